@@ -1,0 +1,43 @@
+PYTHON ?= python3
+BIN := .venv/bin
+REPORT ?= reports/h200/sdpa_s512_flash.ncu-repz
+
+.PHONY: demo test lint bench docs golden clean
+.DEFAULT_GOAL := help
+
+help:  ## what there is to make
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
+
+.venv/profkit: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo 'profkit needs Python 3.11 or newer: make PYTHON=python3.12 ...' >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+.venv/profkit-test: .venv/profkit
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@touch $@
+
+demo: .venv/profkit  ## analyze a recorded H200 report, no GPU needed
+	$(BIN)/profkit analyze $(REPORT)
+
+test: .venv/profkit-test  ## run all tests
+	$(BIN)/python -m pytest
+
+lint: .venv/profkit-test  ## ruff and mypy --strict
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/profkit-test  ## time profkit against the script one would write instead
+	$(BIN)/python -m pytest benchmarks --benchmark-disable-gc -q -s
+
+docs: .venv/profkit  ## write docs/metrics.md from the catalogue
+	$(BIN)/profkit metrics --format markdown -o docs/metrics.md
+
+golden: .venv/profkit-test  ## write the expected terminal output anew, then read the diff
+	$(BIN)/python -m pytest tests/integration/test_golden.py --regenerate
+
+clean:
+	rm -rf .venv

@@ -1,0 +1,65 @@
+"""The command line: assembles the verbs, and ends every failure in one line and its exit code."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from profkit import __version__
+from profkit.commands.analyze import analyze
+from profkit.commands.metrics import metrics
+from profkit.errors import ProfkitError
+
+
+class _Verbs(TyperGroup):
+    """Runs a verb; a ProfkitError becomes one line on stderr."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ProfkitError as error:
+            typer.echo(f"profkit: {error}", err=True)
+            raise typer.Exit(error.exit_code) from None
+
+
+app = typer.Typer(
+    name="profkit",
+    cls=_Verbs,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"profkit {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+    ] = False,
+) -> None:
+    """What limits a GPU kernel, what fixing it would give, and whether the fix worked.
+
+    Exit codes: 0 done, 1 a gate failed, 2 wrong usage, 3 inconclusive, 4 the environment can't,
+    5 bad input, 6 the profiled program failed.
+    """
+
+
+app.command()(analyze)
+app.command()(metrics)
+
+
+def main() -> None:
+    """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    app()

@@ -1,0 +1,197 @@
+"""`profkit analyze`: what a report says."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from profkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from profkit.analysis.summary import Group, ReportSummary
+
+_TOP_SHOWN = 3
+_CHECK_HALF_FROM = 0.05
+
+
+class Format(StrEnum):
+    """How a report is written."""
+
+    terminal = "terminal"
+    json = "json"
+    markdown = "markdown"
+    csv = "csv"
+
+
+def analyze(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="Reports (.ncu-rep, .ncu-repz), or directories that hold some.",
+            show_default=False,
+        ),
+    ],
+    kernel: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REGEX", help="Only kernels whose demangled name matches.", show_default=False
+        ),
+    ] = None,
+    nvtx: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RANGE",
+            help="Only launches inside this NVTX range; * and ? are wildcards.",
+            show_default=False,
+        ),
+    ] = None,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Kernels to show in detail, 0 for all. [default: 3; json and csv: all]",
+            show_default=False,
+        ),
+    ] = None,
+    sort: Annotated[
+        str,
+        typer.Option(
+            metavar="KEY",
+            help="time, name, count, order, or a catalogue quantity (dram_busy), largest first.",
+        ),
+    ] = "time",
+    format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.terminal,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Write there instead of stdout.",
+            show_default=False,
+        ),
+    ] = None,
+    with_host: Annotated[
+        bool,
+        typer.Option(
+            "--with-host",
+            help="Keep computer name, paths and the whole command line in json and markdown.",
+        ),
+    ] = False,
+) -> None:
+    """Say what a report holds: who takes the time, and what each kernel is busy with.
+
+    Examples:
+
+      profkit analyze run.ncu-rep
+
+      profkit analyze run.ncu-rep --kernel flash --top 1
+
+      profkit analyze reports/ --format json -o all.json
+    """
+    from profkit.commands.reading import Selection, read_reports
+
+    check = _CHECK_HALF_FROM if format is Format.terminal else 0.0
+    reports, failures = read_reports(paths, Selection(kernel, nvtx, check))
+    ordered = [(report, order(report, sort)) for report in reports]
+    if ordered:
+        shown = top if top is not None else _default_top(format)
+        write(ordered, shown, format, output, with_host)
+    for failure in failures:
+        typer.echo(f"profkit: {failure}", err=True)
+    if failures:
+        raise typer.Exit(max(failure.exit_code for failure in failures))
+
+
+def _default_top(format: Format) -> int:
+    return _TOP_SHOWN if format in {Format.terminal, Format.markdown} else 0
+
+
+def order(report: ReportSummary, key: str) -> tuple[Group, ...]:
+    """The report's groups by a sort key; raises UsageError for a key that is none."""
+    import math
+
+    from profkit.metrics.catalog import catalog
+
+    groups = report.groups
+    match key:
+        case "time":
+            return groups
+        case "name":
+            return tuple(sorted(groups, key=lambda group: group.name))
+        case "count":
+            return tuple(sorted(groups, key=lambda group: -group.count))
+        case "order":
+            return tuple(sorted(groups, key=lambda group: group.launches[0].index))
+        case _ if key in catalog().quantities:
+
+            def largest_first(group: Group) -> float:
+                value = group.typical.get(key)
+                return math.inf if math.isnan(value) else -value
+
+            return tuple(sorted(groups, key=largest_first))
+        case _:
+            raise UsageError(
+                f"--sort {key!r} is no sort key",
+                "use time, name, count, order or a quantity of `profkit metrics`",
+            )
+
+
+def write(
+    reports: Sequence[tuple[ReportSummary, tuple[Group, ...]]],
+    top: int,
+    format: Format,
+    output: Path | None,
+    with_host: bool,
+) -> None:
+    """Write reports in a format, to a file or stdout."""
+    if format is Format.terminal:
+        text = _terminal(reports, top, to_file=output is not None)
+    elif format is Format.json:
+        from profkit.render.json import report_json
+
+        text = report_json(reports, top, with_host=with_host)
+    elif format is Format.markdown:
+        from profkit.render.markdown import report_markdown
+
+        text = "\n".join(
+            report_markdown(report, groups, top, with_host=with_host) for report, groups in reports
+        )
+    else:
+        from profkit.render.csv import reports_csv
+
+        text = reports_csv(reports, top)
+    put(text, output)
+
+
+def put(text: str, output: Path | None) -> None:
+    """Write text to a file or stdout; raises UsageError when the file can't be written."""
+    if output is None:
+        sys.stdout.write(text)
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{output}: can't be written ({error.strerror})") from None
+
+
+def _terminal(
+    reports: Sequence[tuple[ReportSummary, tuple[Group, ...]]], top: int, *, to_file: bool
+) -> str:
+    import dataclasses
+
+    from profkit.render.terminal import console, rendered, report_view
+
+    width = console(to_file=to_file).width
+    views = [
+        report_view(dataclasses.replace(report, groups=groups), groups[: top or None], width)
+        for report, groups in reports
+    ]
+    return "\n".join(rendered(view, to_file=to_file) for view in views)

@@ -1,0 +1,149 @@
+"""`profkit metrics`: the catalogue, and what a report has of it."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from profkit.commands.analyze import put
+from profkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from profkit.metrics.catalog import Quantity
+    from profkit.report import Report
+
+
+class Format(StrEnum):
+    """How the catalogue is written."""
+
+    terminal = "terminal"
+    json = "json"
+    markdown = "markdown"
+
+
+def metrics(
+    path: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]", help="A report to hold the catalogue against.", show_default=False
+        ),
+    ] = None,
+    kernel: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REGEX", help="Only kernels whose demangled name matches.", show_default=False
+        ),
+    ] = None,
+    grep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORD",
+            help="Only quantities with this word in name, meaning or ncu names.",
+            show_default=False,
+        ),
+    ] = None,
+    everything: Annotated[
+        bool,
+        typer.Option("--all", help="With FILE: every metric ncu recorded for the launch, too."),
+    ] = False,
+    format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.terminal,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Write there instead of stdout.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """List the quantities profkit knows, and which of them a report gives: found, derived, missing.
+
+    Examples:
+
+      profkit metrics --grep conflict
+
+      profkit metrics run.ncu-rep --kernel flash
+
+      profkit metrics run.ncu-rep --all --grep l1tex__
+    """
+    if path is None:
+        if kernel or everything:
+            raise UsageError("--kernel and --all need a report", "add FILE")
+        _catalogue(grep, format, output)
+    else:
+        _report(path, kernel, grep, everything, format, output)
+
+
+def _catalogue(grep: str | None, format: Format, output: Path | None) -> None:
+    from profkit.metrics.catalog import catalog
+
+    entries = catalog()
+    chosen = [entry for entry in entries.quantities.values() if _matches(entry, grep)]
+    if grep and not chosen:
+        raise UsageError(f"no quantity mentions {grep!r}", "`profkit metrics` lists all")
+    if format is Format.markdown:
+        from profkit.render.markdown import catalog_markdown
+
+        if grep:
+            raise UsageError("--format markdown writes the whole catalogue", "leave --grep out")
+        put(catalog_markdown(entries), output)
+    elif format is Format.json:
+        from profkit.render.json import catalog_json
+
+        put(catalog_json(chosen), output)
+    else:
+        from profkit.render.catalogue import catalog_view
+        from profkit.render.terminal import rendered
+
+        put(rendered(catalog_view(entries, chosen), to_file=output is not None), output)
+
+
+def _report(
+    path: Path,
+    kernel: str | None,
+    grep: str | None,
+    everything: bool,
+    format: Format,
+    output: Path | None,
+) -> None:
+    from profkit.analysis.coverage import coverage
+    from profkit.report import load
+
+    if format is Format.markdown:
+        raise UsageError("--format markdown writes the catalogue", "leave FILE out, or use json")
+    report = load(path, kernel=kernel)
+    found = [item for item in coverage(report.summary.launches) if _matches(item.quantity, grep)]
+    raw = _raw(report, grep) if everything else {}
+    if grep and not found and not raw:
+        raise UsageError(f"no quantity mentions {grep!r}", "`profkit metrics` lists all")
+    if format is Format.json:
+        from profkit.render.json import coverage_json
+
+        put(coverage_json(report.summary, found, raw), output)
+    else:
+        from profkit.render.catalogue import coverage_view
+        from profkit.render.terminal import rendered
+
+        view = coverage_view(report.summary, found, raw)
+        put(rendered(view, to_file=output is not None), output)
+
+
+def _matches(entry: Quantity, grep: str | None) -> bool:
+    if not grep:
+        return True
+    texts = [entry.name, entry.meaning, *(item.formula.text for item in entry.alternatives)]
+    return any(re.search(re.escape(grep), text, re.IGNORECASE) for text in texts)
+
+
+def _raw(report: Report, grep: str | None) -> dict[str, tuple[str, float | str | None]]:
+    """Every metric of the first selected launch, by ncu's name: unit and value."""
+    named = report.kernel(report.summary.launches[0].index).recorded()
+    return {
+        name: value for name, value in named.items() if not grep or grep.lower() in name.lower()
+    }

@@ -1,0 +1,116 @@
+"""Reading the reports that a command was given, many of them at once in processes of their own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from profkit.analysis.summary import ReportSummary
+from profkit.errors import BadInput, ProfkitError
+from profkit.report import load
+
+SUFFIXES = (".ncu-rep", ".ncu-repz")
+_WORTH_SHOWING = 2.0
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What to read of each report, as `profkit.load` takes it."""
+
+    kernel: str | None
+    nvtx: str | None
+    check_half_from: float
+
+
+def read_reports(
+    paths: Sequence[Path], selection: Selection
+) -> tuple[list[ReportSummary], list[ProfkitError]]:
+    """The reports in order, and what went wrong with those that can't be read.
+
+    One report is read here, several in parallel processes. When filters leave nothing of some
+    reports but something of others, only the latter count.
+    """
+    files, failures = find_reports(paths)
+    if len(files) == 1:
+        with _progress() as progress:
+            outcomes = [_read(files[0], selection, progress)]
+    else:
+        outcomes = _read_parallel(files, selection)
+    reports = [outcome for outcome in outcomes if isinstance(outcome, ReportSummary)]
+    failures += [outcome for outcome in outcomes if isinstance(outcome, ProfkitError)]
+    if reports:
+        failures = [failure for failure in failures if isinstance(failure, BadInput)]
+    return reports, failures
+
+
+def find_reports(paths: Sequence[Path]) -> tuple[list[Path], list[ProfkitError]]:
+    """The report files that paths name: themselves, or all below a directory."""
+    files: dict[Path, None] = {}
+    failures: list[ProfkitError] = []
+    for path in paths:
+        if not path.is_dir():
+            files[path] = None
+            continue
+        found = sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES)
+        if not found:
+            failures.append(
+                BadInput(f"{path}: no Nsight Compute report in this directory", "check the path")
+            )
+        files.update(dict.fromkeys(found))
+    return list(files), failures
+
+
+def _read_parallel(
+    files: Sequence[Path], selection: Selection
+) -> list[ReportSummary | ProfkitError]:
+    if not files:
+        return []
+    workers = min(len(files), len(os.sched_getaffinity(0)))
+    context = multiprocessing.get_context("forkserver")
+    with _progress() as progress, ProcessPoolExecutor(workers, mp_context=context) as pool:
+        jobs = [pool.submit(_read, file, selection) for file in files]
+        outcomes = []
+        for done, job in enumerate(jobs, start=1):
+            outcomes.append(job.result())
+            progress(done, len(jobs))
+        return outcomes
+
+
+def _read(
+    file: Path,
+    selection: Selection,
+    progress: Callable[[int, int], None] | None = None,
+) -> ReportSummary | ProfkitError:
+    try:
+        return load(file, progress=progress, **asdict(selection)).summary
+    except ProfkitError as error:
+        return error
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    """A line on stderr, on a terminal, once reading has taken two seconds."""
+    import time
+
+    started = time.monotonic()
+    shown = False
+
+    def update(done: int, total: int) -> None:
+        nonlocal shown
+        if not sys.stderr.isatty() or time.monotonic() - started < _WORTH_SHOWING:
+            return
+        shown = True
+        sys.stderr.write(f"\rreading {done} of {total}, {time.monotonic() - started:.0f} s\x1b[K")
+        sys.stderr.flush()
+
+    try:
+        yield update
+    finally:
+        if shown:
+            sys.stderr.write("\r\x1b[K")

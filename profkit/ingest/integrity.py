@@ -1,0 +1,249 @@
+"""Whether a file is a whole Nsight Compute report, told before the vendor's reader sees it.
+
+That reader takes damaged files without a word and yields fewer launches or other values, so the
+file is checked against its own framing (NVIDIA, Nsight Compute Customization Guide, "File Format"):
+magic, file header, then blocks of a length-prefixed header and a payload of the size it states.
+A cut inside a block is noticed; one exactly between two blocks leaves a valid, shorter report,
+which only a manifest beside the file can tell.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from profkit.errors import BadInput
+from profkit.ingest import wire
+
+MAGIC = b"NVR\0"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+MANIFEST = "manifest.json"
+
+_LAUNCHES, _SESSION, _PAYLOAD_SIZE = 2, 3, 5
+_CHUNK = 1 << 16
+
+_OTHER_KINDS = (
+    (
+        b"version https://git-lfs",
+        "a git-LFS pointer, not the report itself",
+        "fetch it with `git lfs pull`",
+    ),
+    (
+        b"SQLite format 3\0",
+        "an SQLite database, not an Nsight Compute report",
+        "give the .ncu-rep file",
+    ),
+    (b"\x1f\x8b", "gzip data, not an Nsight Compute report", "unpack it with `gunzip` first"),
+    (b"PK\x03\x04", "a zip archive, not an Nsight Compute report", "unpack it with `unzip` first"),
+)
+_RECORD = "record one with `ncu --set full -o NAME COMMAND`"
+
+
+@dataclass(frozen=True)
+class Framing:
+    """What a report's framing says: block count, launches announced, session messages in order."""
+
+    blocks: int
+    launches: int
+    session: tuple[bytes, ...]
+
+
+def check(path: Path) -> Framing:
+    """Walk the framing of a report.
+
+    Raises BadInput when the file is absent, empty, of another kind, cut short, damaged in its
+    framing, without a launch, or not the file that the manifest beside it describes.
+    """
+    with _open(path) as file:
+        head = file.read(64)
+        _refuse_other_kinds(path, head)
+        file.seek(0)
+        if head.startswith(ZSTD_MAGIC):
+            framing = _walk(path, _Compressed(path, file))
+        else:
+            framing = _walk(path, _Plain(file))
+    _check_manifest(path, framing)
+    return framing
+
+
+def _open(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        raise BadInput(f"{path}: no such file", "check the path") from None
+    except IsADirectoryError:
+        raise BadInput(f"{path}: a directory, not a report") from None
+    except OSError as error:
+        raise BadInput(f"{path}: can't be read ({error.strerror})") from None
+
+
+def _refuse_other_kinds(path: Path, head: bytes) -> None:
+    if not head:
+        raise BadInput(f"{path}: empty file", _RECORD)
+    if path.suffix in {".nsys-rep", ".qdrep"}:
+        raise BadInput(
+            f"{path}: an Nsight Systems timeline, not an Nsight Compute report",
+            "give the .ncu-rep file",
+        )
+    for magic, what, remedy in _OTHER_KINDS:
+        if head.startswith(magic):
+            raise BadInput(f"{path}: {what}", remedy)
+    if not head.startswith((MAGIC, ZSTD_MAGIC)):
+        raise BadInput(f"{path}: not an Nsight Compute report", _RECORD)
+
+
+class _Source(Protocol):
+    def read(self, size: int) -> bytes:
+        """At most `size` bytes, fewer only at the end."""
+
+    def skip(self, size: int) -> int:
+        """Pass over `size` bytes; the number passed, smaller only at the end."""
+
+
+class _Plain:
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._size = file.seek(0, 2)
+        file.seek(0)
+
+    def read(self, size: int) -> bytes:
+        return self._file.read(size)
+
+    def skip(self, size: int) -> int:
+        at = self._file.tell()
+        return self._file.seek(min(at + size, self._size)) - at
+
+
+class _Compressed:
+    """The plain bytes of a zstd file; raises BadInput where its data is cut or damaged."""
+
+    def __init__(self, path: Path, file: BinaryIO) -> None:
+        self._chunks = _decompress(path, file)
+        self._buffer = memoryview(b"")
+
+    def read(self, size: int) -> bytes:
+        parts = []
+        while size and self._fill():
+            part = self._buffer[:size]
+            parts.append(bytes(part))
+            self._buffer = self._buffer[len(part) :]
+            size -= len(part)
+        return b"".join(parts)
+
+    def skip(self, size: int) -> int:
+        left = size
+        while left and self._fill():
+            passed = min(left, len(self._buffer))
+            self._buffer = self._buffer[passed:]
+            left -= passed
+        return size - left
+
+    def _fill(self) -> bool:
+        while not self._buffer:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return False
+            self._buffer = memoryview(chunk)
+        return True
+
+
+def _decompress(path: Path, file: BinaryIO) -> Iterator[bytes]:
+    import zstandard
+
+    frame = zstandard.ZstdDecompressor().decompressobj()
+    while data := file.read(_CHUNK):
+        while data:
+            if frame.eof:
+                frame = zstandard.ZstdDecompressor().decompressobj()
+            try:
+                yield frame.decompress(data)
+            except zstandard.ZstdError:
+                raise _damaged(path, "its compressed data is damaged") from None
+            data = frame.unused_data if frame.eof else b""
+    if not frame.eof:
+        raise _truncated(path)
+
+
+def _walk(path: Path, source: _Source) -> Framing:
+    source.read(len(MAGIC))
+    header_size = _size(path, source)
+    if header_size is None:
+        raise _truncated(path)
+    _message(path, source, header_size)
+    blocks = launches = 0
+    session: list[bytes] = []
+    while (size := _size(path, source)) is not None:
+        header = _message(path, source, size)
+        payload = wire.number(header, _PAYLOAD_SIZE)
+        if source.skip(payload) < payload:
+            raise _truncated(path)
+        blocks += 1
+        launches += wire.number(header, _LAUNCHES)
+        session += [part for part in header.get(_SESSION, ()) if isinstance(part, bytes)]
+    if launches == 0:
+        raise BadInput(
+            f"{path}: the report holds no kernel launch",
+            "check ncu's filters (--kernel-name, --launch-skip, --profile-from-start)",
+        )
+    return Framing(blocks, launches, tuple(session))
+
+
+def _size(path: Path, source: _Source) -> int | None:
+    """The length in front of a message; None at the end of the file."""
+    raw = source.read(4)
+    if not raw:
+        return None
+    if len(raw) < 4:
+        raise _truncated(path)
+    return int.from_bytes(raw, "little")
+
+
+def _message(path: Path, source: _Source, size: int) -> wire.Message:
+    data = source.read(size)
+    if len(data) < size:
+        raise _truncated(path)
+    try:
+        return wire.decode(data)
+    except ValueError:
+        raise _damaged(path, "a block header can't be decoded") from None
+
+
+def _truncated(path: Path) -> BadInput:
+    return BadInput(f"{path}: the report is cut short", "copy it again or record it anew")
+
+
+def _damaged(path: Path, what: str) -> BadInput:
+    return BadInput(f"{path}: the report is damaged, {what}", "copy it again or record it anew")
+
+
+def _check_manifest(path: Path, framing: Framing) -> None:
+    """Compare with `manifest.json` beside the file, where it lists the file.
+
+    `files` maps file names to `{"sha256": hex, "launches": n}`; `launches` may be left out.
+    """
+    manifest = path.parent / MANIFEST
+    if not manifest.is_file():
+        return
+    try:
+        entry = json.loads(manifest.read_text(encoding="utf-8"))["files"][path.name]
+        expected = str(entry["sha256"])
+    except KeyError:
+        return
+    except (OSError, ValueError, TypeError):
+        raise BadInput(f"{manifest}: not a run manifest", "restore it or remove it") from None
+    with path.open("rb") as file:
+        actual = hashlib.file_digest(file, "sha256").hexdigest()
+    if actual != expected.lower():
+        raise BadInput(
+            f"{path}: not the file that {MANIFEST} describes (SHA-256 differs)",
+            "restore the file or remove the manifest",
+        )
+    if entry.get("launches", framing.launches) != framing.launches:
+        raise BadInput(
+            f"{path}: {framing.launches} launches, {MANIFEST} says {entry['launches']}",
+            "copy it again or record it anew",
+        )

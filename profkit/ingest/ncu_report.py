@@ -1,0 +1,279 @@
+"""An Nsight Compute report as columns: one row a kernel launch, values in SI units.
+
+The vendor's `ncu_report` module does the reading; opening a launch costs it about 14 ms and 23 MB,
+the values asked for next to nothing, so a report is opened once and read in one pass.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from profkit.errors import BadInput
+from profkit.ingest.integrity import Framing, check
+from profkit.ingest.session import Session, decode
+
+Column = np.ndarray[Any, np.dtype[np.float64]]
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+_DIVISORS = {
+    "%": 100.0,
+    "ns": 1e9, "nsecond": 1e9, "us": 1e6, "usecond": 1e6, "ms": 1e3, "msecond": 1e3,
+}  # fmt: skip
+_MULTIPLES = {
+    "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "Tbyte": 1e12,
+    "Kbyte/s": 1e3, "Mbyte/s": 1e6, "Gbyte/s": 1e9, "Tbyte/s": 1e12,
+    "Khz": 1e3, "Mhz": 1e6, "Ghz": 1e9,
+}  # fmt: skip
+_MARK = re.compile(r"@(?P<kind>[a-z]+):(?P<first>[^:@]*):(?P<second>[^@]*)@")
+
+
+@dataclass(frozen=True)
+class RuleResult:
+    """What one of ncu's own rules said of a launch.
+
+    `kind` is "none", "ok", "optimization", "warning" or "error". `speedup` is ncu's own estimate as
+    a share of the run time (0.3 = 30% less), `scope` "global" (run time of the kernel), "local"
+    (efficiency of one unit in isolation, not time) or "" where there is none.
+    """
+
+    rule: str
+    section: str
+    kind: str
+    title: str
+    message: str
+    speedup: float | None
+    scope: str
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A recorded kernel launch. `nvtx` are the ranges around it, outermost first."""
+
+    index: int
+    name: str
+    function: str
+    workload: str
+    nvtx: tuple[str, ...]
+    rules: tuple[RuleResult, ...]
+    breakdowns: Mapping[str, Mapping[str, float]]
+    device: Mapping[str, str | float]
+
+
+@dataclass(frozen=True)
+class RawReport:
+    """A report as recorded.
+
+    `columns` has for each metric asked for that any launch recorded a float64 value for each
+    launch, in SI (shares for %, seconds for ns), NaN where there is none; `recorded` tells whether
+    the launch had the metric at all. `actions` are the vendor's handles of the launches, for what
+    is read later (per instruction, over time); they are kept because opening one again costs its
+    time and memory again. They can't leave the process.
+    """
+
+    path: Path
+    framing: Framing
+    session: Session
+    launches: tuple[Launch, ...]
+    columns: Mapping[str, Column]
+    recorded: Mapping[str, Mask]
+    actions: tuple[Any, ...] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to read of each launch, by ncu's names; breakdowns and device under names to give."""
+
+    metrics: Sequence[str]
+    breakdowns: Mapping[str, str]
+    device: Mapping[str, str]
+
+
+def read(
+    path: Path, request: Request, progress: Callable[[int, int], None] | None = None
+) -> RawReport:
+    """Check and read a report.
+
+    `progress` is called with (launches read, launches in all). Raises BadInput for whatever is not
+    a whole report, as `integrity.check` says, and where the reader yields fewer launches than
+    announced.
+    """
+    framing = check(path)
+    values: dict[str, list[float]] = {name: [] for name in request.metrics}
+    launches: list[Launch] = []
+    actions: list[Any] = []
+    with _vendor_errors(path):
+        for action in _actions(path):
+            actions.append(action)
+            for name in request.metrics:
+                values[name].append(_number(action.metric_by_name(name)))
+            launches.append(_launch(len(launches), action, request))
+            if progress:
+                progress(len(launches), framing.launches)
+    if len(launches) < framing.launches:
+        raise BadInput(
+            f"{path}: {len(launches)} of the {framing.launches} launches announced can be read",
+            "copy it again or record it anew",
+        )
+    columns, recorded = _columns(values)
+    return RawReport(
+        path,
+        framing,
+        decode(framing.session),
+        tuple(launches),
+        columns,
+        recorded,
+        tuple(actions),
+    )
+
+
+@contextmanager
+def _vendor_errors(path: Path) -> Iterator[None]:
+    """Whatever the vendor's reader raises is the report's fault."""
+    try:
+        yield
+    except (RuntimeError, SystemError, ValueError, IndexError, TypeError) as error:
+        raise BadInput(
+            f"{path}: the report can't be read ({error})", "copy it again or record it anew"
+        ) from error
+
+
+def _actions(path: Path) -> Iterator[Any]:
+    import ncu_report
+
+    for result_range in ncu_report.load_report(str(path)):
+        yield from result_range
+
+
+def every_metric(action: Any) -> Mapping[str, tuple[str, float | str | None]]:
+    """Every metric of a launch as ncu names it: (ncu's unit, value as recorded or None)."""
+    named = {}
+    for name in sorted(action.metric_names()):
+        metric = action.metric_by_name(name)
+        named[name] = (metric.unit(), metric.value() if metric.has_value() else None)
+    return named
+
+
+def to_si(value: float, unit: str) -> float:
+    """A value in ncu's unit as SI: % to a share, ns to s; other units are SI already."""
+    if unit in _DIVISORS:
+        return value / _DIVISORS[unit]
+    return value * _MULTIPLES.get(unit, 1.0)
+
+
+_ABSENT = float("-inf")
+
+
+def _number(metric: Any) -> float:
+    """The value in SI; NaN where the counter gave none, `_ABSENT` where the metric is not there."""
+    if metric is None:
+        return _ABSENT
+    if not metric.has_value():
+        return float("nan") if metric.num_instances() == 0 else _ABSENT
+    value = metric.value()
+    if isinstance(value, str):
+        return _ABSENT
+    return to_si(float(value), metric.unit())
+
+
+def _columns(
+    values: Mapping[str, Sequence[float]],
+) -> tuple[Mapping[str, Column], Mapping[str, Mask]]:
+    columns: dict[str, Column] = {}
+    recorded: dict[str, Mask] = {}
+    for name, column in values.items():
+        array = np.array(column, dtype=np.float64)
+        present = array != _ABSENT
+        if present.any():
+            recorded[name] = present
+            columns[name] = np.where(present, array, np.nan)
+    return columns, recorded
+
+
+def _launch(index: int, action: Any, request: Request) -> Launch:
+    import ncu_report
+
+    bases = ncu_report.IAction
+    return Launch(
+        index=index,
+        name=action.name(bases.NameBase_DEMANGLED),
+        function=action.name(bases.NameBase_FUNCTION),
+        workload=_WORKLOADS.get(action.workload_type(), "kernel"),
+        nvtx=_nvtx(action.nvtx_state()),
+        rules=tuple(_rule(result) for result in action.rule_results_as_dicts()),
+        breakdowns={
+            name: _breakdown(action.metric_by_name(metric))
+            for name, metric in request.breakdowns.items()
+        },
+        device=_device(action, request.device),
+    )
+
+
+_WORKLOADS = {0: "kernel", 1: "range", 2: "command list", 3: "graph", 4: "subgrid schedule"}
+
+
+def _nvtx(state: Any) -> tuple[str, ...]:
+    if state is None:
+        return ()
+    ranges: list[str] = []
+    for domain_id in state.domains():
+        domain = state.domain_by_id(domain_id)
+        ranges += [*domain.push_pop_ranges(), *domain.start_end_ranges()]
+    return tuple(ranges)
+
+
+_KINDS = {0: "none", 1: "ok", 2: "optimization", 3: "warning", 4: "error"}
+_SCOPES = {1: "local", 2: "global"}
+
+
+def _rule(result: Mapping[str, Any]) -> RuleResult:
+    message = result["rule_message"]
+    estimate = result.get("speedup_estimation")
+    return RuleResult(
+        rule=result["rule_identifier"],
+        section=result["section_identifier"],
+        kind=_KINDS.get(message["type"], "none"),
+        title=message["title"] or result["name"],
+        message=_unmark(message["message"]),
+        speedup=float(estimate["speedup"]) / 100 if estimate else None,
+        scope=_SCOPES.get(estimate["type"], "") if estimate else "",
+    )
+
+
+def _unmark(text: str) -> str:
+    """A rule's message without its link marks: the text that ncu would show for each."""
+
+    def shown(match: re.Match[str]) -> str:
+        return match["first"] if match["kind"] == "url" else match["second"]
+
+    return _MARK.sub(shown, text).strip()
+
+
+def _breakdown(metric: Any) -> Mapping[str, float]:
+    if metric is None or not metric.has_correlation_ids():
+        return {}
+    keys = metric.correlation_ids()
+    return {
+        str(keys.value(at)): float(metric.value(at))
+        for at in range(min(metric.num_instances(), keys.num_instances()))
+    }
+
+
+def _device(action: Any, names: Mapping[str, str]) -> Mapping[str, str | float]:
+    found: dict[str, str | float] = {}
+    for key, name in names.items():
+        metric = action.metric_by_name(name)
+        if metric is not None and metric.has_value():
+            found[key] = metric.value()
+    return found
+
+
+def nvtx_ranges(launches: Collection[Launch]) -> list[str]:
+    """The NVTX range names of some launches, in order of first appearance."""
+    return list(dict.fromkeys(name for launch in launches for name in launch.nvtx))

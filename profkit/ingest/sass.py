@@ -1,0 +1,72 @@
+"""What the machine code says that the counters do not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_HALF_WEIGHTS = {"HFMA2": 4, "HADD2": 2, "HMUL2": 2}
+_ZERO = "RZ"
+
+
+def half_instructions(opcodes: Mapping[str, float]) -> float:
+    """Warp instructions with a half-precision vector opcode; NaN without opcode counts."""
+    if not opcodes:
+        return float("nan")
+    return sum(count for opcode, count in opcodes.items() if _base(opcode) in _HALF_WEIGHTS)
+
+
+def tensor_instructions(opcodes: Mapping[str, float]) -> float:
+    """Warp instructions with a tensor-core opcode (they all end in MMA); NaN without counts."""
+    if not opcodes:
+        return float("nan")
+    return sum(count for opcode, count in opcodes.items() if _base(opcode).endswith("MMA"))
+
+
+def half_precision_moves(action: Any, thread_counts: str) -> float:
+    """FLOP that half-precision counters hold of instructions that compute nothing.
+
+    The compiler loads constants with `HFMA2 R, -RZ, RZ, c, c` and converts half to float with
+    `HADD2.F32 R, -RZ, R.H0_H0`. The counters weigh each thread of a packed instruction (HFMA2 4,
+    HADD2 and HMUL2 2) whether it computes or not. `thread_counts` is the metric with the threads
+    that executed each program counter. NaN where the launch has none, or no machine code for it.
+    """
+    metric = action.metric_by_name(thread_counts)
+    if metric is None or not metric.has_correlation_ids():
+        return float("nan")
+    counters = metric.correlation_ids()
+    flop = 0.0
+    for at in range(metric.num_instances()):
+        threads = metric.as_double(at)
+        if not threads:
+            continue
+        instruction = action.sass_by_pc(counters.as_uint64(at))
+        if not instruction:
+            return float("nan")
+        flop += threads * half_flop_of_move(instruction)
+    return flop
+
+
+def half_flop_of_move(instruction: str) -> int:
+    """FLOP a thread is credited with for a half-precision instruction that moves or converts."""
+    words = instruction.split(maxsplit=1)
+    if words and words[0].startswith("@"):
+        words = words[1].split(maxsplit=1) if len(words) > 1 else []
+    if len(words) < 2:
+        return 0
+    opcode = _base(words[0])
+    weight = _HALF_WEIGHTS.get(opcode, 0)
+    if not weight:
+        return 0
+    sources = [_register(operand) for operand in words[1].split(",")[1:3]]
+    zeros = sources.count(_ZERO)
+    moves = zeros == 2 if opcode == "HFMA2" else zeros >= 1
+    return weight if moves else 0
+
+
+def _base(opcode: str) -> str:
+    return opcode.split(".")[0]
+
+
+def _register(operand: str) -> str:
+    return operand.strip().lstrip("-|").split(".")[0].rstrip("|")

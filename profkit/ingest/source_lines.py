@@ -1,0 +1,49 @@
+"""What a launch recorded for each instruction: values by program counter, source line and SASS."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from profkit.ingest.ncu_report import to_si
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One program counter of a launch. `file` is "" and `line` 0 where no source is known."""
+
+    address: int
+    sass: str
+    file: str
+    line: int
+    values: Mapping[str, float]
+
+
+def instructions(action: Any, metrics: Mapping[str, str]) -> list[Instruction]:
+    """The instructions that any of the metrics has a value for, by address.
+
+    `metrics` maps the name to give a value to ncu's name of it; the list is empty where the launch
+    has none of them.
+    """
+    values: dict[int, dict[str, float]] = {}
+    for name, metric_name in metrics.items():
+        metric = action.metric_by_name(metric_name)
+        if metric is None or not metric.has_correlation_ids():
+            continue
+        counters = metric.correlation_ids()
+        for at in range(metric.num_instances()):
+            row = values.setdefault(counters.as_uint64(at), {})
+            row[name] = to_si(metric.as_double(at), metric.unit())
+    return [_instruction(action, address, row) for address, row in sorted(values.items())]
+
+
+def _instruction(action: Any, address: int, values: Mapping[str, float]) -> Instruction:
+    source = action.source_info(address)
+    return Instruction(
+        address=address,
+        sass=(action.sass_by_pc(address) or "").strip(),
+        file=source.file_name() if source else "",
+        line=source.line() if source else 0,
+        values=values,
+    )

@@ -1,0 +1,186 @@
+"""The catalogue: what profkit calls a quantity, its unit and meaning, and where ncu has it.
+
+The data is `catalog.yaml` beside this module; its head comment says how an entry is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+from profkit.metrics.formula import Formula, parse
+
+ComputeCapability = tuple[int, int]
+
+OLDEST: ComputeCapability = (7, 0)
+NEWEST: ComputeCapability = (99, 9)
+
+
+@dataclass(frozen=True)
+class Range:
+    """Compute capabilities from `low` to `high`, both included."""
+
+    low: ComputeCapability
+    high: ComputeCapability
+
+    def __contains__(self, cc: object) -> bool:
+        return isinstance(cc, tuple) and self.low <= cc <= self.high
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One way to get a quantity: a formula and the compute capabilities it holds for."""
+
+    formula: Formula
+    cc: Range
+    lead: bool
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A catalogue entry.
+
+    `unit` is SI, "1" for a share. `computed` names what a quantity that no formula can give is
+    computed from: a breakdown, or the quantity that says where it is worth the cost. `within` are
+    the bounds that a true value can't leave. `absent_on` are the architectures whose hardware has
+    nothing of the kind.
+    """
+
+    name: str
+    group: str
+    unit: str
+    meaning: str
+    section: str
+    source: str
+    alternatives: tuple[Alternative, ...]
+    absent_on: tuple[Range, ...] = ()
+    within: tuple[float, float] | None = None
+    computed: str = ""
+
+    def exists_on(self, cc: ComputeCapability) -> bool:
+        return not any(cc in span for span in self.absent_on)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A quantity that a launch records in many values: by opcode, by instruction, over time."""
+
+    name: str
+    unit: str
+    meaning: str
+    metric: str
+    section: str
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """All of the catalogue, in the order of the file."""
+
+    quantities: Mapping[str, Quantity]
+    titles: Mapping[str, str]
+    breakdowns: Mapping[str, Recorded]
+    lines: Mapping[str, Recorded]
+    series: Mapping[str, Recorded]
+    device: Mapping[str, str]
+    metric_names: tuple[str, ...] = field(default=())
+
+    def group(self, name: str) -> Iterator[Quantity]:
+        return (entry for entry in self.quantities.values() if entry.group == name)
+
+
+@cache
+def catalog() -> Catalog:
+    """The catalogue that ships with profkit."""
+    text = files("profkit.metrics").joinpath("catalog.yaml").read_text(encoding="utf-8")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return build(yaml.load(text, Loader=loader))
+
+
+def build(data: Mapping[str, Any]) -> Catalog:
+    """A catalogue from parsed YAML; raises ValueError that names the entry at fault."""
+    quantities: dict[str, Quantity] = {}
+    for group in data["groups"]:
+        for name, entry in group["quantities"].items():
+            quantities[name] = _quantity(name, entry, group)
+    metrics = _metric_names(quantities)
+    return Catalog(
+        quantities=quantities,
+        titles={group["group"]: group["title"] for group in data["groups"]},
+        breakdowns=_recorded(data["breakdowns"], ""),
+        lines=_recorded(data["lines"]["quantities"], data["lines"]["section"]),
+        series=_recorded(data["series"]["quantities"], data["series"]["section"]),
+        device=data["device"],
+        metric_names=metrics,
+    )
+
+
+def _metric_names(quantities: Mapping[str, Quantity]) -> tuple[str, ...]:
+    names: dict[str, None] = {}
+    for quantity in quantities.values():
+        for alternative in quantity.alternatives:
+            names.update(dict.fromkeys(alternative.formula.names))
+    return tuple(name for name in names if name not in quantities)
+
+
+def _quantity(name: str, entry: Mapping[str, Any], group: Mapping[str, Any]) -> Quantity:
+    listed = entry.get("formulas", [entry["formula"]] if "formula" in entry else [])
+    within = entry.get("within")
+    try:
+        return Quantity(
+            name=name,
+            group=group["group"],
+            unit=str(entry["unit"]),
+            meaning=entry["meaning"],
+            section=entry.get("section", group["section"]),
+            source=entry.get("source", group["source"]),
+            alternatives=tuple(_alternative(item) for item in listed),
+            absent_on=tuple(
+                parse_range(span) for span in entry.get("absent_on", group.get("absent_on", []))
+            ),
+            within=(float(within[0]), float(within[1])) if within else None,
+            computed=entry.get("computed", ""),
+        )
+    except (KeyError, ValueError) as error:
+        raise ValueError(f"catalogue entry {name}: {error}") from error
+
+
+def _alternative(item: str | Mapping[str, Any]) -> Alternative:
+    if isinstance(item, str):
+        item = {"formula": item}
+    return Alternative(
+        formula=parse(item["formula"]),
+        cc=parse_range(item.get("cc", "7.0-")),
+        lead=bool(item.get("lead", False)),
+    )
+
+
+def parse_range(text: str) -> Range:
+    """Read `9.0`, `8.0-8.9` or `10.0-` (and newer)."""
+    low, dash, high = text.partition("-")
+    first = _capability(low)
+    if not dash:
+        return Range(first, first)
+    return Range(first, _capability(high) if high else NEWEST)
+
+
+def _capability(text: str) -> ComputeCapability:
+    major, _, minor = text.partition(".")
+    return int(major), int(minor)
+
+
+def _recorded(entries: Mapping[str, Any], section: str) -> Mapping[str, Recorded]:
+    return {
+        name: Recorded(
+            name=name,
+            unit=str(entry["unit"]),
+            meaning=entry["meaning"],
+            metric=entry["metric"],
+            section=entry.get("section", section),
+        )
+        for name, entry in entries.items()
+    }

@@ -1,0 +1,189 @@
+"""From what was recorded to what is meant: catalogue quantities for each launch, or why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from profkit.ingest.ncu_report import Column, Mask, RawReport, Request
+from profkit.ingest.sass import half_instructions, half_precision_moves, tensor_instructions
+from profkit.metrics.catalog import Alternative, Catalog, ComputeCapability, Quantity, catalog
+
+NOT_HERE = "not on this architecture"
+UNKNOWN_HERE = "not known for this architecture"
+NO_VALUE = "the counter gave no value"
+UNDEFINED = "undefined for this launch"
+NOT_COLLECTED = "not collected"
+NOT_CHECKED = "not told apart from constant loads"
+
+
+@dataclass(frozen=True)
+class Quantities:
+    """Every catalogue quantity of the launches of a report.
+
+    `values` has float64 of shape (launches,) in the catalogue's units, NaN where missing; `missing`
+    the reason for each NaN, None elsewhere; `formulas` the formula that gave the value, or None.
+    """
+
+    values: Mapping[str, Column]
+    missing: Mapping[str, tuple[str | None, ...]]
+    formulas: Mapping[str, tuple[str | None, ...]]
+
+
+def request() -> Request:
+    """What must be read of a report to evaluate the whole catalogue."""
+    entries = catalog()
+    return Request(
+        metrics=entries.metric_names,
+        breakdowns={name: entry.metric for name, entry in entries.breakdowns.items()},
+        device=entries.device,
+    )
+
+
+def capability(device: Mapping[str, str | float]) -> ComputeCapability:
+    """The compute capability of a launch's device; (0, 0) when the report does not say."""
+    return int(device.get("cc_major", 0)), int(device.get("cc_minor", 0))
+
+
+def evaluate(raw: RawReport, *, check_half_from: float = 0.0) -> Quantities:
+    """All quantities of the catalogue for all launches of a report.
+
+    ncu's half-precision counters also count instructions that compute nothing. Telling them apart
+    takes the vendor's disassembler, a third of a second once a process: it is asked only where the
+    counters claim at least `check_half_from` of the half-precision roof (0: wherever they are not
+    zero). Elsewhere the half-precision work stays unknown.
+    """
+    entries = catalog()
+    thread_counts = entries.lines["thread_instructions"].metric
+
+    def moves(at: int, claimed: float) -> float:
+        if claimed == 0 or not claimed >= check_half_from:
+            return 0.0 if claimed == 0 else np.nan
+        return half_precision_moves(raw.actions[at], thread_counts)
+
+    def opcodes(at: int) -> Mapping[str, float]:
+        return raw.launches[at].breakdowns["instructions_by_opcode"]
+
+    return _Evaluation(
+        entries,
+        [capability(launch.device) for launch in raw.launches],
+        raw.columns,
+        raw.recorded,
+        {
+            "flop_fp16_moves": moves,
+            "half_instructions": lambda at, _: half_instructions(opcodes(at)),
+            "tensor_instructions": lambda at, _: tensor_instructions(opcodes(at)),
+        },
+    ).run()
+
+
+class _Evaluation:
+    """One pass over the catalogue; quantities that formulas name are evaluated on demand."""
+
+    def __init__(
+        self,
+        entries: Catalog,
+        capabilities: Sequence[ComputeCapability],
+        columns: Mapping[str, Column],
+        recorded: Mapping[str, Mask],
+        computed: Mapping[str, Callable[[int, float], float]],
+    ) -> None:
+        self._entries = entries
+        self._capabilities = capabilities
+        self._computed = computed
+        self._columns = dict(columns)
+        self._available = dict(recorded)
+        self._missing: dict[str, tuple[str | None, ...]] = {}
+        self._formulas: dict[str, tuple[str | None, ...]] = {}
+
+    def run(self) -> Quantities:
+        for name in self._entries.quantities:
+            self._require(name)
+        return Quantities(
+            values={name: self._columns[name] for name in self._entries.quantities},
+            missing=self._missing,
+            formulas=self._formulas,
+        )
+
+    def _require(self, name: str) -> bool:
+        """Whether a column of that name exists, after evaluating the quantity it may be."""
+        quantity = self._entries.quantities.get(name)
+        if quantity is not None and name not in self._missing:
+            self._evaluate(quantity)
+        return name in self._columns
+
+    def _evaluate(self, quantity: Quantity) -> None:
+        launches = len(self._capabilities)
+        value = np.full(launches, np.nan)
+        source: list[str | None] = [None] * launches
+        tried = np.zeros(launches, dtype=bool)
+        here = np.array([quantity.exists_on(cc) for cc in self._capabilities], dtype=bool)
+        if quantity.computed:
+            value = np.where(here, self._compute(quantity), np.nan)
+            source = [quantity.computed] * launches
+        for alternative in quantity.alternatives:
+            usable = here & self._usable(alternative)
+            if not usable.any():
+                continue
+            result = alternative.formula(self._columns)
+            for at in np.flatnonzero(usable & np.isnan(value) & ~np.isnan(result)):
+                value[at] = result[at]
+                source[at] = alternative.formula.text
+            tried |= usable
+        self._columns[quantity.name] = value
+        self._available[quantity.name] = ~np.isnan(value) | tried
+        self._formulas[quantity.name] = tuple(source)
+        self._missing[quantity.name] = tuple(
+            self._reason(quantity, at, bool(tried[at])) if np.isnan(value[at]) else None
+            for at in range(launches)
+        )
+
+    def _compute(self, quantity: Quantity) -> Column:
+        launches = range(len(self._capabilities))
+        given = (
+            self._columns[quantity.computed]
+            if self._require(quantity.computed)
+            else np.full(len(launches), np.nan)
+        )
+        compute = self._computed[quantity.name]
+        return np.array([compute(at, given[at]) for at in launches], dtype=np.float64)
+
+    def _usable(self, alternative: Alternative) -> Mask:
+        """The launches whose architecture the alternative is for and that recorded its inputs."""
+        usable = np.array([cc in alternative.cc for cc in self._capabilities], dtype=bool)
+        for name in alternative.formula.names:
+            if not usable.any() or not self._require(name):
+                return np.zeros_like(usable)
+            usable &= self._available[name]
+        return usable
+
+    def _reason(self, quantity: Quantity, at: int, tried: bool) -> str:
+        cc = self._capabilities[at]
+        nothing_missing = (None,) * len(self._capabilities)
+        tried_nowhere = np.zeros(len(self._capabilities), dtype=bool)
+        if not quantity.exists_on(cc):
+            return NOT_HERE
+        matching = [item for item in quantity.alternatives if cc in item.cc]
+        if not matching and not quantity.computed:
+            return UNKNOWN_HERE
+        if quantity.computed and self._available.get(quantity.computed, tried_nowhere)[at]:
+            return NOT_CHECKED
+        for name in matching[0].formula.names if matching else ():
+            reason = self._missing.get(name, nothing_missing)[at]
+            if reason is not None:
+                return reason
+        if tried:
+            inputs = {name for item in matching for name in item.formula.names}
+            silent = any(
+                name in self._columns
+                and self._available[name][at]
+                and np.isnan(self._columns[name][at])
+                and name not in self._entries.quantities
+                for name in inputs
+            )
+            return NO_VALUE if silent else UNDEFINED
+        if quantity.section == "any":
+            return NOT_COLLECTED
+        return f"{NOT_COLLECTED}; try --section {quantity.section}"

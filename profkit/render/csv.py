@@ -1,0 +1,37 @@
+"""Reports as CSV: one row a launch, catalogue names as columns, empty where missing."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+from profkit.analysis.summary import Group, LaunchSummary, ReportSummary
+from profkit.metrics.catalog import catalog
+
+
+def reports_csv(reports: Sequence[tuple[ReportSummary, Sequence[Group]]], top: int) -> str:
+    """The launches of the `top` groups (0: all) of each report, in launch order."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    names = list(catalog().quantities)
+    writer.writerow(["report", "launch", "kernel", "nvtx", "gpu", *names])
+    for report, groups in reports:
+        launches = [launch for group in groups[: top or None] for launch in group.launches]
+        for launch in sorted(launches, key=lambda item: item.index):
+            writer.writerow(
+                [
+                    Path(report.path).name,
+                    launch.index,
+                    launch.name,
+                    "/".join(launch.launch.nvtx),
+                    launch.gpu.name,
+                    *(_value(launch, name) for name in names),
+                ]
+            )
+    return out.getvalue()
+
+
+def _value(launch: LaunchSummary, name: str) -> str:
+    return repr(launch.values[name]) if name in launch.values else ""

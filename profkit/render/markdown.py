@@ -1,0 +1,167 @@
+"""Reports and the catalogue as Markdown: made to be shared, so without the host unless asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from profkit.analysis.summary import Group, ReportSummary
+from profkit.ingest.session import Session
+from profkit.metrics.catalog import NEWEST, OLDEST, Catalog, Quantity, Range, Recorded
+from profkit.render import panels
+from profkit.render.names import file_name
+from profkit.render.panels import Grid, Panel
+from profkit.render.text import literal, percent
+
+
+def report_markdown(
+    report: ReportSummary, groups: Sequence[Group], top: int, *, with_host: bool
+) -> str:
+    """A report: recording, kernels by time, then the `top` kernels (0: all) in detail."""
+    lines = [f"# {code(file_name(report.path, with_host=with_host))}", "", panels.headline(report)]
+    recording = panels.recording(report, with_host=with_host)
+    lines += ["", *_table(("", ""), [(row.label, _cell(row.value)) for row in recording.rows])]
+    lines += [f"\n> {escape(note)}" for note in report.notes]
+    grid = panels.groups_grid(groups)
+    rows = [(row[0], code(row[1], in_table=True), *map(_cell, row[2:])) for row in grid.rows]
+    lines += ["", f"## {grid.title}", "", *_table(grid.columns, rows)]
+    for rank, group in enumerate(groups[: top or None], start=1):
+        lines += ["", *_detail(rank, group, report.session)]
+    return "\n".join(lines) + "\n"
+
+
+def code(text: str, *, in_table: bool = False) -> str:
+    """Text as a code span, whatever it holds: kernel names are full of markup characters."""
+    shown = literal(text)
+    longest = max((len(run) for run in re.findall(r"`+", shown)), default=0)
+    fence = "`" * (longest + 1)
+    pad = " " if shown.startswith("`") or shown.endswith("`") or not shown else ""
+    if in_table:
+        shown = shown.replace("|", "\\|")
+    return f"{fence}{pad}{shown}{pad}{fence}"
+
+
+def escape(text: str) -> str:
+    """Prose with Markdown's and HTML's special characters made harmless."""
+    return re.sub(r"([\\`*_\[\]<>|#&])", r"\\\1", literal(text))
+
+
+def _cell(text: str) -> str:
+    return "<br>".join(escape(line) for line in text.split("\n"))
+
+
+def _detail(rank: int, group: Group, session: Session) -> list[str]:
+    launch = group.typical
+    about = panels.title(launch)
+    if group.count > 1:
+        about += f" (the median of {group.count})"
+    lines = [
+        f"## {rank}. {code(launch.name)}",
+        "",
+        escape(f"{about}, {percent(group.share)} of the time"),
+    ]
+    lines += [f"\n> {escape(warning)}" for warning in launch.warnings]
+    if not launch.failed:
+        for panel in panels.panels(launch):
+            lines += ["", *_panel(panel)]
+        for grid in (panels.work_grid(launch), panels.memory_grid(launch)):
+            lines += ["", *_grid(grid)]
+        rules = panels.rule_rows(launch)
+        if rules:
+            rows = [(_cell(row.label), _cell(row.value), _cell(row.note)) for row in rules]
+            lines += ["", "### What ncu's own rules say", ""]
+            lines += ["Their estimates; a local one is a unit's efficiency, not time.", ""]
+            lines += _table(("Rule", "Estimate", ""), rows)
+    gaps = panels.gaps(launch, session)
+    if gaps:
+        lines += ["", escape(gaps)]
+    return lines
+
+
+def _panel(panel: Panel) -> list[str]:
+    rows = [(_cell(row.label), _cell(row.value), _cell(row.note)) for row in panel.rows]
+    lines = [f"### {panel.title}", "", *_table(("", "", ""), rows)]
+    return [*lines, "", escape(panel.note)] if panel.note else lines
+
+
+def _grid(grid: Grid) -> list[str]:
+    lines = [f"### {grid.title}"]
+    if grid.rows:
+        lines += ["", *_table(grid.columns, [tuple(map(_cell, row)) for row in grid.rows])]
+    return [*lines, "", escape(grid.note)] if grid.note else lines
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    return [
+        f"| {' | '.join(columns)} |",
+        f"|{'---|' * len(columns)}",
+        *(f"| {' | '.join(row)} |" for row in rows),
+    ]
+
+
+def catalog_markdown(entries: Catalog) -> str:
+    """The catalogue as a page: every quantity with unit, meaning, formulas and source."""
+    lines = [
+        "# Quantities",
+        "",
+        "What profkit calls a quantity, what it means and where Nsight Compute has it. Values are",
+        "in SI units; unit 1 is a share (1 = 100%). The formulas are tried in order: the first",
+        "whose inputs a launch recorded gives the value. ncu's percentages are read as shares, its",
+        "nanoseconds as seconds. A formula marked *lead* uses a name that no report has confirmed",
+        "yet.",
+        "",
+        "Functions: `only_if(x, c)` is undefined where c is 0; `net_of(a, b)` is a - b, and 0",
+        "where a is 0; `idle(x)` is 0 where x is 0 and undefined elsewhere; `negligible(x, y)` is",
+        "0 where x is under 1% of y and undefined elsewhere; `count(x)` is the nearest whole",
+        "number.",
+        "",
+        "This page is written by `profkit metrics --format markdown`.",
+    ]
+    for group, heading in entries.titles.items():
+        lines += ["", f"## {heading}"]
+        for quantity in entries.group(group):
+            lines += ["", *_quantity(quantity)]
+    for heading, note, recorded in (
+        ("By opcode or configuration", "Read as `launch.breakdown(name)`.", entries.breakdowns),
+        (
+            "By instruction and source line",
+            "Read with `kernel.source_lines(name)` and `kernel.instructions(name)`.",
+            entries.lines,
+        ),
+        ("Over time", "Read with `kernel.time_series(name)`.", entries.series),
+    ):
+        lines += ["", f"## {heading}", "", note, "", *_recorded(recorded)]
+    return "\n".join(lines) + "\n"
+
+
+def _quantity(quantity: Quantity) -> list[str]:
+    lines = [f"### `{quantity.name}`", "", f"{quantity.meaning} Unit: {quantity.unit}."]
+    if quantity.computed:
+        lines += ["", f"- computed, from or where there is `{quantity.computed}`"]
+    elif quantity.alternatives:
+        lines.append("")
+    for item in quantity.alternatives:
+        where = "" if item.cc == Range(OLDEST, NEWEST) else f" (CC {_range(item.cc)})"
+        lines.append(f"- `{item.formula.text}`{where}{' *lead*' if item.lead else ''}")
+    facts = [f"Source: {quantity.source}."]
+    if quantity.section != "any":
+        facts.append(f"Section: `{quantity.section}`.")
+    if quantity.absent_on:
+        spans = ", ".join(_range(span) for span in quantity.absent_on)
+        facts.append(f"Not on CC {spans}.")
+    return [*lines, "", " ".join(facts)]
+
+
+def _range(span: Range) -> str:
+    low = f"{span.low[0]}.{span.low[1]}"
+    if span.high == span.low:
+        return low
+    return f"{low} and newer" if span.high == NEWEST else f"{low}-{span.high[0]}.{span.high[1]}"
+
+
+def _recorded(entries: Mapping[str, Recorded]) -> list[str]:
+    rows = [
+        (f"`{item.name}`", item.unit, item.meaning, f"`{item.metric}`", f"`{item.section}`")
+        for item in entries.values()
+    ]
+    return _table(("Name", "Unit", "Meaning", "ncu's name", "Section"), rows)

@@ -1,0 +1,74 @@
+"""Short HTML views for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from profkit.analysis.summary import LaunchSummary, ReportSummary
+from profkit.render import panels
+from profkit.render.names import file_name
+from profkit.render.panels import Grid, Panel, Row
+from profkit.render.text import literal, shorten
+
+_NAME = 70
+_LEFT = "text-align:left;padding:1px 12px 1px 0"
+_BAR = "display:inline-block;height:0.7em;background:#3b82b6"
+_BAR_WIDTH = 120
+
+
+def report_html(report: ReportSummary) -> str:
+    """The recording and the kernels by share of time."""
+    grid = panels.groups_grid(report.groups)
+    rows = [(row[0], shorten(row[1], _NAME), *row[2:]) for row in grid.rows]
+    recording = panels.recording(report, with_host=False)
+    notes = "".join(f"<div>! {_text(note)}</div>" for note in report.notes)
+    return (
+        f"<div><b>{_text(file_name(report.path, with_host=False))}</b>: "
+        f"{_text(panels.headline(report))}{_panel(recording)}{notes}"
+        f"{_table(grid.columns, rows)}</div>"
+    )
+
+
+def kernel_html(launch: LaunchSummary) -> str:
+    """What a launch was busy with, its stalls, arithmetic and memory."""
+    shown = (panels.busy_panel(launch), panels.stalls_panel(launch))
+    grids = (panels.work_grid(launch), panels.memory_grid(launch))
+    return (
+        f"<div><b>{_text(literal(launch.name))}</b><br>{_text(panels.title(launch))}"
+        + "".join(f"<div><i>{_text(panel.title)}</i>{_panel(panel)}</div>" for panel in shown)
+        + "".join(_grid(grid) for grid in grids)
+        + "</div>"
+    )
+
+
+def _panel(panel: Panel) -> str:
+    return "<table>" + "".join(_row(row) for row in panel.rows) + "</table>"
+
+
+def _row(row: Row) -> str:
+    share = 0.0 if row.share is None or row.share != row.share else min(max(row.share, 0.0), 1.0)
+    bar = f'<span style="{_BAR};width:{share * _BAR_WIDTH:.0f}px"></span> ' if share else ""
+    return (
+        f'<tr><td style="{_LEFT}">{_text(row.label)}</td><td style="{_LEFT}">{_text(row.value)}'
+        f'</td><td style="{_LEFT}">{bar}{_text(row.note)}</td></tr>'
+    )
+
+
+def _grid(grid: Grid) -> str:
+    return (
+        f"<div><i>{_text(grid.title)}</i>{_table(grid.columns, grid.rows)}{_text(grid.note)}</div>"
+    )
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f'<th style="{_LEFT}">{_text(name)}</th>' for name in columns)
+    body = "".join(
+        "<tr>" + "".join(f'<td style="{_LEFT}">{_text(cell)}</td>' for cell in row) + "</tr>"
+        for row in rows
+    )
+    return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _text(text: str) -> str:
+    return escape(text).replace("\n", "<br>")

@@ -1,0 +1,696 @@
+"""What the views of a launch show, in words: titled panels of labelled values.
+
+Terminal, markdown and notebook lay the same panels out; a number is formatted here, once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from profkit.analysis.occupancy import WARP, warps_per_block
+from profkit.analysis.summary import (
+    RESOURCES,
+    Group,
+    LaunchSummary,
+    Occupancy,
+    ReportSummary,
+    Work,
+)
+from profkit.ingest.ncu_report import RuleResult
+from profkit.ingest.session import Session
+from profkit.metrics.catalog import catalog
+from profkit.metrics.quantities import NOT_CHECKED, NOT_COLLECTED
+from profkit.render.text import compact, count, extent, literal, number, percent, plural
+
+_RESOURCE_LABELS = {
+    "sm_busy": "SM (its busiest part)",
+    "issue_busy": "issue slots",
+    "tensor_busy": "tensor pipe",
+    "fma_busy": "FMA pipe",
+    "alu_busy": "ALU pipe",
+    "xu_busy": "XU pipe",
+    "fp64_busy": "FP64 pipe",
+    "fp16_busy": "FP16 pipe",
+    "lsu_busy": "LSU pipe",
+    "uniform_busy": "uniform datapath",
+    "branch_unit_busy": "branch unit",
+    "adu_busy": "address divergence unit",
+    "texture_busy": "texture pipe",
+    "tma_busy": "TMA pipe",
+    "l1_busy": "L1 and shared memory",
+    "l1_busy_active": "L1, of active cycles",
+    "shared_busy": "of it shared memory",
+    "l2_busy": "L2",
+    "dram_busy": "DRAM",
+}
+_ALWAYS = ("sm_busy", "issue_busy", "tensor_busy", "l1_busy", "shared_busy", "l2_busy", "dram_busy")
+SECTOR = 32
+_PIPES_SHOWN = 4
+_STALLS_SHOWN = 8
+_CLASSES_SHOWN = 6
+_OPCODES_SHOWN = 9
+
+
+@dataclass(frozen=True)
+class Row:
+    """A labelled value; `share` draws a bar, `note` follows in a quieter voice."""
+
+    label: str
+    value: str
+    note: str = ""
+    share: float | None = None
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Rows under a title. A `wide` one has long notes and wants the whole width."""
+
+    title: str
+    rows: tuple[Row, ...]
+    note: str = ""
+    wide: bool = False
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table under a title; the first column holds labels."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+
+def headline(report: ReportSummary) -> str:
+    """The report in one line."""
+    kernels = len({launch.name for launch in report.launches})
+    return (
+        f"{plural(len(report.launches), 'launch')} of {plural(kernels, 'kernel')}, "
+        f"{number(report.total, 's')} of GPU time under ncu"
+    )
+
+
+def recording(report: ReportSummary, *, with_host: bool) -> Panel:
+    """Where, when and how the report was recorded."""
+    session = report.session
+    rows = [*(Row("GPU", _gpu(report, at)) for at in range(len(report.gpus)))]
+    rows.append(Row("Recorded", _recorded(session)))
+    rows.append(Row("Clocks", _clocks(report)))
+    rows.append(Row("Policy", _policy(report)))
+    command = session.command if with_host else session.shareable_command()
+    rows.append(Row("Command", literal(command) or "not in the report"))
+    if with_host:
+        host = ", ".join(filter(None, (session.host_name, session.os, session.processor)))
+        rows.append(Row("Host", literal(host) or "not in the report"))
+    return Panel("Recording", tuple(rows))
+
+
+def _gpu(report: ReportSummary, at: int) -> str:
+    gpu = report.gpus[at]
+    parts = [
+        literal(gpu.name),
+        f"CC {gpu.cc[0]}.{gpu.cc[1]}" if gpu.cc[0] else "",
+        plural(gpu.sm_count, "SM") if gpu.sm_count else "",
+        f"{gpu.l2_bytes / 2**20:.0f} MiB L2" if gpu.l2_bytes else "",
+        f"{gpu.memory_bytes / 2**30:.0f} GiB" if gpu.memory_bytes else "",
+        f"{number(gpu.dram_peak, 'B/s')} by memory clock and bus" if gpu.dram_peak else "",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def _recorded(session: Session) -> str:
+    when = f"{session.created:%Y-%m-%d %H:%M:%S} UTC" if session.created else "date unknown"
+    parts = [
+        when,
+        f"ncu {session.ncu_version}" if session.ncu_version else "ncu version unknown",
+        f"CUDA {session.cuda_version}" if session.cuda_version else "",
+        f"driver {session.driver_version}" if session.driver_version else "",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def _clocks(report: ReportSummary) -> str:
+    parts = []
+    for label, name in (("SM", "sm_clock"), ("DRAM", "dram_clock")):
+        clocks = [launch.values[name] for launch in report.launches if name in launch.values]
+        if clocks:
+            parts.append(f"{label} {_span(min(clocks), max(clocks))}")
+    most = max((gpu.clock for gpu in report.gpus), default=0.0)
+    if parts and most:
+        parts[0] += f" held (chip: {number(most, 'Hz')})"
+    return ", ".join(parts) or "not collected"
+
+
+def _span(low: float, high: float) -> str:
+    first, last = f"{low / 1e9:.2f}", f"{high / 1e9:.2f}"
+    return f"{first} GHz" if first == last else f"{first} to {last} GHz"
+
+
+def _policy(report: ReportSummary) -> str:
+    session = report.session
+    if not session.clock_control:
+        return "clock, cache and replay policy unknown (no command line in the report)"
+    words = []
+    for name, value in (
+        ("clock-control", session.clock_control),
+        ("cache-control", session.cache_control),
+        ("replay-mode", session.replay_mode),
+    ):
+        words.append(f"{name} {literal(value)}{' (default)' if name in session.assumed else ''}")
+    passes = [
+        launch.values["replay_passes"]
+        for launch in report.launches
+        if "replay_passes" in launch.values
+    ]
+    if passes:
+        low, high = int(min(passes)), int(max(passes))
+        words.append(f"{low} passes" if low == high else f"{low} to {high} passes")
+    return ", ".join(words)
+
+
+def groups_grid(shown: Iterable[Group]) -> Grid:
+    """The table of kernels by share of time."""
+    rows = []
+    for rank, group in enumerate(shown, start=1):
+        measured = group.count - group.failed
+        rows.append(
+            (
+                str(rank),
+                literal(group.name),
+                f"{extent(group.grid)} / {extent(group.block)}",
+                str(group.count) + (f" ({group.failed} failed)" if group.failed else ""),
+                number(group.total, "s") if measured else "counters failed",
+                number(group.median, "s") if measured > 1 else "",
+                _spread(group) if measured > 1 else "",
+                percent(group.share) if measured else "n/a",
+            )
+        )
+    return Grid(
+        "Kernels by share of time",
+        ("#", "Kernel", "Grid / block", "Count", "Total", "Median", "Spread", "Share"),
+        tuple(rows),
+    )
+
+
+def _spread(group: Group) -> str:
+    return f"±{percent((group.high - group.low) / 2 / group.median)}"
+
+
+def panels(launch: LaunchSummary) -> tuple[Panel, ...]:
+    """All panels of a launch, the most telling first; those that would be empty are left out."""
+    made = (
+        busy_panel(launch),
+        stalls_panel(launch),
+        tensor_panel(launch),
+        shared_panel(launch),
+        launch_panel(launch),
+        access_panel(launch),
+        occupancy_panel(launch),
+        instructions_panel(launch),
+    )
+    return tuple(panel for panel in made if panel.rows)
+
+
+def title(launch: LaunchSummary) -> str:
+    """Time and shape of a launch in one line."""
+    parts = [
+        number(launch.duration, "s") if not launch.failed else "counters failed",
+        f"grid {extent(launch.grid)}" if launch.grid else "",
+        f"block {extent(launch.block)}" if launch.block else "",
+        f"launch {launch.index}",
+        "/".join(literal(name) for name in launch.launch.nvtx),
+        "" if launch.launch.workload == "kernel" else launch.launch.workload,
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def busy_panel(launch: LaunchSummary) -> Panel:
+    """How busy each resource is, share of elapsed cycles."""
+    heading = "Busy, share of elapsed cycles"
+    pipes = [name for name in RESOURCES if name not in _ALWAYS and launch.get(name) > 0]
+    busiest = sorted(pipes, key=launch.get, reverse=True)[:_PIPES_SHOWN]
+    shown = [name for name in RESOURCES if name in _ALWAYS or name in busiest]
+    if "l1_busy" not in launch.values and "l1_busy_active" in launch.values:
+        shown[shown.index("l1_busy")] = "l1_busy_active"
+    if not any(name in launch.values for name in shown):
+        return Panel(heading, (_absent(launch, "sm_busy", "busy shares"),))
+    rows = tuple(
+        Row(_RESOURCE_LABELS[name], _share(launch, name), share=launch.get(name)) for name in shown
+    )
+    reasons = dict.fromkeys(launch.why_missing(name) for name in shown if name in launch.missing)
+    return Panel(heading, rows, note=f"n/a: {', '.join(reasons)}" if reasons else "")
+
+
+def stalls_panel(launch: LaunchSummary) -> Panel:
+    """Warp states by cycles for each issued instruction."""
+    heading = "Warp stalls, cycles per issued instruction"
+    if not launch.stalls:
+        return Panel(heading, (_absent(launch, "warp_latency", "warp stalls"),))
+    present = [stall for stall in launch.stalls if stall.cycles > 0]
+    shown, rest = present[:_STALLS_SHOWN], present[_STALLS_SHOWN:]
+    rows = [
+        Row(
+            stall.reason + ("" if stall.is_wait else " *"),
+            f"{stall.cycles:.2f}",
+            percent(stall.share),
+            share=stall.share,
+        )
+        for stall in shown
+    ]
+    if rest:
+        share = sum(stall.share for stall in rest)
+        cycles = sum(stall.cycles for stall in rest)
+        rows.append(Row(f"{len(rest)} others", f"{cycles:.2f}", percent(share), share=share))
+    total = sum(stall.cycles for stall in present)
+    rows.append(Row("sum", f"{total:.2f}"))
+    return Panel(heading, tuple(rows), note="* no loss: issuing, or another warp was picked")
+
+
+def work_grid(launch: LaunchSummary) -> Grid:
+    """Operations by precision against their roofs."""
+    rows = [_work_row(work) for work in launch.work if work.operations > 0]
+    known = [work for work in launch.work if not math.isnan(work.operations)]
+    unknown = [work for work in launch.work if math.isnan(work.operations)]
+    notes = []
+    absent = [work.label for work in unknown if _was_not_collected(launch, work)]
+    if not rows and known:
+        notes.append("no other operations" if unknown else "no floating-point or tensor operations")
+    if absent:
+        notes.append(f"not collected: {', '.join(absent)}")
+    moves = launch.get("flop_fp16_moves")
+    if moves > 0:
+        notes.append(
+            f"ncu also counts {number(moves, 'FLOP')} of half precision in instructions that only "
+            "load a constant or convert; left out"
+        )
+    if launch.why_missing("flop_fp16") == NOT_CHECKED:
+        notes.append(
+            f"half precision: at most {number(launch.get('flop_fp16_counted'), 'FLOP')} "
+            f"({percent(launch.get('half_share_claimed'))} of its roof) by ncu's counters, "
+            "constant loads among them; --format json tells them apart"
+        )
+    if any(not work.verified and work.operations > 0 and work.datasheet > 0 for work in known):
+        notes.append("? datasheet figure from memory, not looked up")
+    if launch.get("flop_tensor_sparse") > 0:
+        notes.append("part of the tensor work used sparse instructions: dense roofs don't bound it")
+    return Grid(
+        "Arithmetic",
+        ("", "Work", "Rate", "Of peak at held clock", "Of datasheet"),
+        tuple(rows),
+        "; ".join(notes),
+    )
+
+
+def _work_row(work: Work) -> tuple[str, ...]:
+    unit = "op" if work.precision.endswith("int8") else "FLOP"
+    roof = "n/a"
+    if not math.isnan(work.peak):
+        roof = f"{percent(work.share)} of {number(work.peak, f'{unit}/s')}"
+    if not math.isnan(work.path_peak):
+        roof += f"\n{percent(work.path_share)} of mma.sync's {number(work.path_peak, f'{unit}/s')}"
+    sheet = "n/a"
+    if not math.isnan(work.datasheet):
+        mark = "" if work.verified else "?"
+        sheet = f"{percent(work.datasheet_share)} of {number(work.datasheet, f'{unit}/s')}{mark}"
+    return (
+        work.label,
+        number(work.operations, unit),
+        number(work.rate, f"{unit}/s"),
+        roof,
+        sheet,
+    )
+
+
+def _was_not_collected(launch: LaunchSummary, work: Work) -> bool:
+    kind = "ops" if work.precision.endswith("int8") else "flop"
+    return launch.why_missing(f"{kind}_{work.precision}").startswith(NOT_COLLECTED)
+
+
+def memory_grid(launch: LaunchSummary) -> Grid:
+    """Bytes, bandwidth, roof and hit rate of each memory level."""
+    sheet = launch.gpu.datasheet.peaks["dram"] if launch.gpu.datasheet else None
+    dram_roof = _of_roof(launch, "dram_bandwidth_share", "dram_bandwidth_peak")
+    bandwidth = launch.get("dram_bandwidth")
+    if sheet is not None and not math.isnan(bandwidth):
+        mark = "" if sheet.verified else "?"
+        dram_roof += f"\n{percent(bandwidth / sheet.value)} of datasheet{mark}"
+    rows = [
+        (
+            "DRAM",
+            _both(launch, "dram_bytes", "dram_read_bytes", "dram_write_bytes"),
+            number(bandwidth, "B/s"),
+            dram_roof,
+            "",
+        ),
+        (
+            "L2",
+            _both(launch, "l2_bytes", "l2_read_bytes", "l2_write_bytes"),
+            number(launch.get("l2_bandwidth"), "B/s"),
+            _of_roof(launch, "l2_output_bandwidth_share", "l2_output_bandwidth_peak", "to SMs: "),
+            _share(launch, "l2_hit_rate"),
+        ),
+        (
+            "L1",
+            _both(launch, "l1_bytes", "", ""),
+            number(launch.get("l1_bandwidth"), "B/s"),
+            _of_roof(launch, "l1_writeback_share", "l1_writeback_bandwidth_peak", "to registers: "),
+            _share(launch, "l1_hit_rate"),
+        ),
+    ]
+    missing = [
+        reason
+        for name in ("dram_bytes", "l2_bytes", "l1_bytes")
+        if (reason := launch.why_missing(name))
+    ]
+    intensity = launch.get("arithmetic_intensity")
+    notes = [f"{number(intensity, 'FLOP/B')} of DRAM traffic"] if intensity > 0 else []
+    notes += dict.fromkeys(missing)
+    return Grid(
+        "Memory",
+        ("", "Bytes", "Bandwidth", "Of roof at held clock", "Hit rate"),
+        tuple(rows),
+        "; ".join(notes),
+    )
+
+
+def _both(launch: LaunchSummary, total: str, read: str, write: str) -> str:
+    text = number(launch.get(total), "B")
+    if read in launch.values and write in launch.values:
+        parts = (number(launch.get(read), "B"), number(launch.get(write), "B"))
+        text += f"\n{parts[0]} read, {parts[1]} written"
+    return text
+
+
+def _of_roof(launch: LaunchSummary, share: str, roof: str, prefix: str = "") -> str:
+    if roof not in launch.values:
+        return "n/a"
+    return f"{prefix}{percent(launch.get(share))} of {number(launch.get(roof), 'B/s')}"
+
+
+def tensor_panel(launch: LaunchSummary) -> Panel:
+    """What the tensor cores did, by instruction family."""
+    heading = "Tensor cores"
+    if "tensor_busy" not in launch.values:
+        return Panel(heading, (_absent(launch, "tensor_busy", "tensor pipe"),))
+    busy = Row(
+        "pipe busy",
+        _share(launch, "tensor_busy"),
+        "of the cycles",
+        share=launch.get("tensor_busy"),
+    )
+    if launch.get("flop_tensor") == 0 and not launch.get("ops_tensor_int8") > 0:
+        shared = "; HFMA2.MMA moves and half arithmetic run on this pipe"
+        note = "no tensor-core work" + (shared if launch.get("tensor_busy") > 0 else "")
+        return Panel(heading, (busy,), note=note)
+    rows = [busy]
+    for label, name, note in (
+        ("mma.sync (hmma)", "tensor_hmma_utilization", "of its peak"),
+        ("wgmma (hgmma)", "tensor_wgmma_utilization", "of its peak"),
+        ("fp and int products", "tensor_fp_busy", "pipe busy"),
+        ("integer (imma)", "tensor_int_busy", "pipe busy"),
+        ("FP64 (dmma)", "tensor_fp64_busy", "pipe busy"),
+    ):
+        if launch.get(name) > 0:
+            rows.append(Row(label, _share(launch, name), note, share=launch.get(name)))
+    return Panel(heading, tuple(rows), note="peaks are dense ones, never sparse")
+
+
+def shared_panel(launch: LaunchSummary) -> Panel:
+    """Bank conflicts of shared memory, loads and stores apart."""
+    heading = "Shared memory"
+    if "shared_wavefronts" not in launch.values:
+        return Panel(heading, (_absent(launch, "shared_wavefronts", "bank conflicts"),))
+    rows = []
+    for label, suffix in (("loads", "_load"), ("stores", "_store")):
+        wavefronts = launch.get(f"shared_wavefronts{suffix}")
+        if not wavefronts > 0:
+            continue
+        rows.append(Row(f"{label}: wavefronts", compact(wavefronts)))
+        rows.append(
+            Row(
+                f"{label}: conflicts",
+                compact(launch.get(f"shared_conflicts{suffix}")),
+                f"{_share(launch, f'shared_conflict_share{suffix}')}, "
+                f"{launch.get(f'shared_conflict_ways{suffix}'):.1f}-way",
+            )
+        )
+    if not rows:
+        return Panel(heading, (Row("shared loads and stores", "none"),))
+    if launch.get("shared_wavefronts_executed") > 0:
+        excessive = launch.get("shared_wavefronts_excessive")
+        rows.append(
+            Row(
+                "avoidable by addresses",
+                compact(excessive),
+                _share(launch, "shared_excessive_share"),
+            )
+        )
+    return Panel(heading, tuple(rows))
+
+
+def occupancy_panel(launch: LaunchSummary) -> Panel:
+    """Occupancy, its limiter and the way to the next step."""
+    heading = "Occupancy"
+    if "occupancy_theoretical" not in launch.values and launch.occupancy is None:
+        return Panel(heading, (_absent(launch, "occupancy_theoretical", "occupancy"),))
+    rows = []
+    for label, name in (
+        ("theoretical", "occupancy_theoretical"),
+        ("achieved", "occupancy_achieved"),
+    ):
+        rows.append(Row(label, _share(launch, name), _reason(launch, name)))
+    if launch.occupancy is not None:
+        rows += _limits(launch, launch.occupancy)
+    eligible = launch.get("warps_eligible_per_scheduler")
+    if not math.isnan(eligible):
+        active = launch.get("warps_active_per_scheduler")
+        rows.append(Row("per scheduler", f"{active:.2f} warps", f"{eligible:.2f} ready to issue"))
+    return Panel(heading, tuple(rows), wide=True)
+
+
+_LIMITERS = {
+    "registers": "registers",
+    "shared": "shared memory",
+    "warps": "warps",
+    "blocks": "blocks",
+    "barriers": "barriers",
+}
+
+
+def _limits(launch: LaunchSummary, occupancy: Occupancy) -> list[Row]:
+    limits = occupancy.limits
+    by = ", ".join(f"{_LIMITERS[name]} {blocks}" for name, blocks in limits.blocks.items())
+    limiters = list(limits.limiters)
+    if occupancy.step and occupancy.step.carveout_grows and len(limiters) > 1:
+        limiters.remove("shared")
+    if launch.get("occupancy_theoretical") >= 1:
+        limited = "nothing, every warp slot can be filled"
+    else:
+        limited = " and ".join(_LIMITERS[name] for name in limiters)
+    return [
+        Row("limited by", "", limited),
+        Row("blocks per SM", str(limits.resident), f"by {by}"),
+        *_step(launch, occupancy),
+    ]
+
+
+def _step(launch: LaunchSummary, occupancy: Occupancy) -> list[Row]:
+    step = occupancy.step
+    if step is None:
+        return []
+    needs = occupancy.needs
+    words = {
+        "registers": f"registers {needs.registers} to {step.changes.get('registers')} a thread",
+        "shared": f"shared memory {number(needs.shared - needs.shared_driver, 'B')} to "
+        f"{number(step.changes.get('shared', 0), 'B')} a block",
+        "warps": f"block {needs.threads} to {step.changes.get('warps')} threads",
+        "blocks": f"block {needs.threads} to {step.changes.get('blocks')} threads or more",
+    }
+    changes = [words[name] for name in step.changes]
+    if step.carveout_grows:
+        changes.append("the driver then gives shared memory a larger share of L1")
+    share = step.warps / launch.gpu.warps_per_sm if launch.gpu.warps_per_sm else math.nan
+    return [Row("next step", percent(share), "; ".join(changes))]
+
+
+def launch_panel(launch: LaunchSummary) -> Panel:
+    """Shape, resources of a block, waves and tail."""
+    rows = []
+    if "threads" in launch.values:
+        rows.append(Row("threads", compact(launch.get("threads")), _block_note(launch)))
+    if "registers_per_thread" in launch.values:
+        rows.append(Row("registers", count(launch.get("registers_per_thread")), "a thread"))
+    if "shared_dynamic" in launch.values:
+        rows.append(
+            Row(
+                "shared memory",
+                number(launch.get("shared_static") + launch.get("shared_dynamic"), "B"),
+                _static_note(launch),
+            )
+        )
+    if launch.get("cluster_size") > 1:
+        rows.append(Row("cluster", plural(int(launch.get("cluster_size")), "block")))
+    if "waves" in launch.values:
+        rows.append(_waves(launch.get("waves")))
+    if "sm_active_share" in launch.values:
+        rows.append(Row("SMs with work", percent(launch.get("sm_active_share")), "of the cycles"))
+    if not rows:
+        return Panel("Launch", (_absent(launch, "threads", "launch shape"),))
+    return Panel("Launch", tuple(rows))
+
+
+def _static_note(launch: LaunchSummary) -> str:
+    static = launch.get("shared_static")
+    return f"a block, {number(static, 'B')} static" if static > 0 else "a block"
+
+
+def _block_note(launch: LaunchSummary) -> str:
+    threads = launch.get("block_size")
+    if math.isnan(threads):
+        return ""
+    idle = warps_per_block(int(threads)) * WARP - int(threads)
+    return f"{idle} of each block's last warp idle" if idle else ""
+
+
+def _waves(waves: float) -> Row:
+    full, rest = divmod(waves, 1)
+    if full == 0:
+        return Row("waves", f"{waves:.2f}", f"blocks for {percent(waves)} of the chip's slots")
+    if rest < 0.005:
+        return Row("waves", f"{waves:.2f}", "no partial wave")
+    return Row("waves", f"{waves:.2f}", f"{int(full):,} full, the last {percent(rest)}")
+
+
+def instructions_panel(launch: LaunchSummary) -> Panel:
+    """Instruction counts, divergence, spills and mix."""
+    rows = []
+    if "instructions_executed" in launch.values:
+        ipc = launch.get("ipc_active")
+        note = "" if math.isnan(ipc) else f"{ipc:.2f} a cycle and active SM"
+        rows.append(Row("executed", compact(launch.get("instructions_executed")), note))
+    if "threads_per_instruction" in launch.values:
+        note = f"of 32; {launch.get('threads_per_instruction_predicated'):.1f} not predicated off"
+        rows.append(
+            Row("threads per instruction", f"{launch.get('threads_per_instruction'):.1f}", note)
+        )
+    if "branch_uniformity" in launch.values:
+        rows.append(Row("uniform branches", percent(launch.get("branch_uniformity"))))
+    rows += _spills(launch)
+    classes = launch.breakdown("instructions_by_class")
+    if classes:
+        rows.append(Row("classes", "", _mix(classes, _CLASSES_SHOWN)))
+    opcodes = launch.breakdown("instructions_by_opcode")
+    if opcodes:
+        rows.append(Row("opcodes", "", _mix(opcodes, _OPCODES_SHOWN)))
+    if not rows:
+        return Panel("Instructions", (_absent(launch, "instructions_executed", "instructions"),))
+    return Panel("Instructions", tuple(rows), wide=True)
+
+
+def _mix(parts: list[tuple[str, float, float]], shown: int) -> str:
+    seen = [part for part in parts[:shown] if part[2] >= 0.005]
+    return ", ".join(f"{literal(key)} {share:.0%}" for key, _, share in seen)
+
+
+def _spills(launch: LaunchSummary) -> list[Row]:
+    spills, local = (
+        launch.get("spill_instructions"),
+        launch.get("local_loads") + launch.get("local_stores"),
+    )
+    if not math.isnan(spills):
+        executed = launch.get("instructions_executed")
+        note = f"{percent(spills / executed)} of all" if spills else ""
+        return [Row("register spills", compact(spills), note)]
+    if not math.isnan(local):
+        return [Row("local memory", compact(local), "loads and stores, spills among them")]
+    return []
+
+
+def access_panel(launch: LaunchSummary) -> Panel:
+    """How well global accesses use their sectors."""
+    rows = []
+    for label, suffix in (("loads", "load"), ("stores", "store")):
+        sectors = launch.get(f"global_{suffix}_sectors_per_request")
+        if math.isnan(sectors):
+            continue
+        name = f"global_{suffix}_bytes_per_sector"
+        used = math.nan if name in launch.impossible else launch.get(name)
+        note = "" if math.isnan(used) else f", {percent(used / SECTOR)} used"
+        rows.append(Row(f"global {label}", f"{sectors:.1f} sectors", f"a request{note}"))
+    if launch.get("global_sectors_excessive") > 0:
+        rows.append(
+            Row(
+                "avoidable sectors",
+                compact(launch.get("global_sectors_excessive")),
+                _share(launch, "global_excessive_share"),
+            )
+        )
+    if launch.get("global_atomic_requests") > 0:
+        rows.append(
+            Row("global atomics", compact(launch.get("global_atomic_requests")), "requests")
+        )
+    for label, name in (("cp.async", "async_copy_bytes"), ("TMA loads", "tma_load_bytes")):
+        if launch.get(name) > 0:
+            rows.append(Row(label, number(launch.get(name), "B"), "into shared memory"))
+    return Panel("Global memory accesses", tuple(rows))
+
+
+def rule_rows(launch: LaunchSummary) -> tuple[Row, ...]:
+    """What ncu's own rules advise; their estimates are theirs, and only global ones are time."""
+    advice = [rule for rule in launch.rules if rule.kind in {"optimization", "warning", "error"}]
+    ordered = sorted(advice, key=lambda rule: -_claimed(rule))
+    return tuple(
+        Row(literal(rule.title), _claim(rule), literal(_first_sentence(rule.message)))
+        for rule in ordered
+    )
+
+
+def _claimed(rule: RuleResult) -> float:
+    return rule.speedup if rule.speedup is not None and rule.scope == "global" else -1.0
+
+
+def _claim(rule: RuleResult) -> str:
+    if rule.speedup is None:
+        return ""
+    if rule.scope == "global":
+        return f"{percent(rule.speedup)} less time"
+    return f"{percent(rule.speedup)} local"
+
+
+def _first_sentence(text: str) -> str:
+    head, dot, _ = text.partition(". ")
+    return head + "." if dot else text
+
+
+def gaps(launch: LaunchSummary, session: Session) -> str:
+    """What the report can't tell of a launch, and which sections might; "" when it is whole."""
+    sections: dict[str, int] = {}
+    for name, reason in launch.missing.items():
+        if reason.startswith(NOT_COLLECTED):
+            section = catalog().quantities[name].section
+            sections[section] = sections.get(section, 0) + 1
+    if not sections:
+        return ""
+    what = f"{plural(sum(sections.values()), 'quantity')} of the catalogue not collected"
+    named = f"sections {', '.join(section for section in sections if section != 'any')}"
+    if "full" in session.options.get("set", "").split(","):
+        return (
+            f"{what}: ncu {session.ncu_version}'s full set lacks them; a newer ncu may give them, "
+            f"or more {named}"
+        )
+    return f"{what}: record with --set full, or add {named}"
+
+
+def _share(launch: LaunchSummary, name: str) -> str:
+    """A share; one that can't be is marked."""
+    return percent(launch.get(name)) + ("?" if name in launch.impossible else "")
+
+
+def _reason(launch: LaunchSummary, name: str) -> str:
+    return literal(launch.why_missing(name)) if name not in launch.values else ""
+
+
+def _absent(launch: LaunchSummary, name: str, what: str) -> Row:
+    return Row(what, "n/a", launch.why_missing(name))

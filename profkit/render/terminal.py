@@ -1,0 +1,200 @@
+"""Reports as a terminal shows them: tables and bars, coloured only on a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from profkit.analysis.summary import Group as KernelGroup
+from profkit.analysis.summary import ReportSummary
+from profkit.ingest.session import Session
+from profkit.render import panels
+from profkit.render.panels import Grid, Panel, Row
+from profkit.render.text import bar, literal, percent, plural, shorten
+
+PIPED_WIDTH = 100
+_WIDEST, _NARROWEST = 120, 60
+_TWO_COLUMNS_FROM = 96
+_BAR = 10
+_GAP = 3
+
+
+def console(*, to_file: bool) -> Console:
+    """How wide and how coloured: 100 columns and no colour unless it goes to a terminal."""
+    if to_file or not sys.stdout.isatty():
+        return Console(force_terminal=False, width=PIPED_WIDTH, color_system=None, highlight=False)
+    plain = Console(highlight=False)
+    return Console(width=max(_NARROWEST, min(plain.width, _WIDEST)), highlight=False)
+
+
+def rendered(view: RenderableType, *, to_file: bool) -> str:
+    """A view as text: coloured for a terminal; else without trailing blanks, 100 columns wide."""
+    out = console(to_file=to_file)
+    with out.capture() as captured:
+        out.print(view)
+    if out.is_terminal:
+        return captured.get()
+    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+
+
+def report_view(report: ReportSummary, shown: Sequence[KernelGroup], width: int) -> RenderableType:
+    """The whole view: recording, kernels, then each shown kernel's typical launch in detail."""
+    parts: list[RenderableType] = [
+        Text(shorten(literal(report.path), width), "bold"),
+        Text(panels.headline(report)),
+        _facts(panels.recording(report, with_host=True)),
+        *(_note(note) for note in report.notes),
+        Text(),
+        _groups(panels.groups_grid(report.groups), width),
+    ]
+    for rank, group in enumerate(shown, start=1):
+        parts += [Text(), _detail(rank, group, report.session, width)]
+    left = len(report.groups) - len(shown)
+    if left:
+        more = f"{plural(left, 'more kernel')}: --top 0 shows all, --kernel REGEX picks"
+        parts += [Text(), Text(more, "dim")]
+    return Group(*parts)
+
+
+def _facts(panel: Panel) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for row in panel.rows:
+        table.add_row(Text(row.label, "dim"), Text(row.value))
+    return table
+
+
+def _note(text: str) -> RenderableType:
+    return Text(f"! {text}", "yellow")
+
+
+def _groups(grid: Grid, width: int) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for name in grid.columns:
+        left = name in {"Kernel", "Grid / block"}
+        table.add_column(name, justify="left" if left else "right", no_wrap=True)
+    others = sum(
+        max(len(name), *(len(row[at]) for row in grid.rows)) + 2
+        for at, name in enumerate(grid.columns)
+        if name != "Kernel"
+    )
+    name_width = max(12, width - others - 2)
+    for row in grid.rows:
+        cells = [Text(cell) for cell in row]
+        cells[1] = Text(shorten(row[1], name_width))
+        table.add_row(*cells)
+    return table
+
+
+def _detail(rank: int, group: KernelGroup, session: Session, width: int) -> RenderableType:
+    launch = group.typical
+    heading = Text.assemble(
+        (f"{rank}  ", "bold"), (shorten(literal(group.name), width - 10), "bold")
+    )
+    about = panels.title(launch)
+    if group.count > 1:
+        about += f" (the median of {group.count})"
+    parts: list[RenderableType] = [
+        Rule(heading, align="left", characters="─", style="dim"),
+        Text(f"{about}, {percent(group.share)} of the time"),
+    ]
+    parts += [_note(warning) for warning in launch.warnings]
+    if not launch.failed:
+        parts += _body(panels.panels(launch), width)
+        parts.append(_grid(panels.work_grid(launch)))
+        parts.append(_grid(panels.memory_grid(launch)))
+        rules = panels.rule_rows(launch)
+        if rules:
+            parts.append(_rules(rules))
+    gaps = panels.gaps(launch, session)
+    if gaps:
+        parts += [Text(), Text(gaps, "dim")]
+    return Group(*parts)
+
+
+def _body(launch_panels: Iterable[Panel], width: int) -> list[RenderableType]:
+    """Narrow panels two abreast where the width allows, wide ones alone."""
+    parts: list[RenderableType] = []
+    abreast: list[Panel] = []
+    columns = 2 if width >= _TWO_COLUMNS_FROM else 1
+    column = (width - _GAP * (columns - 1)) // columns
+    for panel in launch_panels:
+        if panel.wide:
+            parts += [Text(), _panel(panel)]
+            continue
+        abreast.append(panel)
+        if len(abreast) == columns:
+            parts += [Text(), _abreast(abreast, column)]
+            abreast = []
+    if abreast:
+        parts += [Text(), _abreast(abreast, column)]
+    return parts
+
+
+def _abreast(row: Sequence[Panel], column: int) -> RenderableType:
+    table = Table.grid(padding=(0, _GAP, 0, 0))
+    for _ in row:
+        table.add_column(width=column)
+    table.add_row(*(_panel(panel) for panel in row))
+    return table
+
+
+def _panel(panel: Panel) -> RenderableType:
+    table = Table.grid(padding=(0, 1))
+    bars = any(row.share is not None for row in panel.rows)
+    values = any(row.value for row in panel.rows)
+    table.add_column(no_wrap=True)
+    if values:
+        table.add_column(justify="right" if bars else "left", no_wrap=True)
+    if bars:
+        table.add_column(width=_BAR, no_wrap=True)
+    table.add_column(overflow="fold")
+    for row in panel.rows:
+        cells = [Text(row.label)]
+        if values:
+            cells.append(Text(row.value))
+        if bars:
+            cells.append(Text(bar(row.share, _BAR) if row.share is not None else "", "cyan"))
+        cells.append(Text(row.note, "dim"))
+        table.add_row(*cells)
+    parts: list[RenderableType] = [Text(panel.title, "bold"), table]
+    if panel.note:
+        parts.append(Text(panel.note, "dim"))
+    return Group(*parts)
+
+
+def _grid(grid: Grid) -> RenderableType:
+    parts: list[RenderableType] = [Text(), Text(grid.title, "bold")]
+    if grid.rows:
+        table = Table.grid(padding=(0, 3, 0, 0))
+        for _ in grid.columns:
+            table.add_column(overflow="fold")
+        table.add_row(*(Text(name, "dim") for name in grid.columns))
+        for row in grid.rows:
+            table.add_row(*(Text(cell) for cell in row))
+        parts.append(table)
+    if grid.note:
+        parts.append(Text(grid.note, "dim"))
+    return Group(*parts)
+
+
+def _rules(rows: Sequence[Row]) -> RenderableType:
+    heading = Text.assemble(
+        ("What ncu's own rules say", "bold"),
+        ("  their estimates; a local one is a unit's efficiency, not time", "dim"),
+    )
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, min_width=max(len(row.value) for row in rows))
+    table.add_column(no_wrap=True, overflow="ellipsis")
+    for row in rows:
+        advice = Text.assemble(
+            row.label, ": ", (row.note, "dim"), overflow="ellipsis", no_wrap=True
+        )
+        table.add_row(Text(row.value), advice)
+    return Group(Text(), heading, table)

@@ -1,0 +1,119 @@
+"""Words and numbers as people read them; text from reports made safe to show."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterable
+
+_SI = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
+_SCALED = {"B", "B/s", "FLOP", "FLOP/s", "op", "op/s", "Hz", "FLOP/B"}
+_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+_FULL, _EIGHTHS = "█", " ▏▎▍▌▋▊▉"
+
+
+def literal(text: str) -> str:
+    """Text with control and direction-changing characters spelled out (`\\x1b`, `\\u202e`)."""
+    return "".join(
+        _escape(character) if unicodedata.category(character) in _HIDDEN else character
+        for character in text
+    )
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def shorten(text: str, width: int) -> str:
+    """At most `width` characters, the middle left out: kernel names differ at both ends."""
+    if len(text) <= width:
+        return text
+    tail = (width - 1) // 3
+    return f"{text[: width - 1 - tail]}…{text[len(text) - tail :] if tail else ''}"
+
+
+def number(value: float, unit: str) -> str:
+    """A value with its unit to four significant digits; `n/a` for NaN."""
+    if math.isnan(value):
+        return "n/a"
+    match unit:
+        case "1":
+            return percent(value)
+        case "s":
+            return _scaled(value, "s", _SMALL)
+        case "FLOP/B":
+            return f"{_significant(value)} FLOP/B"
+        case _ if unit in _SCALED:
+            return _scaled(value, unit, _SI)
+        case _:
+            return f"{count(value)} {unit}"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage; small ones keep a digit that shows they are not zero."""
+    if math.isnan(share):
+        return "n/a"
+    if 0 < abs(share) < 0.0005:
+        return "<0.1%"
+    return f"{share:.1%}"
+
+
+def count(value: float) -> str:
+    """A plain number: whole ones with separators, others to four significant digits."""
+    if math.isnan(value):
+        return "n/a"
+    if value == int(value):
+        return f"{int(value):,}"
+    return f"{value:,.0f}" if abs(value) >= 10_000 else _significant(value)
+
+
+def compact(value: float) -> str:
+    """A count in few characters: from a million on to four significant digits and M, G or T."""
+    if math.isnan(value) or abs(value) < 1e6:
+        return count(value)
+    return _scaled(value, "", _SI).rstrip()
+
+
+def extent(sizes: Iterable[int]) -> str:
+    """A grid or block: trailing ones left out, `4×32×8`."""
+    parts = list(sizes)
+    while len(parts) > 1 and parts[-1] == 1:
+        parts.pop()
+    return "×".join(str(part) for part in parts) or "n/a"
+
+
+def bar(share: float, width: int) -> str:
+    """A bar of `width` cells for a share; empty for NaN, full from 1 on."""
+    if math.isnan(share):
+        return ""
+    eighths = round(min(max(share, 0.0), 1.0) * width * 8)
+    full, rest = divmod(eighths, 8)
+    return _FULL * full + (_EIGHTHS[rest] if rest else "")
+
+
+def plural(amount: int, word: str) -> str:
+    """An amount with its noun: `1 launch`, `14 launches`, `69 quantities`."""
+    if amount == 1:
+        return f"1 {word}"
+    if word.endswith("y"):
+        return f"{amount:,} {word[:-1]}ies"
+    return f"{amount:,} {word}{'es' if word.endswith('ch') else 's'}"
+
+
+def _scaled(value: float, unit: str, scale: Iterable[tuple[float, str]]) -> str:
+    for factor, prefix in scale:
+        if abs(value) >= factor * 0.99995:
+            return f"{_significant(value / factor)} {prefix}{unit}"
+    factor, prefix = list(scale)[-1]
+    return f"{_significant(value / factor)} {prefix}{unit}"
+
+
+def _significant(value: float) -> str:
+    if value == 0:
+        return "0"
+    digits = max(0, 3 - math.floor(math.log10(abs(value)) + 1e-12))
+    return f"{value:,.{min(digits, 6)}f}"

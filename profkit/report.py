@@ -1,0 +1,282 @@
+"""A report in Python: `profkit.load("x.ncu-rep")`."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import fnmatch
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from profkit.analysis.gpus import Gpu
+from profkit.analysis.summary import LaunchSummary, ReportSummary, summarize
+from profkit.errors import BadInput, UsageError
+from profkit.ingest.ncu_report import Launch, RawReport, every_metric, nvtx_ranges, read
+from profkit.ingest.session import Session
+from profkit.ingest.source_lines import instructions
+from profkit.ingest.time_series import series
+from profkit.metrics.catalog import Recorded, catalog
+from profkit.metrics.quantities import evaluate, request
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Kernel:
+    """One recorded launch."""
+
+    def __init__(self, summary: LaunchSummary, action: Any, path: Path) -> None:
+        self.summary = summary
+        self._action = action
+        self._path = path
+
+    @property
+    def name(self) -> str:
+        """The demangled name."""
+        return self.summary.name
+
+    @property
+    def duration(self) -> float:
+        """Seconds; NaN when ncu's counters failed."""
+        return self.summary.duration
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """The catalogue quantities that this launch lacks, each with the reason."""
+        return self.summary.missing
+
+    def __getitem__(self, name: str) -> float:
+        """A catalogue quantity in its unit, NaN where missing; UsageError for a wrong name."""
+        _known(name, catalog().quantities)
+        return self.summary.get(name)
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.summary.index}: {self.name}, {self.duration * 1e6:.1f} µs>"
+
+    def stalls(self) -> pd.DataFrame:
+        """Warp states, largest first: `reason`, `cycles` an issued instruction, `share` of all."""
+        import pandas as pd
+
+        rows = [(item.reason, item.cycles, item.share) for item in self.summary.stalls]
+        return pd.DataFrame(rows, columns=["reason", "cycles", "share"])
+
+    def instructions(self, *metrics: str) -> pd.DataFrame:
+        """Per program counter: `address`, `sass`, `file`, `line` and a column for each metric.
+
+        Metrics are the catalogue's line quantities, or ncu's own names. Raises UsageError for an
+        unknown one and BadInput where the launch recorded none of them.
+        """
+        import pandas as pd
+
+        names = {metric: self._line_metric(metric) for metric in metrics}
+        rows = [
+            {
+                "address": row.address,
+                "sass": row.sass,
+                "file": row.file,
+                "line": row.line,
+                **{metric: row.values.get(metric, 0.0) for metric in metrics},
+            }
+            for row in instructions(self._action, names)
+        ]
+        if not rows:
+            raise self._not_recorded(", ".join(metrics), catalog().lines)
+        return pd.DataFrame(rows)
+
+    def source_lines(self, metric: str) -> pd.DataFrame:
+        """A metric by source line, largest first: `file`, `line`, `value`, `share` of the launch.
+
+        Instructions without a known line are together under file "" and line 0. Raises as
+        `instructions` does.
+        """
+        frame = self.instructions(metric)
+        values = frame.groupby(["file", "line"])[metric].sum().sort_values(ascending=False)
+        lines = values.rename("value").reset_index()
+        total = float(values.sum())
+        return lines.assign(share=lines["value"] / total if total else 0.0)
+
+    def time_series(self, metric: str) -> pd.DataFrame:
+        """A sampled metric over time: `time` in seconds, `value` in SI units.
+
+        ncu samples from before the launch starts until after it ends, so both ends may be idle.
+        Metrics are the catalogue's series, or the end of ncu's own name. Raises UsageError for an
+        unknown one and BadInput where the launch did not record it.
+        """
+        import pandas as pd
+
+        entry = catalog().series.get(metric)
+        if entry is None and "__" not in metric:
+            _known(metric, catalog().series)
+        found = series(self._action, entry.metric if entry else metric)
+        if found is None:
+            raise self._not_recorded(metric, catalog().series)
+        return pd.DataFrame({"time": found.times, "value": found.values})
+
+    def recorded(self) -> Mapping[str, tuple[str, float | str | None]]:
+        """Every metric of the launch by ncu's name: its unit and the value as recorded."""
+        return every_metric(self._action)
+
+    def _line_metric(self, metric: str) -> str:
+        entry = catalog().lines.get(metric)
+        if entry is None and "__" not in metric:
+            _known(metric, catalog().lines)
+        return entry.metric if entry else metric
+
+    def _not_recorded(self, metric: str, entries: Mapping[str, Recorded]) -> BadInput:
+        sections = {entry.section for name, entry in entries.items() if name in metric}
+        add = f"try --section {sections.pop()} in the ncu command" if sections else ""
+        return BadInput(f"{self._path}: launch {self.summary.index} recorded no {metric}", add)
+
+    def _repr_html_(self) -> str:
+        from profkit.render.notebook import kernel_html
+
+        return kernel_html(self.summary)
+
+
+class Report:
+    """A report, read once. `kernels` is the table, `kernel(i)` one launch."""
+
+    def __init__(self, raw: RawReport, check_half_from: float = 0.0) -> None:
+        self._raw = raw
+        self._check_half_from = check_half_from
+
+    @property
+    def path(self) -> Path:
+        return self._raw.path
+
+    @property
+    def session(self) -> Session:
+        """How the report was recorded."""
+        return self._raw.session
+
+    @property
+    def gpu(self) -> Gpu:
+        """The GPU of the first launch."""
+        return self.summary.launches[0].gpu
+
+    @cached_property
+    def summary(self) -> ReportSummary:
+        return summarize(self._raw, evaluate(self._raw, check_half_from=self._check_half_from))
+
+    @cached_property
+    def kernels(self) -> pd.DataFrame:
+        """One row a launch: `kernel`, `nvtx`, then every catalogue quantity; NaN where missing."""
+        import pandas as pd
+
+        names = list(catalog().quantities)
+        rows = [
+            [item.name, "/".join(item.launch.nvtx), *(item.get(name) for name in names)]
+            for item in self.summary.launches
+        ]
+        index = pd.Index([item.index for item in self.summary.launches], name="launch")
+        return pd.DataFrame(rows, columns=["kernel", "nvtx", *names], index=index)
+
+    @cached_property
+    def missing(self) -> pd.DataFrame:
+        """Why quantities are NaN: a row a launch, a column a quantity, "" where there is one."""
+        import pandas as pd
+
+        names = list(catalog().quantities)
+        rows = [[item.why_missing(name) for name in names] for item in self.summary.launches]
+        return pd.DataFrame(rows, columns=names, index=self.kernels.index)
+
+    def kernel(self, index: int) -> Kernel:
+        """The launch of that index in the report; raises UsageError when there is none."""
+        for at, item in enumerate(self.summary.launches):
+            if item.index == index:
+                return Kernel(item, self._raw.actions[at], self.path)
+        known = ", ".join(str(item.index) for item in self.summary.launches[:12])
+        raise UsageError(f"{self.path}: no launch {index}", f"there are {known}")
+
+    def __len__(self) -> int:
+        return len(self._raw.launches)
+
+    def __iter__(self) -> Iterable[Kernel]:
+        return (self.kernel(item.index) for item in self.summary.launches)
+
+    def __repr__(self) -> str:
+        return f"<Report {self.path.name}: {len(self)} launches on {self.gpu.name}>"
+
+    def _repr_html_(self) -> str:
+        from profkit.render.notebook import report_html
+
+        return report_html(self.summary)
+
+
+def load(
+    path: str | Path,
+    *,
+    kernel: str | None = None,
+    nvtx: str | None = None,
+    check_half_from: float = 0.0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Report:
+    """Read an Nsight Compute report (.ncu-rep or .ncu-repz).
+
+    `kernel` keeps launches whose demangled name the regular expression is found in, `nvtx` those
+    inside a range of that name (wildcards allowed). `check_half_from` is the share of the
+    half-precision roof from which claimed work is checked (see `evaluate`). `progress` gets
+    (launches read, launches).
+    Raises BadInput for anything but a whole report, UsageError when no launch is kept.
+    """
+    raw = read(Path(path), request(), progress)
+    return Report(_select(raw, kernel, nvtx), check_half_from)
+
+
+def _select(raw: RawReport, kernel: str | None, nvtx: str | None) -> RawReport:
+    kept = list(range(len(raw.launches)))
+    if kernel is not None:
+        pattern = _pattern(kernel)
+        kept = [at for at in kept if pattern.search(raw.launches[at].name)]
+        if not kept:
+            names = dict.fromkeys(launch.function for launch in raw.launches)
+            raise UsageError(
+                f"{raw.path}: no kernel matches {kernel!r}", f"there are {_listed(names)}"
+            )
+    if nvtx is not None:
+        kept = [at for at in kept if _inside(raw.launches[at], nvtx)]
+        if not kept:
+            names = dict.fromkeys(nvtx_ranges(raw.launches))
+            there = f"there are {_listed(names)}" if names else "record with `ncu --nvtx`"
+            raise UsageError(f"{raw.path}: no launch is inside an NVTX range {nvtx!r}", there)
+    if len(kept) == len(raw.launches):
+        return raw
+    rows = list(kept)
+    return dataclasses.replace(
+        raw,
+        launches=tuple(raw.launches[at] for at in rows),
+        columns={name: column[rows] for name, column in raw.columns.items()},
+        recorded={name: mask[rows] for name, mask in raw.recorded.items()},
+        actions=tuple(raw.actions[at] for at in rows),
+    )
+
+
+def _pattern(kernel: str) -> re.Pattern[str]:
+    try:
+        return re.compile(kernel)
+    except re.error as error:
+        raise UsageError(
+            f"--kernel {kernel!r} is not a regular expression ({error})",
+            "escape special characters with a backslash",
+        ) from None
+
+
+def _inside(launch: Launch, nvtx: str) -> bool:
+    return any(fnmatch.fnmatchcase(name, nvtx.rstrip("/")) for name in launch.nvtx)
+
+
+def _listed(names: Iterable[str], most: int = 8) -> str:
+    listed = list(names)
+    more = f" and {len(listed) - most} more" if len(listed) > most else ""
+    return ", ".join(listed[:most]) + more
+
+
+def _known(name: str, names: Iterable[str]) -> None:
+    known = list(names)
+    if name not in known:
+        close = difflib.get_close_matches(name, known, n=3)
+        hint = f"did you mean {' or '.join(close)}?" if close else "see `profkit metrics`"
+        raise UsageError(f"no quantity {name!r}", hint)
