@@ -23,7 +23,7 @@ MAGIC = b"NVR\0"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 MANIFEST = "manifest.json"
 
-_LAUNCHES, _SESSION, _PAYLOAD_SIZE = 2, 3, 5
+_SOURCES, _LAUNCHES, _SESSION, _PAYLOAD_SIZE = 1, 2, 3, 5
 _CHUNK = 1 << 16
 
 _OTHER_KINDS = (
@@ -169,7 +169,9 @@ def _decompress(path: Path, file: BinaryIO) -> Iterator[bytes]:
 
 
 def _walk(path: Path, source: _Source) -> Framing:
-    source.read(len(MAGIC))
+    magic = source.read(len(MAGIC))
+    if magic != MAGIC[: len(magic)]:
+        raise BadInput(f"{path}: zstd data, but not of an Nsight Compute report", _RECORD)
     header_size = _size(path, source)
     if header_size is None:
         raise _truncated(path)
@@ -178,9 +180,7 @@ def _walk(path: Path, source: _Source) -> Framing:
     session: list[bytes] = []
     while (size := _size(path, source)) is not None:
         header = _message(path, source, size)
-        payload = wire.number(header, _PAYLOAD_SIZE)
-        if source.skip(payload) < payload:
-            raise _truncated(path)
+        _records(path, source, header)
         blocks += 1
         launches += wire.number(header, _LAUNCHES)
         session += [part for part in header.get(_SESSION, ()) if isinstance(part, bytes)]
@@ -190,6 +190,25 @@ def _walk(path: Path, source: _Source) -> Framing:
             "check ncu's filters (--kernel-name, --launch-skip, --profile-from-start)",
         )
     return Framing(blocks, launches, tuple(session))
+
+
+def _records(path: Path, source: _Source, header: wire.Message) -> None:
+    """Pass over a payload: as many length-prefixed records as the header announces, no more."""
+    left = wire.number(header, _PAYLOAD_SIZE)
+    announced = wire.number(header, _SOURCES) + wire.number(header, _LAUNCHES)
+    for _ in range(announced):
+        if left < 4:
+            raise _damaged(path, "it holds fewer launches than a block header announces")
+        size = _size(path, source)
+        if size is None:
+            raise _truncated(path)
+        left -= 4 + size
+        if left < 0:
+            raise _damaged(path, "a record is larger than its block")
+        if source.skip(size) < size:
+            raise _truncated(path)
+    if left:
+        raise _damaged(path, "a block holds more than its header announces")
 
 
 def _size(path: Path, source: _Source) -> int | None:

@@ -1,0 +1,68 @@
+"""Where the recorded reports are, and how tests make damaged or odd ones out of them."""
+
+from __future__ import annotations
+
+import csv
+import lzma
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+import zstandard
+from typer.testing import CliRunner, Result
+
+import profkit
+from profkit.cli import app
+
+ROOT = Path(__file__).parent.parent
+H200 = ROOT / "reports" / "h200"
+CORPUS = ROOT.parent / "shared" / "corpus" / "reports"
+
+FULL = ("known", "sdpa_s512_flash", "sdpa_s512_efficient", "sdpa_s512_cudnn", "sdpa_s512_math")
+CAUSAL = ("sdpa_s2048_d128_causal_flash", "sdpa_s2048_d128_causal_cudnn")
+REDUCED = (
+    "sdpa_s512_flash_set_basic",
+    "sdpa_s512_flash_set_detailed",
+    "sdpa_s512_flash_two_metrics",
+)
+RECORDED = FULL + CAUSAL + REDUCED
+
+needs_corpus = pytest.mark.skipif(
+    not CORPUS.is_dir(), reason="others' reports (../shared/corpus) are not here"
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--regenerate", action="store_true", help="write the golden files anew")
+
+
+@cache
+def h200(name: str) -> profkit.Report:
+    """A recorded report, read once for all tests."""
+    return profkit.load(H200 / f"{name}.ncu-repz")
+
+
+@cache
+def export(name: str, page: str) -> tuple[Mapping[str, str], list[Mapping[str, str]]]:
+    """ncu's own export of a recorded report: units by column, then a row a launch."""
+    with lzma.open(H200 / f"{name}.{page}.csv.xz", "rt", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return (rows[0], rows[1:]) if page == "raw" else ({}, rows)
+
+
+def plain_bytes(name: str) -> bytes:
+    """A recorded report without its compression."""
+    data = (H200 / f"{name}.ncu-repz").read_bytes()
+    return zstandard.ZstdDecompressor().decompressobj().decompress(data)
+
+
+@pytest.fixture
+def profkit_cli() -> Callable[..., Result]:
+    """Run a command line in this process."""
+    runner = CliRunner()
+
+    def run(*arguments: str | Path) -> Result:
+        return runner.invoke(app, [str(argument) for argument in arguments])
+
+    return run
