@@ -39,6 +39,11 @@ def _negligible(value: Column, beside: Column) -> Column:
     return np.where(value < 0.01 * beside, 0.0, np.nan)
 
 
+def _round_up(value: Column, unit: Column) -> Column:
+    """The next multiple of `unit`: what an allocation takes."""
+    return np.ceil(value / unit) * unit
+
+
 def _count(value: Column) -> Column:
     """The nearest whole number: a count that was recorded as a rate."""
     return np.rint(value)
@@ -49,6 +54,7 @@ FUNCTIONS: Mapping[str, Callable[..., Column]] = {
     "net_of": _net_of,
     "idle": _idle,
     "negligible": _negligible,
+    "round_up": _round_up,
     "count": _count,
 }
 _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {

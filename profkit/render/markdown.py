@@ -113,7 +113,7 @@ def catalog_markdown(entries: Catalog) -> str:
         "Functions: `only_if(x, c)` is undefined where c is 0; `net_of(a, b)` is a - b, and 0",
         "where a is 0; `idle(x)` is 0 where x is 0 and undefined elsewhere; `negligible(x, y)` is",
         "0 where x is under 1% of y and undefined elsewhere; `count(x)` is the nearest whole",
-        "number.",
+        "number; `round_up(x, u)` is the next multiple of u.",
         "",
         "This page is written by `profkit metrics --format markdown`.",
     ]
