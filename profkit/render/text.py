@@ -115,5 +115,6 @@ def _scaled(value: float, unit: str, scale: Iterable[tuple[float, str]]) -> str:
 def _significant(value: float) -> str:
     if value == 0:
         return "0"
-    digits = max(0, 3 - math.floor(math.log10(abs(value)) + 1e-12))
-    return f"{value:,.{min(digits, 6)}f}"
+    rounded = float(f"{value:.3e}")
+    digits = max(0, 3 - math.floor(math.log10(abs(rounded)) + 1e-12))
+    return f"{rounded:,.{min(digits, 6)}f}"

@@ -130,7 +130,7 @@ def test_a_report_that_its_manifest_describes_is_read(tmp_path: Path) -> None:
     write_manifest(tmp_path, file.name, content, launches=1)
     assert len(profkit.load(file)) == 1
     write_manifest(tmp_path, file.name, content, launches=2)
-    with pytest.raises(BadInput, match="1 launches, manifest.json says 2"):
+    with pytest.raises(BadInput, match=r"1 launches, manifest\.json says 2"):
         profkit.load(file)
     (tmp_path / "manifest.json").write_text("[]")
     with pytest.raises(BadInput, match="not a run manifest"):

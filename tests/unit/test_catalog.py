@@ -11,12 +11,34 @@ import yaml
 from profkit.metrics.catalog import build, catalog, parse_range
 from tests.conftest import FULL, ROOT, export, h200
 
-FIXED = (
-    "duration dram_busy l2_busy l1_busy sm_busy tensor_busy fp64_busy xu_busy issue_busy "
-    "occupancy_achieved occupancy_theoretical registers_per_thread waves threads_per_instruction "
-    "dram_bytes dram_bandwidth l2_hit_rate l1_hit_rate shared_conflicts shared_conflict_share "
-    "flop_fp32 flop_fp64 flop_tensor flop_rate stall_long_scoreboard stall_barrier"
-).split()
+FIXED = [
+    "duration",
+    "dram_busy",
+    "l2_busy",
+    "l1_busy",
+    "sm_busy",
+    "tensor_busy",
+    "fp64_busy",
+    "xu_busy",
+    "issue_busy",
+    "occupancy_achieved",
+    "occupancy_theoretical",
+    "registers_per_thread",
+    "waves",
+    "threads_per_instruction",
+    "dram_bytes",
+    "dram_bandwidth",
+    "l2_hit_rate",
+    "l1_hit_rate",
+    "shared_conflicts",
+    "shared_conflict_share",
+    "flop_fp32",
+    "flop_fp64",
+    "flop_tensor",
+    "flop_rate",
+    "stall_long_scoreboard",
+    "stall_barrier",
+]
 UNITS = {
     "1", "s", "Hz", "B", "B/s", "B/sector", "FLOP", "FLOP/s", "FLOP/B", "op", "op/s", "cycle",
     "pass", "instruction", "instruction/cycle", "thread", "warp", "block", "register", "wave",

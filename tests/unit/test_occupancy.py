@@ -43,9 +43,7 @@ def test_registers_allow_the_warps_that_ncu_says(path: object) -> None:
         if not tabled or occupancy is None:
             continue
         gpu = launch.gpu
-        chip = Chip(
-            gpu.warps_per_sm, gpu.blocks_per_sm, gpu.registers_per_sm, gpu.shared_per_sm, 4
-        )
+        chip = Chip(gpu.warps_per_sm, gpu.blocks_per_sm, gpu.registers_per_sm, gpu.shared_per_sm, 4)
         others = min(
             blocks for name, blocks in occupancy.limits.blocks.items() if name != "registers"
         )

@@ -1,0 +1,80 @@
+"""Other people's reports, old, partial and odd: a sensible answer or the reason for none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+import profkit
+from tests.conftest import CORPUS, needs_corpus
+
+pytestmark = needs_corpus
+REPORTS = sorted(CORPUS.glob("*.ncu-rep"))
+
+
+@pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
+def test_every_report_gives_a_sensible_answer(
+    profkit_cli: Callable[..., Result], path: Path
+) -> None:
+    report = profkit.load(path)
+    for launch in report.summary.launches:
+        assert 0 < launch.duration < 60
+        assert math.prod(launch.grid) > 0
+        assert launch.gpu.cc in {(8, 6), (8, 9), (9, 0)}
+        for name, value in launch.values.items():
+            assert math.isfinite(value), name
+        for name, reason in launch.missing.items():
+            assert reason, name
+    shown = profkit_cli("analyze", path, "--top", "0")
+    assert shown.exit_code == 0
+    assert "nan" not in shown.stdout.replace("nanosleep", "")
+    assert max(map(len, shown.stdout.splitlines())) <= 100
+
+
+@pytest.mark.parametrize(
+    ("name", "clock_control", "ncu"),
+    [
+        ("COALDA__coalesced_chart", "base", "2023.3.0.0"),
+        ("IndexSpaces.jl__profile_3176628c", "", "2022.1.1.0"),
+        ("mixes-reconstruction__full_profile", "base", "2024.1.1.0"),
+        ("nsight-training__manual_nvtx", "base", "2022.3.0.0"),
+        ("NuKEXC__profile_309861cc", "base", "2025.2.1.0"),
+    ],
+)
+def test_who_recorded_a_report_and_how(name: str, clock_control: str, ncu: str) -> None:
+    session = profkit.load(CORPUS / f"{name}.ncu-rep").session
+    assert session.clock_control == clock_control
+    assert session.ncu_version == ncu
+    assert session.created is not None
+
+
+def test_values_of_a_single_section_are_those_of_the_file() -> None:
+    kernel = profkit.load(CORPUS / "COALDA__coalesced_chart.ncu-rep").kernel(0)
+    assert kernel["dram_bytes"] == 788_608
+    assert kernel["dram_bandwidth"] == pytest.approx(788_608 / kernel.duration, rel=1e-3)
+    assert kernel.missing["dram_busy"] == "not collected; try --section SpeedOfLight"
+    assert kernel.missing["tma_busy"] == "not on this architecture"
+
+
+def test_dram_roof_of_an_a40_is_its_memory() -> None:
+    kernel = profkit.load(CORPUS / "IndexSpaces.jl__profile_3176628c.ncu-rep").kernel(0)
+    assert kernel["dram_bandwidth_peak"] == pytest.approx(696e9, rel=0.01)
+    assert kernel["dram_bandwidth_share"] == pytest.approx(kernel["dram_busy"], rel=0.01)
+
+
+def test_an_impossible_counter_is_told() -> None:
+    report = profkit.load(CORPUS / "mixes-reconstruction__full_profile.ncu-rep")
+    launch = report.summary.launches[1]
+    assert launch.get("global_store_bytes_per_sector") > 32
+    assert "global_store_bytes_per_sector" in launch.impossible
+    assert any("global_store_bytes_per_sector" in warning for warning in launch.warnings)
+
+
+def test_gpus_without_datasheet_figures_say_so() -> None:
+    report = profkit.load(CORPUS / "COALDA__coalesced_chart.ncu-rep")
+    assert report.gpu.datasheet is None
+    assert "no datasheet figures for this GPU" in report.summary.notes

@@ -1,0 +1,126 @@
+"""Alternatives by architecture, reasons for what is missing, and checks of what contradicts."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from profkit.analysis.checks import contradictions
+from profkit.ingest.integrity import Framing
+from profkit.ingest.ncu_report import Launch, RawReport, to_si
+from profkit.ingest.session import decode
+from profkit.metrics.quantities import Quantities, evaluate
+from tests.conftest import h200
+
+
+def raw(cc: tuple[int, int], **metrics: float) -> RawReport:
+    """A report of one launch with the given metrics; `__dot__` stands for a dot."""
+    named = {name.replace("__dot__", "."): value for name, value in metrics.items()}
+    launch = Launch(
+        index=0,
+        name="kernel",
+        function="kernel",
+        workload="kernel",
+        nvtx=(),
+        rules=(),
+        breakdowns={"instructions_by_opcode": {}, "instructions_by_class": {}},
+        device={"cc_major": cc[0], "cc_minor": cc[1]},
+    )
+    return RawReport(
+        path=Path("x.ncu-rep"),
+        framing=Framing(1, 1, ()),
+        session=decode([]),
+        launches=(launch,),
+        columns={name: np.array([value]) for name, value in named.items()},
+        recorded={name: np.array([True]) for name in named},
+        actions=(None,),
+    )
+
+
+def value(quantities: Quantities, name: str) -> float:
+    return float(quantities.values[name][0])
+
+
+def test_the_architecture_picks_the_formula() -> None:
+    metrics = {
+        "sm__pipe_tensor_cycles_active__dot__avg__dot__pct_of_peak_sustained_elapsed": 0.1,
+        "sm__pipe_tensor_cycles_active_v2__dot__avg__dot__pct_of_peak_sustained_elapsed": 0.2,
+        "sm__pipe_tc_cycles_active__dot__avg__dot__pct_of_peak_sustained_elapsed": 0.3,
+    }
+    assert value(evaluate(raw((9, 0), **metrics)), "tensor_busy") == 0.1
+    assert value(evaluate(raw((8, 9), **metrics)), "tensor_busy") == 0.2
+    assert value(evaluate(raw((10, 0), **metrics)), "tensor_busy") == 0.3
+
+
+def test_every_reason_for_a_missing_value_is_told_apart() -> None:
+    told = evaluate(
+        raw(
+            (8, 6),
+            gpu__time_duration__dot__sum=np.nan,
+            l1tex__data_bank_conflicts_pipe_lsu_mem_shared__dot__sum=0.0,
+            l1tex__data_pipe_lsu_wavefronts_mem_shared__dot__sum=0.0,
+        )
+    )
+    reasons = {name: reason[0] for name, reason in told.missing.items()}
+    assert reasons["duration"] == "the counter gave no value"
+    assert reasons["shared_conflict_share"] == "undefined for this launch"
+    assert reasons["tma_busy"] == "not on this architecture"
+    assert reasons["stall_gmma"] == "not on this architecture"
+    assert reasons["fp16_busy"] == "not known for this architecture"
+    assert reasons["l2_hit_rate"] == "not collected; try --section MemoryWorkloadAnalysis"
+    assert reasons["shared_conflicts"] is None
+    assert reasons["flop"] == "not collected; try --section SpeedOfLight_RooflineChart"
+
+
+def test_dram_counters_do_not_exist_on_unified_memory() -> None:
+    told = evaluate(raw((12, 1), gpu__time_duration__dot__sum=1e-3))
+    assert told.missing["dram_busy"][0] == "not on this architecture"
+    assert told.missing["dram_bytes"][0] == "not on this architecture"
+
+
+def test_a_half_precision_claim_is_not_believed_unchecked() -> None:
+    report = h200("known")
+    unchecked = evaluate(report._raw, check_half_from=0.05)
+    assert np.isnan(unchecked.values["flop_fp16"][1])
+    assert unchecked.missing["flop"][1] == "not told apart from constant loads"
+    assert unchecked.values["flop_fp16"][0] == 0
+    checked = evaluate(report._raw)
+    assert (checked.values["flop_fp16"] == 0).all()
+    known = ~np.isnan(unchecked.values["flop"])
+    assert unchecked.values["flop"][known] == pytest.approx(checked.values["flop"][known], rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("number", "unit", "expected"),
+    [(38.0, "%", 0.38), (69408.0, "ns", 69.408e-6), (5.0, "usecond", 5e-6), (2.0, "Mbyte", 2e6),
+     (7.0, "sector", 7.0)],
+)  # fmt: skip
+def test_units_become_si(number: float, unit: str, expected: float) -> None:
+    assert to_si(number, unit) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"l2_busy": 1.2}, "l2_busy reads 1.2"),
+        ({"warp_latency": 2.0}, "warp stalls add up"),
+        ({"dram_bytes": 1.0e6}, "DRAM bandwidth x duration"),
+        ({"sm_clock": 2.2e9}, "SM clock reads 2.20 GHz"),
+        ({"pc_samples_dropped_bytes": 4096.0}, "samples were dropped"),
+    ],
+)
+def test_contradictions_are_told(change: dict[str, float], words: str) -> None:
+    launch = h200("sdpa_s512_flash").summary.launches[0]
+    assert contradictions(launch.values, launch.gpu) == ()
+    odd = dataclasses.replace(launch, values={**launch.values, **change})
+    assert len(odd.warnings) == 1
+    assert words in odd.warnings[0]
+
+
+def test_noise_between_passes_is_no_contradiction() -> None:
+    launch = h200("sdpa_s512_flash").summary.launches[0]
+    near = {**launch.values, "l2_write_hit_rate": 1.009, "sm_busy": 1.0}
+    assert contradictions(near, launch.gpu) == ()
