@@ -14,6 +14,8 @@ import yaml
 from profkit.metrics.catalog import ComputeCapability
 from profkit.metrics.quantities import capability
 
+_PART = re.compile(r"\bMIG\b|-\d+[QCAB]\b")
+
 
 @dataclass(frozen=True)
 class Peak:
@@ -102,6 +104,8 @@ def find_datasheet(
     name: str, cc: ComputeCapability, sm_count: int, memory_bytes: int
 ) -> tuple[Datasheet | None, str]:
     """The product of that name; None and the reason where there is none that fits."""
+    if _PART.search(name):
+        return None, f"{name} is a part of a chip: the product's datasheet does not apply"
     rows = [row for row in _table() if re.search(row["match"], name)]
     if not rows:
         return None, "no datasheet figures for this GPU"

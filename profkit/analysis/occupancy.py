@@ -14,6 +14,7 @@ WARP = 32
 _REGISTER_UNIT = 256
 _SHARED_UNIT = 128
 _MAX_REGISTERS = 255
+_MAX_THREADS = 1024
 
 
 @dataclass(frozen=True)
@@ -52,26 +53,21 @@ class Limits:
     def resident(self) -> int:
         return min(self.blocks.values())
 
-    @property
-    def limiters(self) -> tuple[str, ...]:
-        """The resources that allow the fewest blocks."""
-        return tuple(name for name, blocks in self.blocks.items() if blocks == self.resident)
-
 
 @dataclass(frozen=True)
 class NextStep:
-    """One more resident block: the warps it would give and what each limiter must come down to.
+    """More resident warps, and what it takes.
 
-    `changes` maps a limiter to the most it may take for the step: "registers" a thread, "shared"
-    bytes of the kernel's own a block, "warps" threads a block; "blocks" to the threads a block must
-    have at least to fill the SM. `carveout_grows` says that the shared-memory limit is that of the
-    chosen carve-out: the driver picks it to fit, and a larger one holds the step.
+    `blocks` and `warps` would be resident on an SM. `changes` maps what must change to what it may
+    be at most: "registers" a thread, "shared" bytes of the kernel's own a block; or "threads" to
+    the block size to take. `carveout` says that an SM must set more of its L1 aside for shared
+    memory than this launch was given, as the driver does when the blocks that fit can use it.
     """
 
     blocks: int
     warps: int
     changes: dict[str, int]
-    carveout_grows: bool
+    carveout: bool
 
 
 def warps_per_block(threads: int) -> int:
@@ -87,44 +83,95 @@ def blocks_by_registers(registers: int, threads: int, chip: Chip) -> int:
     return warps // warps_per_block(threads)
 
 
+def blocks_by_shared(needs: BlockNeeds, chip: Chip) -> int:
+    """Blocks that an SM's shared memory holds at the largest carve-out."""
+    return chip.shared // needs.shared if needs.shared else chip.blocks
+
+
+def limiters(limits: Limits, needs: BlockNeeds, chip: Chip) -> tuple[str, ...]:
+    """The resources that keep more blocks out; none where the SM is full of warps.
+
+    Left out are limits that stand for nothing the kernel uses: barriers at the cap on blocks, the
+    driver's own shared memory, and a carve-out that would grow were there room for more blocks.
+    """
+    if limits.resident * warps_per_block(needs.threads) >= chip.warps:
+        return ()
+    lowest = [name for name, blocks in limits.blocks.items() if blocks == limits.resident]
+    if "blocks" in lowest and "barriers" in lowest:
+        lowest.remove("barriers")
+    others = [name for name in lowest if name != "shared"]
+    own = needs.shared - needs.shared_driver
+    if others and (own <= 0 or blocks_by_shared(needs, chip) > limits.resident):
+        return tuple(others)
+    return tuple(lowest)
+
+
 def next_step(limits: Limits, needs: BlockNeeds, chip: Chip) -> NextStep | None:
-    """What one more block on an SM takes; None where it is full of warps or no change would do."""
-    blocks = limits.resident + 1
-    block_warps = warps_per_block(needs.threads)
-    if limits.resident * block_warps >= chip.warps:
+    """The nearest change that makes more warps resident; None where there is none.
+
+    Where warps or the cap on blocks limit, another block size with the same registers a thread and
+    the same shared memory a block; else fewer registers or less shared memory for one more block.
+    """
+    held_by = limiters(limits, needs, chip)
+    if not held_by:
         return None
-    by_largest_carveout = chip.shared // needs.shared if needs.shared else chip.blocks
-    carveout_grows = "shared" in limits.limiters and by_largest_carveout >= blocks
+    if "warps" in held_by or "blocks" in held_by:
+        return _other_block_size(limits, needs, chip)
+    blocks = limits.resident + 1
     changes: dict[str, int] = {}
-    for limiter in limits.limiters:
-        if limiter == "shared" and carveout_grows:
+    for limiter in held_by:
+        if limiter == "shared" and blocks_by_shared(needs, chip) >= blocks:
             continue
         most = _most(limiter, blocks, needs, chip)
         if most is None:
             return None
         changes[limiter] = most
-    if "blocks" in changes or "warps" in changes:
-        return NextStep(blocks, chip.warps, changes, carveout_grows)
-    return NextStep(blocks, min(blocks * block_warps, chip.warps), changes, carveout_grows)
+    warps = min(blocks * warps_per_block(needs.threads), chip.warps)
+    return NextStep(blocks, warps, changes, _needs_carveout(blocks, needs, changes))
+
+
+def _needs_carveout(blocks: int, needs: BlockNeeds, changes: dict[str, int]) -> bool:
+    own = changes.get("shared", needs.shared - needs.shared_driver)
+    return blocks * (own + needs.shared_driver) > needs.carveout > 0
+
+
+def _other_block_size(limits: Limits, needs: BlockNeeds, chip: Chip) -> NextStep | None:
+    """The block size that makes the most warps resident, the nearest where several do."""
+
+    def warps(threads: int) -> int:
+        return _blocks(threads, needs, chip) * warps_per_block(threads)
+
+    best = max(
+        range(WARP, _MAX_THREADS + WARP, WARP),
+        key=lambda threads: (warps(threads), -abs(threads - needs.threads), -threads),
+    )
+    if warps(best) <= limits.resident * warps_per_block(needs.threads):
+        return None
+    blocks, changes = _blocks(best, needs, chip), {"threads": best}
+    return NextStep(blocks, warps(best), changes, _needs_carveout(blocks, needs, changes))
+
+
+def _blocks(threads: int, needs: BlockNeeds, chip: Chip) -> int:
+    """Blocks of another size, with the same registers a thread and shared memory a block."""
+    return min(
+        chip.blocks,
+        chip.warps // warps_per_block(threads),
+        blocks_by_registers(needs.registers, threads, chip),
+        blocks_by_shared(needs, chip),
+    )
 
 
 def _most(limiter: str, blocks: int, needs: BlockNeeds, chip: Chip) -> int | None:
     match limiter:
         case "registers":
-            return next(
-                (
-                    registers
-                    for registers in range(_MAX_REGISTERS, 0, -1)
-                    if blocks_by_registers(registers, needs.threads, chip) >= blocks
-                ),
-                None,
+            fits = (
+                registers
+                for registers in range(_MAX_REGISTERS, 0, -1)
+                if blocks_by_registers(registers, needs.threads, chip) >= blocks
             )
+            return next(fits, None)
         case "shared":
             share = chip.shared // blocks // _SHARED_UNIT * _SHARED_UNIT - needs.shared_driver
             return share if share > 0 else None
-        case "warps":
-            return chip.warps // blocks * WARP or None
-        case "blocks":
-            return math.ceil(chip.warps / chip.blocks) * WARP
         case _:
             return None

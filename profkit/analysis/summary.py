@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from profkit.analysis.checks import contradictions, impossible
+from profkit.analysis.checks import TOLERANCES, contradictions, impossible
 from profkit.analysis.gpus import Gpu, gpu_of
-from profkit.analysis.occupancy import BlockNeeds, Chip, Limits, NextStep, next_step
+from profkit.analysis.occupancy import BlockNeeds, Chip, Limits, NextStep, limiters, next_step
 from profkit.ingest.ncu_report import Launch, RawReport, RuleResult
 from profkit.ingest.session import Session
 from profkit.metrics.catalog import catalog
@@ -18,9 +18,9 @@ from profkit.metrics.quantities import Quantities
 
 NOT_STALLED = frozenset({"selected", "not_selected"})
 RESOURCES = (
-    "sm_busy", "issue_busy", "tensor_busy", "fma_busy", "alu_busy", "xu_busy", "fp64_busy",
-    "fp16_busy", "lsu_busy", "uniform_busy", "branch_unit_busy", "adu_busy", "texture_busy",
-    "tma_busy", "l1_busy", "shared_busy", "l2_busy", "dram_busy",
+    "sm_busy", "issue_busy", "tensor_busy", "fma_busy", "fmaheavy_busy", "alu_busy", "xu_busy",
+    "fp64_busy", "fp16_busy", "lsu_busy", "uniform_busy", "branch_unit_busy", "adu_busy",
+    "texture_busy", "tma_busy", "l1_busy", "lsu_data_busy", "l2_busy", "dram_busy",
 )  # fmt: skip
 PRECISIONS = {
     "fp64": "FP64",
@@ -81,11 +81,17 @@ class Work:
 
 @dataclass(frozen=True)
 class Occupancy:
-    """Which resource limits the resident blocks, and what the next step would take."""
+    """Which resources limit the resident blocks, and what the next step would take.
+
+    `resident_at_once` says that all blocks of the grid fit at the same time: more room would stay
+    empty, so there is no step.
+    """
 
     limits: Limits
+    limiters: tuple[str, ...]
     needs: BlockNeeds
     step: NextStep | None
+    resident_at_once: bool
 
 
 @dataclass(frozen=True)
@@ -129,7 +135,11 @@ class LaunchSummary:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        return contradictions(self.values, self.gpu)
+        return contradictions(self.values, self.gpu) + tuple(
+            f"{work.label} reads {work.share:.0%} of its roof: don't rely on it here"
+            for work in self.work
+            if work.share > 1 + TOLERANCES.bound
+        )
 
     @cached_property
     def impossible(self) -> frozenset[str]:
@@ -296,6 +306,8 @@ def _work(launch: LaunchSummary, precision: str) -> Work:
     kind = "ops" if precision.endswith("int8") else "flop"
     operations = launch.get(f"{kind}_{precision}")
     sheet = launch.gpu.datasheet.peaks.get(precision) if launch.gpu.datasheet else None
+    if precision == "tensor_fp16" and _accumulates_faster(launch):
+        sheet = None
     return Work(
         precision=precision,
         label=PRECISIONS[precision],
@@ -306,6 +318,11 @@ def _work(launch: LaunchSummary, precision: str) -> Work:
         datasheet=sheet.value if sheet else math.nan,
         verified=sheet.verified if sheet else False,
     )
+
+
+def _accumulates_faster(launch: LaunchSummary) -> bool:
+    """Whether work counts that a GeForce does at twice the rate the datasheet figure is for."""
+    return "GeForce" in launch.gpu.name and launch.get("flop_tensor_fp16_accumulate") > 0
 
 
 def _path_peak(launch: LaunchSummary, precision: str) -> float:
@@ -352,8 +369,17 @@ def _occupancy(launch: LaunchSummary) -> Occupancy | None:
         shared=gpu.shared_per_sm,
         schedulers=gpu.schedulers_per_sm,
     )
-    known = all((chip.warps, chip.blocks, chip.registers, chip.shared, chip.schedulers))
-    return Occupancy(limits, needs, next_step(limits, needs, chip) if known else None)
+    if not all((chip.warps, chip.blocks, chip.registers, chip.shared, chip.schedulers)):
+        return Occupancy(limits, (), needs, None, resident_at_once=False)
+    grid, sms = launch.get("grid_size"), launch.get("sm_count")
+    at_once = grid <= sms * limits.resident
+    return Occupancy(
+        limits=limits,
+        limiters=limiters(limits, needs, chip),
+        needs=needs,
+        step=None if at_once else next_step(limits, needs, chip),
+        resident_at_once=at_once,
+    )
 
 
 def _notes(launches: Sequence[LaunchSummary], session: Session) -> tuple[str, ...]:
@@ -367,14 +393,14 @@ def _notes(launches: Sequence[LaunchSummary], session: Session) -> tuple[str, ..
     if session.clock_control == "base":
         how = "ncu's default then" if "clock-control" in session.assumed else "as asked"
         notes.append(
-            f"the SM clock was locked to base ({how}): launches run slower than without ncu, "
+            f"ncu set the SM clock to base ({how}): launches run slower than without it, "
             "and memory looks faster beside compute"
         )
     clocks = [launch.values["sm_clock"] for launch in launches if "sm_clock" in launch.values]
     if clocks and max(clocks) > 1.05 * min(clocks):
         notes.append(
             f"the SM clock moved between launches, {min(clocks) / 1e9:.2f} to "
-            f"{max(clocks) / 1e9:.2f} GHz: compare cycles, not times, between them"
+            f"{max(clocks) / 1e9:.2f} GHz: their times don't compare where compute limits them"
         )
     sheet_notes = dict.fromkeys(
         launch.gpu.datasheet_note for launch in launches if launch.gpu.datasheet_note

@@ -88,10 +88,13 @@ class RawReport:
 
 @dataclass(frozen=True)
 class Request:
-    """What to read of each launch, by ncu's names; breakdowns and device under names to give."""
+    """What to read of each launch, by ncu's names; breakdowns and device under names to give.
+
+    A breakdown is a metric and the metric that holds its keys, "" where it brings its own.
+    """
 
     metrics: Sequence[str]
-    breakdowns: Mapping[str, str]
+    breakdowns: Mapping[str, tuple[str, str]]
     device: Mapping[str, str]
 
 
@@ -208,8 +211,10 @@ def _launch(index: int, action: Any, request: Request) -> Launch:
         nvtx=_nvtx(action.nvtx_state()),
         rules=tuple(_rule(result) for result in action.rule_results_as_dicts()),
         breakdowns={
-            name: _breakdown(action.metric_by_name(metric))
-            for name, metric in request.breakdowns.items()
+            name: _breakdown_by(action, metric, by)
+            if by
+            else _breakdown(action.metric_by_name(metric))
+            for name, (metric, by) in request.breakdowns.items()
         },
         device=_device(action, request.device),
     )
@@ -263,6 +268,25 @@ def _breakdown(metric: Any) -> Mapping[str, float]:
         str(keys.value(at)): float(metric.value(at))
         for at in range(min(metric.num_instances(), keys.num_instances()))
     }
+
+
+def _breakdown_by(action: Any, metric_name: str, by: str) -> Mapping[str, float]:
+    """The sums of a per-instruction metric for each value of another one; {} without either."""
+    metric, keys = action.metric_by_name(metric_name), action.metric_by_name(by)
+    if metric is None or keys is None:
+        return {}
+    if not metric.has_correlation_ids() or not keys.has_correlation_ids():
+        return {"": 0.0}
+    counters, key_counters = metric.correlation_ids(), keys.correlation_ids()
+    key_of = {
+        key_counters.as_uint64(at): str(keys.as_uint64(at)) for at in range(keys.num_instances())
+    }
+    sums: dict[str, float] = {}
+    for at in range(metric.num_instances()):
+        value = metric.as_double(at)
+        key = key_of.get(counters.as_uint64(at), "")
+        sums[key] = sums.get(key, 0.0) + value
+    return sums
 
 
 def _device(action: Any, names: Mapping[str, str]) -> Mapping[str, str | float]:

@@ -68,18 +68,26 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Recorded:
-    """A quantity that a launch records in many values: by opcode, by instruction, over time."""
+    """A quantity that a launch records in many values: by opcode, by instruction, over time.
+
+    `by` names a second metric whose values at the same instructions are the keys to sum over; ""
+    where the metric brings its own keys.
+    """
 
     name: str
     unit: str
     meaning: str
     metric: str
     section: str
+    by: str = ""
 
 
 @dataclass(frozen=True)
 class Catalog:
-    """All of the catalogue, in the order of the file."""
+    """All of the catalogue, in the order of the file.
+
+    `sections` maps an ncu section to the quantity that shows that it was collected.
+    """
 
     quantities: Mapping[str, Quantity]
     titles: Mapping[str, str]
@@ -87,6 +95,7 @@ class Catalog:
     lines: Mapping[str, Recorded]
     series: Mapping[str, Recorded]
     device: Mapping[str, str]
+    sections: Mapping[str, str]
     metric_names: tuple[str, ...] = field(default=())
 
     def group(self, name: str) -> Iterator[Quantity]:
@@ -115,6 +124,7 @@ def build(data: Mapping[str, Any]) -> Catalog:
         lines=_recorded(data["lines"]["quantities"], data["lines"]["section"]),
         series=_recorded(data["series"]["quantities"], data["series"]["section"]),
         device=data["device"],
+        sections=data["sections"],
         metric_names=metrics,
     )
 
@@ -181,6 +191,7 @@ def _recorded(entries: Mapping[str, Any], section: str) -> Mapping[str, Recorded
             meaning=entry["meaning"],
             metric=entry["metric"],
             section=entry.get("section", section),
+            by=entry.get("by", ""),
         )
         for name, entry in entries.items()
     }

@@ -57,6 +57,7 @@ FUNCTIONS: Mapping[str, Callable[..., Column]] = {
     "round_up": _round_up,
     "count": _count,
 }
+_INFERENCES = {"idle", "negligible"}
 _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -72,6 +73,14 @@ class Formula:
     text: str
     tree: ast.expr
     names: tuple[str, ...]
+
+    @property
+    def infers(self) -> bool:
+        """Whether the formula concludes from other facts, and says nothing where it can't."""
+        calls = (node for node in ast.walk(self.tree) if isinstance(node, ast.Call))
+        return any(
+            isinstance(call.func, ast.Name) and call.func.id in _INFERENCES for call in calls
+        )
 
     @property
     def is_plain(self) -> bool:

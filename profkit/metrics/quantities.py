@@ -16,7 +16,11 @@ UNKNOWN_HERE = "not known for this architecture"
 NO_VALUE = "the counter gave no value"
 UNDEFINED = "undefined for this launch"
 NOT_COLLECTED = "not collected"
+NOT_IN_VERSION = "not collected by this version of ncu"
 NOT_CHECKED = "not told apart from constant loads"
+
+# ncu's codes for what an instruction does to memory, read off the opcodes of recorded kernels.
+_ACCESS_TYPES = {"load": "2", "store": "4", "async": "6", "atomic": "8"}
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ def request() -> Request:
     entries = catalog()
     return Request(
         metrics=entries.metric_names,
-        breakdowns={name: entry.metric for name, entry in entries.breakdowns.items()},
+        breakdowns={name: (entry.metric, entry.by) for name, entry in entries.breakdowns.items()},
         device=entries.device,
     )
 
@@ -66,6 +70,19 @@ def evaluate(raw: RawReport, *, check_half_from: float = 0.0) -> Quantities:
     def opcodes(at: int) -> Mapping[str, float]:
         return raw.launches[at].breakdowns["instructions_by_opcode"]
 
+    def accesses(breakdown: str, key: str) -> Callable[[int, float], float]:
+        def total(at: int, _: float) -> float:
+            parts = raw.launches[at].breakdowns[breakdown]
+            return parts.get(key, 0.0) if parts else np.nan
+
+        return total
+
+    by_access = {
+        f"shared_{kind}_{access}": accesses(f"shared_{kind}_by_access", key)
+        for kind in ("executed", "ideal")
+        for access, key in _ACCESS_TYPES.items()
+    }
+
     return _Evaluation(
         entries,
         [capability(launch.device) for launch in raw.launches],
@@ -75,6 +92,7 @@ def evaluate(raw: RawReport, *, check_half_from: float = 0.0) -> Quantities:
             "flop_fp16_moves": moves,
             "half_instructions": lambda at, _: half_instructions(opcodes(at)),
             "tensor_instructions": lambda at, _: tensor_instructions(opcodes(at)),
+            **by_access,
         },
     ).run()
 
@@ -103,9 +121,27 @@ class _Evaluation:
             self._require(name)
         return Quantities(
             values={name: self._columns[name] for name in self._entries.quantities},
-            missing=self._missing,
+            missing=self._without_collected_sections(),
             formulas=self._formulas,
         )
+
+    def _without_collected_sections(self) -> Mapping[str, tuple[str | None, ...]]:
+        """The reasons, none of which asks for a section that the launch evidently has."""
+        pointless = [
+            {
+                _not_collected(section)
+                for section, mark in self._entries.sections.items()
+                if self._missing[mark][at] is None
+            }
+            for at in range(len(self._capabilities))
+        ]
+        return {
+            name: tuple(
+                NOT_IN_VERSION if reason in pointless[at] else reason
+                for at, reason in enumerate(reasons)
+            )
+            for name, reasons in self._missing.items()
+        }
 
     def _require(self, name: str) -> bool:
         """Whether a column of that name exists, after evaluating the quantity it may be."""
@@ -131,7 +167,7 @@ class _Evaluation:
             for at in np.flatnonzero(usable & np.isnan(value) & ~np.isnan(result)):
                 value[at] = result[at]
                 source[at] = alternative.formula.text
-            tried |= usable
+            tried |= usable & (~np.isnan(result) if alternative.formula.infers else True)
         self._columns[quantity.name] = value
         self._available[quantity.name] = ~np.isnan(value) | tried
         self._formulas[quantity.name] = tuple(source)
@@ -184,6 +220,8 @@ class _Evaluation:
                 for name in inputs
             )
             return NO_VALUE if silent else UNDEFINED
-        if quantity.section == "any":
-            return NOT_COLLECTED
-        return f"{NOT_COLLECTED}; try --section {quantity.section}"
+        return _not_collected(quantity.section)
+
+
+def _not_collected(section: str) -> str:
+    return NOT_COLLECTED if section == "any" else f"{NOT_COLLECTED}; try --section {section}"

@@ -192,13 +192,13 @@ def _kernel(launch: LaunchSummary) -> Json:
             for stall in launch.stalls
         ],
         "work": [_work(work) for work in launch.work if work.operations > 0],
-        "occupancy_limiters": list(occupancy.limits.limiters) if occupancy else [],
+        "occupancy_limiters": list(occupancy.limiters) if occupancy else [],
         "occupancy_next_step": (
             {
                 "blocks": occupancy.step.blocks,
                 "warps": occupancy.step.warps,
                 "changes": occupancy.step.changes,
-                "carveout_grows": occupancy.step.carveout_grows,
+                "larger_carveout": occupancy.step.carveout,
             }
             if occupancy and occupancy.step
             else None

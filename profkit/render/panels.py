@@ -21,7 +21,7 @@ from profkit.analysis.summary import (
 from profkit.ingest.ncu_report import RuleResult
 from profkit.ingest.session import Session
 from profkit.metrics.catalog import catalog
-from profkit.metrics.quantities import NOT_CHECKED, NOT_COLLECTED
+from profkit.metrics.quantities import NOT_CHECKED, NOT_COLLECTED, NOT_HERE, NOT_IN_VERSION
 from profkit.render.text import compact, count, extent, literal, number, percent, plural
 
 _RESOURCE_LABELS = {
@@ -29,6 +29,7 @@ _RESOURCE_LABELS = {
     "issue_busy": "issue slots",
     "tensor_busy": "tensor pipe",
     "fma_busy": "FMA pipe",
+    "fmaheavy_busy": "FMA pipe, heavy half",
     "alu_busy": "ALU pipe",
     "xu_busy": "XU pipe",
     "fp64_busy": "FP64 pipe",
@@ -41,12 +42,21 @@ _RESOURCE_LABELS = {
     "tma_busy": "TMA pipe",
     "l1_busy": "L1 and shared memory",
     "l1_busy_active": "L1, of active cycles",
-    "shared_busy": "of it shared memory",
+    "lsu_data_busy": "L1 data stage",
     "l2_busy": "L2",
     "dram_busy": "DRAM",
 }
-_ALWAYS = ("sm_busy", "issue_busy", "tensor_busy", "l1_busy", "shared_busy", "l2_busy", "dram_busy")
+_ALWAYS = (
+    "sm_busy",
+    "issue_busy",
+    "tensor_busy",
+    "l1_busy",
+    "lsu_data_busy",
+    "l2_busy",
+    "dram_busy",
+)
 SECTOR = 32
+_ABSENT = frozenset({NOT_COLLECTED, NOT_IN_VERSION})
 _PIPES_SHOWN = 4
 _STALLS_SHOWN = 8
 _CLASSES_SHOWN = 6
@@ -230,6 +240,8 @@ def busy_panel(launch: LaunchSummary) -> Panel:
     """How busy each resource is, share of elapsed cycles."""
     heading = "Busy, share of elapsed cycles"
     pipes = [name for name in RESOURCES if name not in _ALWAYS and launch.get(name) > 0]
+    if not launch.get("fmaheavy_busy") > launch.get("fma_busy"):
+        pipes = [name for name in pipes if name != "fmaheavy_busy"]
     busiest = sorted(pipes, key=launch.get, reverse=True)[:_PIPES_SHOWN]
     shown = [name for name in RESOURCES if name in _ALWAYS or name in busiest]
     if "l1_busy" not in launch.values and "l1_busy_active" in launch.values:
@@ -273,12 +285,16 @@ def work_grid(launch: LaunchSummary) -> Grid:
     rows = [_work_row(work) for work in launch.work if work.operations > 0]
     known = [work for work in launch.work if not math.isnan(work.operations)]
     unknown = [work for work in launch.work if math.isnan(work.operations)]
+    open_questions = [work for work in unknown if _reason_of(launch, work) != NOT_HERE]
     notes = []
     absent = [work.label for work in unknown if _was_not_collected(launch, work)]
-    if not rows and known:
-        notes.append("no other operations" if unknown else "no floating-point or tensor operations")
+    if not rows and not open_questions:
+        notes.append("no floating-point or tensor operations")
     if absent:
         notes.append(f"not collected: {', '.join(absent)}")
+    if math.isnan(launch.get("flop_tensor")) and launch.get("tensor_instructions") > 0:
+        share = launch.get("tensor_instructions") / launch.get("instructions_executed")
+        notes.append(f"tensor-core instructions are {percent(share)} of all; their work is unknown")
     moves = launch.get("flop_fp16_moves")
     if moves > 0:
         notes.append(
@@ -324,8 +340,12 @@ def _work_row(work: Work) -> tuple[str, ...]:
 
 
 def _was_not_collected(launch: LaunchSummary, work: Work) -> bool:
+    return _reason_of(launch, work).startswith((NOT_COLLECTED, NOT_IN_VERSION))
+
+
+def _reason_of(launch: LaunchSummary, work: Work) -> str:
     kind = "ops" if work.precision.endswith("int8") else "flop"
-    return launch.why_missing(f"{kind}_{work.precision}").startswith(NOT_COLLECTED)
+    return launch.why_missing(f"{kind}_{work.precision}")
 
 
 def memory_grid(launch: LaunchSummary) -> Grid:
@@ -348,7 +368,7 @@ def memory_grid(launch: LaunchSummary) -> Grid:
             "L2",
             _both(launch, "l2_bytes", "l2_read_bytes", "l2_write_bytes"),
             number(launch.get("l2_bandwidth"), "B/s"),
-            _of_roof(launch, "l2_output_bandwidth_share", "l2_output_bandwidth_peak", "to SMs: "),
+            _of_roof(launch, "l2_output_bandwidth_share", "l2_output_bandwidth_peak", "output: "),
             _share(launch, "l2_hit_rate"),
         ),
         (
@@ -408,7 +428,7 @@ def tensor_panel(launch: LaunchSummary) -> Panel:
     for label, name, note in (
         ("mma.sync (hmma)", "tensor_hmma_utilization", "of its peak"),
         ("wgmma (hgmma)", "tensor_wgmma_utilization", "of its peak"),
-        ("fp and int products", "tensor_fp_busy", "pipe busy"),
+        ("matrix products", "tensor_fp_busy", "pipe busy"),
         ("integer (imma)", "tensor_int_busy", "pipe busy"),
         ("FP64 (dmma)", "tensor_fp64_busy", "pipe busy"),
     ):
@@ -417,37 +437,50 @@ def tensor_panel(launch: LaunchSummary) -> Panel:
     return Panel(heading, tuple(rows), note="peaks are dense ones, never sparse")
 
 
+_SHARED_ACCESSES = {
+    "loads": "load",
+    "stores": "store",
+    "atomics": "atomic",
+    "cp.async": "async",
+}
+
+
 def shared_panel(launch: LaunchSummary) -> Panel:
-    """Bank conflicts of shared memory, loads and stores apart."""
-    heading = "Shared memory"
-    if "shared_wavefronts" not in launch.values:
-        return Panel(heading, (_absent(launch, "shared_wavefronts", "bank conflicts"),))
-    rows = []
-    for label, suffix in (("loads", "_load"), ("stores", "_store")):
-        wavefronts = launch.get(f"shared_wavefronts{suffix}")
-        if not wavefronts > 0:
-            continue
-        rows.append(Row(f"{label}: wavefronts", compact(wavefronts)))
-        rows.append(
-            Row(
-                f"{label}: conflicts",
-                compact(launch.get(f"shared_conflicts{suffix}")),
-                f"{_share(launch, f'shared_conflict_share{suffix}')}, "
-                f"{launch.get(f'shared_conflict_ways{suffix}'):.1f}-way",
-            )
-        )
+    """Bank conflicts of shared memory, each kind of access apart."""
+    heading = "Shared memory: wavefronts, conflicts"
+    counted = "shared_wavefronts_load" in launch.values
+    addressed = "shared_wavefronts_executed" in launch.values
+    if not counted and not addressed:
+        return Panel(heading, (_absent(launch, "shared_wavefronts_load", "bank conflicts"),))
+    rows = [
+        _conflicts(launch, label, access, counted=counted)
+        for label, access in _SHARED_ACCESSES.items()
+        if max(_known(launch, f"shared_{kind}_{access}") for kind in ("wavefronts", "executed")) > 0
+    ]
     if not rows:
         return Panel(heading, (Row("shared loads and stores", "none"),))
-    if launch.get("shared_wavefronts_executed") > 0:
-        excessive = launch.get("shared_wavefronts_excessive")
-        rows.append(
-            Row(
-                "avoidable by addresses",
-                compact(excessive),
-                _share(launch, "shared_excessive_share"),
-            )
-        )
-    return Panel(heading, tuple(rows))
+    notes = ["by hardware counter, arbitration included"] if counted else []
+    if addressed:
+        share = _share(launch, "shared_excessive_share")
+        rows.append(Row("avoidable", compact(launch.get("shared_wavefronts_excessive")), share))
+        notes.append(f"ways{'' if counted else ', wavefronts'} and avoidable by addresses")
+    return Panel(heading, tuple(rows), note="; ".join(notes))
+
+
+def _conflicts(launch: LaunchSummary, label: str, access: str, *, counted: bool) -> Row:
+    words = []
+    if counted:
+        words.append(compact(launch.get(f"shared_conflicts_{access}")))
+        words.append(_share(launch, f"shared_conflict_share_{access}"))
+    ways = launch.get(f"shared_ways_{access}")
+    if not math.isnan(ways):
+        words.append(f"{ways:.1f}-way")
+    source = "wavefronts" if counted else "executed"
+    return Row(label, compact(launch.get(f"shared_{source}_{access}")), ", ".join(words))
+
+
+def _known(launch: LaunchSummary, name: str) -> float:
+    return launch.values.get(name, 0.0)
 
 
 def occupancy_panel(launch: LaunchSummary) -> Panel:
@@ -482,13 +515,10 @@ _LIMITERS = {
 def _limits(launch: LaunchSummary, occupancy: Occupancy) -> list[Row]:
     limits = occupancy.limits
     by = ", ".join(f"{_LIMITERS[name]} {blocks}" for name, blocks in limits.blocks.items())
-    limiters = list(limits.limiters)
-    if occupancy.step and occupancy.step.carveout_grows and len(limiters) > 1:
-        limiters.remove("shared")
-    if launch.get("occupancy_theoretical") >= 1:
-        limited = "nothing, every warp slot can be filled"
-    else:
-        limited = " and ".join(_LIMITERS[name] for name in limiters)
+    limited = " and ".join(_LIMITERS[name] for name in occupancy.limiters)
+    if not limited:
+        full = launch.get("occupancy_theoretical") >= 1
+        limited = "nothing, every warp slot can be filled" if full else "unknown"
     return [
         Row("limited by", "", limited),
         Row("blocks per SM", str(limits.resident), f"by {by}"),
@@ -497,21 +527,24 @@ def _limits(launch: LaunchSummary, occupancy: Occupancy) -> list[Row]:
 
 
 def _step(launch: LaunchSummary, occupancy: Occupancy) -> list[Row]:
+    if occupancy.resident_at_once and occupancy.limiters:
+        return [Row("next step", "", "none: all blocks of the grid are resident at once")]
     step = occupancy.step
     if step is None:
         return []
     needs = occupancy.needs
+    own = needs.shared - needs.shared_driver
     words = {
         "registers": f"registers {needs.registers} to {step.changes.get('registers')} a thread",
-        "shared": f"shared memory {number(needs.shared - needs.shared_driver, 'B')} to "
+        "shared": f"shared memory {number(own, 'B')} to "
         f"{number(step.changes.get('shared', 0), 'B')} a block",
-        "warps": f"block {needs.threads} to {step.changes.get('warps')} threads",
-        "blocks": f"block {needs.threads} to {step.changes.get('blocks')} threads or more",
+        "threads": f"block {needs.threads} to {step.changes.get('threads')} threads "
+        "with the same registers and shared memory",
     }
     changes = [words[name] for name in step.changes]
-    if step.carveout_grows:
-        changes.append("the driver then gives shared memory a larger share of L1")
-    share = step.warps / launch.gpu.warps_per_sm if launch.gpu.warps_per_sm else math.nan
+    if step.carveout:
+        changes.append("more of L1 set aside for shared memory (the driver's choice)")
+    share = step.warps / launch.gpu.warps_per_sm
     return [Row("next step", percent(share), "; ".join(changes))]
 
 
@@ -533,7 +566,7 @@ def launch_panel(launch: LaunchSummary) -> Panel:
     if launch.get("cluster_size") > 1:
         rows.append(Row("cluster", plural(int(launch.get("cluster_size")), "block")))
     if "waves" in launch.values:
-        rows.append(_waves(launch.get("waves")))
+        rows.append(_waves(launch.get("waves"), launch.get("grid_size")))
     if "sm_active_share" in launch.values:
         rows.append(Row("SMs with work", percent(launch.get("sm_active_share")), "of the cycles"))
     if not rows:
@@ -554,13 +587,17 @@ def _block_note(launch: LaunchSummary) -> str:
     return f"{idle} of each block's last warp idle" if idle else ""
 
 
-def _waves(waves: float) -> Row:
-    full, rest = divmod(waves, 1)
+def _waves(waves: float, grid: float) -> Row:
+    text = f"{waves:,.2f}"
+    if math.isnan(grid) or waves == 0:
+        return Row("waves", text)
+    slots = round(grid / waves)
+    full, rest = divmod(int(grid), slots)
     if full == 0:
-        return Row("waves", f"{waves:.2f}", f"blocks for {percent(waves)} of the chip's slots")
-    if rest < 0.005:
-        return Row("waves", f"{waves:.2f}", "no partial wave")
-    return Row("waves", f"{waves:.2f}", f"{int(full):,} full, the last {percent(rest)}")
+        return Row("waves", text, f"blocks for {percent(waves)} of the chip's slots")
+    if rest == 0:
+        return Row("waves", text, "no partial wave")
+    return Row("waves", text, f"{full:,} full, the last {percent(rest / slots)}")
 
 
 def instructions_panel(launch: LaunchSummary) -> Panel:
@@ -595,17 +632,19 @@ def _mix(parts: list[tuple[str, float, float]], shown: int) -> str:
 
 
 def _spills(launch: LaunchSummary) -> list[Row]:
-    spills, local = (
-        launch.get("spill_instructions"),
-        launch.get("local_loads") + launch.get("local_stores"),
-    )
+    rows = []
+    spills = launch.get("spill_instructions")
     if not math.isnan(spills):
-        executed = launch.get("instructions_executed")
-        note = f"{percent(spills / executed)} of all" if spills else ""
-        return [Row("register spills", compact(spills), note)]
-    if not math.isnan(local):
-        return [Row("local memory", compact(local), "loads and stores, spills among them")]
-    return []
+        share = spills / launch.get("instructions_executed")
+        rows.append(Row("register spills", compact(spills), f"{percent(share)} of all, as marked"))
+    local = launch.get("local_loads") + launch.get("local_stores")
+    if local > 0 or (local == 0 and not rows):
+        note = "loads and stores: spills and local arrays"
+        moved = launch.get("local_bytes")
+        if moved > 0:
+            note = f"{number(moved, 'B')} at L1; {note}"
+        rows.append(Row("local memory", compact(local), note))
+    return rows
 
 
 def access_panel(launch: LaunchSummary) -> Panel:
@@ -631,9 +670,13 @@ def access_panel(launch: LaunchSummary) -> Panel:
         rows.append(
             Row("global atomics", compact(launch.get("global_atomic_requests")), "requests")
         )
-    for label, name in (("cp.async", "async_copy_bytes"), ("TMA loads", "tma_load_bytes")):
+    for label, name, note in (
+        ("cp.async", "async_copy_bytes", "into shared memory"),
+        ("TMA loads", "tma_load_bytes", "into shared memory, past L1"),
+        ("TMA stores", "tma_store_bytes", "out of shared memory, past L1"),
+    ):
         if launch.get(name) > 0:
-            rows.append(Row(label, number(launch.get(name), "B"), "into shared memory"))
+            rows.append(Row(label, number(launch.get(name), "B"), note))
     return Panel("Global memory accesses", tuple(rows))
 
 
@@ -654,6 +697,8 @@ def _claimed(rule: RuleResult) -> float:
 def _claim(rule: RuleResult) -> str:
     if rule.speedup is None:
         return ""
+    if rule.speedup <= 0:
+        return "no gain"
     if rule.scope == "global":
         return f"{percent(rule.speedup)} less time"
     return f"{percent(rule.speedup)} local"
@@ -666,21 +711,20 @@ def _first_sentence(text: str) -> str:
 
 def gaps(launch: LaunchSummary, session: Session) -> str:
     """What the report can't tell of a launch, and which sections might; "" when it is whole."""
-    sections: dict[str, int] = {}
-    for name, reason in launch.missing.items():
-        if reason.startswith(NOT_COLLECTED):
-            section = catalog().quantities[name].section
-            sections[section] = sections.get(section, 0) + 1
-    if not sections:
-        return ""
-    what = f"{plural(sum(sections.values()), 'quantity')} of the catalogue not collected"
-    named = f"sections {', '.join(section for section in sections if section != 'any')}"
-    if "full" in session.options.get("set", "").split(","):
-        return (
-            f"{what}: ncu {session.ncu_version}'s full set lacks them; a newer ncu may give them, "
-            f"or more {named}"
-        )
-    return f"{what}: record with --set full, or add {named}"
+    absent = [name for name, reason in launch.missing.items() if reason in _ABSENT]
+    asked = [name for name, reason in launch.missing.items() if reason.startswith(NOT_COLLECTED)]
+    wanted = [name for name in asked if name not in absent]
+    said = []
+    if wanted:
+        sections = dict.fromkeys(catalog().quantities[name].section for name in wanted)
+        add = f"add sections {', '.join(section for section in sections if section != 'any')}"
+        full = "full" in session.options.get("set", "").split(",")
+        how = add if full else f"record with --set full, or {add}"
+        said.append(f"{plural(len(wanted), 'quantity')} of the catalogue not collected: {how}")
+    if absent:
+        what = plural(len(absent), "quantity")
+        said.append(f"{what} that ncu {session.ncu_version} does not collect: a newer one may")
+    return "; ".join(said)
 
 
 def _share(launch: LaunchSummary, name: str) -> str:

@@ -206,11 +206,11 @@ def test_kernels_without_half_arithmetic_have_no_half_flop() -> None:
 def test_bank_conflicts_of_the_transposes_are_those_of_their_layout() -> None:
     conflicted, padded = h200("known").kernel(2), h200("known").kernel(3)
     assert conflicted.name.startswith("transpose_conflict")
-    assert conflicted["shared_conflict_ways_load"] == pytest.approx(32, rel=0.02)
+    assert conflicted["shared_ways_load"] == 32
+    assert conflicted["shared_ways_store"] == 1
     assert conflicted["shared_conflict_share_load"] == pytest.approx(31 / 32, rel=0.002)
-    assert conflicted["shared_conflict_ways_store"] < 1.2
     assert conflicted["shared_wavefronts_excessive"] == 31 * conflicted["shared_load_requests"]
-    assert padded["shared_conflict_ways_load"] < 1.2
+    assert padded["shared_ways_load"] == padded["shared_ways_store"] == 1
     assert padded["shared_wavefronts_excessive"] == 0
 
 
@@ -218,7 +218,51 @@ def test_ldmatrix_is_no_bank_conflict() -> None:
     flash = h200(FLASH).kernel(0)
     requests = flash["shared_load_requests"] + flash["ldmatrix_requests"]
     assert flash["shared_wavefronts_load"] / requests > 3.9
-    assert flash["shared_conflict_ways_load"] < 1.01
+    assert flash["shared_ways_load"] == 1
+    assert flash["shared_conflict_share_load"] < 0.01
+
+
+def test_conflicts_of_async_copies_and_atomics_are_counted() -> None:
+    sgemm = h200("sdpa_s512_math").kernel(5)
+    assert sgemm["shared_conflicts_async"] > 0.99 * sgemm["shared_conflicts"]
+    assert sgemm["shared_ways_async"] == pytest.approx(3.4, abs=0.05)
+    atomics = h200(EFFICIENT).kernel(0)
+    assert atomics["shared_conflicts_atomic"] > atomics["shared_conflicts_store"] > 0
+    assert 3 < atomics["shared_ways_atomic"] <= 32
+
+
+@pytest.mark.parametrize("name", FULL + CAUSAL)
+def test_conflicts_of_all_accesses_add_up(name: str) -> None:
+    for launch in h200(name).summary.launches:
+        kinds = ("load", "store", "atomic", "async")
+        for part in ("conflicts", "wavefronts"):
+            total = sum(launch.get(f"shared_{part}_{kind}") for kind in kinds)
+            assert launch.get(f"shared_{part}") == total
+        for ours, ncus in (("executed", "executed"), ("ideal", "ideal")):
+            total = sum(launch.get(f"shared_{ours}_{kind}") for kind in kinds)
+            assert total == launch.get(f"shared_wavefronts_{ncus}")
+
+
+def test_shuffles_and_global_stores_are_not_shared_memory() -> None:
+    softmax = h200("sdpa_s512_math").kernel(6)
+    assert softmax["shared_stage_wavefronts"] > 3e6
+    assert softmax["shared_wavefronts"] == 0
+    assert math.isnan(softmax["shared_conflict_share"])
+
+
+@pytest.mark.parametrize("name", [FLASH, CUDNN, EFFICIENT])
+def test_attention_reads_its_inputs_through_l2_once_a_tile(name: str) -> None:
+    kernel = h200(name).kernel(0)
+    copied = kernel["async_copy_bytes"] + kernel["tma_load_bytes"]
+    assert kernel["l2_read_bytes"] == pytest.approx(copied, rel=0.005)
+    assert kernel["l2_bytes"] == kernel["l2_read_bytes"] + kernel["l2_write_bytes"]
+
+
+def test_work_that_was_not_collected_is_not_passed_over() -> None:
+    launch = h200("sdpa_s512_flash_set_detailed").summary.launches[0]
+    assert launch.get("tensor_instructions") > 0
+    assert launch.why_missing("flop_tensor").startswith("not collected")
+    assert launch.why_missing("flop").startswith("not collected")
 
 
 def test_known_kernels_move_and_compute_what_their_source_says() -> None:

@@ -53,6 +53,9 @@ def test_products_get_their_own_dense_peaks(
         "NVIDIA GeForce RTX 3090 Ti",
         "NVIDIA GeForce RTX 3070",
         "Quadro K6000",
+        "NVIDIA H200 NVL",
+        "NVIDIA H20-3e",
+        "NVIDIA RTX PRO 6000 Blackwell Server Edition",
     ],
 )
 def test_other_products_get_none(name: str) -> None:
@@ -65,6 +68,13 @@ def test_a_part_of_a_chip_is_not_the_product() -> None:
     found, note = find_datasheet("NVIDIA H200", (9, 0), 60, 70 * GB)
     assert found is None
     assert "60 SMs" in note
+
+
+@pytest.mark.parametrize("name", ["NVIDIA A100-SXM4-80GB MIG 7g.80gb", "NVIDIA A40-48Q"])
+def test_a_share_of_a_chip_is_not_the_product(name: str) -> None:
+    found, note = find_datasheet(name, (8, 0), 108, 85 * GB)
+    assert found is None
+    assert "a part of a chip" in note
 
 
 def test_recalled_figures_are_marked() -> None:

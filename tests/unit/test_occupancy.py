@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import ncu_report
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import profkit
+from profkit.analysis.gpus import Gpu
 from profkit.analysis.occupancy import (
     BlockNeeds,
     Chip,
     Limits,
+    NextStep,
     blocks_by_registers,
+    limiters,
     next_step,
     warps_per_block,
 )
@@ -20,68 +29,123 @@ HOPPER = Chip(warps=64, blocks=32, registers=65536, shared=233_472, schedulers=4
 TABLED = [H200 / f"{name}.ncu-repz" for name in FULL] + sorted(CORPUS.glob("*.ncu-rep"))
 
 
-def table(action: object, name: str) -> dict[int, float]:
-    metric = action.metric_by_name(name)  # type: ignore[attr-defined]
+def table(action: Any, name: str) -> dict[int, float]:
+    metric = action.metric_by_name(name)
     if metric is None or not metric.has_correlation_ids():
         return {}
     keys = metric.correlation_ids()
     return {int(keys.value(at)): metric.value(at) for at in range(metric.num_instances())}
 
 
+def chip_of(gpu: Gpu) -> Chip:
+    return Chip(gpu.warps_per_sm, gpu.blocks_per_sm, gpu.registers_per_sm, gpu.shared_per_sm, 4)
+
+
+def actions_of(path: Path) -> list[Any]:
+    return [action for part in ncu_report.load_report(str(path)) for action in part]
+
+
 @pytest.mark.parametrize("path", TABLED, ids=lambda path: path.stem)
-def test_registers_allow_the_warps_that_ncu_says(path: object) -> None:
-    import ncu_report
-
-    import profkit
-
-    report = profkit.load(str(path))
-    actions = [action for part in ncu_report.load_report(str(path)) for action in part]
+def test_registers_allow_the_warps_that_ncu_says(path: Path) -> None:
+    report = profkit.load(path)
     checked = 0
-    for launch, action in zip(report.summary.launches, actions, strict=True):
+    for launch, action in zip(report.summary.launches, actions_of(path), strict=True):
         tabled = table(action, "launch__occupancy_per_register_count")
         occupancy = launch.occupancy
         if not tabled or occupancy is None:
             continue
-        gpu = launch.gpu
-        chip = Chip(gpu.warps_per_sm, gpu.blocks_per_sm, gpu.registers_per_sm, gpu.shared_per_sm, 4)
         others = min(
             blocks for name, blocks in occupancy.limits.blocks.items() if name != "registers"
         )
         threads = occupancy.needs.threads
         for registers in range(1, 256):
-            blocks = min(blocks_by_registers(registers, threads, chip), others)
+            blocks = min(blocks_by_registers(registers, threads, chip_of(launch.gpu)), others)
             assert blocks * warps_per_block(threads) == tabled[registers], (
                 launch.name,
                 registers,
             )
             checked += 1
-    if path.suffix == ".ncu-repz":  # type: ignore[attr-defined]
+    if path.suffix == ".ncu-repz":
         assert checked
 
 
 def test_flash_attention_is_held_by_registers_alone() -> None:
-    launch = h200("sdpa_s512_flash").summary.launches[0]
-    assert launch.occupancy is not None
-    assert launch.occupancy.limits.limiters == ("registers", "shared")
-    step = launch.occupancy.step
-    assert step is not None
-    assert step.blocks == 3
-    assert step.warps == 12
-    assert step.changes == {"registers": 168}
-    assert step.carveout_grows
+    occupancy = h200("sdpa_s512_flash").summary.launches[0].occupancy
+    assert occupancy is not None
+    assert occupancy.limits.blocks["shared"] == occupancy.limits.resident
+    assert occupancy.limiters == ("registers",)
+    assert occupancy.step == NextStep(blocks=3, warps=12, changes={"registers": 168}, carveout=True)
+
+
+@pytest.mark.parametrize("path", TABLED, ids=lambda path: path.stem)
+def test_another_block_size_gives_the_warps_that_ncu_says(path: Path) -> None:
+    """Where shared memory does not bind, ncu's table over block sizes is the arithmetic's own."""
+    report = profkit.load(path)
+    for launch, action in zip(report.summary.launches, actions_of(path), strict=True):
+        tabled = table(action, "launch__occupancy_per_block_size")
+        occupancy = launch.occupancy
+        if not tabled or occupancy is None or occupancy.needs.shared > 1024:
+            continue
+        chip = chip_of(launch.gpu)
+        for threads in (size for size in tabled if size and size % 32 == 0):
+            needs = dataclasses.replace(occupancy.needs, threads=threads)
+            blocks = {
+                "registers": blocks_by_registers(needs.registers, threads, chip),
+                "warps": chip.warps // warps_per_block(threads),
+                "blocks": chip.blocks,
+            }
+            step = next_step(Limits(blocks), needs, chip)
+            if step is None or "threads" not in step.changes:
+                continue
+            if not step.carveout:
+                assert step.warps == tabled[step.changes["threads"]]
+                assert step.warps > tabled[threads]
 
 
 def test_full_warps_need_no_step() -> None:
     needs = BlockNeeds(threads=256, registers=16, shared=1024, shared_driver=1024, carveout=32_768)
     limits = Limits({"registers": 16, "shared": 32, "warps": 8, "blocks": 32})
+    assert limiters(limits, needs, HOPPER) == ()
     assert next_step(limits, needs, HOPPER) is None
 
 
 def test_small_blocks_must_grow_to_fill_the_chip() -> None:
-    needs = BlockNeeds(threads=32, registers=16, shared=1024, shared_driver=1024, carveout=233_472)
-    step = next_step(Limits({"registers": 128, "warps": 64, "blocks": 32}), needs, HOPPER)
+    """132 blocks of one warp: the cap on blocks limits, not barriers or the driver's kilobyte."""
+    needs = BlockNeeds(threads=32, registers=16, shared=1024, shared_driver=1024, carveout=33_792)
+    limits = Limits({"registers": 128, "shared": 32, "warps": 64, "blocks": 32, "barriers": 32})
+    assert limiters(limits, needs, HOPPER) == ("blocks",)
+    step = next_step(limits, needs, HOPPER)
     assert step is not None
-    assert step.changes == {"blocks": 64}
+    assert (step.changes, step.warps) == ({"threads": 64}, 64)
+
+
+@pytest.mark.parametrize(
+    ("threads", "registers", "change"), [(384, 16, 256), (768, 16, 512), (1024, 36, 768)]
+)
+def test_another_block_size_fills_the_chip_where_one_can(
+    threads: int, registers: int, change: int
+) -> None:
+    chip = HOPPER if threads < 1024 else Chip(48, 16, 65536, 102_400, 4)
+    needs = BlockNeeds(threads, registers, 1024, 1024, 0)
+    limits = Limits(
+        {
+            "registers": blocks_by_registers(registers, threads, chip),
+            "warps": chip.warps // warps_per_block(threads),
+            "blocks": chip.blocks,
+        }
+    )
+    step = next_step(limits, needs, chip)
+    assert step is not None
+    assert step.changes == {"threads": change}
+    assert step.warps == chip.warps
+
+
+def test_a_grid_that_is_resident_at_once_needs_no_step() -> None:
+    occupancy = h200("sdpa_s512_cudnn").summary.launches[0].occupancy
+    assert occupancy is not None
+    assert occupancy.limiters
+    assert occupancy.resident_at_once
+    assert occupancy.step is None
 
 
 @given(
@@ -90,28 +154,32 @@ def test_small_blocks_must_grow_to_fill_the_chip() -> None:
 def test_the_next_step_is_reached_by_its_changes_and_not_before(
     registers: int, threads: int, shared: int
 ) -> None:
-    warps = HOPPER.warps // warps_per_block(threads)
     limits = Limits(
         {
             "registers": blocks_by_registers(registers, threads, HOPPER),
             "shared": HOPPER.shared // (shared + 1024),
-            "warps": warps,
+            "warps": HOPPER.warps // warps_per_block(threads),
             "blocks": HOPPER.blocks,
         }
     )
     if limits.resident == 0:
         return
     needs = BlockNeeds(threads, registers, shared + 1024, 1024, HOPPER.shared)
+    now = limits.resident * warps_per_block(threads)
     step = next_step(limits, needs, HOPPER)
+    if not limiters(limits, needs, HOPPER):
+        assert now == HOPPER.warps
     if step is None:
         return
-    assert step.blocks == limits.resident + 1
-    assert step.warps <= HOPPER.warps
+    assert now < step.warps <= HOPPER.warps
+    size = step.changes.get("threads", threads)
+    held = step.changes.get("registers", registers)
+    own = step.changes.get("shared", shared)
+    assert blocks_by_registers(held, size, HOPPER) >= step.blocks
+    assert HOPPER.shared // (own + 1024) >= step.blocks
+    assert step.blocks * warps_per_block(size) >= step.warps
     if "registers" in step.changes:
-        most = step.changes["registers"]
-        assert most < registers
-        assert blocks_by_registers(most, threads, HOPPER) >= step.blocks
-        assert blocks_by_registers(most + 1, threads, HOPPER) < step.blocks
+        assert held < registers
+        assert blocks_by_registers(held + 1, threads, HOPPER) < step.blocks
     if "shared" in step.changes:
-        assert step.changes["shared"] < shared
-        assert HOPPER.shared // (step.changes["shared"] + 1024) >= step.blocks
+        assert own < shared

@@ -12,6 +12,7 @@ from profkit.analysis.checks import contradictions
 from profkit.ingest.integrity import Framing
 from profkit.ingest.ncu_report import Launch, RawReport, to_si
 from profkit.ingest.session import decode
+from profkit.metrics.catalog import catalog
 from profkit.metrics.quantities import Quantities, evaluate
 from tests.conftest import h200
 
@@ -26,7 +27,7 @@ def raw(cc: tuple[int, int], **metrics: float) -> RawReport:
         workload="kernel",
         nvtx=(),
         rules=(),
-        breakdowns={"instructions_by_opcode": {}, "instructions_by_class": {}},
+        breakdowns={name: {} for name in catalog().breakdowns},
         device={"cc_major": cc[0], "cc_minor": cc[1]},
     )
     return RawReport(
@@ -60,18 +61,18 @@ def test_every_reason_for_a_missing_value_is_told_apart() -> None:
         raw(
             (8, 6),
             gpu__time_duration__dot__sum=np.nan,
-            l1tex__data_bank_conflicts_pipe_lsu_mem_shared__dot__sum=0.0,
-            l1tex__data_pipe_lsu_wavefronts_mem_shared__dot__sum=0.0,
+            l1tex__t_sectors_pipe_lsu_mem_global_op_ld__dot__sum=0.0,
+            l1tex__t_requests_pipe_lsu_mem_global_op_ld__dot__sum=0.0,
         )
     )
     reasons = {name: reason[0] for name, reason in told.missing.items()}
     assert reasons["duration"] == "the counter gave no value"
-    assert reasons["shared_conflict_share"] == "undefined for this launch"
+    assert reasons["global_load_sectors_per_request"] == "undefined for this launch"
     assert reasons["tma_busy"] == "not on this architecture"
     assert reasons["stall_gmma"] == "not on this architecture"
     assert reasons["fp16_busy"] == "not known for this architecture"
     assert reasons["l2_hit_rate"] == "not collected; try --section MemoryWorkloadAnalysis"
-    assert reasons["shared_conflicts"] is None
+    assert reasons["global_load_sectors"] is None
     assert reasons["flop"] == "not collected; try --section SpeedOfLight_RooflineChart"
 
 

@@ -1,0 +1,46 @@
+"""The script a user would write instead: the same metrics into a DataFrame, printed.
+
+    python benchmarks/by_hand.py REPORT [--bare] [--import MODULE...]
+
+`--bare` leaves the DataFrame out: the loop over the vendor's reader alone. Prints the loop's
+seconds on stderr.
+"""
+
+import importlib
+import sys
+import time
+from pathlib import Path
+
+import ncu_report
+
+NAMES = (Path(__file__).parent / "metric_names.txt").read_text(encoding="utf-8").split()
+
+
+def rows(path):
+    context = ncu_report.load_report(path)
+    found = []
+    for result_range in context:
+        for action in result_range:
+            row = {"kernel": action.name()}
+            for name in NAMES:
+                metric = action.metric_by_name(name)
+                if metric is not None and metric.has_value():
+                    row[name] = metric.value()
+            found.append(row)
+    return found
+
+
+def main():
+    if "--import" in sys.argv:
+        for module in sys.argv[sys.argv.index("--import") + 1 :]:
+            importlib.import_module(module)
+    started = time.perf_counter()
+    found = rows(sys.argv[1])
+    print(time.perf_counter() - started, file=sys.stderr)
+    if "--bare" not in sys.argv:
+        import pandas as pd
+
+        print(pd.DataFrame(found).to_string())
+
+
+main()
