@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -54,16 +55,25 @@ class RuleResult:
 
 @dataclass(frozen=True)
 class Launch:
-    """A recorded kernel launch. `nvtx` are the ranges around it, outermost first."""
+    """A recorded kernel launch.
+
+    `nvtx` are the ranges around it, outermost first; `rule_results` what ncu's rules said, in the
+    vendor's form.
+    """
 
     index: int
     name: str
     function: str
     workload: str
     nvtx: tuple[str, ...]
-    rules: tuple[RuleResult, ...]
+    rule_results: tuple[Mapping[str, Any], ...] = field(repr=False)
     breakdowns: Mapping[str, Mapping[str, float]]
     device: Mapping[str, str | float]
+
+    @cached_property
+    def rules(self) -> tuple[RuleResult, ...]:
+        """What ncu's own rules said."""
+        return tuple(_rule(result) for result in self.rule_results)
 
 
 @dataclass(frozen=True)
@@ -109,13 +119,14 @@ def read(
     """
     framing = check(path)
     values: dict[str, list[float]] = {name: [] for name in request.metrics}
+    units: dict[str, str] = {}
     launches: list[Launch] = []
     actions: list[Any] = []
     with _vendor_errors(path):
         for action in _actions(path):
             actions.append(action)
             for name in request.metrics:
-                values[name].append(_number(action.metric_by_name(name)))
+                values[name].append(_number(name, action.metric_by_name(name), units))
             launches.append(_launch(len(launches), action, request))
             if progress:
                 progress(len(launches), framing.launches)
@@ -173,8 +184,11 @@ def to_si(value: float, unit: str) -> float:
 _ABSENT = float("-inf")
 
 
-def _number(metric: Any) -> float:
-    """The value in SI; NaN where the counter gave none, `_ABSENT` where the metric is not there."""
+def _number(name: str, metric: Any, units: dict[str, str]) -> float:
+    """The value in SI; NaN where the counter gave none, `_ABSENT` where the metric is not there.
+
+    `units` remembers the unit of each name: a report gives a metric one unit throughout.
+    """
     if metric is None:
         return _ABSENT
     if not metric.has_value():
@@ -182,7 +196,9 @@ def _number(metric: Any) -> float:
     value = metric.value()
     if isinstance(value, str):
         return _ABSENT
-    return to_si(float(value), metric.unit())
+    if name not in units:
+        units[name] = metric.unit()
+    return to_si(float(value), units[name])
 
 
 def _columns(
@@ -209,7 +225,7 @@ def _launch(index: int, action: Any, request: Request) -> Launch:
         function=action.name(bases.NameBase_FUNCTION),
         workload=_WORKLOADS.get(action.workload_type(), "kernel"),
         nvtx=_nvtx(action.nvtx_state()),
-        rules=tuple(_rule(result) for result in action.rule_results_as_dicts()),
+        rule_results=tuple(action.rule_results_as_dicts()),
         breakdowns={
             name: _breakdown_by(action, metric, by)
             if by

@@ -375,7 +375,7 @@ def memory_grid(launch: LaunchSummary) -> Grid:
             "L1",
             _both(launch, "l1_bytes", "", ""),
             number(launch.get("l1_bandwidth"), "B/s"),
-            _of_roof(launch, "l1_writeback_share", "l1_writeback_bandwidth_peak", "to registers: "),
+            _of_roof(launch, "l1_writeback_share", "l1_writeback_bandwidth_peak", "loads: "),
             _share(launch, "l1_hit_rate"),
         ),
     ]
@@ -636,7 +636,8 @@ def _spills(launch: LaunchSummary) -> list[Row]:
     spills = launch.get("spill_instructions")
     if not math.isnan(spills):
         share = spills / launch.get("instructions_executed")
-        rows.append(Row("register spills", compact(spills), f"{percent(share)} of all, as marked"))
+        note = f"{percent(share)} of all, as the compiler marked them" if spills else ""
+        rows.append(Row("register spills", compact(spills), note))
     local = launch.get("local_loads") + launch.get("local_stores")
     if local > 0 or (local == 0 and not rows):
         note = "loads and stores: spills and local arrays"

@@ -26,7 +26,7 @@ def raw(cc: tuple[int, int], **metrics: float) -> RawReport:
         function="kernel",
         workload="kernel",
         nvtx=(),
-        rules=(),
+        rule_results=(),
         breakdowns={name: {} for name in catalog().breakdowns},
         device={"cc_major": cc[0], "cc_minor": cc[1]},
     )
