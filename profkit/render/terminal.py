@@ -111,7 +111,7 @@ def _detail(rank: int, group: KernelGroup, session: Session, width: int) -> Rend
         parts.append(_grid(panels.memory_grid(launch)))
         rules = panels.rule_rows(launch)
         if rules:
-            parts.append(_rules(rules))
+            parts.append(_rules(rules, width))
     gaps = panels.gaps(launch, session)
     if gaps:
         parts += [Text(), Text(gaps, "dim")]
@@ -184,17 +184,15 @@ def _grid(grid: Grid) -> RenderableType:
     return Group(*parts)
 
 
-def _rules(rows: Sequence[Row]) -> RenderableType:
+def _rules(rows: Sequence[Row], width: int) -> RenderableType:
     heading = Text.assemble(
         ("What ncu's own rules say", "bold"),
         ("  their estimates; a local one is a unit's efficiency, not time", "dim"),
     )
+    claims = max(len(row.value) for row in rows)
     table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True, min_width=max(len(row.value) for row in rows))
-    table.add_column(no_wrap=True, overflow="ellipsis")
     for row in rows:
-        advice = Text.assemble(
-            row.label, ": ", (row.note, "dim"), overflow="ellipsis", no_wrap=True
-        )
+        advice = Text.assemble(row.label, ": ", (row.note, "dim"))
+        advice.truncate(width - claims - 2, overflow="ellipsis")
         table.add_row(Text(row.value), advice)
     return Group(Text(), heading, table)
