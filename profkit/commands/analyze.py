@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from profkit.commands.options import KernelOption, OutputOption, put
 from profkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,12 +37,7 @@ def analyze(
             show_default=False,
         ),
     ],
-    kernel: Annotated[
-        str | None,
-        typer.Option(
-            metavar="REGEX", help="Only kernels whose demangled name matches.", show_default=False
-        ),
-    ] = None,
+    kernel: KernelOption = None,
     nvtx: Annotated[
         str | None,
         typer.Option(
@@ -68,16 +63,7 @@ def analyze(
         ),
     ] = "time",
     format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.terminal,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Write there instead of stdout.",
-            show_default=False,
-        ),
-    ] = None,
+    output: OutputOption = None,
     with_host: Annotated[
         bool,
         typer.Option(
@@ -169,17 +155,6 @@ def write(
 
         text = reports_csv(reports, top)
     put(text, output)
-
-
-def put(text: str, output: Path | None) -> None:
-    """Write text to a file or stdout; raises UsageError when the file can't be written."""
-    if output is None:
-        sys.stdout.write(text)
-        return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{output}: can't be written ({error.strerror})") from None
 
 
 def _terminal(

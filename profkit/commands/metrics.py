@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.commands.analyze import put
+from profkit.commands.options import KernelOption, OutputOption, put
 from profkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,12 +32,7 @@ def metrics(
             metavar="[FILE]", help="A report to hold the catalogue against.", show_default=False
         ),
     ] = None,
-    kernel: Annotated[
-        str | None,
-        typer.Option(
-            metavar="REGEX", help="Only kernels whose demangled name matches.", show_default=False
-        ),
-    ] = None,
+    kernel: KernelOption = None,
     grep: Annotated[
         str | None,
         typer.Option(
@@ -51,16 +46,7 @@ def metrics(
         typer.Option("--all", help="With FILE: every metric ncu recorded for the launch, too."),
     ] = False,
     format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.terminal,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Write there instead of stdout.",
-            show_default=False,
-        ),
-    ] = None,
+    output: OutputOption = None,
 ) -> None:
     """List the quantities profkit knows, and which of them a report gives: found, derived, missing.
 

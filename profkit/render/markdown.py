@@ -8,21 +8,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from profkit.analysis.summary import Group, ReportSummary
 from profkit.ingest.session import Session
 from profkit.metrics.catalog import NEWEST, OLDEST, Catalog, Quantity, Range, Recorded
-from profkit.render import panels
+from profkit.render import overview, panels
 from profkit.render.names import file_name
-from profkit.render.panels import Grid, Panel
 from profkit.render.text import literal, percent
+from profkit.render.view import Grid, Panel
 
 
 def report_markdown(
     report: ReportSummary, groups: Sequence[Group], top: int, *, with_host: bool
 ) -> str:
     """A report: recording, kernels by time, then the `top` kernels (0: all) in detail."""
-    lines = [f"# {code(file_name(report.path, with_host=with_host))}", "", panels.headline(report)]
-    recording = panels.recording(report, with_host=with_host)
+    lines = [
+        f"# {code(file_name(report.path, with_host=with_host))}",
+        "",
+        overview.headline(report),
+    ]
+    recording = overview.recording(report, with_host=with_host)
     lines += ["", *_table(("", ""), [(row.label, _cell(row.value)) for row in recording.rows])]
     lines += [f"\n> {escape(note)}" for note in report.notes]
-    grid = panels.groups_grid(groups)
+    grid = overview.groups_grid(groups)
     rows = [(row[0], code(row[1], in_table=True), *map(_cell, row[2:])) for row in grid.rows]
     lines += ["", f"## {grid.title}", "", *_table(grid.columns, rows)]
     for rank, group in enumerate(groups[: top or None], start=1):
@@ -66,13 +70,13 @@ def _detail(rank: int, group: Group, session: Session) -> list[str]:
             lines += ["", *_panel(panel)]
         for grid in (panels.work_grid(launch), panels.memory_grid(launch)):
             lines += ["", *_grid(grid)]
-        rules = panels.rule_rows(launch)
+        rules = overview.rule_rows(launch)
         if rules:
             rows = [(_cell(row.label), _cell(row.value), _cell(row.note)) for row in rules]
             lines += ["", "### What ncu's own rules say", ""]
             lines += ["Their estimates; a local one is a unit's efficiency, not time.", ""]
             lines += _table(("Rule", "Estimate", ""), rows)
-    gaps = panels.gaps(launch, session)
+    gaps = overview.gaps(launch, session)
     if gaps:
         lines += ["", escape(gaps)]
     return lines

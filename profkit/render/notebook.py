@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from html import escape
 
 from profkit.analysis.summary import LaunchSummary, ReportSummary
-from profkit.render import panels
+from profkit.render import overview, panels
 from profkit.render.names import file_name
-from profkit.render.panels import Grid, Panel, Row
 from profkit.render.text import literal, shorten
+from profkit.render.view import Grid, Panel, Row
 
 _NAME = 70
 _LEFT = "text-align:left;padding:1px 12px 1px 0"
@@ -19,13 +19,13 @@ _BAR_WIDTH = 120
 
 def report_html(report: ReportSummary) -> str:
     """The recording and the kernels by share of time."""
-    grid = panels.groups_grid(report.groups)
+    grid = overview.groups_grid(report.groups)
     rows = [(row[0], shorten(row[1], _NAME), *row[2:]) for row in grid.rows]
-    recording = panels.recording(report, with_host=False)
+    recording = overview.recording(report, with_host=False)
     notes = "".join(f"<div>! {_text(note)}</div>" for note in report.notes)
     return (
         f"<div><b>{_text(file_name(report.path, with_host=False))}</b>: "
-        f"{_text(panels.headline(report))}{_panel(recording)}{notes}"
+        f"{_text(overview.headline(report))}{_panel(recording)}{notes}"
         f"{_table(grid.columns, rows)}</div>"
     )
 
@@ -56,9 +56,8 @@ def _row(row: Row) -> str:
 
 
 def _grid(grid: Grid) -> str:
-    return (
-        f"<div><i>{_text(grid.title)}</i>{_table(grid.columns, grid.rows)}{_text(grid.note)}</div>"
-    )
+    table = _table(grid.columns, grid.rows) if grid.rows else "<br>"
+    return f"<div><i>{_text(grid.title)}</i>{table}{_text(grid.note)}</div>"
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

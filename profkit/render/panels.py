@@ -6,23 +6,17 @@ Terminal, markdown and notebook lay the same panels out; a number is formatted h
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
 
 from profkit.analysis.occupancy import WARP, warps_per_block
 from profkit.analysis.summary import (
     RESOURCES,
-    Group,
     LaunchSummary,
     Occupancy,
-    ReportSummary,
     Work,
 )
-from profkit.ingest.ncu_report import RuleResult
-from profkit.ingest.session import Session
-from profkit.metrics.catalog import catalog
 from profkit.metrics.quantities import NOT_CHECKED, NOT_COLLECTED, NOT_HERE, NOT_IN_VERSION
 from profkit.render.text import compact, count, extent, literal, number, percent, plural
+from profkit.render.view import Grid, Panel, Row
 
 _RESOURCE_LABELS = {
     "sm_busy": "SM (its busiest part)",
@@ -56,156 +50,10 @@ _ALWAYS = (
     "dram_busy",
 )
 SECTOR = 32
-_ABSENT = frozenset({NOT_COLLECTED, NOT_IN_VERSION})
 _PIPES_SHOWN = 4
 _STALLS_SHOWN = 8
 _CLASSES_SHOWN = 6
 _OPCODES_SHOWN = 9
-
-
-@dataclass(frozen=True)
-class Row:
-    """A labelled value; `share` draws a bar, `note` follows in a quieter voice."""
-
-    label: str
-    value: str
-    note: str = ""
-    share: float | None = None
-
-
-@dataclass(frozen=True)
-class Panel:
-    """Rows under a title. A `wide` one has long notes and wants the whole width."""
-
-    title: str
-    rows: tuple[Row, ...]
-    note: str = ""
-    wide: bool = False
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A table under a title; the first column holds labels."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    note: str = ""
-
-
-def headline(report: ReportSummary) -> str:
-    """The report in one line."""
-    kernels = len({launch.name for launch in report.launches})
-    return (
-        f"{plural(len(report.launches), 'launch')} of {plural(kernels, 'kernel')}, "
-        f"{number(report.total, 's')} of GPU time under ncu"
-    )
-
-
-def recording(report: ReportSummary, *, with_host: bool) -> Panel:
-    """Where, when and how the report was recorded."""
-    session = report.session
-    rows = [*(Row("GPU", _gpu(report, at)) for at in range(len(report.gpus)))]
-    rows.append(Row("Recorded", _recorded(session)))
-    rows.append(Row("Clocks", _clocks(report)))
-    rows.append(Row("Policy", _policy(report)))
-    command = session.command if with_host else session.shareable_command()
-    rows.append(Row("Command", literal(command) or "not in the report"))
-    if with_host:
-        host = ", ".join(filter(None, (session.host_name, session.os, session.processor)))
-        rows.append(Row("Host", literal(host) or "not in the report"))
-    return Panel("Recording", tuple(rows))
-
-
-def _gpu(report: ReportSummary, at: int) -> str:
-    gpu = report.gpus[at]
-    parts = [
-        literal(gpu.name),
-        f"CC {gpu.cc[0]}.{gpu.cc[1]}" if gpu.cc[0] else "",
-        plural(gpu.sm_count, "SM") if gpu.sm_count else "",
-        f"{gpu.l2_bytes / 2**20:.0f} MiB L2" if gpu.l2_bytes else "",
-        f"{gpu.memory_bytes / 2**30:.0f} GiB" if gpu.memory_bytes else "",
-        f"{number(gpu.dram_peak, 'B/s')} by memory clock and bus" if gpu.dram_peak else "",
-    ]
-    return ", ".join(filter(None, parts))
-
-
-def _recorded(session: Session) -> str:
-    when = f"{session.created:%Y-%m-%d %H:%M:%S} UTC" if session.created else "date unknown"
-    parts = [
-        when,
-        f"ncu {session.ncu_version}" if session.ncu_version else "ncu version unknown",
-        f"CUDA {session.cuda_version}" if session.cuda_version else "",
-        f"driver {session.driver_version}" if session.driver_version else "",
-    ]
-    return ", ".join(filter(None, parts))
-
-
-def _clocks(report: ReportSummary) -> str:
-    parts = []
-    for label, name in (("SM", "sm_clock"), ("DRAM", "dram_clock")):
-        clocks = [launch.values[name] for launch in report.launches if name in launch.values]
-        if clocks:
-            parts.append(f"{label} {_span(min(clocks), max(clocks))}")
-    most = max((gpu.clock for gpu in report.gpus), default=0.0)
-    if parts and most:
-        parts[0] += f" held (chip: {number(most, 'Hz')})"
-    return ", ".join(parts) or "not collected"
-
-
-def _span(low: float, high: float) -> str:
-    first, last = f"{low / 1e9:.2f}", f"{high / 1e9:.2f}"
-    return f"{first} GHz" if first == last else f"{first} to {last} GHz"
-
-
-def _policy(report: ReportSummary) -> str:
-    session = report.session
-    if not session.clock_control:
-        return "clock, cache and replay policy unknown (no command line in the report)"
-    words = []
-    for name, value in (
-        ("clock-control", session.clock_control),
-        ("cache-control", session.cache_control),
-        ("replay-mode", session.replay_mode),
-    ):
-        words.append(f"{name} {literal(value)}{' (default)' if name in session.assumed else ''}")
-    passes = [
-        launch.values["replay_passes"]
-        for launch in report.launches
-        if "replay_passes" in launch.values
-    ]
-    if passes:
-        low, high = int(min(passes)), int(max(passes))
-        words.append(f"{low} passes" if low == high else f"{low} to {high} passes")
-    return ", ".join(words)
-
-
-def groups_grid(shown: Iterable[Group]) -> Grid:
-    """The table of kernels by share of time."""
-    rows = []
-    for rank, group in enumerate(shown, start=1):
-        measured = group.count - group.failed
-        rows.append(
-            (
-                str(rank),
-                literal(group.name),
-                f"{extent(group.grid)} / {extent(group.block)}",
-                str(group.count) + (f" ({group.failed} failed)" if group.failed else ""),
-                number(group.total, "s") if measured else "counters failed",
-                number(group.median, "s") if measured > 1 else "",
-                _spread(group) if measured > 1 else "",
-                percent(group.share) if measured else "n/a",
-            )
-        )
-    return Grid(
-        "Kernels by share of time",
-        ("#", "Kernel", "Grid / block", "Count", "Total", "Median", "Spread", "Share"),
-        tuple(rows),
-    )
-
-
-def _spread(group: Group) -> str:
-    return f"±{percent((group.high - group.low) / 2 / group.median)}"
 
 
 def panels(launch: LaunchSummary) -> tuple[Panel, ...]:
@@ -679,53 +527,6 @@ def access_panel(launch: LaunchSummary) -> Panel:
         if launch.get(name) > 0:
             rows.append(Row(label, number(launch.get(name), "B"), note))
     return Panel("Global memory accesses", tuple(rows))
-
-
-def rule_rows(launch: LaunchSummary) -> tuple[Row, ...]:
-    """What ncu's own rules advise; their estimates are theirs, and only global ones are time."""
-    advice = [rule for rule in launch.rules if rule.kind in {"optimization", "warning", "error"}]
-    ordered = sorted(advice, key=lambda rule: -_claimed(rule))
-    return tuple(
-        Row(literal(rule.title), _claim(rule), literal(_first_sentence(rule.message)))
-        for rule in ordered
-    )
-
-
-def _claimed(rule: RuleResult) -> float:
-    return rule.speedup if rule.speedup is not None and rule.scope == "global" else -1.0
-
-
-def _claim(rule: RuleResult) -> str:
-    if rule.speedup is None:
-        return ""
-    if rule.speedup <= 0:
-        return "no gain"
-    if rule.scope == "global":
-        return f"{percent(rule.speedup)} less time"
-    return f"{percent(rule.speedup)} local"
-
-
-def _first_sentence(text: str) -> str:
-    head, dot, _ = text.partition(". ")
-    return head + "." if dot else text
-
-
-def gaps(launch: LaunchSummary, session: Session) -> str:
-    """What the report can't tell of a launch, and which sections might; "" when it is whole."""
-    absent = [name for name, reason in launch.missing.items() if reason in _ABSENT]
-    asked = [name for name, reason in launch.missing.items() if reason.startswith(NOT_COLLECTED)]
-    wanted = [name for name in asked if name not in absent]
-    said = []
-    if wanted:
-        sections = dict.fromkeys(catalog().quantities[name].section for name in wanted)
-        add = f"add sections {', '.join(section for section in sections if section != 'any')}"
-        full = "full" in session.options.get("set", "").split(",")
-        how = add if full else f"record with --set full, or {add}"
-        said.append(f"{plural(len(wanted), 'quantity')} of the catalogue not collected: {how}")
-    if absent:
-        what = plural(len(absent), "quantity")
-        said.append(f"{what} that ncu {session.ncu_version} does not collect: a newer one may")
-    return "; ".join(said)
 
 
 def _share(launch: LaunchSummary, name: str) -> str:

@@ -13,9 +13,9 @@ from rich.text import Text
 from profkit.analysis.summary import Group as KernelGroup
 from profkit.analysis.summary import ReportSummary
 from profkit.ingest.session import Session
-from profkit.render import panels
-from profkit.render.panels import Grid, Panel, Row
+from profkit.render import overview, panels
 from profkit.render.text import bar, literal, percent, plural, shorten
+from profkit.render.view import Grid, Panel, Row
 
 PIPED_WIDTH = 100
 _WIDEST, _NARROWEST = 120, 60
@@ -46,11 +46,11 @@ def report_view(report: ReportSummary, shown: Sequence[KernelGroup], width: int)
     """The whole view: recording, kernels, then each shown kernel's typical launch in detail."""
     parts: list[RenderableType] = [
         Text(shorten(literal(report.path), width), "bold"),
-        Text(panels.headline(report)),
-        _facts(panels.recording(report, with_host=True)),
+        Text(overview.headline(report)),
+        _facts(overview.recording(report, with_host=True)),
         *(_note(note) for note in report.notes),
         Text(),
-        _groups(panels.groups_grid(report.groups), width),
+        _groups(overview.groups_grid(report.groups), width),
     ]
     for rank, group in enumerate(shown, start=1):
         parts += [Text(), _detail(rank, group, report.session, width)]
@@ -109,10 +109,10 @@ def _detail(rank: int, group: KernelGroup, session: Session, width: int) -> Rend
         parts += _body(panels.panels(launch), width)
         parts.append(_grid(panels.work_grid(launch)))
         parts.append(_grid(panels.memory_grid(launch)))
-        rules = panels.rule_rows(launch)
+        rules = overview.rule_rows(launch)
         if rules:
             parts.append(_rules(rules, width))
-    gaps = panels.gaps(launch, session)
+    gaps = overview.gaps(launch, session)
     if gaps:
         parts += [Text(), Text(gaps, "dim")]
     return Group(*parts)
@@ -147,7 +147,7 @@ def _abreast(row: Sequence[Panel], column: int) -> RenderableType:
 
 def _panel(panel: Panel) -> RenderableType:
     table = Table.grid(padding=(0, 1))
-    bars = any(row.share is not None for row in panel.rows)
+    bars = any(row.share is not None and row.share > 0 for row in panel.rows)
     values = any(row.value for row in panel.rows)
     table.add_column(no_wrap=True)
     if values:
