@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
+import io
+import os
 import sys
 from typing import Annotated, Any
 
@@ -11,7 +14,7 @@ from typer.core import TyperGroup
 from profkit import __version__
 from profkit.commands.analyze import analyze
 from profkit.commands.metrics import metrics
-from profkit.errors import ProfkitError
+from profkit.errors import ProfkitError, UsageError
 
 
 class _Verbs(TyperGroup):
@@ -19,7 +22,9 @@ class _Verbs(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
         except ProfkitError as error:
             typer.echo(f"profkit: {error}", err=True)
             raise typer.Exit(error.exit_code) from None
@@ -57,9 +62,32 @@ app.command()(analyze)
 app.command()(metrics)
 
 
+_ASCII = str.maketrans({"µ": "u", "×": "x", "…": "~", "─": "-", "±": "+-", "█": "#"})
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str | bytes, int]:
+    """What a terminal that lacks our characters shows for them; never a question mark, which means
+    a doubtful value here."""
+    assert isinstance(error, UnicodeEncodeError)
+    text = error.object[error.start : error.end].translate(_ASCII)
+    shown = "".join(character if character.isascii() else "|" for character in text)
+    return shown, error.end
+
+
 def main() -> None:
     """The console script."""
+    codecs.register_error("profkit", _in_ascii)
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
-    app()
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="profkit")
+    try:
+        app()
+    except OSError as error:
+        _silence_stdout()
+        print(f"profkit: can't write the output ({error.strerror})", file=sys.stderr)
+        sys.exit(UsageError.exit_code)
+
+
+def _silence_stdout() -> None:
+    """Nothing more can be written: keep the interpreter from trying at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -31,3 +31,15 @@ class BadInput(ProfkitError):
     """A file that can't be believed: absent, damaged, empty or of another kind."""
 
     exit_code = 5
+
+
+class EnvironmentProblem(ProfkitError):
+    """This machine can't do what was asked: no GPU, no permission, no tool, no room."""
+
+    exit_code = 4
+
+
+class TargetFailed(ProfkitError):
+    """The profiled program failed: it crashed, timed out or gave a wrong result."""
+
+    exit_code = 6

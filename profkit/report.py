@@ -57,9 +57,17 @@ class Kernel:
         return f"<Kernel {self.summary.index}: {self.name}, {self.duration * 1e6:.1f} µs>"
 
     def stalls(self) -> pd.DataFrame:
-        """Warp states, largest first: `reason`, `cycles` an issued instruction, `share` of all."""
+        """Warp states, largest first: `reason`, `cycles` an issued instruction, `share` of all.
+
+        Raises BadInput where the launch did not record them.
+        """
         import pandas as pd
 
+        if not self.summary.stalls:
+            raise BadInput(
+                f"{self._path}: launch {self.summary.index} recorded no warp stalls",
+                "record with `ncu --section WarpStateStats`",
+            )
         rows = [(item.reason, item.cycles, item.share) for item in self.summary.stalls]
         return pd.DataFrame(rows, columns=["reason", "cycles", "share"])
 
@@ -127,7 +135,7 @@ class Kernel:
 
     def _not_recorded(self, metric: str, entries: Mapping[str, Recorded]) -> BadInput:
         sections = {entry.section for name, entry in entries.items() if name in metric}
-        add = f"try --section {sections.pop()} in the ncu command" if sections else ""
+        add = f"record with `ncu --section {sections.pop()}`" if sections else ""
         return BadInput(f"{self._path}: launch {self.summary.index} recorded no {metric}", add)
 
     def _repr_html_(self) -> str:
@@ -188,8 +196,8 @@ class Report:
         for at, item in enumerate(self.summary.launches):
             if item.index == index:
                 return Kernel(item, self._raw.actions[at], self.path)
-        known = ", ".join(str(item.index) for item in self.summary.launches[:12])
-        raise UsageError(f"{self.path}: no launch {index}", f"there are {known}")
+        known = [str(item.index) for item in self.summary.launches]
+        raise UsageError(f"{self.path}: no launch {index}", f"its launches are {_listed(known)}")
 
     def __len__(self) -> int:
         return len(self._raw.launches)
@@ -198,7 +206,8 @@ class Report:
         return (self.kernel(item.index) for item in self.summary.launches)
 
     def __repr__(self) -> str:
-        return f"<Report {self.path.name}: {len(self)} launches on {self.gpu.name}>"
+        launches = "1 launch" if len(self) == 1 else f"{len(self)} launches"
+        return f"<Report {self.path.name}: {launches} on {self.gpu.name}>"
 
     def _repr_html_(self) -> str:
         from profkit.render.notebook import report_html
@@ -277,6 +286,10 @@ def _listed(names: Iterable[str], most: int = 8) -> str:
 def _known(name: str, names: Iterable[str]) -> None:
     known = list(names)
     if name not in known:
-        close = difflib.get_close_matches(name, known, n=3)
-        hint = f"did you mean {' or '.join(close)}?" if close else "see `profkit metrics`"
-        raise UsageError(f"no quantity {name!r}", hint)
+        raise UsageError(f"no quantity {name!r}", suggestion(name, known))
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """What the writer of a wrong quantity's name may have meant."""
+    close = difflib.get_close_matches(name, list(known), n=3)
+    return f"did you mean {' or '.join(close)}?" if close else "see `profkit metrics`"

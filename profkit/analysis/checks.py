@@ -59,9 +59,9 @@ def _out_of_bounds(values: Mapping[str, float]) -> list[str]:
     found = []
     for name in sorted(impossible(values)):
         low, high = catalog().quantities[name].within or (0.0, 0.0)
-        found.append(
-            f"{name} reads {values[name]:.4g}, outside {low:g} to {high:g}: don't rely on it here"
-        )
+        value = values[name]
+        reads = f"{value:.1%}, beyond {high:.0%}" if (low, high) == (0, 1) else f"{value:.4g}"
+        found.append(f"{name} reads {reads}: it can't be, don't rely on it here")
     return found
 
 

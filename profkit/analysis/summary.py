@@ -206,10 +206,11 @@ class Group:
 
 @dataclass(frozen=True)
 class ReportSummary:
-    """A report, or the selected launches of it, ready to be shown."""
+    """A report, or launches selected of its `recorded` ones, ready to be shown."""
 
     path: str
     session: Session
+    recorded: int
     launches: tuple[LaunchSummary, ...]
     groups: tuple[Group, ...]
     notes: tuple[str, ...]
@@ -234,6 +235,7 @@ def summarize(raw: RawReport, quantities: Quantities) -> ReportSummary:
     return ReportSummary(
         path=str(raw.path),
         session=raw.session,
+        recorded=raw.framing.launches,
         launches=launches,
         groups=groups(launches),
         notes=_notes(launches, raw.session),

@@ -89,7 +89,7 @@ def analyze(
     ordered = [(report, order(report, sort)) for report in reports]
     if ordered:
         shown = top if top is not None else _default_top(format)
-        write(ordered, shown, format, output, with_host)
+        write(ordered, shown, format, output, with_host, sort)
     for failure in failures:
         typer.echo(f"profkit: {failure}", err=True)
     if failures:
@@ -105,6 +105,7 @@ def order(report: ReportSummary, key: str) -> tuple[Group, ...]:
     import math
 
     from profkit.metrics.catalog import catalog
+    from profkit.report import suggestion
 
     groups = report.groups
     match key:
@@ -120,13 +121,14 @@ def order(report: ReportSummary, key: str) -> tuple[Group, ...]:
 
             def largest_first(group: Group) -> float:
                 value = group.typical.get(key)
-                return math.inf if math.isnan(value) else -value
+                doubtful = math.isnan(value) or key in group.typical.impossible
+                return math.inf if doubtful else -value
 
             return tuple(sorted(groups, key=largest_first))
         case _:
             raise UsageError(
-                f"--sort {key!r} is no sort key",
-                "use time, name, count, order or a quantity of `profkit metrics`",
+                f"--sort {key!r} is not time, name, count, order or a quantity",
+                suggestion(key, catalog().quantities),
             )
 
 
@@ -136,10 +138,11 @@ def write(
     format: Format,
     output: Path | None,
     with_host: bool,
+    sort: str,
 ) -> None:
     """Write reports in a format, to a file or stdout."""
     if format is Format.terminal:
-        text = _terminal(reports, top, to_file=output is not None)
+        text = _terminal(reports, top, sort, to_file=output is not None)
     elif format is Format.json:
         from profkit.render.json import report_json
 
@@ -158,7 +161,11 @@ def write(
 
 
 def _terminal(
-    reports: Sequence[tuple[ReportSummary, tuple[Group, ...]]], top: int, *, to_file: bool
+    reports: Sequence[tuple[ReportSummary, tuple[Group, ...]]],
+    top: int,
+    sort: str,
+    *,
+    to_file: bool,
 ) -> str:
     import dataclasses
 
@@ -166,7 +173,7 @@ def _terminal(
 
     width = console(to_file=to_file).width
     views = [
-        report_view(dataclasses.replace(report, groups=groups), groups[: top or None], width)
+        report_view(dataclasses.replace(report, groups=groups), groups[: top or None], width, sort)
         for report, groups in reports
     ]
     return "\n".join(rendered(view, to_file=to_file) for view in views)

@@ -62,10 +62,10 @@ def check(path: Path) -> Framing:
         head = file.read(64)
         _refuse_other_kinds(path, head)
         file.seek(0)
-        if head.startswith(ZSTD_MAGIC):
-            framing = _walk(path, _Compressed(path, file))
-        else:
-            framing = _walk(path, _Plain(file))
+        packed = head.startswith(ZSTD_MAGIC)
+        if packed != (path.suffix == ".ncu-repz"):
+            _refuse_misnamed(path, packed=packed)
+        framing = _walk(path, _Compressed(path, file) if packed else _Plain(file))
     _check_manifest(path, framing)
     return framing
 
@@ -94,6 +94,14 @@ def _refuse_other_kinds(path: Path, head: bytes) -> None:
             raise BadInput(f"{path}: {what}", remedy)
     if not head.startswith((MAGIC, ZSTD_MAGIC)):
         raise BadInput(f"{path}: not an Nsight Compute report", _RECORD)
+
+
+def _refuse_misnamed(path: Path, *, packed: bool) -> None:
+    """The vendor's reader goes by the name's ending."""
+    if packed:
+        raise BadInput(f"{path}: a zstd-compressed report by another name", "name it .ncu-repz")
+    if path.suffix == ".ncu-repz":
+        raise BadInput(f"{path}: not compressed, despite its name", "name it .ncu-rep")
 
 
 class _Source(Protocol):

@@ -122,7 +122,7 @@ def read(
     units: dict[str, str] = {}
     launches: list[Launch] = []
     actions: list[Any] = []
-    with _vendor_errors(path):
+    with damage_of(path):
         for action in _actions(path):
             actions.append(action)
             for name in request.metrics:
@@ -148,13 +148,13 @@ def read(
 
 
 @contextmanager
-def _vendor_errors(path: Path) -> Iterator[None]:
+def damage_of(path: Path) -> Iterator[None]:
     """Whatever the vendor's reader raises is the report's fault."""
     try:
         yield
-    except (RuntimeError, SystemError, ValueError, IndexError, TypeError) as error:
+    except (RuntimeError, SystemError, ValueError, LookupError, TypeError) as error:
         raise BadInput(
-            f"{path}: the report can't be read ({error})", "copy it again or record it anew"
+            f"{path}: the report is damaged ({error})", "copy it again or record it anew"
         ) from error
 
 
@@ -219,10 +219,14 @@ def _launch(index: int, action: Any, request: Request) -> Launch:
     import ncu_report
 
     bases = ncu_report.IAction
+    name = action.name(bases.NameBase_DEMANGLED)
+    function = action.name(bases.NameBase_FUNCTION)
+    if name is None or function is None:
+        raise ValueError(f"launch {index} has no name")
     return Launch(
         index=index,
-        name=action.name(bases.NameBase_DEMANGLED),
-        function=action.name(bases.NameBase_FUNCTION),
+        name=name,
+        function=function,
         workload=_WORKLOADS.get(action.workload_type(), "kernel"),
         nvtx=_nvtx(action.nvtx_state()),
         rule_results=tuple(action.rule_results_as_dicts()),

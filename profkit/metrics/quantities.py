@@ -224,4 +224,8 @@ class _Evaluation:
 
 
 def _not_collected(section: str) -> str:
-    return NOT_COLLECTED if section == "any" else f"{NOT_COLLECTED}; try --section {section}"
+    return (
+        NOT_COLLECTED
+        if section == "any"
+        else f"{NOT_COLLECTED}; record with ncu --section {section}"
+    )

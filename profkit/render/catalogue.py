@@ -101,7 +101,9 @@ def _reasons(item: Coverage) -> str:
 def _raw(
     report: ReportSummary, raw: Mapping[str, tuple[str, float | str | None]]
 ) -> RenderableType:
-    table = _table(1)
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(overflow="fold")
+    table.add_column(no_wrap=True)
     for name, (unit, value) in raw.items():
         table.add_row(Text(name), Text(_recorded(value, unit), "dim"))
     first = report.launches[0]
@@ -111,6 +113,6 @@ def _raw(
 
 def _recorded(value: float | str | None, unit: str) -> str:
     if value is None:
-        return "per instance"
+        return "(a value each instance)"
     text = literal(shorten(value, _VALUE)) if isinstance(value, str) else count(float(value))
     return f"{text} {unit}".strip()

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from profkit.analysis.summary import Group, ReportSummary
-from profkit.ingest.session import Session
 from profkit.metrics.catalog import NEWEST, OLDEST, Catalog, Quantity, Range, Recorded
 from profkit.render import overview, panels
 from profkit.render.names import file_name
@@ -30,7 +29,10 @@ def report_markdown(
     rows = [(row[0], code(row[1], in_table=True), *map(_cell, row[2:])) for row in grid.rows]
     lines += ["", f"## {grid.title}", "", *_table(grid.columns, rows)]
     for rank, group in enumerate(groups[: top or None], start=1):
-        lines += ["", *_detail(rank, group, report.session)]
+        lines += ["", *_detail(rank, group)]
+    shown = [group.typical for group in groups[: top or None]]
+    for gap in overview.all_gaps(shown, report.session):
+        lines += ["", escape(gap)]
     return "\n".join(lines) + "\n"
 
 
@@ -54,7 +56,7 @@ def _cell(text: str) -> str:
     return "<br>".join(escape(line) for line in text.split("\n"))
 
 
-def _detail(rank: int, group: Group, session: Session) -> list[str]:
+def _detail(rank: int, group: Group) -> list[str]:
     launch = group.typical
     about = panels.title(launch)
     if group.count > 1:
@@ -68,7 +70,7 @@ def _detail(rank: int, group: Group, session: Session) -> list[str]:
     if not launch.failed:
         for panel in panels.panels(launch):
             lines += ["", *_panel(panel)]
-        for grid in (panels.work_grid(launch), panels.memory_grid(launch)):
+        for grid in panels.grids(launch):
             lines += ["", *_grid(grid)]
         rules = overview.rule_rows(launch)
         if rules:
@@ -76,9 +78,6 @@ def _detail(rank: int, group: Group, session: Session) -> list[str]:
             lines += ["", "### What ncu's own rules say", ""]
             lines += ["Their estimates; a local one is a unit's efficiency, not time.", ""]
             lines += _table(("Rule", "Estimate", ""), rows)
-    gaps = overview.gaps(launch, session)
-    if gaps:
-        lines += ["", escape(gaps)]
     return lines
 
 

@@ -31,19 +31,23 @@ def report_html(report: ReportSummary) -> str:
 
 
 def kernel_html(launch: LaunchSummary) -> str:
-    """What a launch was busy with, its stalls, arithmetic and memory."""
-    shown = (panels.busy_panel(launch), panels.stalls_panel(launch))
-    grids = (panels.work_grid(launch), panels.memory_grid(launch))
+    """What a launch was busy with, its stalls, occupancy, arithmetic and memory."""
+    shown = (
+        panels.busy_panel(launch),
+        panels.stalls_panel(launch),
+        panels.occupancy_panel(launch),
+    )
     return (
         f"<div><b>{_text(literal(launch.name))}</b><br>{_text(panels.title(launch))}"
-        + "".join(f"<div><i>{_text(panel.title)}</i>{_panel(panel)}</div>" for panel in shown)
-        + "".join(_grid(grid) for grid in grids)
+        + "".join(f"<div><b>{_text(panel.title)}</b>{_panel(panel)}</div>" for panel in shown)
+        + "".join(_grid(grid) for grid in panels.grids(launch))
         + "</div>"
     )
 
 
 def _panel(panel: Panel) -> str:
-    return "<table>" + "".join(_row(row) for row in panel.rows) + "</table>"
+    note = f"<small>{_text(panel.note)}</small>" if panel.note else ""
+    return "<table>" + "".join(_row(row) for row in panel.rows) + f"</table>{note}"
 
 
 def _row(row: Row) -> str:
@@ -57,7 +61,7 @@ def _row(row: Row) -> str:
 
 def _grid(grid: Grid) -> str:
     table = _table(grid.columns, grid.rows) if grid.rows else "<br>"
-    return f"<div><i>{_text(grid.title)}</i>{table}{_text(grid.note)}</div>"
+    return f"<div><b>{_text(grid.title)}</b>{table}{_text(grid.note)}</div>"
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

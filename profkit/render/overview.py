@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from profkit.analysis.summary import Group, LaunchSummary, ReportSummary
 from profkit.ingest.ncu_report import RuleResult
 from profkit.ingest.session import Session
-from profkit.metrics.catalog import catalog
+from profkit.metrics.catalog import Quantity, catalog
 from profkit.metrics.quantities import NOT_COLLECTED, NOT_IN_VERSION
 from profkit.render.text import extent, literal, number, percent, plural
 from profkit.render.view import Grid, Panel, Row
@@ -18,10 +18,14 @@ _ABSENT = frozenset({NOT_COLLECTED, NOT_IN_VERSION})
 def headline(report: ReportSummary) -> str:
     """The report in one line."""
     kernels = len({launch.name for launch in report.launches})
-    return (
-        f"{plural(len(report.launches), 'launch')} of {plural(kernels, 'kernel')}, "
-        f"{number(report.total, 's')} of GPU time under ncu"
-    )
+    shapes = len(report.groups)
+    what = f"{plural(len(report.launches), 'launch')} of {plural(kernels, 'kernel')}"
+    if shapes > kernels:
+        what += f" in {plural(shapes, 'shape')}"
+    line = f"{what}, {number(report.total, 's')} of GPU time under ncu"
+    if len(report.launches) < report.recorded:
+        line += f"; kept of {report.recorded:,}, shares are of these"
+    return line
 
 
 def recording(report: ReportSummary, *, with_host: bool) -> Panel:
@@ -98,12 +102,13 @@ def _policy(report: ReportSummary) -> str:
     ]
     if passes:
         low, high = int(min(passes)), int(max(passes))
-        words.append(f"{low} passes" if low == high else f"{low} to {high} passes")
+        words.append(plural(low, "pass") if low == high else f"{low} to {high} passes")
     return ", ".join(words)
 
 
-def groups_grid(shown: Iterable[Group]) -> Grid:
-    """The table of kernels by share of time."""
+def groups_grid(shown: Iterable[Group], sorted_by: str = "") -> Grid:
+    """The table of kernels; with a column for the catalogue quantity that it is sorted by."""
+    entry = catalog().quantities.get(sorted_by)
     rows = []
     for rank, group in enumerate(shown, start=1):
         measured = group.count - group.failed
@@ -117,13 +122,17 @@ def groups_grid(shown: Iterable[Group]) -> Grid:
                 number(group.median, "s") if measured > 1 else "",
                 _spread(group) if measured > 1 else "",
                 percent(group.share) if measured else "n/a",
+                *((value_of(group.typical, entry),) if entry else ()),
             )
         )
-    return Grid(
-        "Kernels by share of time",
-        ("#", "Kernel", "Grid / block", "Count", "Total", "Median", "Spread", "Share"),
-        tuple(rows),
-    )
+    columns = ("#", "Kernel", "Grid / block", "Count", "Total", "Median", "Spread", "Share")
+    return Grid("Kernels", (*columns, sorted_by) if entry else columns, tuple(rows))
+
+
+def value_of(launch: LaunchSummary, entry: Quantity) -> str:
+    """A quantity of a launch, marked when it can't be."""
+    text = number(launch.get(entry.name), entry.unit)
+    return text + ("?" if entry.name in launch.impossible else "")
 
 
 def _spread(group: Group) -> str:
@@ -150,13 +159,18 @@ def _claim(rule: RuleResult) -> str:
     if rule.speedup <= 0:
         return "no gain"
     if rule.scope == "global":
-        return f"{percent(rule.speedup)} less time"
-    return f"{percent(rule.speedup)} local"
+        return f"claims {percent(rule.speedup)} less time"
+    return f"claims {percent(rule.speedup)} local"
 
 
 def _first_sentence(text: str) -> str:
     head, dot, _ = text.partition(". ")
     return head + "." if dot else text
+
+
+def all_gaps(launches: Iterable[LaunchSummary], session: Session) -> list[str]:
+    """What the report can't tell of some launches, each thing once."""
+    return list(dict.fromkeys(filter(None, (gaps(launch, session) for launch in launches))))
 
 
 def gaps(launch: LaunchSummary, session: Session) -> str:
@@ -169,7 +183,7 @@ def gaps(launch: LaunchSummary, session: Session) -> str:
         sections = dict.fromkeys(catalog().quantities[name].section for name in wanted)
         add = f"add sections {', '.join(section for section in sections if section != 'any')}"
         full = "full" in session.options.get("set", "").split(",")
-        how = add if full else f"record with --set full, or {add}"
+        how = add if full else f"record with ncu --set full, or {add}"
         said.append(f"{plural(len(wanted), 'quantity')} of the catalogue not collected: {how}")
     if absent:
         what = plural(len(absent), "quantity")

@@ -15,7 +15,7 @@ from profkit.analysis.summary import (
     Work,
 )
 from profkit.metrics.quantities import NOT_CHECKED, NOT_COLLECTED, NOT_HERE, NOT_IN_VERSION
-from profkit.render.text import compact, count, extent, literal, number, percent, plural
+from profkit.render.text import compact, count, extent, kibibytes, literal, number, percent, plural
 from profkit.render.view import Grid, Panel, Row
 
 _RESOURCE_LABELS = {
@@ -50,6 +50,7 @@ _ALWAYS = (
     "dram_busy",
 )
 SECTOR = 32
+_HALF_WORTH_SAYING = 0.01
 _PIPES_SHOWN = 4
 _STALLS_SHOWN = 8
 _CLASSES_SHOWN = 6
@@ -62,7 +63,6 @@ def panels(launch: LaunchSummary) -> tuple[Panel, ...]:
         busy_panel(launch),
         stalls_panel(launch),
         tensor_panel(launch),
-        shared_panel(launch),
         launch_panel(launch),
         access_panel(launch),
         occupancy_panel(launch),
@@ -122,7 +122,14 @@ def stalls_panel(launch: LaunchSummary) -> Panel:
     if rest:
         share = sum(stall.share for stall in rest)
         cycles = sum(stall.cycles for stall in rest)
-        rows.append(Row(f"{len(rest)} others", f"{cycles:.2f}", percent(share), share=share))
+        rows.append(
+            Row(
+                "1 other" if len(rest) == 1 else f"{len(rest)} others",
+                f"{cycles:.2f}",
+                percent(share),
+                share=share,
+            )
+        )
     total = sum(stall.cycles for stall in present)
     rows.append(Row("sum", f"{total:.2f}"))
     return Panel(heading, tuple(rows), note="* no loss: issuing, or another warp was picked")
@@ -149,11 +156,12 @@ def work_grid(launch: LaunchSummary) -> Grid:
             f"ncu also counts {number(moves, 'FLOP')} of half precision in instructions that only "
             "load a constant or convert; left out"
         )
-    if launch.why_missing("flop_fp16") == NOT_CHECKED:
+    claimed = launch.get("half_share_claimed")
+    if launch.why_missing("flop_fp16") == NOT_CHECKED and claimed >= _HALF_WORTH_SAYING:
         notes.append(
             f"half precision: at most {number(launch.get('flop_fp16_counted'), 'FLOP')} "
-            f"({percent(launch.get('half_share_claimed'))} of its roof) by ncu's counters, "
-            "constant loads among them; --format json tells them apart"
+            f"({percent(claimed)} of its roof) by ncu's counters, constant loads among them; "
+            "flop_fp16 in --format json tells them apart"
         )
     if any(not work.verified and work.operations > 0 and work.datasheet > 0 for work in known):
         notes.append("? datasheet figure from memory, not looked up")
@@ -196,11 +204,19 @@ def _reason_of(launch: LaunchSummary, work: Work) -> str:
     return launch.why_missing(f"{kind}_{work.precision}")
 
 
+def grids(launch: LaunchSummary) -> tuple[Grid, ...]:
+    """The tables of a launch."""
+    return (work_grid(launch), memory_grid(launch), shared_grid(launch))
+
+
 def memory_grid(launch: LaunchSummary) -> Grid:
     """Bytes, bandwidth, roof and hit rate of each memory level."""
     sheet = launch.gpu.datasheet.peaks["dram"] if launch.gpu.datasheet else None
-    dram_roof = _of_roof(launch, "dram_bandwidth_share", "dram_bandwidth_peak")
+    dram_roof = _of_roof(launch, "dram_bandwidth", "")
     bandwidth = launch.get("dram_bandwidth")
+    rate = number(bandwidth, "B/s")
+    if math.isnan(bandwidth) and "dram_read_bandwidth" in launch.values:
+        rate = f"{number(launch.get('dram_read_bandwidth'), 'B/s')} read"
     if sheet is not None and not math.isnan(bandwidth):
         mark = "" if sheet.verified else "?"
         dram_roof += f"\n{percent(bandwidth / sheet.value)} of datasheet{mark}"
@@ -208,7 +224,7 @@ def memory_grid(launch: LaunchSummary) -> Grid:
         (
             "DRAM",
             _both(launch, "dram_bytes", "dram_read_bytes", "dram_write_bytes"),
-            number(bandwidth, "B/s"),
+            rate,
             dram_roof,
             "",
         ),
@@ -216,14 +232,14 @@ def memory_grid(launch: LaunchSummary) -> Grid:
             "L2",
             _both(launch, "l2_bytes", "l2_read_bytes", "l2_write_bytes"),
             number(launch.get("l2_bandwidth"), "B/s"),
-            _of_roof(launch, "l2_output_bandwidth_share", "l2_output_bandwidth_peak", "output: "),
+            _of_roof(launch, "l2_output_bandwidth", "output"),
             _share(launch, "l2_hit_rate"),
         ),
         (
             "L1",
             _both(launch, "l1_bytes", "", ""),
             number(launch.get("l1_bandwidth"), "B/s"),
-            _of_roof(launch, "l1_writeback_share", "l1_writeback_bandwidth_peak", "loads: "),
+            _of_roof(launch, "l1_writeback_bandwidth", "to registers"),
             _share(launch, "l1_hit_rate"),
         ),
     ]
@@ -244,17 +260,22 @@ def memory_grid(launch: LaunchSummary) -> Grid:
 
 
 def _both(launch: LaunchSummary, total: str, read: str, write: str) -> str:
-    text = number(launch.get(total), "B")
-    if read in launch.values and write in launch.values:
-        parts = (number(launch.get(read), "B"), number(launch.get(write), "B"))
-        text += f"\n{parts[0]} read, {parts[1]} written"
-    return text
+    parts = [
+        f"{number(launch.get(name), 'B')} {word}"
+        for name, word in ((read, "read"), (write, "written"))
+        if name in launch.values
+    ]
+    lines = [number(launch.get(total), "B")] if total in launch.values or not parts else []
+    return "\n".join([*lines, ", ".join(parts)]) if parts else lines[0]
 
 
-def _of_roof(launch: LaunchSummary, share: str, roof: str, prefix: str = "") -> str:
-    if roof not in launch.values:
+def _of_roof(launch: LaunchSummary, rate: str, what: str) -> str:
+    """A rate against its roof; `what` names a rate that is not the row's own."""
+    share, roof = launch.get(rate) / launch.get(f"{rate}_peak"), launch.get(f"{rate}_peak")
+    if math.isnan(share):
         return "n/a"
-    return f"{prefix}{percent(launch.get(share))} of {number(launch.get(roof), 'B/s')}"
+    own = f"{what} {number(launch.get(rate), 'B/s')}, " if what else ""
+    return f"{own}{percent(share)} of {number(roof, 'B/s')}"
 
 
 def tensor_panel(launch: LaunchSummary) -> Panel:
@@ -293,38 +314,42 @@ _SHARED_ACCESSES = {
 }
 
 
-def shared_panel(launch: LaunchSummary) -> Panel:
+def shared_grid(launch: LaunchSummary) -> Grid:
     """Bank conflicts of shared memory, each kind of access apart."""
-    heading = "Shared memory: wavefronts, conflicts"
+    columns = ("", "Wavefronts", "Conflicts", "Share", "Ways by addresses")
     counted = "shared_wavefronts_load" in launch.values
     addressed = "shared_wavefronts_executed" in launch.values
     if not counted and not addressed:
-        return Panel(heading, (_absent(launch, "shared_wavefronts_load", "bank conflicts"),))
-    rows = [
+        return Grid("Shared memory", columns, (), launch.why_missing("shared_wavefronts_load"))
+    rows = tuple(
         _conflicts(launch, label, access, counted=counted)
         for label, access in _SHARED_ACCESSES.items()
         if max(_known(launch, f"shared_{kind}_{access}") for kind in ("wavefronts", "executed")) > 0
-    ]
+    )
     if not rows:
-        return Panel(heading, (Row("shared loads and stores", "none"),))
-    notes = ["by hardware counter, arbitration included"] if counted else []
+        return Grid("Shared memory", columns, (), "no shared-memory accesses by loads or stores")
+    notes = []
     if addressed:
-        share = _share(launch, "shared_excessive_share")
-        rows.append(Row("avoidable", compact(launch.get("shared_wavefronts_excessive")), share))
-        notes.append(f"ways{'' if counted else ', wavefronts'} and avoidable by addresses")
-    return Panel(heading, tuple(rows), note="; ".join(notes))
-
-
-def _conflicts(launch: LaunchSummary, label: str, access: str, *, counted: bool) -> Row:
-    words = []
+        notes.append(
+            f"a better layout would avoid {compact(launch.get('shared_wavefronts_excessive'))} "
+            f"wavefronts, {_share(launch, 'shared_excessive_share')}, by instruction addresses"
+        )
     if counted:
-        words.append(compact(launch.get(f"shared_conflicts_{access}")))
-        words.append(_share(launch, f"shared_conflict_share_{access}"))
+        notes.append(
+            "the counted conflicts hold waits for other accesses too, and not all of cp.async"
+        )
+    return Grid("Shared memory", columns, rows, "; ".join(notes))
+
+
+def _conflicts(launch: LaunchSummary, label: str, access: str, *, counted: bool) -> tuple[str, ...]:
     ways = launch.get(f"shared_ways_{access}")
-    if not math.isnan(ways):
-        words.append(f"{ways:.1f}-way")
-    source = "wavefronts" if counted else "executed"
-    return Row(label, compact(launch.get(f"shared_{source}_{access}")), ", ".join(words))
+    return (
+        label,
+        compact(launch.get(f"shared_{'wavefronts' if counted else 'executed'}_{access}")),
+        compact(launch.get(f"shared_conflicts_{access}")),
+        _share(launch, f"shared_conflict_share_{access}"),
+        "n/a" if math.isnan(ways) else f"{ways:.1f}",
+    )
 
 
 def _known(launch: LaunchSummary, name: str) -> float:
@@ -364,6 +389,9 @@ def _limits(launch: LaunchSummary, occupancy: Occupancy) -> list[Row]:
     limits = occupancy.limits
     by = ", ".join(f"{_LIMITERS[name]} {blocks}" for name, blocks in limits.blocks.items())
     limited = " and ".join(_LIMITERS[name] for name in occupancy.limiters)
+    shared = limits.blocks.get("shared") == limits.resident and "shared" not in occupancy.limiters
+    if limited and shared and occupancy.needs.shared > occupancy.needs.shared_driver:
+        limited += " (shared memory too, at this carve-out)"
     if not limited:
         full = launch.get("occupancy_theoretical") >= 1
         limited = "nothing, every warp slot can be filled" if full else "unknown"
@@ -381,11 +409,11 @@ def _step(launch: LaunchSummary, occupancy: Occupancy) -> list[Row]:
     if step is None:
         return []
     needs = occupancy.needs
-    own = needs.shared - needs.shared_driver
+    own = launch.get("shared_static") + launch.get("shared_dynamic")
     words = {
         "registers": f"registers {needs.registers} to {step.changes.get('registers')} a thread",
-        "shared": f"shared memory {number(own, 'B')} to "
-        f"{number(step.changes.get('shared', 0), 'B')} a block",
+        "shared": f"shared memory {kibibytes(own)} to "
+        f"{kibibytes(step.changes.get('shared', 0))} a block",
         "threads": f"block {needs.threads} to {step.changes.get('threads')} threads "
         "with the same registers and shared memory",
     }
@@ -407,7 +435,7 @@ def launch_panel(launch: LaunchSummary) -> Panel:
         rows.append(
             Row(
                 "shared memory",
-                number(launch.get("shared_static") + launch.get("shared_dynamic"), "B"),
+                kibibytes(launch.get("shared_static") + launch.get("shared_dynamic")),
                 _static_note(launch),
             )
         )
@@ -424,7 +452,7 @@ def launch_panel(launch: LaunchSummary) -> Panel:
 
 def _static_note(launch: LaunchSummary) -> str:
     static = launch.get("shared_static")
-    return f"a block, {number(static, 'B')} static" if static > 0 else "a block"
+    return f"a block, {kibibytes(static)} static" if static > 0 else "a block"
 
 
 def _block_note(launch: LaunchSummary) -> str:

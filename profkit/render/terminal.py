@@ -12,7 +12,6 @@ from rich.text import Text
 
 from profkit.analysis.summary import Group as KernelGroup
 from profkit.analysis.summary import ReportSummary
-from profkit.ingest.session import Session
 from profkit.render import overview, panels
 from profkit.render.text import bar, literal, percent, plural, shorten
 from profkit.render.view import Grid, Panel, Row
@@ -42,7 +41,9 @@ def rendered(view: RenderableType, *, to_file: bool) -> str:
     return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
-def report_view(report: ReportSummary, shown: Sequence[KernelGroup], width: int) -> RenderableType:
+def report_view(
+    report: ReportSummary, shown: Sequence[KernelGroup], width: int, sorted_by: str = ""
+) -> RenderableType:
     """The whole view: recording, kernels, then each shown kernel's typical launch in detail."""
     parts: list[RenderableType] = [
         Text(shorten(literal(report.path), width), "bold"),
@@ -50,14 +51,17 @@ def report_view(report: ReportSummary, shown: Sequence[KernelGroup], width: int)
         _facts(overview.recording(report, with_host=True)),
         *(_note(note) for note in report.notes),
         Text(),
-        _groups(overview.groups_grid(report.groups), width),
+        _groups(overview.groups_grid(report.groups, sorted_by), width),
     ]
     for rank, group in enumerate(shown, start=1):
-        parts += [Text(), _detail(rank, group, report.session, width)]
+        parts += [Text(), _detail(rank, group, width)]
+    gaps = overview.all_gaps((group.typical for group in shown), report.session)
+    for gap in gaps:
+        parts += [Text(), Text(gap, "dim")]
     left = len(report.groups) - len(shown)
     if left:
-        more = f"{plural(left, 'more kernel')}: --top 0 shows all, --kernel REGEX picks"
-        parts += [Text(), Text(more, "dim")]
+        more = f"{left:,} more of the {plural(len(report.groups), 'row')} above: --top 0 shows all"
+        parts += [Text(), Text(f"{more}, --kernel REGEX picks", "dim")]
     return Group(*parts)
 
 
@@ -92,7 +96,7 @@ def _groups(grid: Grid, width: int) -> Table:
     return table
 
 
-def _detail(rank: int, group: KernelGroup, session: Session, width: int) -> RenderableType:
+def _detail(rank: int, group: KernelGroup, width: int) -> RenderableType:
     launch = group.typical
     heading = Text.assemble(
         (f"{rank}  ", "bold"), (shorten(literal(group.name), width - 10), "bold")
@@ -107,14 +111,10 @@ def _detail(rank: int, group: KernelGroup, session: Session, width: int) -> Rend
     parts += [_note(warning) for warning in launch.warnings]
     if not launch.failed:
         parts += _body(panels.panels(launch), width)
-        parts.append(_grid(panels.work_grid(launch)))
-        parts.append(_grid(panels.memory_grid(launch)))
+        parts += [_grid(grid) for grid in panels.grids(launch)]
         rules = overview.rule_rows(launch)
         if rules:
             parts.append(_rules(rules, width))
-    gaps = overview.gaps(launch, session)
-    if gaps:
-        parts += [Text(), Text(gaps, "dim")]
     return Group(*parts)
 
 
@@ -133,7 +133,7 @@ def _body(launch_panels: Iterable[Panel], width: int) -> list[RenderableType]:
             parts += [Text(), _abreast(abreast, column)]
             abreast = []
     if abreast:
-        parts += [Text(), _abreast(abreast, column)]
+        parts += [Text(), _abreast(abreast, column if len(abreast) == columns else width)]
     return parts
 
 
@@ -187,7 +187,10 @@ def _grid(grid: Grid) -> RenderableType:
 def _rules(rows: Sequence[Row], width: int) -> RenderableType:
     heading = Text.assemble(
         ("What ncu's own rules say", "bold"),
-        ("  their estimates; a local one is a unit's efficiency, not time", "dim"),
+        (
+            "  a local one is a unit's efficiency, not time; whole: --format json",
+            "dim",
+        ),
     )
     claims = max(len(row.value) for row in rows)
     table = Table.grid(padding=(0, 2, 0, 0))

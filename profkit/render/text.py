@@ -53,6 +53,13 @@ def number(value: float, unit: str) -> str:
             return f"{count(value)} {unit}"
 
 
+def kibibytes(value: float) -> str:
+    """Bytes of shared memory as they are configured, in KiB."""
+    if math.isnan(value):
+        return "n/a"
+    return f"{value / 1024:.4g} KiB"
+
+
 def percent(share: float) -> str:
     """A share as a percentage; small ones keep a digit that shows they are not zero."""
     if math.isnan(share):
@@ -101,7 +108,7 @@ def plural(amount: int, word: str) -> str:
         return f"1 {word}"
     if word.endswith("y"):
         return f"{amount:,} {word[:-1]}ies"
-    return f"{amount:,} {word}{'es' if word.endswith('ch') else 's'}"
+    return f"{amount:,} {word}{'es' if word.endswith(('ch', 'ss')) else 's'}"
 
 
 def _scaled(value: float, unit: str, scale: Iterable[tuple[float, str]]) -> str:

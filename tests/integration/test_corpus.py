@@ -56,7 +56,7 @@ def test_values_of_a_single_section_are_those_of_the_file() -> None:
     kernel = profkit.load(CORPUS / "COALDA__coalesced_chart.ncu-rep").kernel(0)
     assert kernel["dram_bytes"] == 788_608
     assert kernel["dram_bandwidth"] == pytest.approx(788_608 / kernel.duration, rel=1e-3)
-    assert kernel.missing["dram_busy"] == "not collected; try --section SpeedOfLight"
+    assert kernel.missing["dram_busy"] == "not collected; record with ncu --section SpeedOfLight"
     assert kernel.missing["tma_busy"] == "not on this architecture"
 
 

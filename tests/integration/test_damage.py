@@ -16,7 +16,7 @@ from typer.testing import Result
 import profkit
 from profkit.errors import BadInput
 from profkit.ingest import wire
-from tests.conftest import H200, plain_bytes
+from tests.conftest import CORPUS, H200, plain_bytes
 
 Cli = Callable[..., Result]
 FUZZED = ("sdpa_s512_flash_set_basic", "sdpa_s512_cudnn", "known")
@@ -199,3 +199,34 @@ def test_a_kernel_whose_counters_failed_is_told_and_not_ranked(
     assert kernel["failed"] is True
     assert kernel["duration_s"] is None
     assert kernel["missing"]["duration"] == "the counter gave no value"
+
+
+def test_a_report_by_another_name_is_told(tmp_path: Path, profkit_cli: Cli) -> None:
+    packed = tmp_path / "run.ncu-rep"
+    packed.write_bytes((H200 / "sdpa_s512_cudnn.ncu-repz").read_bytes())
+    refused(profkit_cli("analyze", packed), "name it .ncu-repz")
+    plain = tmp_path / "run.ncu-repz"
+    plain.write_bytes(plain_bytes("sdpa_s512_cudnn"))
+    refused(profkit_cli("analyze", plain), "name it .ncu-rep")
+
+
+def test_changed_bytes_never_end_in_a_traceback(tmp_path: Path, profkit_cli: Cli) -> None:
+    chance = random.Random(7)
+    sources = [plain_bytes("sdpa_s512_flash_set_basic"), plain_bytes("sdpa_s512_cudnn")]
+    if CORPUS.is_dir():
+        sources += [
+            (CORPUS / f"{name}.ncu-rep").read_bytes()
+            for name in ("KernelBench__matmul_kernel", "COALDA__coalesced_chart")
+        ]
+    for source in sources:
+        for _ in range(25):
+            data = bytearray(source)
+            at = chance.randrange(len(data))
+            length = chance.choice([1, 5, 50])
+            data[at : at + length] = chance.randbytes(min(length, len(data) - at))
+            file = tmp_path / "changed.ncu-rep"
+            file.write_bytes(data)
+            result = profkit_cli("analyze", file)
+            assert result.exit_code in {0, 5}, result.exception
+            if result.exit_code == 5:
+                refused(result)

@@ -71,7 +71,7 @@ def test_filters_keep_the_launches_index() -> None:
     assert [kernel.summary.index for kernel in report] == [2, 3]
     assert report.kernel(3).name.startswith("transpose_padded")
     assert list(report.kernels.index) == [2, 3]
-    with pytest.raises(UsageError, match="no launch 0; there are 2, 3"):
+    with pytest.raises(UsageError, match="no launch 0; its launches are 2, 3"):
         report.kernel(0)
 
 
@@ -87,9 +87,11 @@ def test_wrong_names_get_a_suggestion() -> None:
 
 def test_what_was_not_recorded_names_its_section() -> None:
     kernel = h200("sdpa_s512_flash_set_basic").kernel(0)
-    with pytest.raises(BadInput, match="recorded no tensor_busy; try --section PmSampling"):
+    with pytest.raises(
+        BadInput, match="recorded no tensor_busy; record with `ncu --section PmSampling`"
+    ):
         kernel.time_series("tensor_busy")
-    with pytest.raises(BadInput, match="try --section SourceCounters"):
+    with pytest.raises(BadInput, match="ncu --section SourceCounters"):
         kernel.source_lines("samples")
 
 

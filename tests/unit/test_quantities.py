@@ -71,9 +71,11 @@ def test_every_reason_for_a_missing_value_is_told_apart() -> None:
     assert reasons["tma_busy"] == "not on this architecture"
     assert reasons["stall_gmma"] == "not on this architecture"
     assert reasons["fp16_busy"] == "not known for this architecture"
-    assert reasons["l2_hit_rate"] == "not collected; try --section MemoryWorkloadAnalysis"
+    assert (
+        reasons["l2_hit_rate"] == "not collected; record with ncu --section MemoryWorkloadAnalysis"
+    )
     assert reasons["global_load_sectors"] is None
-    assert reasons["flop"] == "not collected; try --section SpeedOfLight_RooflineChart"
+    assert reasons["flop"] == "not collected; record with ncu --section SpeedOfLight_RooflineChart"
 
 
 def test_dram_counters_do_not_exist_on_unified_memory() -> None:
@@ -106,7 +108,7 @@ def test_units_become_si(number: float, unit: str, expected: float) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"l2_busy": 1.2}, "l2_busy reads 1.2"),
+        ({"l2_busy": 1.2}, "l2_busy reads 120.0%, beyond 100%"),
         ({"warp_latency": 2.0}, "warp stalls add up"),
         ({"dram_bytes": 1.0e6}, "DRAM bandwidth x duration"),
         ({"sm_clock": 2.2e9}, "SM clock reads 2.20 GHz"),
