@@ -5,16 +5,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["Kernel", "Report", "__version__", "load"]
+__all__ = [
+    "Kernel",
+    "Report",
+    "Target",
+    "Unsupported",
+    "Variant",
+    "Work",
+    "__version__",
+    "load",
+    "normal_inputs",
+]
 
 if TYPE_CHECKING:
+    from profkit.capture.target import Target, Unsupported, Variant, Work, normal_inputs
     from profkit.report import Kernel, Report, load
 
 
 def __getattr__(name: str) -> Any:
-    """Import what reads reports only when it is used: `profkit --version` needs none of it."""
+    """Import what reads reports, or makes targets, only when it is used."""
     if name in {"Kernel", "Report", "load"}:
         from profkit import report
 
         return getattr(report, name)
+    if name in {"Target", "Unsupported", "Variant", "Work", "normal_inputs"}:
+        from profkit.capture import target
+
+        return getattr(target, name)
     raise AttributeError(f"module 'profkit' has no attribute {name!r}")

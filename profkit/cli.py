@@ -13,7 +13,9 @@ from typer.core import TyperGroup
 
 from profkit import __version__
 from profkit.commands.analyze import analyze
+from profkit.commands.doctor import doctor
 from profkit.commands.metrics import metrics
+from profkit.commands.profile import profile
 from profkit.errors import ProfkitError, UsageError
 
 
@@ -58,8 +60,10 @@ def root(
     """
 
 
+app.command()(profile)
 app.command()(analyze)
 app.command()(metrics)
+app.command()(doctor)
 
 
 _ASCII = str.maketrans({"µ": "u", "×": "x", "…": "~", "─": "-", "±": "+-", "█": "#"})

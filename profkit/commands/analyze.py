@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _TOP_SHOWN = 3
 _CHECK_HALF_FROM = 0.05
+_TIMELINES = {".sqlite", ".nsys-rep"}
 
 
 class Format(StrEnum):
@@ -33,7 +34,7 @@ def analyze(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="Reports (.ncu-rep, .ncu-repz), or directories that hold some.",
+            help="Reports (.ncu-rep, .ncu-repz), runs, folders, or timelines (.sqlite, .nsys-rep).",
             show_default=False,
         ),
     ],
@@ -81,7 +82,12 @@ def analyze(
       profkit analyze run.ncu-rep --kernel flash --top 1
 
       profkit analyze reports/ --format json -o all.json
+
+      profkit analyze timeline.sqlite
     """
+    if any(path.suffix in _TIMELINES for path in paths):
+        _analyze_timelines(paths, format, output, with_host, filtered=bool(kernel or nvtx or top))
+        return
     from profkit.commands.reading import Selection, read_reports
 
     check = _CHECK_HALF_FROM if format is Format.terminal else 0.0
@@ -94,6 +100,22 @@ def analyze(
         typer.echo(f"profkit: {failure}", err=True)
     if failures:
         raise typer.Exit(max(failure.exit_code for failure in failures))
+
+
+def _analyze_timelines(
+    paths: Sequence[Path], format: Format, output: Path | None, with_host: bool, *, filtered: bool
+) -> None:
+    from profkit.analysis.timeline import summarize_timeline
+    from profkit.commands.reading import read_timeline
+    from profkit.render.timeline import timelines_text
+
+    if not all(path.suffix in _TIMELINES for path in paths):
+        raise UsageError("reports and timelines can't be shown together", "one kind at a time")
+    if filtered:
+        raise UsageError("--kernel, --nvtx and --top don't apply to a timeline", "leave them out")
+    summaries = [(summarize_timeline(read_timeline(path)), str(path)) for path in paths]
+    text = timelines_text(summaries, format.value, with_host=with_host, to_file=output is not None)
+    put(text, output)
 
 
 def _default_top(format: Format) -> int:

@@ -5,15 +5,21 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from profkit.analysis.summary import ReportSummary
-from profkit.errors import BadInput, ProfkitError
+from profkit.errors import BadInput, EnvironmentProblem, ProfkitError
 from profkit.report import load
+from profkit.store.run import is_partial
+
+if TYPE_CHECKING:
+    from profkit.ingest.nsys_sqlite import Timeline
 
 SUFFIXES = (".ncu-rep", ".ncu-repz")
 _WORTH_SHOWING = 2.0
@@ -57,13 +63,42 @@ def find_reports(paths: Sequence[Path]) -> tuple[list[Path], list[ProfkitError]]
         if not path.is_dir():
             files[path] = None
             continue
-        found = sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES)
+        found = sorted(
+            file
+            for file in path.rglob("*")
+            if file.suffix in SUFFIXES and not is_partial(file.relative_to(path))
+        )
         if not found:
             failures.append(
                 BadInput(f"{path}: no Nsight Compute report in this directory", "check the path")
             )
         files.update(dict.fromkeys(found))
     return list(files), failures
+
+
+def read_timeline(path: Path) -> Timeline:
+    """A timeline that nsys exported, or its own `.nsys-rep` where nsys is installed.
+
+    Raises BadInput for anything else and EnvironmentProblem where nsys is needed and missing.
+    """
+    from profkit.ingest.nsys_sqlite import read
+
+    if path.suffix != ".nsys-rep" or not path.is_file():
+        return read(path)
+    from profkit.capture import nsys
+    from profkit.capture.process import reduced_environment
+    from profkit.capture.tools import find
+
+    tool = find("nsys")
+    if tool is None:
+        raise EnvironmentProblem(
+            f"{path}: nsys is needed to export it and was not found",
+            "export it where nsys is: nsys export --type sqlite FILE",
+        )
+    with tempfile.TemporaryDirectory(prefix="profkit-") as folder:
+        database = Path(folder) / f"{path.stem}.sqlite"
+        nsys.export(tool, path, database, environment=reduced_environment(), timeout=None)
+        return read(database)
 
 
 def _read_parallel(

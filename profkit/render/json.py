@@ -6,6 +6,7 @@ Numbers are in the catalogue's units (SI, shares of 1); a missing one is null an
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -15,12 +16,14 @@ from profkit import __version__
 from profkit.analysis.coverage import Coverage
 from profkit.analysis.gpus import Gpu
 from profkit.analysis.summary import Group, LaunchSummary, ReportSummary, Work
+from profkit.capture.doctor import Diagnosis
 from profkit.ingest.session import Session
 from profkit.metrics.catalog import NEWEST, Quantity, catalog
 from profkit.render.names import file_name
 
 SCHEMA = "profkit.analyze/1"
 METRICS_SCHEMA = "profkit.metrics/1"
+DOCTOR_SCHEMA = "profkit.doctor/1"
 
 Json = dict[str, Any]
 
@@ -65,6 +68,18 @@ def coverage_json(
             "launches": len(report.launches),
             "quantities": quantities,
             "recorded": recorded,
+        }
+    )
+
+
+def doctor_json(diagnosis: Diagnosis) -> str:
+    """The doctor's checks, `profkit.doctor/1`."""
+    return _dump(
+        {
+            "schema": DOCTOR_SCHEMA,
+            "can_profile": diagnosis.can_profile,
+            "has_gpu": diagnosis.has_gpu,
+            "checks": [dataclasses.asdict(check) for check in diagnosis.checks],
         }
     )
 

@@ -1,0 +1,104 @@
+"""Whether a variant's result is right: its distance from a reference computed in float64."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+BOUNDS: Mapping[str, float] = {
+    "float16": 2e-3,
+    "bfloat16": 8e-3,
+    "float32": 1e-5,
+    "float64": 1e-12,
+}
+"""Largest relative error by dtype.
+
+Rounding the result once gives an error of 0.42 units of roundoff: 2e-4 in float16, 1.7e-3 in
+bfloat16. The bounds leave ten and five times that for the rounding of intermediates, such as the
+probabilities of attention; a wrong mask or a lost tile is far above them. float32 leaves room for
+sums of some thousand terms and none for TF32 (5e-4); float64 leaves the same room.
+"""
+
+
+class Status(StrEnum):
+    """What the check of a variant found."""
+
+    passed = "passed"
+    failed = "failed"
+    unsupported = "unsupported"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The check of one variant.
+
+    `error` is the relative error, a fraction; None where there is none to give (not a number,
+    another shape, not run). `reason` says why the variant did not pass; empty when it did.
+    """
+
+    name: str
+    status: Status
+    error: float | None
+    bound: float
+    reason: str = ""
+
+    def line(self, width: int) -> str:
+        """The verdict on one line, the name padded to `width`."""
+        if self.status is Status.unsupported or self.error is None:
+            said = self.reason
+        else:
+            said = f"relative error {self.error:.1e}, at most {self.bound:.0e}"
+        return f"{self.name:<{width}}  {self.status.value:<11}  {said}"
+
+
+def judge(name: str, result: Any, reference: Any, dtype: str) -> Verdict:
+    """Compare a variant's tensor with the float64 reference, which has the right shape.
+
+    A result of another kind, shape or dtype, or one that is not finite, never passes.
+    """
+    bound = BOUNDS[dtype]
+    reason = _unlike(result, reference, dtype)
+    if reason:
+        return Verdict(name, Status.failed, None, bound, reason)
+    error = relative_error(result, reference)
+    if not math.isfinite(error):
+        return Verdict(name, Status.failed, None, bound, "the error is not finite")
+    if error <= bound:
+        return Verdict(name, Status.passed, error, bound)
+    reason = f"relative error {error:.1e} is above {bound:.0e}"
+    return Verdict(name, Status.failed, error, bound, reason)
+
+
+def relative_error(result: Any, reference: Any) -> float:
+    """||result - reference|| / ||reference|| in float64 over all elements of two tensors.
+
+    Infinite where the reference is all zero and the result is not.
+    """
+    import torch
+
+    distance = torch.linalg.vector_norm(result.double() - reference).item()
+    size = torch.linalg.vector_norm(reference).item()
+    if size == 0.0:
+        return 0.0 if distance == 0.0 else math.inf
+    return float(distance / size)
+
+
+def _unlike(result: Any, reference: Any, dtype: str) -> str:
+    """Why a result can't be compared; empty when it can."""
+    import torch
+
+    if not isinstance(result, torch.Tensor):
+        return f"returned {type(result).__name__}, not a tensor"
+    if result.shape != reference.shape:
+        return f"shape {tuple(result.shape)}, the reference has {tuple(reference.shape)}"
+    if result.dtype != getattr(torch, dtype):
+        return f"dtype {str(result.dtype).removeprefix('torch.')}, the target declares {dtype}"
+    if result.device != reference.device:
+        return f"on {result.device}, the inputs are on {reference.device}"
+    broken = int((~torch.isfinite(result)).sum().item())
+    if broken:
+        return f"{broken} of {result.numel()} values are not finite"
+    return ""

@@ -1,0 +1,241 @@
+"""Compiles a `.cu` file through NVRTC and launches its kernel on torch's tensors and stream."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from profkit.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
+
+_NEEDED_HEADERS = ("cuda_fp16.h", "cuda_bf16.h", "vector_types.h")
+_ERROR = re.compile(r"^(?P<file>.+?)\((?P<line>\d+)\): (?P<what>(?:\w+ )?error: .+)$", re.MULTILINE)
+_INT32 = range(-(2**31), 2**31)
+
+
+@dataclass(frozen=True)
+class CudaKernel:
+    """A compiled kernel: its name, the architecture it is for, its machine code."""
+
+    name: str
+    arch: str
+    cubin: bytes
+
+    def launch(
+        self, grid: Sequence[int], block: Sequence[int], *arguments: Any, shared_bytes: int = 0
+    ) -> None:
+        """Queue the kernel on torch's current stream.
+
+        `grid` in blocks, `block` in threads, up to three dimensions each; `shared_bytes` of dynamic
+        shared memory a block. A CUDA tensor is passed as its address, a bool as bool, an int as
+        int (32 bits), a float as float; ctypes and NumPy scalars as what they are. The count and
+        types are the caller's business: CUDA does not check them.
+
+        Raises UsageError for an argument that no kernel can take.
+        """
+        import torch
+        from cuda.core import Device, LaunchConfig, launch
+
+        passed = [_argument(argument) for argument in arguments]
+        Device(torch.cuda.current_device()).set_current()
+        config = LaunchConfig(grid=tuple(grid), block=tuple(block), shmem_size=shared_bytes)
+        launch(_TorchStream(), config, self._loaded, *passed)
+
+    @cached_property
+    def _loaded(self) -> Any:
+        from cuda.core import ObjectCode
+
+        return ObjectCode.from_cubin(self.cubin, name=self.name).get_kernel(self.name)
+
+
+class _TorchStream:
+    """torch's current stream, in the protocol by which CUDA libraries take each other's."""
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        import torch
+
+        return 0, torch.cuda.current_stream().cuda_stream
+
+
+def compile_kernel(
+    path: Path | str,
+    name: str,
+    *,
+    arch: str | None = None,
+    defines: Mapping[str, str | int] | None = None,
+) -> CudaKernel:
+    """Compile the kernel `name`, which must be `extern "C"`, out of a `.cu` file.
+
+    `arch` is as `sm_90`, by default the current device's; `defines` are macros. The file may
+    include CUDA's headers and no others. The code is kept on disk by path, text, options and
+    compiler version, and in memory, so that a second call neither compiles nor loads.
+
+    Raises BadInput for a file that can't be read, TargetFailed with the compiler's errors and the
+    lines they are about, EnvironmentProblem where NVRTC, its headers or the device are missing.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8 text"
+        raise BadInput(f"{path}: {reason}") from error
+    macros = tuple(sorted((key, str(value)) for key, value in (defines or {}).items()))
+    return _compiled(text, str(path.absolute()), name, arch or _device_arch(), macros)
+
+
+def compiler_version() -> str:
+    """NVRTC's version, as `13.0`; raises EnvironmentProblem where it can't be loaded."""
+    try:
+        from cuda.bindings import nvrtc
+
+        _, major, minor = nvrtc.nvrtcVersion()
+    except (ImportError, RuntimeError, SystemError) as error:
+        raise _no_compiler(error) from error
+    return f"{major}.{minor}"
+
+
+@cache
+def _compiled(
+    text: str, path: str, name: str, arch: str, macros: tuple[tuple[str, str], ...]
+) -> CudaKernel:
+    version, include = compiler_version(), _headers()
+    described = [text, path, arch, macros, version, include]
+    key = hashlib.sha256(json.dumps(described).encode()).hexdigest()
+    cubin = _kept(key)
+    if cubin is None:
+        cubin = _compile(text, path, arch, macros, include)
+        _keep(key, cubin)
+    return CudaKernel(name, arch, cubin)
+
+
+def _compile(
+    text: str, path: str, arch: str, macros: tuple[tuple[str, str], ...], include: str
+) -> bytes:
+    """Machine code with a line table; it names the source's whole path, where ncu looks for it."""
+    try:
+        from cuda.core import Program, ProgramOptions
+    except (ImportError, RuntimeError) as error:
+        raise _no_compiler(error) from error
+    options = ProgramOptions(
+        name=path,
+        arch=arch,
+        lineinfo=True,
+        std="c++17",
+        define_macro=list(macros) or None,
+        include_path=[include],
+        no_source_include=True,
+    )
+    try:
+        return bytes(Program(text, "c++", options).compile("cubin").code)
+    except Exception as error:
+        if "NVRTC_ERROR" not in str(error):
+            raise
+        raise TargetFailed(_told(str(error), text, path, arch)) from error
+
+
+def _told(error: str, text: str, path: str, arch: str) -> str:
+    """NVRTC's errors, each with the line of source it is about."""
+    lines = text.splitlines()
+    told = [f"{_short(path)} does not compile for {arch}:"]
+    for match in _ERROR.finditer(error):
+        number = int(match["line"])
+        told.append(f"  {_short(match['file'])}({number}): {match['what']}")
+        if match["file"] == path and 0 < number <= len(lines):
+            told.append(f"    {number} | {lines[number - 1].strip()}")
+    if len(told) == 1:
+        log = error.partition("compilation log:")[2] or error
+        told += [f"  {line}" for line in log.strip(" \n\0").splitlines()]
+    return "\n".join(told)
+
+
+def _short(path: str) -> str:
+    """A source's name for people: from its `kernels` folder on."""
+    parts = Path(path).parts
+    return "/".join(parts[parts.index("kernels") :]) if "kernels" in parts else parts[-1]
+
+
+def _device_arch() -> str:
+    import torch
+
+    if not torch.cuda.is_available():
+        raise EnvironmentProblem("no CUDA device to compile for", "name an architecture")
+    major, minor = torch.cuda.get_device_capability()
+    return f"sm_{major}{minor}"
+
+
+@cache
+def _headers() -> str:
+    """The folder of CUDA's headers: of the Python packages, or of a toolkit."""
+    toolkits = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
+    folders = [str(Path(toolkit, "include")) for toolkit in toolkits if toolkit]
+    with suppress(ImportError, RuntimeError):
+        from cuda.pathfinder import find_nvidia_header_directory
+
+        folders.insert(0, find_nvidia_header_directory("cudart"))
+    for folder in folders:
+        if folder and all(Path(folder, header).is_file() for header in _NEEDED_HEADERS):
+            return folder
+    raise EnvironmentProblem(
+        f"CUDA's headers ({', '.join(_NEEDED_HEADERS)}) are not here",
+        "pip install nvidia-cuda-runtime, or set CUDA_HOME",
+    )
+
+
+def _no_compiler(error: BaseException) -> EnvironmentProblem:
+    return EnvironmentProblem(
+        f"NVRTC can't be used ({str(error).splitlines()[0] if str(error) else error!r})",
+        "pip install 'profkit[gpu]'",
+    )
+
+
+def _argument(value: Any) -> Any:
+    if isinstance(value, bool):
+        return ctypes.c_bool(value)
+    if isinstance(value, int):
+        if value not in _INT32:
+            raise UsageError(f"{value} does not fit into an int", "pass ctypes.c_int64")
+        return ctypes.c_int32(value)
+    if isinstance(value, float):
+        return ctypes.c_float(value)
+    if hasattr(value, "data_ptr"):
+        if not value.is_cuda:
+            raise UsageError(f"a kernel can't take a tensor on {value.device}")
+        return int(value.data_ptr())
+    return value
+
+
+def _folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "profkit" / "kernels"
+
+
+def _kept(key: str) -> bytes | None:
+    """The code kept under a key; None where there is none that can be believed."""
+    try:
+        data = (_folder() / f"{key}.cubin").read_bytes()
+    except (OSError, RuntimeError):
+        return None
+    return data if data.startswith(b"\x7fELF") else None
+
+
+def _keep(key: str, cubin: bytes) -> None:
+    """Keep code for the next process; a folder that can't be written costs only that."""
+    with suppress(OSError, RuntimeError):
+        folder = _folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(cubin)
+            Path(temporary).replace(folder / f"{key}.cubin")
+        except OSError:
+            Path(temporary).unlink(missing_ok=True)

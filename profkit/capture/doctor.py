@@ -1,0 +1,259 @@
+"""Whether this machine can profile: one check a fact, each with what it costs and what to do."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from profkit.capture.gpu import GpuState, NoDriver, states
+from profkit.capture.tools import Tool, find
+
+OK, WARNING, FAILS, NOT_NEEDED = "ok", "warning", "fails", "n/a"
+_ROOM_WANTED = 2 << 30
+_DRIVER_PARAMETERS = Path("/proc/driver/nvidia/params")
+_CAP_SYS_ADMIN = 21
+
+
+@dataclass(frozen=True)
+class Check:
+    """One fact: its status, what was found, what a bad one costs, and the remedy to type."""
+
+    name: str
+    status: str
+    found: str
+    costs: str = ""
+    remedy: str = ""
+    needed: bool = True
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """All checks, and whether a GPU can be profiled here."""
+
+    checks: tuple[Check, ...]
+    has_gpu: bool
+
+    @property
+    def can_profile(self) -> bool:
+        return self.has_gpu and not any(
+            check.status == FAILS and check.needed for check in self.checks
+        )
+
+
+def diagnose(out: Path) -> Diagnosis:
+    """Look at everything that profiling needs; `out` is where runs would go."""
+    ncu, nsys = find("ncu"), find("nsys")
+    gpus, absent = _gpus()
+    checks = [
+        *_gpu_checks(gpus, absent),
+        _ncu(ncu, bool(gpus)),
+        _reader(ncu),
+        _nsys(nsys, bool(gpus)),
+        _permission(bool(gpus)),
+        _dcgm(),
+        _python(),
+        _torch(),
+        _disk(out),
+    ]
+    return Diagnosis(tuple(checks), bool(gpus))
+
+
+def _gpus() -> tuple[list[GpuState], str]:
+    try:
+        return states(), ""
+    except NoDriver as error:
+        return [], str(error)
+
+
+def _gpu_checks(gpus: Sequence[GpuState], absent: str) -> Iterable[Check]:
+    if not gpus:
+        yield Check(
+            "GPU",
+            FAILS,
+            absent or "none",
+            "no profile, time or calibrate; reading reports works",
+            "run on a machine with an NVIDIA GPU, or `pip install 'profkit[gpu]'` there",
+        )
+    for gpu in gpus:
+        yield Check(f"GPU {gpu.index}", OK, f"{gpu.name}, driver {gpu.driver}")
+        yield from _settings(gpu)
+        yield from _load(gpu)
+
+
+def _settings(gpu: GpuState) -> Iterable[Check]:
+    where = f"GPU {gpu.index}"
+    if gpu.mig:
+        yield Check(
+            f"{where} MIG",
+            WARNING,
+            "on",
+            "counters of shared units may be unavailable or those of neighbours",
+            "profile on a GPU without MIG",
+        )
+    if gpu.persistence is False:
+        yield Check(
+            f"{where} persistence",
+            WARNING,
+            "off",
+            "the first launch waits for the driver to load",
+            f"sudo nvidia-smi -i {gpu.index} -pm 1",
+        )
+    limit, usual = gpu.power_limit, gpu.power_limit_default
+    if limit and usual and limit < usual * 0.99:
+        yield Check(
+            f"{where} power cap",
+            WARNING,
+            f"{limit:.0f} W of {usual:.0f} W",
+            "clocks fall under load",
+            f"sudo nvidia-smi -i {gpu.index} -pl {usual:.0f}",
+        )
+
+
+def _load(gpu: GpuState) -> Iterable[Check]:
+    where = f"GPU {gpu.index}"
+    if gpu.sm_clock and gpu.sm_clock_max:
+        now, most = gpu.sm_clock / 1e9, gpu.sm_clock_max / 1e9
+        yield Check(f"{where} clock", OK, f"SM {now:.2f} of {most:.2f} GHz now")
+    if gpu.throttled_by:
+        yield Check(
+            f"{where} throttling",
+            WARNING,
+            ", ".join(gpu.throttled_by),
+            "times are not those of the chip at its clocks",
+            "let it cool, or raise the power cap",
+        )
+    others = [process for process in gpu.processes if process != os.getpid()]
+    if others:
+        yield Check(
+            f"{where} processes",
+            WARNING,
+            ", ".join(map(str, others)),
+            "they share clocks, caches and memory with what is measured",
+            "end them, or choose another GPU with --gpu",
+        )
+
+
+def _ncu(tool: Tool | None, has_gpu: bool) -> Check:
+    if tool is None:
+        return Check(
+            "ncu",
+            FAILS if has_gpu else NOT_NEEDED,
+            "not found",
+            "no profile",
+            "install Nsight Compute, or name it in PROFKIT_NCU",
+        )
+    return Check("ncu", OK, f"{tool.version_text}, {tool.path}")
+
+
+def _reader(ncu: Tool | None) -> Check:
+    try:
+        version = metadata.version("ncu-report")
+    except metadata.PackageNotFoundError:
+        return Check(
+            "ncu-report", FAILS, "not installed", "no report can be read", "pip install ncu-report"
+        )
+    reader = tuple(map(int, re.findall(r"\d+", version)[:2]))
+    if ncu and ncu.version[:2] > reader:
+        return Check(
+            "ncu-report",
+            WARNING,
+            f"{version}, older than ncu {ncu.version_text}",
+            "what the newer ncu records may not be read",
+            "pip install -U ncu-report",
+            needed=False,
+        )
+    return Check("ncu-report", OK, version)
+
+
+def _nsys(tool: Tool | None, has_gpu: bool) -> Check:
+    if tool is None:
+        return Check(
+            "nsys",
+            WARNING if has_gpu else NOT_NEEDED,
+            "not found",
+            "no timeline in the run",
+            "install Nsight Systems, or name it in PROFKIT_NSYS",
+            needed=False,
+        )
+    return Check("nsys", OK, f"{tool.version_text}, {tool.path}", needed=False)
+
+
+def _permission(has_gpu: bool) -> Check:
+    if not has_gpu:
+        return Check("counters", NOT_NEEDED, "no GPU")
+    if os.geteuid() == 0 or _has_sys_admin():
+        return Check("counters", OK, "readable by this user")
+    try:
+        parameters = _DRIVER_PARAMETERS.read_text(encoding="utf-8")
+    except OSError:
+        return Check("counters", WARNING, "can't tell", "ncu may be refused", "try, as root if so")
+    if re.search(r"RmProfilingAdminOnly:\s*0", parameters):
+        return Check("counters", OK, "readable by all users")
+    return Check(
+        "counters",
+        FAILS,
+        "for administrators only (RmProfilingAdminOnly)",
+        "ncu ends with ERR_NVGPUCTRPERM",
+        "run as root, or start the container with --cap-add=SYS_ADMIN, or load the driver with "
+        "NVreg_RestrictProfilingToAdminUsers=0",
+    )
+
+
+def _has_sys_admin() -> bool:
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return False
+    match = re.search(r"^CapEff:\s*([0-9a-f]+)", status, re.MULTILINE)
+    return bool(match and int(match[1], 16) >> _CAP_SYS_ADMIN & 1)
+
+
+def _dcgm() -> Check:
+    for entry in Path("/proc").iterdir():
+        try:
+            name = (entry / "comm").read_text().strip() if entry.name.isdigit() else ""
+        except OSError:
+            continue
+        if name.startswith(("nv-hostengine", "dcgm-exporter")):
+            return Check(
+                "DCGM",
+                WARNING,
+                f"{name} is running",
+                "it may hold the counters",
+                "dcgmi profile --pause, and --resume afterwards",
+                needed=False,
+            )
+    return Check("DCGM", OK, "not running", needed=False)
+
+
+def _python() -> Check:
+    return Check("python", OK, platform.python_version())
+
+
+def _torch() -> Check:
+    try:
+        return Check("torch", OK, metadata.version("torch"), needed=False)
+    except metadata.PackageNotFoundError:
+        return Check(
+            "torch",
+            WARNING,
+            "not installed",
+            "targets that use it can't run; other programs can",
+            "pip install 'profkit[gpu]'",
+            needed=False,
+        )
+
+
+def _disk(out: Path) -> Check:
+    folder = next(parent for parent in (out, *out.absolute().parents) if parent.is_dir())
+    free = shutil.disk_usage(folder).free
+    found = f"{free / 2**30:.1f} GiB free"
+    if free >= _ROOM_WANTED:
+        return Check("disk", OK, found)
+    return Check("disk", FAILS, found, "a report may not fit", "make room, or use --out")

@@ -1,0 +1,337 @@
+"""What a measurement's surroundings are: locked as far as they can be, and put on record."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from profkit.errors import EnvironmentProblem
+
+WORKSPACE = ":4096:8"
+_SEED_END = 2**32
+_MHZ = 1_000_000
+_UNLOCKING = ("NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")
+
+VARIABLES = (
+    "CUBLAS_WORKSPACE_CONFIG",
+    "CUBLASLT_WORKSPACE_SIZE",
+    "CUDA_DEVICE_MAX_CONNECTIONS",
+    "CUDA_DEVICE_ORDER",
+    "CUDA_DISABLE_PTX_JIT",
+    "CUDA_FORCE_PTX_JIT",
+    "CUDA_LAUNCH_BLOCKING",
+    "CUDA_MODULE_LOADING",
+    "CUDA_VISIBLE_DEVICES",
+    "CUDNN_DETERMINISTIC",
+    "DISABLE_ADDMM_CUDA_LT",
+    "NVIDIA_TF32_OVERRIDE",
+    "OMP_NUM_THREADS",
+    "PYTORCH_ALLOC_CONF",
+    "PYTORCH_CUDA_ALLOC_CONF",
+    "PYTORCH_NO_CUDA_MEMORY_CACHING",
+    "TORCHINDUCTOR_MAX_AUTOTUNE",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+    "TORCH_BLAS_PREFER_CUBLASLT",
+    "TORCH_COMPILE_DISABLE",
+    "TORCH_CUDNN_SDPA_ENABLED",
+    "TORCH_CUDNN_V8_API_DISABLED",
+    "TRITON_DEBUG",
+    "TRITON_DEFAULT_FP_FUSION",
+    "TRITON_DISABLE_LINE_INFO",
+    "TRITON_F32_DEFAULT",
+    "TRITON_INTERPRET",
+)
+"""The environment variables that change which kernels run or how; no others are put on record."""
+
+
+def lock(seed: int, *, fill_new_memory: bool = False) -> None:
+    """Fix what changes results or kernels from run to run, before CUDA starts.
+
+    TF32 off, deterministic algorithms (a warning where an operation has none), cuDNN without its
+    benchmark, the cuBLAS workspace, and the seeds of random, NumPy and torch. `fill_new_memory`
+    makes torch fill every new tensor with NaN, so that what a variant forgets to write shows; not
+    for a profiled run, where each fill is a kernel more.
+
+    Raises EnvironmentProblem that names what did not take effect.
+    """
+    import torch
+
+    if not 0 <= seed < _SEED_END:
+        raise EnvironmentProblem(f"seed {seed} is out of range", "take one from 0 to 2^32 - 1")
+    _lock_workspace(started=torch.cuda.is_initialized())
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cudnn.deterministic = True
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = fill_new_memory
+    random.seed(seed)
+    torch.manual_seed(seed)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(seed)
+    _assert_locked(seed, fill_new_memory)
+
+
+def _lock_workspace(*, started: bool) -> None:
+    for name in _UNLOCKING:
+        if os.environ.get(name, "0") != "0":
+            raise EnvironmentProblem(
+                f"{name}={os.environ[name]} turns TF32 on, which can't be locked",
+                f"unset {name}",
+            )
+    current = os.environ.get("CUBLAS_WORKSPACE_CONFIG")
+    if current == WORKSPACE:
+        return
+    if current is not None:
+        raise EnvironmentProblem(
+            f"CUBLAS_WORKSPACE_CONFIG is {current}, and runs are locked to {WORKSPACE}",
+            "unset CUBLAS_WORKSPACE_CONFIG",
+        )
+    if started:
+        raise EnvironmentProblem(
+            "CUDA started before CUBLAS_WORKSPACE_CONFIG was set, so cuBLAS may not heed it",
+            "touch no CUDA tensor when the target is built, only in its inputs",
+        )
+    os.environ["CUBLAS_WORKSPACE_CONFIG"] = WORKSPACE
+
+
+def _assert_locked(seed: int, fill_new_memory: bool) -> None:
+    import torch
+
+    state = flags()
+    wanted: dict[str, object] = {
+        "tf32_matmul": False,
+        "tf32_cudnn": False,
+        "float32_matmul_precision": "highest",
+        "deterministic_algorithms": True,
+        "cudnn_deterministic": True,
+        "cudnn_benchmark": False,
+        "cublas_workspace": WORKSPACE,
+        "fill_new_memory": fill_new_memory,
+    }
+    loose = [name for name, value in wanted.items() if state[name] != value]
+    if random.getstate() != random.Random(seed).getstate():
+        loose.append("seed of random")
+    if torch.initial_seed() != seed:
+        loose.append("seed of torch")
+    if "numpy" in sys.modules and int(sys.modules["numpy"].random.get_state()[1][0]) != seed:
+        loose.append("seed of numpy")
+    if loose:
+        raise EnvironmentProblem(
+            f"the environment could not be locked: {', '.join(loose)} did not take effect",
+            "look for code that sets it back when the target is imported",
+        )
+
+
+def flags() -> dict[str, Any]:
+    """How torch computes now: TF32, determinism, reduced-precision sums, the cuBLAS workspace."""
+    import torch
+
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    return {
+        "tf32_matmul": matmul.allow_tf32,
+        "tf32_cudnn": cudnn.allow_tf32,
+        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        "float16_reduced_sums": _plain(matmul.allow_fp16_reduced_precision_reduction),
+        "bfloat16_reduced_sums": _plain(matmul.allow_bf16_reduced_precision_reduction),
+        "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
+        "cudnn_deterministic": cudnn.deterministic,
+        "cudnn_benchmark": cudnn.benchmark,
+        "cublas_workspace": os.environ.get("CUBLAS_WORKSPACE_CONFIG"),
+        "fill_new_memory": torch.utils.deterministic.fill_uninitialized_memory,
+    }
+
+
+def fingerprint(folder: Path | None = None, *, dtype: str = "") -> dict[str, Any]:
+    """Everything about this machine and process that may change a measurement, JSON-able.
+
+    `folder` holds the target, for its git commit; `dtype` is the target's. What can't be told is
+    None. Clocks are in Hz, power in W. Clocks are the set limits, not this moment's, so that two
+    runs in the same surroundings have the same fingerprint. It holds no host name, user or path.
+    """
+    return {
+        "gpu": _gpu(),
+        "versions": _versions(),
+        "compiler": {"nvcc": _nvcc(), "nvrtc": _nvrtc()},
+        "dtype": dtype or None,
+        "flags": flags(),
+        "variables": variables(),
+        "commit": commit(folder) if folder is not None else None,
+    }
+
+
+def digest(fingerprint: dict[str, Any]) -> str:
+    """SHA-256 of a fingerprint in hexadecimal: over its JSON with sorted keys and no spaces."""
+    text = json.dumps(fingerprint, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def variables() -> dict[str, str]:
+    """Those of VARIABLES that are set; one that holds a path is said to, without the path."""
+    return {
+        name: "(a path)" if "/" in value or "\\" in value else value
+        for name in VARIABLES
+        if (value := os.environ.get(name)) is not None
+    }
+
+
+def commit(folder: Path) -> dict[str, Any] | None:
+    """The git commit of a folder; None outside a repository or without git.
+
+    `dirty` says that a tracked file of the repository was changed, or that the folder holds files
+    that git does not know: the commit alone does not give the target back.
+    """
+    revision = _git(folder, "rev-parse", "HEAD")
+    if not revision:
+        return None
+    changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    unknown = _git(folder, "status", "--porcelain", "--untracked-files=normal", "--", ".")
+    return {"commit": revision, "dirty": bool(changed or unknown)}
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    return _said("git", "-C", str(folder), "--no-optional-locks", *arguments)
+
+
+def _said(*command: str) -> str | None:
+    """What a command prints, None where it can't be run or fails."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _versions() -> dict[str, str | None]:
+    import torch
+
+    cudnn = torch.backends.cudnn.version()
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "cudnn": None if cudnn is None else str(cudnn),
+        "triton": _installed("triton"),
+        "cuda_core": _installed("cuda-core"),
+    }
+
+
+def _installed(package: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _nvcc() -> str | None:
+    """The build of the nvcc on the path, as `cuda_13.0.r13.0/compiler.36424714_0`."""
+    if shutil.which("nvcc") is None:
+        return None
+    said = _said("nvcc", "--version")
+    return said.splitlines()[-1].removeprefix("Build ") if said else None
+
+
+def _nvrtc() -> str | None:
+    from profkit.capture.cuda_source import compiler_version
+
+    try:
+        return compiler_version()
+    except EnvironmentProblem:
+        return None
+
+
+def _gpu() -> dict[str, Any] | None:
+    """The current CUDA device; None where there is none."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return None
+    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+    uuid = getattr(properties, "uuid", None)
+    told = {
+        "name": properties.name,
+        "uuid": None if uuid is None else f"GPU-{uuid}",
+        "compute_capability": f"{properties.major}.{properties.minor}",
+        "multiprocessors": properties.multi_processor_count,
+        "memory_bytes": properties.total_memory,
+    }
+    return told | _by_nvml(told["uuid"])
+
+
+def _by_nvml(uuid: str | None) -> dict[str, Any]:
+    """What NVML tells about a GPU: driver, clock limits, power limit, ECC, MIG, persistence."""
+    names = (
+        "driver",
+        "sm_clock_max",
+        "memory_clock_max",
+        "sm_clock_application",
+        "power_limit",
+        "ecc",
+        "mig",
+        "persistence",
+    )
+    told: dict[str, Any] = dict.fromkeys(names)
+    try:
+        import pynvml
+    except ImportError:
+        return told
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return told
+    try:
+        told["driver"] = _text(_asked(pynvml, "nvmlSystemGetDriverVersion"))
+        handle = _asked(pynvml, "nvmlDeviceGetHandleByUUID", uuid) if uuid else None
+        if handle is not None:
+            told |= _device(pynvml, handle)
+    finally:
+        pynvml.nvmlShutdown()
+    return told
+
+
+def _device(nvml: Any, handle: Any) -> dict[str, Any]:
+    sm, memory = nvml.NVML_CLOCK_SM, nvml.NVML_CLOCK_MEM
+    power = _asked(nvml, "nvmlDeviceGetEnforcedPowerLimit", handle)
+    ecc, mig = (_asked(nvml, f"nvmlDeviceGet{what}Mode", handle) for what in ("Ecc", "Mig"))
+    persistence = _asked(nvml, "nvmlDeviceGetPersistenceMode", handle)
+    return {
+        "sm_clock_max": _hertz(_asked(nvml, "nvmlDeviceGetMaxClockInfo", handle, sm)),
+        "memory_clock_max": _hertz(_asked(nvml, "nvmlDeviceGetMaxClockInfo", handle, memory)),
+        "sm_clock_application": _hertz(_asked(nvml, "nvmlDeviceGetApplicationsClock", handle, sm)),
+        "power_limit": None if power is None else power / 1000,
+        "ecc": None if ecc is None else bool(ecc[0]),
+        "mig": None if mig is None else bool(mig[0]),
+        "persistence": None if persistence is None else bool(persistence),
+    }
+
+
+def _asked(nvml: Any, question: str, *arguments: Any) -> Any:
+    """NVML's answer, None where this GPU, driver or binding has none."""
+    try:
+        return getattr(nvml, question)(*arguments)
+    except (AttributeError, nvml.NVMLError):
+        return None
+
+
+def _hertz(megahertz: int | None) -> int | None:
+    return None if megahertz is None else megahertz * _MHZ
+
+
+def _text(value: Any) -> str | None:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _plain(value: Any) -> bool | list[bool]:
+    """A flag of torch as JSON can hold it: some versions give a pair."""
+    return value if isinstance(value, bool) else [bool(part) for part in value]

@@ -1,0 +1,131 @@
+"""Runs a program of a capture under supervision: its output by line, a time limit, a clean end."""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from profkit.errors import EnvironmentProblem
+
+_GRACE = 5.0
+_NEEDED = re.compile(
+    r"PATH|HOME|LANG|LC_\w+|TZ|TMPDIR|TERM|LD_LIBRARY_PATH|LD_PRELOAD|XDG_CACHE_HOME|VIRTUAL_ENV"
+    r"|CONDA_PREFIX|OMP_\w+|PYTHON\w*|CUDA\w*|CUBLAS\w*|CUDNN\w*|NVIDIA_\w+|NVRTC\w*|TORCH\w*"
+    r"|PYTORCH\w*|TRITON\w*|NCCL_\w+|JAX_\w+|XLA_\w+|PROFKIT_\w+"
+)
+_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|ACCESS_?KEY", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A program that ended: exit status (128 + N after signal N), wall seconds, what it printed."""
+
+    status: int
+    seconds: float
+    output: str
+
+
+class TimedOut(Exception):
+    """The program ran past its limit and was ended; `output` is what it had printed."""
+
+    def __init__(self, seconds: float, output: str) -> None:
+        super().__init__(f"ended after {seconds:.0f} s")
+        self.seconds = seconds
+        self.output = output
+
+
+def reduced_environment(keep: Sequence[str] = ()) -> dict[str, str]:
+    """The variables a profiled program needs, and those named in `keep`; nothing that looks secret.
+
+    Captures embed the environment: what is not there can't leak.
+    """
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in keep or (_NEEDED.fullmatch(name) and not _SECRET.search(name))
+    }
+
+
+def run(
+    command: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    timeout: float | None = None,
+    on_text: Callable[[str], None] | None = None,
+) -> Finished:
+    """Run a command to its end; stdout and stderr together go to `on_text` as they come.
+
+    No process of it is left when this returns or raises. Raises TimedOut past `timeout` seconds and
+    EnvironmentProblem where the command can't be started.
+    """
+    started = time.monotonic()
+    supervisor = _start(command, environment)
+    chunks: queue.Queue[str | None] = queue.Queue()
+    reader = threading.Thread(target=_pump, args=(supervisor, chunks), daemon=True)
+    reader.start()
+    parts: list[str] = []
+    try:
+        while True:
+            left = None if timeout is None else timeout - (time.monotonic() - started)
+            if left is not None and left <= 0:
+                raise TimedOut(time.monotonic() - started, "".join(parts))
+            try:
+                chunk = chunks.get(timeout=left)
+            except queue.Empty:
+                continue
+            if chunk is None:
+                break
+            parts.append(chunk)
+            if on_text:
+                on_text(chunk)
+        status = supervisor.wait()
+    finally:
+        _end(supervisor)
+        reader.join()
+    code = status if status >= 0 else 128 - status
+    return Finished(code, time.monotonic() - started, "".join(parts))
+
+
+def _start(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    import shutil
+
+    if shutil.which(command[0], path=environment.get("PATH")) is None:
+        raise EnvironmentProblem(f"{command[0]}: no such program", "check the path")
+    supervisor = Path(__file__).with_name("supervise.py")
+    return subprocess.Popen(
+        [sys.executable, "-S", str(supervisor), *command],
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+
+
+def _pump(supervisor: subprocess.Popen[bytes], chunks: queue.Queue[str | None]) -> None:
+    assert supervisor.stdout is not None
+    with supervisor.stdout as stream:
+        while data := os.read(stream.fileno(), 1 << 16):
+            chunks.put(data.decode("utf-8", "replace"))
+    chunks.put(None)
+
+
+def _end(supervisor: subprocess.Popen[bytes]) -> None:
+    """End the supervisor, and through it all below, if it still runs."""
+    if supervisor.poll() is not None:
+        return
+    supervisor.send_signal(signal.SIGTERM)
+    try:
+        supervisor.wait(_GRACE)
+    except subprocess.TimeoutExpired:
+        supervisor.kill()
+        supervisor.wait()

@@ -1,0 +1,407 @@
+"""What a target script declares, and what it does when it is run: once, checked, or listed."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import re
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from profkit.capture.correctness import BOUNDS, Status, Verdict, judge
+from profkit.capture.environment import digest, fingerprint, lock
+from profkit.capture.work import Work
+from profkit.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
+
+Inputs = Mapping[str, Any]
+"""Tensors by name, all on one device."""
+
+_SEED = 42
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
+_NO_KERNEL = re.compile(r"No available kernel|No viable backend", re.IGNORECASE)
+_LONGEST_REASON = 300
+
+
+class Unsupported(Exception):
+    """A variant raises this where it can't run: on this device, for this shape or dtype."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to do a target's work.
+
+    `run` takes the inputs, leaves them as they are and returns one tensor. `name` is the name of
+    its NVTX range.
+    """
+
+    name: str
+    run: Callable[[Inputs], Any]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A piece of work and the variants that do it.
+
+    `inputs(device, seed)` builds the tensors of `dtype` on "cuda" or "cpu", the same for the same
+    seed. `reference(inputs)` gets them in float64 and gives the right result, by the definition
+    and not by a kernel under test. `shapes` and `work` describe one call of a variant.
+    Nothing may touch CUDA before `inputs` is called.
+
+    Raises ValueError for a name or dtype that can't be used, or variants named alike.
+    """
+
+    name: str
+    shapes: Mapping[str, Any]
+    dtype: str
+    inputs: Callable[[str, int], Inputs]
+    reference: Callable[[Inputs], Any]
+    variants: Sequence[Variant]
+    work: Work | None = None
+
+    def __post_init__(self) -> None:
+        names = [variant.name for variant in self.variants]
+        for name in (self.name, *names):
+            if not _NAME.fullmatch(name):
+                raise ValueError(f"{name!r} is no name: use letters, digits, '_', '.', '+', '-'")
+        if not names or len(set(names)) < len(names):
+            raise ValueError(f"a target needs variants with different names, not {names}")
+        if self.dtype not in BOUNDS:
+            raise ValueError(f"dtype {self.dtype!r} is none of {', '.join(BOUNDS)}")
+
+    def chosen(self, names: Sequence[str] = ()) -> tuple[Variant, ...]:
+        """The variants of these names in the order of declaration; all where none is named.
+
+        Raises UsageError for a name that no variant has.
+        """
+        known = [variant.name for variant in self.variants]
+        for name in names:
+            if name not in known:
+                raise UsageError(f"{self.name} has no variant {name!r}", f"it has {listed(known)}")
+        return tuple(variant for variant in self.variants if not names or variant.name in names)
+
+    def described(self) -> dict[str, Any]:
+        """What the target declares, JSON-able: name, shapes, dtype, work, names of variants."""
+        return {
+            "name": self.name,
+            "shapes": dict(self.shapes),
+            "dtype": self.dtype,
+            "work": None if self.work is None else asdict(self.work),
+            "variants": [variant.name for variant in self.variants],
+        }
+
+    def check(self, device: str, seed: int = _SEED, names: Sequence[str] = ()) -> list[Verdict]:
+        """Hold each chosen variant against the reference; a variant that raises has failed."""
+        inputs = self.inputs(device, seed)
+        truth = self._truth(inputs)
+        return [self._verdict(variant, inputs, truth) for variant in self.chosen(names)]
+
+    def run_once(self, device: str, seed: int = _SEED, names: Sequence[str] = ()) -> list[str]:
+        """Call each chosen variant exactly once for a profiler to see; the names that were run.
+
+        All calls are warmed up first, then made in the order of declaration between
+        cudaProfilerStart and cudaProfilerStop, each inside an NVTX range of the variant's name. On
+        the CPU there is neither. Variants that can't run here are left out, and said on stderr.
+
+        Raises EnvironmentProblem where none can run.
+        """
+        inputs = self.inputs(device, seed)
+        ready = [variant for variant in self.chosen(names) if _warmed_up(variant, inputs)]
+        if not ready:
+            raise EnvironmentProblem(
+                f"none of the chosen variants of {self.name} can run here", "choose others"
+            )
+        if device == "cpu":
+            for variant in ready:
+                variant.run(inputs)
+        else:
+            _profiled(ready, inputs)
+        return [variant.name for variant in ready]
+
+    def main(
+        self,
+        argv: Sequence[str] | None = None,
+        options: argparse.ArgumentParser | None = None,
+    ) -> NoReturn:
+        """Do what the command line says and exit.
+
+        `options` is the script's own parser (made with `add_help=False`), if it has one: then what
+        neither knows is an error; else what is not known here is left to the script.
+        Exit status: see profkit.errors; 6 also for an exception that a variant raises.
+        """
+        arguments = _arguments(self, argv, options)
+        try:
+            status = self._done(arguments)
+        except ProfkitError as error:
+            print(f"profkit: {error}", file=sys.stderr)
+            status = error.exit_code
+        except Exception:
+            traceback.print_exc()
+            status = TargetFailed.exit_code
+        sys.exit(status)
+
+    def _done(self, arguments: argparse.Namespace) -> int:
+        self.chosen(arguments.variant)
+        if arguments.list:
+            print(json.dumps({"schema": "profkit.target/1"} | self.described(), indent=2))
+            return 0
+        lock(arguments.seed, fill_new_memory=arguments.check)
+        device = _device(arguments.device)
+        if not arguments.check:
+            self.run_once(device, arguments.seed, arguments.variant)
+            return 0
+        verdicts = self.check(device, arguments.seed, arguments.variant)
+        if arguments.report is not None:
+            _write(arguments.report, self._report(verdicts, device, arguments.seed))
+        width = max(len(verdict.name) for verdict in verdicts)
+        for verdict in verdicts:
+            print(verdict.line(width))
+        return _judged(self.name, verdicts)
+
+    def _report(self, verdicts: Sequence[Verdict], device: str, seed: int) -> dict[str, Any]:
+        surroundings = fingerprint(_script_folder(), dtype=self.dtype)
+        return (
+            {"schema": "profkit.check/1"}
+            | self.described()
+            | {
+                "device": device,
+                "seed": seed,
+                "variants": [asdict(verdict) for verdict in verdicts],
+                "fingerprint": surroundings,
+                "fingerprint_sha256": digest(surroundings),
+            }
+        )
+
+    def _truth(self, inputs: Inputs) -> Any:
+        import torch
+
+        truth = self.reference(
+            {
+                name: value.double() if torch.is_floating_point(value) else value
+                for name, value in inputs.items()
+            }
+        )
+        if truth.dtype != torch.float64:
+            raise TargetFailed(f"the reference of {self.name} gives {truth.dtype}, not float64")
+        if not torch.isfinite(truth).all():
+            raise TargetFailed(f"the reference of {self.name} is not finite")
+        return truth
+
+    def _verdict(self, variant: Variant, inputs: Inputs, truth: Any) -> Verdict:
+        before = {name: value.clone() for name, value in inputs.items()}
+        verdict = self._outcome(variant, inputs, truth)
+        try:
+            written = _restored(inputs, before)
+        except RuntimeError:
+            return verdict  # the variant took the device with it, and has failed for that
+        if written and verdict.status is not Status.failed:
+            reason = f"writes to its inputs ({listed(written)})"
+            return Verdict(variant.name, Status.failed, None, verdict.bound, reason)
+        return verdict
+
+    def _outcome(self, variant: Variant, inputs: Inputs, truth: Any) -> Verdict:
+        bound = BOUNDS[self.dtype]
+        try:
+            result = attempt(variant, inputs)
+            _synchronise(truth)
+            return judge(variant.name, result, truth, self.dtype)
+        except Unsupported as why:
+            return Verdict(variant.name, Status.unsupported, None, bound, str(why))
+        except Exception as error:
+            reason = _one_line(f"{type(error).__name__}: {error}")
+            return Verdict(variant.name, Status.failed, None, bound, reason)
+
+
+def attempt(variant: Variant, inputs: Inputs) -> Any:
+    """Call a variant; raises Unsupported also where torch has no kernel for what it was asked.
+
+    torch gives its reasons as warnings: they become part of the message.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            result = variant.run(inputs)
+        except EnvironmentProblem as error:
+            raise Unsupported(_one_line(str(error))) from error
+        except RuntimeError as error:
+            if not _NO_KERNEL.search(str(error)):
+                raise
+            reasons = [str(warning.message).partition(" (Triggered")[0] for warning in caught]
+            reasons.insert(0, f"torch has no such kernel for {_kind(inputs)}")
+            raise Unsupported(_one_line("; ".join(dict.fromkeys(reasons)))) from error
+    for warning in caught:
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    return result
+
+
+def normal_inputs(device: str, seed: int, dtype: str, **shapes: Sequence[int]) -> dict[str, Any]:
+    """Normally distributed tensors of these shapes by name, the same numbers on every device."""
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    made = torch.float64 if dtype == "float64" else torch.float32
+    return {
+        name: torch.randn(tuple(shape), generator=generator, dtype=made).to(
+            device=device, dtype=getattr(torch, dtype)
+        )
+        for name, shape in shapes.items()
+    }
+
+
+def load_target(path: Path, arguments: Sequence[str] = ()) -> Target:
+    """Import a target script, which gets `arguments`, without running it; its one Target.
+
+    Raises BadInput for a file that is absent or defines no Target or several, TargetFailed for a
+    script that can't be imported.
+    """
+    if not path.is_file():
+        raise BadInput(f"{path}: no such file")
+    name = f"_profkit_target_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise BadInput(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    argv, folders = sys.argv, sys.path
+    sys.argv, sys.path = [str(path), *arguments], [str(path.resolve().parent), *sys.path]
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except SystemExit as error:
+        raise TargetFailed(f"{path} exits with {error.code} when it is imported") from error
+    except Exception as error:
+        reason = _one_line(f"{type(error).__name__}: {error}")
+        raise TargetFailed(f"{path} can't be imported: {reason}") from error
+    finally:
+        sys.argv, sys.path = argv, folders
+    targets = {id(value): value for value in vars(module).values() if isinstance(value, Target)}
+    if len(targets) != 1:
+        raise BadInput(
+            f"{path} defines {len(targets)} targets", "define one at the script's top level"
+        )
+    return next(iter(targets.values()))
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence."""
+    return ", ".join(names)
+
+
+def _arguments(
+    target: Target, argv: Sequence[str] | None, options: argparse.ArgumentParser | None
+) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=f"Run each variant of {target.name} once, for a profiler to see.",
+        parents=[] if options is None else [options],
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--variant",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help=f"only this one, may be repeated: {listed([v.name for v in target.variants])}",
+    )
+    parser.add_argument("--check", action="store_true", help="compare with the reference instead")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="with --check: write JSON")
+    parser.add_argument("--list", action="store_true", help="print what the target declares")
+    parser.add_argument("--seed", type=int, default=_SEED, metavar="N", help="of the inputs")
+    parser.add_argument("--device", choices=("cuda", "cpu"), help="[default: cuda if there is one]")
+    if options is not None:
+        return parser.parse_args(argv)
+    arguments, left = parser.parse_known_args(argv)
+    if left:
+        print(f"profkit: left to the script: {' '.join(left)}", file=sys.stderr)
+    return arguments
+
+
+def _device(asked: str | None) -> str:
+    import torch
+
+    if torch.cuda.is_available():
+        return asked or "cuda"
+    if asked == "cuda":
+        raise EnvironmentProblem("torch sees no CUDA device", "try --device cpu")
+    if asked is None:
+        print("profkit: no CUDA device, running on the CPU", file=sys.stderr)
+    return "cpu"
+
+
+def _warmed_up(variant: Variant, inputs: Inputs) -> bool:
+    try:
+        attempt(variant, inputs)
+    except Unsupported as why:
+        print(f"profkit: {variant.name} is left out: {why}", file=sys.stderr)
+        return False
+    return True
+
+
+def _profiled(variants: Sequence[Variant], inputs: Inputs) -> None:
+    import torch
+
+    torch.cuda.synchronize()
+    torch.cuda.profiler.start()
+    for variant in variants:
+        with torch.cuda.nvtx.range(variant.name):
+            variant.run(inputs)
+    torch.cuda.synchronize()
+    torch.cuda.profiler.stop()
+
+
+def _judged(name: str, verdicts: Sequence[Verdict]) -> int:
+    failed = [verdict.name for verdict in verdicts if verdict.status is Status.failed]
+    if failed:
+        raise TargetFailed(f"{name}: {listed(failed)} failed the check")
+    if all(verdict.status is Status.unsupported for verdict in verdicts):
+        raise EnvironmentProblem(
+            f"none of the chosen variants of {name} can run here", "choose others"
+        )
+    return 0
+
+
+def _restored(inputs: Inputs, before: Inputs) -> list[str]:
+    """Names of the inputs that have changed, which get their values back."""
+    import torch
+
+    changed = [name for name in inputs if not torch.equal(inputs[name], before[name])]
+    for name in changed:
+        inputs[name].copy_(before[name])
+    return changed
+
+
+def _synchronise(tensor: Any) -> None:
+    import torch
+
+    if tensor.is_cuda:
+        torch.cuda.synchronize()
+
+
+def _kind(inputs: Inputs) -> str:
+    first = next(iter(inputs.values()))
+    return f"{str(first.dtype).removeprefix('torch.')} on {first.device.type}"
+
+
+def _one_line(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 1] + "…"
+
+
+def _script_folder() -> Path | None:
+    script = getattr(sys.modules["__main__"], "__file__", None)
+    return None if script is None else Path(script).resolve().parent
+
+
+def _write(path: Path, document: Mapping[str, Any]) -> None:
+    """Write JSON whole or not at all."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise EnvironmentProblem(f"{path} can't be written: {error.strerror}") from error

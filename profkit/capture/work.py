@@ -1,0 +1,85 @@
+"""How much an algorithm has to compute and to move, whatever kernel does it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_BACKWARD_FLOP = 2.5
+_FORWARD_TENSORS = 4
+_BACKWARD_TENSORS = 8
+
+
+@dataclass(frozen=True)
+class Work:
+    """The work of one call of a target's variant.
+
+    `flop` counts floating-point operations (a fused multiply-add is two), `bytes` the least that
+    must cross DRAM: each input read once, each output written once. `what` says it in words.
+    """
+
+    flop: float
+    bytes: float
+    what: str
+
+    def __post_init__(self) -> None:
+        if self.flop < 0 or self.bytes < 0:
+            raise ValueError(f"work can't be negative: {self.flop} FLOP, {self.bytes} bytes")
+
+    @property
+    def intensity(self) -> float:
+        """FLOP per byte at the least traffic; infinite where nothing is moved."""
+        return self.flop / self.bytes if self.bytes else float("inf")
+
+    @classmethod
+    def attention(
+        cls,
+        batch: int,
+        heads: int,
+        length: int,
+        dim: int,
+        *,
+        element_bytes: int,
+        causal: bool = False,
+        backward: bool = False,
+    ) -> Work:
+        """Attention softmax(Q K^T) V over tensors of (batch, heads, length, dim).
+
+        FLOP: two matrix products of 2*S*S*D a head, so 4*B*H*S^2*D; half of it where causal;
+        backward 2.5 times forward (five products for two). The softmax is not counted.
+        Bytes: forward reads Q, K, V and writes O, 4*B*H*S*D elements; backward reads Q, K, V, O,
+        dO and writes dQ, dK, dV, 8*B*H*S*D. The per-row statistics are left out.
+        """
+        _positive(batch=batch, heads=heads, length=length, dim=dim, element_bytes=element_bytes)
+        flop = 4.0 * batch * heads * length * length * dim
+        flop *= (0.5 if causal else 1.0) * (_BACKWARD_FLOP if backward else 1.0)
+        tensors = _BACKWARD_TENSORS if backward else _FORWARD_TENSORS
+        words = [f"attention {'backward' if backward else 'forward'}"]
+        words += [f"B={batch} H={heads} S={length} D={dim}"] + ["causal"] * causal
+        moved = float(tensors * batch * heads * length * dim * element_bytes)
+        return cls(flop, moved, " ".join(words))
+
+    @classmethod
+    def gemm(cls, m: int, n: int, k: int, *, element_bytes: int) -> Work:
+        """The product of (m, k) and (k, n): 2*m*n*k FLOP; m*k + k*n elements read, m*n written."""
+        _positive(m=m, n=n, k=k, element_bytes=element_bytes)
+        moved = float((m * k + k * n + m * n) * element_bytes)
+        return cls(2.0 * m * n * k, moved, f"matrix product M={m} N={n} K={k}")
+
+    @classmethod
+    def elementwise(
+        cls, elements: int, *, reads: int, writes: int, flop_per_element: float, element_bytes: int
+    ) -> Work:
+        """A map over `elements`: `reads` inputs and `writes` outputs of that many elements each.
+
+        FLOP: elements * flop_per_element. Bytes: elements * (reads + writes) * element_bytes.
+        """
+        _positive(elements=elements, element_bytes=element_bytes)
+        moved = float(elements * (reads + writes) * element_bytes)
+        what = f"elementwise over {elements} elements, {reads} read and {writes} written"
+        return cls(elements * flop_per_element, moved, what)
+
+
+def _positive(**sizes: int) -> None:
+    for name, size in sizes.items():
+        if size <= 0:
+            raise ValueError(f"{name} must be positive, not {size}")

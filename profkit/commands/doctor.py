@@ -1,0 +1,53 @@
+"""`profkit doctor`: can this machine profile, and what to do if not."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from profkit.commands.options import OutputOption, put
+from profkit.errors import EnvironmentProblem
+
+
+class Format(StrEnum):
+    """How the checks are written."""
+
+    terminal = "terminal"
+    json = "json"
+
+
+def doctor(
+    require_gpu: Annotated[
+        bool, typer.Option("--require-gpu", help="End with 4 when no GPU can be profiled here.")
+    ] = False,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Where runs would be written.")
+    ] = Path("reports"),
+    format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.terminal,
+    output: OutputOption = None,
+) -> None:
+    """Check what profiling needs: GPU, driver, tools, permissions, room.
+
+    Examples:
+
+      profkit doctor
+
+      profkit doctor --require-gpu --format json
+    """
+    from profkit.capture.doctor import diagnose
+
+    diagnosis = diagnose(out)
+    if format is Format.json:
+        from profkit.render.json import doctor_json
+
+        put(doctor_json(diagnosis), output)
+    else:
+        from profkit.render.doctor import doctor_view
+        from profkit.render.terminal import rendered
+
+        put(rendered(doctor_view(diagnosis), to_file=output is not None), output)
+    if require_gpu and not diagnosis.can_profile:
+        raise EnvironmentProblem("no GPU can be profiled here", "see the checks that fail")

@@ -1,0 +1,439 @@
+"""Exports made by hand: what belongs to what, what schemas lack, and what scrubbing leaves."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profkit.errors import BadInput
+from profkit.ingest.nsys_scrub import scrub
+from profkit.ingest.nsys_sqlite import Timeline, read
+from tests.conftest import H200
+
+Row = Mapping[str, Any]
+Tables = Mapping[str, Sequence[Row]]
+FLASH = H200 / "sdpa_s512_flash.sqlite"
+SECRET = "hunter2-of-ann-at-buildhost"
+
+STRINGS = {1: "void k<int>(int *)", 2: "k", 3: "_Z1kIiEvPi", 4: "cudaLaunchKernel_v7000", 5: "step"}
+STRINGS |= {6: "cuMemcpyHtoDAsync_v2", 7: "cudaMemsetAsync_v3020"}
+PROCESS, OTHER = 446 << 24, 500 << 24
+
+
+def export(path: Path, tables: Tables) -> Path:
+    """An SQLite file with these tables; columns are the keys of a table's first row."""
+    with closing(sqlite3.connect(path)) as database:
+        for table, rows in tables.items():
+            columns = ", ".join(f'"{column}"' for column in rows[0])
+            marks = ", ".join("?" for _ in rows[0])
+            database.execute(f"CREATE TABLE {table} ({columns})")
+            database.executemany(
+                f"INSERT INTO {table} VALUES ({marks})", [tuple(row.values()) for row in rows]
+            )
+        database.commit()
+    return path
+
+
+def strings(more: Mapping[int, str] | None = None) -> list[Row]:
+    return [{"id": key, "value": text} for key, text in (STRINGS | dict(more or {})).items()]
+
+
+def kernel(start: int, end: int, correlation: int, process: int = PROCESS) -> Row:
+    sizes = {"gridX": 8, "gridY": 2, "gridZ": 1, "blockX": 64, "blockY": 1, "blockZ": 1}
+    names = {"demangledName": 1, "shortName": 2, "mangledName": 3}
+    place = {"deviceId": 0, "contextId": 1, "streamId": 7, "globalPid": process}
+    more = {"registersPerThread": 40, "staticSharedMemory": 16, "dynamicSharedMemory": 1024}
+    ids = {"correlationId": correlation}
+    return {"start": start, "end": end, **place, **ids, **names, **sizes, **more}
+
+
+def call(
+    start: int, end: int, correlation: int, thread: int = 446, process: int = PROCESS, name: int = 4
+) -> Row:
+    ids = {"globalTid": process | thread, "correlationId": correlation, "nameId": name}
+    return {"start": start, "end": end, **ids}
+
+
+def nvtx(
+    start: int, end: int | None, text: str | None, *, kind: int = 59, thread: int = 446,
+    process: int = PROCESS, text_id: int | None = None,
+) -> Row:  # fmt: skip
+    ids = {"eventType": kind, "globalTid": process | thread}
+    return {"start": start, "end": end, **ids, "text": text, "textId": text_id}
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Callable[..., Timeline]:
+    """Read an export of these kernels, calls and other tables."""
+
+    def make(
+        kernels: Sequence[Row] = (), calls: Sequence[Row] = (), ranges: Sequence[Row] = (),
+        **others: Sequence[Row],
+    ) -> Timeline:  # fmt: skip
+        tables = {
+            "StringIds": strings(),
+            "CUPTI_ACTIVITY_KIND_KERNEL": kernels,
+            "CUPTI_ACTIVITY_KIND_RUNTIME": calls,
+            "NVTX_EVENTS": ranges,
+            **others,
+        }
+        return read(
+            export(tmp_path / "made.sqlite", {k: rows for k, rows in tables.items() if rows})
+        )
+
+    return make
+
+
+def around(timeline: Timeline) -> list[list[str]]:
+    return [[item.name for item in found.ranges] for found in timeline.kernels]
+
+
+def test_a_kernel_as_recorded(made: Callable[..., Timeline]) -> None:
+    timeline = made([kernel(2_000, 5_000, 9)], [call(1_000, 1_500, 9)])
+    (found,) = timeline.kernels
+    assert (found.name, found.label) == ("void k<int>(int *)", "k")
+    assert timeline.origin_ns == 1_000
+    assert (found.start, found.end, found.duration) == (1e-6, 4e-6, 3e-6)
+    assert (found.grid, found.block) == ((8, 2, 1), (64, 1, 1))
+    assert (found.registers, found.shared_static, found.shared_dynamic) == (40, 16, 1024)
+    assert found.launch is not None
+    assert (found.launch.name, found.launch.duration) == ("cudaLaunchKernel", 5e-7)
+    assert (timeline.product_version, timeline.created, timeline.gpus) == ("", None, ())
+
+
+def test_ranges_count_around_the_launch_not_around_the_kernel(
+    made: Callable[..., Timeline],
+) -> None:
+    timeline = made(
+        [kernel(500, 900, 1), kernel(1_000, 1_100, 2)],
+        [call(100, 120, 1), call(300, 320, 2)],
+        [nvtx(50, 200, "launched here"), nvtx(450, 1_200, "runs here")],
+    )
+    assert around(timeline) == [["launched here"], []]
+
+
+def test_ranges_nest_outermost_first_and_must_enclose_the_whole_call(
+    made: Callable[..., Timeline],
+) -> None:
+    timeline = made(
+        [kernel(500, 900, 1)],
+        [call(100, 120, 1)],
+        [
+            nvtx(90, 130, "inner"),
+            nvtx(10, 400, None, text_id=5),
+            nvtx(20, 110, "ends within the call"),
+            nvtx(105, 300, "begins within the call"),
+            nvtx(95, 99, "over before it"),
+            nvtx(100, 120, "just it"),
+        ],
+    )
+    assert around(timeline) == [["step", "inner", "just it"]]
+
+
+def test_pushed_ranges_belong_to_their_thread_started_ones_to_their_process(
+    made: Callable[..., Timeline],
+) -> None:
+    timeline = made(
+        [kernel(500, 900, 1), kernel(500, 900, 2)],
+        [call(100, 120, 1, thread=446), call(100, 120, 2, thread=447)],
+        [
+            nvtx(0, 200, "thread 446"),
+            nvtx(10, 200, "process", kind=60, thread=448),
+            nvtx(20, 200, "other process", kind=60, process=OTHER),
+            nvtx(30, 200, "a mark", kind=34),
+        ],
+    )
+    assert around(timeline) == [["thread 446", "process"], ["process"]]
+
+
+def test_the_same_correlation_number_in_two_processes(made: Callable[..., Timeline]) -> None:
+    timeline = made(
+        [kernel(500, 900, 1), kernel(950, 990, 1, OTHER)],
+        [call(100, 120, 1), call(300, 330, 1, 500, OTHER)],
+        [nvtx(90, 200, "first"), nvtx(290, 400, "second", thread=500, process=OTHER)],
+    )
+    assert around(timeline) == [["first"], ["second"]]
+    assert [found.launch and found.launch.start for found in timeline.kernels] == [1e-8, 2.1e-7]
+
+
+def test_a_range_that_never_ends_lasts_to_the_end(made: Callable[..., Timeline]) -> None:
+    timeline = made(
+        [kernel(500, 900, 1)], [call(100, 120, 1)], [nvtx(50, None, "open"), nvtx(60, 200, "x")]
+    )
+    assert around(timeline) == [["open", "x"]]
+    assert [(item.name, item.closed) for item in timeline.ranges] == [("open", False), ("x", True)]
+    assert timeline.ranges[0].duration == pytest.approx(850e-9)
+
+
+def test_copies_fills_graphs_and_waits(made: Callable[..., Timeline]) -> None:
+    place = {"deviceId": 0, "contextId": 1, "streamId": 7, "globalPid": PROCESS}
+    copy = {"start": 200, "end": 300, **place, "correlationId": 1, "bytes": 4096, "copyKind": 1}
+    timeline = made(
+        [],
+        [call(100, 120, 1, name=6), call(130, 140, 2, name=7)],
+        CUPTI_ACTIVITY_KIND_MEMCPY=[copy | {"srcKind": 0, "dstKind": 2}],
+        CUPTI_ACTIVITY_KIND_MEMSET=[
+            {"start": 150, "end": 180, **place, "correlationId": 2, "bytes": 64, "memKind": 2}
+        ],
+        CUPTI_ACTIVITY_KIND_GRAPH_TRACE=[
+            {"start": 400, "end": 500, **place, "correlationId": 3, "graphId": 1}
+        ],
+        CUPTI_ACTIVITY_KIND_SYNCHRONIZATION=[
+            {"start": 400, "end": 600, "globalPid": PROCESS, "syncType": 3}
+        ],
+    )
+    fill, moved = timeline.memory_operations
+    assert (moved.kind, moved.bytes, moved.source, moved.target) == (
+        "host to device", 4096, "pageable", "device",
+    )  # fmt: skip
+    assert moved.launch is not None
+    assert moved.launch.name == "cuMemcpyHtoDAsync_v2"
+    assert (fill.name, fill.bytes, fill.duration) == ("memset", 64, 3e-8)
+    assert [graph.duration for graph in timeline.graphs] == [1e-7]
+    assert [(wait.kind, wait.duration) for wait in timeline.synchronizations] == [("stream", 2e-7)]
+
+
+def test_columns_that_another_schema_lacks_are_unknown(made: Callable[..., Timeline]) -> None:
+    timeline = made(
+        [{"start": 500, "end": 900, "correlationId": 1, "shortName": 2}],
+        [{"start": 100, "end": 120, "correlationId": 1}],
+        TARGET_INFO_GPU=[{"name": "NVIDIA H200"}],
+        TARGET_INFO_SESSION_START_TIME=[{"utcTime": "2026-11-20T09:33:39"}],
+        META_DATA_EXPORT=[{"name": "EXPORT_SCHEMA_VERSION", "value": "9.1"}],
+    )
+    (found,) = timeline.kernels
+    assert (found.name, found.grid, found.registers) == ("k", (0, 0, 0), 0)
+    assert found.launch == timeline.calls[0]
+    assert timeline.schema_version == "9.1"
+    assert [(gpu.name, gpu.sm_count) for gpu in timeline.gpus] == [("NVIDIA H200", 0)]
+
+
+def test_events_without_valid_times_are_left_out_and_counted(made: Callable[..., Timeline]) -> None:
+    timeline = made(
+        [kernel(500, 900, 1), kernel(0, 0, 2), kernel(700, 0, 3), kernel(9, 8, 4)],
+        [call(100, 120, 1), {**call(1, 1, 2), "start": None}],
+    )
+    assert (len(timeline.kernels), len(timeline.calls), timeline.untimed) == (1, 1, 4)
+    assert timeline.origin_ns == 100
+
+
+def test_a_missing_name_is_said(made: Callable[..., Timeline]) -> None:
+    timeline = made(
+        [{**kernel(1, 2, 1), "demangledName": 90, "shortName": 91, "mangledName": None}]
+    )
+    assert timeline.kernels[0].name == "(name not in the export)"
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(BadInput) as caught:
+        read(path)
+    assert caught.value.exit_code == 5
+    assert caught.value.remedy
+    message = str(caught.value)
+    assert str(path) in message
+    assert "\n" not in message
+    return message
+
+
+def test_what_is_no_export_is_refused_in_one_line(tmp_path: Path) -> None:
+    def file(name: str, data: bytes) -> Path:
+        path = tmp_path / name
+        path.write_bytes(data)
+        return path
+
+    assert "no such file" in refused(tmp_path / "none.sqlite")
+    assert "a directory" in refused(tmp_path)
+    assert "empty file" in refused(file("empty.sqlite", b""))
+    assert "not an SQLite file" in refused(file("text.sqlite", b"kernel,time\n"))
+    assert "git lfs pull" in refused(file("lfs.sqlite", b"version https://git-lfs.github.com/spec"))
+    assert "nsys export --type sqlite" in refused(file("x.nsys-rep", b"PK\3\4"))
+    assert "not an SQLite file" in refused(H200 / "known.ncu-repz")
+    other = export(tmp_path / "other.sqlite", {"songs": [{"title": "x"}]})
+    assert "no nsys export" in refused(other)
+
+
+def test_an_export_without_events_is_refused(tmp_path: Path) -> None:
+    path = export(
+        tmp_path / "none.sqlite",
+        {"StringIds": strings(), "META_DATA_EXPORT": [{"name": "x", "value": "y"}]},
+    )
+    assert "no CUDA activity" in refused(path)
+
+
+def test_a_table_without_times_is_refused(tmp_path: Path) -> None:
+    path = export(
+        tmp_path / "new.sqlite",
+        {"StringIds": strings(), "CUPTI_ACTIVITY_KIND_KERNEL": [{"begin": 1, "end": 2}]},
+    )
+    assert "has no column start" in refused(path)
+
+
+@pytest.mark.parametrize("kept", [100, 4096, 60_000, 200_000])
+def test_an_export_cut_short_is_damaged(tmp_path: Path, kept: int) -> None:
+    path = tmp_path / "cut.sqlite"
+    path.write_bytes(FLASH.read_bytes()[:kept])
+    assert "damaged" in refused(path)
+
+
+def test_flipped_bytes_never_end_in_a_traceback(tmp_path: Path) -> None:
+    path = tmp_path / "flipped.sqlite"
+    whole = FLASH.read_bytes()
+    chance = random.Random(7)
+    refusals = 0
+    for _ in range(60):
+        data = bytearray(whole)
+        for _ in range(40):
+            data[chance.randrange(16, len(data))] = chance.randrange(256)
+        path.write_bytes(data)
+        try:
+            read(path)
+        except BadInput:
+            refusals += 1
+    assert refusals > 30
+
+
+def test_reading_leaves_the_file_and_its_folder_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a #1?.sqlite"
+    shutil.copy(FLASH, path)
+    path.chmod(0o400)
+    before = path.read_bytes()
+    assert len(read(path).kernels) == 5
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def private(tmp_path: Path) -> Path:
+    """A real export with a secret in every table and place that a capture could have it in."""
+    path = tmp_path / "private.sqlite"
+    shutil.copy(FLASH, path)
+    with closing(sqlite3.connect(path)) as database:
+        for table, columns in {
+            "META_DATA_CAPTURE": "name TEXT, value TEXT",
+            "TARGET_INFO_SYSTEM_ENV": "globalVid INTEGER, devStateName TEXT, name TEXT, value TEXT",
+            "TARGET_INFO_SESSION": "hostName TEXT, userName TEXT",
+            "PROCESSES": "globalPid INTEGER, pid INTEGER, name TEXT",
+            "ThreadNames": "nameId INTEGER, priority INTEGER, globalTid INTEGER",
+            "DIAGNOSTIC_EVENT": "timestamp INTEGER, text TEXT",
+            "PROCESS_STREAMS": "globalPid INTEGER, filenameId INTEGER, contentId INTEGER",
+            "TABLE_OF_A_LATER_VERSION": "anything BLOB",
+        }.items():
+            count = columns.count(",") + 1
+            marks = ", ".join("?" for _ in range(count))
+            database.execute(f"CREATE TABLE {table} ({columns})")
+            for name in ("PROCESS_0:ENVIRONMENT_VARIABLE", SECRET, f"TOKEN={SECRET}"):
+                database.execute(
+                    f"INSERT INTO {table} VALUES ({marks})", [name, *[SECRET] * (count - 1)]
+                )
+        database.execute(f"INSERT INTO META_DATA_EXPORT VALUES ('EXPORT_HOST', '{SECRET}')")
+        database.execute(f"INSERT INTO StringIds VALUES (90001, '/home/{SECRET}/train.py')")
+        database.execute("INSERT INTO ThreadNames VALUES (90001, 0, 1)")
+        database.execute(f"UPDATE TARGET_INFO_GPU SET uuid = '{SECRET}', ctxswDevPath = '{SECRET}'")
+        database.execute(f"UPDATE TARGET_INFO_SESSION_START_TIME SET localTime = '{SECRET}'")
+        database.execute(f"UPDATE NVTX_EVENTS SET jsonText = '{SECRET}', jsonTextId = 90001")
+        database.execute(
+            "INSERT INTO NVTX_EVENTS (start, eventType, text, globalTid) VALUES (?, 34, ?, ?)",
+            (3569797042, SECRET, 281482459349438),
+        )
+        database.execute(f"UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET cacheConfig = '{SECRET}'")
+        database.execute(f"UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET launchType = '{SECRET}'")
+        database.execute(f"CREATE VIEW leak AS SELECT '{SECRET}' AS value")
+        database.execute(f"CREATE TABLE gone AS SELECT '{SECRET}' || value AS value FROM StringIds")
+        database.commit()
+        database.execute("PRAGMA secure_delete = OFF")
+        database.execute("DROP TABLE gone")
+        database.commit()
+    return path
+
+
+def test_scrubbing_leaves_no_byte_of_what_is_private(tmp_path: Path) -> None:
+    path = private(tmp_path)
+    path.chmod(0o640)
+    assert path.read_bytes().count(SECRET.encode()) > 500
+    for suffix in ("-shm", "-journal-of-another"):
+        path.with_name(path.name + suffix).write_text(SECRET)
+    before = read(path)
+    scrub(path)
+    data = path.read_bytes()
+    assert SECRET.encode() not in data
+    assert SECRET.encode("utf-16-le") not in data
+    for trace in (b"vsock", b"dlopen(", b"PyObject_", b"1312d340", b"0000:00:06.0", b"pthread_"):
+        assert trace not in data
+    assert read(path) == before
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert {item.name for item in tmp_path.iterdir()} == {
+        path.name, f"{path.name}-journal-of-another",
+    }  # fmt: skip
+
+
+def test_scrubbing_keeps_only_strings_that_something_names(tmp_path: Path) -> None:
+    path = private(tmp_path)
+    scrub(path)
+    with closing(sqlite3.connect(path)) as database:
+        kept = {name for (name,) in database.execute("SELECT value FROM StringIds")}
+        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
+    timeline = read(path)
+    assert {item.name for item in timeline.kernels} <= kept
+    assert len(kept) == 17
+    assert {name for name in tables if not name.startswith(("ENUM_", "CUPTI_ACTIVITY_"))} == {
+        "META_DATA_EXPORT",
+        "NVTX_EVENTS",
+        "StringIds",
+        "TARGET_INFO_GPU",
+        "TARGET_INFO_SESSION_START_TIME",
+    }
+
+
+def test_scrubbing_twice_changes_nothing_more(tmp_path: Path) -> None:
+    path = private(tmp_path)
+    scrub(path)
+    once = read(path)
+    size = path.stat().st_size
+    scrub(path)
+    assert read(path) == once
+    assert path.stat().st_size == size
+
+
+def test_scrubbing_through_a_link_changes_the_file_it_names(tmp_path: Path) -> None:
+    path = private(tmp_path)
+    link = tmp_path / "link.sqlite"
+    link.symlink_to(path)
+    scrub(link)
+    assert link.is_symlink()
+    assert SECRET.encode() not in path.read_bytes()
+
+
+def test_what_waits_in_a_write_ahead_log_is_scrubbed_too(tmp_path: Path) -> None:
+    path = private(tmp_path)
+    writer = sqlite3.connect(path)
+    writer.execute("PRAGMA journal_mode = WAL")
+    writer.execute(f"INSERT INTO META_DATA_CAPTURE VALUES ('wal', '{SECRET}')")
+    writer.commit()
+    copied = tmp_path / "copied.sqlite"
+    for suffix in ("", "-wal"):
+        shutil.copy(f"{path}{suffix}", f"{copied}{suffix}")
+    writer.close()
+    expected = replace(read(path), path=copied)
+    scrub(copied)
+    left = [item for item in tmp_path.iterdir() if item.name.startswith("copied")]
+    assert left == [copied]
+    assert SECRET.encode() not in copied.read_bytes()
+    assert read(copied) == expected
+
+
+def test_what_is_no_export_is_not_scrubbed(tmp_path: Path) -> None:
+    path = export(tmp_path / "songs.sqlite", {"songs": [{"title": "x"}]})
+    before = path.read_bytes()
+    with pytest.raises(BadInput):
+        scrub(path)
+    with pytest.raises(BadInput, match="no such file"):
+        scrub(tmp_path / "none.sqlite")
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
