@@ -18,7 +18,8 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from profkit.capture.target import Target, Unsupported, Variant, Work, normal_inputs
+    from profkit.capture.target import Target, Unsupported, Variant, normal_inputs
+    from profkit.capture.work import Work
     from profkit.report import Kernel, Report, load
 
 
