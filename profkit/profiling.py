@@ -124,6 +124,9 @@ class _Profile:
             recorded = self._record(tool, where)
             timeline = self._timeline(where) if self._plan.timeline else None
             report = self._ingest(recorded)
+            if self._plan.compress:
+                with self._stage("compress"):
+                    _compress(recorded)
             with self._stage("write"):
                 self._write(where, report)
                 manifest = self._manifest(tool, gpu, checked, report, recorded, timeline)
@@ -251,8 +254,6 @@ class _Profile:
         text = report_json([(summary, summary.groups)], 0, with_host=False)
         (where.folder / "analysis.json").write_text(text, encoding="utf-8")
         report.kernels.to_parquet(where.folder / "kernels.parquet")
-        if self._plan.compress:
-            _compress(report.path)
 
     def _manifest(
         self,
@@ -335,7 +336,7 @@ def _compress(report: Path) -> None:
     import zstandard
 
     with report.open("rb") as plain, report.with_suffix(".ncu-repz").open("wb") as packed:
-        zstandard.ZstdCompressor(level=10, threads=-1).copy_stream(
+        zstandard.ZstdCompressor(level=19, threads=-1).copy_stream(
             plain, packed, size=report.stat().st_size
         )
     report.unlink()
