@@ -46,9 +46,10 @@ class CudaKernel:
         from cuda.core import Device, LaunchConfig, launch
 
         passed = [_argument(argument) for argument in arguments]
-        Device(torch.cuda.current_device()).set_current()
+        device = Device(torch.cuda.current_device())
+        device.set_current()
         config = LaunchConfig(grid=tuple(grid), block=tuple(block), shmem_size=shared_bytes)
-        launch(_TorchStream(), config, self._loaded, *passed)
+        launch(device.create_stream(_TorchStream()), config, self._loaded, *passed)
 
     @cached_property
     def _loaded(self) -> Any:
