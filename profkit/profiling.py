@@ -21,6 +21,7 @@ from typing import Any
 from profkit import __version__
 from profkit.analysis.summary import ReportSummary
 from profkit.capture import ncu, nsys
+from profkit.capture.doctor import WARNING, gpu_checks
 from profkit.capture.gpu import GpuState, NoDriver, states
 from profkit.capture.process import TimedOut, reduced_environment, run
 from profkit.capture.tools import Tool, find
@@ -31,6 +32,7 @@ from profkit.store.lock import gpu_lock
 from profkit.store.run import Draft, draft, keep
 
 _ROOM_WANTED = 256 << 20
+_CHECK_HALF_FROM = 0.05
 _FAILED_CHECK = 6
 _KINDS: Mapping[int, type[ProfkitError]] = {2: UsageError, 4: EnvironmentProblem}
 
@@ -96,6 +98,8 @@ def profile(plan: Plan, tell: Tell) -> Outcome:
         raise UsageError("nothing to profile", "give a target script, or `-- PROGRAM ARGUMENT...`")
     if plan.is_target and not Path(plan.program[0]).is_file():
         raise UsageError(f"{plan.program[0]}: no such target", "check the path")
+    if not plan.is_target and shutil.which(plan.program[0]) is None:
+        raise UsageError(f"{plan.program[0]}: no such program", "check the path")
     return _Profile(plan, tell).run()
 
 
@@ -149,6 +153,11 @@ class _Profile:
         index = self._plan.gpu or 0
         if index >= len(found):
             raise EnvironmentProblem(f"no GPU {index}", f"there are {len(found)}")
+        self._warnings += [
+            f"{check.name} {check.found}: {check.costs}; {check.remedy}"
+            for check in gpu_checks(found[index])
+            if check.status == WARNING
+        ]
         return found[index]
 
     def _target(self, *arguments: str) -> list[str]:
@@ -245,7 +254,7 @@ class _Profile:
 
     def _ingest(self, recorded: Path) -> Report:
         with self._stage("read"):
-            report = load(recorded)
+            report = load(recorded, check_half_from=_CHECK_HALF_FROM)
             report.summary  # noqa: B018  (analysis is part of this stage's time)
         return report
 
@@ -280,6 +289,7 @@ class _Profile:
             },
             "gpu": _without_processes(gpu),
             "fingerprint": fingerprint,
+            "fingerprint_sha256": (checked or {}).get("fingerprint_sha256"),
             "policy": {
                 "set": self._plan.options.sections,
                 "clock_control": session.clock_control,

@@ -51,7 +51,7 @@ def diagnose(out: Path) -> Diagnosis:
     ncu, nsys = find("ncu"), find("nsys")
     gpus, absent = _gpus()
     checks = [
-        *_gpu_checks(gpus, absent),
+        *_gpus_checked(gpus, absent),
         _ncu(ncu, bool(gpus)),
         _reader(ncu),
         _nsys(nsys, bool(gpus)),
@@ -71,72 +71,111 @@ def _gpus() -> tuple[list[GpuState], str]:
         return [], str(error)
 
 
-def _gpu_checks(gpus: Sequence[GpuState], absent: str) -> Iterable[Check]:
+def _gpus_checked(gpus: Sequence[GpuState], absent: str) -> Iterable[Check]:
     if not gpus:
         yield Check(
             "GPU",
             FAILS,
             absent or "none",
-            "no profile, time or calibrate; reading reports works",
+            "nothing can be recorded; reading reports works",
             "run on a machine with an NVIDIA GPU, or `pip install 'profkit[gpu]'` there",
         )
     for gpu in gpus:
         yield Check(f"GPU {gpu.index}", OK, f"{gpu.name}, driver {gpu.driver}")
-        yield from _settings(gpu)
-        yield from _load(gpu)
+        yield from gpu_checks(gpu)
 
 
-def _settings(gpu: GpuState) -> Iterable[Check]:
+def gpu_checks(gpu: GpuState) -> Iterable[Check]:
+    """The settings and the load of a GPU; what the driver does not tell is left out."""
     where = f"GPU {gpu.index}"
-    if gpu.mig:
-        yield Check(
-            f"{where} MIG",
-            WARNING,
-            "on",
-            "counters of shared units may be unavailable or those of neighbours",
-            "profile on a GPU without MIG",
+    yield from (
+        check
+        for check in (
+            _mig(where, gpu),
+            _persistence(where, gpu),
+            _power_cap(where, gpu),
+            _clock(where, gpu),
+            _throttling(where, gpu),
+            _processes(where, gpu),
         )
-    if gpu.persistence is False:
-        yield Check(
-            f"{where} persistence",
-            WARNING,
-            "off",
-            "the first launch waits for the driver to load",
-            f"sudo nvidia-smi -i {gpu.index} -pm 1",
-        )
+        if check
+    )
+
+
+def _mig(where: str, gpu: GpuState) -> Check | None:
+    name = f"{where} MIG"
+    if not gpu.mig:
+        return None if gpu.mig is None else Check(name, OK, "off")
+    return Check(
+        name,
+        WARNING,
+        "on",
+        "counters of shared units may be unavailable or those of neighbours",
+        "profile on a GPU without MIG",
+    )
+
+
+def _persistence(where: str, gpu: GpuState) -> Check | None:
+    name = f"{where} persistence"
+    if gpu.persistence is not False:
+        return None if gpu.persistence is None else Check(name, OK, "on")
+    return Check(
+        name,
+        WARNING,
+        "off",
+        "the first launch waits for the driver to load",
+        f"sudo nvidia-smi -i {gpu.index} -pm 1",
+    )
+
+
+def _power_cap(where: str, gpu: GpuState) -> Check | None:
     limit, usual = gpu.power_limit, gpu.power_limit_default
-    if limit and usual and limit < usual * 0.99:
-        yield Check(
-            f"{where} power cap",
-            WARNING,
-            f"{limit:.0f} W of {usual:.0f} W",
-            "clocks fall under load",
-            f"sudo nvidia-smi -i {gpu.index} -pl {usual:.0f}",
-        )
+    if not limit or not usual:
+        return None
+    name = f"{where} power cap"
+    if limit >= usual * 0.99:
+        return Check(name, OK, f"{limit:.0f} W, as shipped")
+    return Check(
+        name,
+        WARNING,
+        f"{limit:.0f} W of {usual:.0f} W",
+        "clocks fall under load",
+        f"sudo nvidia-smi -i {gpu.index} -pl {usual:.0f}",
+    )
 
 
-def _load(gpu: GpuState) -> Iterable[Check]:
-    where = f"GPU {gpu.index}"
-    if gpu.sm_clock and gpu.sm_clock_max:
-        now, most = gpu.sm_clock / 1e9, gpu.sm_clock_max / 1e9
-        yield Check(f"{where} clock", OK, f"SM {now:.2f} of {most:.2f} GHz now")
-    if gpu.throttled_by:
-        yield Check(
-            f"{where} throttling",
-            WARNING,
-            ", ".join(gpu.throttled_by),
-            "times are not those of the chip at its clocks",
-            "let it cool, or raise the power cap",
-        )
+def _clock(where: str, gpu: GpuState) -> Check | None:
+    if not gpu.sm_clock or not gpu.sm_clock_max:
+        return None
+    now, most = gpu.sm_clock / 1e9, gpu.sm_clock_max / 1e9
+    return Check(f"{where} clock", OK, f"SM {now:.2f} of {most:.2f} GHz now")
+
+
+def _throttling(where: str, gpu: GpuState) -> Check:
+    name = f"{where} throttling"
+    if not gpu.throttled_by:
+        return Check(name, OK, "none")
+    return Check(
+        name,
+        WARNING,
+        ", ".join(gpu.throttled_by),
+        "times are not those of the chip at its clocks",
+        "let it cool, or raise the power cap",
+    )
+
+
+def _processes(where: str, gpu: GpuState) -> Check:
+    name = f"{where} processes"
     others = [process for process in gpu.processes if process != os.getpid()]
-    if others:
-        yield Check(
-            f"{where} processes",
-            WARNING,
-            ", ".join(map(str, others)),
-            "they share clocks, caches and memory with what is measured",
-            "end them, or choose another GPU with --gpu",
-        )
+    if not others:
+        return Check(name, OK, "no others")
+    return Check(
+        name,
+        WARNING,
+        ", ".join(map(str, others)),
+        "they share clocks, caches and memory with what is measured",
+        "end them, or choose another GPU with --gpu",
+    )
 
 
 def _ncu(tool: Tool | None, has_gpu: bool) -> Check:
@@ -187,7 +226,7 @@ def _nsys(tool: Tool | None, has_gpu: bool) -> Check:
 def _permission(has_gpu: bool) -> Check:
     if not has_gpu:
         return Check("counters", NOT_NEEDED, "no GPU")
-    if os.geteuid() == 0 or _has_sys_admin():
+    if _has_sys_admin():
         return Check("counters", OK, "readable by this user")
     try:
         parameters = _DRIVER_PARAMETERS.read_text(encoding="utf-8")

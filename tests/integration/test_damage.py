@@ -54,8 +54,6 @@ def block_ends(data: bytes) -> list[int]:
             b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n",
             ("git-LFS", "git lfs pull"),
         ),
-        ("timeline.nsys-rep", b"\x01\x02 something", ("Nsight Systems",)),
-        ("timeline.sqlite", b"SQLite format 3\0" + bytes(100), ("SQLite",)),
         ("packed.ncu-rep", b"\x1f\x8b\x08" + bytes(50), ("gzip",)),
         ("magic.ncu-rep", b"NVR\0", ("cut short",)),
         ("zstd.ncu-repz", b"\x28\xb5\x2f\xfd" + b"\xff" * 40, ("damaged",)),

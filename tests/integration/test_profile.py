@@ -336,8 +336,11 @@ def test_verbs_take_a_run_and_refuse_a_changed_one(bench: Bench) -> None:
         )
         assert shown.returncode == 0, shown.stderr
         assert "flash_fwd_kernel" in shown.stdout or "duration" in shown.stdout
-    with (run / "toy.ncu-rep").open("ab") as file:
-        file.write(b"\0")
+    with (run / "toy.ncu-rep").open("r+b") as file:
+        file.seek(-2, 2)
+        last = file.read(1)
+        file.seek(-2, 2)
+        file.write(bytes([last[0] ^ 1]))
     with pytest.raises(BadInput, match="changed since the run"):
         verify(run)
     with pytest.raises(BadInput, match="SHA-256"):
