@@ -1,6 +1,6 @@
 PYTHON ?= python3
 BIN := .venv/bin
-REPORT ?= reports/h200/sdpa_s512_flash.ncu-repz
+REPORT ?= reports/h200/sdpa_s512
 
 .PHONY: demo test lint bench docs golden clean
 .DEFAULT_GOAL := help
@@ -19,7 +19,7 @@ help:  ## what there is to make
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
 	@touch $@
 
-demo: .venv/profkit  ## analyze a recorded H200 report, no GPU needed
+demo: .venv/profkit  ## analyze a recorded H200 profile, no GPU needed
 	$(BIN)/profkit analyze $(REPORT)
 
 test: .venv/profkit-test  ## run all tests

@@ -13,13 +13,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from profkit import __version__
 from profkit.analysis.summary import ReportSummary
+from profkit.analysis.timeline import TimelineSummary
 from profkit.capture import ncu, nsys
 from profkit.capture.doctor import WARNING, gpu_checks
 from profkit.capture.gpu import GpuState, NoDriver, states
@@ -82,6 +83,7 @@ class Outcome:
 
     folder: Path
     report: ReportSummary
+    timeline: TimelineSummary | None
     checked: Mapping[str, Any] | None
     stages: tuple[Stage, ...]
     warnings: tuple[str, ...]
@@ -127,7 +129,7 @@ class _Profile:
             checked = self._check(where) if self._plan.is_target else None
             recorded = self._record(tool, where)
             timeline = self._timeline(where) if self._plan.timeline else None
-            report = self._ingest(recorded)
+            report, seen = self._ingest(recorded, timeline)
             if self._plan.compress:
                 with self._stage("compress"):
                     _compress(recorded)
@@ -135,7 +137,14 @@ class _Profile:
                 self._write(where, report)
                 manifest = self._manifest(tool, gpu, checked, report, recorded, timeline)
                 folder = keep(where, manifest)
-        return Outcome(folder, report.summary, checked, tuple(self._stages), tuple(self._warnings))
+        return Outcome(
+            folder,
+            replace(report.summary, path=str(folder / self._kept_as(recorded))),
+            seen,
+            checked,
+            tuple(self._stages),
+            tuple(self._warnings),
+        )
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:
@@ -252,11 +261,23 @@ class _Profile:
             return None
         return database
 
-    def _ingest(self, recorded: Path) -> Report:
+    def _ingest(
+        self, recorded: Path, timeline: Path | None
+    ) -> tuple[Report, TimelineSummary | None]:
+        from profkit.analysis.timeline import summarize_timeline
+        from profkit.ingest.nsys_sqlite import read
+
         with self._stage("read"):
             report = load(recorded, check_half_from=_CHECK_HALF_FROM)
             report.summary  # noqa: B018  (analysis is part of this stage's time)
-        return report
+            try:
+                return report, summarize_timeline(read(timeline)) if timeline else None
+            except BadInput as error:
+                self._warnings.append(f"the timeline can't be read: {error}")
+                return report, None
+
+    def _kept_as(self, recorded: Path) -> str:
+        return recorded.name + "z" if self._plan.compress else recorded.name
 
     def _write(self, where: Draft, report: Report) -> None:
         summary = report.summary
@@ -275,7 +296,7 @@ class _Profile:
     ) -> Mapping[str, Any]:
         session = report.session
         timeline_tool = find("nsys") if timeline else None
-        name = recorded.name + "z" if self._plan.compress else recorded.name
+        name = self._kept_as(recorded)
         fingerprint = (checked or {}).get("fingerprint", {})
         return {
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -313,8 +334,6 @@ def _required_ncu() -> Tool:
 
 
 def _in_marked_region(options: ncu.NcuOptions) -> ncu.NcuOptions:
-    from dataclasses import replace
-
     return replace(options, profile_from_start=False)
 
 

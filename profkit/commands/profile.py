@@ -209,6 +209,11 @@ def _show(outcome: Outcome) -> None:
             typer.echo(f"! {variant['name']} is not supported here: {variant.get('reason')}")
     for warning in outcome.warnings:
         typer.echo(f"! {warning}")
+    if outcome.timeline:
+        from profkit.render.timeline import headline
+
+        typer.echo(f"\nTimeline  {headline(outcome.timeline)}")
+        typer.echo(f"          profkit analyze {outcome.folder / 'timeline.sqlite'}")
     typer.echo(f"\nTime    {_where_time_went(outcome.stages)}")
     typer.echo(f"Run     {outcome.folder}")
     typer.echo(f"Next    profkit analyze {outcome.folder} --top 0")

@@ -87,7 +87,8 @@ def timelines_text(
             )
 
 
-def _headline(summary: TimelineSummary) -> str:
+def headline(summary: TimelineSummary) -> str:
+    """The timeline in a line: launches, kernel time, the GPU's busy share of the region."""
     return (
         f"{plural(summary.kernels.count, 'kernel launch')}, "
         f"{number(summary.kernels.total, 's')} of kernel time; the GPU worked "
@@ -293,7 +294,7 @@ def _synchronizations_grid(summary: TimelineSummary) -> Grid:
 def _view(summary: TimelineSummary, path: str, width: int) -> RenderableType:
     parts: list[RenderableType] = [
         Text(shorten(literal(path), width), "bold"),
-        Text(_headline(summary)),
+        Text(headline(summary)),
         _facts(_recording(summary)),
         *(Text(f"! {note}", "yellow") for note in summary.notes),
         Text(),
@@ -364,7 +365,7 @@ def _limits(grid: Grid, width: int) -> list[int]:
 
 
 def _markdown(summary: TimelineSummary, path: str) -> str:
-    lines = [f"# {code(path)}", "", escape(_headline(summary)), ""]
+    lines = [f"# {code(path)}", "", escape(headline(summary)), ""]
     recording = _recording(summary)
     lines += _markdown_table(("", ""), [(row.label, escape(row.value)) for row in recording.rows])
     lines += [f"\n> {escape(note)}" for note in summary.notes]
