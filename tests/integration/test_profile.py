@@ -148,6 +148,9 @@ def test_a_target_becomes_a_kept_and_verifiable_run(bench: Bench) -> None:
     done = bench.profile(bench.target(), "--variant", "flash")
     assert done.returncode == 0, done.stderr
     (run,) = bench.kept()
+    assert str(run / "toy.ncu-rep") in done.stdout.replace("\n", "")
+    assert ".partial" not in done.stdout.partition("GPU  ")[0]
+    assert "the GPU worked" in done.stdout
     manifest = verify(run)
     assert manifest["schema"] == "profkit.run/1"
     assert manifest["launches"] == 1
