@@ -48,7 +48,7 @@ def report_view(
     parts: list[RenderableType] = [
         Text(shorten(literal(report.path), width), "bold"),
         Text(overview.headline(report)),
-        _facts(overview.recording(report, with_host=True)),
+        facts(overview.recording(report, with_host=True)),
         *(_note(note) for note in report.notes),
         Text(),
         _groups(overview.groups_grid(report.groups, sorted_by), width),
@@ -65,7 +65,8 @@ def report_view(
     return Group(*parts)
 
 
-def _facts(panel: Panel) -> Table:
+def facts(panel: Panel) -> Table:
+    """A panel as two columns, labels and values."""
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")

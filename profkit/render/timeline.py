@@ -31,7 +31,7 @@ from profkit.errors import UsageError
 from profkit.ingest.nsys_sqlite import TimelineGpu
 from profkit.render.markdown import code, escape
 from profkit.render.names import file_name
-from profkit.render.terminal import console, rendered
+from profkit.render.terminal import console, facts, rendered
 from profkit.render.text import bar, extent, literal, number, percent, plural, shorten
 from profkit.render.view import Grid, Panel, Row
 
@@ -295,7 +295,7 @@ def _view(summary: TimelineSummary, path: str, width: int) -> RenderableType:
     parts: list[RenderableType] = [
         Text(shorten(literal(path), width), "bold"),
         Text(headline(summary)),
-        _facts(_recording(summary)),
+        facts(_recording(summary)),
         *(Text(f"! {note}", "yellow") for note in summary.notes),
         Text(),
         _bars(_region_panel(summary.region)),
@@ -305,15 +305,6 @@ def _view(summary: TimelineSummary, path: str, width: int) -> RenderableType:
         if grid.note:
             parts.append(Text(grid.note, "dim"))
     return Group(*parts)
-
-
-def _facts(panel: Panel) -> Table:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for row in panel.rows:
-        table.add_row(Text(row.label, "dim"), Text(row.value))
-    return table
 
 
 def _bars(panel: Panel) -> RenderableType:
