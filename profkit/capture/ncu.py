@@ -60,8 +60,11 @@ def command(tool: Tool, options: NcuOptions, report: Path, program: Sequence[str
     words += ["--clock-control", options.clock_control, "--cache-control", options.cache_control]
     words += ["--replay-mode", options.replay_mode]
     words += ["--target-processes", options.target_processes]
-    words += ["--import-source", "yes" if options.import_source else "no", "--nvtx"]
-    if not options.profile_from_start:
+    words += ["--nvtx"]
+    by_kernel = options.replay_mode != "range"  # range replay refuses what is about single kernels
+    if by_kernel:
+        words += ["--import-source", "yes" if options.import_source else "no"]
+    if by_kernel and not options.profile_from_start:
         words += ["--profile-from-start", "off"]
     if options.kernel:
         words += ["--kernel-name-base", "demangled", "--kernel-name", f"regex:{options.kernel}"]

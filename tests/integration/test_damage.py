@@ -22,7 +22,7 @@ Cli = Callable[..., Result]
 FUZZED = ("sdpa_s512_flash_set_basic", "sdpa_s512_cudnn", "known")
 
 
-def refused(result: Result, *words: str) -> None:
+def assert_refused(result: Result, *words: str) -> None:
     assert result.exit_code == 5, result.output
     assert result.stdout == ""
     lines = result.stderr.strip().splitlines()
@@ -65,17 +65,17 @@ def test_other_files_are_named_for_what_they_are(
 ) -> None:
     file = tmp_path / name
     file.write_bytes(content)
-    refused(profkit_cli("analyze", file), name, *words)
+    assert_refused(profkit_cli("analyze", file), name, *words)
     assert profkit_cli("metrics", file).exit_code == 5
 
 
 def test_no_such_file(tmp_path: Path, profkit_cli: Cli) -> None:
-    refused(profkit_cli("analyze", tmp_path / "none.ncu-rep"), "no such file")
+    assert_refused(profkit_cli("analyze", tmp_path / "none.ncu-rep"), "no such file")
 
 
 def test_a_directory_without_reports(tmp_path: Path, profkit_cli: Cli) -> None:
     (tmp_path / "notes.txt").write_text("nothing")
-    refused(profkit_cli("analyze", tmp_path), "no Nsight Compute report")
+    assert_refused(profkit_cli("analyze", tmp_path), "no Nsight Compute report")
 
 
 @pytest.mark.parametrize("name", FUZZED)
@@ -156,14 +156,14 @@ def test_fewer_launches_than_announced(tmp_path: Path, profkit_cli: Cli) -> None
         at += 4 + size + wire.number(header, 5)
     file = tmp_path / "announced.ncu-rep"
     file.write_bytes(data)
-    refused(profkit_cli("analyze", file), "launches")
+    assert_refused(profkit_cli("analyze", file), "launches")
 
 
 def test_a_report_without_launches(tmp_path: Path, profkit_cli: Cli) -> None:
     data = plain_bytes("sdpa_s512_cudnn")
     file = tmp_path / "session_only.ncu-rep"
     file.write_bytes(data[: block_ends(data)[1]])
-    refused(profkit_cli("analyze", file), "no kernel launch")
+    assert_refused(profkit_cli("analyze", file), "no kernel launch")
 
 
 def test_good_reports_are_shown_beside_bad_ones(tmp_path: Path, profkit_cli: Cli) -> None:
@@ -202,10 +202,10 @@ def test_a_kernel_whose_counters_failed_is_told_and_not_ranked(
 def test_a_report_by_another_name_is_told(tmp_path: Path, profkit_cli: Cli) -> None:
     packed = tmp_path / "run.ncu-rep"
     packed.write_bytes((H200 / "sdpa_s512_cudnn.ncu-repz").read_bytes())
-    refused(profkit_cli("analyze", packed), "name it .ncu-repz")
+    assert_refused(profkit_cli("analyze", packed), "name it .ncu-repz")
     plain = tmp_path / "run.ncu-repz"
     plain.write_bytes(plain_bytes("sdpa_s512_cudnn"))
-    refused(profkit_cli("analyze", plain), "name it .ncu-rep")
+    assert_refused(profkit_cli("analyze", plain), "name it .ncu-rep")
 
 
 def test_changed_bytes_never_end_in_a_traceback(tmp_path: Path, profkit_cli: Cli) -> None:
@@ -227,4 +227,4 @@ def test_changed_bytes_never_end_in_a_traceback(tmp_path: Path, profkit_cli: Cli
             result = profkit_cli("analyze", file)
             assert result.exit_code in {0, 5}, result.exception
             if result.exit_code == 5:
-                refused(result)
+                assert_refused(result)

@@ -179,6 +179,13 @@ def test_ncu_is_always_told_clock_and_cache_control(bench: Bench) -> None:
     assert program[-2:] == ["--variant", "flash"]
 
 
+def test_range_replay_is_not_told_what_ncu_refuses_with_it(bench: Bench) -> None:
+    bench.profile(bench.target(), "--replay-mode", "range")
+    options, _, _ = bench.seen("ncu")
+    assert options["--replay-mode"] == "range"
+    assert not {"--import-source", "--profile-from-start"} & set(options)
+
+
 def test_a_program_of_any_kind_is_profiled_from_its_start(bench: Bench) -> None:
     app = bench.folder / "app"
     app.write_text("#!/bin/sh\necho hello $1\n", encoding="utf-8")
