@@ -218,6 +218,12 @@ _PROBLEMS = (
         "list them with `ncu --list-sections` and `ncu --query-metrics`",
     ),
     _Problem(
+        ("RecordStatusUnsupportedApi",),
+        EnvironmentProblem,
+        "ncu can't replay the marked range: the program makes a CUDA call in it that it can't repeat",
+        "profile with --replay-mode kernel or application",
+    ),
+    _Problem(
         ("Failed to lock clocks", "Failed to set clocks", "Failed to control clocks"),
         EnvironmentProblem,
         "ncu may not set the clocks on this machine",

@@ -235,6 +235,7 @@ def test_a_secret_of_the_environment_reaches_no_file_of_the_run(bench: Bench) ->
         ("library", 4, ("can't reach the GPU's counters",)),
         ("full", 4, ("disk is full", "--out")),
         ("metric", 2, ("section or metric", "--query-metrics")),
+        ("range", 4, ("can't replay the marked range", "--replay-mode kernel")),
         ("nothing", 6, ("profiled no kernel", "--kernel")),
     ],
 )
