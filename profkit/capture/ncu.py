@@ -220,7 +220,7 @@ _PROBLEMS = (
     _Problem(
         ("RecordStatusUnsupportedApi",),
         EnvironmentProblem,
-        "ncu can't replay the marked range: the program makes a CUDA call in it that it can't repeat",
+        "ncu can't replay the marked range: a CUDA call in it can't be repeated",
         "profile with --replay-mode kernel or application",
     ),
     _Problem(
