@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import codecs
+import difflib
 import io
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -13,23 +16,62 @@ from typer.core import TyperGroup
 
 from profkit import __version__
 from profkit.commands.analyze import analyze
+from profkit.commands.calibrate import calibrate
+from profkit.commands.compare import compare
 from profkit.commands.doctor import doctor
 from profkit.commands.metrics import metrics
+from profkit.commands.options import WithProgram
 from profkit.commands.profile import profile
+from profkit.commands.time import time
 from profkit.errors import ProfkitError, UsageError
+
+# The command-line library's own failures, of which a wrong option value is one.
+_WRONG_USAGE: type[Exception] = typer.BadParameter.__mro__[1]
+_WRONG_VALUE = "Value error, "
 
 
 class _Verbs(TyperGroup):
-    """Runs a verb; a ProfkitError becomes one line on stderr."""
+    """Runs a verb; a ProfkitError and wrong usage become one line on stderr."""
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        with _told_in_one_line(None):
+            return super().make_context(*args, **extra)
 
     def invoke(self, ctx: Any) -> Any:
-        try:
+        with _told_in_one_line(ctx):
             result = super().invoke(ctx)
             sys.stdout.flush()
             return result
-        except ProfkitError as error:
-            typer.echo(f"profkit: {error}", err=True)
-            raise typer.Exit(error.exit_code) from None
+
+
+@contextmanager
+def _told_in_one_line(ctx: Any) -> Iterator[None]:
+    try:
+        yield
+    except ProfkitError as error:
+        failure = error
+    except _WRONG_USAGE as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            raise
+        verb = getattr(ctx, "invoked_subcommand", None)
+        failure = UsageError(*_usage_failure(error, f"profkit {verb}" if verb else "profkit"))
+    else:
+        return
+    typer.echo(f"profkit: {failure}", err=True)
+    raise typer.Exit(failure.exit_code)
+
+
+def _usage_failure(error: Any, command: str) -> tuple[str, str]:
+    """What the command-line library found wrong, and what to type instead."""
+    possible = {name.lstrip("-"): name for name in getattr(error, "possibilities", None) or ()}
+    what, _, meant = error.format_message().partition(" Did you mean ")
+    what = " ".join(what.partition(" (Possible ")[0].replace(_WRONG_VALUE, "").split()).rstrip(".")
+    if possible:
+        asked = getattr(error, "option_name", "").lstrip("-")
+        close = difflib.get_close_matches(asked, possible, n=1)
+        meant = f"{possible[close[0]]}?" if close else ""
+    remedy = f"did you mean {meant}" if meant else f"see `{command} --help`"
+    return what[:1].lower() + what[1:], remedy
 
 
 app = typer.Typer(
@@ -60,8 +102,11 @@ def root(
     """
 
 
-app.command()(profile)
+app.command(cls=WithProgram)(profile)
 app.command()(analyze)
+app.command(cls=WithProgram)(time)
+app.command()(compare)
+app.command()(calibrate)
 app.command()(metrics)
 app.command()(doctor)
 

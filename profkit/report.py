@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from profkit.analysis.gpus import Gpu
 from profkit.analysis.summary import LaunchSummary, ReportSummary, summarize
 from profkit.errors import BadInput, UsageError
+from profkit.files import one_report
 from profkit.ingest.ncu_report import Launch, RawReport, every_metric, nvtx_ranges, read
 from profkit.ingest.session import Session
 from profkit.ingest.source_lines import instructions
@@ -47,6 +48,16 @@ class Kernel:
     def missing(self) -> Mapping[str, str]:
         """The catalogue quantities that this launch lacks, each with the reason."""
         return self.summary.missing
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What of this launch can't be, in words: impossible values, counters that contradict."""
+        return self.summary.warnings
+
+    @property
+    def doubtful(self) -> frozenset[str]:
+        """The catalogue quantities that this launch has with a value that can't be."""
+        return self.summary.impossible
 
     def __getitem__(self, name: str) -> float:
         """A catalogue quantity in its unit, NaN where missing; UsageError for a wrong name."""
@@ -223,15 +234,16 @@ def load(
     check_half_from: float = 0.0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
-    """Read an Nsight Compute report (.ncu-rep or .ncu-repz).
+    """Read an Nsight Compute report (.ncu-rep or .ncu-repz), or the only one in a run's folder.
 
     `kernel` keeps launches whose demangled name the regular expression is found in, `nvtx` those
     inside a range of that name (wildcards allowed). `check_half_from` is the share of the
     half-precision roof from which claimed work is checked (see `evaluate`). `progress` gets
     (launches read, launches).
-    Raises BadInput for anything but a whole report, UsageError when no launch is kept.
+    Raises BadInput for anything but a whole report, UsageError when no launch is kept or a folder
+    holds several reports.
     """
-    raw = read(Path(path), request(), progress)
+    raw = read(one_report(Path(path)), request(), progress)
     return Report(_select(raw, kernel, nvtx), check_half_from)
 
 
@@ -253,13 +265,12 @@ def _select(raw: RawReport, kernel: str | None, nvtx: str | None) -> RawReport:
             raise UsageError(f"{raw.path}: no launch is inside an NVTX range {nvtx!r}", there)
     if len(kept) == len(raw.launches):
         return raw
-    rows = list(kept)
     return dataclasses.replace(
         raw,
-        launches=tuple(raw.launches[at] for at in rows),
-        columns={name: column[rows] for name, column in raw.columns.items()},
-        recorded={name: mask[rows] for name, mask in raw.recorded.items()},
-        actions=tuple(raw.actions[at] for at in rows),
+        launches=tuple(raw.launches[at] for at in kept),
+        columns={name: column[kept] for name, column in raw.columns.items()},
+        recorded={name: mask[kept] for name, mask in raw.recorded.items()},
+        actions=tuple(raw.actions[at] for at in kept),
     )
 
 

@@ -60,7 +60,7 @@ def plain_bytes(name: str) -> bytes:
 @pytest.fixture
 def profkit_cli() -> Callable[..., Result]:
     """Run a command line in this process."""
-    runner = CliRunner()
+    runner = CliRunner(env={"COLUMNS": None})
 
     def run(*arguments: str | Path) -> Result:
         return runner.invoke(app, [str(argument) for argument in arguments])

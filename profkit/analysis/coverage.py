@@ -17,13 +17,15 @@ class Coverage:
     """A quantity against some launches.
 
     `status` is "found" (one ncu metric as it is), "derived" (by a formula) or "missing"; `present`
-    the launches that have it; `low` and `high` the span of its values, NaN without any; `reasons`
-    why the others lack it, most frequent first.
+    the launches that have it, `doubtful` those of them where it has a value that can't be; `low`
+    and `high` the span of its values, NaN without any; `reasons` why the others lack it, most
+    frequent first.
     """
 
     quantity: Quantity
     status: str
     present: int
+    doubtful: int
     launches: int
     low: float
     high: float
@@ -44,6 +46,7 @@ def _one(quantity: Quantity, launches: Sequence[LaunchSummary]) -> Coverage:
         quantity=quantity,
         status=_status(having, name),
         present=len(having),
+        doubtful=sum(name in launch.impossible for launch in having),
         launches=len(launches),
         low=min(values, default=math.nan),
         high=max(values, default=math.nan),

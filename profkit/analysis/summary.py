@@ -34,6 +34,11 @@ PRECISIONS = {
     "tensor_int8": "tensor INT8",
 }
 
+_OF_A_RANGE = (
+    "a range of launches replayed as one: time and counters are those of all of them, launch shape "
+    "and occupancy those of one"
+)
+
 
 @dataclass(frozen=True)
 class Stall:
@@ -135,11 +140,13 @@ class LaunchSummary:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        return contradictions(self.values, self.gpu) + tuple(
+        above = tuple(
             f"{work.label} reads {work.share:.0%} of its roof: don't rely on it here"
             for work in self.work
             if work.share > 1 + TOLERANCES.bound
         )
+        of_several = (_OF_A_RANGE,) if self.launch.workload == "range" else ()
+        return of_several + contradictions(self.values, self.gpu) + above
 
     @cached_property
     def impossible(self) -> frozenset[str]:

@@ -157,18 +157,23 @@ class ApiUse:
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """Copies of one kind between two kinds of memory, or fills: bytes, time and bytes/s."""
+    """Copies of one kind between two kinds of memory, or fills: bytes, time and bytes/s.
+
+    `times` are those of single operations; `busy` is the time in which at least one ran, the union
+    of their intervals: operations that overlap count once.
+    """
 
     kind: str
     source: str
     target: str
     bytes: int
     times: Spread
+    busy: float
 
     @property
     def bandwidth(self) -> float:
-        """Bytes a second while such operations ran; NaN where they took no time."""
-        return self.bytes / self.times.total if self.times.total else math.nan
+        """Bytes a second while such operations ran, over `busy`; NaN where they took no time."""
+        return self.bytes / self.busy if self.busy else math.nan
 
 
 @dataclass(frozen=True)
@@ -365,11 +370,29 @@ def _synchronizations(waits: Iterable[Synchronization]) -> tuple[Synchronization
 
 
 def _memory(operations: Sequence[MemoryOperation]) -> tuple[MemoryUse, ...]:
-    moved: dict[tuple[str, str, str], int] = defaultdict(int)
+    alike: dict[tuple[str, str, str], list[MemoryOperation]] = defaultdict(list)
     for item in operations:
-        moved[_places(item)] += item.bytes
-    found = _times((_places(item), item.duration) for item in operations)
-    return tuple(MemoryUse(*places, bytes=moved[places], times=times) for places, times in found)
+        alike[_places(item)].append(item)
+    uses = [
+        MemoryUse(
+            *places,
+            bytes=sum(item.bytes for item in items),
+            times=spread(item.duration for item in items),
+            busy=_union(items),
+        )
+        for places, items in alike.items()
+    ]
+    return tuple(sorted(uses, key=lambda use: -use.times.total))
+
+
+def _union(items: Iterable[MemoryOperation]) -> float:
+    """Seconds in which at least one of them ran."""
+    pieces, reached = [], -math.inf
+    for item in sorted(items, key=lambda item: item.start):
+        if item.end > reached:
+            pieces.append(length(max(item.start, reached), item.end))
+            reached = item.end
+    return _sum(pieces)
 
 
 def _places(item: MemoryOperation) -> tuple[str, str, str]:

@@ -194,7 +194,7 @@ def _headers() -> str:
 def _no_compiler(error: BaseException) -> EnvironmentProblem:
     return EnvironmentProblem(
         f"NVRTC can't be used ({str(error).splitlines()[0] if str(error) else error!r})",
-        "pip install 'profkit[gpu]'",
+        "pip install '.[nvrtc]' in profkit's checkout",
     )
 
 

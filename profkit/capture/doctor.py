@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import platform
 import re
-import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 from profkit.capture.gpu import GpuState, NoDriver, states
 from profkit.capture.tools import Tool, find
+from profkit.store.run import free_room
 
 OK, WARNING, FAILS, NOT_NEEDED = "ok", "warning", "fails", "n/a"
 _ROOM_WANTED = 2 << 30
@@ -34,34 +35,46 @@ class Check:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """All checks, and whether a GPU can be profiled here."""
+    """All checks, and whether a GPU can be profiled here; None where that can't be told."""
 
     checks: tuple[Check, ...]
-    has_gpu: bool
+    has_gpu: bool | None
 
     @property
-    def can_profile(self) -> bool:
-        return self.has_gpu and not any(
-            check.status == FAILS and check.needed for check in self.checks
-        )
+    def can_profile(self) -> bool | None:
+        if any(check.status == FAILS and check.needed for check in self.checks):
+            return False
+        return self.has_gpu
 
 
 def diagnose(out: Path) -> Diagnosis:
     """Look at everything that profiling needs; `out` is where runs would go."""
     ncu, nsys = find("ncu"), find("nsys")
     gpus, absent = _gpus()
+    has_gpu = any(not gpu.problem for gpu in gpus) if gpus or _can_ask() else None
+    there = bool(gpus) or (has_gpu is None and bool(_devices()))
     checks = [
         *_gpus_checked(gpus, absent),
-        _ncu(ncu, bool(gpus)),
+        _ncu(ncu, there),
         _reader(ncu),
-        _nsys(nsys, bool(gpus)),
-        _permission(bool(gpus)),
+        _nsys(nsys, there),
+        _permission(there),
         _dcgm(),
         _python(),
         _torch(),
         _disk(out),
     ]
-    return Diagnosis(tuple(checks), bool(gpus))
+    return Diagnosis(tuple(checks), has_gpu)
+
+
+def _can_ask() -> bool:
+    """Whether the package that asks the driver is there."""
+    return find_spec("pynvml") is not None
+
+
+def _devices() -> list[str]:
+    """The GPUs that the system has device files for."""
+    return sorted(str(path) for path in Path("/dev").glob("nvidia[0-9]*"))
 
 
 def _gpus() -> tuple[list[GpuState], str]:
@@ -73,16 +86,47 @@ def _gpus() -> tuple[list[GpuState], str]:
 
 def _gpus_checked(gpus: Sequence[GpuState], absent: str) -> Iterable[Check]:
     if not gpus:
-        yield Check(
-            "GPU",
-            FAILS,
-            absent or "none",
-            "nothing can be recorded; reading reports works",
-            "run on a machine with an NVIDIA GPU, or `pip install 'profkit[gpu]'` there",
-        )
+        yield _no_gpu(absent) if _can_ask() else _unknown_gpu()
     for gpu in gpus:
-        yield Check(f"GPU {gpu.index}", OK, f"{gpu.name}, driver {gpu.driver}")
-        yield from gpu_checks(gpu)
+        yield from [_lost(gpu)] if gpu.problem else _answering(gpu)
+
+
+def _answering(gpu: GpuState) -> Iterable[Check]:
+    yield Check(f"GPU {gpu.index}", OK, f"{gpu.name}, driver {gpu.driver}")
+    yield from gpu_checks(gpu)
+
+
+def _lost(gpu: GpuState) -> Check:
+    return Check(
+        f"GPU {gpu.index}",
+        FAILS,
+        gpu.problem,
+        "it can't be profiled; other GPUs can",
+        "see `dmesg` for Xid errors; reset it, or reboot",
+        needed=False,
+    )
+
+
+def _no_gpu(absent: str) -> Check:
+    return Check(
+        "GPU",
+        FAILS,
+        absent or "none",
+        "nothing can be recorded; reading reports works",
+        "run on a machine with an NVIDIA GPU and its driver",
+    )
+
+
+def _unknown_gpu() -> Check:
+    devices = _devices()
+    seen = f"there is {', '.join(devices)}" if devices else "no /dev/nvidia0, so hardly"
+    return Check(
+        "GPU",
+        WARNING,
+        f"can't tell: nvidia-ml-py is not installed ({seen})",
+        "the GPU's state goes unchecked",
+        "pip install nvidia-ml-py",
+    )
 
 
 def gpu_checks(gpu: GpuState) -> Iterable[Check]:
@@ -256,9 +300,10 @@ def _has_sys_admin() -> bool:
 def _dcgm() -> Check:
     for entry in Path("/proc").iterdir():
         try:
-            name = (entry / "comm").read_text().strip() if entry.name.isdigit() else ""
+            said = (entry / "comm").read_bytes() if entry.name.isdigit() else b""
         except OSError:
             continue
+        name = said.decode("ascii", "replace").strip()
         if name.startswith(("nv-hostengine", "dcgm-exporter")):
             return Check(
                 "DCGM",
@@ -284,15 +329,16 @@ def _torch() -> Check:
             WARNING,
             "not installed",
             "targets that use it can't run; other programs can",
-            "pip install 'profkit[gpu]'",
+            "pip install torch",
             needed=False,
         )
 
 
 def _disk(out: Path) -> Check:
-    folder = next(parent for parent in (out, *out.absolute().parents) if parent.is_dir())
-    free = shutil.disk_usage(folder).free
+    folder, free = free_room(out)
     found = f"{free / 2**30:.1f} GiB free"
     if free >= _ROOM_WANTED:
         return Check("disk", OK, found)
-    return Check("disk", FAILS, found, "a report may not fit", "make room, or use --out")
+    return Check(
+        "disk", FAILS, f"{found} in {folder}", "a report may not fit", "make room, or use --out"
+    )

@@ -10,6 +10,7 @@ import random
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -72,13 +73,24 @@ def lock(seed: int, *, fill_new_memory: bool = False) -> None:
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = False
     torch.backends.cudnn.deterministic = True
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    _lock_algorithms()
     torch.utils.deterministic.fill_uninitialized_memory = fill_new_memory
     random.seed(seed)
     torch.manual_seed(seed)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(seed)
     _assert_locked(seed, fill_new_memory)
+
+
+def _lock_algorithms() -> None:
+    """What torch.use_deterministic_algorithms does, without importing torch's compiler: seconds."""
+    import torch
+
+    os.environ["TORCHINDUCTOR_DETERMINISTIC"] = "1"
+    compiler: Any = sys.modules.get("torch._inductor.config")
+    if compiler is not None:
+        compiler.deterministic = True
+    torch.set_deterministic_debug_mode("warn")
 
 
 def _lock_workspace(*, started: bool) -> None:
@@ -169,18 +181,36 @@ def fingerprint(folder: Path | None = None, *, dtype: str = "") -> dict[str, Any
     }
 
 
+def fingerprint_without_torch(
+    uuid: str | None, tools: Mapping[str, str | None], environment: Mapping[str, str]
+) -> dict[str, Any]:
+    """As `fingerprint`, of a program that profkit knows nothing about.
+
+    `uuid` is its GPU's, `tools` are versions by name, `environment` the variables that it gets.
+    """
+    return {
+        "gpu": {"uuid": uuid} | _by_nvml(uuid) if uuid else None,
+        "versions": dict(tools),
+        "compiler": None,
+        "dtype": None,
+        "flags": None,
+        "variables": variables(environment),
+        "commit": None,
+    }
+
+
 def digest(fingerprint: dict[str, Any]) -> str:
     """SHA-256 of a fingerprint in hexadecimal: over its JSON with sorted keys and no spaces."""
     text = json.dumps(fingerprint, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def variables() -> dict[str, str]:
+def variables(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Those of VARIABLES that are set; one that holds a path is said to, without the path."""
     return {
         name: "(a path)" if "/" in value or "\\" in value else value
         for name in VARIABLES
-        if (value := os.environ.get(name)) is not None
+        if (value := environment.get(name)) is not None
     }
 
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from profkit.errors import EnvironmentProblem
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+_ORDER = "CUDA_DEVICE_ORDER"
+_MIG = "MIG-"
+_HIDDEN = ("", "-1")
 _THROTTLE = {
     0x0000000000000004: "software power cap",
     0x0000000000000008: "hardware slowdown",
@@ -21,6 +28,7 @@ class GpuState:
     """A GPU now. Clocks in Hz, power in W, temperature in degrees C, memory in bytes.
 
     None stands for what the driver does not tell. `processes` are the other processes on it.
+    `problem` is the driver's error where it can't reach the GPU, "" where it can.
     """
 
     index: int
@@ -41,6 +49,17 @@ class GpuState:
     memory_total: int | None
     throttled_by: tuple[str, ...]
     processes: tuple[int, ...]
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A GPU while it works: SM clock in Hz, power in W, temperature in degrees C; None unknown."""
+
+    sm_clock: float | None
+    power: float | None
+    temperature: float | None
+    throttled_by: tuple[str, ...]
 
 
 class NoDriver(Exception):
@@ -50,8 +69,110 @@ class NoDriver(Exception):
 def states() -> list[GpuState]:
     """Every GPU of this machine; raises NoDriver."""
     with _nvml() as nvml:
-        driver = nvml.nvmlSystemGetDriverVersion()
-        return [_state(nvml, index, driver) for index in range(nvml.nvmlDeviceGetCount())]
+        try:
+            driver, count = nvml.nvmlSystemGetDriverVersion(), nvml.nvmlDeviceGetCount()
+        except nvml.NVMLError as error:
+            raise NoDriver(f"the NVIDIA driver does not answer ({error})") from None
+        return [_state(nvml, index, driver) for index in range(count)]
+
+
+def chosen(index: int | None, visible: str | None) -> GpuState | None:
+    """The GPU for a program: of `index` in the driver's order, else the first that is visible.
+
+    `visible` is CUDA_VISIBLE_DEVICES, None where it is not set; its numbers are taken in the
+    driver's order too. None stands for no GPU: `visible` hides all.
+
+    Raises NoDriver, and EnvironmentProblem for a GPU that is not there or can't be reached.
+    """
+    found = states()
+    if index is not None:
+        if index >= len(found):
+            raise EnvironmentProblem(f"no GPU {index}", f"there are {len(found)}")
+        gpu = found[index]
+    else:
+        first = _first(visible)
+        if first in _HIDDEN:
+            return None
+        gpu = _named(first, found)
+    if gpu.problem:
+        raise EnvironmentProblem(
+            f"GPU {gpu.index} can't be reached ({gpu.problem})", "choose another with --gpu"
+        )
+    return gpu
+
+
+def visibility(gpu: GpuState | None, index: int | None, visible: str | None) -> dict[str, str]:
+    """The variables that make a program see this GPU, or part of one, and no other.
+
+    `gpu` is what `chosen` gave for `index` and `visible`, None where the driver is silent.
+    """
+    first = _first(visible)
+    if index is None and first.startswith(_MIG):
+        return {VISIBLE: first}
+    if gpu and gpu.uuid:
+        return {VISIBLE: gpu.uuid}
+    number = index if gpu is None else gpu.index
+    return {} if number is None else {VISIBLE: str(number), _ORDER: "PCI_BUS_ID"}
+
+
+def lock_name(gpu: GpuState | None, index: int | None, visible: str | None) -> str:
+    """What the GPU's lock is named after; arguments as for `visibility`."""
+    if gpu and gpu.uuid:
+        return gpu.uuid
+    return (_first(visible) if index is None else str(index)) or "none"
+
+
+def _first(visible: str | None) -> str:
+    return "0" if visible is None else visible.split(",")[0].strip()
+
+
+def _named(first: str, found: Sequence[GpuState]) -> GpuState:
+    uuid = _parent(first) if first.startswith(_MIG) else first
+    for gpu in found:
+        if uuid == str(gpu.index) or (uuid.startswith("GPU-") and gpu.uuid.startswith(uuid)):
+            return gpu
+    raise EnvironmentProblem(
+        f"{first!r} (CUDA_VISIBLE_DEVICES) is no GPU of this machine", f"there are {len(found)}"
+    )
+
+
+def _parent(mig: str) -> str:
+    """The UUID of the GPU that a MIG instance is part of; "" where the driver knows none."""
+    if mig.startswith("MIG-GPU-"):
+        return mig.removeprefix(_MIG).partition("/")[0]
+    with _nvml() as nvml:
+        try:
+            handle = nvml.nvmlDeviceGetHandleByUUID(mig)
+            whole = nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle)
+            return str(nvml.nvmlDeviceGetUUID(whole))
+        except nvml.NVMLError:
+            return ""
+
+
+class Watch:
+    """Looks at one GPU again and again, some milliseconds a look; raises NoDriver at the start."""
+
+    def __init__(self, uuid: str) -> None:
+        self._stack = ExitStack()
+        self._nvml = self._stack.enter_context(_nvml())
+        try:
+            self._handle = self._nvml.nvmlDeviceGetHandleByUUID(uuid)
+        except self._nvml.NVMLError as error:
+            self.close()
+            raise NoDriver(f"the driver knows no {uuid} ({error})") from None
+
+    def now(self) -> Moment:
+        """The clock first: it falls soonest when the work is over."""
+        ask = partial(_ask, self._nvml, self._handle)
+        clock = _scaled(ask("nvmlDeviceGetClockInfo", self._nvml.NVML_CLOCK_SM), 1e6)
+        throttled = _throttled_by(ask("nvmlDeviceGetCurrentClocksThrottleReasons"))
+        power = _scaled(ask("nvmlDeviceGetPowerUsage"), 1e-3)
+        temperature = ask("nvmlDeviceGetTemperature", self._nvml.NVML_TEMPERATURE_GPU)
+        return Moment(clock, power, temperature, throttled)
+
+    def close(self) -> None:
+        """Let go of the driver."""
+        self._stack.close()
 
 
 @contextmanager
@@ -71,20 +192,14 @@ def _nvml() -> Iterator[Any]:
 
 
 def _state(nvml: Any, index: int, driver: str) -> GpuState:
-    handle = nvml.nvmlDeviceGetHandleByIndex(index)
-
-    def ask(name: str, *arguments: Any) -> Any:
-        try:
-            return getattr(nvml, name)(handle, *arguments)
-        except (nvml.NVMLError, AttributeError):
-            return None
-
-    def scaled(value: float | None, factor: float) -> float | None:
-        return None if value is None else value * factor
-
+    try:
+        handle, problem = nvml.nvmlDeviceGetHandleByIndex(index), ""
+    except nvml.NVMLError as error:
+        handle, problem = None, str(error)
+    ask = partial(_ask, nvml, handle)
     mig, persistence = ask("nvmlDeviceGetMigMode"), ask("nvmlDeviceGetPersistenceMode")
     ecc, memory = ask("nvmlDeviceGetEccMode"), ask("nvmlDeviceGetMemoryInfo")
-    reasons = ask("nvmlDeviceGetCurrentClocksThrottleReasons") or 0
+    reasons = ask("nvmlDeviceGetCurrentClocksThrottleReasons")
     processes = ask("nvmlDeviceGetComputeRunningProcesses") or []
     return GpuState(
         index=index,
@@ -94,15 +209,34 @@ def _state(nvml: Any, index: int, driver: str) -> GpuState:
         mig=bool(mig[0]) if mig else None,
         persistence=None if persistence is None else bool(persistence),
         ecc=bool(ecc[0]) if ecc else None,
-        sm_clock=scaled(ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM), 1e6),
-        sm_clock_max=scaled(ask("nvmlDeviceGetMaxClockInfo", nvml.NVML_CLOCK_SM), 1e6),
-        memory_clock=scaled(ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_MEM), 1e6),
-        power=scaled(ask("nvmlDeviceGetPowerUsage"), 1e-3),
-        power_limit=scaled(ask("nvmlDeviceGetEnforcedPowerLimit"), 1e-3),
-        power_limit_default=scaled(ask("nvmlDeviceGetPowerManagementDefaultLimit"), 1e-3),
+        sm_clock=_scaled(ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM), 1e6),
+        sm_clock_max=_scaled(ask("nvmlDeviceGetMaxClockInfo", nvml.NVML_CLOCK_SM), 1e6),
+        memory_clock=_scaled(ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_MEM), 1e6),
+        power=_scaled(ask("nvmlDeviceGetPowerUsage"), 1e-3),
+        power_limit=_scaled(ask("nvmlDeviceGetEnforcedPowerLimit"), 1e-3),
+        power_limit_default=_scaled(ask("nvmlDeviceGetPowerManagementDefaultLimit"), 1e-3),
         temperature=ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU),
         memory_used=memory.used if memory else None,
         memory_total=memory.total if memory else None,
-        throttled_by=tuple(name for bit, name in _THROTTLE.items() if reasons & bit),
+        throttled_by=_throttled_by(reasons),
         processes=tuple(process.pid for process in processes),
+        problem=problem,
     )
+
+
+def _ask(nvml: Any, handle: Any, name: str, *arguments: Any) -> Any:
+    """The driver's answer about a GPU, None where it has none or there is no GPU to ask."""
+    if handle is None:
+        return None
+    try:
+        return getattr(nvml, name)(handle, *arguments)
+    except (nvml.NVMLError, AttributeError):
+        return None
+
+
+def _scaled(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor
+
+
+def _throttled_by(reasons: int | None) -> tuple[str, ...]:
+    return tuple(name for bit, name in _THROTTLE.items() if (reasons or 0) & bit)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from profkit.capture.process import Finished, TimedOut, run
+from profkit.capture.process import TimedOut, run
 from profkit.capture.tools import Tool
 from profkit.errors import EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 
@@ -16,8 +16,12 @@ SETS = ("full", "detailed", "basic")
 _KERNEL = re.compile(
     r'==PROF== Profiling "(?P<name>[^"]*)"(?: - (?P<index>\d+))?(?: \((?P<at>\d+)/(?P<of>\d+)\))?:'
 )
-_PASSES = re.compile(r"- (?P<passes>\d+) pass(?:es)?")
+_PASSES = re.compile(r"100% - (?P<passes>\d+) pass")
 _STATUS = re.compile(r"==ERROR== The application returned an error code \((?P<status>\d+)\)")
+_REFUSED_CALL = re.compile(r"Unsupported API during capture \((?P<call>\w+)\)")
+_OWN = re.compile(r"==(?:ERROR|WARNING)==[^\n]*")
+_MOST_LINES = 1000
+_LONGEST_LINE = 1 << 14
 _PERMISSION = (
     "allow counters: run as root; or load the driver with "
     "`options nvidia NVreg_RestrictProfilingToAdminUsers=0`; or start the container with "
@@ -56,7 +60,7 @@ class Progress:
 
 def command(tool: Tool, options: NcuOptions, report: Path, program: Sequence[str]) -> list[str]:
     """The ncu command line; raises UsageError for a set that is neither a name nor a file."""
-    words = [tool.path, "--force-overwrite", "--export", str(report), *_collect(options.sections)]
+    words = [tool.path, "--force-overwrite", "--export", str(report), *collected(options.sections)]
     words += ["--clock-control", options.clock_control, "--cache-control", options.cache_control]
     words += ["--replay-mode", options.replay_mode]
     words += ["--target-processes", options.target_processes]
@@ -77,16 +81,23 @@ def command(tool: Tool, options: NcuOptions, report: Path, program: Sequence[str
     return [*words, *program]
 
 
-def _collect(sections: str) -> list[str]:
+def collected(sections: str) -> list[str]:
+    """The words that tell ncu what to collect: a set, or the sections and metrics of a file.
+
+    Raises UsageError for what is neither a set nor such a file.
+    """
     if sections in SETS:
         return ["--set", sections]
+    instead = f"use one of {', '.join(SETS)}, or a file with a section or metric a line"
     try:
         lines = Path(sections).read_text(encoding="utf-8").splitlines()
     except OSError:
-        raise UsageError(
-            f"--set {sections!r} is neither a set nor a file", f"use one of {', '.join(SETS)}"
-        ) from None
-    names = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+        raise UsageError(f"--set {sections!r} is neither a set nor a file", instead) from None
+    except UnicodeDecodeError:
+        raise UsageError(f"--set {sections!r} is not UTF-8 text", instead) from None
+    names = [name for line in lines if (name := line.strip()) and not name.startswith("#")]
+    if not names:
+        raise UsageError(f"--set {sections!r} names no section or metric", instead)
     metrics = [name for name in names if "__" in name]
     words = [word for name in names if name not in metrics for word in ("--section", name)]
     return words + (["--metrics", ",".join(metrics)] if metrics else [])
@@ -94,12 +105,13 @@ def _collect(sections: str) -> list[str]:
 
 def profile(
     words: Sequence[str],
+    report: Path,
     *,
     environment: Mapping[str, str],
     timeout: float | None,
     on_progress: Callable[[Progress], None] | None = None,
-) -> Finished:
-    """Run an ncu command line to a good end.
+) -> tuple[str, ...]:
+    """Run an ncu command line to a good end, with its report; errors that ncu told all the same.
 
     Raises what `diagnose` says of a bad one, and TargetFailed past `timeout` seconds.
     """
@@ -108,68 +120,118 @@ def profile(
         finished = run(words, environment=environment, timeout=timeout, on_text=seen.feed)
     except TimedOut as error:
         raise TargetFailed(
-            f"ncu was ended after {error.seconds:.0f} s{_last_kernel(error.output)}",
+            f"ncu was ended after {error.seconds:.0f} s{_last_kernel(seen.last)}",
             "raise --timeout, or profile fewer launches (--kernel, --launch-count)",
         ) from None
-    problem = diagnose(finished.output, finished.status)
-    if problem is not None:
-        raise problem
-    return finished
+    if finished.status or not report.is_file():
+        raise diagnose("\n".join((*seen.own, finished.output)), finished.status)
+    return tuple(_errors(seen.own))
 
 
 class _Seen:
-    """Follows ncu's output; progress comes in pieces of lines."""
+    """Follows ncu's output, which comes in pieces of lines, between those of the program."""
 
     def __init__(self, on_progress: Callable[[Progress], None] | None) -> None:
         self._on_progress = on_progress
-        self._text = ""
-        self._last = Progress(0, "", 0)
+        self._line = ""
+        self._whole = Progress(0, "", 0)
+        self.last = self._whole
+        self.own: list[str] = []
 
     def feed(self, text: str) -> None:
-        self._text += text
-        kernels = _KERNEL.findall(self._text)
-        passes = sum(int(count) for count in _PASSES.findall(self._text))
-        now = Progress(len(kernels), kernels[-1][0] if kernels else "", passes)
-        if self._on_progress and now != self._last:
+        """Take the next piece; only what is new is looked at, and the line that it goes on with."""
+        lines, newline, line = (self._line + text).rpartition("\n")
+        if len(line) > _LONGEST_LINE:  # no line of ncu's
+            lines, newline, line = lines + newline + line, "", ""
+        if lines:
+            self._whole = _further(self._whole, lines)
+            self.own += _OWN.findall(lines)[: _MOST_LINES - len(self.own)]
+        self._line = line
+        now = _further(self._whole, line) if "==" in line else self._whole
+        if self._on_progress and now != self.last:
             self._on_progress(now)
-        self._last = now
+        self.last = now
 
 
-def _last_kernel(output: str) -> str:
-    kernels = _KERNEL.findall(output)
-    return f" at kernel {len(kernels)}, {kernels[-1][0]}" if kernels else " before any kernel"
+def _further(progress: Progress, text: str) -> Progress:
+    kernels = _KERNEL.findall(text)
+    passes = sum(int(count) for count in _PASSES.findall(text))
+    return Progress(
+        progress.kernels + len(kernels),
+        kernels[-1][0] if kernels else progress.name,
+        progress.passes + passes,
+    )
 
 
-def diagnose(output: str, status: int) -> ProfkitError | None:
-    """What ncu's output says went wrong, with the remedy; None where nothing did."""
-    for problem in _PROBLEMS:
-        if any(mark in output for mark in problem.marks):
-            return problem.error(problem.message, problem.remedy)
-    crashed = _STATUS.search(output)
-    if crashed:
-        return TargetFailed(
-            f"the profiled program ended with status {crashed['status']}{_own_words(output)}",
-            "run it without profkit first",
-        )
-    if "No kernels were profiled" in output:
-        return TargetFailed(
-            "ncu profiled no kernel",
-            "check --kernel, --nvtx and --launch-skip, and that the program reaches its launches",
-        )
+def _last_kernel(last: Progress) -> str:
+    return f" at kernel {last.kernels}, {last.name}" if last.kernels else " before any kernel"
+
+
+def diagnose(output: str, status: int) -> ProfkitError:
+    """What went wrong in a run of ncu that failed or left no report, with the remedy.
+
+    Only ncu's own errors and warnings are looked at: the profiled program may say anything.
+    """
+    own = "\n".join(_OWN.findall(output))
+    return (
+        _refused_range(own)
+        or next((problem.told() for problem in _PROBLEMS if problem.is_in(own)), None)
+        or _crashed(own, output)
+        or _without_kernels(own)
+        or _unknown(output, status)
+    )
+
+
+def _refused_range(own: str) -> ProfkitError | None:
+    refused = _REFUSED_CALL.search(own)
+    if not refused and "RecordStatusUnsupportedApi" not in own:
+        return None
+    call = refused["call"] if refused else "a CUDA call"
+    return EnvironmentProblem(
+        f"ncu can't replay the marked range: {call} in it can't be repeated",
+        "leave out the variant that makes the call, or use --replay-mode application",
+    )
+
+
+def _crashed(own: str, output: str) -> ProfkitError | None:
+    crashed = _STATUS.search(own)
+    if crashed is None:
+        return None
+    return TargetFailed(
+        f"the profiled program ended with status {crashed['status']}{_last_words(output)}",
+        "run it without profkit first",
+    )
+
+
+def _without_kernels(own: str) -> ProfkitError | None:
+    if "No kernels were profiled" not in own:
+        return None
+    return TargetFailed(
+        "ncu profiled no kernel",
+        "check --kernel, --nvtx and --launch-skip, and that the program reaches its launches",
+    )
+
+
+def _unknown(output: str, status: int) -> ProfkitError:
     if status:
         return EnvironmentProblem(
-            f"ncu ended with status {status}{_own_words(output)}", "see `profkit doctor`"
+            f"ncu ended with status {status}{_last_words(output)}", "see `profkit doctor`"
         )
-    return None
+    return EnvironmentProblem("ncu wrote no report", "see `profkit doctor`")
 
 
-def _own_words(output: str) -> str:
+def _last_words(output: str) -> str:
     """The last thing said that is not ncu's progress: ncu's error, or the program's last line."""
+    told = [line for line in _errors(_OWN.findall(output)) if "error code" not in line]
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    errors = [line for line in lines if "==ERROR==" in line and "error code" not in line]
     spoken = [line for line in lines if not line.startswith("==")]
-    words = (errors or spoken or [""])[-1].removeprefix("==ERROR==").strip()
+    words = (told or spoken or [""])[-1]
     return f": {words[:300]}" if words else ""
+
+
+def _errors(own: Sequence[str]) -> list[str]:
+    mark = "==ERROR=="
+    return [line.removeprefix(mark).strip() for line in own if line.startswith(mark)]
 
 
 @dataclass(frozen=True)
@@ -178,6 +240,12 @@ class _Problem:
     error: type[ProfkitError]
     message: str
     remedy: str
+
+    def is_in(self, own: str) -> bool:
+        return any(mark in own for mark in self.marks)
+
+    def told(self) -> ProfkitError:
+        return self.error(self.message, self.remedy)
 
 
 _PROBLEMS = (
@@ -216,12 +284,6 @@ _PROBLEMS = (
         UsageError,
         "ncu does not know a section or metric that was asked for",
         "list them with `ncu --list-sections` and `ncu --query-metrics`",
-    ),
-    _Problem(
-        ("RecordStatusUnsupportedApi",),
-        EnvironmentProblem,
-        "ncu can't replay the marked range: a CUDA call in it can't be repeated",
-        "profile with --replay-mode kernel or application",
     ),
     _Problem(
         ("Failed to lock clocks", "Failed to set clocks", "Failed to control clocks"),

@@ -14,6 +14,14 @@ from profkit.capture.tools import Tool
 from profkit.errors import EnvironmentProblem
 
 
+class NoTimeline(EnvironmentProblem):
+    """nsys gave no timeline; `reason` says why without what nsys printed, which may be private."""
+
+    def __init__(self, message: str, remedy: str, reason: str = "") -> None:
+        super().__init__(message, remedy)
+        self.reason = reason or message
+
+
 def record(
     tool: Tool,
     program: Sequence[str],
@@ -26,7 +34,7 @@ def record(
     """Record a program; the path of the `.nsys-rep`.
 
     `profiled_region_only` starts and stops with the program's cudaProfilerStart and Stop. Raises
-    EnvironmentProblem with nsys's last words when there is no report.
+    NoTimeline with nsys's last words when there is no report.
     """
     words = [tool.path, "profile", "--force-overwrite=true", f"--output={report}"]
     words += ["--sample=none", "--cpuctxsw=none", "--trace=cuda,nvtx"]
@@ -35,7 +43,7 @@ def record(
     _run([*words, *program], environment, timeout)
     written = report if report.suffix == ".nsys-rep" else report.with_suffix(".nsys-rep")
     if not written.is_file():
-        raise EnvironmentProblem("nsys wrote no report", "see `profkit doctor`, or use --no-nsys")
+        raise NoTimeline("nsys wrote no report", "see `profkit doctor`, or use --no-nsys")
     return written
 
 
@@ -47,24 +55,23 @@ def export(
     environment: Mapping[str, str],
     timeout: float | None,
 ) -> None:
-    """Export an `.nsys-rep` to SQLite; raises EnvironmentProblem when that fails."""
+    """Export an `.nsys-rep` to SQLite; raises NoTimeline when that fails."""
     words = [tool.path, "export", "--type=sqlite", "--force-overwrite=true"]
     _run([*words, f"--output={database}", str(report)], environment, timeout)
     if not database.is_file():
-        raise EnvironmentProblem("nsys exported no timeline", "see `profkit doctor`")
+        raise NoTimeline("nsys exported no timeline", "see `profkit doctor`")
 
 
 def _run(words: Sequence[str], environment: Mapping[str, str], timeout: float | None) -> None:
     try:
         finished = run(words, environment=environment, timeout=timeout)
     except TimedOut as error:
-        raise EnvironmentProblem(
+        raise NoTimeline(
             f"nsys was ended after {error.seconds:.0f} s", "raise --timeout, or use --no-nsys"
         ) from None
     if finished.status:
         lines = [line.strip() for line in finished.output.splitlines() if line.strip()]
         words_of_nsys = lines[-1][:300] if lines else "it said nothing"
-        raise EnvironmentProblem(
-            f"nsys {words[1]} ended with status {finished.status}: {words_of_nsys}",
-            "see `profkit doctor`, or use --no-nsys",
-        )
+        reason = f"nsys {words[1]} ended with status {finished.status}"
+        remedy = "see `profkit doctor`, or use --no-nsys"
+        raise NoTimeline(f"{reason}: {words_of_nsys}", remedy, reason)

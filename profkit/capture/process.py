@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from pathlib import Path
 from profkit.errors import EnvironmentProblem
 
 _GRACE = 5.0
+_KEPT = 1 << 20
 _NEEDED = re.compile(
     r"PATH|HOME|LANG|LC_\w+|TZ|TMPDIR|TERM|LD_LIBRARY_PATH|LD_PRELOAD|XDG_CACHE_HOME|VIRTUAL_ENV"
     r"|CONDA_PREFIX|OMP_\w+|PYTHON\w*|CUDA\w*|CUBLAS\w*|CUDNN\w*|NVIDIA_\w+|NVRTC\w*|TORCH\w*"
@@ -27,7 +29,10 @@ _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|API_?KEY|ACCESS_?
 
 @dataclass(frozen=True)
 class Finished:
-    """A program that ended: exit status (128 + N after signal N), wall seconds, what it printed."""
+    """A program that ended: exit status (128 + N after signal N), wall seconds.
+
+    `output` is the last of what it printed, a MiB at least where there was that much.
+    """
 
     status: int
     seconds: float
@@ -35,7 +40,7 @@ class Finished:
 
 
 class TimedOut(Exception):
-    """The program ran past its limit and was ended; `output` is what it had printed."""
+    """The program ran past its limit and was ended; `output` is the last of what it had printed."""
 
     def __init__(self, seconds: float, output: str) -> None:
         super().__init__(f"ended after {seconds:.0f} s")
@@ -72,27 +77,50 @@ def run(
     chunks: queue.Queue[str | None] = queue.Queue()
     reader = threading.Thread(target=_pump, args=(supervisor, chunks), daemon=True)
     reader.start()
-    parts: list[str] = []
+    said = _Tail()
     try:
         while True:
             left = None if timeout is None else timeout - (time.monotonic() - started)
             if left is not None and left <= 0:
-                raise TimedOut(time.monotonic() - started, "".join(parts))
+                raise TimedOut(time.monotonic() - started, said.text())
             try:
                 chunk = chunks.get(timeout=left)
             except queue.Empty:
                 continue
             if chunk is None:
                 break
-            parts.append(chunk)
+            said.add(chunk)
             if on_text:
                 on_text(chunk)
         status = supervisor.wait()
     finally:
-        _end(supervisor)
-        reader.join()
+        end(supervisor)
+        reader.join(_GRACE)
     code = status if status >= 0 else 128 - status
-    return Finished(code, time.monotonic() - started, "".join(parts))
+    return Finished(code, time.monotonic() - started, said.text())
+
+
+def supervised(command: Sequence[str]) -> list[str]:
+    """The command line that runs a command so that it does not outlive this process."""
+    supervisor = Path(__file__).with_name("supervise.py")
+    return [sys.executable, "-S", str(supervisor), str(os.getpid()), *command]
+
+
+class _Tail:
+    """The last of a text that comes in pieces."""
+
+    def __init__(self) -> None:
+        self._parts: deque[str] = deque()
+        self._length = 0
+
+    def add(self, text: str) -> None:
+        self._parts.append(text)
+        self._length += len(text)
+        while self._length - len(self._parts[0]) >= _KEPT:
+            self._length -= len(self._parts.popleft())
+
+    def text(self) -> str:
+        return "".join(self._parts)
 
 
 def _start(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
@@ -100,9 +128,8 @@ def _start(command: Sequence[str], environment: Mapping[str, str]) -> subprocess
 
     if shutil.which(command[0], path=environment.get("PATH")) is None:
         raise EnvironmentProblem(f"{command[0]}: no such program", "check the path")
-    supervisor = Path(__file__).with_name("supervise.py")
     return subprocess.Popen(
-        [sys.executable, "-S", str(supervisor), *command],
+        supervised(command),
         env=dict(environment),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -119,7 +146,7 @@ def _pump(supervisor: subprocess.Popen[bytes], chunks: queue.Queue[str | None]) 
     chunks.put(None)
 
 
-def _end(supervisor: subprocess.Popen[bytes]) -> None:
+def end(supervisor: subprocess.Popen[bytes]) -> None:
     """End the supervisor, and through it all below, if it still runs."""
     if supervisor.poll() is not None:
         return

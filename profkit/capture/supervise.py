@@ -1,10 +1,11 @@
 """Runs a command so that nothing of it outlives profkit, whatever way profkit ends.
 
-    python -m profkit.capture.supervise COMMAND ARGUMENT...
+    python -S supervise.py PARENT COMMAND ARGUMENT...
 
 The supervisor adopts every orphan among its descendants (it is their subreaper), and the kernel
-tells it when its parent dies. At the end of the command, on SIGTERM and on the parent's death it
-kills all descendants that are left. It ends with the command's exit status, 128 + N after signal N.
+tells it when its parent, the process PARENT, dies. At the end of the command, on SIGTERM and on the
+parent's death it kills all descendants that are left. It ends with the command's exit status,
+128 + N after signal N.
 """
 
 from __future__ import annotations
@@ -13,38 +14,55 @@ import ctypes
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_ENDING = (signal.SIGTERM, signal.SIGINT)
+_AWAITED = (*_ENDING, signal.SIGCHLD)
+_PYTHONS_OWN = (*_AWAITED, signal.SIGPIPE, signal.SIGXFSZ)
+_CANNOT_RUN = 126
+_STATE, _PARENT, _THREADS = 0, 1, 17  # in /proc/PID/stat, counted from behind the name
 
 
-def main(command: list[str]) -> int:
+def main(parent: int, command: list[str]) -> int:
     """Run the command to its end; its exit status."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    parent = os.getppid()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    # Blocked and waited for, a signal can't come between a look and the wait, and be missed.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    signal.signal(signal.SIGTERM, _end)
     if os.getppid() != parent:
         return 128 + signal.SIGTERM
-    child = os.posix_spawnp(
-        command[0], command, os.environ, setsigdef=[signal.SIGTERM, signal.SIGINT]
-    )
-    status = _wait_for(child)
-    kill_descendants()
-    code = os.waitstatus_to_exitcode(status)
-    return code if code >= 0 else 128 - code
+    try:
+        child = os.posix_spawnp(
+            command[0], command, os.environ, setsigmask=before, setsigdef=_PYTHONS_OWN
+        )
+        return _end_of(child)
+    except OSError as error:
+        print(f"{command[0]}: {error.strerror}", file=sys.stderr)
+        return _CANNOT_RUN
+    finally:
+        kill_descendants()
 
 
 def kill_descendants() -> None:
-    """Kill what is left below this process until nothing is; adopted orphans are reaped."""
-    while below := descendants(os.getpid()):
+    """Kill what is left below this process until nothing is; adopted orphans are reaped.
+
+    What may not be killed, another user's process, is left.
+    """
+    refused: set[int] = set()
+    while below := set(descendants(os.getpid())) - refused:
         for process in below:
             try:
                 os.kill(process, signal.SIGKILL)
             except ProcessLookupError:
                 continue
-        _reap()
+            except PermissionError:
+                refused.add(process)
+        time.sleep(0.001)
+        _reaped()
 
 
 def descendants(root: int) -> list[int]:
@@ -53,12 +71,12 @@ def descendants(root: int) -> list[int]:
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
-        try:
-            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+        try:  # the name may be any bytes, cut anywhere
+            fields = (entry / "stat").read_bytes().rpartition(b")")[2].split()
         except OSError:
             continue
-        if fields[0] != "Z":
-            children.setdefault(int(fields[1]), []).append(int(entry.name))
+        if not _only_waits(fields):
+            children.setdefault(int(fields[_PARENT]), []).append(int(entry.name))
     found: list[int] = []
     waiting = [root]
     while waiting:
@@ -68,25 +86,32 @@ def descendants(root: int) -> list[int]:
     return found
 
 
-def _wait_for(child: int) -> int:
+def _only_waits(fields: list[bytes]) -> bool:
+    """A process whose first thread has ended is a zombie too, while its others go on."""
+    return fields[_STATE] == b"Z" and int(fields[_THREADS]) <= 1
+
+
+def _end_of(child: int) -> int:
     while True:
-        pid, status = os.wait()
-        if pid == child:
-            return status
+        number = signal.sigwait(_AWAITED)
+        if number in _ENDING:
+            return 128 + number
+        status = _reaped().get(child)
+        if status is not None:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code
 
 
-def _reap() -> None:
+def _reaped() -> dict[int, int]:
+    """The processes that have ended, by number, with their wait status."""
+    ended: dict[int, int] = {}
     try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
+        while (found := os.waitpid(-1, os.WNOHANG))[0]:
+            ended[found[0]] = found[1]
     except ChildProcessError:
-        return
-
-
-def _end(number: int, _: object) -> None:
-    kill_descendants()
-    os._exit(128 + number)
+        pass
+    return ended
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(int(sys.argv[1]), sys.argv[2:]))

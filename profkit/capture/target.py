@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib.util
 import json
 import os
@@ -27,6 +28,7 @@ _SEED = 42
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 _NO_KERNEL = re.compile(r"No available kernel|No viable backend", re.IGNORECASE)
 _LONGEST_REASON = 300
+_TORCH = "torch"
 
 
 class Unsupported(Exception):
@@ -50,8 +52,8 @@ class Target:
     """A piece of work and the variants that do it.
 
     `inputs(device, seed)` builds the tensors of `dtype` on "cuda" or "cpu", the same for the same
-    seed. `reference(inputs)` gets them in float64 and gives the right result, by the definition
-    and not by a kernel under test. `shapes` and `work` describe one call of a variant.
+    seed. `reference(inputs)` gets copies in float64 and gives the right result, by the
+    definition and not by a kernel under test. `shapes` and `work` describe one call of a variant.
     Nothing may touch CUDA before `inputs` is called.
 
     Raises ValueError for a name or dtype that can't be used, or variants named alike.
@@ -131,16 +133,21 @@ class Target:
     ) -> NoReturn:
         """Do what the command line says and exit.
 
-        `options` is the script's own parser (made with `add_help=False`), if it has one: then what
-        neither knows is an error; else what is not known here is left to the script.
-        Exit status: see profkit.errors; 6 also for an exception that a variant raises.
+        `options` is the script's own parser (made with `add_help=False`), if it has options of its
+        own: what neither knows is an error. Without it only words that are no options are left to
+        the script. Exit status: see profkit.errors; 6 also for an exception that a variant raises.
         """
-        arguments = _arguments(self, argv, options)
         try:
-            status = self._done(arguments)
+            status = self._done(_arguments(self, argv, options))
         except ProfkitError as error:
             print(f"profkit: {error}", file=sys.stderr)
             status = error.exit_code
+        except ModuleNotFoundError as error:
+            if error.name != _TORCH:
+                traceback.print_exc()
+                sys.exit(TargetFailed.exit_code)
+            print(f"profkit: {without_torch()}", file=sys.stderr)
+            status = EnvironmentProblem.exit_code
         except Exception:
             traceback.print_exc()
             status = TargetFailed.exit_code
@@ -154,7 +161,10 @@ class Target:
         lock(arguments.seed, fill_new_memory=arguments.check)
         device = _device(arguments.device)
         if not arguments.check:
-            self.run_once(device, arguments.seed, arguments.variant)
+            ran = self.run_once(device, arguments.seed, arguments.variant)
+            if sys.stderr.isatty():  # by hand: a profiler's output is not to be written into
+                for name in ran:
+                    print(f"{name}  ran on {device}, not checked", file=sys.stderr)
             return 0
         verdicts = self.check(device, arguments.seed, arguments.variant)
         if arguments.report is not None:
@@ -183,7 +193,9 @@ class Target:
 
         truth = self.reference(
             {
-                name: value.double() if torch.is_floating_point(value) else value
+                name: value.to(
+                    torch.float64 if torch.is_floating_point(value) else value.dtype, copy=True
+                )
                 for name, value in inputs.items()
             }
         )
@@ -275,6 +287,8 @@ def load_target(path: Path, arguments: Sequence[str] = ()) -> Target:
     except SystemExit as error:
         raise TargetFailed(f"{path} exits with {error.code} when it is imported") from error
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == _TORCH:
+            raise without_torch() from error
         reason = _one_line(f"{type(error).__name__}: {error}")
         raise TargetFailed(f"{path} can't be imported: {reason}") from error
     finally:
@@ -292,10 +306,18 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(names)
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says in one line what is wrong with a command line."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"profkit: {message}; see --help", file=sys.stderr)
+        sys.exit(UsageError.exit_code)
+
+
 def _arguments(
     target: Target, argv: Sequence[str] | None, options: argparse.ArgumentParser | None
 ) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         description=f"Run each variant of {target.name} once, for a profiler to see.",
         parents=[] if options is None else [options],
         allow_abbrev=False,
@@ -312,12 +334,29 @@ def _arguments(
     parser.add_argument("--list", action="store_true", help="print what the target declares")
     parser.add_argument("--seed", type=int, default=_SEED, metavar="N", help="of the inputs")
     parser.add_argument("--device", choices=("cuda", "cpu"), help="[default: cuda if there is one]")
-    if options is not None:
-        return parser.parse_args(argv)
     arguments, left = parser.parse_known_args(argv)
+    unknown = [word for word in left if options is not None or word.startswith("-")]
+    if unknown:
+        known = re.findall(r"(?<!\S)--?[a-z][\w-]*", parser.format_help())
+        raise UsageError(
+            f"{target.name} has no option {unknown[0]}", _meant(unknown[0], known, options)
+        )
     if left:
         print(f"profkit: left to the script: {' '.join(left)}", file=sys.stderr)
     return arguments
+
+
+def _meant(word: str, known: Sequence[str], options: argparse.ArgumentParser | None) -> str:
+    names = {name.lstrip("-"): name for name in known}
+    close = difflib.get_close_matches(word.partition("=")[0].lstrip("-"), names, n=1)
+    if close:
+        return f"did you mean {names[close[0]]}?"
+    return "see --help" if options else "the script's own go through main(options=...); see --help"
+
+
+def without_torch() -> EnvironmentProblem:
+    """What to tell where torch is missing."""
+    return EnvironmentProblem("torch is not installed", "pip install torch")
 
 
 def _device(asked: str | None) -> str:

@@ -53,7 +53,12 @@ def _first(paths: list[str]) -> str | None:
 def _version(path: str) -> tuple[int, ...]:
     try:
         done = subprocess.run(
-            [path, "--version"], capture_output=True, text=True, timeout=30, check=False
+            [path, "--version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=30,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return ()

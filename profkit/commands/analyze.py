@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from profkit.analysis.summary import Group, ReportSummary
 
 _TOP_SHOWN = 3
+_BY_TIME = "time"
 _CHECK_HALF_FROM = 0.05
 _TIMELINES = {".sqlite", ".nsys-rep"}
 
@@ -62,7 +63,7 @@ def analyze(
             metavar="KEY",
             help="time, name, count, order, or a catalogue quantity (dram_busy), largest first.",
         ),
-    ] = "time",
+    ] = _BY_TIME,
     format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.terminal,
     output: OutputOption = None,
     with_host: Annotated[
@@ -86,20 +87,31 @@ def analyze(
       profkit analyze timeline.sqlite
     """
     if any(path.suffix in _TIMELINES for path in paths):
-        _analyze_timelines(paths, format, output, with_host, filtered=bool(kernel or nvtx or top))
+        filtered = bool(kernel or nvtx) or top is not None or sort != _BY_TIME
+        _analyze_timelines(paths, format, output, with_host, filtered=filtered)
         return
+    from profkit.commands.order import known_key, order
     from profkit.commands.reading import Selection, read_reports
 
-    check = _CHECK_HALF_FROM if format is Format.terminal else 0.0
-    reports, failures = read_reports(paths, Selection(kernel, nvtx, check))
+    known_key(sort)
+    shown = top if top is not None else _default_top(format)
+    selection = Selection(kernel, nvtx, _check_half_from(format, sort))
+    reports, failures = read_reports(paths, selection)
     ordered = [(report, order(report, sort)) for report in reports]
     if ordered:
-        shown = top if top is not None else _default_top(format)
         write(ordered, shown, format, output, with_host, sort)
     for failure in failures:
         typer.echo(f"profkit: {failure}", err=True)
     if failures:
         raise typer.Exit(max(failure.exit_code for failure in failures))
+
+
+def _check_half_from(format: Format, sort: str) -> float:
+    """From which share of its roof claimed half-precision work is checked in all launches."""
+    from profkit.metrics.catalog import catalog
+
+    needed = format is not Format.terminal or sort in catalog().checked
+    return 0.0 if needed else _CHECK_HALF_FROM
 
 
 def _analyze_timelines(
@@ -112,7 +124,9 @@ def _analyze_timelines(
     if not all(path.suffix in _TIMELINES for path in paths):
         raise UsageError("reports and timelines can't be shown together", "one kind at a time")
     if filtered:
-        raise UsageError("--kernel, --nvtx and --top don't apply to a timeline", "leave them out")
+        raise UsageError(
+            "--kernel, --nvtx, --top and --sort don't apply to a timeline", "leave them out"
+        )
     summaries = [(summarize_timeline(read_timeline(path)), str(path)) for path in paths]
     text = timelines_text(summaries, format.value, with_host=with_host, to_file=output is not None)
     put(text, output)
@@ -120,38 +134,6 @@ def _analyze_timelines(
 
 def _default_top(format: Format) -> int:
     return _TOP_SHOWN if format in {Format.terminal, Format.markdown} else 0
-
-
-def order(report: ReportSummary, key: str) -> tuple[Group, ...]:
-    """The report's groups by a sort key; raises UsageError for a key that is none."""
-    import math
-
-    from profkit.metrics.catalog import catalog
-    from profkit.report import suggestion
-
-    groups = report.groups
-    match key:
-        case "time":
-            return groups
-        case "name":
-            return tuple(sorted(groups, key=lambda group: group.name))
-        case "count":
-            return tuple(sorted(groups, key=lambda group: -group.count))
-        case "order":
-            return tuple(sorted(groups, key=lambda group: group.launches[0].index))
-        case _ if key in catalog().quantities:
-
-            def largest_first(group: Group) -> float:
-                value = group.typical.get(key)
-                doubtful = math.isnan(value) or key in group.typical.impossible
-                return math.inf if doubtful else -value
-
-            return tuple(sorted(groups, key=largest_first))
-        case _:
-            raise UsageError(
-                f"--sort {key!r} is not time, name, count, order or a quantity",
-                suggestion(key, catalog().quantities),
-            )
 
 
 def write(
@@ -191,11 +173,18 @@ def _terminal(
 ) -> str:
     import dataclasses
 
+    from profkit.files import beside
     from profkit.render.terminal import console, rendered, report_view
 
     width = console(to_file=to_file).width
     views = [
-        report_view(dataclasses.replace(report, groups=groups), groups[: top or None], width, sort)
+        report_view(
+            dataclasses.replace(report, groups=groups),
+            groups[: top or None],
+            width,
+            sort,
+            beside(Path(report.path)),
+        )
         for report, groups in reports
     ]
     return "\n".join(rendered(view, to_file=to_file) for view in views)

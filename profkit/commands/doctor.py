@@ -49,5 +49,9 @@ def doctor(
         from profkit.render.terminal import rendered
 
         put(rendered(doctor_view(diagnosis), to_file=output is not None), output)
+    if require_gpu and diagnosis.can_profile is None:
+        raise EnvironmentProblem(
+            "can't tell whether a GPU can be profiled here", "pip install nvidia-ml-py"
+        )
     if require_gpu and not diagnosis.can_profile:
         raise EnvironmentProblem("no GPU can be profiled here", "see the checks that fail")

@@ -105,7 +105,7 @@ def _report(
 
     if format is Format.markdown:
         raise UsageError("--format markdown writes the catalogue", "leave FILE out, or use json")
-    report = load(_one_report(path), kernel=kernel)
+    report = load(path, kernel=kernel)
     found = [item for item in coverage(report.summary.launches) if _matches(item.quantity, grep)]
     raw = _raw(report, grep) if everything else {}
     if grep and not found and not raw:
@@ -120,18 +120,6 @@ def _report(
 
         view = coverage_view(report.summary, found, raw)
         put(rendered(view, to_file=output is not None), output)
-
-
-def _one_report(path: Path) -> Path:
-    """The report that a path names: itself, or the only one in a run directory."""
-    from profkit.commands.reading import find_reports
-
-    files, failures = find_reports([path])
-    if failures:
-        raise failures[0]
-    if len(files) > 1:
-        raise UsageError(f"{path}: {len(files)} reports", "name one of them")
-    return files[0]
 
 
 def _matches(entry: Quantity, grep: str | None) -> bool:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from profkit.errors import UsageError
+
+_WORDS_AFTER = "profkit.words_after_the_dashes"
 
 KernelOption = Annotated[
     str | None,
@@ -31,6 +37,21 @@ OutputOption = Annotated[
 ]
 
 
+class WithProgram(TyperCommand):
+    """A verb that heeds on which side of `--` a word was given."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse as ever; the number of words after `--` stays in the context's `meta`."""
+        after = args[args.index("--") + 1 :] if "--" in args else []
+        ctx.meta[_WORDS_AFTER] = len(after)
+        return super().parse_args(ctx, args)
+
+
+def words_after_dashes(context: Any) -> int:
+    """How many words a `WithProgram` verb got after `--`."""
+    return int(context.meta[_WORDS_AFTER])
+
+
 def put(text: str, output: Path | None) -> None:
     """Write text to a file or stdout; raises UsageError when the file can't be written."""
     if output is None:
@@ -40,3 +61,32 @@ def put(text: str, output: Path | None) -> None:
         output.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{output}: can't be written ({error.strerror})") from None
+
+
+_INTERRUPTED = 130
+_ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C, and signals that ask to end, end what is inside in order and the command with 130.
+
+    Signals that nohup and such turned off stay off.
+    """
+    for number in _ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("profkit: interrupted; nothing was kept", err=True)
+        raise typer.Exit(_INTERRUPTED) from None
+
+
+class _Ended(KeyboardInterrupt):
+    """Not KeyboardInterrupt itself: one that passes through exec(), which making a dataclass calls,
+    has Python end by SIGINT whoever caught it afterwards."""
+
+
+def _interrupt(*_: Any) -> None:
+    raise _Ended

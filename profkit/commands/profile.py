@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import signal
+import shlex
 import sys
-import time
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.commands.options import KernelOption
+from profkit.commands.options import KernelOption, interruptible, words_after_dashes
+from profkit.commands.telling import Teller
 
 if TYPE_CHECKING:
+    from profkit.analysis.latency import LatencyReport
     from profkit.profiling import Outcome, Stage
-
-_INTERRUPTED = 130
 
 
 class ClockControl(StrEnum):
@@ -50,6 +49,7 @@ class TargetProcesses(StrEnum):
 
 
 def profile(
+    context: typer.Context,
     program: Annotated[
         list[str],
         typer.Argument(
@@ -102,8 +102,12 @@ def profile(
     gpu: Annotated[int | None, typer.Option(min=0, metavar="N", help="Which GPU.")] = None,
     timeout: Annotated[
         float | None,
-        typer.Option(min=0, metavar="S", help="Seconds for each stage that runs the program."),
+        typer.Option(metavar="S", help="Seconds for each stage that runs the program."),
     ] = None,
+    samples: Annotated[
+        int,
+        typer.Option(min=0, metavar="N", help="Time a target's variants so often; 0: not at all."),
+    ] = 100,
     compress: Annotated[
         bool, typer.Option("--compress", help="Keep the report as .ncu-repz (zstd).")
     ] = False,
@@ -155,48 +159,15 @@ def profile(
         gpu=gpu,
         timeout=timeout,
         timeline=timeline,
+        samples=samples,
         keep_nsys_rep=keep_nsys_rep,
         compress=compress,
         keep_variables=tuple(keep_variable or ()),
+        plain=len(program) <= words_after_dashes(context),
     )
-    signal.signal(signal.SIGTERM, _interrupt)
-    teller = _Teller()
-    try:
+    with interruptible(), Teller() as teller:
         outcome = run_profile(plan, teller.tell)
-    except KeyboardInterrupt:
-        teller.end()
-        typer.echo("profkit: interrupted; nothing was kept", err=True)
-        raise typer.Exit(_INTERRUPTED) from None
-    finally:
-        teller.end()
     _show(outcome)
-
-
-def _interrupt(*_: Any) -> None:
-    raise KeyboardInterrupt
-
-
-class _Teller:
-    """Progress on stderr: one line that changes on a terminal, a line a stage elsewhere."""
-
-    def __init__(self) -> None:
-        self._live = sys.stderr.isatty()
-        self._started = time.monotonic()
-        self._stage = ""
-
-    def tell(self, stage: str, what: str) -> None:
-        elapsed = time.monotonic() - self._started
-        if self._live:
-            sys.stderr.write(f"\r\x1b[K{elapsed:6.1f} s  {stage}  {what}"[:100])
-            sys.stderr.flush()
-        elif stage != self._stage:
-            sys.stderr.write(f"{elapsed:6.1f} s  {stage}\n")
-        self._stage = stage
-
-    def end(self) -> None:
-        if self._live and self._stage:
-            sys.stderr.write("\r\x1b[K")
-        self._stage = ""
 
 
 def _show(outcome: Outcome) -> None:
@@ -209,15 +180,33 @@ def _show(outcome: Outcome) -> None:
             typer.echo(f"! {variant['name']} is not supported here: {variant.get('reason')}")
     for warning in outcome.warnings:
         typer.echo(f"! {warning}")
+    if outcome.latency:
+        _show_latency(outcome.latency)
     if outcome.timeline:
         from profkit.render.timeline import headline
 
         typer.echo(f"\nTimeline  {headline(outcome.timeline)}")
-        typer.echo(f"          profkit analyze {outcome.folder / 'timeline.sqlite'}")
+        typer.echo(f"          profkit analyze {_quoted(outcome.folder / 'timeline.sqlite')}")
     typer.echo(f"\nTime    {_where_time_went(outcome.stages)}")
     typer.echo(f"Run     {outcome.folder}")
-    typer.echo(f"Next    profkit analyze {outcome.folder} --top 0")
-    typer.echo(f"        profkit metrics {outcome.folder}")
+    typer.echo(f"Next    profkit analyze {_quoted(outcome.folder)} --top 0")
+    typer.echo(f"        profkit metrics {_quoted(outcome.folder)}")
+
+
+def _show_latency(report: LatencyReport) -> None:
+    """The truth about speed: ncu's durations are of a kernel alone, its caches and clocks held."""
+    from profkit.render.latency import doubts, method, variant_line
+
+    first = report.timed[0]
+    typer.echo(f"\nLatency of a call without a profiler ({method(first)}):")
+    for timed in report.timed:
+        typer.echo(f"  {variant_line(timed)}")
+    for doubt in doubts(report.timed):
+        typer.echo(f"! {doubt}")
+
+
+def _quoted(path: Path) -> str:
+    return shlex.quote(str(path))
 
 
 def _where_time_went(stages: tuple[Stage, ...]) -> str:

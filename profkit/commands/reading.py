@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING
 
 from profkit.analysis.summary import ReportSummary
 from profkit.errors import BadInput, EnvironmentProblem, ProfkitError
+from profkit.files import check_run_of, reports_in
 from profkit.report import load
-from profkit.store.run import is_partial
 
 if TYPE_CHECKING:
     from profkit.ingest.nsys_sqlite import Timeline
 
-SUFFIXES = (".ncu-rep", ".ncu-repz")
 _WORTH_SHOWING = 2.0
 
 
@@ -56,23 +55,28 @@ def read_reports(
 
 
 def find_reports(paths: Sequence[Path]) -> tuple[list[Path], list[ProfkitError]]:
-    """The report files that paths name: themselves, or all below a directory."""
+    """The report files that paths name: themselves, or all below a directory.
+
+    A report in a directory goes with what else its run holds: where that was changed, it failed.
+    """
     files: dict[Path, None] = {}
     failures: list[ProfkitError] = []
     for path in paths:
         if not path.is_dir():
             files[path] = None
             continue
-        found = sorted(
-            file
-            for file in path.rglob("*")
-            if file.suffix in SUFFIXES and not is_partial(file.relative_to(path))
-        )
-        if not found:
-            failures.append(
-                BadInput(f"{path}: no Nsight Compute report in this directory", "check the path")
-            )
-        files.update(dict.fromkeys(found))
+        try:
+            found = reports_in(path)
+        except BadInput as error:
+            failures.append(error)
+            continue
+        for file in found:
+            try:
+                check_run_of(file)
+            except BadInput as error:
+                failures.append(error)
+            else:
+                files[file] = None
     return list(files), failures
 
 

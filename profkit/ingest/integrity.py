@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from profkit.errors import BadInput
 from profkit.ingest import wire
@@ -23,7 +23,7 @@ MAGIC = b"NVR\0"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 MANIFEST = "manifest.json"
 
-_SOURCES, _LAUNCHES, _SESSION, _PAYLOAD_SIZE = 1, 2, 3, 5
+_SOURCES, _LAUNCHES, _SESSION, _PAYLOAD_SIZE, _RANGES = 1, 2, 3, 5, 7
 _CHUNK = 1 << 12  # compressed bytes a step: what comes out stays in cache, which halves the time
 
 _OTHER_KINDS = (
@@ -45,7 +45,10 @@ _RECORD = "record one with `ncu --set full -o NAME COMMAND`"
 
 @dataclass(frozen=True)
 class Framing:
-    """What a report's framing says: block count, launches announced, session messages in order."""
+    """What a report's framing says: block count, launches announced, session messages in order.
+
+    A range of range replay counts as a launch.
+    """
 
     blocks: int
     launches: int
@@ -66,7 +69,7 @@ def check(path: Path) -> Framing:
         if packed != (path.suffix == ".ncu-repz"):
             _refuse_misnamed(path, packed=packed)
         framing = _walk(path, _Compressed(path, file) if packed else _Plain(file))
-    _check_manifest(path, framing)
+    _check_launches(path, framing, check_unchanged(path))
     return framing
 
 
@@ -190,7 +193,7 @@ def _walk(path: Path, source: _Source) -> Framing:
         header = _message(path, source, size)
         _records(path, source, header)
         blocks += 1
-        launches += wire.number(header, _LAUNCHES)
+        launches += _results(header)
         session += [part for part in header.get(_SESSION, ()) if isinstance(part, bytes)]
     if launches == 0:
         raise BadInput(
@@ -200,10 +203,15 @@ def _walk(path: Path, source: _Source) -> Framing:
     return Framing(blocks, launches, tuple(session))
 
 
+def _results(header: wire.Message) -> int:
+    """Launches, and ranges of launches (of range replay), that a block holds."""
+    return wire.number(header, _LAUNCHES) + wire.number(header, _RANGES)
+
+
 def _records(path: Path, source: _Source, header: wire.Message) -> None:
     """Pass over a payload: as many length-prefixed records as the header announces, no more."""
     left = wire.number(header, _PAYLOAD_SIZE)
-    announced = wire.number(header, _SOURCES) + wire.number(header, _LAUNCHES)
+    announced = wire.number(header, _SOURCES) + _results(header)
     for _ in range(announced):
         if left < 4:
             raise _damaged(path, "it holds fewer launches than a block header announces")
@@ -247,19 +255,22 @@ def _damaged(path: Path, what: str) -> BadInput:
     return BadInput(f"{path}: the report is damaged, {what}", "copy it again or record it anew")
 
 
-def _check_manifest(path: Path, framing: Framing) -> None:
-    """Compare with `manifest.json` beside the file, where it lists the file.
+def check_unchanged(path: Path) -> Mapping[str, Any]:
+    """Compare a file with `manifest.json` beside it, where that lists it; its entry there, or {}.
 
-    `files` maps file names to `{"sha256": hex, "launches": n}`; `launches` may be left out.
+    `files` of a manifest maps file names to `{"sha256": hex, "launches": n}`; `launches` may be
+    left out. Raises BadInput where the file is another one.
     """
     manifest = path.parent / MANIFEST
     if not manifest.is_file():
-        return
+        return {}
     try:
-        entry = json.loads(manifest.read_text(encoding="utf-8"))["files"][path.name]
+        entry: Mapping[str, Any] = json.loads(manifest.read_text(encoding="utf-8"))["files"][
+            path.name
+        ]
         expected = str(entry["sha256"])
     except KeyError:
-        return
+        return {}
     except (OSError, ValueError, TypeError):
         raise BadInput(f"{manifest}: not a run manifest", "restore it or remove it") from None
     with path.open("rb") as file:
@@ -269,6 +280,10 @@ def _check_manifest(path: Path, framing: Framing) -> None:
             f"{path}: not the file that {MANIFEST} describes (SHA-256 differs)",
             "restore the file or remove the manifest",
         )
+    return entry
+
+
+def _check_launches(path: Path, framing: Framing, entry: Mapping[str, Any]) -> None:
     if entry.get("launches", framing.launches) != framing.launches:
         raise BadInput(
             f"{path}: {framing.launches} launches, {MANIFEST} says {entry['launches']}",

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from profkit.errors import BadInput
+from profkit.ingest.integrity import check_unchanged
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
@@ -263,10 +264,12 @@ class Timeline:
 def read(path: str | Path) -> Timeline:
     """The timeline in an nsys SQLite export.
 
-    Raises BadInput when the file is absent, empty, damaged, of another kind, or without events.
+    Raises BadInput when the file is absent, empty, damaged, of another kind, without events, or
+    not the file that the manifest beside it describes.
     """
     path = Path(path)
     with open_export(path) as database:
+        check_unchanged(path)
         return _Reader(path, database).timeline()
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any
 
@@ -100,6 +100,25 @@ class Catalog:
 
     def group(self, name: str) -> Iterator[Quantity]:
         return (entry for entry in self.quantities.values() if entry.group == name)
+
+    @cached_property
+    def checked(self) -> frozenset[str]:
+        """Quantities that are unknown of a launch unless its machine code is looked at.
+
+        They rest, by however many formulas, on one that is computed only where it is worth it.
+        """
+        found = {
+            entry.name for entry in self.quantities.values() if entry.computed in self.quantities
+        }
+        before = 0
+        while len(found) > before:
+            before = len(found)
+            found |= {
+                entry.name
+                for entry in self.quantities.values()
+                if any(found.intersection(item.formula.names) for item in entry.alternatives)
+            }
+        return frozenset(found)
 
 
 @cache

@@ -64,6 +64,8 @@ def coverage_view(
         parts += [Text("Missing", "bold"), table, Text()]
     if raw:
         parts += [_raw(report, raw), Text()]
+    if any(item.doubtful for item in found):
+        parts.append(Text("? a value that can't be, such as a share above 100%: don't rely on it"))
     present = len(found) - len(missing)
     parts.append(
         Text(
@@ -83,15 +85,19 @@ def _table(fixed: int) -> Table:
 
 def _value(item: Coverage) -> str:
     unit = item.quantity.unit
+    mark = "?" if item.doubtful else ""
     if item.low == item.high:
-        return number(item.low, unit)
-    return f"{number(item.low, unit)} to {number(item.high, unit)}"
+        return number(item.low, unit) + mark
+    return f"{number(item.low, unit)} to {number(item.high, unit)}{mark}"
 
 
 def _lacking(item: Coverage) -> str:
-    if item.present == item.launches:
-        return ""
-    return f"in {item.present} of {item.launches}; else {_reasons(item)}"
+    said = []
+    if item.doubtful and item.launches > 1:
+        said.append(f"? in {item.doubtful} of {item.launches}")
+    if item.present < item.launches:
+        said.append(f"in {item.present} of {item.launches}; else {_reasons(item)}")
+    return "; ".join(said)
 
 
 def _reasons(item: Coverage) -> str:

@@ -1,4 +1,7 @@
-"""Reports as CSV: one row a launch, catalogue names as columns, empty where missing."""
+"""Reports as CSV: one row a launch, catalogue names as columns, empty where missing.
+
+`doubtful` names the quantities of a row whose value can't be, separated by spaces.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ def reports_csv(reports: Sequence[tuple[ReportSummary, Sequence[Group]]], top: i
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     names = list(catalog().quantities)
-    writer.writerow(["report", "launch", "kernel", "nvtx", "gpu", *names])
+    writer.writerow(["report", "launch", "kernel", "nvtx", "gpu", "doubtful", *names])
     for report, groups in reports:
         launches = [launch for group in groups[: top or None] for launch in group.launches]
         for launch in sorted(launches, key=lambda item: item.index):
@@ -27,6 +30,7 @@ def reports_csv(reports: Sequence[tuple[ReportSummary, Sequence[Group]]], top: i
                     launch.name,
                     "/".join(launch.launch.nvtx),
                     launch.gpu.name,
+                    " ".join(name for name in names if name in launch.impossible),
                     *(_value(launch, name) for name in names),
                 ]
             )

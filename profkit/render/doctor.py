@@ -21,8 +21,8 @@ def doctor_view(diagnosis: Diagnosis) -> RenderableType:
     for check in diagnosis.checks:
         status = Text(check.status, _STYLES.get(check.status, "dim"))
         table.add_row(status, Text(check.name), Text(literal(check.found)))
-        if check.status in {WARNING, FAILS}:
-            advice = f"{check.costs}; {check.remedy}" if check.remedy else check.costs
+        advice = "; ".join(filter(None, (check.costs, check.remedy)))
+        if check.status != OK and advice:
             table.add_row(Text(), Text(), Text(advice, "dim"))
     return Group(table, Text(), Text(_verdict(diagnosis), "bold"))
 
@@ -30,6 +30,8 @@ def doctor_view(diagnosis: Diagnosis) -> RenderableType:
 def _verdict(diagnosis: Diagnosis) -> str:
     if diagnosis.can_profile:
         return "This machine can profile: profkit profile targets/sdpa_s512.py"
-    if diagnosis.has_gpu:
+    if diagnosis.has_gpu or (diagnosis.has_gpu is None and diagnosis.can_profile is False):
         return "This machine can't profile yet: see what fails. Reading reports works."
+    if diagnosis.has_gpu is None:
+        return "Can't tell whether this machine can profile: see GPU above. Reading reports works."
     return "No GPU here. What works: profkit analyze, profkit metrics, on reports from elsewhere."

@@ -54,6 +54,7 @@ def coverage_json(
         | {
             "status": item.status,
             "present": item.present,
+            "doubtful": item.doubtful,
             "min": _number(item.low),
             "max": _number(item.high),
             "reasons": dict(item.reasons),

@@ -9,7 +9,7 @@ from profkit.analysis.summary import Group, ReportSummary
 from profkit.metrics.catalog import NEWEST, OLDEST, Catalog, Quantity, Range, Recorded
 from profkit.render import overview, panels
 from profkit.render.names import file_name
-from profkit.render.text import literal, percent
+from profkit.render.text import literal
 from profkit.render.view import Grid, Panel
 
 
@@ -58,20 +58,13 @@ def _cell(text: str) -> str:
 
 def _detail(rank: int, group: Group) -> list[str]:
     launch = group.typical
-    about = panels.title(launch)
-    if group.count > 1:
-        about += f" (the median of {group.count})"
-    lines = [
-        f"## {rank}. {code(launch.name)}",
-        "",
-        escape(f"{about}, {percent(group.share)} of the time"),
-    ]
+    lines = [f"## {rank}. {code(launch.name)}", "", escape(overview.about(group))]
     lines += [f"\n> {escape(warning)}" for warning in launch.warnings]
     if not launch.failed:
         for panel in panels.panels(launch):
             lines += ["", *_panel(panel)]
         for grid in panels.grids(launch):
-            lines += ["", *_grid(grid)]
+            lines += ["", *table_of(grid)]
         rules = overview.rule_rows(launch)
         if rules:
             rows = [(_cell(row.label), _cell(row.value), _cell(row.note)) for row in rules]
@@ -87,7 +80,8 @@ def _panel(panel: Panel) -> list[str]:
     return [*lines, "", escape(panel.note)] if panel.note else lines
 
 
-def _grid(grid: Grid) -> list[str]:
+def table_of(grid: Grid) -> list[str]:
+    """A grid as a heading, a table and its note."""
     lines = [f"### {grid.title}"]
     if grid.rows:
         lines += ["", *_table(grid.columns, [tuple(map(_cell, row)) for row in grid.rows])]

@@ -7,8 +7,8 @@ from html import escape
 
 from profkit.analysis.summary import LaunchSummary, ReportSummary
 from profkit.render import overview, panels
-from profkit.render.names import file_name
-from profkit.render.text import literal, shorten
+from profkit.render.names import file_name, told_apart
+from profkit.render.text import literal
 from profkit.render.view import Grid, Panel, Row
 
 _NAME = 70
@@ -20,7 +20,8 @@ _BAR_WIDTH = 120
 def report_html(report: ReportSummary) -> str:
     """The recording and the kernels by share of time."""
     grid = overview.groups_grid(report.groups)
-    rows = [(row[0], shorten(row[1], _NAME), *row[2:]) for row in grid.rows]
+    names = told_apart((row[1] for row in grid.rows), _NAME)
+    rows = [(row[0], names[row[1]], *row[2:]) for row in grid.rows]
     recording = overview.recording(report, with_host=False)
     notes = "".join(f"<div>! {_text(note)}</div>" for note in report.notes)
     return (

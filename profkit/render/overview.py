@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from profkit.analysis.summary import Group, LaunchSummary, ReportSummary
+from profkit.files import TIMELINE
 from profkit.ingest.ncu_report import RuleResult
 from profkit.ingest.session import Session
 from profkit.metrics.catalog import Quantity, catalog
 from profkit.metrics.quantities import NOT_COLLECTED, NOT_IN_VERSION
+from profkit.render import panels
 from profkit.render.text import extent, literal, number, percent, plural
 from profkit.render.view import Grid, Panel, Row
 
@@ -127,6 +130,32 @@ def groups_grid(shown: Iterable[Group], sorted_by: str = "") -> Grid:
         )
     columns = ("#", "Kernel", "Grid / block", "Count", "Total", "Median", "Spread", "Share")
     return Grid("Kernels", (*columns, sorted_by) if entry else columns, tuple(rows))
+
+
+def why_unknown(shown: Iterable[Group], name: str) -> list[str]:
+    """Why the quantity that kernels are sorted by is unknown of some, each reason once."""
+    reasons = dict.fromkeys(
+        reason for group in shown if (reason := group.typical.why_missing(name))
+    )
+    return [f"{name} n/a: {literal(reason)}" for reason in reasons]
+
+
+def about(group: Group) -> str:
+    """Which launch stands for a group, with its time, shape and share, in one line."""
+    text = panels.title(group.typical)
+    measured = group.count - group.failed
+    if measured > 1:
+        is_median = group.typical.duration == group.median
+        text += f" (the {'' if is_median else 'nearest below the '}median of {measured})"
+    return f"{text}, {percent(group.share)} of the time"
+
+
+def run_files(files: Iterable[Path]) -> str:
+    """What else a run holds, and what reads it."""
+    return ", ".join(
+        f"{file.name} (profkit analyze shows it)" if file.name == TIMELINE else file.name
+        for file in files
+    )
 
 
 def value_of(launch: LaunchSummary, entry: Quantity) -> str:

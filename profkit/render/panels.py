@@ -150,18 +150,17 @@ def work_grid(launch: LaunchSummary) -> Grid:
     if math.isnan(launch.get("flop_tensor")) and launch.get("tensor_instructions") > 0:
         share = launch.get("tensor_instructions") / launch.get("instructions_executed")
         notes.append(f"tensor-core instructions are {percent(share)} of all; their work is unknown")
-    moves = launch.get("flop_fp16_moves")
-    if moves > 0:
+    moves, claimed = launch.get("flop_fp16_moves"), launch.get("half_share_claimed")
+    if moves > 0 and claimed >= _HALF_WORTH_SAYING:
         notes.append(
             f"ncu also counts {number(moves, 'FLOP')} of half precision in instructions that only "
             "load a constant or convert; left out"
         )
-    claimed = launch.get("half_share_claimed")
     if launch.why_missing("flop_fp16") == NOT_CHECKED and claimed >= _HALF_WORTH_SAYING:
         notes.append(
-            f"half precision: at most {number(launch.get('flop_fp16_counted'), 'FLOP')} "
-            f"({percent(claimed)} of its roof) by ncu's counters, constant loads among them; "
-            "flop_fp16 in --format json tells them apart"
+            f"half precision: between 0 and {number(launch.get('flop_fp16_counted'), 'FLOP')} "
+            f"({percent(claimed)} of its roof); ncu's counters count constant loads too, and they "
+            "were not told apart here"
         )
     if any(not work.verified and work.operations > 0 and work.datasheet > 0 for work in known):
         notes.append("? datasheet figure from memory, not looked up")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
 from rich.rule import Rule
@@ -13,7 +16,8 @@ from rich.text import Text
 from profkit.analysis.summary import Group as KernelGroup
 from profkit.analysis.summary import ReportSummary
 from profkit.render import overview, panels
-from profkit.render.text import bar, literal, percent, plural, shorten
+from profkit.render.names import told_apart
+from profkit.render.text import bar, literal, plural, shorten
 from profkit.render.view import Grid, Panel, Row
 
 PIPED_WIDTH = 100
@@ -21,18 +25,32 @@ _WIDEST, _NARROWEST = 120, 60
 _TWO_COLUMNS_FROM = 96
 _BAR = 10
 _GAP = 3
+_NAME_LINES = 3
+_NARROWEST_NAME = 12
+_DISPENSABLE = ("Spread", "Median", "Count", "Total")
 
 
 def console(*, to_file: bool) -> Console:
-    """How wide and how coloured: 100 columns and no colour unless it goes to a terminal."""
+    """How wide and how coloured: what COLUMNS says, else the terminal's width or 100 columns; no
+    colour unless it goes to a terminal."""
     if to_file or not sys.stdout.isatty():
-        return Console(force_terminal=False, width=PIPED_WIDTH, color_system=None, highlight=False)
-    plain = Console(highlight=False)
-    return Console(width=max(_NARROWEST, min(plain.width, _WIDEST)), highlight=False)
+        width = _within(_columns() or PIPED_WIDTH)
+        return Console(force_terminal=False, width=width, color_system=None, highlight=False)
+    return Console(width=_within(Console(highlight=False).width), highlight=False)
+
+
+def _columns() -> int:
+    """What the environment asks for; 0 where it asks for nothing that is a width."""
+    asked = os.environ.get("COLUMNS", "")
+    return int(asked) if asked.isascii() and asked.isdigit() else 0
+
+
+def _within(width: int) -> int:
+    return max(_NARROWEST, min(width, _WIDEST))
 
 
 def rendered(view: RenderableType, *, to_file: bool) -> str:
-    """A view as text: coloured for a terminal; else without trailing blanks, 100 columns wide."""
+    """A view as text: coloured for a terminal; else without trailing blanks."""
     out = console(to_file=to_file)
     with out.capture() as captured:
         out.print(view)
@@ -42,16 +60,28 @@ def rendered(view: RenderableType, *, to_file: bool) -> str:
 
 
 def report_view(
-    report: ReportSummary, shown: Sequence[KernelGroup], width: int, sorted_by: str = ""
+    report: ReportSummary,
+    shown: Sequence[KernelGroup],
+    width: int,
+    sorted_by: str = "",
+    beside: Sequence[Path] = (),
 ) -> RenderableType:
-    """The whole view: recording, kernels, then each shown kernel's typical launch in detail."""
+    """The whole view: recording, kernels, then each shown kernel's typical launch in detail.
+
+    `beside` are the other files of the report's run.
+    """
+    about = overview.recording(report, with_host=True)
+    if beside:
+        row = Row("Beside it", overview.run_files(beside))
+        about = dataclasses.replace(about, rows=(*about.rows, row))
     parts: list[RenderableType] = [
         Text(shorten(literal(report.path), width), "bold"),
         Text(overview.headline(report)),
-        facts(overview.recording(report, with_host=True)),
+        facts(about),
         *(_note(note) for note in report.notes),
         Text(),
         _groups(overview.groups_grid(report.groups, sorted_by), width),
+        *(Text(reason, "dim") for reason in overview.why_unknown(report.groups, sorted_by)),
     ]
     for rank, group in enumerate(shown, start=1):
         parts += [Text(), _detail(rank, group, width)]
@@ -81,38 +111,37 @@ def _note(text: str) -> RenderableType:
 
 def _groups(grid: Grid, width: int) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for name in grid.columns:
+    widths = {
+        name: max(len(name), *(len(row[at]) for row in grid.rows)) + 2
+        for at, name in enumerate(grid.columns)
+    }
+    for name in _DISPENSABLE:
+        if sum(widths.values()) - widths["Kernel"] + _NARROWEST_NAME + 2 > width:
+            widths.pop(name, None)
+    for name in widths:
         left = name in {"Kernel", "Grid / block"}
         table.add_column(name, justify="left" if left else "right", no_wrap=True)
-    others = sum(
-        max(len(name), *(len(row[at]) for row in grid.rows)) + 2
-        for at, name in enumerate(grid.columns)
-        if name != "Kernel"
-    )
-    name_width = max(12, width - others - 2)
+    left_over = width - sum(widths.values()) + widths["Kernel"] - 2
+    names = told_apart((row[1] for row in grid.rows), max(_NARROWEST_NAME, left_over))
     for row in grid.rows:
-        cells = [Text(cell) for cell in row]
-        cells[1] = Text(shorten(row[1], name_width))
-        table.add_row(*cells)
+        cells = dict(zip(grid.columns, row, strict=True)) | {"Kernel": names[row[1]]}
+        table.add_row(*(Text(cells[name]) for name in widths))
     return table
 
 
 def _detail(rank: int, group: KernelGroup, width: int) -> RenderableType:
     launch = group.typical
-    heading = Text.assemble(
-        (f"{rank}  ", "bold"), (shorten(literal(group.name), width - 10), "bold")
-    )
-    about = panels.title(launch)
-    if group.count > 1:
-        about += f" (the median of {group.count})"
-    parts: list[RenderableType] = [
-        Rule(heading, align="left", characters="─", style="dim"),
-        Text(f"{about}, {percent(group.share)} of the time"),
-    ]
+    name = literal(group.name)
+    short = told_apart([name], width - 10)[name]
+    heading = Text(f"{rank}  {short}", "bold")
+    parts: list[RenderableType] = [Rule(heading, align="left", characters="─", style="dim")]
+    if short not in {name, name.removeprefix("void ")}:
+        parts.append(Text(shorten(name, _NAME_LINES * width), "dim", overflow="fold"))
+    parts.append(Text(overview.about(group)))
     parts += [_note(warning) for warning in launch.warnings]
     if not launch.failed:
         parts += _body(panels.panels(launch), width)
-        parts += [_grid(grid) for grid in panels.grids(launch)]
+        parts += [table_of(grid) for grid in panels.grids(launch)]
         rules = overview.rule_rows(launch)
         if rules:
             parts.append(_rules(rules, width))
@@ -170,12 +199,15 @@ def _panel(panel: Panel) -> RenderableType:
     return Group(*parts)
 
 
-def _grid(grid: Grid) -> RenderableType:
+def table_of(grid: Grid, *, numbers: bool = False) -> RenderableType:
+    """A grid with its title and note; `numbers` puts all columns but the first to the right."""
     parts: list[RenderableType] = [Text(), Text(grid.title, "bold")]
     if grid.rows:
-        table = Table.grid(padding=(0, 3, 0, 0))
-        for _ in grid.columns:
-            table.add_column(overflow="fold")
+        table = Table.grid(padding=(0, 2 if numbers else 3, 0, 0))
+        for at in range(len(grid.columns)):
+            table.add_column(
+                overflow="fold", no_wrap=numbers, justify="right" if numbers and at else "left"
+            )
         table.add_row(*(Text(name, "dim") for name in grid.columns))
         for row in grid.rows:
             table.add_row(*(Text(cell) for cell in row))

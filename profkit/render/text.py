@@ -53,10 +53,21 @@ def number(value: float, unit: str) -> str:
             return f"{count(value)} {unit}"
 
 
+def seconds_between(low: float, high: float) -> str:
+    """An interval of times in one unit, to two digits of its width: `[48.97, 49.25] µs`."""
+    factor, prefix = next((step for step in _SMALL if abs(high) >= step[0] * 0.99995), _SMALL[-1])
+    width = (high - low) / factor
+    digits = 1 - math.floor(math.log10(width)) if width > 0 else 3
+    shown = [f"{end / factor:,.{max(0, min(digits, 6))}f}" for end in (low, high)]
+    return f"[{shown[0]}, {shown[1]}] {prefix}s"
+
+
 def kibibytes(value: float) -> str:
-    """Bytes of shared memory as they are configured, in KiB."""
+    """Bytes of shared memory as they are configured, in KiB; in bytes where there are few."""
     if math.isnan(value):
         return "n/a"
+    if 0 < value < 1024:
+        return f"{value:.0f} B"
     return f"{value / 1024:.4g} KiB"
 
 

@@ -30,7 +30,7 @@ from profkit.analysis.timeline import (
 from profkit.errors import UsageError
 from profkit.ingest.nsys_sqlite import TimelineGpu
 from profkit.render.markdown import code, escape
-from profkit.render.names import file_name
+from profkit.render.names import file_name, told_apart
 from profkit.render.terminal import console, facts, rendered
 from profkit.render.text import bar, extent, literal, number, percent, plural, shorten
 from profkit.render.view import Grid, Panel, Row
@@ -133,13 +133,10 @@ def _region_panel(region: Region) -> Panel:
     return Panel("Region", rows, note)
 
 
-def _grids(summary: TimelineSummary, *, short: bool) -> tuple[Grid, ...]:
-    """All tables, the most telling first; those that would be empty are left out.
-
-    `short` names kernels without their parameters, which leave no room for the name.
-    """
+def _grids(summary: TimelineSummary) -> tuple[Grid, ...]:
+    """All tables, the most telling first; those that would be empty are left out."""
     made = (
-        _kernels_grid(summary.groups, short=short),
+        _kernels_grid(summary.groups),
         _ranges_grid(summary.ranges),
         _launches_grid(summary),
         _gaps_grid(summary.region),
@@ -159,11 +156,11 @@ def _shown(grid: Grid) -> Grid:
     return replace(grid, rows=grid.rows[:_ROWS_SHOWN], note=note)
 
 
-def _kernels_grid(groups: Iterable[KernelGroup], *, short: bool) -> Grid:
+def _kernels_grid(groups: Iterable[KernelGroup]) -> Grid:
     rows = tuple(
         (
             str(rank),
-            literal(group.label if short else group.name),
+            literal(group.name),
             f"{extent(group.grid)} / {extent(group.block)}",
             str(group.times.count),
             number(group.times.total, "s"),
@@ -300,7 +297,7 @@ def _view(summary: TimelineSummary, path: str, width: int) -> RenderableType:
         Text(),
         _bars(_region_panel(summary.region)),
     ]
-    for grid in _grids(summary, short=True):
+    for grid in _grids(summary):
         parts += [Text(), Text(grid.title, "bold"), _table(grid, width)]
         if grid.note:
             parts.append(Text(grid.note, "dim"))
@@ -332,11 +329,20 @@ def _table(grid: Grid, width: int) -> Table:
         justify: JustifyMethod = "left" if name in _WORDS else "right"
         table.add_column(name, justify=justify, no_wrap=True)
     limits = _limits(grid, width)
-    for row in grid.rows:
-        table.add_row(
-            *(Text(shorten(cell, limit)) for cell, limit in zip(row, limits, strict=True))
-        )
+    columns = [
+        _fitted(name, [row[at] for row in grid.rows], limits[at])
+        for at, name in enumerate(grid.columns)
+    ]
+    for cells in zip(*columns, strict=True):
+        table.add_row(*map(Text, cells))
     return table
+
+
+def _fitted(column: str, cells: Sequence[str], width: int) -> list[str]:
+    if column != "Kernel":
+        return [shorten(cell, width) for cell in cells]
+    names = told_apart(cells, width)
+    return [names[cell] for cell in cells]
 
 
 def _limits(grid: Grid, width: int) -> list[int]:
@@ -367,7 +373,7 @@ def _markdown(summary: TimelineSummary, path: str) -> str:
     ]
     lines += ["", f"## {region.title}", "", escape(region.note), ""]
     lines += _markdown_table(("", "Time", "Share", ""), rows)
-    for grid in _grids(summary, short=False):
+    for grid in _grids(summary):
         lines += ["", f"## {grid.title}", ""]
         lines += [escape(grid.note), ""] if grid.note else []
         lines += _markdown_table(grid.columns, [_cells(grid, row) for row in grid.rows])

@@ -3,29 +3,34 @@
     <out>/<target>/<UTC time>-<short id>/manifest.json and the files that it lists
 
 A run is written under a hidden name and renamed when its manifest, with the SHA-256 of every file,
-is on disk: what a crash or a kill leaves behind is never taken for a run.
+is on disk: what a crash or a kill leaves behind is never taken for a run. Until then its process
+holds a lock on a file in it: a draft whose lock another process can take is nobody's any more.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import re
 import secrets
 import shutil
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from profkit.errors import BadInput, EnvironmentProblem
 from profkit.ingest.integrity import MANIFEST
 
 SCHEMA = "profkit.run/1"
 _PARTIAL = ".partial-"
+_LOCK = ".lock"
+_SURELY_LOCKED = 3600.0
 
 
 @dataclass(frozen=True)
@@ -46,19 +51,20 @@ def draft(out: Path, target: str) -> Iterator[Draft]:
     parent = out / name
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     final = parent / f"{stamp}-{secrets.token_hex(3)}"
-    folder = parent / f"{_PARTIAL}{os.getpid()}-{final.name}"
-    try:
-        parent.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(parent)
-        folder.mkdir()
-    except OSError as error:
-        raise EnvironmentProblem(
-            f"{parent}: can't be written ({error.strerror})", "give --out another folder"
-        ) from None
-    try:
+    folder = parent / f"{_PARTIAL}{final.name}"
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+            _remove_abandoned(parent)
+            folder.mkdir()
+            held = stack.enter_context((folder / _LOCK).open("w", encoding="utf-8"))
+            _lock(held)
+        except OSError as error:
+            raise EnvironmentProblem(
+                f"{parent}: can't be written ({error.strerror})", "give --out another folder"
+            ) from None
         yield Draft(folder, final)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def keep(run: Draft, manifest: Mapping[str, Any]) -> Path:
@@ -75,7 +81,7 @@ def keep(run: Draft, manifest: Mapping[str, Any]) -> Path:
             "sha256": digest(file),
         }
         for file in sorted(run.folder.rglob("*"))
-        if file.is_file()
+        if file.is_file() and file.name != _LOCK
     }
     text = json.dumps({"schema": SCHEMA, **manifest, "files": files}, indent=2) + "\n"
     target = run.folder / MANIFEST
@@ -85,6 +91,7 @@ def keep(run: Draft, manifest: Mapping[str, Any]) -> Path:
         os.fsync(file.fileno())
     if run.final.exists():
         raise EnvironmentProblem(f"{run.final}: exists already", "run again")
+    (run.folder / _LOCK).unlink(missing_ok=True)
     run.folder.rename(run.final)
     return run.final
 
@@ -126,7 +133,46 @@ def is_partial(path: Path) -> bool:
 
 
 def _remove_abandoned(parent: Path) -> None:
+    """Remove the drafts that no process holds, on this machine or on another one."""
     for folder in parent.glob(f"{_PARTIAL}*"):
-        pid = folder.name.removeprefix(_PARTIAL).split("-")[0]
-        if pid.isdigit() and not Path(f"/proc/{pid}").exists():
+        if _is_abandoned(folder):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_abandoned(folder: Path) -> bool:
+    try:
+        with (folder / _LOCK).open("r+", encoding="utf-8") as held:
+            return _lock(held)
+    except FileNotFoundError:  # not locked yet, not any more, or never
+        return _age(folder) > _SURELY_LOCKED
+    except OSError:
+        return False
+
+
+def _age(folder: Path) -> float:
+    try:
+        return time.time() - folder.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _lock(file: TextIO) -> bool:
+    """Lock a file until it is closed; False where the file system has no locks.
+
+    Raises BlockingIOError when another process holds it.
+    """
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError:
+        return False
+    return True
+
+
+def free_room(out: Path) -> tuple[Path, int]:
+    """The file system that `out` is or would be on: its nearest folder, and bytes free there."""
+    for folder in (out.absolute(), *out.absolute().parents):
+        with suppress(OSError):
+            return folder, shutil.disk_usage(folder).free
+    raise EnvironmentProblem(f"{out}: can't be looked at", "give --out another folder")

@@ -27,7 +27,8 @@ pytestmark = [
 
 
 def run(command: list[str]) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     environment.pop("CUBLAS_WORKSPACE_CONFIG", None)
     return subprocess.run(
         command, capture_output=True, text=True, env=environment, timeout=300, check=False

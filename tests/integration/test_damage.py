@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from typer.testing import Result
 import profkit
 from profkit.errors import BadInput
 from profkit.ingest import wire
+from profkit.store.run import digest
 from tests.conftest import CORPUS, H200, plain_bytes
 
 Cli = Callable[..., Result]
@@ -228,3 +230,50 @@ def test_changed_bytes_never_end_in_a_traceback(tmp_path: Path, profkit_cli: Cli
             assert result.exit_code in {0, 5}, result.exception
             if result.exit_code == 5:
                 assert_refused(result)
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path) -> Path:
+    """A run of one launch, with a timeline and a check."""
+    folder = tmp_path / "runs" / "first"
+    folder.mkdir(parents=True)
+    shutil.copy(H200 / "sdpa_s512_cudnn.ncu-repz", folder / "run.ncu-repz")
+    shutil.copy(H200 / "sdpa_s512_flash.sqlite", folder / "timeline.sqlite")
+    (folder / "check.json").write_text('{"variants": []}')
+    files = {file.name: {"sha256": digest(file)} for file in folder.iterdir()}
+    (folder / "manifest.json").write_text(json.dumps({"schema": "profkit.run/1", "files": files}))
+    return folder
+
+
+@pytest.mark.parametrize("name", ["timeline.sqlite", "check.json"])
+def test_a_run_of_which_a_part_was_changed_is_refused(
+    run_folder: Path, profkit_cli: Cli, name: str
+) -> None:
+    assert profkit_cli("analyze", run_folder, "--top", "1").exit_code == 0
+    other = H200 / "sdpa_s512_math.sqlite"
+    (run_folder / name).write_bytes(other.read_bytes())
+    words = (name, "manifest.json", "SHA-256 differs")
+    assert_refused(profkit_cli("analyze", run_folder), *words)
+    assert_refused(profkit_cli("metrics", run_folder), *words)
+    with pytest.raises(BadInput, match="SHA-256"):
+        profkit.load(run_folder)
+    (run_folder / name).unlink()
+    assert profkit_cli("metrics", run_folder).exit_code == 0
+
+
+def test_a_changed_timeline_is_refused(run_folder: Path, profkit_cli: Cli) -> None:
+    timeline = run_folder / "timeline.sqlite"
+    assert profkit_cli("analyze", timeline).exit_code == 0
+    timeline.write_bytes((H200 / "sdpa_s512_math.sqlite").read_bytes())
+    assert_refused(profkit_cli("analyze", timeline), "timeline.sqlite", "SHA-256 differs")
+    (run_folder / "manifest.json").unlink()
+    assert profkit_cli("analyze", timeline).exit_code == 0
+
+
+def test_the_other_runs_are_shown_beside_a_changed_one(run_folder: Path, profkit_cli: Cli) -> None:
+    shutil.copytree(run_folder, run_folder.with_name("second"))
+    (run_folder / "check.json").write_text("{}")
+    result = profkit_cli("analyze", run_folder.parent, "--format", "csv")
+    assert result.exit_code == 5
+    assert len(result.stdout.splitlines()) == 2
+    assert len(result.stderr.splitlines()) == 1

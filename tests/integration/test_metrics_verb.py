@@ -79,3 +79,18 @@ def test_options_that_need_a_report_or_the_whole(
     profkit_cli: Cli, options: tuple[str, ...]
 ) -> None:
     assert profkit_cli("metrics", *options).exit_code == 2
+
+
+def test_values_that_cannot_be_are_marked(profkit_cli: Cli) -> None:
+    known = H200 / "known.ncu-repz"
+    shown = profkit_cli("metrics", known).stdout
+    (line,) = [line for line in shown.splitlines() if line.startswith("l2_read_hit_rate ")]
+    assert " to 115.9%?  " in line
+    assert "? in 1 of 13" in line
+    assert "? a value that can't be" in shown
+    data = json.loads(profkit_cli("metrics", known, "--format", "json").stdout)
+    schema("metrics").validate(data)
+    doubtful = {entry["name"]: entry["doubtful"] for entry in data["quantities"]}
+    assert doubtful["l2_read_hit_rate"] == 1
+    assert doubtful["duration"] == 0
+    assert "?" not in profkit_cli("metrics", BASIC).stdout

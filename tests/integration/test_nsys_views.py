@@ -209,7 +209,7 @@ def test_the_terminal_view_tells_the_story() -> None:
         "14 kernel launches, 1.210 ms of kernel time; the GPU worked 78.4% of 1.543 ms",
         "NVIDIA H200, CC 9.0, 132 SMs, 140 GiB",
         "2026-11-20 09:33:49 UTC, nsys 2025.3.2.0, schema 3.20.3",
-        "softmax_warp_forward                   32768 / 32×4       1  131.8 µs",
+        "softmax_warp_forward<flo…, int, bool)  32768 / 32×4       1  131.8 µs",
         "2 of 14 launches came late",
         "326.2 µs  107.4 µs",
         "cudaDeviceSynchronize      1  845.9 µs",

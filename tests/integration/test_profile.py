@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +22,19 @@ import profkit
 from profkit.errors import BadInput
 from profkit.store.run import verify
 from tests.conftest import H200, ROOT, plain_bytes
+from tests.integration.test_views import schema
 
 SECRET = "hunter2-3f9c-planted"
 TARGET = """
-import argparse, json, sys, time
+import argparse, json, os, sys, time
 parser = argparse.ArgumentParser()
 parser.add_argument("--check", action="store_true")
 parser.add_argument("--report")
 parser.add_argument("--variant", action="append")
 arguments, _ = parser.parse_known_args()
 BEHAVIOUR = "{behaviour}"
+if BEHAVIOUR == "wanders":
+    os.chdir("/")
 if BEHAVIOUR == "slow":
     time.sleep(60)
 if BEHAVIOUR == "broken":
@@ -40,7 +46,13 @@ if arguments.check:
         {{"name": "cudnn", "status": "unsupported", "error": None, "bound": 0.002, "reason": "no"}},
     ]
     with open(arguments.report, "w") as file:
-        json.dump({{"name": "toy", "variants": variants, "fingerprint": {{"torch": "2"}}}}, file)
+        gpu = {{"uuid": "GPU-other"}} if BEHAVIOUR == "elsewhere" else None
+        fingerprint = {{"torch": "2", "gpu": gpu}}
+        json.dump({{"name": "toy", "variants": variants, "fingerprint": fingerprint}}, file)
+        if BEHAVIOUR in {{"empty", "garbled"}}:
+            file.seek(0)
+            file.truncate()
+            file.write("[1]" if BEHAVIOUR == "garbled" else "")
     sys.exit(6 if status == "failed" else 0)
 if BEHAVIOUR == "crashes":
     sys.exit("a launch went wrong")
@@ -52,6 +64,12 @@ class Bench:
     """A folder with stand-ins, a target, and where runs go."""
 
     folder: Path
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    def with_gpus(self, **variables: str) -> Bench:
+        """The same with a driver of two GPUs, and these variables."""
+        path = os.pathsep.join((str(ROOT / "tests" / "stand_in" / "nvml"), str(ROOT)))
+        return replace(self, variables={"PYTHONPATH": path, **variables})
 
     @property
     def runs(self) -> Path:
@@ -64,7 +82,8 @@ class Bench:
 
     def command(self, *arguments: str | Path) -> list[str]:
         return [
-            *(sys.executable, "-m", "profkit", "profile", "--out", str(self.runs)),
+            *(sys.executable, "-m", "profkit", "profile"),
+            *(() if "--out" in arguments else ("--out", str(self.runs))),
             *map(str, arguments),
         ]
 
@@ -74,15 +93,20 @@ class Bench:
             "PROFKIT_NCU": str(self.folder / "ncu"),
             "PROFKIT_NSYS": str(self.folder / "nsys"),
             "TMPDIR": str(self.folder / "tmp"),
+            "PROFKIT_LOCK_DIR": str(self.folder / "tmp"),
             "PYTHONPATH": str(ROOT),
             "HF_TOKEN": SECRET,
             "INNOCENT_NAME": SECRET,
             "CUDA_SECRET_THING": SECRET,
+            **self.variables,
         }
 
-    def profile(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    def profile(
+        self, *arguments: str | Path, folder: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             self.command(*arguments),
+            cwd=folder,
             env=self.environment(),
             capture_output=True,
             text=True,
@@ -90,13 +114,27 @@ class Bench:
             timeout=120,
         )
 
-    def start(self, *arguments: str | Path) -> subprocess.Popen[bytes]:
+    def start(
+        self, *arguments: str | Path, before: Callable[[], object] | None = None
+    ) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             self.command(*arguments),
             env=self.environment(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            preexec_fn=before,
         )
+
+    def app(self, script: str, name: str = "app") -> Path:
+        """A program: a shell script."""
+        file = self.folder / name
+        file.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        file.chmod(0o755)
+        return file
+
+    def manifest(self) -> dict[str, Any]:
+        (run,) = self.kept()
+        return verify(run)
 
     def seen(self, name: str) -> Any:
         return json.loads((self.folder / f"{name}_seen.json").read_text(encoding="utf-8"))
@@ -110,7 +148,9 @@ class Bench:
         found = []
         for entry in Path("/proc").iterdir():
             try:
-                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                line = (
+                    (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+                )
             except OSError:
                 continue
             if entry.name.isdigit() and str(self.folder) in line:
@@ -134,6 +174,13 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
+def wait_for(file: Path) -> None:
+    end = time.monotonic() + 20
+    while not file.exists() and time.monotonic() < end:
+        time.sleep(0.02)
+    assert file.exists()
+
+
 def plan(folder: Path, mode: str = "good", **more: Any) -> None:
     told = {
         "mode": mode,
@@ -152,6 +199,7 @@ def test_a_target_becomes_a_kept_and_verifiable_run(bench: Bench) -> None:
     assert ".partial" not in done.stdout.splitlines()[0]
     assert "the GPU worked" in done.stdout
     manifest = verify(run)
+    schema("run").validate(manifest)
     assert manifest["schema"] == "profkit.run/1"
     assert manifest["launches"] == 1
     assert manifest["policy"]["clock_control"] == "none"
@@ -159,7 +207,7 @@ def test_a_target_becomes_a_kept_and_verifiable_run(bench: Bench) -> None:
         "toy.ncu-rep", "timeline.sqlite", "analysis.json", "kernels.parquet", "check.json",
     }  # fmt: skip
     assert [stage["name"] for stage in manifest["stages"]] == [
-        "prepare", "check", "ncu", "nsys", "read",
+        "prepare", "check", "nsys", "timeline", "ncu", "read",
     ]  # fmt: skip
     assert "flash_fwd_kernel" in done.stdout
     assert str(run) in done.stdout
@@ -167,6 +215,44 @@ def test_a_target_becomes_a_kept_and_verifiable_run(bench: Bench) -> None:
     assert "cudnn is not supported here" in done.stdout
     for stage in ("check", "ncu", "nsys", "write"):
         assert f"s  {stage}" in done.stderr
+
+
+def on_a_terminal(bench: Bench, *arguments: str | Path) -> str:
+    """What a profile writes to a stderr that is a terminal."""
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(
+        bench.command(*arguments),
+        env=bench.environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    said = b""
+    with contextlib.suppress(OSError):  # the other end is closed
+        while read := os.read(ours, 1 << 12):
+            said += read
+    os.close(ours)
+    assert process.wait(timeout=60) == 0, said
+    return said.decode()
+
+
+def test_progress_counts_kernels_of_those_that_the_timeline_saw(bench: Bench) -> None:
+    target = bench.target()
+    said = on_a_terminal(bench, target)
+    assert re.search(r"s  ncu  kernel 1 of [1-9]\d* flash_fwd_kernel, 38 passes done", said)
+    limited = on_a_terminal(bench, target, "--launch-count", "1")
+    assert "kernel 1 of 1 flash_fwd_kernel" in limited
+    unknown = on_a_terminal(bench, target, "--no-nsys")
+    assert "kernel 1 flash_fwd_kernel" in unknown
+
+
+def test_a_target_that_can_not_be_timed_costs_a_warning_not_the_run(bench: Bench) -> None:
+    done = bench.profile(bench.target(), "--no-nsys", "--samples", "5")
+    assert done.returncode == 0, done.stderr
+    (run,) = bench.kept()
+    assert "! no latencies: " in done.stdout
+    assert "no latencies: the timing failed" in verify(run)["warnings"]
+    assert not (run / "latency.json").exists()
 
 
 def test_ncu_is_always_told_clock_and_cache_control(bench: Bench) -> None:
@@ -235,7 +321,7 @@ def test_a_secret_of_the_environment_reaches_no_file_of_the_run(bench: Bench) ->
         ("library", 4, ("can't reach the GPU's counters",)),
         ("full", 4, ("disk is full", "--out")),
         ("metric", 2, ("section or metric", "--query-metrics")),
-        ("range", 4, ("can't replay the marked range", "--replay-mode kernel")),
+        ("range", 4, ("cuKernelSetAttribute in it", "--replay-mode application")),
         ("nothing", 6, ("profiled no kernel", "--kernel")),
     ],
 )
@@ -321,9 +407,7 @@ def test_one_profile_a_gpu_at_a_time(bench: Bench) -> None:
     target = bench.target()
     first = bench.start(target)
     try:
-        end = time.monotonic() + 20
-        while not (bench.folder / "ncu_seen.json").exists() and time.monotonic() < end:
-            time.sleep(0.02)
+        wait_for(bench.folder / "ncu_seen.json")
         second = bench.profile(target)
         assert second.returncode == 4
         assert f"by process {first.pid}" in second.stderr
@@ -363,10 +447,19 @@ def test_wrong_usage(bench: Bench) -> None:
         ((bench.folder / "none.py",), "no such target"),
         (("--set", "everything", "--", "/bin/true"), "neither a set nor a file"),
         (("--", str(bench.folder / "no_such_program")), "no such program"),
+        (("--", str(bench.folder / "report.ncu-rep")), "not an executable program; chmod +x"),
+        (("--", str(bench.target())), "not an executable program; use `-- python"),
+        (("--timeout", "0", "--", "/bin/true"), "no time limit"),
+        (("--timeout", "inf", "--", "/bin/true"), "no time limit"),
+        (("--timeout", "1e12", "--", "/bin/true"), "no time limit"),
+        (("--variant", "x", "--", "/bin/true"), "--variant is for targets"),
+        (("--keep-env", "FOO=bar", "--", "/bin/true"), "not the name of a variable"),
     ):
         done = bench.profile(*arguments)
-        assert done.returncode in {2, 4}
+        assert done.returncode == 2
         assert words in done.stderr
+        assert "prepare" not in done.stderr
+        assert "Traceback" not in done.stderr
     assert bench.kept() == []
 
 
@@ -376,3 +469,147 @@ def test_without_ncu_the_doctor_is_named(bench: Bench) -> None:
     assert done.returncode == 4
     assert "ncu was not found" in done.stderr
     assert "profkit doctor" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT])
+def test_a_lost_terminal_ends_it_as_an_interrupt_does(bench: Bench, number: signal.Signals) -> None:
+    plan(bench.folder, nap=30)
+    process = bench.start(bench.target(), "--no-nsys")
+    wait_for(bench.folder / "ncu_seen.json")
+    process.send_signal(number)
+    assert process.wait(timeout=20) == 130
+    assert bench.gone()
+    assert not list(bench.runs.rglob(".partial-*"))
+
+
+def test_nohup_is_heeded(bench: Bench) -> None:
+    plan(bench.folder, nap=1)
+    process = bench.start(
+        bench.target(), "--no-nsys", before=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    )
+    wait_for(bench.folder / "ncu_seen.json")
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(timeout=20) == 0
+    assert len(bench.kept()) == 1
+
+
+def test_a_kill_leaves_nothing_private_for_long(bench: Bench) -> None:
+    plan(bench.folder, export_nap=30)
+    process = bench.start(bench.target())
+    wait_for(bench.folder / "nsys_export_seen.json")
+    process.kill()
+    process.wait()
+    assert bench.gone()
+    assert not list((bench.folder / "tmp").rglob("*.nsys-rep"))
+    plan(bench.folder)
+    assert bench.profile(bench.target()).returncode == 0
+    assert not list(bench.folder.rglob("*.nsys-rep"))
+    assert not list(bench.runs.rglob(".*"))
+
+
+def test_what_a_program_prints_is_not_taken_for_an_error_of_ncus(bench: Bench) -> None:
+    said = "No section. No space left on device: LibraryNotLoaded. No kernels were profiled"
+    done = bench.profile("--no-nsys", "--", bench.app(f"printf '{said}'"))
+    assert done.returncode == 0, done.stderr
+    failed = bench.profile("--no-nsys", "--", bench.app(f"echo '{said}'; exit 9"))
+    assert failed.returncode == 6
+    assert f"the profiled program ended with status 9: {said}" in failed.stderr
+
+
+def test_the_manifest_holds_no_path_and_no_word_of_a_tool(bench: Bench) -> None:
+    sections = bench.folder / "mine.txt"
+    sections.write_text("SpeedOfLight\n")
+    app = bench.app(f"echo {SECRET} {bench.folder}; [ $NSYS ] && exit 1; exit 0")
+    plan(bench.folder, nsys="fails")
+    done = bench.with_gpus().profile("--set", sections, "--keep-env", "NOT_SET_HERE", "--", app)
+    assert done.returncode == 0, done.stderr
+    assert "told to fail" in done.stdout
+    assert "! --keep-env NOT_SET_HERE: it is not set" in done.stdout
+    assert "424242" in done.stdout
+    manifest = bench.manifest()
+    assert manifest["policy"]["set"] == "mine.txt"
+    assert len(manifest["policy"]["set_sha256"]) == 64
+    assert manifest["warnings"] == [
+        "GPU 0 processes: they share clocks, caches and memory with what is measured",
+        "a variable of --keep-env is not set",
+        "no timeline: nsys profile ended with status 1",
+    ]
+    text = json.dumps(manifest)
+    for private in (str(bench.folder), "424242", SECRET, "NOT_SET_HERE"):
+        assert private not in text
+
+
+def test_a_timeline_that_can_not_be_read_is_not_kept(bench: Bench) -> None:
+    plan(bench.folder, nsys="garbles")
+    done = bench.profile(bench.target())
+    assert done.returncode == 0, done.stderr
+    assert "! no timeline: " in done.stdout
+    manifest = bench.manifest()
+    assert "no timeline: it can't be read" in manifest["warnings"]
+    assert "timeline.sqlite" not in manifest["files"]
+    assert manifest["versions"]["nsys"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "visible", "uuid"),
+    [((), "1", "GPU-bbbb-1"), (("--gpu", "0"), "1", "GPU-aaaa-0")],
+)
+def test_the_gpu_on_record_is_the_one_that_the_program_sees(
+    bench: Bench, arguments: tuple[str, ...], visible: str, uuid: str
+) -> None:
+    bench = bench.with_gpus(CUDA_VISIBLE_DEVICES=visible)
+    done = bench.profile(*arguments, "--no-nsys", bench.target("elsewhere"))
+    assert done.returncode == 0, done.stderr
+    assert "the target ran on another GPU" in done.stdout
+    assert bench.manifest()["gpu"]["uuid"] == uuid
+    assert bench.seen("ncu")[-1]["CUDA_VISIBLE_DEVICES"] == uuid
+    assert (bench.folder / "tmp" / f"profkit-gpu-{uuid}.lock").exists()
+
+
+def test_any_program_has_a_fingerprint(bench: Bench) -> None:
+    app = bench.app("true")
+    assert bench.with_gpus().profile("--no-nsys", "--", app).returncode == 0
+    manifest = bench.manifest()
+    assert manifest["fingerprint"]["gpu"]["uuid"] == "GPU-aaaa-0"
+    assert manifest["fingerprint"]["versions"] == {"ncu": "2025.3.1"}
+    assert len(manifest["fingerprint_sha256"]) == 64
+
+
+def test_a_target_may_change_its_folder(bench: Bench) -> None:
+    done = bench.profile("--out", "my runs", bench.target("wanders"), folder=bench.folder)
+    assert done.returncode == 0, done.stderr
+    (run,) = (bench.folder / "my runs").glob("toy/[!.]*")
+    assert f"profkit analyze 'my runs/toy/{run.name}' --top 0" in done.stdout
+    assert f"profkit metrics 'my runs/toy/{run.name}'" in done.stdout
+    assert set(verify(run)["files"]) > {"toy.ncu-rep", "timeline.sqlite", "check.json"}
+
+
+def test_a_script_after_the_dashes_is_a_program(bench: Bench) -> None:
+    app = bench.app("echo hello", "plain.py")
+    done = bench.profile("--no-nsys", "--", app, "--flag")
+    assert done.returncode == 0, done.stderr
+    options, program, _ = bench.seen("ncu")
+    assert program == [str(app), "--flag"]
+    assert "--profile-from-start" not in options
+    assert "check.json" not in bench.manifest()["files"]
+
+
+@pytest.mark.parametrize(
+    "script", ["print('hello')", "import argparse as a; a.ArgumentParser().parse_args()"]
+)
+def test_a_script_that_is_no_target_is_told_how_it_can_be_profiled(
+    bench: Bench, script: str
+) -> None:
+    plain = bench.folder / "plain script.py"
+    plain.write_text(script)
+    done = bench.profile(plain)
+    assert done.returncode == 6
+    assert f"is no profkit target; profile it with `-- python '{plain}'`" in done.stderr
+
+
+@pytest.mark.parametrize("behaviour", ["empty", "garbled"])
+def test_a_check_that_reports_nonsense_has_failed(bench: Bench, behaviour: str) -> None:
+    done = bench.profile(bench.target(behaviour))
+    assert done.returncode == 6
+    assert "the report of its check can't be read; run it alone: python" in done.stderr
+    assert bench.kept() == []

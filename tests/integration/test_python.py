@@ -101,3 +101,23 @@ def test_views_for_notebooks_are_short() -> None:
     assert len(report._repr_html_()) < 12_000
     assert repr(report) == "<Report sdpa_s512_math.ncu-repz: 14 launches on NVIDIA H200>"
     assert repr(h200("known").kernel(2)).startswith("<Kernel 2: transpose_conflict")
+
+
+def test_a_run_is_loaded_by_its_folder() -> None:
+    report = profkit.load(H200 / "sdpa_s512")
+    assert report.path.name == "sdpa_s512.ncu-repz"
+    assert len(report) == 19
+    with pytest.raises(UsageError, match="reports; name one of them"):
+        profkit.load(H200)
+    with pytest.raises(BadInput, match="no Nsight Compute report"):
+        profkit.load(H200.parent.parent / "docs")
+
+
+def test_what_cannot_be_is_told_of_a_kernel() -> None:
+    report = h200("known")
+    wrong, right = report.kernel(4), report.kernel(5)
+    assert wrong.doubtful == {"l2_read_hit_rate"}
+    assert wrong.warnings == (
+        "l2_read_hit_rate reads 115.9%, beyond 100%: it can't be, don't rely on it here",
+    )
+    assert (right.doubtful, right.warnings) == (frozenset(), ())

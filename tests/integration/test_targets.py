@@ -13,6 +13,7 @@ import pytest
 
 from profkit.capture.target import Target, Variant, load_target, normal_inputs
 from profkit.errors import BadInput, TargetFailed, UsageError
+from tests.integration.test_views import schema
 
 torch = pytest.importorskip("torch", reason="targets need torch")
 
@@ -97,12 +98,37 @@ def test_list_tells_what_is_declared() -> None:
     done = run(TARGETS / "sdpa_s512.py", "--list")
     assert done.returncode == 0
     told = json.loads(done.stdout)
+    schema("target").validate(told)
     assert told["schema"] == "profkit.target/1"
     assert told["name"] == "sdpa_s512"
     assert told["dtype"] == "float16"
     assert told["shapes"] == {"batch": 32, "heads": 8, "length": 512, "dim": 64, "causal": False}
     assert told["work"]["flop"] == 17_179_869_184
     assert told["variants"] == ["sdpa", "flash", "cudnn", "efficient", "math", "custom"]
+
+
+def test_a_reference_that_works_in_place_changes_nothing_for_the_variants() -> None:
+    def reference(inputs: Any) -> Any:
+        inputs["rows"] += 1
+        return inputs["x"].mul_(2)[inputs["rows"]]
+
+    made = Target(
+        name="in_place",
+        shapes={},
+        dtype="float64",
+        inputs=lambda device, seed: {
+            **normal_inputs(device, seed, "float64", x=(8,)),
+            "rows": torch.arange(4, device=device),
+        },
+        reference=reference,
+        variants=[
+            Variant("right", lambda inputs: inputs["x"][inputs["rows"] + 1] * 2),
+            Variant("wrong", lambda inputs: inputs["x"][inputs["rows"]]),
+        ],
+    )
+    right, wrong = made.check("cpu")
+    assert right.status == "passed"
+    assert wrong.status == "failed"
 
 
 @pytest.mark.parametrize(
@@ -114,6 +140,7 @@ def test_attention_passes_and_what_needs_a_gpu_is_unsupported(
     script = TARGETS / "sdpa_sweep.py"
     status, report, told = checked(script, tmp_path, *SMALL, "--dtype", dtype, *causal)
     assert status == 0
+    schema("check").validate(report)
     variants = by_name(report)
     for name in ("sdpa", "math"):
         assert variants[name]["status"] == "passed"
@@ -195,6 +222,46 @@ def test_an_option_that_nobody_knows_is_wrong_usage() -> None:
     done = run(TARGETS / "matmul.py", "--chekc")
     assert done.returncode == 2
     assert "--chekc" in done.stderr
+
+
+def test_options_are_never_passed_over(tmp_path: Path) -> None:
+    script = written(tmp_path, "a=lambda inputs: inputs['x'] * 2")
+    done = run(script, "--chek")
+    assert done.returncode == 2
+    assert done.stderr == "profkit: doubled has no option --chek; did you mean --check?\n"
+    done = run(script, "--rows", "5")
+    assert done.returncode == 2
+    assert "no option --rows; the script's own go through main(options=...)" in done.stderr
+    done = run(TARGETS / "matmul.py", "--mm", "5")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    done = run(script, "--seed", "x")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "invalid int value: 'x'" in done.stderr
+
+
+def test_a_run_by_hand_says_what_ran(tmp_path: Path) -> None:
+    script = written(tmp_path, "a=lambda inputs: inputs['x'] * 2, gone=no_kernel")
+    command = [sys.executable, str(script), "--device", "cpu"]
+    ours, theirs = os.openpty()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run(command, stderr=theirs, env=environment, timeout=120, check=True)
+    os.close(theirs)
+    assert b"a  ran on cpu, not checked" in os.read(ours, 1 << 12)
+    os.close(ours)
+    assert "ran on" not in run(script).stderr
+
+
+def test_without_torch_its_installation_is_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text(
+        "raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')"
+    )
+    script = written(tmp_path, "a=raises")
+    script.write_text(script.read_text().replace("import torch\n", ""))
+    for arguments in ((), ("--check",)):
+        done = run(script, *arguments)
+        assert done.returncode == 4
+        assert done.stderr == "profkit: torch is not installed; pip install torch\n"
+    assert run(script, "--list").returncode == 0
 
 
 def test_a_variant_that_raises_in_a_run_shows_its_traceback(tmp_path: Path) -> None:

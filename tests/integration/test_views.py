@@ -19,11 +19,13 @@ from typer.testing import Result
 
 import profkit
 from profkit.metrics.catalog import catalog
+from profkit.render.panels import work_grid
 from tests.conftest import CORPUS, H200, RECORDED, ROOT, h200, needs_corpus, plain_bytes
 
 Cli = Callable[..., Result]
 KNOWN = H200 / "known.ncu-repz"
 SCHEMAS = ROOT / "profkit" / "schemas"
+RUN = H200 / "sdpa_s512"
 ODD = "a|[red]<b>\x1b[1m`"
 
 
@@ -99,7 +101,7 @@ def test_csv_is_one_row_a_launch_with_catalogue_columns(profkit_cli: Cli) -> Non
     text = profkit_cli("analyze", KNOWN, "--format", "csv").stdout
     rows = list(csv.DictReader(io.StringIO(text)))
     assert len(rows) == 13
-    assert list(rows[0])[5:] == list(catalog().quantities)
+    assert list(rows[0])[6:] == list(catalog().quantities)
     frame = h200("known").kernels
     for row, (_, expected) in zip(rows, frame.iterrows(), strict=True):
         assert row["kernel"] == expected["kernel"]
@@ -122,19 +124,19 @@ def test_output_goes_to_a_file(profkit_cli: Cli, tmp_path: Path) -> None:
     assert "can't be written" in refused.stderr
 
 
-def test_piped_output_is_plain_and_fits_100_columns() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "profkit", "analyze", str(KNOWN), "--top", "0"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "COLUMNS": "60", "FORCE_COLOR": "1"},
-    )
-    assert "\x1b" not in done.stdout
-    assert done.stderr == ""
-    lines = done.stdout.splitlines()
-    assert max(map(len, lines)) <= 100
+@pytest.mark.parametrize(
+    ("columns", "width"), [("", 100), ("66", 66), ("20", 60), ("999", 120), ("wide", 100)]
+)
+def test_piped_output_is_plain_and_as_wide_as_columns_says(columns: str, width: int) -> None:
+    done = run_profkit("analyze", KNOWN, "--top", "1", COLUMNS=columns, FORCE_COLOR="1")
+    shown = done.stdout.decode()
+    assert "\x1b" not in shown
+    assert done.stderr == b""
+    lines = shown.splitlines()
+    assert max(map(len, lines)) == width
     assert all(line == line.rstrip() for line in lines)
+    assert " 3  spill" in shown
+    assert "12.9%" in shown
 
 
 def test_names_are_shown_as_they_are(profkit_cli: Cli, odd: Path) -> None:
@@ -250,10 +252,106 @@ def test_wrong_usage_ends_with_2_and_a_remedy(
         assert word in result.stderr
 
 
-def test_unknown_options_end_with_2(profkit_cli: Cli) -> None:
-    assert profkit_cli("analyze", KNOWN, "--format", "xml").exit_code == 2
-    assert profkit_cli("analyze", KNOWN, "--wrong").exit_code == 2
-    assert profkit_cli("analyze").exit_code == 2
+def test_the_whole_name_stands_above_the_detail_to_be_picked_by(profkit_cli: Cli) -> None:
+    file = H200 / "sdpa_s512_math.ncu-repz"
+    shown = profkit_cli("analyze", file, "--top", "0").stdout
+    folded = re.sub(r"\s", "", shown)
+    name = "vectorized_elementwise_kernel<(int)4, at::native::FillFunctor<float>"
+    assert f"void at::native::{name}".replace(" ", "") in folded
+    found = profkit_cli("analyze", file, "--kernel", "FillFunctor<float>", "--format", "json")
+    assert len(json.loads(found.stdout)["kernels"]) == 1
+
+
+def test_few_bytes_are_not_told_in_kibibytes(profkit_cli: Cli) -> None:
+    shown = profkit_cli("analyze", H200 / "sdpa_s512_math.ncu-repz", "--top", "0").stdout
+    assert "16 B static" in shown
+    assert "0.01562 KiB" not in shown
+
+
+def test_what_is_sorted_by_is_known_of_all_kernels_or_told_why_not(profkit_cli: Cli) -> None:
+    shown = profkit_cli("analyze", RUN, "--sort", "flop_rate", "--top", "1").stdout
+    table = shown[shown.index("  Kernel ") :]
+    table = table[: table.index("\n\n")]
+    assert "n/a" not in table
+    assert table.count("FLOP/s") == 15
+    unknown = profkit_cli("analyze", RUN, "--sort", "l1_local_hit_rate", "--top", "1").stdout
+    assert "l1_local_hit_rate n/a: undefined for this launch" in unknown
+
+
+def test_where_half_precision_is_not_looked_at_both_bounds_are_told() -> None:
+    report = profkit.load(KNOWN, kernel="fma_bound", check_half_from=0.05)
+    note = work_grid(report.summary.launches[0]).note
+    assert note.startswith("half precision: between 0 and 1.352 GFLOP (1.4% of its roof)")
+
+
+def test_csv_names_what_is_doubtful(profkit_cli: Cli) -> None:
+    text = profkit_cli("analyze", KNOWN, "--format", "csv").stdout
+    doubtful = {row["kernel"]: row["doubtful"] for row in csv.DictReader(io.StringIO(text))}
+    assert doubtful["fma_bound(float *, int)"] == "l2_read_hit_rate"
+    assert doubtful["atomics(int *)"] == ""
+
+
+def test_what_lies_beside_a_report_is_told(profkit_cli: Cli) -> None:
+    shown = profkit_cli("analyze", RUN, "--top", "1").stdout
+    assert "Beside it  timeline.sqlite (profkit analyze shows it), check.json" in shown
+    assert "Beside it" not in profkit_cli("analyze", KNOWN, "--top", "1").stdout
+
+
+def test_a_range_of_launches_says_that_it_is_one() -> None:
+    """Two products of 4096 x 4096 x 4096 replayed as one range."""
+    report = profkit.load(next((H200 / "matmul").iterdir()))
+    (kernel,) = (report.kernel(at) for at in range(len(report)))
+    assert kernel["flop_tensor"] == 2 * (2 * 4096**3)
+    assert "a range of launches replayed as one" in kernel.warnings[0]
+
+
+def test_a_recorded_run_keeps_its_schemas() -> None:
+    (folder,) = RUN.iterdir()
+    kept = (("manifest", "run"), ("check", "check"), ("analysis", "analyze"), ("latency", "time"))
+    for file, name in kept:
+        document = json.loads((folder / f"{file}.json").read_text(encoding="utf-8"))
+        assert list(schema(name).iter_errors(document)) == []
+
+
+def test_options_for_reports_are_refused_for_timelines(profkit_cli: Cli) -> None:
+    timeline = H200 / "sdpa_s512_flash.sqlite"
+    for options in (("--sort", "name"), ("--top", "0"), ("--kernel", "x")):
+        refused = profkit_cli("analyze", timeline, *options)
+        assert refused.exit_code == 2
+        assert options[0] in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("analyze", KNOWN, "--format", "xml"), ("'--format': 'xml'", "'terminal', 'json'")),
+        (("analyze", KNOWN, "--formt", "json"), ("--formt; did you mean --format?",)),
+        (("analyze", KNOWN, "--top", "-1"), ("--top", "equal to 0")),
+        (("analyze", KNOWN, "--top"), ("'--top'", "see `profkit analyze --help`")),
+        (("analyze",), ("missing argument 'FILE...'; see `profkit analyze --help`",)),
+        (("analyz",), ("no such command 'analyz'; did you mean 'analyze'?",)),
+        (("--versio",), ("--versio; did you mean --version?",)),
+        (("doctor", "extra"), ("extra", "see `profkit doctor --help`")),
+        (("compare", "a.json"), ("missing argument 'B.json'",)),
+        (("time", "--wrong"), ("no such option: --wrong; see `profkit time --help`",)),
+        (("profile", "--launch-count", "0", "x"), ("--launch-count", "profkit profile --help")),
+    ],
+)
+def test_a_wrong_command_line_is_told_in_one_line(
+    profkit_cli: Cli, arguments: tuple[str | Path, ...], words: tuple[str, ...]
+) -> None:
+    result = profkit_cli(*arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("profkit: ")
+    for word in words:
+        assert word in line
+
+
+def test_no_arguments_give_help(profkit_cli: Cli) -> None:
+    assert "Usage: " in profkit_cli().output
+    assert profkit_cli("analyze", "--help").exit_code == 0
 
 
 @needs_corpus
@@ -284,6 +382,9 @@ def test_launches_of_one_kernel_and_shape_are_grouped(profkit_cli: Cli) -> None:
     assert largest["max_s"] == max(times)
     shown = profkit_cli("analyze", file, "--top", "0").stdout
     assert f"(the median of {largest['count']})" in shown
+    (pair,) = [group for group in data["groups"] if group["count"] == 2]
+    assert pair["min_s"] < pair["median_s"]
+    assert "(the nearest below the median of 2)" in shown
 
 
 def test_the_version_is_said(profkit_cli: Cli) -> None:

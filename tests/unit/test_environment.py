@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,8 +42,20 @@ def test_lock_takes_effect() -> None:
     assert flags["deterministic_algorithms"]
 
 
+def test_locking_imports_no_compiler_and_one_imported_later_is_locked_too() -> None:
+    script = (
+        "import sys; from profkit.capture.environment import lock; lock(1); "
+        "print('torch._inductor' in sys.modules); "
+        "import torch._inductor.config as config; print(config.deterministic)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["False", "True"]
+
+
 def test_what_did_not_take_effect_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch, "use_deterministic_algorithms", lambda *_, **__: None)
+    monkeypatch.setattr(torch, "set_deterministic_debug_mode", lambda _: None)
     monkeypatch.setattr(torch, "manual_seed", lambda _: None)
     with pytest.raises(EnvironmentProblem, match="deterministic_algorithms, seed of torch"):
         environment.lock(123_456)

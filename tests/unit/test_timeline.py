@@ -247,6 +247,14 @@ def test_copies_by_kind_and_memory() -> None:
     assert back.kind == "device to host"
 
 
+def test_copies_that_overlap_move_their_bytes_in_one_time() -> None:
+    made = timeline(memory=[copy(0, 10, 1_000), copy(2, 10, 1_000), copy(30, 40, 1_000)])
+    (use,) = summarize_timeline(made).memory
+    assert use.times.total == pytest.approx(28 * US)
+    assert use.busy == pytest.approx(20 * US)
+    assert use.bandwidth == pytest.approx(3_000 / (20 * US))
+
+
 def test_calls_and_waits_by_name() -> None:
     made = timeline(
         [kernel(0, 1)],

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import struct
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from profkit.errors import BadInput
 from profkit.ingest import wire
+from profkit.ingest.integrity import MAGIC, check
 from tests.unit.test_session import field
 
 fields = st.lists(
@@ -42,3 +47,23 @@ def test_texts_and_messages_survive_what_can_not_be_decoded() -> None:
     assert wire.text(message, 1) == "\ufffd\ufffd"
     assert [wire.number(inner, 1) for inner in wire.messages(message, 2)] == [7]
     assert wire.number(message, 9, default=3) == 3
+
+
+def test_a_range_of_range_replay_counts_as_a_launch(tmp_path: Path) -> None:
+    """ncu announces ranges in a field of their own (7 of the block header)."""
+
+    def record(data: bytes) -> bytes:
+        return struct.pack("<I", len(data)) + data
+
+    def header(payload: int, *, launches: int, ranges: int) -> bytes:
+        varints = [(1, 0), (2, launches), (5, payload), (7, ranges)]
+        return bytes(byte for field, value in varints for byte in (field << 3, value))
+
+    payload = record(b"a range")
+    whole = MAGIC + record(b"\x08\x07")
+    file = tmp_path / "range.ncu-rep"
+    file.write_bytes(whole + record(header(len(payload), launches=0, ranges=1)) + payload)
+    assert check(file).launches == 1
+    file.write_bytes(whole + record(header(len(payload), launches=0, ranges=2)) + payload)
+    with pytest.raises(BadInput, match="fewer launches than a block header announces"):
+        check(file)

@@ -1,0 +1,413 @@
+"""What latencies say: their statistics, the rates they amount to, and verdicts on pairs of them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from profkit.analysis.gpus import Peak, find_datasheet
+from profkit.analysis.statistics import Classic, Summary, classic, find_tick, summarize
+from profkit.analysis.verdict import (
+    DEFAULT,
+    Comparison,
+    Reason,
+    Thresholds,
+    Verdict,
+    WithinRun,
+    compare,
+    holm,
+    single_runs,
+)
+from profkit.errors import BadInput, EnvironmentProblem, UsageError
+from profkit.ingest.latency import Latency
+
+POWER_CAP = "software power cap"
+_CLOCK_MOVED = 0.02
+_WILD = 5
+_FEWEST_OF_AN_ORDER = 0.25
+_PEAKS: Mapping[str, tuple[str, ...]] = {
+    "float16": ("tensor_fp16",),
+    "bfloat16": ("tensor_bf16",),
+    "float32": ("fp32",),
+    "float64": ("tensor_fp64", "fp64"),
+}
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A rate at the median latency, per second, from work that the target declares.
+
+    `peak` is the datasheet's at boost clock, by the name `of`; None where it has none that is known
+    to apply.
+    """
+
+    value: float
+    peak: float | None
+    of: str
+    verified: bool
+
+    @property
+    def share(self) -> float | None:
+        """Share of the peak; above 1 the declared work was not all done, or not by this unit."""
+        return None if self.peak is None else self.value / self.peak
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A latency and what it says. Clocks in Hz; `clock` is the lowest and highest of the blocks.
+
+    `throttled` counts the blocks by each reason for which the driver held the clock down;
+    `launch_bound` says that the host needs longer to submit a call than the GPU for its work.
+    """
+
+    latency: Latency
+    summary: Summary
+    flop_rate: Rate | None
+    bandwidth: Rate | None
+    clock: tuple[float, float] | None
+    throttled: Mapping[str, int]
+    launch_bound: bool
+
+    @property
+    def label(self) -> str:
+        return self.latency.label
+
+    @property
+    def throttled_throughout(self) -> tuple[str, ...]:
+        """Reasons in force in every block, the power cap left out: a steady load may run at it."""
+        blocks = len(self.latency.blocks)
+        return tuple(
+            reason
+            for reason, count in self.throttled.items()
+            if count == blocks and reason != POWER_CAP
+        )
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The verdict on `b` against `a`."""
+
+    a: Timed
+    b: Timed
+    comparison: Comparison
+
+    @property
+    def samples_in_a_block(self) -> int:
+        """The fewest of either side."""
+        return min(len(block.samples) for block in self.a.latency.blocks + self.b.latency.blocks)
+
+
+@dataclass(frozen=True)
+class SavedPair:
+    """What two saved latencies, not measured in turns, say of `b` against `a`.
+
+    `obstacles` is what differs in how they were measured, `notes` are versions that differ; `open`
+    says that there is no verdict.
+    """
+
+    a: Timed
+    b: Timed
+    within: WithinRun
+    classic: Classic
+    obstacles: tuple[str, ...]
+    notes: tuple[str, ...]
+    floor: float | None
+    open: bool
+
+
+@dataclass(frozen=True)
+class LatencyReport:
+    """All that is to be told of one timing, measured or read from a file.
+
+    `left_out` are variants that can't run here, and why. `spans` are seconds by part of the work,
+    `seconds` all of it; empty and None for a file. `floor` is the machine's A/A floor, a share.
+    `neighbours` counts processes of others on the GPU. `command` repeats the timing, for a
+    comparison that needs more of it.
+    """
+
+    title: str
+    timed: tuple[Timed, ...]
+    pairs: tuple[Pair, ...] = ()
+    thresholds: Thresholds = DEFAULT
+    floor: float | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    fingerprint: Mapping[str, Any] = field(default_factory=dict)
+    fingerprint_sha256: str = ""
+    seed: int | None = None
+    warmup: float | None = None
+    spans: Mapping[str, float] = field(default_factory=dict)
+    seconds: float | None = None
+    neighbours: int = 0
+    command: tuple[str, ...] = ()
+
+
+def analyze_latency(latency: Latency) -> Timed:
+    """The statistics of a latency and the rates at its median; raises BadInput for bad samples."""
+    summary = summarize(latency.samples)
+    flop_rate, bandwidth = _rates(latency, summary.median)
+    moments = [block.gpu for block in latency.blocks if block.gpu is not None]
+    clocks = [moment.sm_clock for moment in moments if moment.sm_clock]
+    throttled: dict[str, int] = {}
+    for moment in moments:
+        for reason in moment.throttled_by:
+            throttled[reason] = throttled.get(reason, 0) + 1
+    return Timed(
+        latency=latency,
+        summary=summary,
+        flop_rate=flop_rate,
+        bandwidth=bandwidth,
+        clock=(min(clocks), max(clocks)) if clocks else None,
+        throttled=throttled,
+        launch_bound=_launch_bound(latency, summary.median),
+    )
+
+
+def compare_with(
+    baseline: Timed,
+    others: Sequence[Timed],
+    *,
+    thresholds: Thresholds = DEFAULT,
+    floor: float | None = None,
+) -> tuple[Pair, ...]:
+    """Each of `others` against `baseline`, corrected for their number.
+
+    `floor` is the machine's A/A floor, a share, None where it is unknown. Blocks that weren't taken
+    in turns leave the comparison INCONCLUSIVE. Raises UsageError for latencies whose blocks don't
+    pair up, BadInput for blocks that differ beyond measure.
+    """
+    for other in others:
+        if len(other.latency.blocks) != len(baseline.latency.blocks):
+            raise UsageError(
+                f"{baseline.label} has {len(baseline.latency.blocks)} blocks, {other.label} "
+                f"{len(other.latency.blocks)}",
+                "time both in one run: profkit time --compare",
+            )
+    comparisons = holm([_compared(baseline, other, thresholds, floor) for other in others])
+    return tuple(
+        Pair(baseline, other, comparison)
+        for other, comparison in zip(others, comparisons, strict=True)
+    )
+
+
+def _compared(a: Timed, b: Timed, thresholds: Thresholds, floor: float | None) -> Comparison:
+    comparison = compare(
+        [block.samples for block in a.latency.blocks],
+        [block.samples for block in b.latency.blocks],
+        tick=find_tick(np.array(a.latency.samples + b.latency.samples)) or 0.0,
+        floor=floor or 0.0,
+        invalid=_faults(a, b),
+        thresholds=thresholds,
+    )
+    if not (comparison.low > 0 and math.isfinite(comparison.high + comparison.detectable)):
+        raise BadInput(f"the blocks of {a.label} and {b.label} differ beyond measure", "time anew")
+    if comparison.verdict is Verdict.INVALID or interleaved(a.latency, b.latency):
+        return comparison
+    return replace(
+        comparison,
+        verdict=Verdict.INCONCLUSIVE,
+        reason=Reason.NOT_INTERLEAVED,
+        blocks_needed=None,
+    )
+
+
+def interleaved(a: Latency, b: Latency) -> bool:
+    """Whether the blocks of two latencies were taken in turns, so that a drift falls on both alike.
+
+    Block i of both comes before block i + 1 of either (blocks of others may lie in between), and
+    each of the two begins at least a quarter of the pairs.
+    """
+    pairs = [(one.turn, other.turn) for one, other in zip(a.blocks, b.blocks, strict=True)]
+    in_rounds = all(max(pair) < min(following) for pair, following in pairwise(pairs))
+    first = sum(one < other for one, other in pairs)
+    second = sum(one > other for one, other in pairs)
+    return in_rounds and min(first, second) >= _FEWEST_OF_AN_ORDER * len(pairs)
+
+
+def compare_saved(
+    a: Timed,
+    b: Timed,
+    *,
+    thresholds: Thresholds,
+    floor: float | None,
+    force: bool,
+    versions: tuple[Mapping[str, Any], Mapping[str, Any]] = ({}, {}),
+) -> SavedPair:
+    """What can be said of two saved latencies; nothing where they were measured differently.
+
+    `floor` is the A/A floor between runs, None where it is unknown. `force` concludes all the same.
+    `versions` are those of the software by name, of `a` and of `b`.
+    """
+    within = single_runs(a.summary, b.summary, floor, thresholds)
+    if min(a.summary.n, b.summary.n) < thresholds.samples:
+        within = replace(within, verdict=Verdict.INCONCLUSIVE, reason=Reason.TOO_FEW_SAMPLES)
+    obstacles = incomparable(a, b)
+    undecided = within.verdict is Verdict.INCONCLUSIVE or (bool(obstacles) and not force)
+    tick = max(a.summary.tick or 0.0, b.summary.tick or 0.0) or None
+    evidence = classic(a.latency.samples, b.latency.samples, tick)
+    notes = _versions_apart(a, b, versions)
+    return SavedPair(a, b, within, evidence, obstacles, notes, floor, undecided)
+
+
+def incomparable(a: Timed, b: Timed) -> tuple[str, ...]:
+    """What speaks against comparing two saved latencies; empty where nothing known does."""
+    one, other = a.latency, b.latency
+    facts = (
+        ("timer", one.timer, other.timer),
+        ("cache", one.cache, other.cache),
+        ("calls a sample", one.ready.get("group"), other.ready.get("group")),
+        ("GPU", one.gpu.get("name"), other.gpu.get("name")),
+        ("GPU", one.gpu.get("uuid"), other.gpu.get("uuid")),
+        ("shapes", one.target.get("shapes"), other.target.get("shapes")),
+        ("dtype", one.target.get("dtype"), other.target.get("dtype")),
+        ("work", one.target.get("work"), other.target.get("work")),
+    )
+    return _apart(facts)
+
+
+def _versions_apart(
+    a: Timed, b: Timed, versions: tuple[Mapping[str, Any], Mapping[str, Any]]
+) -> tuple[str, ...]:
+    """Versions of the driver and of software that are known of both and differ."""
+    before, after = versions
+    drivers = ("driver", a.latency.gpu.get("driver"), b.latency.gpu.get("driver"))
+    return _apart([drivers, *((name, before[name], after.get(name)) for name in before)])
+
+
+def _apart(facts: Iterable[tuple[str, Any, Any]]) -> tuple[str, ...]:
+    return tuple(
+        f"{name}: {_brief(one)} against {_brief(other)}"
+        for name, one, other in facts
+        if one and other and one != other
+    )
+
+
+def _brief(fact: Any) -> str:
+    if isinstance(fact, Mapping):
+        return str(fact.get("what") or " ".join(f"{key}={value}" for key, value in fact.items()))
+    return str(fact)
+
+
+def _launch_bound(latency: Latency, seconds: float) -> bool:
+    """Whether the host needs longer to submit a call than the GPU for its work."""
+    host = latency.ready.get("host") or 0.0
+    return latency.timer not in {"", "wall"} and not latency.ready.get("waits") and host > seconds
+
+
+def _faults(a: Timed, b: Timed) -> list[str]:
+    """Why a comparison can't be believed."""
+    faults = [
+        f"{side.label} was throttled throughout: {', '.join(side.throttled_throughout)}"
+        for side in (a, b)
+        if side.throttled_throughout
+    ]
+    clocks = [_median_clock(side) for side in (a, b)]
+    if all(clocks):
+        low, high = sorted(clock for clock in clocks if clock)
+        if high > low * (1 + _CLOCK_MOVED):
+            faults.append(
+                f"the SM clock was {(clocks[0] or 0) / 1e6:.0f} MHz for {a.label} and "
+                f"{(clocks[1] or 0) / 1e6:.0f} MHz for {b.label}"
+            )
+    return faults
+
+
+def _median_clock(side: Timed) -> float | None:
+    clocks = [
+        block.gpu.sm_clock for block in side.latency.blocks if block.gpu and block.gpu.sm_clock
+    ]
+    return median(clocks) if clocks else None
+
+
+def _rates(latency: Latency, seconds: float) -> tuple[Rate | None, Rate | None]:
+    work: Mapping[str, Any] = latency.target.get("work") or {}
+    if not work:
+        return None, None
+    peaks = _peaks(latency.gpu)
+    names = _PEAKS.get(latency.target.get("dtype", ""), ())
+    compute = next((name for name in names if name in peaks), "")
+    flop, moved = work["flop"], work["bytes"]
+    return (
+        _rate(flop / seconds, compute, peaks) if flop else None,
+        _rate(moved / seconds, "dram", peaks) if moved else None,
+    )
+
+
+def _rate(value: float, name: str, peaks: Mapping[str, Peak]) -> Rate:
+    peak = peaks.get(name)
+    return Rate(value, peak.value if peak else None, name, peak.verified if peak else False)
+
+
+def _peaks(gpu: Mapping[str, Any]) -> Mapping[str, Peak]:
+    if not gpu:
+        return {}
+    major, minor = (int(part) for part in gpu["compute_capability"].split("."))
+    sheet, _ = find_datasheet(
+        gpu["name"], (major, minor), gpu["multiprocessors"], gpu["memory_bytes"]
+    )
+    return sheet.peaks if sheet else {}
+
+
+@dataclass(frozen=True)
+class Differences:
+    """What runs of one build differ by, as shares of a latency.
+
+    `largest` is the largest difference among comparisons that nothing disturbed; `disturbed` counts
+    the others, whose intervals are more than five times as wide as the typical one, and which the
+    default thresholds leave open. `verdicts` counts what these make of all comparisons: a REGRESSED
+    or an IMPROVED is a false alarm.
+    """
+
+    largest: float
+    disturbed: int
+    all: tuple[float, ...]
+    typical_width: float
+    verdicts: Mapping[str, int]
+
+
+def differences(
+    pairs: Sequence[tuple[Latency, Latency]], typical_width: float | None = None
+) -> Differences:
+    """What pairs of latencies of one build differ by; their blocks took turns.
+
+    `typical_width` (log of upper over lower end) is that of other pairs, for pairs too few to tell.
+    Raises EnvironmentProblem where all were disturbed.
+    """
+    comparisons = [
+        compare_with(analyze_latency(a), [analyze_latency(b)])[0].comparison for a, b in pairs
+    ]
+    widths = [math.log(one.high / one.low) for one in comparisons]
+    typical = median(widths) if typical_width is None else typical_width
+    calm = [
+        one
+        for one, width in zip(comparisons, widths, strict=True)
+        if width <= _WILD * typical or one.verdict in {Verdict.REGRESSED, Verdict.IMPROVED}
+    ]
+    if not calm:
+        raise EnvironmentProblem(
+            "something else disturbed every comparison: no floor can be told", "calibrate again"
+        )
+    return Differences(
+        largest=max(_share(one.speedup) for one in calm),
+        disturbed=len(comparisons) - len(calm),
+        all=tuple(one.speedup - 1 for one in comparisons),
+        typical_width=typical,
+        verdicts=dict(Counter(one.verdict.name for one in comparisons)),
+    )
+
+
+def between_runs(runs: Sequence[Latency]) -> float:
+    """The largest relative difference between the medians of runs of one build, a share."""
+    medians = [float(np.median(run.samples)) for run in runs]
+    return max(medians) / min(medians) - 1
+
+
+def _share(speedup: float) -> float:
+    """A ratio of times as a share, from the side that makes it larger."""
+    return max(speedup, 1 / speedup) - 1

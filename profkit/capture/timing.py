@@ -1,0 +1,514 @@
+"""Times single calls of a variant, inside the target's process: CUDA events, graph replay, CUPTI.
+
+Calls are queued behind a kernel that only waits, so that the GPU never waits for the host between
+the two events of a sample; before each sample of a cold measurement the L2 cache is flushed. A
+block begins and ends with the device idle: work on side streams can't leak out of it unseen.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from typing import Any
+
+from profkit.capture.gpu import Moment, Watch
+from profkit.errors import EnvironmentProblem, TargetFailed
+
+Call = Callable[[], object]
+
+_steps = random.Random(0)
+
+LEAD_IN, _LEAD_OUT = 3, 8
+_MOST_CALLS = 500
+_PROBED = 20
+_LONGEST_HOLD, _HELD = 0.1, 0.05
+_QUEUEING, _MARGIN = 40e-6, 1.5
+_LOOK = 0.01
+_STEPS = 4
+_STEADY = 0.01
+_STEADY_READINGS = 3
+_WARMUP_ROUND = 0.02
+_WARMUP_LIMIT = 6
+_FLUSHED = 2
+_SEEN_FROM = 1.5
+_ESCAPED_FROM = 50e-6
+_ESCAPED_SHARE = 0.25
+_SAMPLE = "profkit.sample"
+
+
+class Timer(StrEnum):
+    """What takes the times. `wall` is the host's clock, for calls on the CPU."""
+
+    events = "events"
+    graph = "graph"
+    cupti = "cupti"
+    wall = "wall"
+
+
+class Cache(StrEnum):
+    """What the L2 cache holds when a call starts: nothing of it, or what the last call left."""
+
+    cold = "cold"
+    warm = "warm"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to time. `warmup` is in seconds, `group` calls share a pair of events."""
+
+    timer: Timer = Timer.events
+    cache: Cache = Cache.cold
+    warmup: float = 0.5
+    group: int = 1
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Device memory of torch in bytes: the peaks during a call, inputs and outputs included.
+
+    `allocations` is how many tensors a call takes from torch's pool.
+    """
+
+    peak_allocated: int
+    peak_reserved: int
+    allocations: int
+
+
+@dataclass(frozen=True)
+class Ready:
+    """What was learnt of a call before it was timed, in seconds.
+
+    `host` is what the host needs to submit a call, `empty` what the timer reads of nothing, `rough`
+    a first median. `steady` says whether the SM clock stood still at the end of the warm-up, None
+    where it can't be read; `waits` that a call waits for the GPU.
+    """
+
+    rough: float
+    host: float
+    empty: float
+    flush: float
+    warmup: float
+    steady: bool | None
+    waits: bool
+    memory: Memory | None
+
+
+@dataclass(frozen=True)
+class Block:
+    """Samples taken in one go, in seconds a call in the order of time, and the GPU just before.
+
+    `seconds` is the wall time of the block, `started` the host's clock (seconds, any origin).
+    `overtaken` counts samples that the GPU began before the host had submitted them: they may hold
+    the host's gaps. None where that can't be told.
+    """
+
+    samples: tuple[float, ...]
+    started: float
+    seconds: float
+    gpu: Moment | None
+    overtaken: int | None
+
+
+class Stopwatch:
+    """Times one call on one device; the scratch memory of the flush is shared by all."""
+
+    def __init__(self, call: Call, device: str, settings: Settings, watch: Watch | None) -> None:
+        self._settings = settings
+        self._watch = watch
+        self._on_gpu = device == "cuda"
+        self._call = call
+        self._timed = _captured(call) if settings.timer is Timer.graph else call
+        self._roughly = 0.0
+
+    def prepare(self) -> Ready:
+        """Warm up and look at the call.
+
+        Raises TargetFailed for a call that launches nothing, hides work on a stream of its own or
+        allocates device memory each time.
+        """
+        if not self._on_gpu:
+            started = time.perf_counter()
+            rough = self._warm_up_host()
+            took = time.perf_counter() - started
+            return Ready(rough, rough, 0.0, 0.0, took, None, False, None)
+
+        started = time.perf_counter()
+        steady = self._warm_up()
+        took = time.perf_counter() - started
+        host, waits = self._submission()
+        memory = self._memory()
+        self._find_escaped_work()
+        group = self._settings.group
+        empty = statistics.median(_by_events(_nothing, _PROBED, 1, _nothing, 0.0)[0])
+        rough = statistics.median(_by_events(self._timed, _PROBED, group, self._flush(), host)[0])
+        if rough * group < _SEEN_FROM * empty:
+            raise TargetFailed(
+                f"a call launches nothing: the timer reads {rough * group * 1e6:.2f} µs, "
+                f"and {empty * 1e6:.2f} µs of no call at all",
+                "return from `run` after the launch, on torch's current stream",
+            )
+        return Ready(
+            rough=rough,
+            host=host,
+            empty=empty,
+            flush=self._flush_seconds(),
+            warmup=took,
+            steady=steady,
+            waits=waits,
+            memory=memory,
+        )
+
+    def block(self, samples: int, host: float) -> Block:
+        """Take samples; `host` is the submission time of a call, as `prepare` found it.
+
+        Raises TargetFailed where a call allocated device memory.
+        """
+        started = time.perf_counter()
+        if not self._on_gpu:
+            taken = _by_host_clock(self._call, samples + LEAD_IN)[LEAD_IN:]
+            return Block(tuple(taken), started, time.perf_counter() - started, None, None)
+        import torch
+
+        moment = self._lead_in()
+        before = torch.cuda.memory_stats().get("num_device_alloc", 0)
+        overtaken: int | None = None
+        if self._settings.timer is Timer.cupti:
+            taken = _by_cupti(self._timed, samples, self._flush(), _hold(samples, host))
+        else:
+            group = self._settings.group
+            taken, overtaken = _by_events(self._timed, samples, group, self._flush(), host)
+        allocated = torch.cuda.memory_stats().get("num_device_alloc", 0) - before
+        if allocated:
+            raise TargetFailed(
+                f"device memory is allocated in the timed region ({allocated} times in "
+                f"{samples} samples)",
+                "allocate it in `inputs`, or reuse it",
+            )
+        took = time.perf_counter() - started
+        return Block(tuple(taken), started, took, moment, overtaken)
+
+    def _lead_in(self) -> Moment | None:
+        """Calls that are no samples, and the GPU during them.
+
+        Asking the driver takes milliseconds, and during samples would slow them down.
+        """
+        import torch
+
+        for _ in range(LEAD_IN if self._watch is None else self._calls_in(_LOOK)):
+            self._timed()
+        moment = None if self._watch is None else self._watch.now()
+        torch.cuda.synchronize()
+        return moment
+
+    def _calls_in(self, seconds: float) -> int:
+        """How many calls fill some seconds, the queue not overfull."""
+        return max(LEAD_IN, min(_MOST_CALLS, math.ceil(seconds / self._roughly)))
+
+    def _warm_up(self) -> bool | None:
+        """Call until the time is over and the SM clock stands still; whether it does."""
+        import torch
+
+        started = time.perf_counter()
+        self._timed()
+        torch.cuda.synchronize()
+        self._roughly = _wall(self._timed)
+        clocks: list[float] = []
+        while True:
+            for _ in range(self._calls_in(_WARMUP_ROUND)):
+                self._timed()
+            if self._watch:
+                clocks.append(self._watch.now().sm_clock or 0.0)
+            torch.cuda.synchronize()
+            passed = time.perf_counter() - started
+            steady = _stands_still(clocks) if clocks else None
+            if passed >= self._settings.warmup and (
+                steady is not False or passed >= _WARMUP_LIMIT * self._settings.warmup
+            ):
+                return steady
+
+    def _warm_up_host(self) -> float:
+        started = time.perf_counter()
+        taken = _by_host_clock(self._call, 1)
+        while time.perf_counter() - started < self._settings.warmup:
+            taken += _by_host_clock(self._call, 1)
+        return statistics.median(taken)
+
+    def _submission(self) -> tuple[float, bool]:
+        """What the host needs to submit a call, and whether a call waits for the GPU."""
+        import torch
+
+        taken = []
+        for _ in range(_PROBED):
+            started = time.perf_counter()
+            self._timed()
+            taken.append(time.perf_counter() - started)
+            torch.cuda.synchronize()
+        host = statistics.median(taken)
+        torch.cuda._sleep(_cycles(_HELD))
+        started = time.perf_counter()
+        self._timed()
+        waits = time.perf_counter() - started > host + _HELD / 2
+        torch.cuda.synchronize()
+        return host, waits
+
+    def _memory(self) -> Memory:
+        import torch
+
+        scratch = 0
+        if self._settings.cache is Cache.cold:
+            _l2_flush()
+            scratch = _FLUSHED * l2_bytes()
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_stats()
+        self._call()
+        torch.cuda.synchronize()
+        after = torch.cuda.memory_stats()
+        count = "allocation.all.allocated"
+        return Memory(
+            peak_allocated=after["allocated_bytes.all.peak"] - scratch,
+            peak_reserved=after["reserved_bytes.all.peak"] - scratch,
+            allocations=after[count] - before[count],
+        )
+
+    def _find_escaped_work(self) -> None:
+        import torch
+
+        torch.cuda.synchronize()
+        start, end = _events(2)
+        start.record()
+        for _ in range(_PROBED):
+            self._call()
+        end.record()
+        end.synchronize()
+        ours = time.perf_counter()
+        torch.cuda.synchronize()
+        escaped = time.perf_counter() - ours
+        if escaped > max(_ESCAPED_FROM, _ESCAPED_SHARE * start.elapsed_time(end) * 1e-3):
+            raise TargetFailed(
+                f"work goes on for {escaped * 1e6:.0f} µs after the current stream has finished "
+                f"{_PROBED} calls: it runs on a stream that the timer can't see",
+                "let the current stream wait for it: torch.cuda.current_stream().wait_stream(...)",
+            )
+
+    def _flush(self) -> Call:
+        return _l2_flush() if self._settings.cache is Cache.cold else _nothing
+
+    def _flush_seconds(self) -> float:
+        if self._settings.cache is Cache.warm:
+            return 0.0
+        return statistics.median(_by_events(_l2_flush(), _PROBED, 1, _nothing, 0.0)[0])
+
+
+def l2_bytes() -> int:
+    """The size of the current device's L2 cache."""
+    import torch
+
+    return int(torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size)
+
+
+def _hold(samples: int, host: float) -> float:
+    """Seconds for which the GPU is held while the host queues that many samples."""
+    return min(_LONGEST_HOLD, _MARGIN * samples * (host + _QUEUEING))
+
+
+def _by_events(
+    call: Call, samples: int, group: int, before: Call, host: float
+) -> tuple[list[float], int]:
+    """Seconds a call between pairs of events, and how many samples the GPU began too early.
+
+    `host` is what the host needs for a call: as many samples are queued at once as it can queue
+    while the GPU is held.
+    """
+    at_once = max(1, int(_LONGEST_HOLD / (_MARGIN * (host * group + _QUEUEING))))
+    taken: list[float] = []
+    overtaken = 0
+    while len(taken) < samples:
+        count = min(at_once, samples - len(taken))
+        some, late = _queued(call, count, group, before, _hold(count, host * group))
+        taken += some
+        overtaken += late
+    return taken, overtaken
+
+
+def _queued(
+    call: Call, samples: int, group: int, before: Call, hold: float
+) -> tuple[list[float], int]:
+    """As `_by_events`, all queued at once.
+
+    What a launch costs alternates from one to the next (0.4 to 0.8 µs on an H200), and so would the
+    samples, in step with what lies between them: a random number of tiny kernels breaks the step.
+    Some calls more keep the queue filled behind the last sample, which would be faster otherwise.
+    """
+    import torch
+
+    pairs = _event_pairs(samples + _LEAD_OUT)
+    tiny = _tiny()
+    overtaken = 0
+    torch.cuda.synchronize()
+    torch.cuda._sleep(_cycles(hold))
+    for at, (start, end) in enumerate(pairs):
+        for _ in range(_steps.randrange(_STEPS)):
+            tiny.zero_()
+        before()
+        start.record()
+        for _ in range(group):
+            call()
+        end.record()
+        overtaken += at < samples and start.query()
+    torch.cuda.synchronize()
+    times = [start.elapsed_time(end) * 1e-3 / group for start, end in pairs[:samples]]
+    return times, overtaken
+
+
+def _wall(call: Call) -> float:
+    """Wall seconds of a call, the device idle before and after."""
+    import torch
+
+    started = time.perf_counter()
+    call()
+    torch.cuda.synchronize()
+    return time.perf_counter() - started
+
+
+@cache
+def _tiny() -> Any:
+    import torch
+
+    return torch.zeros(1, device="cuda")
+
+
+def _event_pairs(count: int) -> list[tuple[Any, ...]]:
+    """Pairs of events that have been recorded before: the first time creates them."""
+    import torch
+
+    pairs = [tuple(_events(2)) for _ in range(count)]
+    for pair in pairs:
+        for event in pair:
+            event.record()
+    torch.cuda.synchronize()
+    return pairs
+
+
+def _by_cupti(call: Call, samples: int, before: Call, hold: float) -> list[float]:
+    """Seconds for which work of each call ran on the GPU, by torch's profiler (CUPTI)."""
+    import torch
+    from torch.autograd import DeviceType
+    from torch.profiler import ProfilerActivity, profile, record_function
+
+    torch.cuda.synchronize()
+    activities = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+    with profile(activities=activities, acc_events=True) as profiler:
+        torch.cuda._sleep(_cycles(hold))
+        for _ in range(samples):
+            before()
+            with record_function(_SAMPLE):
+                call()
+        torch.cuda.synchronize()
+    seen = [
+        (event.start_ns(), event.start_ns() + event.duration_ns(), event.name())
+        for event in profiler.profiler.kineto_results.events()
+        if event.device_type() == DeviceType.CUDA
+    ]
+    spans = sorted((start, end) for start, end, name in seen if name == _SAMPLE)
+    if len(spans) != samples:
+        raise EnvironmentProblem(
+            f"CUPTI recorded {len(spans)} of {samples} calls", "use --timer events"
+        )
+    work = sorted((start, end) for start, end, name in seen if name != _SAMPLE)
+    return [_covered(span, work) * 1e-9 for span in spans]
+
+
+def _covered(span: tuple[int, int], work: Sequence[tuple[int, int]]) -> int:
+    """How much of a span work covers; what overlaps counts once."""
+    total, reached = 0, span[0]
+    for start, end in work:
+        if end <= span[0] or start >= span[1]:
+            continue
+        total += max(0, min(end, span[1]) - max(start, reached))
+        reached = max(reached, end)
+    return total
+
+
+def _by_host_clock(call: Call, samples: int) -> list[float]:
+    taken = []
+    for _ in range(samples):
+        started = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - started)
+    return taken
+
+
+def _captured(call: Call) -> Call:
+    """A call as a CUDA graph that is replayed; raises EnvironmentProblem where it can't be one."""
+    import torch
+
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        call()
+    torch.cuda.current_stream().wait_stream(stream)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.graph(graph):
+            call()
+    except RuntimeError as error:
+        reason = str(error).splitlines()[0]
+        raise EnvironmentProblem(
+            f"a call can't be captured in a CUDA graph ({reason})", "use --timer events"
+        ) from error
+    replay: Call = graph.replay
+    return replay
+
+
+@cache
+def _l2_flush() -> Call:
+    """Reads twice the L2 cache's size: what it held is gone, and nothing is left to write back."""
+    import torch
+
+    scratch = torch.zeros(_FLUSHED * l2_bytes() // 4, device="cuda")
+    total = torch.empty((), device="cuda")
+    return lambda: torch.sum(scratch, dim=0, out=total)
+
+
+@cache
+def _cycles_a_second() -> float:
+    """Cycles of torch's waiting kernel in a second."""
+    import torch
+
+    cycles = 2_000_000
+    torch.cuda._sleep(cycles)
+    start, end = _events(2)
+    torch.cuda.synchronize()
+    start.record()
+    torch.cuda._sleep(cycles)
+    end.record()
+    torch.cuda.synchronize()
+    held: float = start.elapsed_time(end) * 1e-3
+    return cycles / held
+
+
+def _cycles(seconds: float) -> int:
+    return int(seconds * _cycles_a_second())
+
+
+def _events(count: int) -> list[Any]:
+    import torch
+
+    return [torch.cuda.Event(enable_timing=True) for _ in range(count)]
+
+
+def _stands_still(clocks: Sequence[float]) -> bool:
+    last = clocks[-_STEADY_READINGS:]
+    return len(last) == _STEADY_READINGS and max(last) - min(last) <= _STEADY * max(last)
+
+
+def _nothing() -> None:
+    return None

@@ -1,0 +1,181 @@
+"""A process that holds a target and times its variants when it is told to.
+
+    python -m profkit.capture.timing_worker FD TARGET [ARGUMENT...]
+
+One JSON request a line on stdin, one JSON answer a line on the file descriptor FD: what the target
+prints goes elsewhere. Requests are {"do": "open" | "prepare" | "block", ...} with the keyword
+arguments of `_Worker`'s methods; an answer is {"told": ...} or {"error", "message", "remedy"},
+where "error" is an exit code of profkit.errors. The end of stdin ends the process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TextIO
+
+from profkit.capture.environment import digest, fingerprint, lock
+from profkit.capture.gpu import NoDriver, Watch
+from profkit.capture.target import attempt, load_target, without_torch
+from profkit.capture.timing import Cache, Settings, Stopwatch, Timer
+from profkit.errors import EnvironmentProblem, ProfkitError, TargetFailed
+
+_PROFKIT = Path(__file__).resolve().parent.parent
+
+
+class _Worker:
+    """The target, its inputs and a stopwatch for each variant that has been prepared."""
+
+    def __init__(self, path: Path, arguments: Sequence[str], started: float) -> None:
+        self._path = path
+        self._arguments = arguments
+        self._started = started
+        self._stopwatches: dict[str, Stopwatch] = {}
+
+    def open(
+        self,
+        variants: Sequence[str],
+        seed: int,
+        device: str | None,
+        check: bool,
+        foreign: str | None,
+    ) -> Mapping[str, Any]:
+        """Import the target, check the variants, build the inputs; what it is and where it runs.
+
+        Raises EnvironmentProblem where modules come from below `foreign`, which is another tree.
+        """
+        try:
+            import torch
+        except ImportError:
+            raise without_torch() from None
+        imported = time.perf_counter()
+        self._device = device or ("cuda" if torch.cuda.is_available() else "")
+        if not self._device or (self._device == "cuda" and not torch.cuda.is_available()):
+            raise EnvironmentProblem(
+                "torch sees no CUDA device", "time calls on the CPU with --device cpu"
+            )
+        self._target = load_target(self._path, self._arguments)
+        chosen = [variant.name for variant in self._target.chosen(variants)]
+        verdicts = self._checked(chosen, seed) if check else []
+        checked = time.perf_counter()
+        lock(seed)
+        self._inputs = self._target.inputs(self._device, seed)
+        if foreign is not None:
+            _refuse_modules_from(Path(foreign))
+        surroundings = fingerprint(self._path.resolve().parent, dtype=self._target.dtype)
+        self._watch = _watch(surroundings) if self._device == "cuda" else None
+        return {
+            "target": _plain(self._target.described() | {"variants": chosen}),
+            "device": self._device,
+            "checks": verdicts,
+            "fingerprint": surroundings,
+            "fingerprint_sha256": digest(surroundings),
+            "spans": {
+                "imports": imported - self._started,
+                "check": checked - imported,
+                "inputs": time.perf_counter() - checked,
+            },
+        }
+
+    def prepare(self, variant: str, timer: str, cache: str, warmup: float, group: int) -> Any:
+        """Warm a variant up; see `profkit.capture.timing.Ready`."""
+        inputs = self._inputs
+        (chosen,) = self._target.chosen([variant])
+        attempt(chosen, inputs)
+        settings = Settings(Timer(timer), Cache(cache), warmup, group)
+        self._stopwatches[variant] = Stopwatch(
+            lambda: chosen.run(inputs), self._device, settings, self._watch
+        )
+        return asdict(self._stopwatches[variant].prepare())
+
+    def block(self, variant: str, samples: int, host: float) -> Any:
+        """Take a block of samples; see `profkit.capture.timing.Block`."""
+        return asdict(self._stopwatches[variant].block(samples, host))
+
+    def _checked(self, names: Sequence[str], seed: int) -> list[dict[str, Any]]:
+        lock(seed, fill_new_memory=True)
+        verdicts = self._target.check(self._device, seed, names)
+        return [asdict(verdict) for verdict in verdicts]
+
+
+def _plain(described: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        json.dumps(described, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise TargetFailed(
+            f"the target declares what JSON can't hold ({error})", "use finite numbers and strings"
+        ) from None
+    return described
+
+
+def _refuse_modules_from(tree: Path) -> None:
+    """Raise where this process runs code of another tree: profkit itself apart."""
+    found = sorted(
+        name
+        for name, module in list(sys.modules.items())
+        if _lies_in(getattr(module, "__file__", None), tree)
+    )
+    if found:
+        raise EnvironmentProblem(
+            f"the commit's side imported {', '.join(found[:3])} from the working tree",
+            "import it from beside the target, not from an installed or a PYTHONPATH copy",
+        )
+
+
+def _lies_in(file: str | None, tree: Path) -> bool:
+    if not file or "site-packages" in file:
+        return False
+    path = Path(file).resolve()
+    return path.is_relative_to(tree) and not path.is_relative_to(_PROFKIT)
+
+
+def _watch(surroundings: Mapping[str, Any]) -> Watch | None:
+    try:
+        return Watch((surroundings.get("gpu") or {}).get("uuid") or "")
+    except NoDriver:
+        return None
+
+
+def serve(worker: _Worker, requests: TextIO, answers: TextIO) -> None:
+    """Answer requests until there are no more."""
+    for line in requests:
+        request = json.loads(line)
+        try:
+            told = getattr(worker, request.pop("do"))(**request)
+            answer: dict[str, Any] = {"told": told}
+        except ProfkitError as error:
+            answer = {
+                "error": error.exit_code, "message": error.message, "remedy": error.remedy
+            }  # fmt: skip
+        except Exception as error:
+            words = " ".join(str(error).split())[:300]
+            answer = {
+                "error": TargetFailed.exit_code,
+                "message": f"{type(error).__name__}: {words}",
+                "remedy": "",
+            }
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+def main(argv: Sequence[str]) -> None:
+    """Serve the target that the command line names; what it reads from stdin is empty."""
+    started = time.perf_counter()
+    requests_from, answers_to = os.dup(0), int(argv[0])
+    os.set_inheritable(answers_to, False)
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    with (
+        os.fdopen(requests_from, "r", encoding="utf-8") as requests,
+        os.fdopen(answers_to, "w", encoding="utf-8") as answers,
+    ):
+        serve(_Worker(Path(argv[1]), argv[2:], started), requests, answers)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

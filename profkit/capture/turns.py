@@ -1,0 +1,104 @@
+"""Processes that hold a target each and take turns on the GPU; see `timing_worker`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from profkit.capture.process import end, reduced_environment, supervised
+from profkit.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
+
+_PACKAGES = Path(__file__).parent.parent.parent
+_KINDS: Mapping[int, type[ProfkitError]] = {
+    kind.exit_code: kind for kind in (UsageError, EnvironmentProblem, BadInput, TargetFailed)
+}
+
+
+class Turn:
+    """A living process that can be told to time; `worker` starts one."""
+
+    def __init__(self, process: subprocess.Popen[bytes], answers: Any, said: Any, name: str):
+        self._process = process
+        self._answers = answers
+        self._said = said
+        self._name = name
+
+    def ask(self, do: str, **arguments: Any) -> Any:
+        """The answer to a request.
+
+        Raises the worker's ProfkitError, and TargetFailed with its last words when it has died.
+        """
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps({"do": do, **arguments}).encode() + b"\n")
+            self._process.stdin.flush()
+            line = self._answers.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            status = self._process.wait()
+            raise TargetFailed(
+                f"{self._name} ended with status {status} while it was timed: {self._last_words()}",
+                "run it alone with --check",
+            )
+        answer = json.loads(line)
+        if "error" in answer:
+            kind = _KINDS.get(answer["error"], TargetFailed)
+            raise kind(answer["message"], answer["remedy"])
+        return answer["told"]
+
+    def _last_words(self) -> str:
+        self._said.seek(0)
+        lines = self._said.read().decode("utf-8", "replace").splitlines()
+        return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "no word")
+
+
+@contextmanager
+def worker(
+    path: Path,
+    arguments: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    root: Path | None = None,
+) -> Iterator[Turn]:
+    """A process that holds the target at `path`, started in `root`; ended when the block ends.
+
+    `environment` adds to the reduced one. The process imports this profkit, whatever its folder
+    holds.
+    """
+    reading, writing = os.pipe()
+    words = [sys.executable, "-P", "-m", "profkit.capture.timing_worker", str(writing)]
+    with (
+        tempfile.TemporaryFile() as said,
+        os.fdopen(reading, "r", encoding="utf-8") as answers,
+    ):
+        try:
+            process = subprocess.Popen(
+                supervised([*words, str(path), *arguments]),
+                env=_with_profkit(environment),
+                cwd=root,
+                stdin=subprocess.PIPE,
+                stdout=said,
+                stderr=said,
+                pass_fds=(writing,),
+                start_new_session=True,
+            )
+        finally:
+            os.close(writing)
+        try:
+            yield Turn(process, answers, said, path.name)
+        finally:
+            end(process)
+
+
+def _with_profkit(environment: Mapping[str, str]) -> dict[str, str]:
+    whole = reduced_environment() | dict(environment)
+    paths = [str(_PACKAGES), *filter(None, [whole.get("PYTHONPATH")])]
+    return whole | {"PYTHONPATH": os.pathsep.join(paths)}

@@ -1,0 +1,91 @@
+"""`profkit calibrate`: the smallest difference that means anything on this machine."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from profkit.commands.options import interruptible
+from profkit.commands.telling import Teller
+from profkit.commands.time import Cache, Device, Format, FormatOption, Timer
+from profkit.errors import EnvironmentProblem
+
+
+def calibrate(
+    target: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[TARGET:VARIANT]",
+            help="What to time against itself; a matrix product where none is named.",
+            show_default=False,
+        ),
+    ] = None,
+    comparisons: Annotated[
+        int, typer.Option(min=10, metavar="N", help="A/A comparisons within one process.")
+    ] = 100,
+    processes: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Pairs of processes that take turns.")
+    ] = 3,
+    timer: Annotated[Timer, typer.Option(help="What takes the times.")] = Timer.events,
+    cache: Annotated[Cache, typer.Option(help="What L2 holds when a call starts.")] = Cache.cold,
+    device: Annotated[
+        Device | None, typer.Option(help="cuda unless there is none; cpu times by host clock.")
+    ] = None,
+    gpu: Annotated[int | None, typer.Option(min=0, metavar="N", help="Which GPU.")] = None,
+    format: FormatOption = Format.terminal,
+) -> None:
+    """Time one build against itself, and keep what it differs by: the A/A floor of this GPU.
+
+    From then on comparisons on this GPU take no smaller difference for real: within a process,
+    between two processes, and between two runs saved at different times.
+
+    Examples:
+
+      profkit calibrate
+
+      profkit calibrate targets/sdpa_s512.py:flash --comparisons 300
+    """
+    from profkit.analysis.latency import between_runs, differences
+    from profkit.capture import calibration_target
+    from profkit.capture import timing as how
+    from profkit.render.calibration import calibration_json, calibration_text
+    from profkit.store.floor import Floor, keep_floor
+    from profkit.timing import COMPARED_BLOCKS, TimingPlan, paired, repeat, subject_of
+
+    subject = subject_of(target or str(calibration_target.__file__))
+    plan = paired(
+        TimingPlan(
+            subjects=(subject,),
+            settings=how.Settings(how.Timer(timer.value), how.Cache(cache.value)),
+            blocks=COMPARED_BLOCKS,
+            device=device.value if device else None,
+            gpu=gpu,
+        )
+    )
+    with interruptible(), Teller() as teller:
+        repeats = repeat(plan, comparisons, processes, teller.tell)
+    within = differences(repeats.within)
+    between = differences(repeats.between, within.typical_width)
+    sample = repeats.runs[0]
+    measured_on, by, l2 = sample.measured_with
+    floor = Floor(
+        gpu=measured_on,
+        timer=by,
+        cache=l2,
+        name=sample.gpu.get("name") or "the CPU",
+        within_process=within.largest,
+        between_processes=max(within.largest, between.largest),
+        between_runs=max(within.largest, between.largest, between_runs(repeats.runs)),
+        comparisons=comparisons,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    kept: Path | None = None
+    try:
+        kept = keep_floor(floor)
+    except EnvironmentProblem as error:
+        typer.echo(f"profkit: {error}", err=True)
+    render = calibration_json if format is Format.json else calibration_text
+    typer.echo(render(floor, within, between, repeats.seconds, kept), nl=False)

@@ -1,0 +1,142 @@
+"""`profkit compare`: two saved results, what can be said of them and what can't."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from profkit.commands.options import OutputOption, put
+from profkit.commands.time import (
+    Format,
+    FormatOption,
+    MarginOption,
+    Preset,
+    PresetOption,
+    UnitOption,
+    share,
+    thresholds_of,
+)
+from profkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from profkit.analysis.latency import Timed
+    from profkit.ingest.latency import Saved
+
+_INCONCLUSIVE = 3
+
+
+def compare(
+    a: Annotated[Path, typer.Argument(metavar="A.json", help="Saved samples: the baseline.")],
+    b: Annotated[Path, typer.Argument(metavar="B.json", help="Saved samples to judge.")],
+    variant: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only this variant of both files; may be repeated."),
+    ] = None,
+    floor: Annotated[
+        str | None,
+        typer.Option(metavar="SHARE", help="The A/A floor between runs, instead of this GPU's."),
+    ] = None,
+    margin: MarginOption = None,
+    preset: PresetOption = Preset.default,
+    unit: UnitOption = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Compare what was measured differently too.")
+    ] = False,
+    format: FormatOption = Format.terminal,
+    output: OutputOption = None,
+) -> None:
+    """Say what two saved results allow to be said: they were not measured in turns.
+
+    Without a known A/A floor (profkit calibrate) there is no verdict between two runs: what
+    differs may be the build, or the hour. Exits with 3 where nothing can be concluded, or the two
+    were measured differently, on two GPUs for example.
+
+    Examples:
+
+      profkit compare before.json after.json
+
+      profkit compare before.json after.json --variant flash --floor 0.5%
+    """
+    from profkit.analysis.latency import analyze_latency, compare_saved
+    from profkit.ingest.latency import read_latencies
+    from profkit.render.latency_saved import saved_text
+
+    files = [read_latencies(path, unit.value if unit else None) for path in (a, b)]
+    before, after = ([analyze_latency(one) for one in file.latencies] for file in files)
+    asked = thresholds_of(preset, margin)
+    known = None if floor is None else share(floor, "--floor")
+    versions = (_versions(files[0]), _versions(files[1]))
+    matched = _matched(before, after, variant or [], (a, b))
+    pairs = [
+        compare_saved(
+            one, other, thresholds=asked, floor=_floor(one, other) if known is None else known,
+            force=force, versions=versions,
+        )
+        for one, other in matched
+    ]  # fmt: skip
+    only = _unmatched(before, after, matched) if not variant else ((), ())
+    names = (a.name, b.name)
+    put(saved_text(pairs, names, format.value, only=only, to_file=output is not None), output)
+    if any(pair.open for pair in pairs):
+        raise typer.Exit(_INCONCLUSIVE)
+
+
+def _matched(
+    before: Sequence[Timed], after: Sequence[Timed], names: Sequence[str], files: tuple[Path, Path]
+) -> list[tuple[Timed, Timed]]:
+    """Latencies of the same label; the only ones of two files whatever their labels.
+
+    Raises UsageError where there are none, or none of one of the names.
+    """
+    if len(before) == len(after) == 1 and not names:
+        return [(before[0], after[0])]
+    by_label = {one.label: one for one in after}
+    common = {one.label: one for one in before if one.label in by_label}
+    for name in names:
+        if name not in common:
+            raise UsageError(f"--variant {name!r} is not in both: {_content(before, after, files)}")
+    if not common:
+        raise UsageError(
+            f"nothing to compare: {_content(before, after, files)}", "time the same variants"
+        )
+    return [(common[label], by_label[label]) for label in common if not names or label in names]
+
+
+def _content(before: Sequence[Timed], after: Sequence[Timed], files: tuple[Path, Path]) -> str:
+    """What each file has."""
+    from profkit.render.text import literal
+
+    sides = zip(files, (before, after), strict=True)
+    return ", ".join(
+        f"{file} has {literal(', '.join(one.label for one in side))}" for file, side in sides
+    )
+
+
+def _unmatched(
+    before: Sequence[Timed], after: Sequence[Timed], matched: Sequence[tuple[Timed, Timed]]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The labels that only one of the two files has."""
+    used = {id(side) for pair in matched for side in pair}
+    first, second = (
+        tuple(one.label for one in side if id(one) not in used) for side in (before, after)
+    )
+    return first, second
+
+
+def _versions(file: Saved) -> Mapping[str, Any]:
+    """The versions of the software that a file was measured with, by name."""
+    fingerprint = file.document.get("fingerprint") or {}
+    return fingerprint.get("versions") or {}
+
+
+def _floor(a: Timed, b: Timed) -> float | None:
+    """The A/A floor between runs of the GPU that both were timed on, where it is known."""
+    from profkit.store.floor import read_floor
+
+    if a.latency.measured_with != b.latency.measured_with:
+        return None
+    known = read_floor(*a.latency.measured_with)
+    return known.between_runs if known else None

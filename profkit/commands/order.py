@@ -1,0 +1,42 @@
+"""In which order the kernels of a report are shown."""
+
+from __future__ import annotations
+
+import math
+
+from profkit.analysis.summary import Group, ReportSummary
+from profkit.errors import UsageError
+from profkit.metrics.catalog import catalog
+from profkit.report import suggestion
+
+_KEYS = ("time", "name", "count", "order")
+
+
+def known_key(key: str) -> None:
+    """Raise UsageError for a sort key that is none."""
+    if key not in _KEYS and key not in catalog().quantities:
+        raise UsageError(
+            f"--sort {key!r} is not {', '.join(_KEYS)} or a quantity",
+            suggestion(key, (*_KEYS, *catalog().quantities)),
+        )
+
+
+def order(report: ReportSummary, key: str) -> tuple[Group, ...]:
+    """The report's groups by a known sort key; those without a value that can be come last."""
+    groups = report.groups
+    match key:
+        case "time":
+            return groups
+        case "name":
+            return tuple(sorted(groups, key=lambda group: group.name))
+        case "count":
+            return tuple(sorted(groups, key=lambda group: -group.count))
+        case "order":
+            return tuple(sorted(groups, key=lambda group: group.launches[0].index))
+
+    def largest_first(group: Group) -> float:
+        value = group.typical.get(key)
+        doubtful = math.isnan(value) or key in group.typical.impossible
+        return math.inf if doubtful else -value
+
+    return tuple(sorted(groups, key=largest_first))

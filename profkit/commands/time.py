@@ -1,0 +1,505 @@
+"""`profkit time`: latencies that can be believed, and verdicts on them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from profkit.commands.options import OutputOption, interruptible, put, words_after_dashes
+from profkit.commands.telling import Teller
+from profkit.errors import EnvironmentProblem, UsageError
+
+if TYPE_CHECKING:
+    from profkit.analysis.latency import LatencyReport, Pair, Timed
+    from profkit.analysis.verdict import Thresholds
+    from profkit.capture.worktree import Checkout
+    from profkit.timing import Subject, TimingPlan
+
+_GATE_FAILED, _INCONCLUSIVE = 1, 3
+_FEWEST_BLOCKS = 2
+_GATES = {"regression": "REGRESSED", "inconclusive": "INCONCLUSIVE"}
+
+
+class Timer(StrEnum):
+    """What takes the times."""
+
+    events = "events"
+    graph = "graph"
+    cupti = "cupti"
+
+
+class Cache(StrEnum):
+    """What L2 holds when a call starts."""
+
+    cold = "cold"
+    warm = "warm"
+
+
+class Device(StrEnum):
+    """Where the target runs."""
+
+    cuda = "cuda"
+    cpu = "cpu"
+
+
+class Preset(StrEnum):
+    """How much a verdict asks for."""
+
+    strict = "strict"
+    default = "default"
+    permissive = "permissive"
+
+
+class Unit(StrEnum):
+    """The unit of a bare list of latencies."""
+
+    s = "s"
+    ms = "ms"
+    us = "us"
+    ns = "ns"
+
+
+class Format(StrEnum):
+    """How to write latencies."""
+
+    terminal = "terminal"
+    markdown = "markdown"
+    json = "json"
+
+
+UnitOption = Annotated[
+    Unit | None, typer.Option(metavar="UNIT", help="Of a bare list: s, ms, us or ns.")
+]
+PresetOption = Annotated[
+    Preset, typer.Option(help="How much a verdict asks for; --explain shows it.")
+]
+MarginOption = Annotated[
+    str | None,
+    typer.Option(metavar="SHARE", help="A smaller difference counts as none: 1% or 0.01."),
+]
+FormatOption = Annotated[Format, typer.Option("--format", help="How to write it.")]
+
+
+def time(
+    context: typer.Context,
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TARGET[:VARIANT,...]]... [-- ARGUMENT...]",
+            help="Target scripts (.py), each with the variants to time; then arguments for them.",
+            show_default=False,
+        ),
+    ] = None,
+    variant: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only this variant; may be repeated."),
+    ] = None,
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B,... | TARGET:VARIANT",
+            help="Variants to compare with the first, or a target to compare the others with.",
+        ),
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="GITREF", help="Compare with the target as this commit has it."),
+    ] = None,
+    samples: Annotated[int, typer.Option(min=1, metavar="N", help="Samples a variant.")] = 100,
+    blocks: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Blocks taken in turns: 4, and 8 to compare."),
+    ] = None,
+    warmup_ms: Annotated[
+        float, typer.Option(min=0, metavar="MS", help="Warm up at least so long.")
+    ] = 500,
+    timer: Annotated[Timer, typer.Option(help="What takes the times.")] = Timer.events,
+    cache: Annotated[Cache, typer.Option(help="What L2 holds when a call starts.")] = Cache.cold,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the inputs.")] = 42,
+    margin: MarginOption = None,
+    preset: PresetOption = Preset.default,
+    fail_on: Annotated[
+        str | None,
+        typer.Option(metavar="WHAT,...", help="Exit 1 on regression, inconclusive."),
+    ] = None,
+    from_file: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FILE", help="Read saved samples instead of timing."),
+    ] = None,
+    unit: UnitOption = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show what verdicts ask for.")] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Keep samples and all as JSON.")
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw samples and intervals: .png, .svg or .pdf."),
+    ] = None,
+    badge: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the verdict as a small .svg.")
+    ] = None,
+    format: FormatOption = Format.terminal,
+    output: OutputOption = None,
+    device: Annotated[
+        Device | None, typer.Option(help="cuda unless there is none; cpu times by host clock.")
+    ] = None,
+    gpu: Annotated[int | None, typer.Option(min=0, metavar="N", help="Which GPU.")] = None,
+) -> None:
+    """Time a target's variants, with intervals that hold, and say whether one is faster.
+
+    Variants take turns in blocks; each is checked against the reference first. Without --fail-on,
+    an inconclusive comparison exits with 3; a measurement that can't be believed always with 4.
+
+    Examples:
+
+      profkit time targets/sdpa_s512.py --variant flash --variant cudnn
+
+      profkit time targets/sdpa_s512.py --compare sdpa,custom --fail-on regression
+
+      profkit time targets/sdpa_s512.py:custom --against HEAD~1
+
+      profkit time --compare targets/a.py:custom targets/b.py:custom
+
+      profkit time --from samples.json --unit us
+    """
+    gates = _gates(fail_on)
+    thresholds = thresholds_of(preset, margin)
+    _check_pictures(plot, badge)
+    if from_file is not None:
+        if targets or against:
+            raise UsageError("--from reads a file and times nothing", "leave the targets out")
+        report = _saved(from_file, unit, compare, thresholds)
+    else:
+        words, count = targets or [], len(targets or []) - words_after_dashes(context)
+        with interruptible(), ExitStack() as stack:
+            plan, baseline = _plan(
+                words[:count], words[count:], variant or [], compare, against, stack,
+                samples=samples, blocks=blocks, margin=thresholds.margin, seed=seed, gpu=gpu,
+                device=device, warmup=warmup_ms / 1e3, timer=timer, cache=cache,
+            )  # fmt: skip
+            report = _measured(plan, baseline, thresholds, _command())
+    write(report, format, output, explain=explain)
+    _keep(report, out, plot, badge)
+    judge(report.pairs, report.timed, gates)
+
+
+def thresholds_of(preset: Preset, margin: str | None) -> Thresholds:
+    """The preset's thresholds, with another margin where one is given."""
+    from profkit.analysis.verdict import PRESETS
+
+    chosen = PRESETS[preset.value]
+    return chosen if margin is None else replace(chosen, margin=share(margin, "--margin"))
+
+
+def share(text: str, option: str) -> float:
+    """`1%` or `0.01` as a share; raises UsageError for anything that is no share below 1."""
+    try:
+        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 1:
+        raise UsageError(f"{option} {text!r} is not a share", "write 1% or 0.01")
+    return value
+
+
+def write(
+    report: LatencyReport, format: Format, output: Path | None, *, explain: bool = False
+) -> None:
+    """Write a report in a format, to a file or stdout."""
+    from profkit.render.latency import latency_markdown, latency_terminal
+
+    if format is Format.json:
+        from profkit.render.latency_json import latency_json
+
+        text = latency_json(report)
+    elif format is Format.markdown:
+        text = latency_markdown(report)
+    else:
+        text = latency_terminal(report, explain=explain, to_file=output is not None)
+    put(text, output)
+
+
+def judge(pairs: Sequence[Pair], timed: Sequence[Timed], gates: Sequence[str] | None) -> None:
+    """End with the exit code that verdicts call for; raises EnvironmentProblem, typer.Exit."""
+    from profkit.analysis.verdict import Verdict
+
+    invalid = [pair for pair in pairs if pair.comparison.verdict is Verdict.INVALID]
+    if invalid:
+        raise EnvironmentProblem(
+            f"not a measurement to believe: {'; '.join(invalid[0].comparison.details)}",
+            "see `profkit doctor`, and time again",
+        )
+    held = [one for one in timed if one.throttled_throughout]
+    if held:
+        raise EnvironmentProblem(
+            f"{held[0].label}: the GPU was throttled throughout "
+            f"({', '.join(held[0].throttled_throughout)})",
+            "let it cool or lift the limit, see `profkit doctor`",
+        )
+    verdicts = {pair.comparison.verdict.name for pair in pairs}
+    if verdicts & set(gates or ()):
+        raise typer.Exit(_GATE_FAILED)
+    if gates is None and Verdict.INCONCLUSIVE.name in verdicts:
+        raise typer.Exit(_INCONCLUSIVE)
+
+
+def _gates(fail_on: str | None) -> tuple[str, ...] | None:
+    if fail_on is None:
+        return None
+    names = [name.strip() for name in fail_on.split(",") if name.strip()]
+    for name in names:
+        if name not in _GATES:
+            raise UsageError(f"--fail-on {name!r} is no gate", f"use {', '.join(_GATES)}")
+    return tuple(_GATES[name] for name in names)
+
+
+def _plan(
+    scripts: Sequence[str],
+    arguments: Sequence[str],
+    variants: Sequence[str],
+    compare: str | None,
+    against: str | None,
+    stack: ExitStack,
+    *,
+    samples: int,
+    blocks: int | None,
+    margin: float,
+    seed: int,
+    gpu: int | None,
+    device: Device | None,
+    warmup: float,
+    timer: Timer,
+    cache: Cache,
+) -> tuple[TimingPlan, tuple[str, ...] | None]:
+    """What to time, and the labels to compare (the baseline first), None for no comparison."""
+    from profkit import timing
+    from profkit.capture import timing as how
+
+    subjects, labels = _subjects(scripts, variants, compare, against, stack)
+    plan = timing.TimingPlan(
+        subjects=subjects,
+        arguments=tuple(arguments),
+        settings=how.Settings(how.Timer(timer.value), how.Cache(cache.value), warmup),
+        samples=samples,
+        margin=margin,
+        seed=seed,
+        device=device.value if device else None,
+        gpu=gpu,
+    )
+    if labels is not None and blocks is not None and blocks < _FEWEST_BLOCKS:
+        raise UsageError("a comparison needs at least two blocks", "raise --blocks")
+    if labels is None:
+        return replace(plan, blocks=min(samples, blocks or timing.BLOCKS)), None
+    return timing.paired(replace(plan, blocks=blocks or timing.COMPARED_BLOCKS)), labels
+
+
+def _subjects(
+    scripts: Sequence[str],
+    variants: Sequence[str],
+    compare: str | None,
+    against: str | None,
+    stack: ExitStack,
+) -> tuple[tuple[Subject, ...], tuple[str, ...] | None]:
+    from profkit.timing import subject_of
+
+    if compare is not None and ".py" in compare:
+        if against or not scripts:
+            raise UsageError(
+                "--compare with a target needs others to compare with it",
+                "profkit time --compare targets/a.py:custom targets/b.py:custom",
+            )
+        return _several([compare, *scripts], variants)
+    if not scripts:
+        raise UsageError("nothing to time", "give a target script, or --from FILE")
+    if len(scripts) > 1:
+        raise UsageError("several targets need --compare", "profkit time --compare A.py:x B.py:y")
+    subject = subject_of(scripts[0])
+    subject = replace(subject, variants=subject.variants + tuple(variants))
+    if against is not None:
+        if compare is not None:
+            raise UsageError("--against and --compare are two comparisons", "leave one out")
+        return _two_commits(subject, against, stack)
+    if compare is None:
+        return (subject,), None
+    names = tuple(name.strip() for name in compare.split(",") if name.strip())
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise UsageError(
+            f"--compare {compare!r} does not name two variants or more, each once",
+            "--compare sdpa,custom",
+        )
+    return (replace(subject, variants=names),), names
+
+
+def _several(
+    words: Sequence[str], variants: Sequence[str]
+) -> tuple[tuple[Subject, ...], tuple[str, ...]]:
+    from profkit.timing import subject_of
+
+    subjects = []
+    for word in words:
+        subject = subject_of(word)
+        chosen = subject.variants or tuple(variants)
+        if len(chosen) != 1:
+            raise UsageError(f"{word}: compared targets name one variant each", f"{word}:VARIANT")
+        subjects.append(replace(subject, variants=chosen, label=subject.path.stem))
+    labels = [(subject.label, subject.variants) for subject in subjects]
+    if len({subject.path.resolve() for subject in subjects}) == 1:
+        subjects = [replace(subject, label="") for subject in subjects]
+    if len(set(labels)) < len(labels):
+        subjects = [
+            replace(subject, label=f"{letter}/{subject.path.stem}")
+            for letter, subject in enumerate(subjects, start=1)
+        ]
+    return tuple(subjects), tuple(one.labelled(one.variants[0]) for one in subjects)
+
+
+def _two_commits(
+    subject: Subject, reference: str, stack: ExitStack
+) -> tuple[tuple[Subject, ...], tuple[str, ...]]:
+    from profkit.capture.worktree import checked_out
+
+    if len(subject.variants) != 1:
+        raise UsageError(
+            "--against compares one variant with itself", f"name it: {subject.path}:VARIANT"
+        )
+    there = stack.enter_context(checked_out(subject.path, reference))
+    name = subject.variants[0]
+    folder = there.mirrored(Path.cwd())
+    before = replace(
+        subject,
+        path=there.file,
+        label=there.commit,
+        root=folder if folder.is_dir() else there.root,
+        python_path=_mirrored_python_path(there),
+        foreign=there.top,
+    )
+    after = replace(subject, path=subject.path.resolve(), label="this tree")
+    return (before, after), (f"{there.commit}:{name}", f"this tree:{name}")
+
+
+def _mirrored_python_path(there: Checkout) -> str:
+    """PYTHONPATH with what lies in the working tree taken from the checkout."""
+    entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return os.pathsep.join(str(there.mirrored(Path(entry))) for entry in entries if entry)
+
+
+def _measured(
+    plan: TimingPlan,
+    labels: tuple[str, ...] | None,
+    thresholds: Thresholds,
+    command: tuple[str, ...],
+) -> LatencyReport:
+    from profkit.timing import latency_report, time_targets
+
+    with Teller() as teller:
+        timing = time_targets(plan, teller.tell)
+        teller.tell("statistics", "")
+        return latency_report(
+            timing, plan, labels=labels or (), thresholds=thresholds, command=command
+        )
+
+
+def _saved(
+    path: Path, unit: Unit | None, compare: str | None, thresholds: Thresholds
+) -> LatencyReport:
+    from profkit.analysis.latency import LatencyReport, analyze_latency, compare_with
+    from profkit.ingest.latency import read_latencies
+
+    saved = read_latencies(path, unit.value if unit else None)
+    timed = {one.label: analyze_latency(one) for one in saved.latencies}
+    names = () if compare is None else _named(compare, path, tuple(timed))
+    document = saved.document
+    floor = _kept_floor([timed[name] for name in names], document.get("floor"))
+    pairs: tuple[Pair, ...] = ()
+    if names:
+        first, *others = [timed[name] for name in names]
+        pairs = compare_with(first, others, thresholds=thresholds, floor=floor)
+    return LatencyReport(
+        title=saved.latencies[0].target.get("name") or path.name,
+        timed=tuple(timed.values()),
+        pairs=pairs,
+        thresholds=thresholds,
+        floor=floor,
+        fingerprint=_mapping(document.get("fingerprint")),
+        fingerprint_sha256=document.get("fingerprint_sha256") or "",
+        seed=document.get("seed"),
+        warmup=document.get("warmup"),
+    )
+
+
+def _named(compare: str, path: Path, labels: Sequence[str]) -> tuple[str, ...]:
+    """The series that --compare names, the baseline first; raises UsageError unless there."""
+    from profkit.render.text import literal
+
+    names = tuple(name.strip() for name in compare.split(",") if name.strip())
+    for name in names:
+        if name not in labels:
+            raise UsageError(f"{path} has no {name!r}", f"it has {literal(', '.join(labels))}")
+    if len(set(names)) < max(2, len(names)):
+        raise UsageError(
+            f"--compare {compare!r} names no two series, or one twice",
+            f"{path} has {literal(', '.join(labels))}",
+        )
+    return names
+
+
+def _kept_floor(sides: Sequence[Timed], told: float | None) -> float | None:
+    """The largest A/A floor known of these: the file's own, and those kept of their GPUs.
+
+    A file doesn't say whether its series come from one process, so that of two counts too.
+    """
+    from profkit.store.floor import read_floor
+
+    setups = {side.latency.measured_with for side in sides}
+    kept = [floor for setup in setups if (floor := read_floor(*setup))]
+    known = [share for one in kept for share in (one.within_process, one.between_processes)]
+    return max(known + ([] if told is None else [told]), default=None)
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _keep(
+    report: LatencyReport, out: Path | None, plot: Path | None, badge_file: Path | None
+) -> None:
+    if out is not None:
+        from profkit.render.latency_json import latency_json
+
+        put(latency_json(report), out)
+    if plot is not None or badge_file is not None:
+        from profkit.render.latency_plot import badge, plot_latencies
+
+        if plot is not None:
+            plot_latencies(report, plot)
+        if badge_file is not None:
+            put(badge(report), badge_file)
+
+
+def _check_pictures(plot: Path | None, badge: Path | None) -> None:
+    """Refuse names that no picture can have before anything is measured."""
+    if plot is not None and plot.suffix not in _PLOTS:
+        raise UsageError(f"{plot}: not a kind of plot", f"use {', '.join(_PLOTS)}")
+    if badge is not None and badge.suffix != ".svg":
+        raise UsageError(f"{badge}: a badge is an .svg", "name it so")
+
+
+_PLOTS = (".png", ".svg", ".pdf")
+_OUTPUTS = ("--out", "--output", "-o", "--plot", "--badge", "--format")
+
+
+def _command() -> tuple[str, ...]:
+    """This command line without where its output went."""
+    from profkit.render.latency import without
+
+    words = sys.argv[1:]
+    own = words.index("--") if "--" in words else len(words)
+    return ("profkit", *without(words[:own], _OUTPUTS), *words[own:])

@@ -1,0 +1,51 @@
+"""Which reports a path names, and what of a run lies beside one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from profkit.errors import BadInput, UsageError
+from profkit.ingest.integrity import MANIFEST, check_unchanged
+from profkit.store.run import is_partial
+
+SUFFIXES = (".ncu-rep", ".ncu-repz")
+TIMELINE, CHECK, LATENCY = "timeline.sqlite", "check.json", "latency.json"
+
+
+def reports_in(folder: Path) -> list[Path]:
+    """The reports anywhere below a folder, unfinished runs apart; raises BadInput without any."""
+    found = sorted(
+        file
+        for file in folder.rglob("*")
+        if file.suffix in SUFFIXES and not is_partial(file.relative_to(folder))
+    )
+    if not found:
+        raise BadInput(f"{folder}: no Nsight Compute report in this directory", "check the path")
+    return found
+
+
+def one_report(path: Path) -> Path:
+    """The report that a path names: itself, or the only one below a folder, checked as a run.
+
+    Raises BadInput where there is none or its run was changed, UsageError where there are several.
+    """
+    if not path.is_dir():
+        return path
+    found = reports_in(path)
+    if len(found) > 1:
+        raise UsageError(f"{path}: {len(found)} reports", "name one of them")
+    check_run_of(found[0])
+    return found[0]
+
+
+def beside(report: Path) -> list[Path]:
+    """What else was recorded in the run that a report belongs to; nothing outside a run."""
+    if not (report.parent / MANIFEST).is_file():
+        return []
+    return [file for name in (TIMELINE, CHECK, LATENCY) if (file := report.parent / name).is_file()]
+
+
+def check_run_of(report: Path) -> None:
+    """Raise BadInput where what lies beside a report is not what the run's manifest describes."""
+    for file in beside(report):
+        check_unchanged(file)

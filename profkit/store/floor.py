@@ -1,0 +1,67 @@
+"""A machine's A/A floors: the differences that it shows between runs of one and the same build."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from profkit.errors import EnvironmentProblem
+
+SCHEMA = "profkit.floor/1"
+
+
+@dataclass(frozen=True)
+class Floor:
+    """What `profkit calibrate` found on a GPU with a timer and a cache; shares of a latency.
+
+    `within_process` is the largest difference seen between interleaved blocks of one process,
+    `between_processes` between two processes that took turns, `between_runs` between the medians
+    of runs one after the other; `comparisons` is how many of the first there were, `created` the
+    UTC time.
+    """
+
+    gpu: str
+    timer: str
+    cache: str
+    name: str
+    within_process: float
+    between_processes: float
+    between_runs: float
+    comparisons: int
+    created: str
+
+
+def keep_floor(floor: Floor) -> Path:
+    """Keep a floor for later comparisons on this GPU; its file."""
+    path = _file(floor.gpu, floor.timer, floor.cache)
+    text = json.dumps({"schema": SCHEMA, **asdict(floor)}, indent=2) + "\n"
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"{path}: can't be written ({error.strerror})", "set XDG_STATE_HOME"
+        ) from None
+    return path
+
+
+def read_floor(gpu: str, timer: str, cache: str) -> Floor | None:
+    """The floor of a GPU (its UUID), a timer and a cache; None where there is none to be read."""
+    try:
+        told = json.loads(_file(gpu, timer, cache).read_text(encoding="utf-8"))
+        if told.pop("schema") != SCHEMA:
+            return None
+        return Floor(**told)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _file(*measured_with: str) -> Path:
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    name = re.sub(r"[^A-Za-z0-9-]+", "_", "-".join(measured_with))
+    return Path(base) / "profkit" / "floors" / f"{name}.json"

@@ -1,0 +1,73 @@
+"""What README and the pages show is what the commands print, and their examples run."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from tests.conftest import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+TARGETS = re.findall(
+    r"```python\n(.*?)```", (ROOT / "docs" / "profile.md").read_text(encoding="utf-8"), re.DOTALL
+)
+SAMPLES = re.findall(
+    r"`profkit (analyze [^`]*)` \(parts of it[^\n]*\n\n```text\n(.*?)```", README, re.S
+)
+LEFT_OUT = "\n...\n"
+
+
+def test_there_are_samples() -> None:
+    assert README.count("```text") == len(SAMPLES) > 0
+    assert len(TARGETS) == 2
+
+
+@pytest.mark.parametrize(("command", "sample"), SAMPLES)
+def test_a_sample_is_what_the_command_prints(
+    profkit_cli: Callable[..., Result],
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    sample: str,
+) -> None:
+    monkeypatch.chdir(ROOT)
+    shown = profkit_cli(*command.split()).stdout
+    at = 0
+    for part in sample.split(LEFT_OUT):
+        at = shown.find(part.rstrip("\n") + "\n", at)
+        assert at >= 0, part
+
+
+@pytest.mark.parametrize("source", TARGETS, ids=["first", "generic"])
+def test_the_targets_of_the_page_pass_their_check_without_a_gpu(
+    tmp_path: Path, source: str
+) -> None:
+    pytest.importorskip("torch", reason="targets need torch")
+    script = tmp_path / "example.py"
+    script.write_text(source, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(script), "--check", "--device", "cpu"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert " passed " in done.stdout
+
+
+def test_the_verdict_shown_is_that_of_the_recorded_timing(
+    profkit_cli: Callable[..., Result],
+) -> None:
+    page = (ROOT / "docs" / "time.md").read_text(encoding="utf-8")
+    (sample,) = re.findall(r"```text\n(.*?)```", page, re.S)
+    recorded = ROOT / "reports" / "h200" / "timing" / "flash_cudnn.json"
+    shown = profkit_cli("time", "--from", recorded, "--compare", "flash,cudnn").stdout
+    assert sample in shown

@@ -1,0 +1,774 @@
+"""`profkit time`, `compare` and `calibrate`: real timing of CPU targets, and saved samples."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from typer.testing import Result
+
+from profkit.analysis.latency import LatencyReport, analyze_latency
+from profkit.ingest.latency import read_latencies
+from profkit.render.latency import warnings
+from profkit.store.floor import Floor, keep_floor
+from tests.conftest import CORPUS, ROOT
+
+pytest.importorskip("torch", reason="targets need torch")
+
+L4 = CORPUS.parent / "l4_latency"
+needs_l4 = pytest.mark.skipif(
+    not L4.is_dir(), reason="others' latencies (../shared/corpus/l4_latency) are not here"
+)
+SCHEMAS = ROOT / "profkit" / "schemas"
+TARGET = """
+import sys, time
+from profkit import Target, Unsupported, Variant, Work, normal_inputs
+
+def waits(seconds):
+    def run(inputs):
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            pass
+        print("a target may print")
+        return inputs["a"] + 1
+    return run
+
+def unsupported(inputs):
+    raise Unsupported("not on this machine")
+
+def raises(inputs):
+    raise RuntimeError("the variant's own words")
+
+def dies(inputs):
+    sys.stderr.write("its last words\\n"); sys.stderr.flush()
+    import os; os._exit(3)
+
+target = Target(
+    name="toy", shapes={"n": 64}, dtype="float32",
+    work=Work.elementwise(64, reads=1, writes=1, flop_per_element=1, element_bytes=4),
+    inputs=lambda device, seed: normal_inputs(device, seed, "float32", a=(64,)),
+    reference=lambda inputs: inputs["a"] + 1,
+    variants=[
+        Variant("quick", waits(SECONDS)), Variant("slow", waits(2 * SECONDS)),
+        Variant("wrong", lambda inputs: inputs["a"] + 2), Variant("unsupported", unsupported),
+        Variant("raises", raises), Variant("dies", dies),
+    ],
+)
+if __name__ == "__main__":
+    target.main()
+"""
+IN_TURNS = {"a": (0, 3, 4, 7, 8, 11, 12, 15), "b": (1, 2, 5, 6, 9, 10, 13, 14)}
+QUICK = ("--warmup-ms", "1", "--device", "cpu")
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Path:
+    file = tmp_path / "toy.py"
+    file.write_text(TARGET.replace("SECONDS", "1e-4"), encoding="utf-8")
+    return file
+
+
+def run(
+    folder: Path, *arguments: str | Path, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "profkit", *map(str, arguments)],
+        cwd=folder,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "XDG_STATE_HOME": str(folder / "state"),
+            "PROFKIT_LOCK_DIR": str(folder),
+            **(environment or {}),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def validated(text: str) -> Any:
+    document = json.loads(text)
+    verb = document["schema"].removeprefix("profkit.").partition("/")[0]
+    jsonschema.validate(document, json.loads((SCHEMAS / f"{verb}.json").read_text("utf-8")))
+    return document
+
+
+def test_a_slow_variant_regresses_and_the_gate_fails(toy: Path) -> None:
+    kept, plot, badge = (toy.with_name(name) for name in ("kept.json", "plot.svg", "badge.svg"))
+    done = run(
+        toy.parent, "time", toy, "--compare", "quick,slow", *QUICK, "--fail-on", "regression",
+        "--out", kept, "--plot", plot, "--badge", badge, "--explain",
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert re.search(r"µs.* → .*µs.*x slower \[.*\]  REGRESSED", done.stdout)
+    assert "a smaller difference counts as none" in done.stdout
+    assert "the host's clock" in done.stdout
+    document = validated(kept.read_text("utf-8"))
+    assert [series["label"] for series in document["series"]] == ["quick", "slow"]
+    (comparison,) = document["comparisons"]
+    assert comparison["verdict"] == "regressed"
+    assert comparison["speedup"] < 0.8
+    assert comparison["low"] <= comparison["speedup"] <= comparison["high"]
+    assert all(len(series["blocks"]) == 8 for series in document["series"])
+    assert all(len(block["samples"]) == 30 for block in document["series"][0]["blocks"])
+    turns = sorted(
+        (block["turn"], series["label"])
+        for series in document["series"]
+        for block in series["blocks"]
+    )
+    assert [label for _, label in turns][:4] == ["quick", "slow", "slow", "quick"]
+    for picture in (plot, badge):
+        assert "<svg" in picture.read_text("utf-8")
+    assert "REGRESSED" in badge.read_text("utf-8")
+    spans = document["spans"]
+    assert sum(spans.values()) == pytest.approx(document["seconds"], rel=0.25)
+    assert str(toy.parent) not in kept.read_text("utf-8")
+
+    again = run(toy.parent, "time", "--from", kept, "--compare", "quick,slow")
+    assert again.returncode == 0
+    kept.rename(toy.with_name("latency.json"))
+    in_a_folder = run(toy.parent, "time", "--from", toy.parent)
+    assert "quick" in in_a_folder.stdout
+    assert "REGRESSED" in again.stdout
+
+
+def test_statistics_are_those_of_the_samples_kept(toy: Path) -> None:
+    done = run(
+        toy.parent, "time", f"{toy}:quick", *QUICK, "--samples", "50", "--format", "json"
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (series,) = validated(done.stdout)["series"]
+    samples = np.array([value for block in series["blocks"] for value in block["samples"]])
+    assert samples.size >= 50
+    assert series["statistics"]["n"] == samples.size
+    assert series["statistics"]["median"] == pytest.approx(float(np.median(samples)))
+    assert series["statistics"]["std"] == pytest.approx(float(samples.std(ddof=1)))
+    assert samples.min() >= 1e-4
+    assert series["bandwidth"]["value"] == pytest.approx(2 * 64 * 4 / np.median(samples))
+    assert "50 samples" in series["sentence"] or "samples" in series["sentence"]
+    assert "seed 42" in series["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (("toy.py:nope",), 2, "has no variant 'nope'; it has quick, slow"),
+        (("toy.py:wrong",), 6, "wrong results from wrong"),
+        (("toy.py:raises",), 6, "the variant's own words"),
+        (("toy.py:dies",), 6, "its last words"),
+        (("toy.py:unsupported",), 4, "not on this machine"),
+        (("none.py",), 2, "no such target"),
+        (("toy.txt",), 2, "not a target script"),
+        ((), 2, "nothing to time"),
+        (("toy.py", "--compare", "quick"), 2, "does not name two variants or more"),
+        (("toy.py", "--compare", "quick,quick,slow"), 2, "each once"),
+        (("toy.py", "--compare", "quick,slow", "--blocks", "1"), 2, "at least two blocks"),
+        (("toy.py:quick", "--plot", "x.gif"), 2, "not a kind of plot"),
+        (("toy.py:quick", "--badge", "x.png"), 2, "a badge is an .svg"),
+        (("toy.py", "--compare", "quick,unsupported"), 4, "unsupported can't run here"),
+        (("toy.py:quick", "--margin", "150%"), 2, "is not a share"),
+        (("toy.py:quick", "--fail-on", "everything"), 2, "is no gate"),
+        (("toy.py", "--against", "HEAD"), 2, "compares one variant"),
+        (("toy.py:quick", "--against", "HEAD"), 2, "is in no git repository"),
+        (("--compare", "toy.py:quick"), 2, "needs others to compare"),
+        (("toy.py", "other.py"), 2, "several targets need --compare"),
+    ],
+)
+def test_failures_are_one_line(
+    toy: Path, arguments: tuple[str, ...], status: int, words: str
+) -> None:
+    done = run(toy.parent, "time", *arguments, *QUICK)
+    assert done.returncode == status, done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("profkit:")]
+    assert words in line
+    assert "Traceback" not in done.stderr
+
+
+def test_without_a_gpu_the_way_out_is_named(toy: Path) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    done = run(toy.parent, "time", toy)
+    assert done.returncode == 4
+    assert "torch sees no CUDA device; time calls on the CPU with --device cpu" in done.stderr
+
+
+def test_without_torch_the_remedy_is_named(toy: Path) -> None:
+    hidden = toy.parent / "hidden"
+    hidden.mkdir()
+    (hidden / "torch.py").write_text("raise ImportError('hidden')", encoding="utf-8")
+    done = run(toy.parent, "time", toy, environment={"PYTHONPATH": f"{ROOT}:{hidden}"})
+    assert done.returncode == 4
+    assert "torch is not installed; pip install torch" in done.stderr
+
+
+def test_a_run_s_latencies_are_read_unless_they_were_changed(
+    tmp_path: Path, profkit_cli: Callable[..., Result]
+) -> None:
+    recorded = ROOT / "reports" / "h200" / "sdpa_s512"
+    assert "cudnn" in profkit_cli("time", "--from", recorded).stdout
+    copied = shutil.copytree(recorded, tmp_path / "run")
+    (file,) = copied.glob("*/latency.json")
+    file.write_text(file.read_text("utf-8") + " ", encoding="utf-8")
+    refused = profkit_cli("time", "--from", copied)
+    assert refused.exit_code == 5
+    assert "SHA-256 differs" in refused.stderr
+
+
+def test_two_targets_are_compared_in_processes_that_take_turns(toy: Path) -> None:
+    other = toy.with_name("other.py")
+    other.write_text(TARGET.replace("SECONDS", "3e-4"), encoding="utf-8")
+    sides = ("--compare", "toy.py:quick", "other.py:quick")
+    done = run(toy.parent, "time", *sides, *QUICK, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    document = validated(done.stdout)
+    assert [series["label"] for series in document["series"]] == ["toy:quick", "other:quick"]
+    assert document["comparisons"][0]["verdict"] == "regressed"
+
+
+def test_a_target_may_read_stdin_and_take_arguments(tmp_path: Path) -> None:
+    file = tmp_path / "reads.py"
+    text = TARGET.replace("SECONDS", "1e-4")
+    file.write_text(f"import sys\nassert sys.stdin.read() == ''\n{text}", encoding="utf-8")
+    done = run(tmp_path, "time", "reads.py:quick", *QUICK, "--", "--rows", "x.py")
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_settles_a_doubt_keeps_the_question(toy: Path) -> None:
+    """Five blocks are too few for a verdict whatever they say."""
+    done = run(
+        toy.parent, "time", "toy.py", "--compare", "quick,slow", *QUICK, "--margin", "5%",
+        "--blocks", "5", "--samples", "200", "--out", "kept.json", "--", "--samples", "7",
+    )  # fmt: skip
+    assert done.returncode == 3, done.stderr
+    said = " ".join(done.stdout.split())
+    assert "too few blocks" in said
+    found = re.search(r"to settle it: (profkit time .*? -- --samples 7)", said)
+    assert found, said
+    command = found[1]
+    assert "--margin 5%" in command
+    assert "--out" not in command
+    blocks = int(re.search(r"--blocks (\d+)", command)[1])  # type: ignore[index]
+    assert blocks >= 6
+    assert f"--samples {40 * blocks} -- " in command
+
+
+def git(folder: Path, *words: str) -> None:
+    identity = ("-c", "user.name=x", "-c", "user.email=x@example.org")
+    subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True)
+
+
+def test_this_tree_against_a_commit_of_it(toy: Path) -> None:
+    folder = toy.parent
+    git(folder, "init", "-q")
+    git(folder, "add", "toy.py")
+    git(folder, "commit", "-qm", "one")
+    toy.write_text(TARGET.replace("SECONDS", "0.5e-4"), encoding="utf-8")
+    done = run(
+        folder, "time", "toy.py:quick", "--against", "HEAD", *QUICK, "--fail-on", "regression"
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"[0-9a-f]{9}:quick → this tree:quick", done.stdout)
+    assert "IMPROVED" in done.stdout
+    listed = subprocess.run(
+        ["git", "worktree", "list"], cwd=folder, capture_output=True, text=True, check=True
+    )
+    assert len(listed.stdout.splitlines()) == 1
+    process = subprocess.Popen(["true"])
+    process.wait()
+    abandoned = Path(tempfile.gettempdir()) / f"profkit-worktree-{process.pid}-x" / "repo"
+    git(folder, "worktree", "add", "--detach", str(abandoned))
+    wrong = run(folder, "time", "toy.py:quick", "--against", "v99", *QUICK)
+    again = run(folder, "time", "toy.py:quick", "--against", "HEAD", *QUICK)
+    assert again.returncode in {0, 3}, again.stderr
+    assert not abandoned.exists()
+    left = subprocess.run(
+        ["git", "worktree", "list"], cwd=folder, capture_output=True, text=True, check=True
+    )
+    assert len(left.stdout.splitlines()) == 1
+    assert wrong.returncode == 2
+    assert "'v99' names no commit" in wrong.stderr
+
+
+def test_the_commit_s_side_runs_the_commit_s_packages_and_files(tmp_path: Path) -> None:
+    (tmp_path / "repo" / "sub").mkdir(parents=True)
+    repo = tmp_path / "repo"
+    (repo / "waiting.py").write_text("SECONDS = 3e-4\n", encoding="utf-8")
+    (repo / "sub" / "data.txt").write_text("there", encoding="utf-8")
+    text = TARGET.replace("SECONDS", "waiting.SECONDS")
+    (repo / "sub" / "t.py").write_text(
+        f"import waiting\nassert open('data.txt').read() == 'there'\n{text}", encoding="utf-8"
+    )
+    git(repo, "init", "-q")
+    git(repo, "add", ".")
+    git(repo, "commit", "-qm", "one")
+    (repo / "waiting.py").write_text("SECONDS = 2e-4\n", encoding="utf-8")
+    path = f"{ROOT}:{repo}"
+    done = run(
+        repo / "sub", "time", "t.py:quick", "--against", "HEAD", *QUICK, "--format", "json",
+        environment={"PYTHONPATH": path},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (comparison,) = json.loads(done.stdout)["comparisons"]
+    assert comparison["verdict"] == "improved"
+    assert comparison["speedup"] > 1.2
+
+
+def test_a_commit_s_side_that_runs_the_working_tree_s_code_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "waiting.py").write_text("SECONDS = 1e-4\n", encoding="utf-8")
+    text = TARGET.replace("SECONDS", "waiting.SECONDS")
+    (tmp_path / "t.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\nimport waiting\n{text}",
+        encoding="utf-8",
+    )
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "one")
+    done = run(tmp_path, "time", "t.py:quick", "--against", "HEAD", *QUICK)
+    assert done.returncode == 4, done.stdout
+    assert "the commit's side imported waiting from the working tree" in done.stderr
+
+
+def test_an_empty_file_holds_no_samples_whatever_the_unit(
+    tmp_path: Path, profkit_cli: Callable[..., Result]
+) -> None:
+    file = tmp_path / "empty.json"
+    file.write_text("\n", encoding="utf-8")
+    refused = profkit_cli("time", "--from", file)
+    assert refused.exit_code == 5
+    assert "holds no samples" in refused.stderr
+
+
+def test_a_bare_list_needs_its_unit(tmp_path: Path) -> None:
+    file = tmp_path / "list.json"
+    file.write_text(json.dumps([60.4, 61.4, 60.2, 60.9, 61.0, 60.7] * 20), encoding="utf-8")
+    unknown = run(tmp_path, "time", "--from", file)
+    assert unknown.returncode == 2
+    assert "say --unit" in unknown.stderr
+    done = run(tmp_path, "time", "--from", file, "--unit", "us", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert validated(done.stdout)["series"][0]["statistics"]["median"] == pytest.approx(60.8e-6)
+    lines = tmp_path / "lines.txt"
+    lines.write_text("1.5\n1.6\n1.7\n", encoding="utf-8")
+    assert "1.600 ms" in run(tmp_path, "time", "--from", lines, "--unit", "ms").stdout
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "[1, -2]", "[1, null]", '{"a": 1}', "[1, NaN]", '["x"]', "hello"]
+)
+def test_files_that_hold_no_latencies(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "bad.json"
+    file.write_text(text, encoding="utf-8")
+    done = run(tmp_path, "time", "--from", file, "--unit", "ms")
+    assert done.returncode == 5, done.stdout
+    assert done.stderr.startswith("profkit: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def saved(folder: Path, name: str, factor: float, **more: Any) -> Path:
+    """A saved timing, as `time --out` writes it, of a steady series."""
+    rng = np.random.default_rng(int(1000 * factor))
+    samples = 5e-5 * factor * (1 + 0.004 * rng.standard_normal(200))
+    row: dict[str, Any] = {
+        "label": "custom", "timer": "events", "cache": "cold",
+        "target": {"name": "t", "shapes": {"n": 1}, "dtype": "float16", "work": None},
+        "gpu": {"name": "NVIDIA H200", "uuid": "GPU-1", "compute_capability": "9.0",
+                "multiprocessors": 132, "memory_bytes": 150_109_880_320},
+        "blocks": [{"turn": 0, "seconds": None, "gpu": None, "samples": samples.tolist()}],
+    } | more  # fmt: skip
+    file = folder / name
+    file.write_text(json.dumps({"schema": "profkit.time/1", "series": [row]}), encoding="utf-8")
+    return file
+
+
+def test_two_saved_runs_allow_no_verdict_without_a_floor(tmp_path: Path) -> None:
+    a, b = saved(tmp_path, "a.json", 1.0), saved(tmp_path, "b.json", 0.9)
+    done = run(tmp_path, "compare", a, b)
+    assert done.returncode == 3
+    assert "1.11x faster" in done.stdout
+    assert "INCONCLUSIVE" in done.stdout
+    assert "profkit calibrate" in done.stdout
+    known = run(tmp_path, "compare", a, b, "--floor", "1%", "--format", "json")
+    assert known.returncode == 0, known.stderr
+    (pair,) = validated(known.stdout)["pairs"]
+    assert pair["verdict"] == "improved"
+    assert pair["margin"]["value"] == pytest.approx(0.01)
+    too_close = run(tmp_path, "compare", a, b, "--floor", "15%")
+    assert "SAME" in too_close.stdout
+
+
+def test_runs_measured_differently_are_incomparable_unless_forced(tmp_path: Path) -> None:
+    a = saved(tmp_path, "a.json", 1.0)
+    b = saved(tmp_path, "b.json", 0.9, cache="warm")
+    done = run(tmp_path, "compare", a, b, "--floor", "1%")
+    assert done.returncode == 3
+    assert "cache: cold against warm" in done.stdout
+    assert "INCOMPARABLE" in done.stdout
+    forced = run(tmp_path, "compare", a, b, "--floor", "1%", "--force")
+    assert forced.returncode == 0
+    assert "IMPROVED" in forced.stdout
+
+
+def throttled(folder: Path, reason: str, clocks: tuple[float, float] = (1.98e9, 1.98e9)) -> Path:
+    """Two series in turns on a GPU that was throttled throughout."""
+    rng = np.random.default_rng(3)
+    series = []
+    for label, clock in zip(("a", "b"), clocks, strict=True):
+        gpu = {"sm_clock": clock, "power": 300.0, "temperature": 90.0, "throttled_by": [reason]}
+        blocks = [
+            {
+                "turn": turn, "seconds": None, "gpu": gpu,
+                "samples": (5e-5 * (1 + 0.002 * rng.standard_normal(30))).tolist(),
+            }
+            for turn in IN_TURNS[label]
+        ]  # fmt: skip
+        series.append({"label": label, "timer": "events", "cache": "cold", "blocks": blocks})
+    file = folder / "throttled.json"
+    file.write_text(json.dumps({"schema": "profkit.time/1", "series": series}), encoding="utf-8")
+    return file
+
+
+def steady(label: str, turns: Sequence[int], median: float, **more: Any) -> dict[str, Any]:
+    """A steady series of `profkit.time/1`, 30 samples a block."""
+    rng = np.random.default_rng(len(label) + sum(turns))
+    blocks = [
+        {"turn": turn, "samples": (median * (1 + 2e-3 * rng.standard_normal(30))).tolist()}
+        for turn in turns
+    ]
+    return {"label": label, "timer": "events", "cache": "cold", "blocks": blocks} | more
+
+
+def written(
+    folder: Path, rows: Sequence[dict[str, Any]], name: str = "s.json", **more: Any
+) -> Path:
+    file = folder / name
+    told = {"schema": "profkit.time/1", "series": rows} | more
+    file.write_text(json.dumps(told), encoding="utf-8")
+    return file
+
+
+@pytest.fixture(autouse=True)
+def _no_floors_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "in_turns"),
+    [
+        (range(8), range(8, 16), False),
+        (range(0, 16, 2), range(1, 16, 2), True),
+        ((0, 3, 4, 7, 8, 11, 12, 13), (1, 2, 5, 6, 9, 10, 14, 15), False),
+        ((0, 3, *range(4, 16, 2)), (1, 2, *range(5, 16, 2)), True),
+    ],
+    ids=["one after the other", "always in one order", "two at the end", "one pair the other way"],
+)
+def test_blocks_that_took_no_turns_get_no_verdict(
+    tmp_path: Path,
+    profkit_cli: Callable[..., Result],
+    first: Sequence[int],
+    second: Sequence[int],
+    in_turns: bool,
+) -> None:
+    file = written(tmp_path, [steady("a", first, 1e-4), steady("b", second, 1.03e-4)])
+    done = profkit_cli("time", "--from", file, "--compare", "a,b")
+    assert done.exit_code == 3, done.stderr
+    assert "INCONCLUSIVE" in done.stdout
+    assert "measured one after the other" in done.stdout
+    assert "finds a slow-down" not in done.stdout
+    assert ("8 blocks taken in turns" in done.stdout) is in_turns
+    told = validated(
+        profkit_cli("time", "--from", file, "--compare", "a,b", "--format", "json").stdout
+    )
+    assert told["comparisons"][0]["reason"] == "measured one after the other"
+    assert told["comparisons"][0]["blocks_needed"] is None
+
+
+def test_turns_count_among_all_series_and_blocks_in_any_order(
+    tmp_path: Path, profkit_cli: Callable[..., Result]
+) -> None:
+    turns = {"a": (0, 5, 6, 11, 12, 17, 18, 23), "b": (1, 4, 7, 10, 13, 16, 19, 22)}
+    turns["c"] = (2, 3, 8, 9, 14, 15, 20, 21)
+    medians = {"a": 1e-4, "b": 1.03e-4, "c": 0.9e-4}
+    rows = [steady(label, turns[label], medians[label]) for label in turns]
+    rows[1]["blocks"].reverse()
+    file = written(tmp_path, rows)
+    done = profkit_cli("time", "--from", file, "--compare", "a,b,c", "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    told = validated(done.stdout)
+    assert [one["verdict"] for one in told["comparisons"]] == ["regressed", "improved"]
+    assert [block["turn"] for block in told["series"][1]["blocks"]] == list(turns["b"])
+    for row in told["series"]:
+        assert "8 blocks taken in turns" in row["sentence"]
+    alone = profkit_cli("time", "--from", written(tmp_path, [steady("a", range(4), 1e-4)]))
+    assert "120 samples in 4 blocks" in alone.stdout
+    assert "turns" not in alone.stdout
+
+
+@pytest.mark.parametrize("kept", [0.05, 0.02])
+def test_the_floor_counts_for_a_file_too(
+    tmp_path: Path, profkit_cli: Callable[..., Result], kept: float
+) -> None:
+    gpu = json.loads(saved(tmp_path, "gpu.json", 1.0).read_text("utf-8"))["series"][0]["gpu"]
+    rows = [
+        steady(name, IN_TURNS[name], time, gpu=gpu) for name, time in (("a", 1e-4), ("b", 1.03e-4))
+    ]
+    keep_floor(Floor("GPU-1", "events", "cold", "NVIDIA H200", 0.001, kept, 0.5, 100, ""))
+    for told in (0.01, 0.05):
+        file = written(tmp_path, rows, floor=told)
+        done = profkit_cli("time", "--from", file, "--compare", "a,b", "--format", "json")
+        result = validated(done.stdout)
+        assert result["floor"] == max(kept, told)
+        (comparison,) = result["comparisons"]
+        assert comparison["margin"] == {"value": max(kept, told), "source": "A/A floor"}
+        assert comparison["verdict"] == ("same" if max(kept, told) == 0.05 else "regressed")
+
+
+@pytest.mark.parametrize("names", ["a", "a,", "a,a", "a,b,a", "a,z", ","])
+def test_a_file_is_asked_for_two_series(
+    tmp_path: Path, profkit_cli: Callable[..., Result], names: str
+) -> None:
+    file = written(tmp_path, [steady(name, IN_TURNS[name], 1e-4) for name in "ab"])
+    done = profkit_cli("time", "--from", file, "--compare", names)
+    assert done.exit_code == 2
+    assert "has a, b" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_fewest_samples_of_both_sides_are_told(
+    tmp_path: Path, profkit_cli: Callable[..., Result]
+) -> None:
+    rows = [steady(name, IN_TURNS[name], 1e-4) for name in "ab"]
+    for block in rows[0]["blocks"]:
+        del block["samples"][12:]
+    done = profkit_cli("time", "--from", written(tmp_path, rows), "--compare", "a,b")
+    assert done.exit_code == 3
+    assert "too few samples in a block; margin 1.0%, 8 blocks of 12;" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([steady("a", (0, 1), 1e-4), steady("a", (2, 3), 1e-4)], "the label 'a' is there 2 times"),
+        ([steady("a", (0, 1), 1e-4), steady("b", (1, 2), 1e-4)], "turn 1 is there 2 times"),
+        ([steady("a", (0, 0), 1e-4)], "turn 0 is there 2 times"),
+        ([steady("a", (), 1e-4)], "series 1: there are no blocks"),
+        ([steady("a", (0,), 1e-310)], "a sample of 1.00"),
+        ([steady("a", (0,), 1e307)], "a sample is "),
+        ([steady("a", (0,), 1e-4, timer="foo")], "timer is 'foo', none of events, graph"),
+        ([steady("a", (0,), 1e-4, gpu={"name": "X"})], "gpu has no 'compute_capability'"),
+        ([steady("a", (0,), 1e-4, target=[])], "target is [], not an object"),
+        ([steady("a", (0,), 1e-4, ready={"host": "5"})], "ready.host is '5', not a number"),
+        ([steady("a", (0,), 1e-4, ready={"host": float("nan")})], "holds NaN"),
+        ([steady("a", (0,), 1e-4, ready={"group": 0})], "ready.group is 0, not from 1"),
+        ([steady("a", (0,), 1e-4, target={"work": {"flop": 1}})], "target.work has no 'bytes'"),
+        ([steady("a", (0,), 1e-4, blocks=[{"turn": 0, "samples": []}])], "a block has no samples"),
+    ],
+)  # fmt: skip
+def test_a_file_with_what_can_not_be_is_refused(
+    tmp_path: Path, profkit_cli: Callable[..., Result], rows: list[dict[str, Any]], words: str
+) -> None:
+    done = profkit_cli("time", "--from", written(tmp_path, rows))
+    assert done.exit_code == 5, done.stdout
+    assert words in done.stderr
+    assert done.stderr.startswith("profkit: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_lists_nested_too_deep_are_refused(
+    tmp_path: Path, profkit_cli: Callable[..., Result]
+) -> None:
+    for text in ("[" * 100_000, "[" * 60 + "]" * 60):
+        (tmp_path / "deep.json").write_text(text, encoding="utf-8")
+        done = profkit_cli("time", "--from", tmp_path / "deep.json", "--unit", "us")
+        assert done.exit_code == 5
+        assert "nested too deep" in done.stderr
+
+
+def test_two_gpus_and_a_few_samples_allow_no_verdict(
+    tmp_path: Path, profkit_cli: Callable[..., Result]
+) -> None:
+    a = saved(tmp_path, "a.json", 1.0, ready={"group": 1})
+    gpu = json.loads(a.read_text("utf-8"))["series"][0]["gpu"]
+    for more, words in (
+        ({"gpu": gpu | {"uuid": "GPU-2"}}, "GPU: GPU-1 against GPU-2"),
+        ({"ready": {"group": 8}}, "calls a sample: 1 against 8"),
+    ):
+        b = saved(tmp_path, "b.json", 0.9, **more)
+        done = profkit_cli("compare", a, b, "--floor", "1%")
+        assert done.exit_code == 3
+        assert f"measured differently: {words}" in done.stdout
+        assert "INCOMPARABLE" in done.stdout
+        assert profkit_cli("compare", a, b, "--floor", "1%", "--force").exit_code == 0
+    few = [{"turn": 0, "samples": [4e-5 + 1e-8 * at for at in range(6)]}]
+    b = saved(tmp_path, "b.json", 0.9, blocks=few)
+    done = profkit_cli("compare", a, b, "--floor", "1%", "--force")
+    assert done.exit_code == 3
+    assert "6 samples on a side: too few for a verdict" in done.stdout
+    told = profkit_cli("compare", a, b, "--floor", "1%", "--format", "json")
+    assert validated(told.stdout)["pairs"][0]["verdict"] == "inconclusive"
+
+
+def test_other_versions_are_noted_and_no_obstacle(
+    tmp_path: Path, profkit_cli: Callable[..., Result]
+) -> None:
+    files = []
+    for name, torch, driver, factor in (("a", "2.10", "570", 1.0), ("b", "2.11", "580", 0.9)):
+        file = saved(tmp_path, f"{name}.json", factor)
+        told = json.loads(file.read_text("utf-8"))
+        told["series"][0]["gpu"]["driver"] = driver
+        told["fingerprint"] = {"versions": {"torch": torch, "cuda": "13.0", "cudnn": None}}
+        file.write_text(json.dumps(told), encoding="utf-8")
+        files.append(file)
+    done = profkit_cli("compare", *files, "--floor", "1%")
+    assert done.exit_code == 0, done.stderr
+    assert "measured with other versions: driver: 570 against 580" in done.stdout
+    assert "measured with other versions: torch: 2.10 against 2.11" in done.stdout
+    told = profkit_cli("compare", *files, "--floor", "1%", "--format", "json").stdout
+    assert validated(told)["pairs"][0]["notes"] == [
+        "driver: 570 against 580",
+        "torch: 2.10 against 2.11",
+    ]
+
+
+def test_variants_of_one_file_only_are_named(
+    tmp_path: Path, profkit_cli: Callable[..., Result]
+) -> None:
+    a = written(tmp_path, [steady(name, IN_TURNS[name], 1e-4) for name in "ab"], "a.json")
+    c = written(tmp_path, [steady("a", range(8), 1e-4), steady("c", range(8, 16), 1e-4)], "c.json")
+    done = profkit_cli("compare", a, c, "--floor", "1%")
+    assert done.exit_code == 0, done.stderr
+    assert "only in a.json: b\n" in done.stdout
+    assert "only in c.json: c\n" in done.stdout
+    assert "only in a.json: b\n" in profkit_cli("compare", a, c, "--format", "markdown").stdout
+    told = validated(profkit_cli("compare", a, c, "--format", "json").stdout)
+    assert told["only"] == [["b"], ["c"]]
+    assert len(told["pairs"]) == 1
+    named = profkit_cli("compare", a, c, "--variant", "a", "--format", "json")
+    assert validated(named.stdout)["only"] == [[], []]
+    for name in "bcz":
+        wrong = profkit_cli("compare", a, c, "--variant", "a", "--variant", name)
+        assert wrong.exit_code == 2
+        assert f"--variant '{name}' is not in both" in wrong.stderr
+        assert "a.json has a, b" in wrong.stderr
+        assert "c.json has a, c" in wrong.stderr
+
+
+def test_a_gpu_throttled_throughout_is_no_measurement(tmp_path: Path) -> None:
+    file = throttled(tmp_path, "hardware thermal slowdown")
+    for arguments in ((), ("--compare", "a,b")):
+        done = run(tmp_path, "time", "--from", file, *arguments)
+        assert done.returncode == 4
+        assert "throttled throughout" in done.stderr
+        assert "hardware thermal slowdown held the clock in 8 of 8 blocks" in " ".join(
+            done.stdout.split()
+        )
+    assert "INVALID" in done.stdout
+
+
+def test_a_power_cap_is_said_and_a_moved_clock_is_invalid(tmp_path: Path) -> None:
+    file = throttled(tmp_path, "software power cap")
+    done = run(tmp_path, "time", "--from", file, "--compare", "a,b")
+    assert done.returncode == 0, done.stderr
+    assert "software power cap held the clock in 8 of 8 blocks" in " ".join(done.stdout.split())
+    moved = throttled(tmp_path, "software power cap", (1.98e9, 1.9e9))
+    invalid = run(tmp_path, "time", "--from", moved, "--compare", "a,b", "--fail-on", "regression")
+    assert invalid.returncode == 4
+    assert "the SM clock was 1980 MHz for a and 1900 MHz for b" in invalid.stderr
+
+
+def test_an_inconclusive_names_the_command_that_settles_it(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    series = []
+    for label, median in (("a", 1.0), ("b", 1.02)):
+        medians = median * (1 + 0.02 * rng.standard_normal(8))
+        blocks = [
+            {"turn": turn, "samples": (1e-4 * m * (1 + 1e-3 * rng.standard_normal(30))).tolist()}
+            for turn, m in zip(IN_TURNS[label], medians, strict=True)
+        ]
+        series.append({"label": label, "timer": "events", "cache": "cold", "blocks": blocks})
+    file = tmp_path / "open.json"
+    file.write_text(json.dumps({"schema": "profkit.time/1", "series": series}), encoding="utf-8")
+    done = run(tmp_path, "time", "--from", file, "--compare", "a,b", "--format", "json")
+    assert done.returncode == 3
+    (comparison,) = validated(done.stdout)["comparisons"]
+    assert comparison["verdict"] == "inconclusive"
+    gated = run(tmp_path, "time", "--from", file, "--compare", "a,b", "--fail-on", "regression")
+    assert gated.returncode == 0
+    both = run(
+        tmp_path, "time", "--from", file, "--compare", "a,b",
+        "--fail-on", "regression,inconclusive",
+    )  # fmt: skip
+    assert both.returncode == 1
+
+
+def test_calibration_is_kept_and_used(toy: Path) -> None:
+    done = run(
+        toy.parent, "calibrate", f"{toy}:quick", "--device", "cpu", "--comparisons", "10",
+        "--processes", "1", "--format", "json",
+    )  # fmt: skip
+    if done.returncode == 4:  # a busy machine: then there is a reason, and no floor
+        assert "disturbed every comparison" in done.stderr
+        assert not list((toy.parent / "state").rglob("*.json"))
+        return
+    assert done.returncode == 0, done.stderr
+    document = validated(done.stdout)
+    assert document["kept"]
+    floor = json.loads(next((toy.parent / "state").rglob("*.json")).read_text("utf-8"))
+    assert floor["within_process"] == document["floor"]["within_process"] >= 0
+    assert len(document["within_process"]["all"]) == 10
+
+
+@needs_l4
+@pytest.mark.parametrize(
+    ("name", "median", "words"),
+    [
+        ("config_01", "60.42 µs", ("slow samples at the start", "is one tick of the timer wide")),
+        ("config_03", "321.0 µs", ("differ by 7.9%",)),
+        ("config_04", "1.381 ms", ("differ by 10.7%",)),
+        ("config_08", None, ("the halves' medians differ by 1",)),
+        ("config_10", "691.7 µs", ("differ by 17.0%",)),
+    ],
+)
+def test_what_is_wrong_with_published_latencies(
+    profkit_cli: Callable[..., Result], name: str, median: str | None, words: tuple[str, ...]
+) -> None:
+    done = profkit_cli("time", "--from", L4 / f"{name}.json")
+    assert done.exit_code == 0, done.stderr
+    said = " ".join(done.stdout.split())
+    assert "not independent" in said
+    assert "agrees with the samples" in said
+    assert "takes the samples for independent: it is too narrow" in said
+    for word in (*words, *([median] if median else [])):
+        assert word in said
+
+
+@needs_l4
+def test_published_medians_are_reproduced(profkit_cli: Callable[..., Result]) -> None:
+    for file in sorted(L4.glob("*.json")):
+        published = json.loads(file.read_text("utf-8"))["statistics"]["median_ms"]
+        (series,) = json.loads(profkit_cli("time", "--from", file, "--format", "json").stdout)[
+            "series"
+        ]
+        assert series["statistics"]["median"] == pytest.approx(published * 1e-3, rel=1e-9)
+
+
+def test_other_processes_on_the_gpu_are_said(tmp_path: Path) -> None:
+    (latency,) = read_latencies(saved(tmp_path, "a.json", 1.0)).latencies
+    alone = LatencyReport("t", (analyze_latency(latency),))
+    assert not any("process" in line for line in warnings(alone))
+    assert "2 processes of others on the GPU" in warnings(replace(alone, neighbours=2))[0]

@@ -1,0 +1,158 @@
+"""Locks and drafts among processes that can't see each other: other users, containers, hosts."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from profkit import profiling
+from profkit.capture.doctor import diagnose
+from profkit.errors import EnvironmentProblem
+from profkit.store import run as runs
+from profkit.store.lock import gpu_lock
+from profkit.store.run import draft, free_room
+
+_NOBODY = 65534
+
+
+@contextmanager
+def without_rights() -> Iterator[None]:
+    """As a user who may not write what belongs to this one."""
+    was = os.geteuid()
+    if was == 0:
+        os.seteuid(_NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(was)
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder in which every user may make files."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        Path(folder).chmod(0o1777)
+        monkeypatch.setenv("PROFKIT_LOCK_DIR", folder)
+        yield Path(folder)
+
+
+def lock_file(folder: Path) -> Path:
+    return folder / "profkit-gpu-GPU-1.lock"
+
+
+def refusal() -> str:
+    """Why the lock can't be had; "" when it can."""
+    try:
+        with gpu_lock("GPU-1"):
+            return ""
+    except EnvironmentProblem as error:
+        return str(error)
+
+
+def test_a_lock_that_another_user_made_is_held_all_the_same(shared: Path) -> None:
+    lock_file(shared).write_text("77\n")
+    lock_file(shared).chmod(0o444)
+    with without_rights():
+        with gpu_lock("GPU-1"):
+            assert refusal().startswith("GPU GPU-1 is being profiled by process")
+        assert refusal() == ""
+
+
+def test_every_user_may_write_a_lock(shared: Path) -> None:
+    with gpu_lock("GPU-1"):
+        assert lock_file(shared).stat().st_mode & 0o777 == 0o666
+        assert lock_file(shared).read_text() == f"{os.getpid()}\n"
+
+
+def test_a_lock_that_can_not_be_had_is_named(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    precious = shared / "precious"
+    precious.write_text("text")
+    lock_file(shared).symlink_to(precious)
+    assert f"{lock_file(shared)}: can't be locked" in refusal()
+    assert precious.read_text() == "text"
+    monkeypatch.setenv("PROFKIT_LOCK_DIR", str(shared / "none"))
+    assert "No such file" in refusal()
+
+
+def test_a_lock_does_not_depend_on_the_temporary_folder(
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with gpu_lock("GPU-1"):
+        monkeypatch.setenv("TMPDIR", str(tmp_path))
+        monkeypatch.setattr(tempfile, "tempdir", None)
+        assert f"process {os.getpid()}" in refusal()
+    assert list(shared.iterdir()) == [lock_file(shared)]
+
+
+def test_a_live_draft_of_another_machine_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getpid", lambda: (1 << 22) + 1)
+    with draft(tmp_path, "toy") as live:
+        monkeypatch.undo()
+        with draft(tmp_path, "toy") as other:
+            assert live.folder.is_dir()
+            assert other.folder.is_dir()
+        assert not other.folder.exists()
+    assert not live.folder.exists()
+
+
+def test_an_abandoned_draft_goes(tmp_path: Path) -> None:
+    left = tmp_path / "toy" / f".partial-{os.getpid()}-20200101T000000Z-abcdef"
+    left.mkdir(parents=True)
+    (left / ".lock").touch()
+    beginning = left.with_name(".partial-20200101T000000Z-aaaaaa")
+    beginning.mkdir()
+    ancient = left.with_name(".partial-20200101T000000Z-bbbbbb")
+    ancient.mkdir()
+    os.utime(ancient, (0, 0))
+    with (left / ".lock").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with draft(tmp_path, "toy"):
+            assert left.is_dir()
+    with draft(tmp_path, "toy"):
+        assert not left.exists()
+        assert beginning.is_dir()
+        assert not ancient.exists()
+
+
+def test_a_kept_run_has_no_lock(tmp_path: Path) -> None:
+    with draft(tmp_path, "toy") as made:
+        (made.folder / "file").write_text("text")
+        kept = runs.keep(made, {})
+    assert {file.name for file in kept.iterdir()} == {"file", "manifest.json"}
+    assert set(runs.verify(kept)["files"]) == {"file"}
+
+
+def test_a_folder_that_can_not_be_looked_into_is_passed_over() -> None:
+    diagnose(Path())  # what it imports may be for this user's eyes only
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        closed = Path(name) / "closed"
+        (closed / "out").mkdir(parents=True)
+        closed.chmod(0)
+        Path(name).chmod(0o755)
+        with without_rights():
+            assert free_room(closed / "out")[0] in {closed, Path(name)}
+            checks = {check.name: check for check in diagnose(closed / "out").checks}
+        closed.chmod(0o755)
+    assert "GiB free" in checks["disk"].found
+
+
+def test_a_full_disk_is_the_environment_s_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(profiling, "_room", full)
+    monkeypatch.setenv("PROFKIT_NCU", "true")
+    plan = profiling.Plan(("true",), out=tmp_path / "runs")
+    with pytest.raises(EnvironmentProblem, match="runs: No space left on device; make room"):
+        profiling.profile(plan, lambda *_: None)

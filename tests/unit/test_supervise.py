@@ -1,0 +1,129 @@
+"""Programs under supervision: whatever else runs on the machine, nothing of them is left."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from profkit.capture.doctor import diagnose
+from profkit.capture.process import TimedOut, run, supervised
+
+NAMED = """
+import ctypes, sys, time
+ctypes.CDLL(None).prctl(15, "x日本語のプロセス".encode()[:15], 0, 0, 0)
+print("named", flush=True)
+time.sleep(60)
+"""
+HEADLESS = """
+import ctypes, os, sys, threading, time
+threading.Thread(target=time.sleep, args=(60,)).start()
+with open(sys.argv[1], "w") as file:
+    file.write(str(os.getpid()))
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[os.uname().machine], 0)
+"""
+
+
+def environment() -> dict[str, str]:
+    return dict(os.environ)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False
+    return not stat.rpartition(b")")[2].split()[0].startswith(b"Z")
+
+
+def left_of(pid_file: Path) -> int:
+    end = time.monotonic() + 10
+    while not (pid_file.exists() and pid_file.read_text()) and time.monotonic() < end:
+        time.sleep(0.01)
+    return int(pid_file.read_text())
+
+
+@pytest.fixture
+def oddly_named() -> Iterator[None]:
+    """Another process, its name cut inside a character."""
+    process = subprocess.Popen([sys.executable, "-S", "-c", NAMED], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    yield
+    process.stdout.close()
+    process.kill()
+    process.wait()
+
+
+@pytest.mark.usefixtures("oddly_named")
+def test_a_foreign_process_of_any_name_changes_nothing(tmp_path: Path) -> None:
+    assert "DCGM" in {check.name for check in diagnose(tmp_path).checks}
+    pid_file = tmp_path / "pid"
+    script = f"sleep 60 & echo $! > {pid_file}; echo said; exit 3"
+    finished = run(["sh", "-c", script], environment=environment(), timeout=30)
+    assert (finished.status, finished.output) == (3, "said\n")
+    assert not is_alive(left_of(pid_file))
+    started = time.monotonic()
+    with pytest.raises(TimedOut):
+        run(["sh", "-c", f"echo $$ > {pid_file}; sleep 60"], environment=environment(), timeout=0.5)
+    assert time.monotonic() - started < 4
+    assert not is_alive(left_of(pid_file))
+
+
+def test_a_process_whose_first_thread_has_ended_is_ended_too(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    script = (
+        f"{sys.executable} -S -c '{HEADLESS}' {pid_file} & while ! [ -s {pid_file} ]; do :; done"
+    )
+    finished = run(["bash", "-c", f"{script}; sleep 0.2"], environment=environment(), timeout=30)
+    assert finished.status == 0, finished.output
+    assert not Path(f"/proc/{left_of(pid_file)}").exists()
+
+
+def test_a_supervisor_whose_parent_is_gone_already_runs_nothing(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    through_another = ["sh", "-c", '"$@"; exit $?', "sh", *supervised(["touch", str(made)])]
+    assert subprocess.run(through_another, check=False).returncode == 143
+    assert not made.exists()
+
+
+@pytest.mark.parametrize("pause", [0, 0.01, 0.02, 0.04, 0.08])
+def test_a_killed_parent_takes_all_with_it_from_the_start(tmp_path: Path, pause: float) -> None:
+    pid_file = tmp_path / "pid"
+    starter = (
+        "import os, subprocess, sys, time\n"
+        "from profkit.capture.process import supervised\n"
+        "subprocess.Popen(supervised(sys.argv[2:]), start_new_session=True)\n"
+        "time.sleep(float(sys.argv[1])); os._exit(0)"
+    )
+    command = ["sh", "-c", f"echo $$ > {pid_file}; sleep 60"]
+    subprocess.run([sys.executable, "-c", starter, str(pause), *command], check=True)
+    time.sleep(0.3)
+    assert not (pid_file.exists() and is_alive(left_of(pid_file)))
+
+
+def test_output_is_kept_from_its_end() -> None:
+    pieces: list[int] = []
+    finished = run(
+        ["sh", "-c", "yes | head -c 9000000; echo end"],
+        environment=environment(),
+        on_text=lambda text: pieces.append(len(text)),
+    )
+    assert sum(pieces) == 9_000_004
+    assert finished.output.endswith("y\nend\n")
+    assert 1 << 20 <= len(finished.output) < 2 << 20
+    assert "Broken pipe" not in finished.output
+
+
+def test_what_can_not_be_run_is_said(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_bytes(b"\x7fELF, not")
+    program.chmod(0o755)
+    finished = run([str(program)], environment=environment())
+    assert finished.status == 126
+    assert "program: Exec format error" in finished.output

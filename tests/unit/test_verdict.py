@@ -1,0 +1,302 @@
+"""Verdicts against hand calculations, their laws, and what they must not be misled by."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from profkit.analysis.statistics import summarize
+from profkit.analysis.verdict import (
+    DEFAULT,
+    PERMISSIVE,
+    PRESETS,
+    STRICT,
+    Comparison,
+    Margin,
+    Reason,
+    Source,
+    Verdict,
+    compare,
+    holm,
+    judge,
+    margin_of,
+    single_runs,
+)
+from profkit.errors import BadInput
+
+Array = npt.NDArray[np.float64]
+MIRROR = {Verdict.REGRESSED: Verdict.IMPROVED, Verdict.IMPROVED: Verdict.REGRESSED}
+ONE = Margin(0.01, Source.ASKED)
+
+
+def side(factor: float = 1.0, seed: int = 0, blocks: int = 8, n: int = 30) -> list[Array]:
+    noise = np.random.default_rng(seed).standard_normal((blocks, n))
+    return list(factor * 60e-6 * (1 + 0.01 * noise))
+
+
+def test_a_verdict_by_hand() -> None:
+    ratios = np.log([1.03, 1.02, 1.03, 1.04, 1.02, 1.03])
+    ruling = judge(ratios, ONE)
+    interval = stats.ttest_1samp(ratios, 0).confidence_interval(0.95)
+    assert (ruling.low, ruling.high) == pytest.approx((interval.low, interval.high))
+    p = 2 * stats.ttest_1samp(ratios, math.log(1.01), alternative="greater").pvalue
+    assert ruling.p_value == pytest.approx(p)
+    assert (ruling.verdict, ruling.reason) == (Verdict.REGRESSED, Reason.BEYOND_MARGIN)
+
+
+def test_same_is_two_one_sided_tests() -> None:
+    ratios = np.array([0.004, -0.004, 0.006, -0.002, 0.003, -0.005])
+    assert judge(ratios, ONE).verdict is Verdict.SAME
+    limit = stats.ttest_1samp(ratios, 0).confidence_interval(0.90).high
+    assert judge(ratios, Margin(math.expm1(limit * 1.001), Source.ASKED)).verdict is Verdict.SAME
+    tight = judge(ratios, Margin(math.expm1(limit * 0.999), Source.ASKED))
+    assert tight.verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("factor", "verdict"),
+    [(1.0, Verdict.SAME), (1.03, Verdict.REGRESSED), (0.97, Verdict.IMPROVED)],
+)
+def test_clear_cases(factor: float, verdict: Verdict) -> None:
+    result = compare(side(), side(factor, seed=1))
+    assert result.verdict is verdict
+    assert result.low < 1 / factor < result.high
+    assert result.speedup == pytest.approx(1 / factor, rel=0.005)
+    assert result.margin == Margin(0.01, Source.ASKED)
+    assert (result.blocks, len(result.ratios), result.blocks_needed) == (8, 8, None)
+
+
+def test_what_sets_the_margin() -> None:
+    assert margin_of(0.01, 0.005, 0.002) == Margin(0.01, Source.ASKED)
+    assert margin_of(0.01, 0.017, 0.002) == Margin(0.017, Source.TICK)
+    assert margin_of(0.01, 0.017, 0.03) == Margin(0.03, Source.FLOOR)
+    for bad in (-0.1, math.nan, math.inf):
+        with pytest.raises(BadInput):
+            margin_of(0.01, bad, 0.0)
+
+
+def test_a_shift_within_a_tick_is_never_called() -> None:
+    tick = 1.024e-6
+    a = [np.full(30, 59 * tick) for _ in range(8)]
+    b = [np.full(30, 60 * tick) for _ in range(8)]
+    result = compare(a, b, tick=tick)
+    assert result.margin.source is Source.TICK
+    assert result.verdict not in MIRROR
+    assert result.low <= 1 <= result.high
+    assert compare(a, [np.full(30, 62 * tick)] * 8, tick=tick).verdict is Verdict.REGRESSED
+
+
+def test_the_floor_holds_a_verdict_back() -> None:
+    a, b = side(), side(1.03, seed=1)
+    assert compare(a, b).verdict is Verdict.REGRESSED
+    assert compare(a, b, floor=0.04).verdict is Verdict.SAME
+    assert compare(a, b, floor=0.03).verdict is Verdict.INCONCLUSIVE
+
+
+def test_an_environment_that_moved_is_invalid_whatever_was_measured() -> None:
+    result = compare(side(), side(1.5, seed=1), invalid=["SM clock fell by 10%"])
+    assert (result.verdict, result.reason) == (Verdict.INVALID, Reason.ENVIRONMENT)
+    assert result.details == ("SM clock fell by 10%",)
+
+
+def test_too_few_blocks_or_samples_settle_nothing() -> None:
+    few = compare(side(blocks=4), side(1.1, seed=1, blocks=4))
+    assert (few.verdict, few.reason) == (Verdict.INCONCLUSIVE, Reason.TOO_FEW_BLOCKS)
+    assert few.blocks_needed == 6
+    short = compare(side(n=20), side(1.1, seed=1, n=20))
+    assert (short.verdict, short.reason) == (Verdict.INCONCLUSIVE, Reason.TOO_FEW_SAMPLES)
+    loose = compare(side(blocks=4), side(1.1, seed=1, blocks=4), thresholds=PERMISSIVE)
+    assert loose.verdict is Verdict.REGRESSED
+
+
+def test_presets_get_stricter() -> None:
+    assert PRESETS == {"strict": STRICT, "default": DEFAULT, "permissive": PERMISSIVE}
+    assert STRICT.margin < DEFAULT.margin < PERMISSIVE.margin
+    assert STRICT.level > DEFAULT.level > PERMISSIVE.level
+    assert STRICT.blocks > DEFAULT.blocks > PERMISSIVE.blocks
+
+
+def test_blocks_needed_settle_it() -> None:
+    ratios = np.array([0.05, -0.01, 0.03, 0.00, 0.04, 0.01])
+    ruling = judge(ratios, ONE)
+    assert (ruling.verdict, ruling.reason) == (Verdict.INCONCLUSIVE, Reason.NEEDS_BLOCKS)
+    assert ruling.blocks_needed is not None
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal((400, ruling.blocks_needed)) * ratios.std(ddof=1) + ratios.mean()
+    settled = [judge(row, ONE).verdict is Verdict.REGRESSED for row in noise]
+    assert 0.84 < np.mean(settled) < 0.96
+
+
+def test_no_number_of_blocks_settles_an_effect_at_the_margin() -> None:
+    ruling = judge(math.log(1.01) + np.array([0.002, -0.002, 0.001, -0.001, 0.003, -0.003]), ONE)
+    assert (ruling.verdict, ruling.reason) == (Verdict.INCONCLUSIVE, Reason.AT_MARGIN)
+    assert ruling.blocks_needed is None
+
+
+def test_detectable_effect_is_detected() -> None:
+    sigma = 0.004
+    rng = np.random.default_rng(0)
+    planned = [judge(row, ONE).detectable for row in rng.standard_normal((300, 8)) * sigma]
+    effect = math.log1p(float(np.median(planned)))
+    found = [
+        judge(row, ONE).verdict is Verdict.REGRESSED
+        for row in rng.standard_normal((300, 8)) * sigma + effect
+    ]
+    assert np.mean(found) > 0.85
+
+
+def test_one_wild_block_is_named() -> None:
+    ratios = np.array([0.030, 0.031, 0.029, 0.9, 0.030, 0.032, 0.028, 0.031])
+    ruling = judge(ratios, ONE)
+    assert (ruling.verdict, ruling.reason) == (Verdict.INCONCLUSIVE, Reason.WILD_BLOCK)
+    assert ruling.high - ruling.low > 0.4
+
+
+def test_blocks_that_depend_on_each_other_are_worth_less() -> None:
+    trend = np.linspace(0.002, 0.05, 12)
+    ruling = judge(trend, ONE)
+    assert ruling.dependence is not None
+    assert ruling.dependence > 0.5
+    assert (ruling.verdict, ruling.reason) == (Verdict.INCONCLUSIVE, Reason.DEPENDENT_BLOCKS)
+    shuffled = judge(np.random.default_rng(0).permutation(trend), ONE)
+    assert shuffled.verdict is Verdict.REGRESSED
+    assert shuffled.high - shuffled.low < ruling.high - ruling.low
+
+
+def test_a_drift_measured_in_turn_is_no_difference() -> None:
+    clock = np.linspace(1, 1.03, 16 * 30).reshape(16, 30)
+    noise = 1 + 0.01 * np.random.default_rng(3).standard_normal((16, 30))
+    times = 60e-6 * clock * noise
+    a = [times[2 * i + (i % 2)] for i in range(8)]
+    b = [times[2 * i + 1 - (i % 2)] for i in range(8)]
+    assert compare(a, b).verdict is Verdict.SAME
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [([], []), ([[1.0]], [[1.0]]), ([[1.0]] * 2, [[1.0]] * 3), ([[1.0], []], [[1.0]] * 2)],
+)
+def test_bad_blocks_are_refused(a: list[list[float]], b: list[list[float]]) -> None:
+    with pytest.raises(BadInput):
+        compare(a, b)
+    with pytest.raises(BadInput):
+        compare([[1.0], [math.nan]], [[1.0], [1.0]])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 10_000),
+    st.floats(0.9, 1.1),
+    st.floats(0.0, 0.05),
+    st.integers(2, 9),
+    st.sampled_from([0.0, 32e-9, 1.024e-6]),
+    st.sampled_from(sorted(PRESETS)),
+)
+def test_swapping_the_sides_mirrors_the_verdict(
+    seed: int, factor: float, offset: float, blocks: int, tick: float, preset: str
+) -> None:
+    rng = np.random.default_rng(seed)
+    wild = 1 + offset * np.abs(rng.standard_normal((blocks, 1)))
+    a = side(seed=seed, blocks=blocks)
+    b = list(np.array(side(factor, seed + 1, blocks)) * wild)
+    there = compare(a, b, tick=tick, thresholds=PRESETS[preset])
+    back = compare(b, a, tick=tick, thresholds=PRESETS[preset])
+    assert back.verdict is MIRROR.get(there.verdict, there.verdict)
+    assert (back.reason, back.margin) == (there.reason, there.margin)
+    assert back.speedup == pytest.approx(1 / there.speedup)
+    assert (back.low, back.high) == pytest.approx((1 / there.high, 1 / there.low))
+    assert (back.p_value, back.detectable) == pytest.approx((there.p_value, there.detectable))
+    assert back.blocks_needed == there.blocks_needed
+    assert there.low <= there.speedup <= there.high
+    if there.verdict in MIRROR:
+        assert not there.low <= 1 <= there.high
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10_000), st.floats(0.95, 1.05), st.sampled_from([2.0**-8, 4.0]))
+def test_order_in_a_block_and_scale_change_nothing(seed: int, factor: float, scale: float) -> None:
+    a, b = side(seed=seed), side(factor, seed + 1)
+    rng = np.random.default_rng(seed)
+    result = compare(a, b)
+    shuffled = compare(a, [rng.permutation(block) for block in b])
+    scaled = compare([block * scale for block in a], [block * scale for block in b])
+    for other in (shuffled, scaled):
+        assert (other.verdict, other.reason) == (result.verdict, result.reason)
+        assert (other.low, other.high) == pytest.approx((result.low, result.high))
+
+
+def test_holm_by_hand() -> None:
+    base = compare(side(), side(1.03, seed=1))
+    given_p = [0.01, 0.04, 0.03, 0.005]
+    adjusted = holm([replaced(base, p) for p in given_p])
+    assert [one.p_adjusted for one in adjusted] == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert [one.verdict for one in adjusted] == [
+        Verdict.REGRESSED,
+        Verdict.INCONCLUSIVE,
+        Verdict.INCONCLUSIVE,
+        Verdict.REGRESSED,
+    ]
+    assert adjusted[1].reason is Reason.CORRECTED
+
+
+def replaced(comparison: Comparison, p_value: float) -> Comparison:
+    return Comparison(**{**vars(comparison), "p_value": p_value})
+
+
+@given(st.lists(st.floats(0, 1), max_size=8))
+def test_holm_only_falls_back(p_values: list[float]) -> None:
+    base = compare(side(blocks=6), side(1.03, seed=1, blocks=6))
+    given_ones = [replaced(base, p) for p in p_values]
+    for one, adjusted in zip(given_ones, holm(given_ones), strict=True):
+        assert adjusted.p_adjusted is not None
+        assert adjusted.p_adjusted >= one.p_value
+        assert adjusted.verdict in {one.verdict, Verdict.INCONCLUSIVE}
+
+
+def test_holm_leaves_out_what_is_invalid_and_keeps_same() -> None:
+    invalid = compare(side(), side(seed=1), invalid=["throttled"])
+    same = compare(side(), side(seed=1))
+    slower = compare(side(), side(1.03, seed=1))
+    adjusted = holm([invalid, same, slower])
+    assert [one.verdict for one in adjusted] == [one.verdict for one in (invalid, same, slower)]
+    assert adjusted[0].p_adjusted is None
+    assert adjusted[2].p_adjusted == pytest.approx(2 * slower.p_value)
+
+
+def test_two_saved_runs_have_no_gate_without_a_floor() -> None:
+    a, b = (summarize(np.concatenate(side(f, s))) for f, s in ((1.0, 0), (1.2, 1)))
+    result = single_runs(a, b)
+    assert (result.verdict, result.reason) == (Verdict.INCONCLUSIVE, Reason.NOT_INTERLEAVED)
+    assert result.margin is None
+    assert result.low is not None
+    assert result.high is not None
+    assert result.low < result.speedup < result.high < 0.9
+
+
+@pytest.mark.parametrize(
+    ("factor", "floor", "verdict"),
+    [
+        (1.05, 0.02, Verdict.REGRESSED),
+        (0.95, 0.02, Verdict.IMPROVED),
+        (1.0, 0.02, Verdict.SAME),
+        (1.02, 0.02, Verdict.INCONCLUSIVE),
+    ],
+)
+def test_two_saved_runs_with_a_known_floor(factor: float, floor: float, verdict: Verdict) -> None:
+    a, b = summarize(np.concatenate(side())), summarize(np.concatenate(side(factor, seed=1)))
+    result = single_runs(a, b, floor)
+    assert result.verdict is verdict
+    assert result.margin == Margin(floor, Source.FLOOR)
+    assert single_runs(b, a, floor).verdict is MIRROR.get(verdict, verdict)
+
+
+def test_two_saved_runs_without_an_interval() -> None:
+    result = single_runs(summarize([1e-6, 2e-6]), summarize([1e-6, 2e-6]), 0.01)
+    assert (result.verdict, result.reason) == (Verdict.INCONCLUSIVE, Reason.NO_INTERVAL)
+    assert result.low is result.high is None
