@@ -42,6 +42,16 @@ def _clip(value: Column, low: Column, high: Column) -> Column:
     return np.minimum(np.maximum(value, low), high)
 
 
+def _more_warps(issued: Column, warps: Column, factor: Column) -> Column:
+    """How much more often a scheduler issues with `factor` times the warps.
+
+    `issued` is the chance that a cycle issues, `warps` those resident on a scheduler. Warps that are
+    ready independently with chance r issue with I = 1 - (1 - r)^W (Zhou et al., CGO 2021).
+    """
+    idle = np.power(np.clip(1 - issued, 1e-9, 1.0), factor)
+    return np.where(warps > 0, (1 - idle) / issued, np.nan)
+
+
 @dataclass(frozen=True)
 class _Function:
     compute: Callable[..., Any]
@@ -57,6 +67,7 @@ FUNCTIONS: Mapping[str, _Function] = {
     "ceil": _Function(np.ceil, 1, 1),
     "clip": _Function(_clip, 3, 3),
     "where": _Function(_where, 3, 3),
+    "more_warps": _Function(_more_warps, 3, 3),
     "known": _Function(_known, 1, 1),
     "otherwise": _Function(_otherwise, 2, 2),
 }

@@ -249,8 +249,8 @@ def _cc(told: Any) -> ComputeCapability:
 def _ill_formed(row: _Row) -> Iterator[Fault]:
     from jsonschema import Draft202012Validator
 
-    rule_schema = schema()["$defs"]["rule"]
-    for error in Draft202012Validator(rule_schema).iter_errors(row.told):
+    one = {"$ref": "#/$defs/rule", "$defs": schema()["$defs"]}
+    for error in Draft202012Validator(one).iter_errors(row.told):
         path = tuple(error.absolute_path)
         yield row.fault(path, _told(error, path))
 
