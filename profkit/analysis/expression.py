@@ -45,8 +45,8 @@ def _clip(value: Column, low: Column, high: Column) -> Column:
 def _more_warps(issued: Column, warps: Column, factor: Column) -> Column:
     """How much more often a scheduler issues with `factor` times the warps.
 
-    `issued` is the chance that a cycle issues, `warps` those resident on a scheduler. Warps that are
-    ready independently with chance r issue with I = 1 - (1 - r)^W (Zhou et al., CGO 2021).
+    `issued` is the chance that a cycle issues, `warps` those resident on a scheduler. Warps that
+    are ready independently with chance r issue with I = 1 - (1 - r)^W (Zhou et al., CGO 2021).
     """
     idle = np.power(np.clip(1 - issued, 1e-9, 1.0), factor)
     return np.where(warps > 0, (1 - idle) / issued, np.nan)
