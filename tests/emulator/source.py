@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 INCLUDE = Path(__file__).parent / "include"
 
 _TOKENS = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b[^\n]*", re.MULTILINE)
+_DEFINE = re.compile(r"^[ \t]*#[ \t]*define\b.*(?:(?<=\\)\n.*)*", re.MULTILINE)
 _ASM = re.compile(r"\b(?:asm|__asm__|__asm)\b")
 _KERNEL_LINKAGE = re.compile(r'\bextern\s+"C"\s+(?=(?:static\s+)?__global__\b)')
 _DYNAMIC = re.compile(
@@ -17,7 +19,9 @@ _DYNAMIC = re.compile(
     r"(?P<type>[\w:]+(?:\s+[\w:]+)*?)\s+(?P<name>\w+)\s*\[\s*\]\s*;"
 )
 _ALIGNMENT = re.compile(r"(?:__align__|alignas)\s*\(([^)]*)\)")
-_STAND_IN = re.compile(r"^(?:template <[^\n]*>\s)?inline [\w ]+?[ *&](\w+)\(", re.MULTILINE)
+_STAND_IN = re.compile(
+    r"^// PTX: (?P<ptx>.*)\n(?:template <.*>\n)?inline [\w ]+?[ *&](?P<name>\w+)\(", re.MULTILINE
+)
 
 
 class NotEmulated(Exception):
@@ -33,7 +37,7 @@ def translate(text: str, path: str, kernel: str) -> str:
     edits = [(m.start(), m.end(), "") for m in _INCLUDE.finditer(plain)]
     includes = [text[start:end].strip() for start, end, _ in edits]
     edits += [(m.start(), m.end(), "") for m in _KERNEL_LINKAGE.finditer(text)]
-    edits += _without_asm(plain, path)
+    edits += _without_asm(text, plain, path)
     for match in _DYNAMIC.finditer(plain):
         alignments += _ALIGNMENT.findall(match["before"] + match["after"])
         kind, name = match["type"], match["name"]
@@ -87,23 +91,32 @@ def _edited(text: str, edits: list[tuple[int, int, str]]) -> str:
     return text
 
 
-def _without_asm(plain: str, path: str) -> list[tuple[int, int, str]]:
+def _without_asm(text: str, plain: str, path: str) -> list[tuple[int, int, str]]:
     """Edits that put the emulator's function in the place of each one with inline PTX."""
-    known = set(_STAND_IN.findall((INCLUDE / "ptx.h").read_text(encoding="utf-8")))
+    known = _stand_ins()
+    macros = "".join(_DEFINE.findall(text))  # they may hold parts of an instruction
     edits: dict[tuple[int, int], str] = {}
     declared: set[str] = set()
     for asm in _ASM.finditer(plain):
         if any(start <= asm.start() < end for start, end in edits):
             continue
         start, name, end = _function_around(plain, asm.start(), path)
+        where = f"{path}:{plain.count(chr(10), 0, asm.start()) + 1}: {name}()"
         if name not in known:
-            line = plain.count("\n", 0, asm.start()) + 1
-            raise NotEmulated(
-                f"{path}:{line}: {name}() is inline PTX and the emulator has no stand-in for it"
-            )
+            raise NotEmulated(f"{where} is inline PTX and the emulator has no stand-in for it")
+        for part in known[name]:
+            if not any(choice in text[start:end] + macros for choice in part.split("|")):
+                raise NotEmulated(f"{where} must be {' '.join(known[name])}; it has no {part}")
         edits[start, end] = "" if name in declared else f"using emulator::{name};"
         declared.add(name)
     return [(start, end, new) for (start, end), new in edits.items()]
+
+
+@cache
+def _stand_ins() -> dict[str, list[str]]:
+    """The emulator's functions, with what the PTX that each stands for must contain."""
+    found = (_STAND_IN.finditer(file.read_text(encoding="utf-8")) for file in INCLUDE.glob("*.h"))
+    return {match["name"]: match["ptx"].split() for matches in found for match in matches}
 
 
 def _function_around(plain: str, at: int, path: str) -> tuple[int, str, int]:
