@@ -33,10 +33,12 @@ import hashlib
 import math
 import os
 import shutil
+import struct
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -47,7 +49,7 @@ from profkit.capture.cuda_source import _headers
 from profkit.errors import EnvironmentProblem
 from tests.emulator.source import INCLUDE, NotEmulated, translate
 
-__all__ = ["Fault", "NotEmulated", "emulate", "missing"]
+__all__ = ["Fault", "NotEmulated", "TensorMap", "emulate", "missing"]
 
 _OPTIONS = [
     "-O2",
@@ -68,12 +70,53 @@ _OPTIONS = [
 ]
 _ORDERS = {"forward": 0, "reverse": 1}
 _SHUFFLED = 2
+_ROOM = 128  # for an argument by value
 _LIMITS = {"grid": (2**31 - 1, 65535, 65535), "block": (1024, 1024, 64)}
+_TENSOR_MARK = 0x7E4503A97E4503A9
 _INT32 = range(-(2**31), 2**31)
 
 
 class Fault(Exception):
     """What is wrong with a kernel, or with how it was launched."""
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """A tensor map for TMA, passed by value: boxes of a C-contiguous array, both outermost first.
+
+    `swizzle` is 0, 32, 64 or 128 (bytes). What cuTensorMapEncodeTiled refuses raises Fault.
+    """
+
+    array: np.ndarray
+    box: tuple[int, ...]
+    swizzle: int = 128
+
+    def __post_init__(self) -> None:
+        inner = self.box[-1] * self.array.itemsize
+        strides = self.array.strides[:-1]
+        if len(self.box) != self.array.ndim or not 1 <= self.array.ndim <= 5:
+            raise Fault(
+                f"a tensor map of rank {self.array.ndim} with a box of rank {len(self.box)}"
+            )
+        if any(stride % 16 for stride in strides):
+            raise Fault(f"a tensor map's strides are multiples of 16 bytes, not {strides}")
+        if not all(1 <= size <= 256 for size in self.box) or inner % 16:
+            raise Fault(f"a tensor map's box {self.box}: 1 to 256 each, the last times 16 bytes")
+        if self.swizzle and inner > self.swizzle:
+            raise Fault(f"a box of {inner} bytes a row, swizzled by {self.swizzle}")
+
+    def _bytes(self, array: int) -> bytes:
+        """As include/hopper.h reads it; `array` is the array's place among the launch's."""
+        rank = self.array.ndim
+        pad = (0,) * (5 - rank)
+        return struct.pack(
+            "=Q4i10I5Q24x",
+            _TENSOR_MARK,
+            *(array, rank, self.array.itemsize, self.swizzle),
+            *(*self.array.shape[::-1], *pad),
+            *(*self.box[::-1], *pad),
+            *(*self.array.strides[::-1], *pad),
+        )
 
 
 class _Array(ctypes.Structure):
@@ -177,49 +220,59 @@ def _run(
     places = {}
     for entry, (address, array) in zip(described, arrays.items(), strict=True):
         entry.data, entry.bytes = copies[address].ctypes.data, array.nbytes
-        entry.argument = next(i for i, a in enumerate(arguments) if _is_at(a, address))
+        entry.argument = _number_of(address, arguments)
         entry.writable = array.flags.writeable
         places[address] = ctypes.addressof(entry) + _Array.placed.offset
-    holders = [a if isinstance(a, np.ndarray) else _holder(a) for a in arguments]
-    pointers = [
-        places[holder.ctypes.data] if isinstance(holder, np.ndarray) else ctypes.addressof(holder)
-        for holder in holders
-    ]
+    scalars = np.zeros(_ROOM * (len(arguments) + 1), np.uint8)
+    pointers = []
+    at = -scalars.ctypes.data % _ROOM
+    for argument in arguments:
+        if isinstance(argument, np.ndarray):
+            pointers.append(places[argument.ctypes.data])
+            continue
+        raw = _raw(argument, list(arrays))
+        scalars[at : at + len(raw)] = np.frombuffer(raw, np.uint8)
+        pointers.append(scalars.ctypes.data + at)
+        at += _ROOM
     launch.arrays, launch.array_count = described, len(described)
     launch.arguments = (ctypes.c_void_p * len(pointers))(*pointers)
     code.emulator_run(ctypes.byref(launch))
 
 
-def _is_at(argument: Any, address: int) -> bool:
-    return isinstance(argument, np.ndarray) and argument.ctypes.data == address
+def _array_of(argument: Any) -> np.ndarray | None:
+    array = argument.array if isinstance(argument, TensorMap) else argument
+    return array if isinstance(array, np.ndarray) else None
+
+
+def _number_of(address: int, arguments: Sequence[Any]) -> int:
+    """Which argument is the first that is, or is about, the array at an address."""
+    arrays = [_array_of(argument) for argument in arguments]
+    return next(i for i, a in enumerate(arrays) if a is not None and a.ctypes.data == address)
 
 
 def _arrays(arguments: Sequence[Any]) -> dict[int, np.ndarray]:
     """The arrays by address: one passed twice is one."""
     arrays: dict[int, np.ndarray] = {}
-    for argument in arguments:
-        if isinstance(argument, np.ndarray):
-            if not argument.flags.c_contiguous:
-                raise Fault("an array that is not C-contiguous")
-            arrays.setdefault(argument.ctypes.data, argument)
+    for array in filter(lambda a: a is not None, map(_array_of, arguments)):
+        if not array.flags.c_contiguous:
+            raise Fault("an array that is not C-contiguous")
+        if arrays.setdefault(array.ctypes.data, array).nbytes != array.nbytes:
+            raise Fault("two arrays of different sizes from the same address")
     return arrays
 
 
-def _holder(argument: Any) -> Any:
-    """A ctypes object that holds a scalar argument's bytes."""
+def _raw(argument: Any, addresses: Sequence[int]) -> bytes:
+    """The bytes of an argument by value."""
+    if isinstance(argument, TensorMap):
+        return argument._bytes(addresses.index(argument.array.ctypes.data))
     if argument is None:
-        return ctypes.c_void_p(None)
-    if isinstance(argument, bool):
-        return ctypes.c_bool(argument)
+        return bytes(8)
     if isinstance(argument, np.generic):
-        return ctypes.create_string_buffer(argument.tobytes(), argument.nbytes)
-    if isinstance(argument, int):
-        if argument not in _INT32:
-            raise Fault(f"{argument} does not fit into an int: pass numpy.int64")
-        return ctypes.c_int32(argument)
-    if isinstance(argument, float):
-        return ctypes.c_float(argument)
-    raise Fault(f"a kernel can't take {argument!r}")
+        return argument.tobytes()
+    if isinstance(argument, int) and argument not in _INT32:
+        raise Fault(f"{argument} does not fit into an int: pass numpy.int64")
+    kinds: dict[type, type] = {bool: np.bool_, int: np.int32, float: np.float32}
+    return bytes(kinds[type(argument)](argument).tobytes())
 
 
 def _check(parameters: Sequence[str], arguments: Sequence[Any]) -> None:
@@ -245,8 +298,12 @@ def _kinds(argument: Any, parameter: str) -> tuple[str, ...]:
         return ("i4", "u4")
     if isinstance(argument, float):
         return ("f4",)
+    if isinstance(argument, TensorMap):
+        return ("V128",)
+    if not isinstance(argument, np.ndarray | np.generic):
+        raise Fault(f"a kernel can't take {argument!r}")
     kind = f"{argument.dtype.kind}{argument.dtype.itemsize}"
-    if not isinstance(argument, np.ndarray):
+    if isinstance(argument, np.generic):
         return (kind,)
     other = {"i": "u", "u": "i"}.get(kind[0], kind[0]) + kind[1:]
     if kind == "u1" and parameter.startswith("*"):
@@ -266,7 +323,7 @@ def _compare(
         differs = one.reshape(-1).view(np.uint8) != two.reshape(-1).view(np.uint8)
         places = np.unique(np.flatnonzero(differs) // one.itemsize)
         if len(places):
-            number = next(i for i, a in enumerate(arguments) if _is_at(a, address))
+            number = _number_of(address, arguments)
             at = tuple(int(i) for i in np.unravel_index(places[0], one.shape))
             raise Fault(
                 f"{path.name}: argument {number} depends on the order in which threads run "

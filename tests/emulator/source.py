@@ -47,7 +47,7 @@ def translate(text: str, path: str, kernel: str) -> str:
     largest = "std::max<size_t>({" + ", ".join(f"size_t({a})" for a in alignments) + "})"
     return "\n".join(
         [
-            "#include <ptx.h>",
+            "#include <hopper.h>",
             *includes,
             "#undef assert",
             "#define assert(x) ((x) ? (void)0 : emulator::fail(__LINE__, "

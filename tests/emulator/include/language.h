@@ -50,7 +50,7 @@ inline int __syncthreads_and(int vote, LINE) {
   return emulator::barrier_arrive("__syncthreads_and", 0, 0, !vote, true, line) == 0;
 }
 inline void __syncwarp(unsigned mask = ~0u, LINE) {
-  emulator::collective("__syncwarp", mask, nullptr, [](emulator::Thread**, unsigned) {}, line);
+  emulator::collective("__syncwarp", mask, nullptr, emulator::no_exchange, line);
 }
 inline void __threadfence() {}
 inline void __threadfence_block() {}

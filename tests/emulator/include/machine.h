@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -43,6 +44,7 @@ constexpr size_t kGuard = size_t{1} << 30;  // around a global array
 constexpr size_t kMaxShared = 227 << 10;
 constexpr size_t kMaxStaticShared = 48 << 10;
 constexpr unsigned kWarp = 32;
+constexpr unsigned kWarpgroup = 128;
 constexpr int kBarriers = 16;
 
 enum class Order : int { kForward, kReverse, kShuffled };
@@ -73,7 +75,7 @@ struct Launch {
 };
 
 struct Thread;
-using Complete = void (*)(Thread** lanes, unsigned mask);  // lanes[i] of a mask's bit i
+using Complete = void (*)(Thread** lanes, unsigned mask);  // lanes[i]: null if not in the mask
 
 struct Copy {  // of cp.async, not yet done
   unsigned char* to;
@@ -87,10 +89,11 @@ struct Thread {
   bool started;
   State state;
   uint3 index;
-  unsigned lane, warp;
+  unsigned number, lane, warp;
   const char* waits_for;
   int line;
-  unsigned mask;      // of the collective it waits in
+  unsigned mask;      // of the collective it waits in: lanes, of each of its warps
+  unsigned scope;     // of the collective: 32 threads or 128
   Complete complete;  // which collective
   void* payload;
   int barrier;
@@ -112,11 +115,6 @@ struct Region {
   Array array;
 };
 
-struct Event {  // something asynchronous that is due
-  void (*happen)(void*);
-  void* what;
-};
-
 struct Machine {
   Launch* launch;
   void (*body)(void**);
@@ -125,7 +123,8 @@ struct Machine {
   unsigned living, warps;
   Barrier barriers[kBarriers];
   std::vector<Region> regions;
-  std::deque<Event> events;
+  std::deque<std::function<void()>> events;  // asynchronous: what is due
+  std::vector<void (*)()> block_starts, block_ends;
   unsigned char* stacks;
   unsigned char* dynamic_map;
   size_t dynamic_room;
@@ -197,16 +196,18 @@ inline unsigned living_lanes(unsigned warp) {
 
 // Complete the collective that `first` waits in if every living lane of its mask is there.
 inline bool try_complete(Thread& first) {
-  const unsigned mask = first.mask & living_lanes(first.warp);
-  Thread* lanes[kWarp] = {};
-  for (unsigned lane = 0; lane < kWarp; ++lane) {
-    if (!(mask >> lane & 1)) continue;
-    Thread& other = lane_of(first.warp, lane);
+  const unsigned scope = first.scope, start = first.number / scope * scope;
+  unsigned mask = 0;
+  Thread* lanes[kWarpgroup] = {};
+  for (unsigned lane = 0; lane < scope && start + lane < machine.threads.size(); ++lane) {
+    Thread& other = machine.threads[start + lane];
+    if (other.state == State::kExited || !(first.mask >> other.lane & 1)) continue;
     if (other.state != State::kCollective || other.complete != first.complete ||
         other.mask != first.mask) {
       return false;
     }
     lanes[lane] = &other;
+    mask |= 1u << other.lane;
   }
   first.complete(lanes, mask);
   for (Thread* other : lanes) {
@@ -217,10 +218,12 @@ inline bool try_complete(Thread& first) {
 
 // The living lanes of `mask` meet; the last one to come completes it for all.
 __attribute__((noinline)) inline void collective(const char* name, unsigned mask, void* payload,
-                                                 Complete complete, int line) {
+                                                 Complete complete, int line,
+                                                 unsigned scope = kWarp) {
   Thread& self = *current;
   if (!(mask >> self.lane & 1)) fail(line, "%s by a lane that is not in its mask %#x", name, mask);
   self.mask = mask;
+  self.scope = scope;
   self.payload = payload;
   self.complete = complete;
   self.state = State::kCollective;
@@ -229,11 +232,19 @@ __attribute__((noinline)) inline void collective(const char* name, unsigned mask
   if (!try_complete(self)) suspend();
 }
 
-// An `.aligned` instruction: all 32 lanes execute it, none has exited.
-inline void aligned_collective(const char* name, void* payload, Complete complete, int line) {
-  const unsigned living = living_lanes(current->warp);
-  if (living != ~0u) fail(line, "%s in a warp of which only lanes %#x live", name, living);
-  collective(name, ~0u, payload, complete, line);
+inline void no_exchange(Thread**, unsigned) {}
+
+// An `.aligned` instruction: all threads of the warp or warpgroup execute it, none has exited.
+inline void aligned_collective(const char* name, void* payload, Complete complete, int line,
+                               unsigned scope = kWarp) {
+  const unsigned start = current->number / scope * scope;
+  for (unsigned number = start; number < start + scope; ++number) {
+    if (number >= machine.threads.size() || machine.threads[number].state == State::kExited) {
+      fail(line, "%s needs threads %u to %u, and %u has ended", name, start, start + scope - 1,
+           number);
+    }
+  }
+  collective(name, ~0u, payload, complete, line, scope);
 }
 
 inline void release_if_full(int id) {
@@ -365,7 +376,7 @@ inline bool turn() {
 
 // ---- Memory
 
-inline void due(void (*happen)(void*), void* what) { machine.events.push_back({happen, what}); }
+inline size_t rounded(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
 inline size_t static_shared_bytes() { return __stop_kernel_shared - __start_kernel_shared; }
 
@@ -375,7 +386,11 @@ inline uintptr_t static_window() {
 }
 
 constexpr unsigned kStaticAt = 1024;  // where shared addresses start on the hardware
-constexpr unsigned kDynamicAt = 1 << 20;
+
+inline unsigned dynamic_at() {
+  return kStaticAt + static_cast<unsigned>(rounded(
+                         reinterpret_cast<uintptr_t>(__stop_kernel_shared) - static_window(), 1024));
+}
 
 inline unsigned to_shared(const void* pointer, int line) {
   const auto* byte = static_cast<const unsigned char*>(pointer);
@@ -383,7 +398,7 @@ inline unsigned to_shared(const void* pointer, int line) {
     return kStaticAt + static_cast<unsigned>(reinterpret_cast<uintptr_t>(byte) - static_window());
   }
   if (byte >= dynamic_base && byte <= dynamic_base + machine.launch->shared_bytes) {
-    return kDynamicAt + static_cast<unsigned>(byte - machine.dynamic_map);
+    return dynamic_at() + static_cast<unsigned>(byte - machine.dynamic_map);
   }
   fail(line, "a shared address of %p, which is not in shared memory", pointer);
 }
@@ -393,8 +408,8 @@ inline unsigned char* from_shared(unsigned address, size_t bytes, const char* na
     fail(line, "%s: shared address %#x is not a multiple of %zu", name, address, bytes);
   }
   unsigned char *byte, *first, *end;
-  if (address >= kDynamicAt) {
-    byte = machine.dynamic_map + (address - kDynamicAt);
+  if (address >= dynamic_at()) {
+    byte = machine.dynamic_map + (address - dynamic_at());
     first = dynamic_base;
     end = dynamic_base + machine.launch->shared_bytes;
   } else {
@@ -423,8 +438,6 @@ inline void check_dynamic_end() {
     }
   }
 }
-
-inline size_t rounded(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
 inline unsigned char* reserve(size_t bytes) {
   void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -567,13 +580,15 @@ inline void run_block() {
   machine.living = machine.threads.size();
   for (Barrier& barrier : machine.barriers) barrier = {};
   for (Thread& thread : machine.threads) reset(thread);
+  for (const auto prepare : machine.block_starts) prepare();
   while (machine.living) {
     if (turn()) continue;
     if (machine.events.empty()) fail_of_deadlock();
-    const Event event = machine.events.front();  // as late as can be
+    const auto event = std::move(machine.events.front());  // as late as can be
     machine.events.pop_front();
-    event.happen(event.what);
+    event();
   }
+  for (const auto check : machine.block_ends) check();
   check_dynamic_end();
 }
 
@@ -599,6 +614,7 @@ inline void make_threads() {
     thread.index.x = number % block[0];
     thread.index.y = number / block[0] % block[1];
     thread.index.z = number / block[0] / block[1];
+    thread.number = number;
     thread.lane = number % kWarp;
     thread.warp = number / kWarp;
     mprotect(machine.stacks + number * kStack + kPage, kStack - kPage, PROT_READ | PROT_WRITE);
