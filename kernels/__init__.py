@@ -1,0 +1,1 @@
+"""CUDA and Triton kernels: the attention ladder."""
