@@ -1,8 +1,7 @@
 // Attention as in swizzled.cu, with copies that run while the tensor cores work: cp.async brings the
 // next tiles of K and V while the warps are at the present ones, with one barrier a step. A warp has
-// STRIPS times 16 query rows, so that a fragment of K or V that it reads serves all of them; scores are
-// masked only where the diagonal or the end of the keys cuts a tile; exp2 is the bare instruction, and
-// its argument one fused multiply-add.
+// STRIPS times 16 query rows, so that a fragment of K or V that it reads serves all of them. Work is left
+// out where it is not needed: a mask where no tile is cut, a rescaling where no maximum has grown by much.
 //
 // Tensors are contiguous (batch, heads, length, DIM), 16-byte aligned.
 // Grid: batch * heads * ceil(length / (16 * STRIPS * WARPS)). Dynamic shared memory: 8 * KEYS * DIM.
@@ -26,6 +25,7 @@ constexpr int kRowBytes = DIM * 2;
 constexpr int kTileBytes = KEYS * kRowBytes;
 constexpr int kStageBytes = 2 * kTileBytes;  // a tile of K and one of V
 constexpr float kLog2e = 1.44269504f;
+constexpr float kSlack = 8.0f;  // weights up to 2 to this power are as exact as those up to 1
 static_assert(DIM == 64 || DIM == 128, "a row is 8 or 16 chunks");
 static_assert(KEYS % 16 == 0 && KEYS % (kThreads / kChunks) == 0, "threads share a tile evenly");
 static_assert(kThreads / kChunks % 8 == 0, "a thread's chunk keeps its place from row to row");
@@ -149,12 +149,12 @@ extern "C" __global__ void __launch_bounds__(kThreads, BLOCKS)
     }
   }
 
-  float sum[STRIPS][DIM / 8][4] = {};  // of the values, weighted by exp2(factor * (score - largest))
-  float largest[STRIPS][2];
+  float sum[STRIPS][DIM / 8][4] = {};  // of the values, weighted by exp2(factor * score - origin)
+  float origin[STRIPS][2];
   float weights[STRIPS][2] = {};  // of the thread's own columns
 #pragma unroll
   for (int strip = 0; strip < STRIPS; ++strip) {
-    largest[strip][0] = largest[strip][1] = -INFINITY;
+    origin[strip][0] = origin[strip][1] = -INFINITY;
   }
   const float factor = scale * kLog2e;
   const int seen_by_all = causal ? min(length, warp_row + 1) : length;
@@ -206,36 +206,52 @@ extern "C" __global__ void __launch_bounds__(kThreads, BLOCKS)
       }
     }
 
+    float top[STRIPS][2];
+    bool grown = false;
 #pragma unroll
     for (int strip = 0; strip < STRIPS; ++strip) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         // Every row sees the first key of all, so the maximum is finite.
-        float top = largest[strip][half];
+        float largest = -INFINITY;
 #pragma unroll
         for (int group = 0; group < KEYS / 8; ++group) {
           const float(&four)[4] = score[strip][group];
-          top = fmaxf(top, fmaxf(four[half * 2], four[half * 2 + 1]));
+          largest = fmaxf(largest, fmaxf(four[half * 2], four[half * 2 + 1]));
         }
-        top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 1));
-        top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 2));
+        largest = fmaxf(largest, __shfl_xor_sync(0xffffffff, largest, 1));
+        largest = fmaxf(largest, __shfl_xor_sync(0xffffffff, largest, 2));
+        top[strip][half] = fmaxf(origin[strip][half], largest * factor);
+        grown |= top[strip][half] > origin[strip][half] + kSlack;
+      }
+    }
 
-        const float shrink = exp2_approx((largest[strip][half] - top) * factor);
-        largest[strip][half] = top;
-        weights[strip][half] *= shrink;
+    if (__any_sync(0xffffffff, grown)) {
 #pragma unroll
-        for (int group = 0; group < DIM / 8; ++group) {
-          sum[strip][group][half * 2] *= shrink;
-          sum[strip][group][half * 2 + 1] *= shrink;
-        }
-        const float origin = top * factor;
+      for (int strip = 0; strip < STRIPS; ++strip) {
 #pragma unroll
-        for (int group = 0; group < KEYS / 8; ++group) {
+        for (int half = 0; half < 2; ++half) {
+          const float shrink = exp2_approx(origin[strip][half] - top[strip][half]);
+          origin[strip][half] = top[strip][half];
+          weights[strip][half] *= shrink;
 #pragma unroll
-          for (int i = half * 2; i < half * 2 + 2; ++i) {
-            score[strip][group][i] = exp2_approx(fmaf(score[strip][group][i], factor, -origin));
-            weights[strip][half] += score[strip][group][i];
+          for (int group = 0; group < DIM / 8; ++group) {
+            sum[strip][group][half * 2] *= shrink;
+            sum[strip][group][half * 2 + 1] *= shrink;
           }
+        }
+      }
+    }
+
+#pragma unroll
+    for (int strip = 0; strip < STRIPS; ++strip) {
+#pragma unroll
+      for (int group = 0; group < KEYS / 8; ++group) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          float& weight = score[strip][group][i];
+          weight = exp2_approx(fmaf(weight, factor, -origin[strip][i / 2]));
+          weights[strip][i / 2] += weight;
         }
       }
     }
