@@ -1,5 +1,5 @@
-// Attention as in serial_kv.cu, with every thread at work: four neighbouring lanes share a query row,
-// each holds a quarter of its dimensions, and shuffles add up their parts of a score.
+// Attention as in serial_kv.cu, with every thread at work: four neighbouring lanes share a query
+// row, each holds a quarter of its dimensions, and shuffles add up their parts of a score.
 //
 // Tensors are contiguous (batch, heads, length, DIM). Grid: batch * heads * ceil(length / 64).
 // Architectures: sm_80, sm_90a.

@@ -1,13 +1,14 @@
-// Attention as in swizzled.cu, with copies that run while the tensor cores work: cp.async brings the
-// next tiles of K and V while the warps are at the present ones, with one barrier a step. A warp has
-// STRIPS times 16 query rows, so that a fragment of K or V that it reads serves all of them. Work is left
-// out where it is not needed: a mask where no tile is cut, a rescaling where no maximum has grown by much.
+// Attention as in swizzled.cu, with copies that run while the tensor cores work: cp.async brings
+// the next tiles of K and V while the warps are at the present ones, with one barrier a step. A
+// warp has STRIPS times 16 query rows, so that a fragment of K or V that it reads serves all of
+// them. Work is left out where it is not needed: a mask where no tile is cut, a rescaling where no
+// maximum has grown by much.
 //
-// Tensors are contiguous (batch, heads, length, DIM), 16-byte aligned.
-// Grid: batch * heads * ceil(length / (16 * STRIPS * WARPS)). Dynamic shared memory: 8 * KEYS * DIM.
+// Tensors are contiguous (batch, heads, length, DIM), 16-byte aligned. Grid: batch * heads *
+// ceil(length / (16 * STRIPS * WARPS)). Dynamic shared memory: 8 * KEYS * DIM bytes.
 // Architectures: sm_80, sm_90a.
-// Defines: DIM, the head dimension, 64 or 128; BF16 for bfloat16 in place of float16; WARPS of a block;
-// STRIPS of a warp; KEYS of a tile, a multiple of 16; BLOCKS that are to fit on an SM.
+// Defines: DIM, the head dimension, 64 or 128; BF16 for bfloat16 in place of float16; WARPS of a
+// block; STRIPS of a warp; KEYS of a tile, a multiple of 16; BLOCKS that are to fit on an SM.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -25,6 +26,7 @@ constexpr int kRowBytes = DIM * 2;
 constexpr int kTileBytes = KEYS * kRowBytes;
 constexpr int kStageBytes = 2 * kTileBytes;  // a tile of K and one of V
 constexpr float kLog2e = 1.44269504f;
+constexpr float kLowest = -3.4e38f;
 constexpr float kSlack = 8.0f;  // weights up to 2 to this power are as exact as those up to 1
 static_assert(DIM == 64 || DIM == 128, "a row is 8 or 16 chunks");
 static_assert(KEYS % 16 == 0 && KEYS % (kThreads / kChunks) == 0, "threads share a tile evenly");
@@ -97,8 +99,8 @@ __device__ __forceinline__ int place(int row, int chunk) {
   return (row * kChunks + (chunk ^ row % 8)) * 16;
 }
 
-// Of the `rows` from `source` on, those that are missing at the end of a tile are zeros: a weight of 0
-// times what lies there must be 0.
+// There are `rows` from `source` on. A tile's rows past them are zeros: a weight of 0 times what
+// lies there must be 0.
 __device__ __forceinline__ void load_tile(unsigned tile, const element* source, int rows) {
   const int row = threadIdx.x / kChunks;
   const int chunk = threadIdx.x % kChunks;
@@ -149,12 +151,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, BLOCKS)
     }
   }
 
-  float sum[STRIPS][DIM / 8][4] = {};  // of the values, weighted by exp2(factor * score - origin)
+  // Sums of the values, weighted by exp2(factor * score - origin).
+  float sum[STRIPS][DIM / 8][4] = {};
   float origin[STRIPS][2];
   float weights[STRIPS][2] = {};  // of the thread's own columns
 #pragma unroll
   for (int strip = 0; strip < STRIPS; ++strip) {
-    origin[strip][0] = origin[strip][1] = -INFINITY;
+    origin[strip][0] = origin[strip][1] = kLowest;
   }
   const float factor = scale * kLog2e;
   const int seen_by_all = causal ? min(length, warp_row + 1) : length;
@@ -200,7 +203,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, BLOCKS)
           for (int i = 0; i < 4; ++i) {
             const int key = first_key + group * 8 + column + i % 2;
             const int last = causal ? min(length - 1, row + strip * 16 + i / 2 * 8) : length - 1;
-            if (key > last) score[strip][group][i] = -INFINITY;
+            if (key > last) score[strip][group][i] = kLowest;
           }
         }
       }
@@ -213,7 +216,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, BLOCKS)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         // Every row sees the first key of all, so the maximum is finite.
-        float largest = -INFINITY;
+        float largest = kLowest;
 #pragma unroll
         for (int group = 0; group < KEYS / 8; ++group) {
           const float(&four)[4] = score[strip][group];

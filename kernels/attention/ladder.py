@@ -73,8 +73,7 @@ def split_kv(q: Any, k: Any, v: Any, causal: bool) -> Any:
     q, k, v, out = _tensors(q, k, v)
     (blocks,) = _grid(q, _ROWS)
     length, dim = q.shape[2:]
-    sms = torch.cuda.get_device_properties(q.device).multi_processor_count
-    keys = keys_a_split(length, blocks, sms)
+    keys = keys_a_split(length, blocks, _gpu(q).multi_processor_count)
     splits = math.ceil(length / keys)
     rows = q.numel() // dim
     partial = torch.empty((splits, rows, dim), dtype=torch.float32, device=q.device)
@@ -158,8 +157,7 @@ def _tensors(
     """q, k, v as the kernels read them, and room for the output; Unsupported where they can't."""
     import torch
 
-    if not q.is_cuda:
-        raise Unsupported("the kernel needs a CUDA device")
+    gpu = _gpu(q)
     if q.dtype not in {torch.float16, torch.bfloat16}:
         raise Unsupported("the kernel takes float16 and bfloat16")
     if q.shape[3] not in dims:
@@ -167,7 +165,7 @@ def _tensors(
         raise Unsupported(f"the kernel takes head dimensions {told}")
     if not q.shape == k.shape == v.shape or not q.dtype == k.dtype == v.dtype:
         raise Unsupported("the kernel takes q, k and v of one shape and dtype")
-    if torch.cuda.get_device_capability(q.device) < least:
+    if (gpu.major, gpu.minor) < least:
         raise Unsupported(f"the kernel needs compute capability {least[0]}.{least[1]}")
     return (
         _aligned(q),
@@ -175,6 +173,15 @@ def _tensors(
         _aligned(v),
         torch.empty(q.shape, dtype=q.dtype, device=q.device),
     )
+
+
+def _gpu(tensor: Any) -> Any:
+    """torch's properties of the GPU that holds the tensor; Unsupported where none does."""
+    import torch
+
+    if not tensor.is_cuda:
+        raise Unsupported("the kernel needs a CUDA device")
+    return torch.cuda.get_device_properties(tensor.device)
 
 
 def _aligned(tensor: Any) -> Any:

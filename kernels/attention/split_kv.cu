@@ -1,9 +1,10 @@
-// Attention as in all_threads.cu, with K and V split over blocks, so that few query rows still fill the
-// chip: split_kv leaves a split's sums, not normalized, and combine brings the splits together.
+// Attention as in all_threads.cu, with K and V split over blocks, so that few query rows still fill
+// the chip: split_kv leaves a split's sums, not normalized, and combine brings the splits together.
 //
-// Tensors are contiguous (batch, heads, length, DIM). The scratch of a split: `partial` (splits, batch,
-// heads, length, DIM), `largest` and `weights` the same without DIM. Keys of a split: a multiple of 64.
-// Grids: split_kv (batch * heads * ceil(length / 64), splits), combine ceil(elements of out / 256).
+// Tensors are contiguous (batch, heads, length, DIM). The scratch of a split: `partial` (splits,
+// batch, heads, length, DIM), `partial_largest` and `partial_weights` the same without DIM. Keys of
+// a split: a multiple of 64. Grids: split_kv (batch * heads * ceil(length / 64), splits), combine
+// ceil(elements of out / 256).
 // Architectures: sm_80, sm_90a.
 // Defines: DIM, the head dimension, 64 or 128; BF16 for bfloat16 in place of float16.
 

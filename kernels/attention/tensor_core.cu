@@ -1,10 +1,10 @@
-// Attention on the tensor cores, in the FlashAttention-2 manner: four warps have 16 query rows each, and
-// mma.sync multiplies. Q stays in registers, and so do the weights: what one product leaves in a thread
-// is what the next one wants from it. Rows of the tiles in shared memory lie one after the other, so
-// that the eight rows that ldmatrix reads at a time begin in the same bank.
+// Attention on the tensor cores, in the FlashAttention-2 manner: four warps have 16 query rows
+// each, and mma.sync multiplies. Q stays in registers, and so do the weights: what one product
+// leaves in a thread is what the next one wants from it. Rows of the tiles in shared memory lie one
+// after the other, so that the eight rows that ldmatrix reads at a time begin in the same bank.
 //
-// Tensors are contiguous (batch, heads, length, DIM), 16-byte aligned.
-// Grid: batch * heads * ceil(length / 64).
+// Tensors are contiguous (batch, heads, length, DIM), 16-byte aligned. Grid: batch * heads *
+// ceil(length / 64).
 // Architectures: sm_80, sm_90a.
 // Defines: DIM, the head dimension, 64 or 128; BF16 for bfloat16 in place of float16.
 
@@ -19,11 +19,13 @@ using element = __half;
 
 constexpr int kWarps = 4;
 constexpr int kThreads = 32 * kWarps;
+constexpr int kBlocks = DIM == 64 ? 0 : 2;  // an SM must hold, to leave the registers for; 0: any
 constexpr int kRows = 16 * kWarps;
 constexpr int kKeys = 64;
 constexpr int kChunks = DIM / 8;  // of 16 bytes, in a row
 constexpr int kRowBytes = DIM * 2;
 constexpr float kLog2e = 1.44269504f;
+constexpr float kLowest = -3.4e38f;
 static_assert(DIM == 64 || DIM == 128, "two tiles must fit into 48 KiB of shared memory");
 
 __device__ __forceinline__ unsigned shared_address(const void* p) {
@@ -85,7 +87,7 @@ __device__ __forceinline__ void load_tile(unsigned char* tile, const element* he
   }
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads)
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocks)
     tensor_core(const element* __restrict__ q, const element* __restrict__ k,
                 const element* __restrict__ v, element* __restrict__ out, int length, float scale,
                 bool causal) {
@@ -116,7 +118,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   }
 
   float sum[DIM / 8][4] = {};  // of the values, weighted by exp2(factor * (score - largest))
-  float largest[2] = {-INFINITY, -INFINITY};
+  float largest[2] = {kLowest, kLowest};
   float weights[2] = {};  // of the thread's own columns
   const float factor = scale * kLog2e;
 
@@ -145,7 +147,7 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int key = first_key + group * 8 + column + i % 2;
-        if (key >= length || (causal && key > rows[i / 2])) score[group][i] = -INFINITY;
+        if (key >= length || (causal && key > rows[i / 2])) score[group][i] = kLowest;
       }
     }
 
