@@ -25,8 +25,8 @@ class Config:
 
 # By head dimension and causal, for an H200.
 CONFIGS = {
-    (64, False): Config(rows=128, keys=128, warps=8, stages=2),
-    (64, True): Config(rows=128, keys=64, warps=4, stages=3),
+    (64, False): Config(rows=128, keys=64, warps=8, stages=3),
+    (64, True): Config(rows=128, keys=64, warps=8, stages=3),
     (128, False): Config(rows=128, keys=128, warps=8, stages=2),
     (128, True): Config(rows=128, keys=64, warps=8, stages=3),
 }
