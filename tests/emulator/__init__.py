@@ -1,0 +1,404 @@
+"""Runs the project's `.cu` kernels on NumPy arrays, on the CPU, to test them without a GPU.
+
+    out = np.zeros(1000, np.float32)
+    emulate("scale.cu", "scale", grid=4, block=256, arguments=[x, out, 1000, 2.0])
+
+g++ compiles the file; a block's threads are fibers that switch where they wait for each other.
+A Fault, with the kernel's line where it is known, is raised for
+
+- an access outside of an array or of dynamic shared memory, before or behind it; a write to an
+  array whose `flags.writeable` is false; an index outside of an array in the source
+- a misaligned access, also by vector types and by instructions that need 16 bytes
+- a barrier or warp instruction that not all of its threads come to, and any other deadlock
+- threads of a block at different `__syncthreads()`; a shuffle by a lane that is not in its mask
+- a failed `assert`, `__trap()`, an integer division by zero, a run of more than `seconds`
+- arguments that do not fit the kernel's parameters, launches over the hardware's limits
+- a result that depends on the order in which threads and blocks run: a barrier is missing
+
+Shared memory that nobody wrote holds 0xFF bytes, which are NaN in every floating type; so do the
+targets of asynchronous copies until the wait for them, and the bytes around global arrays.
+
+What it can't see: races that none of the tried orders shows (those within one warp's instruction,
+and those in the L1 and L2 caches' absence of coherence), accesses through a pointer from one
+static `__shared__` array into another, bank conflicts and everything else about time. Blocks run
+one after the other: a kernel whose blocks wait for each other does not end. Functions with inline
+PTX are replaced by name (include/ptx.h): that a stand-in's PTX is right is for a GPU to show.
+"""
+
+from __future__ import annotations
+
+import _ctypes
+import ctypes
+import hashlib
+import math
+import os
+import shutil
+import struct
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from profkit.capture.cuda_source import _headers
+from profkit.errors import EnvironmentProblem
+from tests.emulator.source import INCLUDE, NotEmulated, translate
+
+__all__ = ["Fault", "NotEmulated", "TensorMap", "emulate", "missing"]
+
+_OPTIONS = [
+    "-O2",
+    "-std=c++17",
+    "-g1",
+    "-w",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-fno-gnu-unique",
+    "-fno-strict-aliasing",
+    "-fwrapv",
+    "-fno-math-errno",
+    "-ftrivial-auto-var-init=pattern",
+    "-fsanitize=alignment,bounds",
+    "-fno-sanitize-recover=all",
+    "-fmax-errors=20",
+    "-U_FORTIFY_SOURCE",
+]
+_ORDERS = {"forward": 0, "reverse": 1}
+_SHUFFLED = 2
+_ROOM = 128  # for an argument by value
+_LIMITS = {"grid": (2**31 - 1, 65535, 65535), "block": (1024, 1024, 64)}
+_TENSOR_MARK = 0x7E4503A97E4503A9
+_INT32 = range(-(2**31), 2**31)
+
+
+class Fault(Exception):
+    """What is wrong with a kernel, or with how it was launched."""
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """A tensor map for TMA, passed by value: boxes of a C-contiguous array, both outermost first.
+
+    `swizzle` is 0, 32, 64 or 128 (bytes). What cuTensorMapEncodeTiled refuses raises Fault.
+    """
+
+    array: np.ndarray
+    box: tuple[int, ...]
+    swizzle: int = 128
+
+    def __post_init__(self) -> None:
+        inner = self.box[-1] * self.array.itemsize
+        strides = self.array.strides[:-1]
+        if len(self.box) != self.array.ndim or not 1 <= self.array.ndim <= 5:
+            raise Fault(
+                f"a tensor map of rank {self.array.ndim} with a box of rank {len(self.box)}"
+            )
+        if any(stride % 16 for stride in strides):
+            raise Fault(f"a tensor map's strides are multiples of 16 bytes, not {strides}")
+        if not all(1 <= size <= 256 for size in self.box) or inner % 16:
+            raise Fault(f"a tensor map's box {self.box}: 1 to 256 each, the last times 16 bytes")
+        if self.swizzle and inner > self.swizzle:
+            raise Fault(f"a box of {inner} bytes a row, swizzled by {self.swizzle}")
+
+    def _bytes(self, array: int) -> bytes:
+        """As include/hopper.h reads it; `array` is the array's place among the launch's."""
+        rank = self.array.ndim
+        pad = (0,) * (5 - rank)
+        return struct.pack(
+            "=Q4i10I5Q24x",
+            _TENSOR_MARK,
+            *(array, rank, self.array.itemsize, self.swizzle),
+            *(*self.array.shape[::-1], *pad),
+            *(*self.box[::-1], *pad),
+            *(*self.array.strides[::-1], *pad),
+        )
+
+
+class _Array(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("bytes", ctypes.c_size_t),
+        ("argument", ctypes.c_int),
+        ("writable", ctypes.c_int),
+        ("placed", ctypes.c_void_p),
+    )
+
+
+class _Launch(ctypes.Structure):
+    _fields_ = (
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("shared_bytes", ctypes.c_size_t),
+        ("order", ctypes.c_int),
+        ("seed", ctypes.c_uint),
+        ("seconds", ctypes.c_double),
+        ("arrays", ctypes.POINTER(_Array)),
+        ("array_count", ctypes.c_int),
+        ("arguments", ctypes.POINTER(ctypes.c_void_p)),
+        ("used_atomics", ctypes.c_int),
+        ("fault_offset", ctypes.c_size_t),
+        ("message", ctypes.c_char * 8192),
+    )
+
+
+def missing() -> str | None:
+    """What the emulator needs and does not find; None where it can run."""
+    if shutil.which("g++") is None:
+        return "g++ is not here"
+    try:
+        _headers()
+    except EnvironmentProblem as problem:
+        return str(problem)
+    return None
+
+
+def emulate(
+    path: Path | str,
+    name: str,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    arguments: Sequence[Any],
+    *,
+    defines: Mapping[str, str | int] | None = None,
+    shared_bytes: int = 0,
+    orders: Sequence[str | int] = ("forward", "reverse"),
+    exact: bool | None = None,
+    seconds: float = 60.0,
+) -> None:
+    """Run the kernel `name` of a `.cu` file; arrays among the arguments are written in place.
+
+    An argument is a C-contiguous NumPy array or None (pointers), a bool, an int (32 bits), a float
+    (32 bits) or a NumPy scalar of the parameter's own type; bfloat16 arrays come as uint16.
+    The launch is run once for each of `orders`, in which a block's threads and a grid's blocks take
+    their turns: "forward", "reverse", or an int as the seed of a random order. Results must be the
+    same bit for bit, unless `exact` is false; None: unless the kernel uses atomics.
+
+    Raises Fault, NotEmulated for inline PTX without a stand-in.
+    """
+    path = Path(path)
+    library = _library(path, name, tuple(sorted((defines or {}).items())))
+    grid3, block3 = _extent("grid", grid), _extent("block", block)
+    if math.prod(block3) > 1024:
+        raise Fault(f"a block of {math.prod(block3)} threads; 1024 are allowed")
+    arrays = _arrays(arguments)
+    results: list[list[np.ndarray]] = []
+    atomics = False
+    for order in orders:
+        launch = _Launch(grid3, block3, shared_bytes, seconds=seconds)
+        launch.order = _SHUFFLED if isinstance(order, int) else _ORDERS[order]
+        launch.seed = order if isinstance(order, int) else 0
+        copies = {address: array.copy() for address, array in arrays.items()}
+        with _loaded(library) as code:
+            _check(code.emulator_signature().decode().split(), arguments)
+            _run(code, launch, arguments, arrays, copies)
+            if launch.message:
+                raise Fault(f"{path.name}: {_told(launch, library)} (order: {order})")
+        atomics = atomics or bool(launch.used_atomics)
+        results.append(list(copies.values()))
+    if exact or (exact is None and not atomics):
+        for order, result in zip(orders, results, strict=True):
+            _compare(path, arguments, results[0], result, f"{orders[0]} and {order}")
+    for array, result in zip(arrays.values(), results[0], strict=True):
+        if array.flags.writeable:
+            array[...] = result
+
+
+def _run(
+    code: ctypes.CDLL,
+    launch: _Launch,
+    arguments: Sequence[Any],
+    arrays: Mapping[int, np.ndarray],
+    copies: Mapping[int, np.ndarray],
+) -> None:
+    """One launch; its results are in `copies`, what is wrong is in `launch.message`."""
+    described = (_Array * len(arrays))()
+    places = {}
+    for entry, (address, array) in zip(described, arrays.items(), strict=True):
+        entry.data, entry.bytes = copies[address].ctypes.data, array.nbytes
+        entry.argument = _number_of(address, arguments)
+        entry.writable = array.flags.writeable
+        places[address] = ctypes.addressof(entry) + _Array.placed.offset
+    scalars = np.zeros(_ROOM * (len(arguments) + 1), np.uint8)
+    pointers = []
+    at = -scalars.ctypes.data % _ROOM
+    for argument in arguments:
+        if isinstance(argument, np.ndarray):
+            pointers.append(places[argument.ctypes.data])
+            continue
+        raw = _raw(argument, list(arrays))
+        scalars[at : at + len(raw)] = np.frombuffer(raw, np.uint8)
+        pointers.append(scalars.ctypes.data + at)
+        at += _ROOM
+    launch.arrays, launch.array_count = described, len(described)
+    launch.arguments = (ctypes.c_void_p * len(pointers))(*pointers)
+    code.emulator_run(ctypes.byref(launch))
+
+
+def _array_of(argument: Any) -> np.ndarray | None:
+    array = argument.array if isinstance(argument, TensorMap) else argument
+    return array if isinstance(array, np.ndarray) else None
+
+
+def _number_of(address: int, arguments: Sequence[Any]) -> int:
+    """Which argument is the first that is, or is about, the array at an address."""
+    arrays = [_array_of(argument) for argument in arguments]
+    return next(i for i, a in enumerate(arrays) if a is not None and a.ctypes.data == address)
+
+
+def _arrays(arguments: Sequence[Any]) -> dict[int, np.ndarray]:
+    """The arrays by address: one passed twice is one."""
+    arrays: dict[int, np.ndarray] = {}
+    for array in filter(lambda a: a is not None, map(_array_of, arguments)):
+        if not array.flags.c_contiguous:
+            raise Fault("an array that is not C-contiguous")
+        if arrays.setdefault(array.ctypes.data, array).nbytes != array.nbytes:
+            raise Fault("two arrays of different sizes from the same address")
+    return arrays
+
+
+def _raw(argument: Any, addresses: Sequence[int]) -> bytes:
+    """The bytes of an argument by value."""
+    if isinstance(argument, TensorMap):
+        return argument._bytes(addresses.index(argument.array.ctypes.data))
+    if argument is None:
+        return bytes(8)
+    if isinstance(argument, np.generic):
+        return argument.tobytes()
+    if isinstance(argument, int) and argument not in _INT32:
+        raise Fault(f"{argument} does not fit into an int: pass numpy.int64")
+    kinds: dict[type, type] = {bool: np.bool_, int: np.int32, float: np.float32}
+    return bytes(kinds[type(argument)](argument).tobytes())
+
+
+def _check(parameters: Sequence[str], arguments: Sequence[Any]) -> None:
+    """Whether the arguments are what the kernel's parameters ask for."""
+    if len(parameters) != len(arguments):
+        raise Fault(f"{len(arguments)} arguments for {len(parameters)} parameters")
+    for number, (parameter, argument) in enumerate(zip(parameters, arguments, strict=True)):
+        kinds = _kinds(argument, parameter)
+        if parameter not in kinds:
+            raise Fault(f"argument {number} is {' or '.join(kinds)}, the parameter {parameter}")
+
+
+def _kinds(argument: Any, parameter: str) -> tuple[str, ...]:
+    """Which parameters an argument fits: a kind and the bytes, behind a star for a pointer to it.
+
+    An array of bytes fits every pointer, and every array a pointer to bytes or to a structure.
+    """
+    if argument is None:
+        return (parameter if parameter.startswith("*") else "*",)
+    if isinstance(argument, bool):
+        return ("b1",)
+    if isinstance(argument, int):
+        return ("i4", "u4")
+    if isinstance(argument, float):
+        return ("f4",)
+    if isinstance(argument, TensorMap):
+        return ("V128",)
+    if not isinstance(argument, np.ndarray | np.generic):
+        raise Fault(f"a kernel can't take {argument!r}")
+    kind = f"{argument.dtype.kind}{argument.dtype.itemsize}"
+    if isinstance(argument, np.generic):
+        return (kind,)
+    other = {"i": "u", "u": "i"}.get(kind[0], kind[0]) + kind[1:]
+    if kind == "u1" and parameter.startswith("*"):
+        return (parameter,)
+    return (f"*{kind}", f"*{other}", "*", "*i1", "*u1")
+
+
+def _compare(
+    path: Path,
+    arguments: Sequence[Any],
+    first: Sequence[np.ndarray],
+    other: Sequence[np.ndarray],
+    orders: str,
+) -> None:
+    """Raise Fault where two orders of running gave different bytes."""
+    for one, two, address in zip(first, other, _arrays(arguments), strict=True):
+        differs = one.reshape(-1).view(np.uint8) != two.reshape(-1).view(np.uint8)
+        places = np.unique(np.flatnonzero(differs) // one.itemsize)
+        if len(places):
+            number = _number_of(address, arguments)
+            at = tuple(int(i) for i in np.unravel_index(places[0], one.shape))
+            raise Fault(
+                f"{path.name}: argument {number} depends on the order in which threads run "
+                f"({orders}): {len(places)} of {one.size} elements, the first at {at}"
+            )
+
+
+def _extent(what: str, extent: int | Sequence[int]) -> Any:
+    sizes = (extent,) if isinstance(extent, int) else tuple(extent)
+    sizes += (1,) * (3 - len(sizes))
+    for size, limit in zip(sizes, _LIMITS[what], strict=True):
+        if not 1 <= size <= limit:
+            raise Fault(f"a {what} of {sizes}; {_LIMITS[what]} is the limit")
+    return (ctypes.c_uint * 3)(*sizes)
+
+
+@contextmanager
+def _loaded(library: Path) -> Iterator[ctypes.CDLL]:
+    """The library with its variables as they are at a program's start."""
+    code = ctypes.CDLL(str(library))
+    code.emulator_signature.restype = ctypes.c_char_p
+    try:
+        yield code
+    finally:
+        _ctypes.dlclose(code._handle)
+
+
+def _told(launch: _Launch, library: Path) -> str:
+    """The run's message, with the line of an instruction that a signal came from."""
+    message = launch.message.decode(errors="replace")
+    if not launch.fault_offset or shutil.which("addr2line") is None:
+        return message
+    command = ["addr2line", "-i", "-e", str(library), hex(launch.fault_offset)]
+    lines = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split("\n")
+    own = [line for line in lines if not line.startswith((str(INCLUDE), "??"))]
+    numbers = [line.rsplit(":", 1)[-1].split()[0] for line in own if ":" in line]
+    return f"line {numbers[0]}, {message}" if numbers else message
+
+
+def _library(path: Path, name: str, defines: tuple[tuple[str, str | int], ...]) -> Path:
+    """The compiled kernel, of the cache if it is there."""
+    source = translate(path.read_text(encoding="utf-8"), str(path), name)
+    options = [*_OPTIONS, f"-I{INCLUDE}", f"-I{_headers()}"]
+    options += [f"-D{key}={value}" for key, value in defines]
+    headers = [file.read_text(encoding="utf-8") for file in sorted(INCLUDE.glob("*.h"))]
+    known = "\0".join([source, *options, *headers, _compiler()])
+    library = _folder() / f"{hashlib.sha256(known.encode()).hexdigest()}.so"
+    if not library.exists():
+        _compile(source, options, library, path)
+    return library
+
+
+def _compile(source: str, options: Sequence[str], library: Path, path: Path) -> None:
+    library.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=library.parent) as folder:
+        unit, built = Path(folder) / "kernel.o", Path(folder) / "kernel.so"
+        compiled = subprocess.run(
+            ["g++", *options, "-x", "c++", "-c", "-", "-o", str(unit)],
+            input=source,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if compiled.returncode:
+            raise Fault(f"{path.name} does not compile:\n{compiled.stderr}")
+        subprocess.run(["g++", "-shared", str(unit), "-o", str(built)], check=True)
+        built.replace(library)
+
+
+@cache
+def _compiler() -> str:
+    command = ["g++", "-dumpfullversion"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def _folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "profkit" / "emulator"
