@@ -288,7 +288,8 @@ constexpr int kRows = 64 * CONSUMERS;
 constexpr int kThreads = kWarpgroup * (1 + CONSUMERS);
 constexpr int kSwizzled = 128;  // bytes of a row in shared memory: 64 elements, swizzled
 constexpr int kParts = DIM / 64;
-constexpr int kKeys = BLOCK_N / (1 + LOOKAHEAD);  // of a softmax step
+constexpr int kKeys = BLOCK_N / SPLIT;  // of a part of a tile, whose softmax is one step
+constexpr int kBuffers = SPLIT > 1 ? 2 : 1;
 constexpr int kScores = kKeys / 2;  // registers of a thread: scores, of 64 by kKeys
 constexpr int kSums = DIM / 2;      // weighted sums, of 64 by DIM
 constexpr unsigned kQPart = kRows * kSwizzled;
@@ -302,7 +303,7 @@ constexpr unsigned kV = kK + STAGES * kParts * kKvPart;
 constexpr unsigned kOut = kV + STAGES * kParts * kKvPart;
 
 // What a thread may hold at launch, and how a block's registers are shared out after it.
-constexpr int kRegisters = 65536 / (kThreads * BLOCKS) / 8 * 8;
+constexpr int kRegisters = 65536 / kThreads / 8 * 8;
 constexpr int kProducerRegisters = 24;
 constexpr int kConsumerRegisters =
     (kRegisters * kThreads - kProducerRegisters * kWarpgroup) / (kWarpgroup * CONSUMERS) / 8 * 8 < 240
@@ -570,6 +571,13 @@ __device__ __forceinline__ void pass_turn(int consumer) {
   }
 }
 
+// wgmma_wait for a count that is constant once loops are unrolled.
+__device__ __forceinline__ void wait_for_groups(int pending) {
+  if (pending == 0) wgmma_wait<0>();
+  if (pending == 1) wgmma_wait<1>();
+  if (pending == 2) wgmma_wait<2>();
+}
+
 __device__ __forceinline__ void consume(const Problem& problem, unsigned char* memory,
                                         Barriers& barriers, int consumer) {
   const unsigned tiles = shared_address(memory);
@@ -579,8 +587,8 @@ __device__ __forceinline__ void consume(const Problem& problem, unsigned char* m
   const int row = threadIdx.x % kWarpgroup / 32 * 16 + threadIdx.x % 32 / 4;
 
   Ring<Q_STAGES> q;
-  Ring<STAGES> k, v;
-  float s[1 + LOOKAHEAD][kScores];
+  Ring<STAGES> kv, v;  // v is still at the tile whose last P V is to be queued
+  float s[kBuffers][kScores];
   float sums[kSums];
   unsigned p[kKeys / 16][4];
   float shrink[2];
@@ -595,15 +603,13 @@ __device__ __forceinline__ void consume(const Problem& problem, unsigned char* m
 
     if (first_row >= problem.length) {  // no rows here: only give back what the others need
       for (int step = 0; step < tile.steps; ++step) {
-        for (int turn = 0; turn < (step > 0) * (1 + LOOKAHEAD); ++turn) {
-          await_turn(consumer);
-          pass_turn(consumer);
-        }
-        wait(barriers.k_full[k.stage], k.parity);
-        release(barriers.k_empty[k.stage]);
-        wait(barriers.v_full[v.stage], v.parity);
-        release(barriers.v_empty[v.stage]);
-        k.advance();
+        await_turn(consumer);
+        pass_turn(consumer);
+        wait(barriers.k_full[kv.stage], kv.parity);
+        release(barriers.k_empty[kv.stage]);
+        wait(barriers.v_full[kv.stage], kv.parity);
+        release(barriers.v_empty[kv.stage]);
+        kv.advance();
         v.advance();
       }
       release(barriers.q_empty[q.stage]);
@@ -622,149 +628,70 @@ __device__ __forceinline__ void consume(const Problem& problem, unsigned char* m
 #pragma unroll
     for (int i = 0; i < kSums; ++i) sums[i] = 0.0f;
 
-#if LOOKAHEAD
-    // Keys are taken half a tile at a time, s[0] and s[1]. While one half's softmax runs, the
-    // products that the other half's will need are in the queue already.
-    const auto queue_scores = [&](int half) {
-      multiply_scores(s[half], q_rows,
-                      tiles + kK + k.stage * kParts * kKvPart + half * kKeys * kSwizzled);
-      wgmma_commit();
-    };
-    const auto queue_values = [&](int half) {
-      multiply_values(sums, p,
-                      tiles + kV + v.stage * kParts * kKvPart + half * kKeys * kSwizzled);
-      wgmma_commit();
-    };
-    const auto weigh = [&](int half, int step) {
-      const int first_key = step * BLOCK_N + half * kKeys;
-      if (first_key + kKeys > seen_by_all) mask(s[half], rows, first_key);
-      return exponentiate(s[half], rows, shrink, factor);
-    };
-    const auto take = [&](int half, bool shrinks) {
-      if (shrinks) rescale(sums, shrink);
-      pack_weights(p, s[half]);
-    };
-
-    wait(barriers.k_full[k.stage], k.parity);
-    wgmma_fence();
-    queue_scores(0);
-    queue_scores(1);
-    wgmma_wait<1>();
-    hold(s[0]);
-    take(0, weigh(0, 0));
-
-    for (int step = 0; step + 1 < tile.steps; ++step) {
-      const Ring<STAGES> used = k;
-      k.advance();
-      wait(barriers.v_full[v.stage], v.parity);
-      wait(barriers.k_full[k.stage], k.parity);
-      await_turn(consumer);
+    const auto queue_scores = [&](int part) {
       wgmma_fence();
-      queue_values(0);
+      multiply_scores(s[part % kBuffers], q_rows,
+                      tiles + kK + kv.stage * kParts * kKvPart + part * kKeys * kSwizzled);
+      wgmma_commit();
+    };
+    const auto queue_values = [&](int stage, int part) {
+      wgmma_fence();
+      multiply_values(sums, p, tiles + kV + stage * kParts * kKvPart + part * kKeys * kSwizzled);
+      wgmma_commit();
+    };
+    // One tile of keys, in parts. Queued in this order: S0, the last P V of the tile before, S1,
+    // P0 V, S2, P1 V, ...; a part's softmax runs while the two groups behind its scores do.
+    const auto take_tile = [&](int step, bool first) {
+      wait(barriers.k_full[kv.stage], kv.parity);
+      await_turn(consumer);
       queue_scores(0);
+      if (!first) queue_values(v.stage, SPLIT - 1);
+      if (SPLIT > 1) queue_scores(1);
       pass_turn(consumer);
+#pragma unroll
+      for (int part = 0; part < SPLIT; ++part) {
+        const bool last = part == SPLIT - 1;
+        const int first_key = step * BLOCK_N + part * kKeys;
+        float(&scores)[kScores] = s[part % kBuffers];
+        wait_for_groups(!last + (part > 0 || !first));
+        hold(scores);
+        if (last) release(barriers.k_empty[kv.stage]);
+        if (first_key + kKeys > seen_by_all) mask(scores, rows, first_key);
+        const bool shrinks = exponentiate(scores, rows, shrink, factor);
 
-      wgmma_wait<2>();
-      hold(s[1]);
-      release(barriers.k_empty[used.stage]);
-      bool shrinks = weigh(1, step);
-      wgmma_wait<1>();
-      hold(sums);
-      take(1, shrinks);
+        // Before wgmma_wait: ptxas moves that up over the softmax, but not over this loop.
+        wait(barriers.v_full[kv.stage], kv.parity);
+        wait_for_groups(!last);
+        hold(sums);
+        if (part == 0 && !first) {
+          release(barriers.v_empty[v.stage]);
+          v.advance();
+        }
+        if (shrinks && !(first && part == 0)) rescale(sums, shrink);
+        pack_weights(p, scores);
+        if (last) break;
+        queue_values(kv.stage, part);
+        if (part + 2 < SPLIT) queue_scores(part + 2);
+      }
+      kv.advance();
+    };
 
-      await_turn(consumer);
-      wgmma_fence();
-      queue_values(1);
-      queue_scores(1);
-      pass_turn(consumer);
-
-      wgmma_wait<2>();
-      hold(s[0]);
-      shrinks = weigh(0, step + 1);
-      wgmma_wait<1>();
-      hold(sums);
-      release(barriers.v_empty[v.stage]);
-      v.advance();
-      take(0, shrinks);
-    }
-
-    wait(barriers.v_full[v.stage], v.parity);
-    wgmma_fence();
-    queue_values(0);
-    wgmma_wait<1>();
-    hold(s[1]);
-    release(barriers.k_empty[k.stage]);
-    k.advance();
+    take_tile(0, true);
+    for (int step = 1; step < tile.steps; ++step) take_tile(step, false);
     release(barriers.q_empty[q.stage]);
     q.advance();
-    const bool shrinks = weigh(1, tile.steps - 1);
-    wgmma_wait<0>();
-    hold(sums);
-    take(1, shrinks);
-    wgmma_fence();
-    queue_values(1);
+    queue_values(v.stage, SPLIT - 1);
     wgmma_wait<0>();
     hold(sums);
     release(barriers.v_empty[v.stage]);
     v.advance();
-#else
-    wait(barriers.k_full[k.stage], k.parity);
-    wgmma_fence();
-    multiply_scores(s[0], q_rows, tiles + kK + k.stage * kParts * kKvPart);
-    wgmma_commit();
-    wgmma_wait<0>();
-    hold(s[0]);
-    release(barriers.k_empty[k.stage]);
-    k.advance();
-    if (BLOCK_N > seen_by_all) mask(s[0], rows, 0);
-    exponentiate(s[0], rows, shrink, factor);
-    pack_weights(p, s[0]);
-
-    for (int step = 1; step < tile.steps; ++step) {
-      wait(barriers.k_full[k.stage], k.parity);
-      await_turn(consumer);
-      wgmma_fence();
-      multiply_scores(s[0], q_rows, tiles + kK + k.stage * kParts * kKvPart);
-      wgmma_commit();
-      wait(barriers.v_full[v.stage], v.parity);
-      wgmma_fence();
-      multiply_values(sums, p, tiles + kV + v.stage * kParts * kKvPart);
-      wgmma_commit();
-      pass_turn(consumer);
-
-      wgmma_wait<1>();
-      hold(s[0]);
-      release(barriers.k_empty[k.stage]);
-      k.advance();
-      if ((step + 1) * BLOCK_N > seen_by_all) mask(s[0], rows, step * BLOCK_N);
-      const bool shrinks = exponentiate(s[0], rows, shrink, factor);
-
-      wgmma_wait<0>();
-      hold(sums);
-      release(barriers.v_empty[v.stage]);
-      v.advance();
-      if (shrinks) rescale(sums, shrink);
-      pack_weights(p, s[0]);
-    }
-    release(barriers.q_empty[q.stage]);
-    q.advance();
-
-    wait(barriers.v_full[v.stage], v.parity);
-    wgmma_fence();
-    multiply_values(sums, p, tiles + kV + v.stage * kParts * kKvPart);
-    wgmma_commit();
-    wgmma_wait<0>();
-    hold(sums);
-    release(barriers.v_empty[v.stage]);
-    v.advance();
-#endif
 
     store(sums, rows, staged, *problem.out, first_row, tile.head, kWarpgroupOnly + consumer);
   }
   if (threadIdx.x % kWarpgroup == 0) tma_store_wait_read();
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads, BLOCKS)
+extern "C" __global__ void __launch_bounds__(kThreads, 1)
     hopper(const __grid_constant__ TensorMap q_map, const __grid_constant__ TensorMap k_map,
            const __grid_constant__ TensorMap v_map, const __grid_constant__ TensorMap out_map,
            int length, int heads, int group, float scale, bool causal) {
