@@ -47,6 +47,10 @@ __device__ __forceinline__ bool mbarrier_passed(unsigned barrier, unsigned parit
   return passed != 0;
 }
 
+__device__ __forceinline__ void prefetch_tensor_map(const TensorMap* map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
 // Loads the box at (x, y, z) into shared memory and counts its bytes at the mbarrier.
 __device__ __forceinline__ void tma_load_3d(unsigned to, const TensorMap* map, int x, int y, int z,
                                             unsigned barrier) {
@@ -341,16 +345,19 @@ struct Tile {
   int head, first_row, steps;
 };
 
-// Heads are taken `group` at a time, so that their K and V stay in the L2 cache; within a group the
-// last rows, which see the most keys when causal, come first.
+// Heads are taken `group` at a time, so that their K and V stay in the L2 cache. When causal, a
+// group's last rows, which see the most keys, come first. When not, only the last block of a head
+// may be short: it is the first, second, ... of its head in turn, so that no SM gets them all.
 __device__ Tile tile_at(int index, int length, int heads, int group, bool causal) {
   const int blocks = (length + kRows - 1) / kRows;
   const int first_head = index / (group * blocks) * group;
   const int in_group = index % (group * blocks);
   const int together = min(group, heads - first_head);
-  const int first_row = (blocks - 1 - in_group / together) * kRows;
+  const int head = first_head + in_group % together;
+  const int nth = in_group / together;
+  const int first_row = (causal ? blocks - 1 - nth : (nth + head) % blocks) * kRows;
   const int keys = causal ? min(length, first_row + kRows) : length;
-  return {first_head + in_group % together, first_row, (keys + BLOCK_N - 1) / BLOCK_N};
+  return {head, first_row, (keys + BLOCK_N - 1) / BLOCK_N};
 }
 
 __device__ __forceinline__ void wait(const unsigned long long& barrier, unsigned parity) {
@@ -703,6 +710,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
                            (length + kRows - 1) / kRows * heads, scale, causal};
 
   if (threadIdx.x == 0) {
+    prefetch_tensor_map(&q_map);
+    prefetch_tensor_map(&k_map);
+    prefetch_tensor_map(&v_map);
+    prefetch_tensor_map(&out_map);
     constexpr unsigned kConsumerWarps = 4 * CONSUMERS;
     for (int i = 0; i < Q_STAGES; ++i) {
       mbarrier_init(shared_address(&barriers.q_full[i]), 1);
