@@ -287,6 +287,7 @@ using element = __nv_bfloat16;
 using element = __half;
 #endif
 
+constexpr float kLowest = -3.4e38f;
 constexpr int kWarpgroup = 128;  // threads
 constexpr int kRows = 64 * CONSUMERS;
 constexpr int kThreads = kWarpgroup * (1 + CONSUMERS);
@@ -426,13 +427,13 @@ struct Rows {
   int last_key[2];
 };
 
-// Scores of keys that a row does not see become -infinity.
+// Scores of keys that a row does not see become too low to weigh anything.
 __device__ __forceinline__ void mask(float (&s)[kScores], const Rows& rows, int first_key) {
   const int key = first_key + threadIdx.x % 4 * 2;
 #pragma unroll
   for (int i = 0; i < kScores; ++i) {
     const int row = i / 2 % 2;
-    if (key + i / 4 * 8 + i % 2 > rows.last_key[row]) s[i] = -INFINITY;
+    if (key + i / 4 * 8 + i % 2 > rows.last_key[row]) s[i] = kLowest;
   }
 }
 
@@ -626,7 +627,7 @@ __device__ __forceinline__ void consume(const Problem& problem, unsigned char* m
 
     // The largest key that the first row sees: up to it, tiles need no mask.
     const int seen_by_all = problem.causal ? min(problem.length, first_row + 1) : problem.length;
-    Rows rows = {{-INFINITY, -INFINITY}, {0.0f, 0.0f}, {}};
+    Rows rows = {{kLowest, kLowest}, {0.0f, 0.0f}, {}};
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int last = problem.length - 1;
