@@ -667,8 +667,10 @@ __device__ __forceinline__ void consume(const Problem& problem, unsigned char* m
         if (first_key + kKeys > seen_by_all) mask(scores, rows, first_key);
         const bool shrinks = exponentiate(scores, rows, shrink, factor);
 
-        // Before wgmma_wait: ptxas moves that up over the softmax, but not over this loop.
-        wait(barriers.v_full[kv.stage], kv.parity);
+        // ptxas moves wgmma_wait up over the softmax, but not over a loop that needs its result:
+        // no row's weights are negative.
+        const bool negative = __any_sync(~0u, rows.weights[0] + rows.weights[1] < 0.0f);
+        wait(barriers.v_full[kv.stage], kv.parity ^ negative);
         wait_for_groups(!last);
         hold(sums);
         if (part == 0 && !first) {
