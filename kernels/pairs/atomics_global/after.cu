@@ -1,5 +1,5 @@
-// Sums the 256 columns of a matrix, a block for a run of rows; out starts at zero. A thread sums its
-// column over the run in a register, and adds once to the sum in global memory.
+// Sums the 256 columns of a matrix, a block for a run of rows; out starts at zero. A thread sums
+// its column over the run in a register, and adds once to the sum in global memory.
 //
 // Architectures: sm_80, sm_90a.
 

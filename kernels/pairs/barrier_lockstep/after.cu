@@ -1,6 +1,6 @@
-// Sums the rows of windows of x, 32 columns wide, a warp for each window, and smooths the result over
-// neighbouring columns through shared memory. Only the warp that wrote the sums waits for them, so
-// that each goes on at its own pace.
+// Sums the rows of windows of x, 32 columns wide, a warp for each window, and smooths the result
+// over neighbouring columns through shared memory. Only the warp that wrote the sums waits for
+// them, so that each goes on at its own pace.
 //
 // Architectures: sm_80, sm_90a.
 

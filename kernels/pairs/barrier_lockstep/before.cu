@@ -1,7 +1,7 @@
-// Sums the rows of windows of x, 32 columns wide, a warp for each window, and smooths the result over
-// neighbouring columns through shared memory. What is wrong: the barriers around that are the block's,
-// though a warp reads nothing but its own sums; they hold all of its 32 warps to the pace of the one
-// with the longest window, in every round anew.
+// Sums the rows of windows of x, 32 columns wide, a warp for each window, and smooths the result
+// over neighbouring columns through shared memory. What is wrong: the barriers around that are the
+// block's, though a warp reads nothing but its own sums; they hold all of its 32 warps to the pace
+// of the one with the longest window, in every round anew.
 //
 // Architectures: sm_80, sm_90a.
 

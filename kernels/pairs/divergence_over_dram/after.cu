@@ -1,6 +1,6 @@
-// Applies one of two polynomials to each element of x, one to even and one to odd ones; a thread takes
-// two elements. They are a pair of neighbours, an even and an odd one, so that all lanes of a warp
-// take the same arm for the first and the same for the second.
+// Applies one of two polynomials to each element of x, one to even and one to odd ones; a thread
+// takes two elements. They are a pair of neighbours, an even and an odd one, so that all lanes of a
+// warp take the same arm for the first and the same for the second.
 //
 // Architectures: sm_80, sm_90a.
 

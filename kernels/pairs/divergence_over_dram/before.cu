@@ -1,6 +1,6 @@
-// Applies one of two polynomials to each element of x, one to even and one to odd ones; a thread takes
-// two elements. What is wrong: neighbouring lanes take different arms of the branch, so that every
-// warp runs both. Without that, it would be at the limit of DRAM very soon.
+// Applies one of two polynomials to each element of x, one to even and one to odd ones; a thread
+// takes two elements. What is wrong: neighbouring lanes take different arms of the branch, so that
+// every warp runs both. Without that, it would be at the limit of DRAM very soon.
 //
 // Architectures: sm_80, sm_90a.
 

@@ -1,6 +1,6 @@
 // Iterates one of two maps on each element of x: even ones to a geometric sum, odd ones to the root
-// of a quadratic equation. The first half of a block's threads takes its even elements and the second
-// half the odd ones, so that the lanes of a warp agree on the arm.
+// of a quadratic equation. The first half of a block's threads takes its even elements and the
+// second half the odd ones, so that the lanes of a warp agree on the arm.
 //
 // Architectures: sm_80, sm_90a.
 

@@ -1,5 +1,5 @@
-// Sums the columns of a matrix, a thread for each column. What is wrong: 8192 columns make 32 blocks,
-// which leaves most of the SMs without work.
+// Sums the columns of a matrix, a thread for each column. What is wrong: 8192 columns make 32
+// blocks, which leaves most of the SMs without work.
 //
 // Architectures: sm_80, sm_90a.
 

@@ -1,6 +1,6 @@
-// A recursive filter along the columns of a matrix, a thread for each column: every output depends on
-// the one before, so there are no more threads than columns. __restrict__ tells the compiler that the
-// stores can't change x, so that eight loads are in flight.
+// A recursive filter along the columns of a matrix, a thread for each column: every output depends
+// on the one before, so there are no more threads than columns. __restrict__ tells the compiler
+// that the stores can't change x, so that eight loads are in flight.
 //
 // Architectures: sm_80, sm_90a.
 

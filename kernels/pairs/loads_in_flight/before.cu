@@ -1,6 +1,7 @@
-// A recursive filter along the columns of a matrix, a thread for each column: every output depends on
-// the one before, so there are no more threads than columns. What is wrong: as far as the compiler
-// knows, out may overlap x, so the next load waits for the store before it and so for the last load.
+// A recursive filter along the columns of a matrix, a thread for each column: every output depends
+// on the one before, so there are no more threads than columns. What is wrong: as far as the
+// compiler knows, out may overlap x, so the next load waits for the store before it and so for the
+// last load.
 //
 // Architectures: sm_80, sm_90a.
 

@@ -1,5 +1,5 @@
-// Sum of the squares of each row of 32 columns, a warp for each row. A block is eight warps, so that the
-// blocks that an SM can hold fill all of its warp slots.
+// Sum of the squares of each row of 32 columns, a warp for each row. A block is eight warps, so
+// that the blocks that an SM can hold fill all of its warp slots.
 //
 // Architectures: sm_80, sm_90a.
 

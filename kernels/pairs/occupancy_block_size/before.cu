@@ -1,6 +1,6 @@
-// Sum of the squares of each row of 32 columns, a warp for each row. What is wrong: a block is one warp,
-// and an SM holds no more than 32 blocks: half of its warp slots stay empty, in a kernel that waits
-// for memory.
+// Sum of the squares of each row of 32 columns, a warp for each row. What is wrong: a block is one
+// warp, and an SM holds no more than 32 blocks: half of its warp slots stay empty, in a kernel that
+// waits for memory.
 //
 // Architectures: sm_80, sm_90a.
 

@@ -1,7 +1,7 @@
 // Walks through a table of rows of 32 entries, a warp for each walk: the first entry of a row names
 // the next row. Out is the variance of each lane's entries along the walk. What is wrong: the two
-// passes over a walk's entries keep them all in registers, so that few warps fit on an SM, and a walk
-// has only one load in flight.
+// passes over a walk's entries keep them all in registers, so that few warps fit on an SM, and a
+// walk has only one load in flight.
 //
 // Architectures: sm_80, sm_90a.
 

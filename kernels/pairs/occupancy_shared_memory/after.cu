@@ -1,6 +1,6 @@
-// Weighs each element with its four neighbours on either side; out of bounds counts as zero. A block
-// stages a segment and its neighbours in shared memory, in an array of just their number, so that
-// every warp slot of an SM can be filled.
+// Weighs each element with its four neighbours on either side; out of bounds counts as zero. A
+// block stages a segment and its neighbours in shared memory, in an array of just their number, so
+// that every warp slot of an SM can be filled.
 //
 // Architectures: sm_80, sm_90a.
 

@@ -1,6 +1,7 @@
-// Weighs each element with its four neighbours on either side; out of bounds counts as zero. A block
-// stages a segment and its neighbours in shared memory. What is wrong: the array is declared for a
-// segment of 12,288 elements, of which 136 are used, so that four blocks fill an SM's shared memory.
+// Weighs each element with its four neighbours on either side; out of bounds counts as zero. A
+// block stages a segment and its neighbours in shared memory. What is wrong: the array is declared
+// for a segment of 12,288 elements, of which 136 are used, so that four blocks fill an SM's shared
+// memory.
 //
 // Architectures: sm_80, sm_90a.
 

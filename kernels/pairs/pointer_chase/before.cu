@@ -1,6 +1,7 @@
 // Sums the nodes along linked lists, a warp for each list. A node has 32 values; a negative one, or
-// no next node, ends the walk before it. What is wrong: the way on is looked up only when the node's
-// values have arrived and been tested, so that a step waits for two loads, one after the other.
+// no next node, ends the walk before it. What is wrong: the way on is looked up only when the
+// node's values have arrived and been tested, so that a step waits for two loads, one after the
+// other.
 //
 // Architectures: sm_80, sm_90a.
 

@@ -1,7 +1,7 @@
 // Multiplies matrices: a is rows by depth, b depth by columns, rows and columns multiples of 128,
 // depth of 8. A block has a tile of 128 by 128 of the product, a thread 64 sums of it. The launch
-// bounds ask for two blocks on an SM, which leaves 128 registers a thread: room for the sums and the
-// operands.
+// bounds ask for two blocks on an SM, which leaves 128 registers a thread: room for the sums and
+// the operands.
 //
 // Architectures: sm_80, sm_90a.
 

@@ -1,7 +1,7 @@
 // Multiplies matrices: a is rows by depth, b depth by columns, rows and columns multiples of 128,
-// depth of 8. A block has a tile of 128 by 128 of the product, a thread 64 sums of it. What is wrong:
-// the launch bounds ask for four blocks on an SM, which leaves 64 registers a thread, as many as
-// there are sums; the rest spills to local memory in the innermost loop.
+// depth of 8. A block has a tile of 128 by 128 of the product, a thread 64 sums of it. What is
+// wrong: the launch bounds ask for four blocks on an SM, which leaves 64 registers a thread, as
+// many as there are sums; the rest spills to local memory in the innermost loop.
 //
 // Architectures: sm_80, sm_90a.
 

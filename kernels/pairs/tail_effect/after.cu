@@ -1,6 +1,6 @@
 // Evaluates a polynomial of degree 255 for each of the n elements of x. A block takes 16,384 of
-// them, sixteen a thread, and fills an SM. There are sixteen times as many blocks as with the largest that
-// would do, so that the last ones, short as they are, leave little idle.
+// them, sixteen a thread, and fills an SM. There are many short blocks, so that the SMs without one
+// of the last wave idle for a short time only.
 //
 // Architectures: sm_80, sm_90a.
 

@@ -1,6 +1,6 @@
-// Evaluates a polynomial of degree 255 for each of the n elements of x. A block takes 262,144 of them,
-// sixteen a thread at a time, and fills an SM. What is wrong: there is one block more than SMs, so that
-// all but one of them idle half of the time.
+// Evaluates a polynomial of degree 255 for each of the n elements of x. A block takes 262,144 of
+// them, sixteen a thread at a time, and fills an SM. What is wrong: there is one block more than
+// SMs, so that all but one of them idle half of the time.
 //
 // Architectures: sm_80, sm_90a.
 

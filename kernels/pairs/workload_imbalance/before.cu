@@ -1,6 +1,6 @@
 // Sums windows of x, whose lengths follow a power law: from `longest` for a draw of zero down to
-// longest / draws. What is wrong: each window is one warp's, whatever its length, so that a few warps
-// are at work long after the others.
+// longest / draws. What is wrong: each window is one warp's, whatever its length, so that a few
+// warps are at work long after the others.
 //
 // Architectures: sm_80, sm_90a.
 
