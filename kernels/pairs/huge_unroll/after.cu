@@ -10,12 +10,10 @@ constexpr int kUnrolled = 16;
 template <int kSteps>
 __device__ __forceinline__ void advance(float (&values)[kValues], const float (&samples)[kValues],
                                         float keep) {
-  if constexpr (kSteps == 1) {
+#pragma unroll
+  for (int step = 0; step < kSteps; ++step) {
 #pragma unroll
     for (int j = 0; j < kValues; ++j) values[j] = values[j] * keep + samples[j];
-  } else {
-    advance<kSteps / 2>(values, samples, keep);
-    advance<kSteps - kSteps / 2>(values, samples, keep);
   }
 }
 

@@ -7,16 +7,15 @@
 constexpr int kValues = 4;
 constexpr int kThreads = 256;
 constexpr int kUnrolled = 4096;
+constexpr int kPart = 2048;  // NVRTC unrolls no loop further
 
 template <int kSteps>
 __device__ __forceinline__ void advance(float (&values)[kValues], const float (&samples)[kValues],
                                         float keep) {
-  if constexpr (kSteps == 1) {
+#pragma unroll
+  for (int step = 0; step < kSteps; ++step) {
 #pragma unroll
     for (int j = 0; j < kValues; ++j) values[j] = values[j] * keep + samples[j];
-  } else {
-    advance<kSteps / 2>(values, samples, keep);
-    advance<kSteps - kSteps / 2>(values, samples, keep);
   }
 }
 
@@ -34,7 +33,8 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   }
 #pragma unroll 1
   for (int step = 0; step < steps; step += kUnrolled) {
-    advance<kUnrolled>(values, samples, keep);
+    advance<kPart>(values, samples, keep);
+    advance<kUnrolled - kPart>(values, samples, keep);  // 256 KiB of instructions by now
   }
 #pragma unroll
   for (int j = 0; j < kValues; ++j) out[first + j * stride] = values[j];

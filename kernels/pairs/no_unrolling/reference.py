@@ -1,9 +1,7 @@
-TERMS = 256
+"""A leaky integrator after 256 steps: a geometric series."""
+
+STEPS, KEEP = 256, 0.984375
 
 
 def reference(inputs):
-    x = inputs["points"]
-    total = x * 0
-    for k in range(TERMS, 0, -1):
-        total = total * x + 1 / k
-    return total
+    return inputs["samples"] * ((1 - KEEP**STEPS) / (1 - KEEP))
