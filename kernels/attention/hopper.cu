@@ -1,6 +1,16 @@
-// Attention for Hopper: one producer warpgroup feeds the tensor cores through TMA, and consumer
-// warpgroups of 64 query rows each overlap one tile's softmax with other tiles' matrix products.
+// Attention for Hopper. A persistent block walks over tiles of query rows: one producer warpgroup
+// keeps K and V coming through TMA, and each consumer warpgroup does 64 rows with wgmma. Scores,
+// weights and sums stay in registers. While a consumer's softmax is at work, the tensor cores have
+// its own earlier products and the other consumers' to do.
 // Architectures: sm_90a.
+//
+// Tensors are contiguous (heads, length, DIM), seen through tensor maps: boxes of 64 columns and
+// as many rows as a tile has, swizzled by 128 bytes. Grid: any. Block: 128 * (1 + CONSUMERS).
+// Defines: DIM, 64 or 128; BF16 for bfloat16 in place of float16; CONSUMERS, BLOCK_N (keys of a
+// tile), SPLIT (parts of a tile, each with a softmax of its own), STAGES of K and of V, Q_STAGES;
+// PINGPONG, whether the consumers take turns; POLYNOMIAL, how many of 16 exponentials leave the
+// special function unit for the multiply-add pipes; RESCALE_ABOVE, by how many powers of two a
+// row's largest score must outgrow its reference before earlier sums are rescaled.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -160,28 +170,6 @@ __device__ __forceinline__ void wgmma_ss(float (&d)[32], unsigned long long a,
       : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
 }
 
-__device__ __forceinline__ void wgmma_ss(float (&d)[40], unsigned long long a,
-                                         unsigned long long b, bool accumulate) {
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %42, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n80k16." WGMMA_TYPES " {"
-      NAME_10() NAME_10(1) NAME_10(2) "%30, %31, %32, %33, %34, %35, %36, %37, %38, %39"
-      "}, %40, %41, p, 1, 1, 0, 0;\n}"
-      : HOLD_32(d, 0), HOLD_8(d, 32)
-      : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
-}
-
-__device__ __forceinline__ void wgmma_ss(float (&d)[44], unsigned long long a,
-                                         unsigned long long b, bool accumulate) {
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %46, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n88k16." WGMMA_TYPES " {"
-      NAME_10() NAME_10(1) NAME_10(2) NAME_10(3) "%40, %41, %42, %43"
-      "}, %44, %45, p, 1, 1, 0, 0;\n}"
-      : HOLD_32(d, 0), HOLD_8(d, 32), HOLD_4(d, 40)
-      : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
-}
-
 __device__ __forceinline__ void wgmma_ss(float (&d)[48], unsigned long long a,
                                          unsigned long long b, bool accumulate) {
   asm volatile(
@@ -190,17 +178,6 @@ __device__ __forceinline__ void wgmma_ss(float (&d)[48], unsigned long long a,
       NAME_10() NAME_10(1) NAME_10(2) NAME_10(3) "%40, %41, %42, %43, %44, %45, %46, %47"
       "}, %48, %49, p, 1, 1, 0, 0;\n}"
       : HOLD_32(d, 0), HOLD_8(d, 32), HOLD_8(d, 40)
-      : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
-}
-
-__device__ __forceinline__ void wgmma_ss(float (&d)[56], unsigned long long a,
-                                         unsigned long long b, bool accumulate) {
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %58, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n112k16." WGMMA_TYPES " {"
-      NAME_10() NAME_10(1) NAME_10(2) NAME_10(3) NAME_10(4) "%50, %51, %52, %53, %54, %55"
-      "}, %56, %57, p, 1, 1, 0, 0;\n}"
-      : HOLD_32(d, 0), HOLD_8(d, 32), HOLD_8(d, 40), HOLD_8(d, 48)
       : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
 }
 
@@ -220,7 +197,8 @@ __device__ __forceinline__ void wgmma_ss(float (&d)[80], unsigned long long a,
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %82, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n160k16." WGMMA_TYPES " {"
-      NAME_10() NAME_10(1) NAME_10(2) NAME_10(3) NAME_10(4) NAME_10(5) NAME_10(6) "%70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
+      NAME_10() NAME_10(1) NAME_10(2) NAME_10(3) NAME_10(4) NAME_10(5)
+      NAME_10(6) "%70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
       "}, %80, %81, p, 1, 1, 0, 0;\n}"
       : HOLD_32(d, 0), HOLD_32(d, 32), HOLD_8(d, 64), HOLD_8(d, 72)
       : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
@@ -231,31 +209,10 @@ __device__ __forceinline__ void wgmma_ss(float (&d)[88], unsigned long long a,
   asm volatile(
       "{\n.reg .pred p;\nsetp.ne.b32 p, %90, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n176k16." WGMMA_TYPES " {"
-      NAME_10() NAME_10(1) NAME_10(2) NAME_10(3) NAME_10(4) NAME_10(5) NAME_10(6) NAME_10(7) "%80, %81, %82, %83, %84, %85, %86, %87"
+      NAME_10() NAME_10(1) NAME_10(2) NAME_10(3) NAME_10(4) NAME_10(5) NAME_10(6)
+      NAME_10(7) "%80, %81, %82, %83, %84, %85, %86, %87"
       "}, %88, %89, p, 1, 1, 0, 0;\n}"
       : HOLD_32(d, 0), HOLD_32(d, 32), HOLD_8(d, 64), HOLD_8(d, 72), HOLD_8(d, 80)
-      : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
-}
-
-__device__ __forceinline__ void wgmma_ss(float (&d)[96], unsigned long long a,
-                                         unsigned long long b, bool accumulate) {
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %98, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n192k16." WGMMA_TYPES " {"
-      NAME_10() NAME_10(1) NAME_10(2) NAME_10(3) NAME_10(4) NAME_10(5) NAME_10(6) NAME_10(7) NAME_10(8) "%90, %91, %92, %93, %94, %95"
-      "}, %96, %97, p, 1, 1, 0, 0;\n}"
-      : HOLD_32(d, 0), HOLD_32(d, 32), HOLD_32(d, 64)
-      : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
-}
-
-__device__ __forceinline__ void wgmma_ss(float (&d)[128], unsigned long long a,
-                                         unsigned long long b, bool accumulate) {
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n256k16." WGMMA_TYPES " {"
-      NAME_10() NAME_10(1) NAME_10(2) NAME_10(3) NAME_10(4) NAME_10(5) NAME_10(6) NAME_10(7) NAME_10(8) NAME_10(9) NAME_10(10) NAME_10(11) "%120, %121, %122, %123, %124, %125, %126, %127"
-      "}, %128, %129, p, 1, 1, 0, 0;\n}"
-      : HOLD_32(d, 0), HOLD_32(d, 32), HOLD_32(d, 64), HOLD_32(d, 96)
       : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
 }
 
@@ -293,8 +250,8 @@ constexpr int kRows = 64 * CONSUMERS;
 constexpr int kThreads = kWarpgroup * (1 + CONSUMERS);
 constexpr int kSwizzled = 128;  // bytes of a row in shared memory: 64 elements, swizzled
 constexpr int kParts = DIM / 64;
-constexpr int kKeys = BLOCK_N / SPLIT;  // of a part of a tile, whose softmax is one step
-constexpr int kBuffers = SPLIT > 1 ? 2 : 1;
+constexpr int kKeys = BLOCK_N / SPLIT;       // of a part of a tile, whose softmax is one step
+constexpr int kBuffers = SPLIT > 1 ? 2 : 1;  // of scores
 constexpr int kScores = kKeys / 2;  // registers of a thread: scores, of 64 by kKeys
 constexpr int kSums = DIM / 2;      // weighted sums, of 64 by DIM
 constexpr unsigned kQPart = kRows * kSwizzled;
@@ -311,16 +268,15 @@ constexpr unsigned kOut = kV + STAGES * kParts * kKvPart;
 constexpr int kRegisters = 65536 / kThreads / 8 * 8;
 constexpr int kProducerRegisters = 24;
 constexpr int kConsumerRegisters =
-    (kRegisters * kThreads - kProducerRegisters * kWarpgroup) / (kWarpgroup * CONSUMERS) / 8 * 8 < 240
-        ? (kRegisters * kThreads - kProducerRegisters * kWarpgroup) / (kWarpgroup * CONSUMERS) / 8 * 8
-        : 240;
+    (kRegisters * kThreads - kProducerRegisters * kWarpgroup) / (kWarpgroup * CONSUMERS) / 8 * 8;
 
+static_assert(CONSUMERS >= 2 && CONSUMERS <= 4, "turns need two, registers at most four");
 static_assert(DIM == 64 || DIM == 128, "a row is one or two swizzled parts");
 static_assert(kKeys % 16 == 0 && BLOCK_N <= 256, "P V takes 16 keys at a time, TMA 256 rows");
 static_assert(STAGES >= 2, "a consumer holds V while it waits for the next K");
 
 // Named barriers; 0 is __syncthreads.
-constexpr int kTurn = 1;               // + consumer: it may queue its products
+constexpr int kTurn = 1;                           // + consumer: it may queue its products
 constexpr int kWarpgroupOnly = kTurn + CONSUMERS;  // + consumer
 
 struct Barriers {
