@@ -1,7 +1,8 @@
 // Stand-ins for the functions of Hopper's asynchronous instructions: mbarriers, TMA, wgmma.
 //
-// A TMA load's target is poisoned until it is done, which is when no thread can go on without it.
-// A wgmma reads shared memory at the wait for it, and its accumulators are poisoned until then.
+// What is asynchronous is done when no thread can go on without it. Until then a TMA load's target
+// and a wgmma's accumulators are poisoned and nobody may write there; what a wgmma or a TMA store
+// reads must be the same when it is issued and when it is done.
 #pragma once
 
 #include <map>
@@ -149,6 +150,7 @@ class Box {  // a tile of a tensor, and the same bytes in shared memory
 
   void load() const {
     for (unsigned chunk = 0; chunk < bytes(); chunk += 16) {
+      if (!is_poison(at(chunk), 16)) fail(line_, "the target of %s was written before it came", name_);
       for (unsigned byte = 0; byte < 16; byte += tensor_.element) {
         const unsigned char* from = global(chunk + byte);
         if (from) memcpy(at(chunk) + byte, from, tensor_.element);
@@ -157,7 +159,16 @@ class Box {  // a tile of a tensor, and the same bytes in shared memory
     }
   }
 
-  void store() const {
+  std::vector<unsigned char> content() const {
+    std::vector<unsigned char> content;
+    for (unsigned chunk = 0; chunk < bytes(); chunk += 16) {
+      content.insert(content.end(), at(chunk), at(chunk) + 16);
+    }
+    return content;
+  }
+
+  void store(const std::vector<unsigned char>& issued) const {
+    if (content() != issued) fail(line_, "shared memory changed while %s read it", name_);
     for (unsigned chunk = 0; chunk < bytes(); chunk += 16) {
       for (unsigned byte = 0; byte < 16; byte += tensor_.element) {
         unsigned char* to = global(chunk + byte);
@@ -221,8 +232,13 @@ inline void tma_load_4d(unsigned to, const void* map, int x, int y, int z, int w
   tma_load(to, map, 4, first, barrier, line);
 }
 
+struct Store {
+  Box box;
+  std::vector<unsigned char> issued;  // what it is to store
+};
+
 struct Stores {
-  std::vector<Box> open, committed;
+  std::vector<Store> open, committed;
 };
 
 std::map<const Thread*, Stores> tma_stores;
@@ -233,7 +249,8 @@ inline void fence_proxy_async() { proxy_fenced = true; }
 
 inline void tma_store(const void* map, int rank, const int* first, unsigned from, int line) {
   if (!proxy_fenced) fail(line, "a TMA store without a fence_proxy_async before it");
-  tma_stores[current].open.emplace_back(map, rank, first, from, "a TMA store", line);
+  const Box box(map, rank, first, from, "a TMA store", line);
+  tma_stores[current].open.push_back({box, box.content()});
 }
 
 // PTX: cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group
@@ -249,16 +266,67 @@ inline void tma_store_3d(const void* map, int x, int y, int z, unsigned from, LI
 // PTX: cp.async.bulk.commit_group
 inline void tma_store_commit() {
   Stores& stores = tma_stores[current];
-  for (const Box& box : stores.open) stores.committed.push_back(box);
+  for (Store& store : stores.open) stores.committed.push_back(std::move(store));
   stores.open.clear();
 }
 // PTX: cp.async.bulk.wait_group.read
 inline void tma_store_wait_read() {
-  for (const Box& box : tma_stores[current].committed) box.store();
+  let_others_run();
+  for (const Store& store : tma_stores[current].committed) store.box.store(store.issued);
   tma_stores[current].committed.clear();
 }
 
 // ---- wgmma
+
+using Operand = std::vector<uint16_t>;  // rows of M or N by 16 of K
+
+// An operand in shared memory, as the matrix descriptor tells.
+inline Operand read_operand(int rows, unsigned long long descriptor, bool transposed, int line) {
+  const unsigned start = (descriptor & 0x3FFF) << 4, leading = (descriptor >> 16 & 0x3FFF) << 4,
+                 stride = (descriptor >> 32 & 0x3FFF) << 4;
+  if (descriptor >> 49 & 7) fail(line, "a matrix descriptor with a base offset");
+  constexpr unsigned kSpans[] = {16, 128, 64, 32};  // bytes of a swizzled row
+  const unsigned span = kSpans[descriptor >> 62], chunks = span / 16;
+  Operand operand(rows * 16);
+  const auto read = [&](unsigned address, auto element_at) {
+    uint16_t elements[8];
+    const unsigned swizzled_address = span > 16 ? swizzled(address, span) : address;
+    memcpy(elements, from_shared(swizzled_address, 16, "wgmma", line), sizeof elements);
+    for (int i = 0; i < 8; ++i) operand[element_at(i)] = elements[i];
+  };
+  if (!transposed) {
+    const unsigned second = span > 16 ? 16 : leading;  // eight elements of K further
+    for (int row = 0; row < rows; ++row) {
+      for (int half = 0; half < 2; ++half) {
+        read(start + row / 8 * stride + row % 8 * span + half * second,
+             [&](int i) { return 16 * row + 8 * half + i; });
+      }
+    }
+    return operand;
+  }
+  const unsigned next_rows = span > 16 ? leading : stride, next_k = span > 16 ? stride : leading;
+  for (int k = 0; k < 16; ++k) {
+    for (int chunk = 0; chunk < rows / 8; ++chunk) {
+      read(start + chunk / chunks * next_rows + chunk % chunks * 16 + k / 8 * next_k + k % 8 * span,
+           [&](int i) { return 16 * (8 * chunk + i) + k; });
+    }
+  }
+  return operand;
+}
+
+// A from the registers of a warpgroup.
+inline Operand gather_operand(const unsigned (*registers)[4]) {
+  Operand operand(64 * 16);
+  for (unsigned thread = 0; thread < kWarpgroup; ++thread) {
+    for (int i = 0; i < 4; ++i) {
+      const int row = thread / 32 * 16 + thread % 32 / 4 + i % 2 * 8;
+      const int k = thread % 4 * 2 + i / 2 * 8;
+      operand[16 * row + k] = static_cast<uint16_t>(registers[thread][i]);
+      operand[16 * row + k + 1] = static_cast<uint16_t>(registers[thread][i] >> 16);
+    }
+  }
+  return operand;
+}
 
 struct Accumulators {  // of one thread and array, while products are on their way to it
   float* d;
@@ -270,8 +338,8 @@ struct Product {
   unsigned group;
   int columns;
   bool a_in_registers, accumulate, b_transposed;
-  unsigned a_registers[kWarpgroup][4];
   unsigned long long a, b;
+  Operand a_issued, b_issued;  // what it multiplies
   float* d[kWarpgroup];
   int line;
 };
@@ -280,6 +348,7 @@ struct Warpgroup {
   std::deque<Product> queue;
   std::vector<Accumulators> accumulators[kWarpgroup];
   unsigned committed[kWarpgroup];
+  unsigned wanted;  // groups before this one are waited for
   bool fenced[kWarpgroup];
 };
 
@@ -295,42 +364,8 @@ inline Accumulators* find(std::vector<Accumulators>& all, const float* d) {
 }
 
 inline void check_untouched(const Accumulators& one, int line) {
-  const auto* bytes = reinterpret_cast<const unsigned char*>(one.d);
-  for (size_t i = 0; i < one.values.size() * sizeof(float); ++i) {
-    if (bytes[i] != kPoison) fail(line, "accumulators were written while a wgmma was at work on them");
-  }
-}
-
-// An operand in shared memory: `rows` of M or N by 16 of K, as the matrix descriptor tells.
-inline void read_operand(float (*to)[16], int rows, unsigned long long descriptor, bool transposed,
-                         int line) {
-  const unsigned start = (descriptor & 0x3FFF) << 4, leading = (descriptor >> 16 & 0x3FFF) << 4,
-                 stride = (descriptor >> 32 & 0x3FFF) << 4;
-  if (descriptor >> 49 & 7) fail(line, "a matrix descriptor with a base offset");
-  constexpr unsigned kSpans[] = {16, 128, 64, 32};  // bytes of a swizzled row
-  const unsigned span = kSpans[descriptor >> 62], chunks = span / 16;
-  const auto read = [&](unsigned address, auto put) {
-    uint16_t elements[8];
-    const unsigned swizzled_address = span > 16 ? swizzled(address, span) : address;
-    memcpy(elements, from_shared(swizzled_address, 16, "wgmma", line), sizeof elements);
-    for (int i = 0; i < 8; ++i) put(i, from_element(elements[i]));
-  };
-  if (!transposed) {
-    const unsigned second = span > 16 ? 16 : leading;  // eight elements of K further
-    for (int row = 0; row < rows; ++row) {
-      for (int half = 0; half < 2; ++half) {
-        read(start + row / 8 * stride + row % 8 * span + half * second,
-             [&](int i, float value) { to[row][8 * half + i] = value; });
-      }
-    }
-    return;
-  }
-  const unsigned next_rows = span > 16 ? leading : stride, next_k = span > 16 ? stride : leading;
-  for (int k = 0; k < 16; ++k) {
-    for (int chunk = 0; chunk < rows / 8; ++chunk) {
-      read(start + chunk / chunks * next_rows + chunk % chunks * 16 + k / 8 * next_k + k % 8 * span,
-           [&](int i, float value) { to[8 * chunk + i][k] = value; });
-    }
+  if (!is_poison(one.d, one.values.size() * sizeof(float))) {
+    fail(line, "accumulators were written while a wgmma was at work on them");
   }
 }
 
@@ -339,24 +374,14 @@ inline int row_of(unsigned thread, int i) { return thread / 32 * 16 + thread % 3
 inline int column_of(unsigned thread, int i) { return i / 4 * 8 + thread % 4 * 2 + i % 2; }
 
 __attribute__((optimize("O3"))) inline void execute(Warpgroup& group, const Product& product) {
-  static float a[64][16], b[256][16], b_rows[16][256], d[64][256];
-  const int columns = product.columns;
-  if (product.a_in_registers) {
-    for (unsigned thread = 0; thread < kWarpgroup; ++thread) {
-      for (int i = 0; i < 4; ++i) {
-        const int row = thread / 32 * 16 + thread % 32 / 4 + i % 2 * 8;
-        const int k = thread % 4 * 2 + i / 2 * 8;
-        a[row][k] = from_element(static_cast<uint16_t>(product.a_registers[thread][i]));
-        a[row][k + 1] = from_element(static_cast<uint16_t>(product.a_registers[thread][i] >> 16));
-      }
-    }
-  } else {
-    read_operand(a, 64, product.a, false, product.line);
+  static float a[64][16], b[16][256], d[64][256];
+  const int columns = product.columns, line = product.line;
+  if ((!product.a_in_registers && read_operand(64, product.a, false, line) != product.a_issued) ||
+      read_operand(columns, product.b, product.b_transposed, line) != product.b_issued) {
+    fail(line, "shared memory changed while a wgmma read it");
   }
-  read_operand(b, columns, product.b, product.b_transposed, product.line);
-  for (int k = 0; k < 16; ++k) {
-    for (int column = 0; column < columns; ++column) b_rows[k][column] = b[column][k];
-  }
+  for (int i = 0; i < 64 * 16; ++i) a[i / 16][i % 16] = from_element(product.a_issued[i]);
+  for (int i = 0; i < columns * 16; ++i) b[i % 16][i / 16] = from_element(product.b_issued[i]);
   std::vector<float>* values[kWarpgroup];
   for (unsigned thread = 0; thread < kWarpgroup; ++thread) {
     values[thread] = &find(group.accumulators[thread], product.d[thread])->values;
@@ -367,7 +392,7 @@ __attribute__((optimize("O3"))) inline void execute(Warpgroup& group, const Prod
   for (int row = 0; row < 64; ++row) {
     for (int k = 0; k < 16; ++k) {
       const float factor = a[row][k];
-      for (int column = 0; column < columns; ++column) d[row][column] += factor * b_rows[k][column];
+      for (int column = 0; column < columns; ++column) d[row][column] += factor * b[k][column];
     }
   }
   for (unsigned thread = 0; thread < kWarpgroup; ++thread) {
@@ -375,6 +400,23 @@ __attribute__((optimize("O3"))) inline void execute(Warpgroup& group, const Prod
       (*values[thread])[i] = d[row_of(thread, i)][column_of(thread, i)];
     }
   }
+}
+
+inline void execute_before(Warpgroup& group, unsigned end) {
+  while (!group.queue.empty() && group.queue.front().group < end) {
+    execute(group, group.queue.front());
+    group.queue.pop_front();
+  }
+}
+
+struct Wait {
+  const Warpgroup* group;
+  unsigned done;
+};
+
+inline bool products_done(const void* wait) {
+  const auto [group, done] = *static_cast<const Wait*>(wait);
+  return group->queue.empty() || group->queue.front().group >= done;
 }
 
 struct Issue {  // one thread's part of a wgmma
@@ -389,6 +431,7 @@ inline void queue_product(Thread** lanes, unsigned) {
   const auto part = [&](unsigned thread) { return *static_cast<Issue*>(lanes[thread]->payload); };
   const Issue first = part(0);
   Warpgroup& group = warpgroups[lanes[0]->number / kWarpgroup];
+  unsigned a_registers[kWarpgroup][4];
   Product product = {group.committed[0], first.columns, first.a_registers != nullptr,
                      first.accumulate,   first.b_transposed};
   product.a = first.a;
@@ -401,7 +444,7 @@ inline void queue_product(Thread** lanes, unsigned) {
       fail(first.line, "threads of a warpgroup meet at a wgmma with different operands");
     }
     if (!group.fenced[thread]) fail(first.line, "a wgmma without a wgmma.fence since the last wait");
-    if (issue.a_registers) memcpy(product.a_registers[thread], issue.a_registers, 16);
+    if (issue.a_registers) memcpy(a_registers[thread], issue.a_registers, 16);
     product.d[thread] = issue.d;
     std::vector<Accumulators>& all = group.accumulators[thread];
     Accumulators* one = find(all, issue.d);
@@ -414,7 +457,10 @@ inline void queue_product(Thread** lanes, unsigned) {
     }
     one->last_group = product.group;
   }
-  group.queue.push_back(product);
+  product.a_issued = first.a_registers ? gather_operand(a_registers)
+                                       : read_operand(64, first.a, false, first.line);
+  product.b_issued = read_operand(first.columns, first.b, first.b_transposed, first.line);
+  group.queue.push_back(std::move(product));
 }
 
 template <int N>
@@ -452,10 +498,12 @@ inline void wgmma_wait(LINE) {
   const unsigned thread = current->number % kWarpgroup, committed = group.committed[thread];
   const unsigned done = committed > kPending ? committed - kPending : 0;  // groups before this one
   group.fenced[thread] = false;
-  while (!group.queue.empty() && group.queue.front().group < done) {
-    execute(group, group.queue.front());
-    group.queue.pop_front();
+  if (group.wanted < done) {
+    group.wanted = done;
+    machine.events.push_back([&group, done] { execute_before(group, done); });
   }
+  const Wait wait = {&group, done};
+  poll(products_done, &wait, "wgmma.wait_group", line);
   std::vector<Accumulators>& all = group.accumulators[thread];
   for (size_t i = all.size(); i-- > 0;) {
     if (all[i].last_group >= done) continue;

@@ -82,7 +82,7 @@ struct Copy {  // of cp.async, not yet done
   unsigned char data[16];
 };
 
-enum class State { kReady, kCollective, kBarrier, kPolling, kExited };
+enum class State { kReady, kGivesWay, kCollective, kBarrier, kPolling, kExited };
 
 struct Thread {
   jmp_buf context;
@@ -125,6 +125,7 @@ struct Machine {
   std::vector<Region> regions;
   std::deque<std::function<void()>> events;  // asynchronous: what is due
   std::vector<void (*)()> block_starts, block_ends;
+  std::mt19937 random;
   unsigned char* stacks;
   unsigned char* dynamic_map;
   size_t dynamic_room;
@@ -171,12 +172,9 @@ __attribute__((noinline)) inline void suspend() {
   if (!_setjmp(current->context)) _longjmp(machine.scheduler, 1);
 }
 
-inline void let_others_run() { suspend(); }
-
-inline void wait(State state, const char* what, int line) {
-  current->state = state;
-  current->waits_for = what;
-  current->line = line;
+// Go on when every other thread has had a turn.
+inline void let_others_run() {
+  current->state = State::kGivesWay;
   suspend();
 }
 
@@ -297,7 +295,10 @@ inline void poll(bool (*ready)(const void*), const void* condition, const char* 
   if (ready(condition)) return;
   current->ready = ready;
   current->condition = condition;
-  wait(State::kPolling, name, line);
+  current->state = State::kPolling;
+  current->waits_for = name;
+  current->line = line;
+  suspend();
 }
 
 inline void leave() {
@@ -359,19 +360,44 @@ __attribute__((noinline)) inline void resume(Thread& thread) {
   fail(0, "block (%u, %u, %u): %s", blockIdx.x, blockIdx.y, blockIdx.z, text.c_str());
 }
 
-// One turn over the threads; whether any of them could run.
+inline bool run_if_ready(Thread& thread) {
+  if (thread.state == State::kPolling && thread.ready(thread.condition)) {
+    thread.state = State::kReady;
+  }
+  if (thread.state != State::kReady) return false;
+  resume(thread);
+  return true;
+}
+
+// One turn over the threads; whether any could run. A warp runs on while it can, so that it gets as
+// far ahead of the others as barriers let it.
 inline bool turn() {
   bool ran = false;
-  for (unsigned number : machine.order) {
-    Thread& thread = machine.threads[number];
-    if (thread.state == State::kPolling && thread.ready(thread.condition)) {
-      thread.state = State::kReady;
+  const auto& order = machine.order;
+  for (Thread& thread : machine.threads) {
+    if (thread.state == State::kGivesWay) thread.state = State::kReady;
+  }
+  for (size_t first = 0, end; first < order.size(); first = end) {
+    const unsigned warp = order[first] / kWarp;
+    for (end = first; end < order.size() && order[end] / kWarp == warp;) ++end;
+    for (bool goes_on = true; goes_on;) {
+      goes_on = false;
+      for (size_t i = first; i < end; ++i) goes_on |= run_if_ready(machine.threads[order[i]]);
+      ran |= goes_on;
     }
-    if (thread.state != State::kReady) continue;
-    resume(thread);
-    ran = true;
   }
   return ran;
+}
+
+// One of the asynchronous events that are due, which come in no order.
+inline void let_event_happen() {
+  auto& events = machine.events;
+  size_t which = 0;
+  if (machine.launch->order == int(Order::kReverse)) which = events.size() - 1;
+  if (machine.launch->order == int(Order::kShuffled)) which = machine.random() % events.size();
+  const auto event = std::move(events[which]);
+  events.erase(events.begin() + which);
+  event();
 }
 
 // ---- Memory
@@ -422,6 +448,11 @@ inline unsigned char* from_shared(unsigned address, size_t bytes, const char* na
          name, bytes, address, byte - first);
   }
   return byte;
+}
+
+inline bool is_poison(const void* memory, size_t bytes) {
+  const auto* byte = static_cast<const unsigned char*>(memory);
+  return std::all_of(byte, byte + bytes, [](unsigned char value) { return value == kPoison; });
 }
 
 inline void poison_shared() {
@@ -584,9 +615,7 @@ inline void run_block() {
   while (machine.living) {
     if (turn()) continue;
     if (machine.events.empty()) fail_of_deadlock();
-    const auto event = std::move(machine.events.front());  // as late as can be
-    machine.events.pop_front();
-    event();
+    let_event_happen();
   }
   for (const auto check : machine.block_ends) check();
   check_dynamic_end();
@@ -595,10 +624,20 @@ inline void run_block() {
 inline std::vector<unsigned> ordered(size_t count) {
   std::vector<unsigned> order(count);
   std::iota(order.begin(), order.end(), 0u);
-  const auto wanted = static_cast<Order>(machine.launch->order);
-  if (wanted == Order::kReverse) std::reverse(order.begin(), order.end());
-  if (wanted == Order::kShuffled) {
-    std::shuffle(order.begin(), order.end(), std::mt19937(machine.launch->seed));
+  if (machine.launch->order == int(Order::kReverse)) std::reverse(order.begin(), order.end());
+  if (machine.launch->order == int(Order::kShuffled)) {
+    std::shuffle(order.begin(), order.end(), machine.random);
+  }
+  return order;
+}
+
+// The order of the threads: of the warps, and of the lanes within each.
+inline std::vector<unsigned> ordered_by_warps(size_t threads) {
+  std::vector<unsigned> order;
+  for (unsigned warp : ordered((threads + kWarp - 1) / kWarp)) {
+    for (unsigned lane : ordered(std::min<size_t>(kWarp, threads - warp * kWarp))) {
+      order.push_back(warp * kWarp + lane);
+    }
   }
   return order;
 }
@@ -606,7 +645,7 @@ inline std::vector<unsigned> ordered(size_t count) {
 inline void make_threads() {
   const unsigned* block = machine.launch->block;
   machine.threads.resize(block[0] * block[1] * block[2]);
-  machine.order = ordered(machine.threads.size());
+  machine.order = ordered_by_warps(machine.threads.size());
   machine.stacks = reserve(machine.threads.size() * kStack);
   for (size_t number = 0; number < machine.threads.size(); ++number) {
     Thread& thread = machine.threads[number];
@@ -665,6 +704,7 @@ inline void run_grid(size_t shared_alignment) {
 inline int run(Launch& launch, void (*body)(void**), size_t shared_alignment) {
   machine.launch = &launch;
   machine.body = body;
+  machine.random.seed(launch.seed);
   Signals signals(launch.seconds);
   const bool done = !sigsetjmp(machine.abandoned, 1);
   if (done) run_grid(shared_alignment);

@@ -40,9 +40,13 @@ inline void cp_async_commit() {
 }
 // PTX: cp.async.wait_group
 template <int N>
-inline void cp_async_wait() {
+inline void cp_async_wait(LINE) {
+  let_others_run();
   while (current->copy_groups.size() > N) {
     for (const Copy& copy : current->copy_groups.front()) {
+      if (!is_poison(copy.to, sizeof copy.data)) {
+        fail(line, "the target of a cp.async was written before it came");
+      }
       memcpy(copy.to, copy.data, sizeof copy.data);
     }
     current->copy_groups.pop_front();
