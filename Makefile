@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 REPORT ?= reports/h200/sdpa_s512
 
-.PHONY: demo test lint bench docs golden clean
+.PHONY: demo test lint bench docs golden record clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -38,6 +38,9 @@ docs: .venv/profkit  ## write docs/metrics.md from the catalogue
 
 golden: .venv/profkit-test  ## write the expected terminal output anew, then read the diff
 	$(BIN)/python -m pytest tests/integration/test_golden.py --regenerate
+
+record: .venv/profkit  ## record the pairs and the attention ladder on this machine's GPU
+	$(BIN)/python -m kernels.record
 
 clean:
 	rm -rf .venv

@@ -163,8 +163,8 @@ def _floor(plan: TimingPlan, timing: Timing) -> float | None:
     return known.within_process if len(plan.subjects) == 1 else known.between_processes
 
 
-def measure(plan: TimingPlan, tell: Tell) -> Timing:
-    """Time as planned.
+def measure(plan: TimingPlan, tell: Tell, turns: Sequence[Turn] = ()) -> Timing:
+    """Time as planned, in processes of its own unless `turns` brings one a subject.
 
     `tell` gets (stage, what goes on). Raises UsageError for a variant that there is not,
     TargetFailed for one that is wrong or can't be timed, EnvironmentProblem without a device.
@@ -174,8 +174,8 @@ def measure(plan: TimingPlan, tell: Tell) -> Timing:
         tell("start", "")
         gpu = None if plan.device == "cpu" else _gpu(plan)
         environment = _environment(plan)
-        turns = [
-            stack.enter_context(_worker(subject, plan, environment)) for subject in plan.subjects
+        turns = turns or [
+            stack.enter_context(_worker(subject, environment)) for subject in plan.subjects
         ]
         opened = [
             _open(turn, subject, plan, tell)
@@ -202,12 +202,10 @@ def measure(plan: TimingPlan, tell: Tell) -> Timing:
     )
 
 
-def _worker(
-    subject: Subject, plan: TimingPlan, environment: Mapping[str, str]
-) -> AbstractContextManager[Turn]:
+def _worker(subject: Subject, environment: Mapping[str, str]) -> AbstractContextManager[Turn]:
     if subject.python_path is not None:
         environment = {**environment, "PYTHONPATH": subject.python_path}
-    return worker(subject.path, plan.arguments, environment=environment, root=subject.root)
+    return worker(subject.path.name, environment=environment, root=subject.root)
 
 
 @dataclass
@@ -297,6 +295,8 @@ def _open(turn: Turn, subject: Subject, plan: TimingPlan, tell: Tell) -> _Opened
     tell("check", f"{subject.label or subject.path.name}")
     told = turn.ask(
         "open",
+        path=str(subject.path),
+        arguments=list(plan.arguments),
         variants=list(subject.variants),
         seed=plan.seed,
         device=plan.device,
@@ -359,7 +359,7 @@ def _in_one_process(
     (subject,) = plan.subjects
     pairs = []
     environment = _environment(plan)
-    with _worker(subject, plan, environment) as turn:
+    with _worker(subject, environment) as turn:
         opened = _open(turn, subject, plan, tell)
         if len(opened.series) != 1:
             names = ", ".join(opened.told["target"]["variants"])

@@ -1,21 +1,23 @@
-"""Scaled dot-product attention as a target: what sdpa_s512.py and sdpa_sweep.py have in common."""
+"""Scaled dot-product attention as a target: what the attention targets have in common."""
 
 from __future__ import annotations
 
+import argparse
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from profkit import Target, Unsupported, Variant, Work, normal_inputs
+from profkit import Target, Variant, Work, normal_inputs
 
-SERIAL_KV = Path(__file__).parent.parent / "kernels" / "attention" / "serial_kv.cu"
+# Of this checkout, whatever is installed.
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from kernels.attention.ladder import RUNGS, Rung
+
 ELEMENT_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4}
-_TILE = 64
-_THREADS = 256
-_LARGEST_DIM = 128
 _SCORES_AT_ONCE = 2**26
 
 
@@ -31,8 +33,26 @@ class Shape:
     causal: bool = False
 
 
-def attention(name: str, shape: Shape) -> Target:
-    """SDPA by each of torch's backends, and the kernel serial_kv.cu, on one shape."""
+def asked_shape(default: Shape) -> tuple[argparse.ArgumentParser, Shape]:
+    """The options --batch, --heads, ... and the shape that the command line asks for."""
+    options = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    sizes = {"batch": "B", "heads": "H", "length": "S", "dim": "D"}
+    for size, short in sizes.items():
+        options.add_argument(f"--{size}", type=int, default=getattr(default, size), metavar=short)
+    options.add_argument("--dtype", choices=tuple(ELEMENT_BYTES), default=default.dtype)
+    options.add_argument("--causal", action="store_true", default=default.causal)
+    asked = Shape(**vars(options.parse_known_args()[0]))
+    for size in sizes:
+        if getattr(asked, size) < 1:
+            options.error(f"--{size} must be at least 1, not {getattr(asked, size)}")
+    return options, asked
+
+
+def attention(name: str, shape: Shape, rungs: Mapping[str, Rung] | None = None) -> Target:
+    """SDPA by each of torch's backends, and kernels of ours by the names of their variants.
+
+    Without `rungs` there is one of ours, `custom`: the first of the ladder.
+    """
     sizes = (shape.batch, shape.heads, shape.length, shape.dim)
     backends = {
         "flash": "FLASH_ATTENTION",
@@ -43,7 +63,8 @@ def attention(name: str, shape: Shape) -> Target:
     runs: dict[str, Callable[[Mapping[str, Any]], Any]] = {"sdpa": partial(sdpa, shape.causal)}
     for short, backend in backends.items():
         runs[short] = partial(sdpa_by, backend, shape.causal)
-    runs["custom"] = partial(serial_kv, shape.causal)
+    for variant, rung in (rungs or {"custom": RUNGS[0]}).items():
+        runs[variant] = partial(by_rung, rung, shape.causal)
     return Target(
         name=name,
         shapes={key: value for key, value in asdict(shape).items() if key != "dtype"},
@@ -72,24 +93,9 @@ def sdpa_by(backend: str, causal: bool, inputs: Mapping[str, Any]) -> Any:
         return sdpa(causal, inputs)
 
 
-def serial_kv(causal: bool, inputs: Mapping[str, Any]) -> Any:
-    """The kernel kernels/attention/serial_kv.cu."""
-    import torch
-
-    from profkit.capture.cuda_source import compile_kernel
-
-    q, k, v = (inputs[name].contiguous() for name in ("q", "k", "v"))
-    batch, heads, length, dim = q.shape
-    if not q.is_cuda:
-        raise Unsupported("the kernel needs a CUDA device")
-    if q.dtype not in {torch.float16, torch.bfloat16} or dim > _LARGEST_DIM:
-        raise Unsupported(f"the kernel takes float16 and bfloat16, dim up to {_LARGEST_DIM}")
-    defines = {"DIM": dim} | ({"BF16": 1} if q.dtype == torch.bfloat16 else {})
-    kernel = compile_kernel(SERIAL_KV, "serial_kv", defines=defines)
-    out = torch.empty_like(q)
-    grid = (math.ceil(length / _TILE), heads, batch)
-    kernel.launch(grid, (_THREADS, 1, 1), q, k, v, out, length, 1 / math.sqrt(dim), causal)
-    return out
+def by_rung(rung: Rung, causal: bool, inputs: Mapping[str, Any]) -> Any:
+    """A kernel of the attention ladder."""
+    return rung.run(inputs["q"], inputs["k"], inputs["v"], causal)
 
 
 def reference(causal: bool, inputs: Mapping[str, Any]) -> Any:

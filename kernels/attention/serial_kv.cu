@@ -2,7 +2,8 @@
 // over K and V tile by tile, keeping a running softmax. Correct, and slow on purpose: the walk is
 // serial, one thread does a whole row, and only 64 of the 256 threads compute.
 //
-// Tensors are contiguous (batch, heads, length, DIM). Grid: (ceil(length / 64), heads, batch).
+// Tensors are contiguous (batch, heads, length, DIM). Grid: batch * heads * ceil(length / 64).
+// Architectures: sm_80, sm_90a.
 // Defines: DIM, the head dimension, at most 128; BF16 for bfloat16 in place of float16.
 
 #include <cuda_bf16.h>
@@ -33,9 +34,9 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   __shared__ element k_tile[kRows * DIM];
   __shared__ element v_tile[kRows * DIM];
 
-  const long long head = static_cast<long long>(blockIdx.z) * gridDim.y + blockIdx.y;
-  const long long offset = head * length * DIM;
-  const int first_row = blockIdx.x * kRows;
+  const int tiles = (length + kRows - 1) / kRows;
+  const long long offset = static_cast<long long>(blockIdx.x / tiles) * length * DIM;
+  const int first_row = blockIdx.x % tiles * kRows;
   const int row = first_row + threadIdx.x;
   const bool computes = threadIdx.x < kRows && row < length;
 

@@ -20,6 +20,7 @@ from profkit.errors import BadInput, EnvironmentProblem, TargetFailed, UsageErro
 _NEEDED_HEADERS = ("cuda_fp16.h", "cuda_bf16.h", "vector_types.h")
 _ERROR = re.compile(r"^(?P<file>.+?)\((?P<line>\d+)\): (?P<what>(?:\w+ )?error: .+)$", re.MULTILINE)
 _INT32 = range(-(2**31), 2**31)
+_SHARED_BY_DEFAULT = 48 * 1024
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ class CudaKernel:
         int (32 bits), a float as float; ctypes and NumPy scalars as what they are. The count and
         types are the caller's business: CUDA does not check them.
 
-        Raises UsageError for an argument that no kernel can take.
+        Raises UsageError for an argument that no kernel can take, EnvironmentProblem where the
+        device has less shared memory for a block.
         """
         import torch
         from cuda.core import Device, LaunchConfig, launch
@@ -48,8 +50,21 @@ class CudaKernel:
         passed = [_argument(argument) for argument in arguments]
         device = Device(torch.cuda.current_device())
         device.set_current()
+        if shared_bytes > _SHARED_BY_DEFAULT:
+            self._allow_shared(shared_bytes, device.device_id)
         config = LaunchConfig(grid=tuple(grid), block=tuple(block), shmem_size=shared_bytes)
         launch(device.create_stream(_TorchStream()), config, self._loaded, *passed)
+
+    def _allow_shared(self, size: int, device: int) -> None:
+        """Let a block have more dynamic shared memory than CUDA grants unasked."""
+        from cuda.bindings import driver
+
+        attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        (status,) = driver.cuKernelSetAttribute(attribute, size, self._loaded.handle, device)
+        if status != driver.CUresult.CUDA_SUCCESS:
+            raise EnvironmentProblem(
+                f"{self.name} asks for {size} bytes of shared memory a block: {status.name}"
+            )
 
     @cached_property
     def _loaded(self) -> Any:

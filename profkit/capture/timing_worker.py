@@ -1,11 +1,12 @@
 """A process that holds a target and times its variants when it is told to.
 
-    python -m profkit.capture.timing_worker FD TARGET [ARGUMENT...]
+    python -m profkit.capture.timing_worker FD
 
 One JSON request a line on stdin, one JSON answer a line on the file descriptor FD: what the target
 prints goes elsewhere. Requests are {"do": "open" | "prepare" | "block", ...} with the keyword
-arguments of `_Worker`'s methods; an answer is {"told": ...} or {"error", "message", "remedy"},
-where "error" is an exit code of profkit.errors. The end of stdin ends the process.
+arguments of `_Worker`'s methods, of which "open" lets go of the target before; an answer is
+{"told": ...} or {"error", "message", "remedy"}, where "error" is an exit code of profkit.errors.
+The end of stdin ends the process.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any, TextIO
 
 from profkit.capture.environment import digest, fingerprint, lock
 from profkit.capture.gpu import NoDriver, Watch
-from profkit.capture.target import attempt, load_target, without_torch
+from profkit.capture.target import Inputs, attempt, load_target, without_torch
 from profkit.capture.timing import Cache, Settings, Stopwatch, Timer
 from profkit.errors import EnvironmentProblem, ProfkitError, TargetFailed
 
@@ -31,14 +32,15 @@ _PROFKIT = Path(__file__).resolve().parent.parent
 class _Worker:
     """The target, its inputs and a stopwatch for each variant that has been prepared."""
 
-    def __init__(self, path: Path, arguments: Sequence[str], started: float) -> None:
-        self._path = path
-        self._arguments = arguments
-        self._started = started
+    def __init__(self, started: float) -> None:
+        self._started: float | None = started
+        self._inputs: Inputs = {}
         self._stopwatches: dict[str, Stopwatch] = {}
 
     def open(
         self,
+        path: str,
+        arguments: Sequence[str],
         variants: Sequence[str],
         seed: int,
         device: str | None,
@@ -49,6 +51,8 @@ class _Worker:
 
         Raises EnvironmentProblem where modules come from below `foreign`, which is another tree.
         """
+        started = self._started or time.perf_counter()
+        self._started = None
         try:
             import torch
         except ImportError:
@@ -59,7 +63,8 @@ class _Worker:
             raise EnvironmentProblem(
                 "torch sees no CUDA device", "time calls on the CPU with --device cpu"
             )
-        self._target = load_target(self._path, self._arguments)
+        self._let_go()
+        self._target = load_target(Path(path), arguments)
         chosen = [variant.name for variant in self._target.chosen(variants)]
         verdicts = self._checked(chosen, seed) if check else []
         checked = time.perf_counter()
@@ -67,7 +72,7 @@ class _Worker:
         self._inputs = self._target.inputs(self._device, seed)
         if foreign is not None:
             _refuse_modules_from(Path(foreign))
-        surroundings = fingerprint(self._path.resolve().parent, dtype=self._target.dtype)
+        surroundings = fingerprint(Path(path).resolve().parent, dtype=self._target.dtype)
         self._watch = _watch(surroundings) if self._device == "cuda" else None
         return {
             "target": _plain(self._target.described() | {"variants": chosen}),
@@ -76,7 +81,7 @@ class _Worker:
             "fingerprint": surroundings,
             "fingerprint_sha256": digest(surroundings),
             "spans": {
-                "imports": imported - self._started,
+                "imports": imported - started,
                 "check": checked - imported,
                 "inputs": time.perf_counter() - checked,
             },
@@ -96,6 +101,15 @@ class _Worker:
     def block(self, variant: str, samples: int, host: float) -> Any:
         """Take a block of samples; see `profkit.capture.timing.Block`."""
         return asdict(self._stopwatches[variant].block(samples, host))
+
+    def _let_go(self) -> None:
+        """Give back the memory of the target before."""
+        import torch
+
+        self._inputs = {}
+        self._stopwatches.clear()
+        if torch.cuda.is_initialized():
+            torch.cuda.empty_cache()
 
     def _checked(self, names: Sequence[str], seed: int) -> list[dict[str, Any]]:
         lock(seed, fill_new_memory=True)
@@ -164,7 +178,7 @@ def serve(worker: _Worker, requests: TextIO, answers: TextIO) -> None:
 
 
 def main(argv: Sequence[str]) -> None:
-    """Serve the target that the command line names; what it reads from stdin is empty."""
+    """Serve until the end; what a target reads from stdin is empty."""
     started = time.perf_counter()
     requests_from, answers_to = os.dup(0), int(argv[0])
     os.set_inheritable(answers_to, False)
@@ -174,7 +188,7 @@ def main(argv: Sequence[str]) -> None:
         os.fdopen(requests_from, "r", encoding="utf-8") as requests,
         os.fdopen(answers_to, "w", encoding="utf-8") as answers,
     ):
-        serve(_Worker(Path(argv[1]), argv[2:], started), requests, answers)
+        serve(_Worker(started), requests, answers)
 
 
 if __name__ == "__main__":

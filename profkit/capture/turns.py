@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -62,13 +62,11 @@ class Turn:
 
 @contextmanager
 def worker(
-    path: Path,
-    arguments: Sequence[str],
-    *,
-    environment: Mapping[str, str],
-    root: Path | None = None,
+    name: str, *, environment: Mapping[str, str], root: Path | None = None
 ) -> Iterator[Turn]:
-    """A process that holds the target at `path`, started in `root`; ended when the block ends.
+    """A process that can hold a target, started in `root`; ended when the block ends.
+
+    `name` is what it is called if it dies.
 
     `environment` adds to the reduced one. The process imports this profkit, whatever its folder
     holds.
@@ -81,7 +79,7 @@ def worker(
     ):
         try:
             process = subprocess.Popen(
-                supervised([*words, str(path), *arguments]),
+                supervised(words),
                 env=_with_profkit(environment),
                 cwd=root,
                 stdin=subprocess.PIPE,
@@ -93,7 +91,7 @@ def worker(
         finally:
             os.close(writing)
         try:
-            yield Turn(process, answers, said, path.name)
+            yield Turn(process, answers, said, name)
         finally:
             end(process)
 

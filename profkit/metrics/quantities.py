@@ -8,7 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from profkit.ingest.ncu_report import Column, Mask, RawReport, Request
-from profkit.ingest.sass import half_instructions, half_precision_moves, tensor_instructions
+from profkit.ingest.sass import (
+    INSTRUCTION_CLASSES,
+    class_instructions,
+    half_instructions,
+    half_precision_moves,
+    tensor_instructions,
+)
 from profkit.metrics.catalog import Alternative, Catalog, ComputeCapability, Quantity, catalog
 
 NOT_HERE = "not on this architecture"
@@ -77,6 +83,10 @@ def evaluate(raw: RawReport, *, check_half_from: float = 0.0) -> Quantities:
 
         return total
 
+    def of_class(kind: str) -> Callable[[int, float], float]:
+        return lambda at, _: class_instructions(kind, opcodes(at))
+
+    by_class = {f"{kind}_instructions": of_class(kind) for kind in INSTRUCTION_CLASSES}
     by_access = {
         f"shared_{kind}_{access}": accesses(f"shared_{kind}_by_access", key)
         for kind in ("executed", "ideal")
@@ -92,6 +102,7 @@ def evaluate(raw: RawReport, *, check_half_from: float = 0.0) -> Quantities:
             "flop_fp16_moves": moves,
             "half_instructions": lambda at, _: half_instructions(opcodes(at)),
             "tensor_instructions": lambda at, _: tensor_instructions(opcodes(at)),
+            **by_class,
             **by_access,
         },
     ).run()

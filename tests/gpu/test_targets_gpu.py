@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kernels.attention.ladder import RUNGS
 from profkit.capture.correctness import Status
 from profkit.capture.cuda_source import compile_kernel
 from profkit.capture.target import load_target
@@ -47,6 +48,17 @@ def test_every_variant_is_right(length: int, dim: int, dtype: str, causal: tuple
         assert verdict.status is not Status.failed, verdict
     for name in ("sdpa", "math", "custom"):
         assert verdicts[name].status is Status.passed, verdicts[name]
+
+
+@pytest.mark.parametrize("length", [1, 4, 65, 127, 512])
+@pytest.mark.parametrize("dim", [64, 128])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("causal", [(), ("--causal",)])
+def test_every_rung_is_right(length: int, dim: int, dtype: str, causal: tuple[str, ...]) -> None:
+    sizes = ("--batch", "2", "--heads", "3", "--length", str(length), "--dim", str(dim))
+    target = load_target(TARGETS / "attention_ladder.py", [*sizes, "--dtype", dtype, *causal])
+    for verdict in target.check("cuda", names=[rung.name for rung in RUNGS]):
+        assert verdict.status is Status.passed, verdict
 
 
 @pytest.mark.parametrize("dim", [4, 40, 96])

@@ -1,4 +1,4 @@
-"""Half-precision instructions that compute nothing."""
+"""What machine code and opcode counts say."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ import math
 
 import pytest
 
-from profkit.ingest.sass import half_flop_of_move, half_instructions, tensor_instructions
+from profkit.ingest.sass import (
+    class_instructions,
+    half_flop_of_move,
+    half_instructions,
+    tensor_instructions,
+)
 
 
 @pytest.mark.parametrize(
@@ -37,3 +42,12 @@ def test_opcodes_are_told_apart() -> None:
     assert tensor_instructions(opcodes) == 8
     assert math.isnan(half_instructions({}))
     assert math.isnan(tensor_instructions({}))
+
+
+def test_instructions_by_class() -> None:
+    opcodes = {"FFMA": 10.0, "IMAD.WIDE": 4.0, "ISETP.GE.AND": 3.0, "LDG.E": 2.0, "BAR.SYNC": 1.0}
+    assert class_instructions("fp32", opcodes) == 10
+    assert class_instructions("integer", opcodes) == 7
+    assert class_instructions("barrier", opcodes) == 1
+    assert class_instructions("fp64", opcodes) == 0
+    assert math.isnan(class_instructions("fp32", {}))

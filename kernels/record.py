@@ -1,0 +1,249 @@
+"""Records the pairs and the attention ladder on this machine's GPU: `python -m kernels.record`
+
+    reports/<gpu>/pairs/NAME/  before.ncu-repz, after.ncu-repz, latency.json, pair.yaml
+    reports/<gpu>/ladder/      VARIANT.ncu-repz, latency.json, latencies of other shapes
+
+and a manifest.json in each folder. Each target is checked against its reference and timed, its
+sides taking turns; what is right is then profiled by one run of `ncu --set full`, whose report is
+split.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import zstandard
+
+import profkit
+from kernels import pair
+from kernels.launches import LADDER, LADDER_TARGET
+from kernels.split import Whole, take_apart
+from profkit.analysis.latency import LatencyReport
+from profkit.capture import ncu
+from profkit.capture.gpu import VISIBLE, chosen, lock_name, visibility
+from profkit.capture.process import reduced_environment
+from profkit.capture.timing import Settings
+from profkit.capture.tools import Tool, find
+from profkit.capture.turns import Turn, worker
+from profkit.errors import EnvironmentProblem, ProfkitError
+from profkit.ingest.integrity import MANIFEST
+from profkit.render.latency_json import latency_json
+from profkit.store.lock import gpu_lock
+from profkit.store.run import digest
+from profkit.timing import COMPARED_BLOCKS, Subject, TimingPlan, latency_report, measure, paired
+
+SCHEMA = "profkit.recording/1"
+PAIR_TARGET = Path("targets/pair.py")
+BASELINE = "sdpa"
+LENGTHS = (128, 256, 1024, 2048, 4096)
+FEW_BLOCKS = ("--batch", "1", "--heads", "1", "--length", "4096")
+_FEWER = 40
+_SHORTER_WARMUP = 0.2
+_ZSTD_LEVEL = 19
+_OPTIONS = ncu.NcuOptions(profile_from_start=False)
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What is recorded of a target: latencies by file name, the sides that can run here."""
+
+    name: str
+    latencies: Mapping[str, LatencyReport]
+    variants: tuple[str, ...]
+
+
+def record(names: Sequence[str], out: Path) -> tuple[str, ...]:
+    """Record what is named below `out`; the names of those that failed, said on stderr.
+
+    Raises EnvironmentProblem without a GPU or ncu, and what ncu's run raises.
+    """
+    tool = find("ncu")
+    if tool is None:
+        raise EnvironmentProblem("ncu was not found", "see `profkit doctor`")
+    gpu = chosen(None, os.environ.get(VISIBLE))
+    if gpu is None:
+        raise EnvironmentProblem(f"{VISIBLE} hides all GPUs", "unset it")
+    environment = {
+        **reduced_environment(),
+        **visibility(gpu, None, os.environ.get(VISIBLE)),
+        "PYTHONPATH": os.pathsep.join(
+            filter(None, [str(Path.cwd()), os.environ.get("PYTHONPATH")])
+        ),
+    }
+    with (
+        gpu_lock(lock_name(gpu, None, os.environ.get(VISIBLE))),
+        tempfile.TemporaryDirectory() as temporary,
+    ):
+        recordings = list(_timed(names, environment))
+        report = Path(temporary) / "all.ncu-rep"
+        if recordings:
+            _profile(tool, recordings, report, environment)
+            _keep(recordings, report, out / _slug(gpu.name), tool)
+    done = {recording.name for recording in recordings}
+    return tuple(name for name in names if name not in done)
+
+
+def _timed(names: Sequence[str], environment: Mapping[str, str]) -> Iterator[Recording]:
+    """What could be timed of the named; a process goes on to the next until one fails."""
+    waiting = list(names)
+    while waiting:
+        with worker("kernels.record", environment=environment) as turn:
+            while waiting:
+                name = waiting.pop(0)
+                _tell(f"time {name}")
+                try:
+                    yield _ladder(turn) if name == LADDER else _pair(name, turn)
+                except ProfkitError as error:
+                    _tell(f"{name} is left out: {error}")
+                    break  # a kernel that fails may have taken the device with it
+
+
+def _pair(name: str, turn: Turn) -> Recording:
+    sides = pair.read(name).sides
+    report = _latencies(PAIR_TARGET, (name,), turn, sides)
+    return Recording(name, {"latency.json": report}, sides)
+
+
+def _ladder(turn: Turn) -> Recording:
+    report = _latencies(LADDER_TARGET, (), turn, (BASELINE,))
+    latencies = {"latency.json": report}
+    shapes = {f"length_{length}.json": ("--length", str(length)) for length in LENGTHS}
+    for file, arguments in {**shapes, "few_blocks.json": FEW_BLOCKS}.items():
+        _tell(f"time {LADDER} {' '.join(arguments)}")
+        latencies[file] = _latencies(LADDER_TARGET, arguments, turn, (BASELINE,), brief=True)
+    return Recording(LADDER, latencies, tuple(timed.latency.label for timed in report.timed))
+
+
+def _latencies(
+    target: Path,
+    arguments: tuple[str, ...],
+    turn: Turn,
+    labels: Sequence[str],
+    *,
+    brief: bool = False,
+) -> LatencyReport:
+    """Latencies of all variants, with verdicts on the others against the first of `labels`."""
+    plan = TimingPlan(subjects=(Subject(target),), arguments=arguments)
+    if brief:
+        plan = replace(plan, samples=_FEWER, settings=Settings(warmup=_SHORTER_WARMUP))
+    else:
+        plan = paired(replace(plan, blocks=COMPARED_BLOCKS))
+    timing = measure(plan, lambda _stage, _what: None, [turn])
+    if labels == (BASELINE,):
+        others = [one.label for one in timing.latencies if one.label != BASELINE]
+        labels = (BASELINE, *others)
+    return latency_report(timing, plan, labels=labels if len(labels) > 1 else ())
+
+
+def _profile(
+    tool: Tool, recordings: Sequence[Recording], report: Path, environment: Mapping[str, str]
+) -> None:
+    names = [recording.name for recording in recordings]
+    program = [sys.executable, "-m", "kernels.launches", *names]
+    for error in ncu.profile(
+        ncu.command(tool, _OPTIONS, report, program),
+        report,
+        environment=environment,
+        timeout=None,
+        on_progress=lambda seen: _tell(f"ncu kernel {seen.kernels} {seen.name}"),
+    ):
+        _tell(f"ncu: {error}")
+
+
+def _keep(recordings: Sequence[Recording], report: Path, out: Path, tool: Tool) -> None:
+    """Split the report by the launches' ranges and write each recording, in place of an older."""
+    _tell("split")
+    ranges = list(profkit.load(report).kernels["nvtx"])
+    whole = take_apart(report.read_bytes())
+    with ThreadPoolExecutor() as pool:
+        for done in [pool.submit(_write, one, ranges, whole, out, tool) for one in recordings]:
+            done.result()
+
+
+def _write(
+    recording: Recording, ranges: Sequence[str], whole: Whole, out: Path, tool: Tool
+) -> None:
+    is_ladder = recording.name == LADDER
+    folder = out / LADDER if is_ladder else out / "pairs" / recording.name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    launches = {}
+    for variant in recording.variants:
+        indices = [at for at, told in enumerate(ranges) if told == f"{recording.name}/{variant}"]
+        packed = zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compress(whole.part(indices))
+        (folder / f"{variant}.ncu-repz").write_bytes(packed)
+        launches[f"{variant}.ncu-repz"] = {"launches": len(indices)}
+    for file, latencies in recording.latencies.items():
+        (folder / file).write_text(latency_json(latencies), encoding="utf-8")
+    if not is_ladder:
+        shutil.copyfile(pair.PAIRS / recording.name / "pair.yaml", folder / "pair.yaml")
+    _write_manifest(folder, recording, launches, tool)
+
+
+def _write_manifest(
+    folder: Path, recording: Recording, launches: Mapping[str, Mapping[str, int]], tool: Tool
+) -> None:
+    report = recording.latencies["latency.json"]
+    manifest: dict[str, Any] = {
+        "schema": SCHEMA,
+        "name": recording.name,
+        "recorded": datetime.now(UTC).isoformat(timespec="seconds"),
+        "gpu": (report.fingerprint.get("gpu") or {}).get("name"),
+        "ncu": tool.version_text,
+        "options": asdict(_OPTIONS),
+        "fingerprint_sha256": report.fingerprint_sha256,
+        "files": {
+            file.name: {
+                "sha256": digest(file),
+                "bytes": file.stat().st_size,
+                **launches.get(file.name, {}),
+            }
+            for file in sorted(folder.iterdir())
+        },
+    }
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+
+
+def _slug(gpu: str) -> str:
+    return "_".join(gpu.lower().removeprefix("nvidia").split())
+
+
+def _tell(what: str) -> None:
+    print(f"record: {what}", file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    """Record what the command line names, all by default; 6 where something failed."""
+    parser = argparse.ArgumentParser(description="Record pairs and the ladder on this GPU.")
+    known = (*pair.names(), LADDER)
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"[default: all] {', '.join(known)}"
+    )
+    parser.add_argument("--out", type=Path, default=Path("reports"), metavar="DIR")
+    asked = parser.parse_args()
+    unknown = set(asked.names) - set(known)
+    if unknown:
+        parser.error(f"there is no {', '.join(sorted(unknown))}")
+    try:
+        failed = record(asked.names or known, asked.out)
+    except ProfkitError as error:
+        print(f"profkit: {error}", file=sys.stderr)
+        return error.exit_code
+    if failed:
+        print(f"profkit: not recorded: {', '.join(failed)}", file=sys.stderr)
+    return 6 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+"""Parts of an Nsight Compute report, each a report of its own.
+
+One run of ncu over many kernels costs one start of the program instead of one a kernel. A report is
+a magic number and a file header, then blocks: a header that counts the block's records, and the
+records, each behind its length. Records are sources (a module's machine code and text) and results
+(a launch); a result names its source by number. A part has all blocks, of their records only its
+own launches and what these name, so that no byte of a record changes. Format: NVIDIA, Nsight
+Compute Customization Guide, "File Format".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from profkit.ingest import wire
+from profkit.ingest.integrity import MAGIC
+
+_SOURCES, _LAUNCHES, _PAYLOAD_SIZE, _RANGES = 1, 2, 5, 7  # of a block's header
+_SOURCE_NUMBER = 1  # of a source
+_SOURCE_OF = 15  # of a result: a message whose field 1 is the source's number
+
+
+@dataclass(frozen=True)
+class _Block:
+    header: wire.Message
+    sources: tuple[bytes, ...]
+    launches: tuple[bytes, ...]
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A report's bytes, taken apart."""
+
+    start: bytes
+    blocks: tuple[_Block, ...]
+
+    @property
+    def launches(self) -> int:
+        return sum(len(block.launches) for block in self.blocks)
+
+    def part(self, indices: Collection[int]) -> bytes:
+        """A report with the launches of these indices alone, in their order.
+
+        Raises IndexError for one that there is not.
+        """
+        if not set(indices) <= set(range(self.launches)):
+            raise IndexError(f"of {self.launches} launches, {sorted(indices)} were asked for")
+        launches = [launch for block in self.blocks for launch in block.launches]
+        named = {_source_of(launches[index]) for index in indices}
+        written, at = [self.start], 0
+        for block in self.blocks:
+            kept = [one for i, one in enumerate(block.launches, start=at) if i in indices]
+            at += len(block.launches)
+            written.append(_written(block, [s for s in block.sources if _number(s) in named], kept))
+        return b"".join(written)
+
+
+def take_apart(report: bytes) -> Whole:
+    """A report's parts; raises ValueError for bytes that are no report of single launches."""
+    if not report.startswith(MAGIC):
+        raise ValueError("no Nsight Compute report")
+    at = len(MAGIC)
+    at += 4 + int.from_bytes(report[at : at + 4], "little")
+    return Whole(report[:at], tuple(_blocks(report, at)))
+
+
+def _blocks(report: bytes, at: int) -> Iterator[_Block]:
+    while at < len(report):
+        message, at = _record(report, at)
+        header = wire.decode(message)
+        if wire.number(header, _RANGES):
+            raise ValueError("a report of ranges can't be taken apart")
+        records = []
+        counts = wire.number(header, _SOURCES), wire.number(header, _LAUNCHES)
+        for _ in range(sum(counts)):
+            record, at = _record(report, at)
+            records.append(record)
+        yield _Block(header, tuple(records[: counts[0]]), tuple(records[counts[0] :]))
+
+
+def _record(report: bytes, at: int) -> tuple[bytes, int]:
+    start = at + 4
+    end = start + int.from_bytes(report[at:start], "little")
+    if end > len(report):
+        raise ValueError("the report is cut short")
+    return report[start:end], end
+
+
+def _source_of(launch: bytes) -> int:
+    (source,) = wire.messages(wire.decode(launch), _SOURCE_OF)
+    return wire.number(source, _SOURCE_NUMBER)
+
+
+def _number(source: bytes) -> int:
+    return wire.number(wire.decode(source), _SOURCE_NUMBER)
+
+
+def _written(block: _Block, sources: list[bytes], launches: list[bytes]) -> bytes:
+    payload = b"".join(_prefixed(record) for record in (*sources, *launches))
+    counts = {_SOURCES: len(sources), _LAUNCHES: len(launches), _PAYLOAD_SIZE: len(payload)}
+    header = b"".join(
+        _field(number, counts.get(number, value))
+        for number, values in block.header.items()
+        for value in values
+    )
+    return _prefixed(header) + payload
+
+
+def _prefixed(message: bytes) -> bytes:
+    return len(message).to_bytes(4, "little") + message
+
+
+def _field(number: int, value: int | bytes) -> bytes:
+    if isinstance(value, bytes):
+        return _varint(number << 3 | 2) + _varint(len(value)) + value
+    return _varint(number << 3) + _varint(value)
+
+
+def _varint(value: int) -> bytes:
+    written = bytearray()
+    while value > 0x7F:
+        written.append(value & 0x7F | 0x80)
+        value >>= 7
+    written.append(value)
+    return bytes(written)

@@ -1,0 +1,214 @@
+"""The engine: rules over a report's kernels, each finding with a bounded estimate of its fix.
+
+Times here are shares of a kernel's present time. With f_r the floor of resource r (analysis.limits)
+and k_r what a fix leaves of its need, the time after the fix is not below max(f_r · k_r); what is
+exposed above the floors is taken to shrink with them, or the rule says what is left. Estimates are
+never added up. Derived, with the cases in which it fails, in docs/estimates.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from profkit.analysis.expression import Column, Comparison, Expression
+from profkit.analysis.limits import RESOURCES, shares
+from profkit.analysis.rules import Rule
+from profkit.analysis.summary import Group, ReportSummary
+
+_LEAST = 1e-3
+_WORTH_TELLING = 0.005
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A value that a rule looked at; `threshold` is NaN where it was not compared."""
+
+    what: str
+    value: float
+    sign: str = ""
+    threshold: float = math.nan
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a fix gives: factors by which the kernel gets faster, each at least 1.
+
+    `bound_seconds` is the time below which the floor of `bounded_by` holds the kernel after the
+    fix; `run` is the likely factor for the whole report.
+    """
+
+    likely: float
+    low: float
+    high: float
+    bounded_by: str
+    bound_seconds: float
+    run: float
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A rule that fired on a kernel. `saved` is the likely time saved over the report, seconds."""
+
+    rule: Rule
+    group: Group
+    evidence: tuple[Evidence, ...]
+    estimate: Estimate | None
+
+    @property
+    def saved(self) -> float:
+        if self.estimate is None:
+            return 0.0
+        return self.group.total * (1 - 1 / self.estimate.likely)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Findings, most time saved first, those that promise none last.
+
+    `unknown` are rules that could not be told for some kernel, with the quantities they lack.
+    """
+
+    findings: tuple[Finding, ...]
+    unknown: Mapping[str, tuple[str, ...]]
+    kernels: int
+
+    def of(self, group: Group) -> tuple[Finding, ...]:
+        """The findings on one kernel."""
+        return tuple(finding for finding in self.findings if finding.group is group)
+
+
+def diagnose(
+    report: ReportSummary, rules: Sequence[Rule], disabled: Collection[str] = ()
+) -> Diagnosis:
+    """Every rule on the typical launch of every kernel of a report that has a duration."""
+    groups = [group for group in report.groups if group.count > group.failed]
+    table = _Table(groups, report.total)
+    findings: list[Finding] = []
+    unknown: dict[str, tuple[str, ...]] = {}
+    for rule in rules:
+        if rule.name in disabled or rule.category in disabled:
+            continue
+        held = table.held(rule)
+        findings += [table.finding(rule, int(at)) for at in np.flatnonzero(held == 1)]
+        if np.isnan(held).any():
+            unknown[rule.name] = table.missing(rule)
+    return Diagnosis(_ranked(findings), unknown, len(groups))
+
+
+def _ranked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """By time saved; of one category on one kernel the more cautious estimate alone."""
+    kept: dict[tuple[str, int], Finding] = {}
+    for finding in findings:
+        key = (finding.rule.category, id(finding.group))
+        other = kept.get(key)
+        if other is None or _promised(finding) < _promised(other):
+            kept[key] = finding
+    told = [one for one in kept.values() if one.estimate is None or _promised(one) > _WORTH_TELLING]
+    return tuple(sorted(told, key=lambda one: (-one.saved, one.rule.name)))
+
+
+def _promised(finding: Finding) -> float:
+    return finding.estimate.likely - 1 if finding.estimate else math.inf
+
+
+class _Table:
+    """Catalogue quantities as columns of one value a kernel, and what rules make of them."""
+
+    def __init__(self, groups: Sequence[Group], total: float) -> None:
+        self._groups = groups
+        self._total = total
+        self._columns: dict[str, Column] = {}
+
+    def held(self, rule: Rule) -> Column:
+        """1 where all conditions hold, 0 where one does not, NaN where it can't be told."""
+        held = np.ones(len(self._groups))
+        for condition in rule.when:
+            value = self._value(condition)
+            false = (held == 0) | (value == 0)
+            held = np.where(false, 0.0, np.where(np.isnan(value), np.nan, held))
+        return held
+
+    def missing(self, rule: Rule) -> tuple[str, ...]:
+        """What the rule reads and some kernel lacks."""
+        names = dict.fromkeys(name for condition in rule.when for name in condition.names)
+        return tuple(name for name in names if np.isnan(self._column(name)).any())
+
+    def finding(self, rule: Rule, at: int) -> Finding:
+        """The rule's finding on the kernel at this place."""
+        compared = (one for condition in rule.when for one in condition.comparisons)
+        evidence = [told for one in compared if (told := self._compared(one, at))]
+        seen = {told.what for told in evidence}
+        evidence += [
+            Evidence(name, float(self._column(name)[at]))
+            for name in rule.evidence
+            if name not in seen and not np.isnan(self._column(name)[at])
+        ]
+        group = self._groups[at]
+        return Finding(rule, group, tuple(evidence), self._estimate(rule, at))
+
+    def _compared(self, comparison: Comparison, at: int) -> Evidence | None:
+        left, right = self._value(comparison.left)[at], self._value(comparison.right)[at]
+        if math.isnan(left) or not comparison.left.names:
+            return None
+        return Evidence(comparison.left.text, float(left), comparison.sign, float(right))
+
+    def _estimate(self, rule: Rule, at: int) -> Estimate | None:
+        if not rule.gains:
+            return None
+        now, after = self._floors, self._relieved(rule)
+        highest = max((float(floor[at]) for floor in now.values()), default=0.0)
+        bound = max((float(floor[at]) for floor in after.values()), default=0.0)
+        names = [name for name, floor in after.items() if float(floor[at]) == bound]
+        likely, low, high = self._left(rule, at, highest, bound)
+        group = self._groups[at]
+        return Estimate(
+            likely=1 / likely,
+            low=1 / low,
+            high=1 / high,
+            bounded_by=RESOURCES[names[0]] if names and bound > _LEAST else "",
+            bound_seconds=bound * group.typical.duration,
+            run=self._total / (self._total - group.total * (1 - likely)),
+        )
+
+    def _left(
+        self, rule: Rule, at: int, highest: float, bound: float
+    ) -> tuple[float, float, float]:
+        """Shares of the time that the fix leaves: likely, at worst, at best."""
+        if rule.time is not None:
+            told = float(self._value(rule.time)[at])
+            told = 1.0 if math.isnan(told) else min(max(told, _LEAST), 1.0)
+            likely = max(told, bound)
+            return likely, max((1 + told) / 2, bound), max(bound, told - (1 - told) / 4, _LEAST)
+        exposed = 1 - highest
+        likely = bound / highest if highest else 1.0
+        return max(likely, _LEAST), min(bound + exposed, 1.0), max(bound, _LEAST)
+
+    @cached_property
+    def _floors(self) -> Mapping[str, Column]:
+        floors = shares({name: self._column(name) for name in RESOURCES})
+        return {name: np.nan_to_num(floor) for name, floor in floors.items()}
+
+    def _relieved(self, rule: Rule) -> Mapping[str, Column]:
+        """The floors after the fix; what can't be told is taken as not relieved."""
+        return {
+            name: floor
+            * np.clip(np.nan_to_num(self._value(rule.relieves[name]), nan=1.0), 0.0, 1.0)
+            if name in rule.relieves
+            else floor
+            for name, floor in self._floors.items()
+        }
+
+    def _value(self, expression: Expression) -> Column:
+        columns = {name: self._column(name) for name in expression.names}
+        return np.broadcast_to(expression(columns), len(self._groups)).astype(np.float64)
+
+    def _column(self, name: str) -> Column:
+        if name not in self._columns:
+            values = [group.typical.get(name) for group in self._groups]
+            self._columns[name] = np.array(values, dtype=np.float64)
+        return self._columns[name]

@@ -1,0 +1,243 @@
+"""The expressions of rules: arithmetic, comparisons and logic over columns, and nothing else.
+
+A Python expression of numbers, names, `+ - * /`, unary minus, comparisons, `and`, `or`, `not` and
+the functions of FUNCTIONS. Columns are float64 arrays of one value a launch, NaN where a value is
+missing. Truth is 1, 0, or NaN for unknown: `and` with a false side is false, `or` with a true side
+is true, whatever the other side is; a comparison of what is missing is unknown. Text from a rules
+file is only ever looked at, never run: what the list above lacks is refused by `parse`.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Column = npt.NDArray[np.float64]
+
+_LONGEST = 1000
+_DEEPEST = 40
+_MOST_NODES = 300
+
+
+def _known(value: Column) -> Column:
+    return np.where(np.isnan(value), 0.0, 1.0)
+
+
+def _otherwise(value: Column, instead: Column) -> Column:
+    return np.where(np.isnan(value), instead, value)
+
+
+def _where(condition: Column, value: Column, other: Column) -> Column:
+    chosen = np.where(condition != 0, value, other)
+    return np.where(np.isnan(condition), np.nan, chosen)
+
+
+def _clip(value: Column, low: Column, high: Column) -> Column:
+    return np.minimum(np.maximum(value, low), high)
+
+
+def _more_warps(issued: Column, warps: Column, factor: Column) -> Column:
+    """How much more often a scheduler issues with `factor` times the warps.
+
+    `issued` is the chance that a cycle issues, `warps` those resident on a scheduler. Warps that
+    are ready independently with chance r issue with I = 1 - (1 - r)^W (Zhou et al., CGO 2021).
+    """
+    idle = np.power(np.clip(1 - issued, 1e-9, 1.0), factor)
+    return np.where(warps > 0, (1 - idle) / issued, np.nan)
+
+
+@dataclass(frozen=True)
+class _Function:
+    compute: Callable[..., Any]
+    least: int
+    most: int
+
+
+FUNCTIONS: Mapping[str, _Function] = {
+    "min": _Function(lambda *values: _over(np.minimum, values), 2, 16),
+    "max": _Function(lambda *values: _over(np.maximum, values), 2, 16),
+    "abs": _Function(np.abs, 1, 1),
+    "sqrt": _Function(np.sqrt, 1, 1),
+    "ceil": _Function(np.ceil, 1, 1),
+    "clip": _Function(_clip, 3, 3),
+    "where": _Function(_where, 3, 3),
+    "more_warps": _Function(_more_warps, 3, 3),
+    "known": _Function(_known, 1, 1),
+    "otherwise": _Function(_otherwise, 2, 2),
+}
+_BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+_COMPARISONS: Mapping[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
+    ast.Lt: ("<", operator.lt),
+    ast.LtE: ("<=", operator.le),
+    ast.Gt: (">", operator.gt),
+    ast.GtE: (">=", operator.ge),
+    ast.Eq: ("==", operator.eq),
+    ast.NotEq: ("!=", operator.ne),
+}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One comparison of a condition, as its sides' own expressions: for evidence."""
+
+    left: Expression
+    sign: str
+    right: Expression
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A checked expression: its text, syntax tree and the names that it reads, in order."""
+
+    text: str
+    tree: ast.expr
+    names: tuple[str, ...]
+
+    def __call__(self, columns: Mapping[str, Column]) -> Column:
+        """The value for each launch, NaN where it can't be told.
+
+        Raises KeyError for a name that `columns` lacks.
+        """
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            value = np.asarray(_evaluate(self.tree, columns), dtype=np.float64)
+        return np.where(np.isfinite(value), value, np.nan)
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """The simple comparisons that make up a condition, those inside `and`s and `or`s too."""
+        return tuple(_comparisons(self.tree))
+
+
+def parse(text: str) -> Expression:
+    """Check an expression; raises ValueError with the offending part."""
+    text = text.strip()
+    if len(text) > _LONGEST:
+        raise ValueError(f"an expression of {len(text)} characters; at most {_LONGEST}")
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
+        raise ValueError(f"not an expression: {text[:80]!r}") from error
+    if _depth(tree) > _DEEPEST or sum(1 for _ in ast.walk(tree)) > _MOST_NODES:
+        raise ValueError(f"too long or too deeply nested: {text[:80]!r}")
+    return _expression(tree)
+
+
+def _expression(tree: ast.expr) -> Expression:
+    return Expression(ast.unparse(tree), tree, tuple(dict.fromkeys(_names(tree))))
+
+
+def _depth(tree: ast.AST) -> int:
+    """How deep the tree is; by levels, so that a deep one does not exhaust the stack."""
+    depth, level = 0, [tree]
+    while level and depth <= _DEEPEST:
+        depth += 1
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return depth
+
+
+def _names(node: ast.expr) -> Iterator[str]:
+    match node:
+        case ast.Name(id=name):
+            yield name
+        case ast.Constant(value=value) if type(value) in {int, float}:
+            return
+        case (
+            ast.BinOp()
+            | ast.UnaryOp(op=ast.USub() | ast.Not())
+            | ast.BoolOp()
+            | ast.Compare()
+            | ast.Call()
+        ):
+            for part in _parts(node):
+                yield from _names(part)
+        case _:
+            raise _refused(node)
+
+
+def _parts(node: ast.expr) -> list[ast.expr]:
+    """The expressions that an admitted node is made of."""
+    match node:
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
+            return [left, right]
+        case ast.UnaryOp(operand=operand):
+            return [operand]
+        case ast.BoolOp(values=values):
+            return values
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARISONS:
+            return [left, right]
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
+            function = FUNCTIONS[name]
+            if function.least <= len(args) <= function.most:
+                return args
+    raise _refused(node)
+
+
+def _refused(node: ast.expr) -> ValueError:
+    return ValueError(f"not allowed in a rule: {ast.unparse(node)[:80]!r}")
+
+
+def _evaluate(node: ast.expr, columns: Mapping[str, Column]) -> Any:
+    match node:
+        case ast.Name(id=name):
+            return columns[name]
+        case ast.Constant(value=value):
+            return np.float64(value)  # type: ignore[arg-type]
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_evaluate(operand, columns)
+        case ast.UnaryOp(operand=operand):
+            return _not(_evaluate(operand, columns))
+    parts = [_evaluate(part, columns) for part in _parts(node)]
+    match node:
+        case ast.BinOp(op=operation):
+            return _BINARY[type(operation)](*parts)
+        case ast.Compare(ops=[sign]):
+            return _compared(_COMPARISONS[type(sign)][1], *parts)
+        case ast.BoolOp(op=ast.And()):
+            return _over(_and, parts)
+        case ast.BoolOp():
+            return _not(_over(_and, [_not(part) for part in parts]))
+        case ast.Call(func=ast.Name(id=name)):
+            return FUNCTIONS[name].compute(*parts)
+    raise _refused(node)
+
+
+def _compared(holds: Callable[[Any, Any], Any], left: Column, right: Column) -> Any:
+    unknown = np.isnan(left) | np.isnan(right)
+    return np.where(unknown, np.nan, np.where(holds(left, right), 1.0, 0.0))
+
+
+def _and(left: Column, right: Column) -> Any:
+    false = (left == 0) | (right == 0)
+    unknown = np.isnan(left) | np.isnan(right)
+    return np.where(false, 0.0, np.where(unknown, np.nan, 1.0))
+
+
+def _not(value: Column) -> Any:
+    return np.where(np.isnan(value), np.nan, np.where(value == 0, 1.0, 0.0))
+
+
+def _over(combine: Callable[[Any, Any], Any], values: Any) -> Any:
+    first, *others = values
+    for value in others:
+        first = combine(first, value)
+    return first
+
+
+def _comparisons(node: ast.expr) -> Iterator[Comparison]:
+    match node:
+        case ast.Compare(left=left, ops=[sign], comparators=[right]):
+            yield Comparison(_expression(left), _COMPARISONS[type(sign)][0], _expression(right))
+        case ast.BoolOp(values=values):
+            for value in values:
+                yield from _comparisons(value)

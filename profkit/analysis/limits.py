@@ -1,0 +1,73 @@
+"""Resource floors: the time below which a launch can't go, whatever else is mended.
+
+A resource that was busy for a share b of a launch's time T needs b·T of it, so T >= b·T for every
+resource. What a resource can be driven to is less than its peak: a floor divides by the share that
+real kernels reach (REACH). The rest, above the largest need, is exposed: latency, imbalance, tail
+and launch. Derived in docs/estimates.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Column = npt.NDArray[np.float64]
+
+RESOURCES: Mapping[str, str] = {
+    "dram_busy": "DRAM",
+    "l2_busy": "L2",
+    "l1_busy": "L1/shared memory",
+    "lsu_data_busy": "the L1 data stage",
+    "issue_busy": "issue slots",
+    "tensor_busy": "tensor cores",
+    "fma_busy": "the FMA pipe",
+    "fmaheavy_busy": "the heavy half of the FMA pipe",
+    "alu_busy": "the ALU pipe",
+    "fp64_busy": "the FP64 pipe",
+    "fp16_busy": "the FP16 pipe",
+    "xu_busy": "the XU pipe",
+    "lsu_busy": "the LSU pipe",
+    "uniform_busy": "the uniform datapath",
+    "branch_unit_busy": "the branch unit",
+    "adu_busy": "the address divergence unit",
+    "texture_busy": "the texture pipe",
+    "tma_busy": "the tensor memory accelerator",
+}
+"""The resources whose need bounds the time, by the quantity that tells how busy they are."""
+
+REACH: Mapping[str, float] = {"dram_busy": 0.92}
+"""The share of its peak that a resource reaches in kernels that do nothing else; 1 where none is
+known to fall short. DRAM: copies and streaming kernels on several GPUs end at 89% to 96%."""
+
+
+@dataclass(frozen=True)
+class Floor:
+    """A resource's need of a launch's time: `seconds` is the time below which it can't go."""
+
+    resource: str
+    label: str
+    busy: float
+    seconds: float
+
+
+def floors(values: Mapping[str, float]) -> tuple[Floor, ...]:
+    """The floors of one launch from its catalogue quantities, highest first."""
+    duration = values.get("duration", np.nan)
+    found = [
+        Floor(name, label, values[name], values[name] * duration / REACH.get(name, 1.0))
+        for name, label in RESOURCES.items()
+        if name in values and not np.isnan(values[name])
+    ]
+    return tuple(sorted(found, key=lambda floor: -floor.seconds))
+
+
+def shares(columns: Mapping[str, Column]) -> Mapping[str, Column]:
+    """Each resource's floor as a share of the launch's time, at most 1; recorded ones alone."""
+    return {
+        name: np.clip(columns[name] / REACH.get(name, 1.0), 0.0, 1.0)
+        for name in RESOURCES
+        if name in columns
+    }

@@ -1,0 +1,306 @@
+"""Rules: what a bottleneck looks like, what its fix relieves, and what to do. Data, never code.
+
+A rules file is YAML, `rules:` with a list of rules; `schemas/rules.json` has its form and
+docs/rules.md tells how to write one. Whatever is wrong in it is told with file, line and, for a
+name, the nearest valid one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from profkit.analysis.expression import Expression, parse
+from profkit.analysis.limits import RESOURCES
+from profkit.errors import BadInput
+from profkit.metrics.catalog import ComputeCapability, catalog
+
+CONFIDENCES = ("high", "medium", "low")
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_TIME = "time"
+
+
+@dataclass(frozen=True)
+class Action:
+    """Something to do; `since` and `until` are the compute capabilities that it is for."""
+
+    text: str
+    since: ComputeCapability = (0, 0)
+    until: ComputeCapability = (99, 9)
+
+    def suits(self, cc: ComputeCapability) -> bool:
+        """Whether it is for an architecture; for all where that is unknown."""
+        return cc == (0, 0) or self.since <= cc <= self.until
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A bottleneck's signs and what its fix gives.
+
+    `when` are conditions that must all hold. `relieves` maps a resource to the share of its need
+    that a fix leaves; `time` is the share of the kernel's time that it leaves when no resource
+    bounds it. A rule with neither informs: it promises nothing. `blame` names the per-instruction
+    quantity whose largest values are the lines to look at.
+    """
+
+    name: str
+    category: str
+    title: str
+    explanation: str
+    when: tuple[Expression, ...]
+    relieves: Mapping[str, Expression]
+    time: Expression | None
+    confidence: str
+    effort: str
+    blame: str
+    evidence: tuple[str, ...]
+    actions: tuple[Action, ...]
+    verify: tuple[str, ...]
+    place: str
+
+    @property
+    def gains(self) -> bool:
+        """Whether a fix promises time."""
+        return bool(self.relieves) or self.time is not None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The quantities that the rule reads."""
+        expressions = [*self.when, *self.relieves.values(), *([self.time] if self.time else [])]
+        read = (name for expression in expressions for name in expression.names)
+        return tuple(dict.fromkeys((*read, *self.evidence)))
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something wrong in a rules file."""
+
+    file: str
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.message}"
+
+
+class BadRules(BadInput):
+    """A rules file that can't be used, with everything that is wrong in it."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+        super().__init__(f"{faults[0]}{more}", "see all with `profkit rules check`")
+        self.faults = tuple(faults)
+
+
+@cache
+def shipped_rules() -> tuple[Rule, ...]:
+    """The rules that come with profkit."""
+    folder = files("profkit") / "rules"
+    folder = folder if folder.is_dir() else Path(__file__).parents[2] / "rules"  # a checkout
+    return read_rules(Path(str(folder)))
+
+
+def read_rules(path: Path) -> tuple[Rule, ...]:
+    """The rules of a file, or of all `.yaml` files of a folder; raises BadRules, BadInput."""
+    found, faults = check_rules(path)
+    if faults:
+        raise BadRules(faults)
+    return found
+
+
+def check_rules(path: Path) -> tuple[tuple[Rule, ...], tuple[Fault, ...]]:
+    """The rules that are right, and everything that is wrong; raises BadInput for no such file."""
+    sources = sorted(path.glob("*.yaml")) if path.is_dir() else [path]
+    if not sources:
+        raise BadInput(f"{path}: no .yaml file", "name a rules file, or a folder of them")
+    rules: list[Rule] = []
+    faults: list[Fault] = []
+    places: dict[str, str] = {}
+    for source in sources:
+        for row in _rows(source, faults):
+            rule = _rule(row, faults)
+            if rule is None:
+                continue
+            if rule.name in places:
+                faults.append(row.fault(("name",), f"{rule.name!r} is in {places[rule.name]} too"))
+            places.setdefault(rule.name, rule.place)
+            rules.append(rule)
+    return tuple(rules), tuple(faults)
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of a rules file."""
+    text = (files("profkit") / "schemas" / "rules.json").read_text(encoding="utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A rule as written, and the lines of its parts by path."""
+
+    file: str
+    told: Mapping[str, Any]
+    lines: Mapping[tuple[str | int, ...], int]
+
+    def fault(self, path: tuple[str | int, ...], message: str) -> Fault:
+        while path and path not in self.lines:
+            path = path[:-1]
+        return Fault(self.file, self.lines.get(path, 1), message)
+
+
+def _rows(source: Path, faults: list[Fault]) -> Iterator[_Row]:
+    try:
+        node = yaml.compose(source.read_text(encoding="utf-8"), Loader=_LOADER)
+    except OSError as error:
+        raise BadInput(f"{source}: {error.strerror}", "check the path") from None
+    except UnicodeDecodeError:
+        raise BadInput(f"{source}: not UTF-8 text") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        told = getattr(error, "problem", None) or "not YAML"
+        faults.append(Fault(str(source), mark.line + 1 if mark else 1, told))
+        return
+    lines: dict[tuple[str | int, ...], int] = {}
+    told = _plain(node, (), lines) if node is not None else None
+    if not isinstance(told, dict) or not isinstance(told.get("rules"), list):
+        faults.append(Fault(str(source), 1, "a rules file is `rules:` with a list of rules"))
+        return
+    for at, row in enumerate(told["rules"]):
+        inside = {path[2:]: line for path, line in lines.items() if path[:2] == ("rules", at)}
+        yield _Row(str(source), row, inside)
+
+
+def _plain(
+    node: yaml.Node, path: tuple[str | int, ...], lines: dict[tuple[str | int, ...], int]
+) -> Any:
+    """The data of a YAML node; notes on which line each part stands."""
+    lines[path] = node.start_mark.line + 1
+    if isinstance(node, yaml.MappingNode):
+        found = {}
+        for key, value in node.value:
+            name = str(key.value)
+            found[name] = _plain(value, (*path, name), lines)
+            lines[(*path, name)] = key.start_mark.line + 1
+        return found
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(item, (*path, at), lines) for at, item in enumerate(node.value)]
+    return _scalar(node)
+
+
+def _scalar(node: yaml.Node) -> Any:
+    match node.tag:
+        case "tag:yaml.org,2002:int" | "tag:yaml.org,2002:float":
+            return float(node.value)
+        case "tag:yaml.org,2002:bool":
+            return node.value.lower() in {"true", "yes", "on"}
+        case "tag:yaml.org,2002:null":
+            return None
+    return node.value
+
+
+def _rule(row: _Row, faults: list[Fault]) -> Rule | None:
+    """The rule of a row; None, and faults, where it is wrong."""
+    mine = list(_ill_formed(row))
+    if not mine:
+        mine += _unknown_names(row)
+    faults += mine
+    if mine:
+        return None
+    told = row.told
+    return Rule(
+        name=told["name"],
+        category=told["category"],
+        title=told["title"],
+        explanation=" ".join(told["explanation"].split()),
+        when=tuple(parse(str(text)) for text in told["when"]),
+        relieves={key: parse(str(text)) for key, text in told.get("relieves", {}).items()},
+        time=parse(str(told[_TIME])) if _TIME in told else None,
+        confidence=told.get("confidence", "medium"),
+        effort=told.get("effort", "medium"),
+        blame=told.get("blame", ""),
+        evidence=tuple(told.get("evidence", ())),
+        actions=tuple(_action(action) for action in told.get("actions", ())),
+        verify=tuple(told.get("verify", ())),
+        place=f"{Path(row.file).name}:{row.lines.get((), 1)}",
+    )
+
+
+def _action(told: str | Mapping[str, Any]) -> Action:
+    if isinstance(told, str):
+        return Action(told)
+    bounds = {key: _cc(told[key]) for key in ("since", "until") if key in told}
+    return Action(told["text"], **bounds)
+
+
+def _cc(told: Any) -> ComputeCapability:
+    major, _, minor = str(told).partition(".")
+    return int(major), int(minor or 0)
+
+
+def _ill_formed(row: _Row) -> Iterator[Fault]:
+    from jsonschema import Draft202012Validator
+
+    one = {"$ref": "#/$defs/rule", "$defs": schema()["$defs"]}
+    for error in Draft202012Validator(one).iter_errors(row.told):
+        path = tuple(error.absolute_path)
+        yield row.fault(path, _told(error, path))
+
+
+def _told(error: Any, path: tuple[str | int, ...]) -> str:
+    where = ".".join(str(part) for part in path)
+    if error.validator == "additionalProperties":
+        allowed = list(error.schema["properties"])
+        unknown = [key for key in error.instance if key not in allowed]
+        return "; ".join(f"no key {key!r}{_nearest(key, allowed)}" for key in unknown)
+    if error.validator == "enum":
+        nearest = _nearest(str(error.instance), error.validator_value)
+        return f"{where}: {error.instance!r} is none of its values{nearest}"
+    if error.validator == "required":
+        return str(error.message)
+    return f"{where}: {error.message}"
+
+
+def _unknown_names(row: _Row) -> Iterator[Fault]:
+    """Faults of the expressions, resources and quantities that a well-formed rule names."""
+    texts: list[tuple[tuple[str | int, ...], str]] = [
+        (("when", at), str(text)) for at, text in enumerate(row.told["when"])
+    ]
+    texts += [(("relieves", key), str(text)) for key, text in row.told.get("relieves", {}).items()]
+    if _TIME in row.told:
+        texts.append(((_TIME,), str(row.told[_TIME])))
+    for path, text in texts:
+        try:
+            expression = parse(text)
+        except ValueError as error:
+            yield row.fault(path, str(error))
+            continue
+        yield from _strangers(row, path, expression.names, "quantity", catalog().quantities)
+    for key in row.told.get("relieves", {}):
+        yield from _strangers(row, ("relieves", key), [key], "resource", RESOURCES)
+    for at, name in enumerate(row.told.get("evidence", ())):
+        yield from _strangers(row, ("evidence", at), [name], "quantity", catalog().quantities)
+    if blame := row.told.get("blame"):
+        yield from _strangers(row, ("blame",), [blame], "line quantity", catalog().lines)
+
+
+def _strangers(
+    row: _Row, path: tuple[str | int, ...], names: Iterable[str], kind: str, known: Iterable[str]
+) -> Iterator[Fault]:
+    valid = list(known)
+    for name in names:
+        if name not in valid:
+            yield row.fault(path, f"{name!r} is no {kind}{_nearest(name, valid)}")
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"; did you mean {close[0]}?" if close else ""

@@ -1,0 +1,71 @@
+"""A part of a report holds what the whole holds of its launches, by the vendor's own reader."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ncu_report
+import numpy as np
+import pytest
+import zstandard
+
+import profkit
+from kernels.split import take_apart
+
+RUN = Path("reports/h200/sdpa_s512")
+
+
+@pytest.fixture(scope="module")
+def packed() -> Path:
+    (report,) = RUN.glob("*/*.ncu-repz")
+    return report
+
+
+@pytest.fixture(scope="module")
+def plain(packed: Path) -> bytes:
+    with packed.open("rb") as file:
+        return zstandard.ZstdDecompressor().stream_reader(file).read()
+
+
+def values(path: Path, index: int) -> dict[str, object]:
+    """Every metric of a launch with its instances, and its kernel's source files."""
+    action = ncu_report.load_report(str(path)).range_by_idx(0).action_by_idx(index)
+    found: dict[str, object] = {}
+    for name in action.metric_names():
+        metric = action.metric_by_name(name)
+        instances = [metric.value(at) for at in range(metric.num_instances())]
+        found[name] = (metric.value(), instances)
+    return found | {"files": list(action.source_files()), "name": action.name()}
+
+
+def test_all_launches_are_the_whole(plain: bytes) -> None:
+    whole = take_apart(plain)
+    assert whole.launches == 19
+    assert len(whole.part(range(19))) == len(plain)
+
+
+@pytest.mark.parametrize("indices", [(0,), (18,), (3, 4, 17)])
+def test_a_part_reads_as_its_launches_in_the_whole(
+    packed: Path, plain: bytes, tmp_path: Path, indices: tuple[int, ...]
+) -> None:
+    part = tmp_path / "part.ncu-rep"
+    part.write_bytes(take_apart(plain).part(indices))
+    kernels = profkit.load(part).kernels
+    wanted = profkit.load(packed).kernels.iloc[list(indices)]
+    assert list(kernels["kernel"]) == list(wanted["kernel"])
+    assert list(kernels["nvtx"]) == list(wanted["nvtx"])
+    for at, index in enumerate(indices):
+        np.testing.assert_equal(values(part, at), values(packed, index))
+    assert part.stat().st_size < len(plain) / 2
+
+
+def test_a_launch_that_there_is_not(plain: bytes) -> None:
+    with pytest.raises(IndexError, match="19"):
+        take_apart(plain).part([19])
+
+
+def test_damaged_bytes_are_refused(plain: bytes) -> None:
+    with pytest.raises(ValueError, match="no Nsight Compute report"):
+        take_apart(b"PK" + plain[2:100])
+    with pytest.raises(ValueError, match="cut short"):
+        take_apart(plain[: len(plain) // 2])
