@@ -20,7 +20,7 @@ _DYNAMIC = re.compile(
 )
 _ALIGNMENT = re.compile(r"(?:__align__|alignas)\s*\(([^)]*)\)")
 _STAND_IN = re.compile(
-    r"^// PTX: (?P<ptx>.*)\n(?:template <.*>\n)?inline [\w ]+?[ *&](?P<name>\w+)\(", re.MULTILINE
+    r"^// PTX: (?P<ptx>.*)\n(?:template <.*>\n)?[\w ]+?[ *&](?P<name>\w+)\(", re.MULTILINE
 )
 
 
@@ -44,9 +44,10 @@ def translate(text: str, path: str, kernel: str) -> str:
         new = f"static {kind}*& {name} = reinterpret_cast<{kind}*&>(emulator::dynamic_base);"
         edits.append((match.start(), match.end(), new))
     body = _edited(text, edits)
-    largest = "std::max<size_t>({" + ", ".join(f"size_t({a})" for a in alignments) + "})"
+    aligned = ", ".join(f"size_t({alignment})" for alignment in alignments)
     return "\n".join(
         [
+            "#include <language.h>",
             "#include <hopper.h>",
             *includes,
             "#undef assert",
@@ -59,12 +60,11 @@ def translate(text: str, path: str, kernel: str) -> str:
             '#line 1 "entry"',
             '#define ENTRY extern "C" __attribute__((visibility("default")))',
             "ENTRY const char* emulator_signature() {",
-            f"  static const std::string text = emulator::signature(&{kernel});",
-            "  return text.c_str();",
+            f"  return emulator::signature(&{kernel});",
             "}",
             "ENTRY int emulator_run(emulator::Launch* launch) {",
             f"  const auto body = [](void** passed) {{ emulator::call(&{kernel}, passed); }};",
-            f"  return emulator::run(*launch, body, {largest});",
+            f"  return emulator::run(*launch, body, {{{aligned}}});",
             "}",
             "",
         ]
