@@ -56,6 +56,7 @@ _OPTIONS = [
     "-std=c++17",
     "-g1",
     "-w",
+    "-Wno-psabi",
     "-fPIC",
     "-fvisibility=hidden",
     "-fno-gnu-unique",

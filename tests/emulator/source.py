@@ -18,6 +18,7 @@ _DYNAMIC = re.compile(
     r"(?P<after>(?:(?:__align__|alignas)\s*\([^)]*\)\s*)*)"
     r"(?P<type>[\w:]+(?:\s+[\w:]+)*?)\s+(?P<name>\w+)\s*\[\s*\]\s*;"
 )
+_ALIGNED = re.compile(r"(?<=\b__shared__)\s+alignas\b")  # g++ takes only the attribute there
 _ALIGNMENT = re.compile(r"(?:__align__|alignas)\s*\(([^)]*)\)")
 _STAND_IN = re.compile(
     r"^// PTX: (?P<ptx>.*)\n(?:template <.*>\n)?[\w ]+?[ *&](?P<name>\w+)\(", re.MULTILINE
@@ -43,6 +44,11 @@ def translate(text: str, path: str, kernel: str) -> str:
         kind, name = match["type"], match["name"]
         new = f"static {kind}*& {name} = reinterpret_cast<{kind}*&>(emulator::dynamic_base);"
         edits.append((match.start(), match.end(), new))
+    edits += [
+        (m.start(), m.end(), " __align__")
+        for m in _ALIGNED.finditer(plain)
+        if not any(start <= m.start() < end for start, end, _ in edits)
+    ]
     body = _edited(text, edits)
     aligned = ", ".join(f"size_t({alignment})" for alignment in alignments)
     return "\n".join(

@@ -115,29 +115,33 @@ struct Multiplication {
 
 template <float (*convert)(uint16_t)>
 static void multiply(Thread** lanes, unsigned) {
-  float a[16][16], b[8][16];  // b by columns
-  const auto put = [](float* to, unsigned pair) {
-    to[0] = convert(static_cast<uint16_t>(pair));
-    to[1] = convert(static_cast<uint16_t>(pair >> 16));
+  float a[16][16], b[16][8], d[16][8];
+  const auto each_lane = [&](auto visit) {
+    for (unsigned lane = 0; lane < kWarp; ++lane) {
+      visit(*static_cast<Multiplication*>(lanes[lane]->payload), lane / 4, lane % 4 * 2);
+    }
   };
-  for (unsigned lane = 0; lane < kWarp; ++lane) {
-    const auto& part = *static_cast<Multiplication*>(lanes[lane]->payload);
-    const unsigned group = lane / 4, pair = lane % 4 * 2;
-    put(&a[group][pair], part.a[0]);
-    put(&a[group + 8][pair], part.a[1]);
-    put(&a[group][pair + 8], part.a[2]);
-    put(&a[group + 8][pair + 8], part.a[3]);
-    put(&b[group][pair], part.b[0]);
-    put(&b[group][pair + 8], part.b[1]);
-  }
-  for (unsigned lane = 0; lane < kWarp; ++lane) {
-    float* d = static_cast<Multiplication*>(lanes[lane]->payload)->d;
-    for (int i = 0; i < 4; ++i) {
-      const float* row = a[lane / 4 + i / 2 * 8];
-      const float* column = b[lane % 4 * 2 + i % 2];
-      for (int k = 0; k < 16; ++k) d[i] += row[k] * column[k];
+  const auto low = [](unsigned pair) { return convert(static_cast<uint16_t>(pair)); };
+  const auto high = [](unsigned pair) { return convert(static_cast<uint16_t>(pair >> 16)); };
+  each_lane([&](const Multiplication& part, unsigned group, unsigned pair) {
+    for (unsigned i = 0; i < 4; ++i) {
+      a[group + i % 2 * 8][pair + i / 2 * 8] = low(part.a[i]);
+      a[group + i % 2 * 8][pair + i / 2 * 8 + 1] = high(part.a[i]);
+      d[group + i / 2 * 8][pair + i % 2] = part.d[i];
+    }
+    for (unsigned i = 0; i < 2; ++i) {
+      b[pair + i * 8][group] = low(part.b[i]);
+      b[pair + i * 8 + 1][group] = high(part.b[i]);
+    }
+  });
+  for (int row = 0; row < 16; ++row) {
+    for (int k = 0; k < 16; ++k) {
+      for (int column = 0; column < 8; ++column) d[row][column] += a[row][k] * b[k][column];
     }
   }
+  each_lane([&](const Multiplication& part, unsigned group, unsigned pair) {
+    for (unsigned i = 0; i < 4; ++i) part.d[i] = d[group + i / 2 * 8][pair + i % 2];
+  });
 }
 
 void multiply_16816(float* d, const unsigned* a, const unsigned* b, bool bf16, int line) {
