@@ -11,7 +11,9 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
+from itertools import accumulate
+from operator import mul
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,9 @@ _NEEDED_HEADERS = ("cuda_fp16.h", "cuda_bf16.h", "vector_types.h")
 _ERROR = re.compile(r"^(?P<file>.+?)\((?P<line>\d+)\): (?P<what>(?:\w+ )?error: .+)$", re.MULTILINE)
 _INT32 = range(-(2**31), 2**31)
 _SHARED_BY_DEFAULT = 48 * 1024
+_TENSOR_MAP_BYTES = 128
+_TENSOR_MAP_ALIGNMENT = 64
+_TENSOR_MAP_ELEMENT = 2  # bytes
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,8 @@ class CudaKernel:
 
         `grid` in blocks, `block` in threads, up to three dimensions each; `shared_bytes` of dynamic
         shared memory a block. A CUDA tensor is passed as its address, a bool as bool, an int as
-        int (32 bits), a float as float; ctypes and NumPy scalars as what they are. The count and
+        int (32 bits), a float as float; ctypes and NumPy scalars as what they are; a TensorMap
+        as the 128 bytes that TMA reads, beside which NumPy scalars are not taken. The count and
         types are the caller's business: CUDA does not check them.
 
         Raises UsageError for an argument that no kernel can take, EnvironmentProblem where the
@@ -52,6 +58,9 @@ class CudaKernel:
         device.set_current()
         if shared_bytes > _SHARED_BY_DEFAULT:
             self._allow_shared(shared_bytes, device.device_id)
+        if any(isinstance(argument, TensorMap) for argument in arguments):
+            self._launch_with_maps(grid, block, shared_bytes, passed)
+            return
         config = LaunchConfig(grid=tuple(grid), block=tuple(block), shmem_size=shared_bytes)
         launch(device.create_stream(_TorchStream()), config, self._loaded, *passed)
 
@@ -66,11 +75,44 @@ class CudaKernel:
                 f"{self.name} asks for {size} bytes of shared memory a block: {status.name}"
             )
 
+    def _launch_with_maps(
+        self, grid: Sequence[int], block: Sequence[int], shared_bytes: int, passed: Sequence[Any]
+    ) -> None:
+        """Launch by the arguments' addresses: cuda.core takes no structures of ctypes."""
+        import torch
+        from cuda.bindings import driver
+
+        values = [ctypes.c_void_p(value) if isinstance(value, int) else value for value in passed]
+        addresses = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
+        (status,) = driver.cuLaunchKernel(
+            driver.CUfunction(int(self._loaded.handle)),
+            *(*grid, 1, 1)[:3],
+            *(*block, 1, 1)[:3],
+            shared_bytes,
+            torch.cuda.current_stream().cuda_stream,
+            ctypes.addressof(addresses),
+            0,
+        )
+        if status != driver.CUresult.CUDA_SUCCESS:
+            raise EnvironmentProblem(f"{self.name} can't be launched: {status.name}")
+
     @cached_property
     def _loaded(self) -> Any:
         from cuda.core import ObjectCode
 
         return ObjectCode.from_cubin(self.cubin, name=self.name).get_kernel(self.name)
+
+
+@dataclass(frozen=True, eq=False)
+class TensorMap:
+    """A contiguous tensor of 16-bit elements as TMA addresses it: by boxes of it.
+
+    `box` is outermost dimension first, as the tensor's shape. Its rows are at most 128 bytes, and
+    are swizzled by as many in shared memory. What is outside of the tensor reads as zero.
+    """
+
+    tensor: Any
+    box: tuple[int, ...]
 
 
 class _TorchStream:
@@ -180,12 +222,13 @@ def _short(path: str) -> str:
 
 
 def _device_arch() -> str:
+    """The device's architecture; on Hopper with the instructions that only it has."""
     import torch
 
     if not torch.cuda.is_available():
         raise EnvironmentProblem("no CUDA device to compile for", "name an architecture")
     major, minor = torch.cuda.get_device_capability()
-    return f"sm_{major}{minor}"
+    return f"sm_{major}{minor}a" if major == 9 else f"sm_{major}{minor}"
 
 
 @cache
@@ -222,11 +265,42 @@ def _argument(value: Any) -> Any:
         return ctypes.c_int32(value)
     if isinstance(value, float):
         return ctypes.c_float(value)
+    if isinstance(value, TensorMap):
+        return _encoded(_argument(value.tensor), tuple(value.tensor.shape), value.box)
     if hasattr(value, "data_ptr"):
         if not value.is_cuda:
             raise UsageError(f"a kernel can't take a tensor on {value.device}")
         return int(value.data_ptr())
     return value
+
+
+@lru_cache(maxsize=1024)
+def _encoded(address: int, shape: tuple[int, ...], box: tuple[int, ...]) -> Any:
+    """A tensor map's bytes; it says where elements are, so that it outlives no tensor."""
+    from cuda.bindings import driver
+
+    rank = len(shape)
+    strides = [_TENSOR_MAP_ELEMENT * size for size in accumulate(shape[:0:-1], mul)]
+    room = ctypes.create_string_buffer(_TENSOR_MAP_BYTES + _TENSOR_MAP_ALIGNMENT)
+    offset = -ctypes.addressof(room) % _TENSOR_MAP_ALIGNMENT
+    encoded = (ctypes.c_char * _TENSOR_MAP_BYTES).from_buffer(room, offset)
+    status = ctypes.CDLL("libcuda.so.1").cuTensorMapEncodeTiled(
+        ctypes.byref(encoded),
+        driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT16.value,
+        rank,
+        ctypes.c_void_p(address),
+        (ctypes.c_uint64 * rank)(*reversed(shape)),
+        (ctypes.c_uint64 * (rank - 1))(*strides),
+        (ctypes.c_uint32 * rank)(*reversed(box)),
+        (ctypes.c_uint32 * rank)(*[1] * rank),
+        driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE.value,
+        driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B.value,
+        driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B.value,
+        driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE.value,
+    )
+    if status != driver.CUresult.CUDA_SUCCESS.value:
+        raise UsageError(f"no tensor map for a tensor of {shape} in boxes of {box}: {status}")
+    return encoded
 
 
 def _folder() -> Path:

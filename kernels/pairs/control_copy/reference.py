@@ -1,0 +1,5 @@
+"""x itself."""
+
+
+def reference(inputs):
+    return inputs["x"]

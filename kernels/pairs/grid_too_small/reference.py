@@ -1,0 +1,5 @@
+"""The sum of each column."""
+
+
+def reference(inputs):
+    return inputs["x"].sum(dim=0)

@@ -1,0 +1,23 @@
+// The squared error of rounding each value to a grid, summed over 64 grids.
+// Rounding converts to an integer and back; the conversions run on the special function unit, at an
+// eighth of the rate of an addition.
+// Architectures: sm_80, sm_90a.
+
+constexpr int kGrids = 64;
+constexpr int kThreads = 256;
+
+extern "C" __global__ void __launch_bounds__(kThreads)
+    rounding_errors(const float* __restrict__ values, float* __restrict__ out, int count) {
+  const int i = blockIdx.x * kThreads + threadIdx.x;
+  if (i >= count) return;
+  const float value = values[i];
+  float sum = 0.0f;
+#pragma unroll
+  for (int grid = 0; grid < kGrids; ++grid) {
+    const float scaled = value * (1.5f + 0.25f * grid);
+    const float rounded = static_cast<float>(__float2int_rn(scaled));
+    const float error = scaled - rounded;
+    sum += error * error;
+  }
+  out[i] = sum;
+}

@@ -1,0 +1,5 @@
+"""The softmax of each row."""
+
+
+def reference(inputs):
+    return inputs["x"].softmax(dim=1)
