@@ -56,6 +56,7 @@ _OPTIONS = [
     "-std=c++17",
     "-g1",
     "-w",
+    "-Wno-psabi",
     "-fPIC",
     "-fvisibility=hidden",
     "-fno-gnu-unique",
@@ -72,6 +73,7 @@ _ORDERS = {"forward": 0, "reverse": 1}
 _SHUFFLED = 2
 _ROOM = 128  # for an argument by value
 _LIMITS = {"grid": (2**31 - 1, 65535, 65535), "block": (1024, 1024, 64)}
+_MACHINE = Path(__file__).parent / "runtime"
 _TENSOR_MARK = 0x7E4503A97E4503A9
 _INT32 = range(-(2**31), 2**31)
 
@@ -368,18 +370,37 @@ def _library(path: Path, name: str, defines: tuple[tuple[str, str | int], ...]) 
     source = translate(path.read_text(encoding="utf-8"), str(path), name)
     options = [*_OPTIONS, f"-I{INCLUDE}", f"-I{_headers()}"]
     options += [f"-D{key}={value}" for key, value in defines]
-    headers = [file.read_text(encoding="utf-8") for file in sorted(INCLUDE.glob("*.h"))]
-    known = "\0".join([source, *options, *headers, _compiler()])
-    library = _folder() / f"{hashlib.sha256(known.encode()).hexdigest()}.so"
+    library = _folder() / f"{_digest(source, *options)}.so"
     if not library.exists():
-        _compile(source, options, library, path)
+        _build(source, options, library, ["-shared", str(_machine())], path.name)
     return library
 
 
-def _compile(source: str, options: Sequence[str], library: Path, path: Path) -> None:
-    library.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=library.parent) as folder:
-        unit, built = Path(folder) / "kernel.o", Path(folder) / "kernel.so"
+@cache
+def _machine() -> Path:
+    """The emulated machine as an object file, which every kernel is linked with."""
+    source = "".join(f'#include "{file}"\n' for file in sorted(_MACHINE.glob("*.cpp")))
+    options = [*_OPTIONS, f"-I{INCLUDE}", f"-I{_headers()}"]
+    built = _folder() / f"{_digest(source, *options)}.o"
+    if not built.exists():
+        _build(source, options, built, ["-r", "-nostdlib"], "the emulator")
+    return built
+
+
+def _digest(*parts: str) -> str:
+    """Of a source and its options, the machine it runs on and the compiler."""
+    files = [*INCLUDE.rglob("*"), *_MACHINE.glob("*")]
+    texts = [file.read_text(encoding="utf-8") for file in sorted(files) if file.is_file()]
+    return hashlib.sha256("\0".join([*parts, *texts, _compiler()]).encode()).hexdigest()
+
+
+def _build(
+    source: str, options: Sequence[str], built: Path, link: Sequence[str], name: str
+) -> None:
+    """Compile and link; a file is put in its place when it is whole."""
+    built.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=built.parent) as folder:
+        unit, whole = Path(folder) / "unit.o", Path(folder) / built.name
         compiled = subprocess.run(
             ["g++", *options, "-x", "c++", "-c", "-", "-o", str(unit)],
             input=source,
@@ -388,9 +409,9 @@ def _compile(source: str, options: Sequence[str], library: Path, path: Path) -> 
             check=False,
         )
         if compiled.returncode:
-            raise Fault(f"{path.name} does not compile:\n{compiled.stderr}")
-        subprocess.run(["g++", "-shared", str(unit), "-o", str(built)], check=True)
-        built.replace(library)
+            raise Fault(f"{name} does not compile:\n{compiled.stderr}")
+        subprocess.run(["g++", str(unit), *link, "-o", str(whole)], check=True)
+        whole.replace(built)
 
 
 @cache

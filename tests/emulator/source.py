@@ -18,9 +18,10 @@ _DYNAMIC = re.compile(
     r"(?P<after>(?:(?:__align__|alignas)\s*\([^)]*\)\s*)*)"
     r"(?P<type>[\w:]+(?:\s+[\w:]+)*?)\s+(?P<name>\w+)\s*\[\s*\]\s*;"
 )
+_ALIGNED = re.compile(r"(?<=\b__shared__)\s+alignas\b")  # g++ takes only the attribute there
 _ALIGNMENT = re.compile(r"(?:__align__|alignas)\s*\(([^)]*)\)")
 _STAND_IN = re.compile(
-    r"^// PTX: (?P<ptx>.*)\n(?:template <.*>\n)?inline [\w ]+?[ *&](?P<name>\w+)\(", re.MULTILINE
+    r"^// PTX: (?P<ptx>.*)\n(?:template <.*>\n)?[\w ]+?[ *&](?P<name>\w+)\(", re.MULTILINE
 )
 
 
@@ -43,10 +44,16 @@ def translate(text: str, path: str, kernel: str) -> str:
         kind, name = match["type"], match["name"]
         new = f"static {kind}*& {name} = reinterpret_cast<{kind}*&>(emulator::dynamic_base);"
         edits.append((match.start(), match.end(), new))
+    edits += [
+        (m.start(), m.end(), " __align__")
+        for m in _ALIGNED.finditer(plain)
+        if not any(start <= m.start() < end for start, end, _ in edits)
+    ]
     body = _edited(text, edits)
-    largest = "std::max<size_t>({" + ", ".join(f"size_t({a})" for a in alignments) + "})"
+    aligned = ", ".join(f"size_t({alignment})" for alignment in alignments)
     return "\n".join(
         [
+            "#include <language.h>",
             "#include <hopper.h>",
             *includes,
             "#undef assert",
@@ -59,12 +66,11 @@ def translate(text: str, path: str, kernel: str) -> str:
             '#line 1 "entry"',
             '#define ENTRY extern "C" __attribute__((visibility("default")))',
             "ENTRY const char* emulator_signature() {",
-            f"  static const std::string text = emulator::signature(&{kernel});",
-            "  return text.c_str();",
+            f"  return emulator::signature(&{kernel});",
             "}",
             "ENTRY int emulator_run(emulator::Launch* launch) {",
             f"  const auto body = [](void** passed) {{ emulator::call(&{kernel}, passed); }};",
-            f"  return emulator::run(*launch, body, {largest});",
+            f"  return emulator::run(*launch, body, {{{aligned}}});",
             "}",
             "",
         ]

@@ -1,10 +1,9 @@
 // Stand-ins for the functions of Hopper's asynchronous instructions: mbarriers, TMA, wgmma.
 //
-// A TMA load's target is poisoned until it is done, which is when no thread can go on without it.
-// A wgmma reads shared memory at the wait for it, and its accumulators are poisoned until then.
+// What is asynchronous is done when no thread can go on without it. Until then a TMA load's target
+// and a wgmma's accumulators are poisoned and nobody may write there; what a wgmma or a TMA store
+// reads must be the same when it is issued and when it is done.
 #pragma once
-
-#include <map>
 
 #include <ptx.h>
 
@@ -40,460 +39,93 @@ inline void registers_up(LINE) {
 
 // ---- mbarriers
 
-struct Mbarrier {
-  unsigned arrivals, pending, parity;
-  long long bytes;  // of transactions still to come
-};
-
-constexpr unsigned long long kMbarrierMark = 0x5AB1E5AB1E5AB1E5;
-std::map<unsigned, Mbarrier> mbarriers;  // by shared address; in memory is only the mark
-
-inline Mbarrier& mbarrier_at(unsigned address, const char* name, int line) {
-  unsigned long long mark;
-  memcpy(&mark, from_shared(address, 8, name, line), sizeof mark);
-  const auto found = mbarriers.find(address);
-  if (found == mbarriers.end() || mark != kMbarrierMark) {
-    fail(line, "%s: the mbarrier at %#x is not initialised, or was overwritten", name, address);
-  }
-  return found->second;
-}
-
-inline void end_phase_if_complete(Mbarrier& barrier) {
-  if (barrier.pending || barrier.bytes) return;
-  barrier.parity ^= 1;
-  barrier.pending = barrier.arrivals;
-}
-
-inline void arrive(unsigned address, const char* name, int line) {
-  Mbarrier& barrier = mbarrier_at(address, name, line);
-  if (!barrier.pending) fail(line, "%s: more than the mbarrier's %u arrivals", name, barrier.arrivals);
-  --barrier.pending;
-  end_phase_if_complete(barrier);
-}
-
-inline void complete_bytes(unsigned address, long long bytes, int line) {
-  Mbarrier& barrier = mbarrier_at(address, "complete_tx", line);
-  barrier.bytes -= bytes;
-  end_phase_if_complete(barrier);
-}
-
 // PTX: mbarrier.init.shared
-inline void mbarrier_init(unsigned barrier, unsigned arrivals, LINE) {
-  memcpy(from_shared(barrier, 8, "mbarrier.init", line), &kMbarrierMark, sizeof kMbarrierMark);
-  mbarriers[barrier] = {arrivals, arrivals, 0, 0};
-}
+void mbarrier_init(unsigned barrier, unsigned arrivals, LINE);
 // PTX: fence.mbarrier_init.release.cluster
 inline void fence_mbarrier_init() {}
 // PTX: mbarrier.arrive.shared
-inline void mbarrier_arrive(unsigned barrier, LINE) { arrive(barrier, "mbarrier.arrive", line); }
+void mbarrier_arrive(unsigned barrier, LINE);
 // PTX: mbarrier.arrive.expect_tx.shared
-inline void mbarrier_arrive_expect(unsigned barrier, unsigned bytes, LINE) {
-  mbarrier_at(barrier, "mbarrier.arrive.expect_tx", line).bytes += bytes;
-  arrive(barrier, "mbarrier.arrive.expect_tx", line);
-}
-
-struct Phase {
-  unsigned barrier, parity;
-  int line;
-};
-
-inline bool phase_over(const void* phase) {
-  const auto [barrier, parity, line] = *static_cast<const Phase*>(phase);
-  return mbarrier_at(barrier, "mbarrier.try_wait", line).parity != parity;
-}
-
+void mbarrier_arrive_expect(unsigned barrier, unsigned bytes, LINE);
 // PTX: mbarrier.try_wait.parity.shared
-inline bool mbarrier_passed(unsigned barrier, unsigned parity, LINE) {
-  if (parity > 1) fail(line, "mbarrier.try_wait with a parity of %u", parity);
-  const Phase phase = {barrier, parity, line};
-  poll(phase_over, &phase, "mbarrier.try_wait", line);
-  return true;
-}
+bool mbarrier_passed(unsigned barrier, unsigned parity, LINE);
 
 // ---- TMA
 
-struct Tensor {  // what stands in the kernel's 128 bytes of a tensor map; Python fills it
-  unsigned long long mark;
-  int array, rank, element, swizzle;
-  unsigned extent[5], box[5];  // the innermost first
-  unsigned long long stride[5];
-};
-static_assert(sizeof(Tensor) <= 128);
-constexpr unsigned long long kTensorMark = 0x7E4503A97E4503A9;
-
-inline unsigned swizzled(unsigned address, int span) {
-  return address ^ ((address >> 3) & (span - 16) & 0x70);
-}
-
-class Box {  // a tile of a tensor, and the same bytes in shared memory
- public:
-  Box(const void* map, int rank, const int* first, unsigned shared, const char* name, int line)
-      : shared_(shared), name_(name), line_(line) {
-    memcpy(&tensor_, map, sizeof tensor_);
-    if (tensor_.mark != kTensorMark) fail(line, "%s: this is no tensor map", name);
-    if (tensor_.rank != rank) fail(line, "%s: the tensor map has rank %d", name, tensor_.rank);
-    std::copy(first, first + rank, first_);
-    if (shared % 128) fail(line, "%s: shared address %#x is not a multiple of 128", name, shared);
-    for (unsigned chunk = 0; chunk < bytes(); chunk += 16) (void)at(chunk);
-  }
-
-  unsigned bytes() const {
-    unsigned bytes = tensor_.element;
-    for (int i = 0; i < tensor_.rank; ++i) bytes *= tensor_.box[i];
-    return bytes;
-  }
-
-  void poison() const {
-    for (unsigned chunk = 0; chunk < bytes(); chunk += 16) memset(at(chunk), kPoison, 16);
-  }
-
-  void load() const {
-    for (unsigned chunk = 0; chunk < bytes(); chunk += 16) {
-      for (unsigned byte = 0; byte < 16; byte += tensor_.element) {
-        const unsigned char* from = global(chunk + byte);
-        if (from) memcpy(at(chunk) + byte, from, tensor_.element);
-        else memset(at(chunk) + byte, 0, tensor_.element);
-      }
-    }
-  }
-
-  void store() const {
-    for (unsigned chunk = 0; chunk < bytes(); chunk += 16) {
-      for (unsigned byte = 0; byte < 16; byte += tensor_.element) {
-        unsigned char* to = global(chunk + byte);
-        if (to) memcpy(to, at(chunk) + byte, tensor_.element);
-      }
-    }
-  }
-
- private:
-  // 16 bytes of shared memory, at an offset into the box.
-  unsigned char* at(unsigned offset) const {
-    const unsigned address = shared_ + offset;
-    return from_shared(tensor_.swizzle ? swizzled(address, tensor_.swizzle) : address, 16, name_,
-                       line_);
-  }
-
-  // An element of global memory at an offset into the box; null outside of the tensor.
-  unsigned char* global(unsigned offset) const {
-    unsigned long long bytes = 0;
-    unsigned rest = offset / tensor_.element;
-    for (int i = 0; i < tensor_.rank; ++i) {
-      const long long index = first_[i] + static_cast<long long>(rest % tensor_.box[i]);
-      rest /= tensor_.box[i];
-      if (index < 0 || index >= tensor_.extent[i]) return nullptr;
-      bytes += index * tensor_.stride[i];
-    }
-    return machine.regions[tensor_.array].data + bytes;
-  }
-
-  Tensor tensor_;
-  int first_[5];
-  unsigned shared_;
-  const char* name_;
-  int line_;
-};
-
-inline void tma_load(unsigned to, const void* map, int rank, const int* first, unsigned barrier,
-                     int line) {
-  const Box box(map, rank, first, to, "a TMA load", line);
-  box.poison();
-  machine.events.push_back([=] {
-    box.load();
-    complete_bytes(barrier, box.bytes(), line);
-  });
-}
+void tma_load(unsigned to, const void* map, std::initializer_list<int> first, unsigned barrier,
+              int line);
+void tma_store(const void* map, std::initializer_list<int> first, unsigned from, int line);
 
 // PTX: cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
 inline void tma_load_2d(unsigned to, const void* map, int x, int y, unsigned barrier, LINE) {
-  const int first[] = {x, y};
-  tma_load(to, map, 2, first, barrier, line);
+  tma_load(to, map, {x, y}, barrier, line);
 }
 // PTX: cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
 inline void tma_load_3d(unsigned to, const void* map, int x, int y, int z, unsigned barrier, LINE) {
-  const int first[] = {x, y, z};
-  tma_load(to, map, 3, first, barrier, line);
+  tma_load(to, map, {x, y, z}, barrier, line);
 }
 // PTX: cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
 inline void tma_load_4d(unsigned to, const void* map, int x, int y, int z, int w, unsigned barrier,
                         LINE) {
-  const int first[] = {x, y, z, w};
-  tma_load(to, map, 4, first, barrier, line);
+  tma_load(to, map, {x, y, z, w}, barrier, line);
 }
-
-struct Stores {
-  std::vector<Box> open, committed;
-};
-
-std::map<const Thread*, Stores> tma_stores;
-bool proxy_fenced;
-
 // PTX: fence.proxy.async
-inline void fence_proxy_async() { proxy_fenced = true; }
-
-inline void tma_store(const void* map, int rank, const int* first, unsigned from, int line) {
-  if (!proxy_fenced) fail(line, "a TMA store without a fence_proxy_async before it");
-  tma_stores[current].open.emplace_back(map, rank, first, from, "a TMA store", line);
-}
-
+void fence_proxy_async();
 // PTX: cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group
 inline void tma_store_2d(const void* map, int x, int y, unsigned from, LINE) {
-  const int first[] = {x, y};
-  tma_store(map, 2, first, from, line);
+  tma_store(map, {x, y}, from, line);
 }
 // PTX: cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group
 inline void tma_store_3d(const void* map, int x, int y, int z, unsigned from, LINE) {
-  const int first[] = {x, y, z};
-  tma_store(map, 3, first, from, line);
+  tma_store(map, {x, y, z}, from, line);
 }
 // PTX: cp.async.bulk.commit_group
-inline void tma_store_commit() {
-  Stores& stores = tma_stores[current];
-  for (const Box& box : stores.open) stores.committed.push_back(box);
-  stores.open.clear();
-}
+void tma_store_commit();
 // PTX: cp.async.bulk.wait_group.read
-inline void tma_store_wait_read() {
-  for (const Box& box : tma_stores[current].committed) box.store();
-  tma_stores[current].committed.clear();
-}
+void tma_store_wait_read();
 
 // ---- wgmma
 
-struct Accumulators {  // of one thread and array, while products are on their way to it
-  float* d;
-  std::vector<float> values;
-  unsigned last_group;
-};
-
-struct Product {
-  unsigned group;
-  int columns;
-  bool a_in_registers, accumulate, b_transposed;
-  unsigned a_registers[kWarpgroup][4];
-  unsigned long long a, b;
-  float* d[kWarpgroup];
-  int line;
-};
-
-struct Warpgroup {
-  std::deque<Product> queue;
-  std::vector<Accumulators> accumulators[kWarpgroup];
-  unsigned committed[kWarpgroup];
-  bool fenced[kWarpgroup];
-};
-
-std::map<unsigned, Warpgroup> warpgroups;
-
-inline Warpgroup& own_warpgroup() { return warpgroups[current->number / kWarpgroup]; }
-
-inline Accumulators* find(std::vector<Accumulators>& all, const float* d) {
-  for (Accumulators& one : all) {
-    if (one.d == d) return &one;
-  }
-  return nullptr;
-}
-
-inline void check_untouched(const Accumulators& one, int line) {
-  const auto* bytes = reinterpret_cast<const unsigned char*>(one.d);
-  for (size_t i = 0; i < one.values.size() * sizeof(float); ++i) {
-    if (bytes[i] != kPoison) fail(line, "accumulators were written while a wgmma was at work on them");
-  }
-}
-
-// An operand in shared memory: `rows` of M or N by 16 of K, as the matrix descriptor tells.
-inline void read_operand(float (*to)[16], int rows, unsigned long long descriptor, bool transposed,
-                         int line) {
-  const unsigned start = (descriptor & 0x3FFF) << 4, leading = (descriptor >> 16 & 0x3FFF) << 4,
-                 stride = (descriptor >> 32 & 0x3FFF) << 4;
-  if (descriptor >> 49 & 7) fail(line, "a matrix descriptor with a base offset");
-  constexpr unsigned kSpans[] = {16, 128, 64, 32};  // bytes of a swizzled row
-  const unsigned span = kSpans[descriptor >> 62], chunks = span / 16;
-  const auto read = [&](unsigned address, auto put) {
-    uint16_t elements[8];
-    const unsigned swizzled_address = span > 16 ? swizzled(address, span) : address;
-    memcpy(elements, from_shared(swizzled_address, 16, "wgmma", line), sizeof elements);
-    for (int i = 0; i < 8; ++i) put(i, from_element(elements[i]));
-  };
-  if (!transposed) {
-    const unsigned second = span > 16 ? 16 : leading;  // eight elements of K further
-    for (int row = 0; row < rows; ++row) {
-      for (int half = 0; half < 2; ++half) {
-        read(start + row / 8 * stride + row % 8 * span + half * second,
-             [&](int i, float value) { to[row][8 * half + i] = value; });
-      }
-    }
-    return;
-  }
-  const unsigned next_rows = span > 16 ? leading : stride, next_k = span > 16 ? stride : leading;
-  for (int k = 0; k < 16; ++k) {
-    for (int chunk = 0; chunk < rows / 8; ++chunk) {
-      read(start + chunk / chunks * next_rows + chunk % chunks * 16 + k / 8 * next_k + k % 8 * span,
-           [&](int i, float value) { to[8 * chunk + i][k] = value; });
-    }
-  }
-}
-
-// Where the element i of a thread's accumulators stands in the 64 by N matrix.
-inline int row_of(unsigned thread, int i) { return thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8; }
-inline int column_of(unsigned thread, int i) { return i / 4 * 8 + thread % 4 * 2 + i % 2; }
-
-__attribute__((optimize("O3"))) inline void execute(Warpgroup& group, const Product& product) {
-  static float a[64][16], b[256][16], b_rows[16][256], d[64][256];
-  const int columns = product.columns;
-  if (product.a_in_registers) {
-    for (unsigned thread = 0; thread < kWarpgroup; ++thread) {
-      for (int i = 0; i < 4; ++i) {
-        const int row = thread / 32 * 16 + thread % 32 / 4 + i % 2 * 8;
-        const int k = thread % 4 * 2 + i / 2 * 8;
-        a[row][k] = from_element(static_cast<uint16_t>(product.a_registers[thread][i]));
-        a[row][k + 1] = from_element(static_cast<uint16_t>(product.a_registers[thread][i] >> 16));
-      }
-    }
-  } else {
-    read_operand(a, 64, product.a, false, product.line);
-  }
-  read_operand(b, columns, product.b, product.b_transposed, product.line);
-  for (int k = 0; k < 16; ++k) {
-    for (int column = 0; column < columns; ++column) b_rows[k][column] = b[column][k];
-  }
-  std::vector<float>* values[kWarpgroup];
-  for (unsigned thread = 0; thread < kWarpgroup; ++thread) {
-    values[thread] = &find(group.accumulators[thread], product.d[thread])->values;
-    for (int i = 0; i < columns / 2; ++i) {
-      d[row_of(thread, i)][column_of(thread, i)] = product.accumulate ? (*values[thread])[i] : 0.0f;
-    }
-  }
-  for (int row = 0; row < 64; ++row) {
-    for (int k = 0; k < 16; ++k) {
-      const float factor = a[row][k];
-      for (int column = 0; column < columns; ++column) d[row][column] += factor * b_rows[k][column];
-    }
-  }
-  for (unsigned thread = 0; thread < kWarpgroup; ++thread) {
-    for (int i = 0; i < columns / 2; ++i) {
-      (*values[thread])[i] = d[row_of(thread, i)][column_of(thread, i)];
-    }
-  }
-}
-
 struct Issue {  // one thread's part of a wgmma
   float* d;
-  const unsigned* a_registers;
+  const unsigned* a_registers;  // or null
   unsigned long long a, b;
-  bool accumulate, b_transposed;
+  bool accumulate, b_transposed, bf16;
   int columns, line;
 };
 
-inline void queue_product(Thread** lanes, unsigned) {
-  const auto part = [&](unsigned thread) { return *static_cast<Issue*>(lanes[thread]->payload); };
-  const Issue first = part(0);
-  Warpgroup& group = warpgroups[lanes[0]->number / kWarpgroup];
-  Product product = {group.committed[0], first.columns, first.a_registers != nullptr,
-                     first.accumulate,   first.b_transposed};
-  product.a = first.a;
-  product.b = first.b;
-  product.line = first.line;
-  for (unsigned thread = 0; thread < kWarpgroup; ++thread) {
-    const Issue issue = part(thread);
-    if (issue.a != first.a || issue.b != first.b || issue.accumulate != first.accumulate ||
-        issue.columns != first.columns || group.committed[thread] != group.committed[0]) {
-      fail(first.line, "threads of a warpgroup meet at a wgmma with different operands");
-    }
-    if (!group.fenced[thread]) fail(first.line, "a wgmma without a wgmma.fence since the last wait");
-    if (issue.a_registers) memcpy(product.a_registers[thread], issue.a_registers, 16);
-    product.d[thread] = issue.d;
-    std::vector<Accumulators>& all = group.accumulators[thread];
-    Accumulators* one = find(all, issue.d);
-    if (one) {
-      check_untouched(*one, first.line);
-    } else {
-      all.push_back({issue.d, std::vector<float>(issue.d, issue.d + first.columns / 2), 0});
-      one = &all.back();
-      memset(issue.d, kPoison, first.columns / 2 * sizeof(float));
-    }
-    one->last_group = product.group;
-  }
-  group.queue.push_back(product);
-}
-
-template <int N>
-void wgmma(float (&d)[N], const unsigned* a_registers, unsigned long long a, unsigned long long b,
-           bool accumulate, bool b_transposed, int line) {
-  static_assert(N % 4 == 0 && N <= 128, "a wgmma has 8 to 256 columns, by eights");
-  Issue issue = {d, a_registers, a, b, accumulate, b_transposed, 2 * N, line};
-  aligned_collective("wgmma", &issue, queue_product, line, kWarpgroup);
-}
+void wgmma(Issue& issue);
+void wait_for_products(unsigned pending, int line);
 
 // d (+)= A B^T, both in shared memory and K-major.
 // PTX: wgmma.mma_async.sync.aligned.m64n k16. f32.bf16.bf16|f32.f16.f16
 template <int N>
 inline void wgmma_ss(float (&d)[N], unsigned long long a, unsigned long long b, bool accumulate,
                      LINE) {
-  wgmma(d, nullptr, a, b, accumulate, false, line);
+  static_assert(N % 4 == 0 && N <= 128, "a wgmma has 8 to 256 columns, by eights");
+  Issue issue = {d, nullptr, a, b, accumulate, false, kBf16, 2 * N, line};
+  wgmma(issue);
 }
 // d (+)= A B, A in registers, B in shared memory and MN-major.
 // PTX: wgmma.mma_async.sync.aligned.m64n k16. f32.bf16.bf16|f32.f16.f16
 template <int N>
 inline void wgmma_rs(float (&d)[N], const unsigned (&a)[4], unsigned long long b, bool accumulate,
                      LINE) {
-  wgmma(d, a, 0, b, accumulate, true, line);
+  static_assert(N % 4 == 0 && N <= 128, "a wgmma has 8 to 256 columns, by eights");
+  Issue issue = {d, a, 0, b, accumulate, true, kBf16, 2 * N, line};
+  wgmma(issue);
 }
-
 // PTX: wgmma.fence.sync.aligned
-inline void wgmma_fence() { own_warpgroup().fenced[current->number % kWarpgroup] = true; }
+void wgmma_fence();
 // PTX: wgmma.commit_group.sync.aligned
-inline void wgmma_commit() { ++own_warpgroup().committed[current->number % kWarpgroup]; }
+void wgmma_commit();
 // PTX: wgmma.wait_group.sync.aligned
 template <int kPending>
 inline void wgmma_wait(LINE) {
-  aligned_collective("wgmma.wait_group", nullptr, no_exchange, line);
-  Warpgroup& group = own_warpgroup();
-  const unsigned thread = current->number % kWarpgroup, committed = group.committed[thread];
-  const unsigned done = committed > kPending ? committed - kPending : 0;  // groups before this one
-  group.fenced[thread] = false;
-  while (!group.queue.empty() && group.queue.front().group < done) {
-    execute(group, group.queue.front());
-    group.queue.pop_front();
-  }
-  std::vector<Accumulators>& all = group.accumulators[thread];
-  for (size_t i = all.size(); i-- > 0;) {
-    if (all[i].last_group >= done) continue;
-    check_untouched(all[i], line);
-    std::copy(all[i].values.begin(), all[i].values.end(), all[i].d);
-    all.erase(all.begin() + i);
-  }
+  wait_for_products(kPending, line);
 }
 // PTX: +f
 template <int kCount>
 inline void hold(float (&)[kCount]) {}
-
-inline void start_of_block() {
-  mbarriers.clear();
-  tma_stores.clear();
-  warpgroups.clear();
-  machine.events.clear();
-  proxy_fenced = false;
-}
-
-inline void end_of_block() {
-  if (!machine.events.empty()) fail(0, "a block ends while a TMA load is on its way");
-  for (const auto& [thread, stores] : tma_stores) {
-    if (!stores.open.empty() || !stores.committed.empty()) {
-      fail(0, "thread %u ends without a wait for its TMA stores", thread->number);
-    }
-  }
-  for (const auto& [number, group] : warpgroups) {
-    for (const auto& accumulators : group.accumulators) {
-      if (!accumulators.empty()) fail(0, "warpgroup %u ends without a wait for its wgmma", number);
-    }
-  }
-}
-
-const bool known = [] {
-  machine.block_starts.push_back(start_of_block);
-  machine.block_ends.push_back(end_of_block);
-  return true;
-}();
 
 }  // namespace emulator

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include <limits>
+
 #include <machine.h>
 
 #include <cuda_bf16.h>
@@ -19,6 +21,7 @@
 #undef __launch_bounds__
 #undef __forceinline__
 #undef __grid_constant__
+#undef __maxnreg__
 #define __global__
 #define __device__
 #define __host__
@@ -33,9 +36,6 @@
 #define __CUDA_ARCH__ 900
 
 constexpr int warpSize = 32;
-
-// A default argument is evaluated where the function is called: that is how lines are known.
-#define LINE int line = __builtin_LINE()
 
 // ---- Barriers and fences
 
@@ -56,10 +56,7 @@ inline void __threadfence() {}
 inline void __threadfence_block() {}
 inline void __threadfence_system() {}
 inline void __nanosleep(unsigned) { emulator::let_others_run(); }
-inline long long clock64() {
-  emulator::let_others_run();
-  return ++emulator::machine.clock;
-}
+inline long long clock64() { return emulator::tick(); }
 [[noreturn]] inline void __trap(LINE) { emulator::fail(line, "__trap()"); }
 
 // ---- Warps
@@ -236,11 +233,10 @@ namespace emulator {
 template <class T, class... Types>
 constexpr bool one_of = (std::is_same_v<T, Types> || ...);
 
-// Threads switch at nothing but calls, so an update is atomic anyway; a spinning thread gives way.
+// Threads switch at nothing but calls of the machine, so an update is atomic anyway.
 template <class T, class Update>
 T atomically(T* address, Update update) {
-  machine.launch->used_atomics = 1;
-  if (++current->atomics % 16 == 0) let_others_run();
+  note_atomic();
   const T old = *address;
   *address = update(old);
   return old;
