@@ -5,7 +5,7 @@ from __future__ import annotations
 from sdpa import RUNGS, Shape, asked_shape, attention
 
 options, shape = asked_shape(Shape(batch=32, heads=8, length=512, dim=64))
-target = attention("attention_ladder", shape, {rung.name: rung for rung in RUNGS})
+target = attention("attention_ladder", shape, {rung.name: rung.run for rung in RUNGS})
 
 if __name__ == "__main__":
     target.main(options=options)

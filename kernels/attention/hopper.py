@@ -40,8 +40,11 @@ TILES = {  # by head dimension, causal or not: the fastest of twenty on an H200
 }
 
 
-def hopper(q: Any, k: Any, v: Any, causal: bool, tiles: Tiles | None = None) -> Any:
-    """Attention over tensors of (batch, heads, length, dim), contiguous, at multiples of 16."""
+def hopper(q: Any, k: Any, v: Any, causal: bool, sms: int, tiles: Tiles | None = None) -> Any:
+    """Attention over tensors of (batch, heads, length, dim), contiguous, at multiples of 16 bytes.
+
+    `sms` is how many blocks run at once, one a multiprocessor.
+    """
     import torch
 
     batch, heads, length, dim = q.shape
@@ -58,7 +61,6 @@ def hopper(q: Any, k: Any, v: Any, causal: bool, tiles: Tiles | None = None) -> 
         for tensor, box in zip((q, k, v, out), boxes, strict=True)
     ]
     blocks = math.ceil(length / rows) * batch * heads
-    sms = torch.cuda.get_device_properties(q.device).multi_processor_count
     group = max(1, _GROUP_BYTES // (2 * length * dim * _ELEMENT)) if causal else 1
     kernel.launch(
         (min(blocks, sms),),

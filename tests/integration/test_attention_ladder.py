@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from profkit import Unsupported
-from profkit.capture.cuda_source import compile_kernel
+from profkit.capture.cuda_source import TensorMap, compile_kernel
+from tests import emulator
 from tests.emulator import emulate, missing
 from tests.integration.test_cuda_source import needs_nvrtc
 
 torch = pytest.importorskip("torch", reason="the ladder needs torch")
 
-from kernels.attention import ladder  # noqa: E402
+from kernels.attention import hopper, ladder  # noqa: E402
 
 MISSING = missing()
 H200 = SimpleNamespace(major=9, minor=0, multi_processor_count=132)
@@ -51,6 +52,8 @@ class Emulated:
         )
 
     def _passed(self, argument: Any) -> Any:
+        if isinstance(argument, TensorMap):
+            return emulator.TensorMap(self._passed(argument.tensor), tuple(argument.box))
         if not isinstance(argument, torch.Tensor):
             return argument
         array = argument.view(torch.uint16 if argument.dtype == torch.bfloat16 else argument.dtype)
@@ -72,11 +75,12 @@ def right(
     torch.manual_seed(size[2])
     q, k, v = (torch.randn(size).mul(factor).to(dtype) for factor in (sharpness, 1.0, 1.0))
     inputs = frozenset(tensor.data_ptr() for tensor in (q, k, v))
-    monkeypatch.setattr(
-        ladder,
-        "compile_kernel",
-        lambda path, name, *, defines: Emulated(path, name, defines, inputs),
-    )
+    for module in (ladder, hopper):
+        monkeypatch.setattr(
+            module,
+            "compile_kernel",
+            lambda path, name, *, defines: Emulated(path, name, defines, inputs),
+        )
     monkeypatch.setattr(ladder, "_gpu", lambda _: H200)
     out = rung.run(q, k, v, causal).double()
 
@@ -131,7 +135,8 @@ def test_rungs_compile_for_every_architecture(
         found.append(compile_kernel(path, name, arch=arch, defines=defines))
         return SimpleNamespace(launch=lambda *_, **__: None)
 
-    monkeypatch.setattr(ladder, "compile_kernel", compiled)
+    for module in (ladder, hopper):
+        monkeypatch.setattr(module, "compile_kernel", compiled)
     monkeypatch.setattr(ladder, "_gpu", lambda _: H200)
     tensor = torch.zeros(1, 1, 64, dim, dtype=dtype)
     rung.run(tensor, tensor, tensor, False)

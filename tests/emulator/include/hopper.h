@@ -43,6 +43,9 @@ inline void registers_up(LINE) {
 void mbarrier_init(unsigned barrier, unsigned arrivals, LINE);
 // PTX: fence.mbarrier_init.release.cluster
 inline void fence_mbarrier_init() {}
+
+// PTX: prefetch.tensormap
+inline void prefetch_tensor_map(const void*) {}
 // PTX: mbarrier.arrive.shared
 void mbarrier_arrive(unsigned barrier, LINE);
 // PTX: mbarrier.arrive.expect_tx.shared
