@@ -15,7 +15,7 @@ from profkit import Target, Variant, Work, normal_inputs
 
 # Of this checkout, whatever is installed.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from kernels.attention.ladder import fastest
+from kernels.attention import ladder
 
 ELEMENT_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4}
 _SCORES_AT_ONCE = 2**26
@@ -66,7 +66,7 @@ def attention(name: str, shape: Shape, ours: Mapping[str, Kernel] | None = None)
     runs: dict[str, Callable[[Mapping[str, Any]], Any]] = {"sdpa": partial(sdpa, shape.causal)}
     for short, backend in backends.items():
         runs[short] = partial(sdpa_by, backend, shape.causal)
-    for variant, kernel in (ours or {"custom": fastest}).items():
+    for variant, kernel in (ours or {"custom": ladder.fastest}).items():
         runs[variant] = partial(by_kernel, kernel, shape.causal)
     return Target(
         name=name,
