@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from profkit import __version__
 from profkit.commands.analyze import analyze
 from profkit.commands.calibrate import calibrate
+from profkit.commands.checklist import checklist
 from profkit.commands.compare import compare
 from profkit.commands.doctor import doctor
 from profkit.commands.metrics import metrics
@@ -104,6 +105,7 @@ def root(
 
 app.command(cls=WithProgram)(profile)
 app.command()(analyze)
+app.command()(checklist)
 app.command(cls=WithProgram)(time)
 app.command()(compare)
 app.command()(calibrate)

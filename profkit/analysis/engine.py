@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from profkit.analysis.expression import Column, Comparison, Expression
+from profkit.analysis.expression import HOLDS, Column, Comparison, Expression
 from profkit.analysis.limits import RESOURCES, shares
 from profkit.analysis.rules import Rule
 from profkit.analysis.summary import Group, ReportSummary
@@ -32,6 +32,11 @@ class Evidence:
     value: float
     sign: str = ""
     threshold: float = math.nan
+
+    @property
+    def holds(self) -> bool:
+        """Whether the comparison holds; what was not compared does."""
+        return not self.sign or HOLDS[self.sign](self.value, self.threshold)
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,32 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Condition:
+    """A rule's condition on a kernel; `holds` is None where `missing` quantities leave it open."""
+
+    text: str
+    holds: bool | None
+    compared: tuple[Evidence, ...]
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a rule makes of one kernel, fired (`finding`) or not.
+
+    `now` and `after` are the floors before and after the fix as shares of the kernel's present
+    time; `time` is the rule's own share of the time that is left, NaN where it gives none.
+    """
+
+    group: Group
+    conditions: tuple[Condition, ...]
+    finding: Finding | None
+    now: Mapping[str, float]
+    after: Mapping[str, float]
+    time: float
+
+
+@dataclass(frozen=True)
 class Diagnosis:
     """Findings, most time saved first, those that promise none last.
 
@@ -98,6 +129,13 @@ def diagnose(
         if np.isnan(held).any():
             unknown[rule.name] = table.missing(rule)
     return Diagnosis(_ranked(findings), unknown, len(groups))
+
+
+def explain(report: ReportSummary, rule: Rule) -> tuple[Trial, ...]:
+    """A rule tried on every kernel of a report that has a duration, most time first."""
+    groups = [group for group in report.groups if group.count > group.failed]
+    table = _Table(groups, report.total)
+    return tuple(table.trial(rule, at) for at in range(len(groups)))
 
 
 def _ranked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -150,6 +188,28 @@ class _Table:
         ]
         group = self._groups[at]
         return Finding(rule, group, tuple(evidence), self._estimate(rule, at))
+
+    def trial(self, rule: Rule, at: int) -> Trial:
+        """What the rule makes of the kernel at this place."""
+        after = self._relieved(rule)
+        return Trial(
+            self._groups[at],
+            tuple(self._condition(condition, at) for condition in rule.when),
+            self.finding(rule, at) if self.held(rule)[at] == 1 else None,
+            {name: float(floor[at]) for name, floor in self._floors.items()},
+            {name: float(floor[at]) for name, floor in after.items()},
+            float(self._value(rule.time)[at]) if rule.time else math.nan,
+        )
+
+    def _condition(self, condition: Expression, at: int) -> Condition:
+        value = self._value(condition)[at]
+        compared = (self._compared(one, at) for one in condition.comparisons)
+        return Condition(
+            condition.text,
+            None if math.isnan(value) else bool(value),
+            tuple(filter(None, compared)),
+            tuple(name for name in condition.names if math.isnan(self._column(name)[at])),
+        )
 
     def _compared(self, comparison: Comparison, at: int) -> Evidence | None:
         left, right = self._value(comparison.left)[at], self._value(comparison.right)[at]

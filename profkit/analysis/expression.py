@@ -86,6 +86,9 @@ _COMPARISONS: Mapping[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = 
     ast.NotEq: ("!=", operator.ne),
 }
 
+HOLDS: Mapping[str, Callable[[Any, Any], bool]] = dict(_COMPARISONS.values())
+"""What each sign of a comparison means."""
+
 
 @dataclass(frozen=True)
 class Comparison:

@@ -102,10 +102,24 @@ class BadRules(BadInput):
 
 @cache
 def shipped_rules() -> tuple[Rule, ...]:
-    """The rules that come with profkit."""
+    """The rules that come with profkit, checked by its tests and not each time they are read."""
+    unread: list[Fault] = []
+    return tuple(_rule(row) for source in _sources(shipped()) for row in _rows(source, unread))
+
+
+def shipped() -> Path:
+    """The folder of the rules that come with profkit."""
     folder = files("profkit") / "rules"
-    folder = folder if folder.is_dir() else Path(__file__).parents[2] / "rules"  # a checkout
-    return read_rules(Path(str(folder)))
+    return Path(str(folder)) if folder.is_dir() else Path(__file__).parents[2] / "rules"
+
+
+def with_own(path: Path) -> tuple[Rule, ...]:
+    """The shipped rules and those of a file or folder, which replace shipped ones of their name.
+
+    Raises BadRules, BadInput.
+    """
+    own = {rule.name: rule for rule in read_rules(path)}
+    return tuple(({rule.name: rule for rule in shipped_rules()} | own).values())
 
 
 def read_rules(path: Path) -> tuple[Rule, ...]:
@@ -118,22 +132,28 @@ def read_rules(path: Path) -> tuple[Rule, ...]:
 
 def check_rules(path: Path) -> tuple[tuple[Rule, ...], tuple[Fault, ...]]:
     """The rules that are right, and everything that is wrong; raises BadInput for no such file."""
-    sources = sorted(path.glob("*.yaml")) if path.is_dir() else [path]
-    if not sources:
-        raise BadInput(f"{path}: no .yaml file", "name a rules file, or a folder of them")
     rules: list[Rule] = []
     faults: list[Fault] = []
     places: dict[str, str] = {}
-    for source in sources:
+    for source in _sources(path):
         for row in _rows(source, faults):
-            rule = _rule(row, faults)
-            if rule is None:
+            wrong = list(_ill_formed(row)) or list(_unknown_names(row))
+            faults += wrong
+            if wrong:
                 continue
+            rule = _rule(row)
             if rule.name in places:
                 faults.append(row.fault(("name",), f"{rule.name!r} is in {places[rule.name]} too"))
             places.setdefault(rule.name, rule.place)
             rules.append(rule)
     return tuple(rules), tuple(faults)
+
+
+def _sources(path: Path) -> list[Path]:
+    sources = sorted(path.glob("*.yaml")) if path.is_dir() else [path]
+    if not sources:
+        raise BadInput(f"{path}: no .yaml file", "name a rules file, or a folder of them")
+    return sources
 
 
 def schema() -> dict[str, Any]:
@@ -207,14 +227,8 @@ def _scalar(node: yaml.Node) -> Any:
     return node.value
 
 
-def _rule(row: _Row, faults: list[Fault]) -> Rule | None:
-    """The rule of a row; None, and faults, where it is wrong."""
-    mine = list(_ill_formed(row))
-    if not mine:
-        mine += _unknown_names(row)
-    faults += mine
-    if mine:
-        return None
+def _rule(row: _Row) -> Rule:
+    """The rule of a row in which nothing is wrong."""
     told = row.told
     return Rule(
         name=told["name"],
