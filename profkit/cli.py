@@ -23,6 +23,7 @@ from profkit.commands.doctor import doctor
 from profkit.commands.metrics import metrics
 from profkit.commands.options import WithProgram
 from profkit.commands.profile import profile
+from profkit.commands.rules import rules
 from profkit.commands.time import time
 from profkit.errors import ProfkitError, UsageError
 
@@ -111,6 +112,7 @@ app.command()(compare)
 app.command()(calibrate)
 app.command()(metrics)
 app.command()(doctor)
+app.add_typer(rules, name="rules")
 
 
 _ASCII = str.maketrans({"µ": "u", "×": "x", "…": "~", "─": "-", "±": "+-", "█": "#"})

@@ -77,7 +77,7 @@ def _short(item: Item) -> RenderableType:
         *(("do", action) for action in actions),
         *(("check", check) for check in checks),
     ]
-    return _rows(rows, _INDENT)
+    return rows_of(rows, _INDENT)
 
 
 def _whole(item: Item, width: int) -> list[RenderableType]:
@@ -100,10 +100,11 @@ def _whole(item: Item, width: int) -> list[RenderableType]:
         f"[ ] {item.rank}. ", (gain, "green"), (rule.title, "bold"), (f"  {rule.category}", "dim")
     )
     head.truncate(width, overflow="ellipsis")
-    return [head, _rows(rows, _INDENT)]
+    return [head, rows_of(rows, _INDENT)]
 
 
-def _rows(rows: Sequence[tuple[str, str]], indent: int) -> RenderableType:
+def rows_of(rows: Sequence[tuple[str, str]], indent: int) -> RenderableType:
+    """Labels and what belongs to them; rows without the latter left out."""
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
@@ -123,4 +124,4 @@ def _around(found: Checklist, path: str, width: int) -> list[RenderableType]:
     rows.append(("reachable", words.proven(found.proofs)))
     rows += [("not told", told) for told in words.untold(found, path)]
     shown = [row for row in rows if row[1]]
-    return [_rows(shown, 0)] if shown else []
+    return [rows_of(shown, 0)] if shown else []

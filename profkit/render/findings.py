@@ -18,7 +18,7 @@ from profkit.render.text import compact, literal, number, percent, plural
 
 HEADING = "What limits, and what a fix would give"
 NOTHING = "nothing found"
-_SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "!=": "not"}
+_SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "!=": "other than"}
 _PRECISE_BELOW = 1.5
 _ROUND_FROM = 10.0
 _PLACE_WORTH_TELLING = 0.05
@@ -92,6 +92,13 @@ def compared(told: Evidence) -> str:
     unit = unit_of(told.what)
     value = f"{told.what} {_with_unit(told.value, unit)}"
     return f"{value} {told.sign} {_beside(told.threshold, unit)}"
+
+
+def missed(told: Evidence) -> str:
+    """A comparison that does not hold: `dram_busy 33.1%, not above 60.0%`."""
+    unit = unit_of(told.what)
+    wanted = f"{_SIGNS.get(told.sign, '')} {_beside(told.threshold, unit)}".strip()
+    return f"{told.what} {_with_unit(told.value, unit)}, not {wanted}"
 
 
 def _with_unit(value: float, unit: str) -> str:
