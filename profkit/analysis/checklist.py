@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
 
 from profkit.analysis.engine import Diagnosis, Finding, diagnose
 from profkit.analysis.limits import floors
@@ -93,7 +94,16 @@ class Checklist:
 
     def of(self, group: Group) -> tuple[Item, ...]:
         """The items on one kernel."""
-        return tuple(item for item in self.items if item.group is group)
+        return self._by_kernel.get(group.typical.index, ())
+
+    @cached_property
+    def _by_kernel(self) -> Mapping[int, tuple[Item, ...]]:
+        """Items by the launch that is typical of their kernel."""
+        found: dict[int, tuple[Item, ...]] = {}
+        for item in self.items:
+            at = item.group.typical.index
+            found[at] = (*found.get(at, ()), item)
+        return found
 
 
 def checklist(
@@ -112,13 +122,14 @@ def checklist(
     """
     tried = [rule for rule in rules if not {rule.name, rule.category} & set(disabled)]
     diagnosis = diagnose(report, tried)
+    same = _same_weight(diagnosis)
     items = tuple(
         Item(
             rank,
             finding,
             _actions(finding),
             _places(finding, blame) if blamed is None or rank <= blamed else (),
-            _peers(finding, diagnosis),
+            same.get(rank, ()),
             _page(finding.rule),
         )
         for rank, finding in enumerate(diagnosis.findings, start=1)
@@ -143,36 +154,46 @@ def _places(finding: Finding, blame: Blame) -> tuple[Place, ...]:
     return blame(finding.group.typical, finding.rule.blame) if finding.rule.blame else ()
 
 
-def _peers(finding: Finding, diagnosis: Diagnosis) -> tuple[int, ...]:
-    if finding.estimate is None:
-        return ()
-    return tuple(
-        rank
-        for rank, other in enumerate(diagnosis.findings, start=1)
-        if other is not finding
-        and other.estimate
-        and other.group is finding.group
-        and min(other.saved, finding.saved) >= (1 - SAME_WEIGHT) * max(other.saved, finding.saved)
-    )
+def _same_weight(diagnosis: Diagnosis) -> Mapping[int, tuple[int, ...]]:
+    """By the rank of a finding, those of others on its kernel that save about as much."""
+    promising: dict[int, list[tuple[int, float]]] = {}
+    for rank, finding in enumerate(diagnosis.findings, start=1):
+        if finding.estimate:
+            own = promising.setdefault(finding.group.typical.index, [])
+            own.append((rank, finding.saved))
+    return {
+        rank: tuple(
+            other
+            for other, saves in own
+            if other != rank and min(saves, saved) >= (1 - SAME_WEIGHT) * max(saves, saved)
+        )
+        for own in promising.values()
+        for rank, saved in own
+    }
 
 
 def _page(rule: Rule) -> str:
     """Where a shipped rule is told about; a rule of its name that replaces it is not."""
-    told = {shipped.name: shipped.explanation for shipped in shipped_rules()}
-    return f"docs/rules.md#{rule.name}" if told.get(rule.name) == rule.explanation else ""
+    return f"docs/rules.md#{rule.name}" if _told().get(rule.name) == rule.explanation else ""
+
+
+@cache
+def _told() -> Mapping[str, str]:
+    return {rule.name: rule.explanation for rule in shipped_rules()}
 
 
 def _roofs(items: Sequence[Item]) -> tuple[Roof, ...]:
+    helping: dict[int, int] = {}
+    for item in items:
+        if item.finding.estimate:
+            helping.setdefault(item.group.typical.index, item.rank)
     found = []
     for item in items:
-        if item.rule.category != _AT_THE_ROOF:
-            continue
-        highest = floors(item.group.typical.values)[0]
-        helped = (
-            other.rank for other in items if other.group is item.group and other.finding.estimate
-        )
-        share = highest.seconds / item.group.typical.duration
-        found.append(Roof(item.group, highest.label, share, next(helped, 0)))
+        if item.rule.category == _AT_THE_ROOF:
+            typical = item.group.typical
+            highest = floors(typical.values)[0]
+            share = highest.seconds / typical.duration
+            found.append(Roof(item.group, highest.label, share, helping.get(typical.index, 0)))
     return tuple(sorted(found, key=lambda roof: -roof.group.total))
 
 

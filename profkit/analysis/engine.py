@@ -161,6 +161,8 @@ class _Table:
         self._groups = groups
         self._total = total
         self._columns: dict[str, Column] = {}
+        self._values: dict[str, Column] = {}
+        self._after: dict[str, Mapping[str, Column]] = {}
 
     def held(self, rule: Rule) -> Column:
         """1 where all conditions hold, 0 where one does not, NaN where it can't be told."""
@@ -255,6 +257,11 @@ class _Table:
 
     def _relieved(self, rule: Rule) -> Mapping[str, Column]:
         """The floors after the fix; what can't be told is taken as not relieved."""
+        if rule.name not in self._after:
+            self._after[rule.name] = self._floors_after(rule)
+        return self._after[rule.name]
+
+    def _floors_after(self, rule: Rule) -> Mapping[str, Column]:
         return {
             name: floor
             * np.clip(np.nan_to_num(self._value(rule.relieves[name]), nan=1.0), 0.0, 1.0)
@@ -264,8 +271,11 @@ class _Table:
         }
 
     def _value(self, expression: Expression) -> Column:
-        columns = {name: self._column(name) for name in expression.names}
-        return np.broadcast_to(expression(columns), len(self._groups)).astype(np.float64)
+        if expression.text not in self._values:
+            columns = {name: self._column(name) for name in expression.names}
+            value = np.broadcast_to(expression(columns), len(self._groups)).astype(np.float64)
+            self._values[expression.text] = value
+        return self._values[expression.text]
 
     def _column(self, name: str) -> Column:
         if name not in self._columns:

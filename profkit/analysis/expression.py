@@ -13,6 +13,7 @@ import ast
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -116,7 +117,7 @@ class Expression:
             value = np.asarray(_evaluate(self.tree, columns), dtype=np.float64)
         return np.where(np.isfinite(value), value, np.nan)
 
-    @property
+    @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
         """The simple comparisons that make up a condition, those inside `and`s and `or`s too."""
         return tuple(_comparisons(self.tree))

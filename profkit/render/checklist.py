@@ -17,6 +17,7 @@ from profkit.render.names import told_apart
 from profkit.render.text import extent, literal, plural, shorten
 
 SHOWN = 5
+_ROOFS_SHOWN = 5
 _INDENT = 4
 _NARROWEST_NAME = 16
 _EVIDENCE_SHOWN = 3
@@ -117,10 +118,12 @@ def rows_of(rows: Sequence[tuple[str, str]], indent: int) -> RenderableType:
 def _around(found: Checklist, path: str, width: int) -> list[RenderableType]:
     """Roofs, proofs and what could not be told, a line or two each."""
     rows: list[tuple[str, str]] = []
-    roofs = words.roofs(found)
+    roofs = words.roofs(found)[:_ROOFS_SHOWN]
     names = told_apart((name for name, _ in roofs), width // 2)
     for at, (name, told) in enumerate(roofs):
         rows.append(("at a roof" if at == 0 else "", f"{names[name]}: {told}"))
+    if len(found.roofs) > len(roofs):
+        rows.append(("", f"and {plural(len(found.roofs) - len(roofs), 'more kernel')}"))
     rows.append(("reachable", words.proven(found.proofs)))
     rows += [("not told", told) for told in words.untold(found, path)]
     shown = [row for row in rows if row[1]]
