@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from profkit.analysis.expression import Column, Comparison, Expression
+from profkit.analysis.expression import HOLDS, Column, Comparison, Expression
 from profkit.analysis.limits import RESOURCES, shares
 from profkit.analysis.rules import Rule
 from profkit.analysis.summary import Group, ReportSummary
@@ -32,6 +32,11 @@ class Evidence:
     value: float
     sign: str = ""
     threshold: float = math.nan
+
+    @property
+    def holds(self) -> bool:
+        """Whether the comparison holds; what was not compared does."""
+        return not self.sign or HOLDS[self.sign](self.value, self.threshold)
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,32 @@ class Finding:
         if self.estimate is None:
             return 0.0
         return self.group.total * (1 - 1 / self.estimate.likely)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A rule's condition on a kernel; `holds` is None where `missing` quantities leave it open."""
+
+    text: str
+    holds: bool | None
+    compared: tuple[Evidence, ...]
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a rule makes of one kernel, fired (`finding`) or not.
+
+    `now` and `after` are the floors before and after the fix as shares of the kernel's present
+    time; `time` is the rule's own share of the time that is left, NaN where it gives none.
+    """
+
+    group: Group
+    conditions: tuple[Condition, ...]
+    finding: Finding | None
+    now: Mapping[str, float]
+    after: Mapping[str, float]
+    time: float
 
 
 @dataclass(frozen=True)
@@ -100,6 +131,13 @@ def diagnose(
     return Diagnosis(_ranked(findings), unknown, len(groups))
 
 
+def explain(report: ReportSummary, rule: Rule) -> tuple[Trial, ...]:
+    """A rule tried on every kernel of a report that has a duration, most time first."""
+    groups = [group for group in report.groups if group.count > group.failed]
+    table = _Table(groups, report.total)
+    return tuple(table.trial(rule, at) for at in range(len(groups)))
+
+
 def _ranked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """By time saved; of one category on one kernel the more cautious estimate alone."""
     kept: dict[tuple[str, int], Finding] = {}
@@ -123,6 +161,8 @@ class _Table:
         self._groups = groups
         self._total = total
         self._columns: dict[str, Column] = {}
+        self._values: dict[str, Column] = {}
+        self._after: dict[str, Mapping[str, Column]] = {}
 
     def held(self, rule: Rule) -> Column:
         """1 where all conditions hold, 0 where one does not, NaN where it can't be told."""
@@ -150,6 +190,28 @@ class _Table:
         ]
         group = self._groups[at]
         return Finding(rule, group, tuple(evidence), self._estimate(rule, at))
+
+    def trial(self, rule: Rule, at: int) -> Trial:
+        """What the rule makes of the kernel at this place."""
+        after = self._relieved(rule)
+        return Trial(
+            self._groups[at],
+            tuple(self._condition(condition, at) for condition in rule.when),
+            self.finding(rule, at) if self.held(rule)[at] == 1 else None,
+            {name: float(floor[at]) for name, floor in self._floors.items()},
+            {name: float(floor[at]) for name, floor in after.items()},
+            float(self._value(rule.time)[at]) if rule.time else math.nan,
+        )
+
+    def _condition(self, condition: Expression, at: int) -> Condition:
+        value = self._value(condition)[at]
+        compared = (self._compared(one, at) for one in condition.comparisons)
+        return Condition(
+            condition.text,
+            None if math.isnan(value) else bool(value),
+            tuple(filter(None, compared)),
+            tuple(name for name in condition.names if math.isnan(self._column(name)[at])),
+        )
 
     def _compared(self, comparison: Comparison, at: int) -> Evidence | None:
         left, right = self._value(comparison.left)[at], self._value(comparison.right)[at]
@@ -195,6 +257,11 @@ class _Table:
 
     def _relieved(self, rule: Rule) -> Mapping[str, Column]:
         """The floors after the fix; what can't be told is taken as not relieved."""
+        if rule.name not in self._after:
+            self._after[rule.name] = self._floors_after(rule)
+        return self._after[rule.name]
+
+    def _floors_after(self, rule: Rule) -> Mapping[str, Column]:
         return {
             name: floor
             * np.clip(np.nan_to_num(self._value(rule.relieves[name]), nan=1.0), 0.0, 1.0)
@@ -204,8 +271,11 @@ class _Table:
         }
 
     def _value(self, expression: Expression) -> Column:
-        columns = {name: self._column(name) for name in expression.names}
-        return np.broadcast_to(expression(columns), len(self._groups)).astype(np.float64)
+        if expression.text not in self._values:
+            columns = {name: self._column(name) for name in expression.names}
+            value = np.broadcast_to(expression(columns), len(self._groups)).astype(np.float64)
+            self._values[expression.text] = value
+        return self._values[expression.text]
 
     def _column(self, name: str) -> Column:
         if name not in self._columns:

@@ -47,3 +47,49 @@ def _instruction(action: Any, address: int, values: Mapping[str, float]) -> Inst
         line=source.line() if source else 0,
         values=values,
     )
+
+
+@dataclass(frozen=True)
+class Place:
+    """What of a launch a metric blames: a source line, or an instruction where no line is known.
+
+    `share` is of the metric's sum over the launch; `sass` is "" for a line.
+    """
+
+    file: str
+    line: int
+    sass: str
+    share: float
+
+
+def hottest(action: Any, metric_name: str, most: int) -> tuple[Place, ...]:
+    """The lines, or instructions, with the most of a metric, largest first.
+
+    Disassembles only what it returns. Empty where the launch has nothing of the metric.
+    """
+    metric = action.metric_by_name(metric_name)
+    if metric is None or not metric.has_correlation_ids():
+        return ()
+    counters = metric.correlation_ids()
+    values: dict[int, float] = {}
+    for at in range(metric.num_instances()):
+        address = counters.as_uint64(at)
+        values[address] = values.get(address, 0.0) + float(metric.as_double(at))
+    total = sum(values.values())
+    if not total > 0:
+        return ()
+    found: dict[tuple[str, int, int], float] = {}
+    for address, value in values.items():
+        source = action.source_info(address)
+        key = (source.file_name(), source.line(), 0) if source else ("", 0, address)
+        found[key] = found.get(key, 0.0) + value
+    largest = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:most]
+    return tuple(
+        Place(file, line, "" if line else _sass(action, address), value / total)
+        for (file, line, address), value in largest
+        if value > 0
+    )
+
+
+def _sass(action: Any, address: int) -> str:
+    return " ".join((action.sass_by_pc(address) or "").split())
