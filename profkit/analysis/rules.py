@@ -25,6 +25,14 @@ from profkit.errors import BadInput
 from profkit.metrics.catalog import ComputeCapability, catalog
 
 CONFIDENCES = ("high", "medium", "low")
+CONTEXT: Mapping[str, tuple[str, str]] = {
+    "handed_over_bytes": ("B", "What the launch before wrote to DRAM and this one read, at most."),
+    "previous_duration": ("s", "Duration of the launch before."),
+    "previous_dram_bytes": ("B", "DRAM traffic of the launch before."),
+}
+"""What rules may name beside the catalogue's quantities, with unit and meaning: facts of the launch
+right before, unknown where that was not recorded."""
+
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TIME = "time"
 _KINDS = {"object": "a mapping", "array": "a list", "string": "text"}
@@ -49,9 +57,11 @@ class Rule:
     """A bottleneck's signs and what its fix gives.
 
     `when` are conditions that must all hold. `relieves` maps a resource to the share of its need
-    that a fix leaves; `time` is the share of the kernel's time that it leaves when no resource
-    bounds it. A rule with neither informs: it promises nothing. `blame` names the per-instruction
-    quantity whose largest values are the lines to look at.
+    that a fix leaves, `takes` one to the share of the present time that the fix needs of it anew;
+    `time` is the share of the kernel's time that it leaves when no resource bounds it. A rule with
+    none of them informs: it promises nothing. With `spans_previous` that is the time of the kernel
+    and the one before it together. `blame` names the per-instruction quantity whose largest values
+    are the lines to look at.
     """
 
     name: str
@@ -60,7 +70,9 @@ class Rule:
     explanation: str
     when: tuple[Expression, ...]
     relieves: Mapping[str, Expression]
+    takes: Mapping[str, Expression]
     time: Expression | None
+    spans_previous: bool
     confidence: str
     effort: str
     blame: str
@@ -72,12 +84,13 @@ class Rule:
     @property
     def gains(self) -> bool:
         """Whether a fix promises time."""
-        return bool(self.relieves) or self.time is not None
+        return bool(self.relieves) or bool(self.takes) or self.time is not None
 
     @property
     def names(self) -> tuple[str, ...]:
         """The quantities that the rule reads."""
-        expressions = [*self.when, *self.relieves.values(), *([self.time] if self.time else [])]
+        expressions = [*self.when, *self.relieves.values(), *self.takes.values()]
+        expressions += [self.time] if self.time else []
         read = (name for expression in expressions for name in expression.names)
         return tuple(dict.fromkeys((*read, *self.evidence)))
 
@@ -259,7 +272,9 @@ def _rule(row: _Row) -> Rule:
         explanation=" ".join(told["explanation"].split()),
         when=tuple(parse(str(text)) for text in told["when"]),
         relieves={key: parse(str(text)) for key, text in told.get("relieves", {}).items()},
+        takes={key: parse(str(text)) for key, text in told.get("takes", {}).items()},
         time=parse(str(told[_TIME])) if _TIME in told else None,
+        spans_previous=told.get("spans") == "previous",
         confidence=told.get("confidence", "medium"),
         effort=told.get("effort", "medium"),
         blame=told.get("blame", ""),
@@ -328,7 +343,12 @@ def _unknown_names(row: _Row) -> Iterator[Fault]:
     texts: list[tuple[tuple[str | int, ...], str]] = [
         (("when", at), str(text)) for at, text in enumerate(row.told["when"])
     ]
-    texts += [(("relieves", key), str(text)) for key, text in row.told.get("relieves", {}).items()]
+    changed = [
+        (part, key, str(text))
+        for part in ("relieves", "takes")
+        for key, text in row.told.get(part, {}).items()
+    ]
+    texts += [((part, key), text) for part, key, text in changed]
     if _TIME in row.told:
         texts.append(((_TIME,), str(row.told[_TIME])))
     for path, text in texts:
@@ -339,11 +359,11 @@ def _unknown_names(row: _Row) -> Iterator[Fault]:
             continue
         if path[0] == "when" and not _is_condition(expression.tree):
             yield row.fault(path, f"{text[:80]!r} is no condition: compare it with something")
-        yield from _strangers(row, path, expression.names, "quantity", catalog().quantities)
-    for key in row.told.get("relieves", {}):
-        yield from _strangers(row, ("relieves", key), [key], "resource", RESOURCES)
+        yield from _strangers(row, path, expression.names, "quantity", _named())
+    for part, key, _ in changed:
+        yield from _strangers(row, (part, key), [key], "resource", RESOURCES)
     for at, name in enumerate(row.told.get("evidence", ())):
-        yield from _strangers(row, ("evidence", at), [name], "quantity", catalog().quantities)
+        yield from _strangers(row, ("evidence", at), [name], "quantity", _named())
     if blame := row.told.get("blame"):
         yield from _strangers(row, ("blame",), [blame], "line quantity", catalog().lines)
 
@@ -372,3 +392,8 @@ def _strangers(
 def _nearest(name: str, known: Sequence[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f"; did you mean {close[0]}?" if close else ""
+
+
+def _named() -> list[str]:
+    """What expressions may name."""
+    return [*catalog().quantities, *CONTEXT]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -93,3 +95,27 @@ def hottest(action: Any, metric_name: str, most: int) -> tuple[Place, ...]:
 
 def _sass(action: Any, address: int) -> str:
     return " ".join((action.sass_by_pc(address) or "").split())
+
+
+def executed_where(action: Any, metric_name: str, text: re.Pattern[str]) -> float:
+    """The sum of a metric over instructions whose source line has a text.
+
+    NaN where the launch recorded neither the metric nor its source.
+    """
+    metric = action.metric_by_name(metric_name)
+    sources = action.source_files()
+    if metric is None or not metric.has_correlation_ids() or not len(sources):
+        return math.nan
+    counters = metric.correlation_ids()
+    lines = {name: content.splitlines() for name, content in sources.items()}
+    found: dict[tuple[str, int], float] = {}
+    for at in range(metric.num_instances()):
+        source = action.source_info(counters.as_uint64(at))
+        if source is not None:
+            key = (source.file_name(), source.line())
+            found[key] = found.get(key, 0.0) + float(metric.as_double(at))
+    return sum(
+        value
+        for (name, line), value in found.items()
+        if 0 < line <= len(lines.get(name, ())) and text.search(lines[name][line - 1])
+    )
