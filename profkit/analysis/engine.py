@@ -21,7 +21,6 @@ from profkit.analysis.rules import CONTEXT, Rule
 from profkit.analysis.summary import Group, LaunchSummary, ReportSummary
 
 _LEAST = 1e-3
-_WORTH_TELLING = 0.005
 _AT_THE_ROOF = "at_the_roof"
 
 
@@ -146,13 +145,14 @@ def _ranked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
         other = kept.get(key)
         if other is None or _promised(finding) < _promised(other):
             kept[key] = finding
-    told = [one for one in kept.values() if one.estimate is None or _promised(one) > _WORTH_TELLING]
-    return tuple(sorted(told, key=_order))
+    return tuple(sorted(kept.values(), key=_order))
 
 
-def _order(finding: Finding) -> tuple[float, bool, str]:
-    """By time saved; that a kernel is at its roof comes behind what it is the roof of."""
-    return -finding.saved, finding.rule.category == _AT_THE_ROOF, finding.rule.name
+def _order(finding: Finding) -> tuple[float, bool, bool, str]:
+    """By time saved; then what a fix would relieve though another floor holds the kernel, what only
+    informs, and last that a kernel is at its roof."""
+    rule = finding.rule
+    return -finding.saved, not rule.gains, rule.category == _AT_THE_ROOF, rule.name
 
 
 def _promised(finding: Finding) -> float:

@@ -49,9 +49,9 @@ REACH: Mapping[str, float] = {
     "fmaheavy_busy": 0.96,
     "xu_busy": 0.94,
 }
-"""The share of its peak that a resource has been driven to: about the most of the kernels recorded on
-an H200 (copies, a large cuBLAS product, loops of one instruction), 1 where none came near its peak.
-DRAM ends at 89% to 96% on several GPUs."""
+"""The share of its peak that a resource has been driven to: about the most of the kernels that were
+recorded on an H200 (copies, a large cuBLAS product, loops of one instruction), 1 where none came
+near its peak. DRAM ends at 89% to 96% on several GPUs."""
 
 USUAL = 0.87
 """How near kernels that a resource limits usually come to its floor: between 0.82 and 0.95 in the
