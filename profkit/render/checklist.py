@@ -18,6 +18,8 @@ from profkit.render.text import extent, literal, plural, shorten
 
 SHOWN = 5
 _ROOFS_SHOWN = 5
+_NAME_LINES = 2
+_LABELS = 12
 _INDENT = 4
 _NARROWEST_NAME = 16
 _EVIDENCE_SHOWN = 3
@@ -86,21 +88,18 @@ def _whole(item: Item, width: int) -> list[RenderableType]:
     estimate = item.finding.estimate
     gain = f"{words.gain(estimate)}  " if estimate else ""
     launches = f", {plural(group.count, 'launch')}" if group.count > 1 else ""
-    shape = f"grid {extent(group.grid)}, block {extent(group.block)}{launches}"
     rows = [
-        ("kernel", f"{words.kernel_name(group)}  {shape}"),
+        ("kernel", shorten(words.kernel_name(group), _NAME_LINES * (width - _LABELS))),
+        ("shape", f"grid {extent(group.grid)}, block {extent(group.block)}{launches}"),
         ("gives", words.prospects(item)),
-        ("effort", rule.effort),
+        ("effort", f"{rule.effort}; category {rule.category}"),
         ("seen", "; ".join(words.evidence(item))),
         ("where", words.places(item.places)),
         *((("do" if at == 0 else ""), f"- {action}") for at, action in enumerate(item.actions)),
         *((("check" if at == 0 else ""), f"- {check}") for at, check in enumerate(rule.verify)),
         ("more", ", ".join(filter(None, (f"profkit rules explain {rule.name}", item.page)))),
     ]
-    head = Text.assemble(
-        f"[ ] {item.rank}. ", (gain, "green"), (rule.title, "bold"), (f"  {rule.category}", "dim")
-    )
-    head.truncate(width, overflow="ellipsis")
+    head = Text.assemble(f"[ ] {item.rank}. ", (gain, "green"), (rule.title, "bold"))
     return [head, rows_of(rows, _INDENT)]
 
 

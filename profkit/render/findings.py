@@ -21,6 +21,7 @@ NOTHING = "nothing found"
 _SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "!=": "other than"}
 _PRECISE_BELOW = 1.5
 _ROUND_FROM = 10.0
+_WORTH_A_DIGIT = 1.01
 _PLACE_WORTH_TELLING = 0.05
 _WHETHER_KNOWN = "known("
 _LONGEST = 100
@@ -48,7 +49,8 @@ def prospects(item: Item) -> str:
     estimate, rule = item.finding.estimate, item.rule
     if estimate is None:
         return f"no gain promised by the counters; {rule.confidence} confidence that it limits"
-    said = [f"{factor(estimate.run)} for the whole report", _next_limit(estimate, rule)]
+    run = factor(estimate.run) if estimate.run >= _WORTH_A_DIGIT else f"under {_WORTH_A_DIGIT}x"
+    said = [f"{run} for the whole report", _next_limit(estimate, rule)]
     if item.peers:
         ranks = ", ".join(str(rank) for rank in item.peers)
         said.append(f"of the same weight as {ranks} on this kernel")
@@ -62,7 +64,7 @@ def _next_limit(estimate: Estimate, rule: Rule) -> str:
     if not limit:
         return ""
     if limit in {RESOURCES[name] for name in rule.relieves}:
-        return f"then what is left of {limit}, {at}, limits"
+        return f"then {limit} again, at {at}"
     return f"then {limit} {'are' if limit.endswith('s') else 'is'} next, at {at}"
 
 
@@ -182,9 +184,8 @@ def summary(found: Checklist) -> str:
     if not found.items:
         return f"{NOTHING}: {looked}"
     informing = len(found.items) - promising
-    said = [
-        f"{plural(promising, 'finding')} that promise time" if promising else "no time promised"
-    ]
+    verb = "promises" if promising == 1 else "promise"
+    said = [f"{plural(promising, 'finding')} {verb} time" if promising else "no time promised"]
     if informing:
-        said.append(f"{informing} that {'tell' if informing > 1 else 'tells'} what limits")
+        said.append(f"{informing} {'tells' if informing == 1 else 'tell'} what limits")
     return f"{', '.join(said)}; {looked}"

@@ -50,14 +50,18 @@ def checklist_markdown(report: ReportSummary, found: Checklist, top: int) -> str
 
 def _items(found: Checklist, top: int, name: str) -> list[str]:
     """Boxes to tick, then roofs, proofs and what could not be told."""
-    lines = [f"{escape(words.summary(found))}. Estimates don't add up.", ""]
+    lines = [f"{escape(words.summary(found))}. Estimates don't add up."]
+    if found.items:
+        lines.append("")
     for item in found.items[: top or None]:
         lines += _item(item)
     around = [f"At a roof: {code(kernel)}: {escape(told)}" for kernel, told in words.roofs(found)]
     if proven := words.proven(found.proofs):
         around.append(f"Reachable: {escape(proven)}")
     around += [escape(told) for told in words.untold(found, name)]
-    return [*lines, *([""] if found.items and around else []), *(f"- {line}" for line in around)]
+    for line in around:
+        lines += ["", line]
+    return lines
 
 
 def _item(item: Item) -> list[str]:
