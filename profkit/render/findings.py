@@ -13,6 +13,7 @@ from profkit.analysis.proof import Proof
 from profkit.analysis.rules import Rule
 from profkit.analysis.summary import Group
 from profkit.analysis.units import unit_of
+from profkit.ingest.session import Session
 from profkit.ingest.source_lines import Place
 from profkit.render.text import compact, literal, number, percent, plural
 
@@ -142,7 +143,7 @@ def roofs(found: Checklist) -> tuple[tuple[str, str], ...]:
     return tuple(
         (
             kernel_name(roof.group),
-            f"{roof.label} at {percent(roof.share)} of what kernels reach"
+            f"{roof.label} {percent(roof.busy)} busy"
             + (f"; {roof.less} is about needing less" if roof.less else ""),
         )
         for roof in found.roofs
@@ -164,14 +165,15 @@ def proven(found: Sequence[Proof]) -> str:
     return f"{best}: {others}; {how} of whole variants"
 
 
-def untold(found: Checklist, path: str) -> tuple[str, ...]:
+def untold(found: Checklist, session: Session, path: str) -> tuple[str, ...]:
     """Rules that could not be told, and what to record so that they can; kernels left out."""
     said = []
     if found.unevaluated:
         count = f"{len(found.unevaluated)} of {plural(found.rules, 'rule')} not evaluated"
-        needed = f": need {', '.join(found.sections)}" if found.sections else ""
-        remedy = f"record with ncu --set full; profkit metrics {path} tells what is missing"
-        said.append(f"{count}{needed}; {remedy}")
+        needed = f"need {', '.join(found.sections)}" if found.sections else "need single metrics"
+        full = "full" in session.options.get("set", "").split(",")
+        remedy = "" if full else "record with ncu --set full; "
+        said.append(f"{count}: {needed}; {remedy}profkit metrics {path} tells what is missing")
     if found.skipped:
         said.append(f"{plural(found.skipped, 'kernel')} skipped: no duration, counters failed")
     return tuple(said)
