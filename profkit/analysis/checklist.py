@@ -50,14 +50,14 @@ class Item:
 
 @dataclass(frozen=True)
 class Roof:
-    """A kernel at a roof: `share` is how much it uses of what kernels reach of the resource.
+    """A kernel at a roof: `busy` is the share of its cycles that it uses the resource.
 
     `less` is the rank of the first finding that promises to need less of it, 0 for none.
     """
 
     group: Group
     label: str
-    share: float
+    busy: float
     less: int
 
 
@@ -192,8 +192,8 @@ def _roofs(items: Sequence[Item]) -> tuple[Roof, ...]:
         if item.rule.category == _AT_THE_ROOF:
             typical = item.group.typical
             highest = floors(typical.values)[0]
-            share = highest.seconds / typical.duration
-            found.append(Roof(item.group, highest.label, share, helping.get(typical.index, 0)))
+            less = helping.get(typical.index, 0)
+            found.append(Roof(item.group, highest.label, highest.busy, less))
     return tuple(sorted(found, key=lambda roof: -roof.group.total))
 
 

@@ -18,12 +18,14 @@ from profkit.render.text import extent, literal, plural, shorten
 
 SHOWN = 5
 _ROOFS_SHOWN = 5
+_NAME_LINES = 2
+_LABELS = 12
 _INDENT = 4
 _NARROWEST_NAME = 16
 _EVIDENCE_SHOWN = 3
 
 
-def findings_view(found: Checklist, path: str, width: int) -> RenderableType:
+def findings_view(report: ReportSummary, found: Checklist, width: int) -> RenderableType:
     """The first findings in short, then roofs, proofs and what could not be told."""
     parts: list[RenderableType] = [
         Text.assemble((words.HEADING, "bold"), ("  estimates don't add up", "dim"))
@@ -33,16 +35,18 @@ def findings_view(found: Checklist, path: str, width: int) -> RenderableType:
         parts.append(Text(words.summary(found)))
     heads = [_headline(item) for item in first]
     room = width - max((head.cell_len for head in heads), default=0)
+    beside = room >= _NARROWEST_NAME
     names = told_apart(
-        (words.kernel_name(item.group) for item in first), max(room, _NARROWEST_NAME)
+        (words.kernel_name(item.group) for item in first), room if beside else width - _LABELS
     )
     for item, head in zip(first, heads, strict=True):
-        parts += [head.append(names[words.kernel_name(item.group)]), _short(item)]
+        name = names[words.kernel_name(item.group)]
+        parts += [head.append(name) if beside else head, _short(item, "" if beside else name)]
     rest = len(found.items) - len(first)
     if rest:
         more = f"{plural(rest, 'more finding')}, all actions and checks"
-        parts.append(Text(f"{more}: profkit checklist {path}", "dim"))
-    return Group(*parts, *_around(found, path, width))
+        parts.append(Text(f"{more}: profkit checklist {report.path}", "dim"))
+    return Group(*parts, *_around(report, found, width))
 
 
 def checklist_view(report: ReportSummary, found: Checklist, top: int, width: int) -> RenderableType:
@@ -57,7 +61,7 @@ def checklist_view(report: ReportSummary, found: Checklist, top: int, width: int
     left = len(found.items) - len(found.items[: top or None])
     if left:
         parts += [Text(), Text(f"{plural(left, 'more item')}: --top 0 shows all", "dim")]
-    around = _around(found, report.path, width)
+    around = _around(report, found, width)
     return Group(*parts, *([Text()] if around else []), *around)
 
 
@@ -69,9 +73,10 @@ def _headline(item: Item) -> Text:
     )
 
 
-def _short(item: Item) -> RenderableType:
+def _short(item: Item, name: str) -> RenderableType:
     actions, checks = item.actions[:1], item.rule.verify[:1]
     rows = [
+        ("kernel", name),
         ("gives", words.prospects(item)),
         ("seen", "; ".join(words.evidence(item)[:_EVIDENCE_SHOWN])),
         ("where", words.places(item.places)),
@@ -86,21 +91,18 @@ def _whole(item: Item, width: int) -> list[RenderableType]:
     estimate = item.finding.estimate
     gain = f"{words.gain(estimate)}  " if estimate else ""
     launches = f", {plural(group.count, 'launch')}" if group.count > 1 else ""
-    shape = f"grid {extent(group.grid)}, block {extent(group.block)}{launches}"
     rows = [
-        ("kernel", f"{words.kernel_name(group)}  {shape}"),
+        ("kernel", shorten(words.kernel_name(group), _NAME_LINES * (width - _LABELS))),
+        ("shape", f"grid {extent(group.grid)}, block {extent(group.block)}{launches}"),
         ("gives", words.prospects(item)),
-        ("effort", rule.effort),
+        ("effort", f"{rule.effort}; category {rule.category}"),
         ("seen", "; ".join(words.evidence(item))),
         ("where", words.places(item.places)),
         *((("do" if at == 0 else ""), f"- {action}") for at, action in enumerate(item.actions)),
         *((("check" if at == 0 else ""), f"- {check}") for at, check in enumerate(rule.verify)),
         ("more", ", ".join(filter(None, (f"profkit rules explain {rule.name}", item.page)))),
     ]
-    head = Text.assemble(
-        f"[ ] {item.rank}. ", (gain, "green"), (rule.title, "bold"), (f"  {rule.category}", "dim")
-    )
-    head.truncate(width, overflow="ellipsis")
+    head = Text.assemble(f"[ ] {item.rank}. ", (gain, "green"), (rule.title, "bold"))
     return [head, rows_of(rows, _INDENT)]
 
 
@@ -115,7 +117,7 @@ def rows_of(rows: Sequence[tuple[str, str]], indent: int) -> RenderableType:
     return Padding(table, (0, 0, 0, indent))
 
 
-def _around(found: Checklist, path: str, width: int) -> list[RenderableType]:
+def _around(report: ReportSummary, found: Checklist, width: int) -> list[RenderableType]:
     """Roofs, proofs and what could not be told, a line or two each."""
     rows: list[tuple[str, str]] = []
     roofs = words.roofs(found)[:_ROOFS_SHOWN]
@@ -125,6 +127,6 @@ def _around(found: Checklist, path: str, width: int) -> list[RenderableType]:
     if len(found.roofs) > len(roofs):
         rows.append(("", f"and {plural(len(found.roofs) - len(roofs), 'more kernel')}"))
     rows.append(("reachable", words.proven(found.proofs)))
-    rows += [("not told", told) for told in words.untold(found, path)]
+    rows += [("not told", told) for told in words.untold(found, report.session, report.path)]
     shown = [row for row in rows if row[1]]
     return [rows_of(shown, 0)] if shown else []

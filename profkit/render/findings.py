@@ -13,6 +13,7 @@ from profkit.analysis.proof import Proof
 from profkit.analysis.rules import Rule
 from profkit.analysis.summary import Group
 from profkit.analysis.units import unit_of
+from profkit.ingest.session import Session
 from profkit.ingest.source_lines import Place
 from profkit.render.text import compact, literal, number, percent, plural
 
@@ -21,6 +22,7 @@ NOTHING = "nothing found"
 _SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "!=": "other than"}
 _PRECISE_BELOW = 1.5
 _ROUND_FROM = 10.0
+_WORTH_A_DIGIT = 1.01
 _PLACE_WORTH_TELLING = 0.05
 _WHETHER_KNOWN = "known("
 _LONGEST = 100
@@ -48,7 +50,8 @@ def prospects(item: Item) -> str:
     estimate, rule = item.finding.estimate, item.rule
     if estimate is None:
         return f"no gain promised by the counters; {rule.confidence} confidence that it limits"
-    said = [f"{factor(estimate.run)} for the whole report", _next_limit(estimate, rule)]
+    run = factor(estimate.run) if estimate.run >= _WORTH_A_DIGIT else f"under {_WORTH_A_DIGIT}x"
+    said = [f"{run} for the whole report", _next_limit(estimate, rule)]
     if item.peers:
         ranks = ", ".join(str(rank) for rank in item.peers)
         said.append(f"of the same weight as {ranks} on this kernel")
@@ -62,7 +65,7 @@ def _next_limit(estimate: Estimate, rule: Rule) -> str:
     if not limit:
         return ""
     if limit in {RESOURCES[name] for name in rule.relieves}:
-        return f"then what is left of {limit}, {at}, limits"
+        return f"then {limit} again, at {at}"
     return f"then {limit} {'are' if limit.endswith('s') else 'is'} next, at {at}"
 
 
@@ -140,7 +143,7 @@ def roofs(found: Checklist) -> tuple[tuple[str, str], ...]:
     return tuple(
         (
             kernel_name(roof.group),
-            f"{roof.label} at {percent(roof.share)} of what kernels reach"
+            f"{roof.label} {percent(roof.busy)} busy"
             + (f"; {roof.less} is about needing less" if roof.less else ""),
         )
         for roof in found.roofs
@@ -162,14 +165,15 @@ def proven(found: Sequence[Proof]) -> str:
     return f"{best}: {others}; {how} of whole variants"
 
 
-def untold(found: Checklist, path: str) -> tuple[str, ...]:
+def untold(found: Checklist, session: Session, path: str) -> tuple[str, ...]:
     """Rules that could not be told, and what to record so that they can; kernels left out."""
     said = []
     if found.unevaluated:
         count = f"{len(found.unevaluated)} of {plural(found.rules, 'rule')} not evaluated"
-        needed = f": need {', '.join(found.sections)}" if found.sections else ""
-        remedy = f"record with ncu --set full; profkit metrics {path} tells what is missing"
-        said.append(f"{count}{needed}; {remedy}")
+        needed = f"need {', '.join(found.sections)}" if found.sections else "need single metrics"
+        full = "full" in session.options.get("set", "").split(",")
+        remedy = "" if full else "record with ncu --set full; "
+        said.append(f"{count}: {needed}; {remedy}profkit metrics {path} tells what is missing")
     if found.skipped:
         said.append(f"{plural(found.skipped, 'kernel')} skipped: no duration, counters failed")
     return tuple(said)
@@ -182,9 +186,8 @@ def summary(found: Checklist) -> str:
     if not found.items:
         return f"{NOTHING}: {looked}"
     informing = len(found.items) - promising
-    said = [
-        f"{plural(promising, 'finding')} that promise time" if promising else "no time promised"
-    ]
+    verb = "promises" if promising == 1 else "promise"
+    said = [f"{plural(promising, 'finding')} {verb} time" if promising else "no time promised"]
     if informing:
-        said.append(f"{informing} that {'tell' if informing > 1 else 'tells'} what limits")
+        said.append(f"{informing} {'tells' if informing == 1 else 'tell'} what limits")
     return f"{', '.join(said)}; {looked}"

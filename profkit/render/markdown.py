@@ -32,7 +32,7 @@ def report_markdown(
     grid = overview.groups_grid(groups)
     rows = [(row[0], code(row[1], in_table=True), *map(_cell, row[2:])) for row in grid.rows]
     lines += ["", f"## {grid.title}", "", *_table(grid.columns, rows)]
-    lines += ["", f"## {words.HEADING}", "", *_items(found, 0, name)]
+    lines += ["", f"## {words.HEADING}", "", *_items(report, found, 0, name)]
     for rank, group in enumerate(groups[: top or None], start=1):
         lines += ["", *_detail(rank, group)]
     shown = [group.typical for group in groups[: top or None]]
@@ -45,19 +45,23 @@ def checklist_markdown(report: ReportSummary, found: Checklist, top: int) -> str
     """The `top` items (0: all) of a report's checklist as boxes to tick."""
     name = file_name(report.path, with_host=False)
     lines = [f"# Checklist for {code(name)}", "", overview.headline(report), ""]
-    return "\n".join([*lines, *_items(found, top, name)]) + "\n"
+    return "\n".join([*lines, *_items(report, found, top, name)]) + "\n"
 
 
-def _items(found: Checklist, top: int, name: str) -> list[str]:
+def _items(report: ReportSummary, found: Checklist, top: int, name: str) -> list[str]:
     """Boxes to tick, then roofs, proofs and what could not be told."""
-    lines = [f"{escape(words.summary(found))}. Estimates don't add up.", ""]
+    lines = [f"{escape(words.summary(found))}. Estimates don't add up."]
+    if found.items:
+        lines.append("")
     for item in found.items[: top or None]:
         lines += _item(item)
     around = [f"At a roof: {code(kernel)}: {escape(told)}" for kernel, told in words.roofs(found)]
     if proven := words.proven(found.proofs):
         around.append(f"Reachable: {escape(proven)}")
-    around += [escape(told) for told in words.untold(found, name)]
-    return [*lines, *([""] if found.items and around else []), *(f"- {line}" for line in around)]
+    around += [escape(told) for told in words.untold(found, report.session, name)]
+    for line in around:
+        lines += ["", line]
+    return lines
 
 
 def _item(item: Item) -> list[str]:

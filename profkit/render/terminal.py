@@ -87,7 +87,7 @@ def report_view(
         *(Text(reason, "dim") for reason in overview.why_unknown(report.groups, sorted_by)),
     ]
     if found:
-        parts += [Text(), findings_view(found, report.path, width)]
+        parts += [Text(), findings_view(report, found, width)]
     for rank, group in enumerate(shown, start=1):
         parts += [Text(), _detail(rank, group, width)]
     gaps = overview.all_gaps((group.typical for group in shown), report.session)
