@@ -7,30 +7,36 @@ several may be awaited, the samples are shared among them by how often each ran.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from profkit.ingest.sass_flow import Flow, Loop
-from profkit.ingest.sass_text import parse
+from profkit.ingest.sass_text import Operation, parse
 from profkit.ingest.source_lines import Instruction
 
 EXECUTED = "instructions_executed"
 SAMPLES = "samples_"
 LONG, SHORT, FIXED = "long_scoreboard", "short_scoreboard", "wait"
 
-GLOBAL_LOADS = frozenset("LDG LD TEX TLD TLD4 TXD SULD ATOM ATOMG".split())
+
+def _opcodes(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+GLOBAL_LOADS = _opcodes("LDG LD TEX TLD TLD4 TXD SULD ATOM ATOMG")
 _SLOW: Mapping[str, frozenset[str]] = {
-    LONG: GLOBAL_LOADS | frozenset("LDL LDGSTS LDGMC CCTL".split()),
-    SHORT: frozenset(
-        "LDS LDSM ATOMS MUFU SHFL S2R S2UR LDC F2F F2I I2F I2I FRND POPC FLO BREV FCHK R2UR MATCH "
-        "REDUX VOTE VOTEU CS2R LDCU BMOV STS DADD DMUL DFMA DSETP".split()
-    ),
+    LONG: GLOBAL_LOADS | _opcodes("LDL LDGSTS LDGMC CCTL"),
+    SHORT: _opcodes("""
+        LDS LDSM ATOMS MUFU SHFL S2R S2UR LDC F2F F2I I2F I2I FRND POPC FLO BREV FCHK R2UR MATCH
+        REDUX VOTE VOTEU CS2R LDCU BMOV STS DADD DMUL DFMA DSETP
+    """),
 }
+_STORES = _opcodes("STG ST STL STS RED REDG")
 AWAITED: Mapping[str, str] = {f"awaited_{reason}": reason for reason in (LONG, SHORT, FIXED)}
 """What rules may blame beside line quantities: the instructions that others wait for."""
 
-_NO_WAITS = frozenset({"selected", "not_selected"})
+_CHAIN = 4
 
 
 @dataclass(frozen=True)
@@ -128,15 +134,16 @@ class Samples:
         """Whether an instruction on the way, in the blocks at its ends, used the result before."""
         blocks, written = self.flow.blocks, set(self.flow.operations[producer].writes)
         start, end = blocks[self.flow.block_of(producer)], blocks[self.flow.block_of(at)]
-        if start is end and producer < at:
-            between = range(producer + 1, at)
-            return any(written.intersection(self.flow.operations[one].reads) for one in between)
-        between = [*range(producer + 1, start.end), *range(end.start, at)]
+        straight = start is end and producer < at
+        between = [
+            *range(producer + 1, at if straight else start.end),
+            *range(at if straight else end.start, at),
+        ]
         return any(written.intersection(self.flow.operations[one].reads) for one in between)
 
     def _readers(self, at: int, registers: Sequence[str], reason: str) -> tuple[int, ...]:
         """The nearest operation before that still reads what this one overwrites."""
-        slow = _SLOW.get(reason, frozenset()) | {"STG", "ST", "STL", "RED", "REDG", "STS"}
+        slow = _SLOW.get(reason, frozenset()) | _STORES
         block = self.flow.blocks[self.flow.block_of(at)]
         before = [*range(at - 1, block.start - 1, -1), *range(block.end - 1, at, -1)]
         for one in before:
@@ -160,14 +167,31 @@ class Samples:
 
     def feeding(self, at: int) -> tuple[int, ...]:
         """The loads whose results make up the address of this one, inside its innermost loop."""
-        loop = self.flow.loop_of(at)
-        places = self.flow.sources(
-            at,
-            self.flow.operations[at].addresses,
-            loop.blocks if loop else None,
-            lambda one: () if one.base in GLOBAL_LOADS else one.reads,
-        )
-        return tuple(one for one in places if self.flow.operations[one].base in GLOBAL_LOADS)
+        return self._loads_above(at, lambda one: () if one.base in GLOBAL_LOADS else one.reads)
+
+    def is_linked(self, at: int) -> bool:
+        """Whether a load's address rests on a chain of loads, each needing the one before: the walk
+        of a list or a tree, a search. Around the loop, or unrolled in a straight line."""
+        chain = {at, *self._loads_above(at, lambda one: one.reads)}
+        if self.flow.loop_of(at) is None:
+            return self._chain_length(at) >= _CHAIN
+        return any(one in self._loads_above(one, lambda above: above.reads) for one in chain)
+
+    def _chain_length(self, at: int) -> int:
+        """Loads in a row from the first to this one, counted up to where it is a chain."""
+        length, above = 1, {at}
+        while above and length < _CHAIN:
+            above = {other for one in above for other in self.feeding(one)} - {at}
+            length += bool(above)
+        return length
+
+    def _loads_above(
+        self, at: int, through: Callable[[Operation], Sequence[str]]
+    ) -> tuple[int, ...]:
+        operations, loop = self.flow.operations, self.flow.loop_of(at)
+        within = loop.blocks if loop else None
+        places = self.flow.sources(at, operations[at].addresses, within, through)
+        return tuple(one for one in places if operations[one].base in GLOBAL_LOADS)
 
     def places(self, loop: Loop | None) -> tuple[int, ...]:
         """The instructions of a loop with those inside it; those of no loop where it is None."""

@@ -9,10 +9,10 @@ from functools import cached_property
 
 from profkit.ingest.sass_text import Operation
 
-_ENDS = frozenset("BRA BRX BRXU JMP JMX JMXU CALL RET EXIT KILL BSYNC WARPSYNC BPT".split())
-_LEAVES = frozenset("RET EXIT KILL".split())
-_JUMPS = frozenset("BRA JMP".split())
-_UNKNOWN = frozenset("BRX BRXU JMX JMXU".split())
+_LEAVES = frozenset({"RET", "EXIT", "KILL"})
+_JUMPS = frozenset({"BRA", "JMP"})
+_UNKNOWN = frozenset({"BRX", "BRXU", "JMX", "JMXU"})
+_ENDS = _LEAVES | _JUMPS | _UNKNOWN | {"CALL", "BSYNC", "WARPSYNC", "BPT"}
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,7 @@ class Flow:
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
         """The basic blocks, in the order of the code."""
-        ends = [
-            at + 1 for at, one in enumerate(self.operations) if one.base in _ENDS
-        ]
+        ends = [at + 1 for at, one in enumerate(self.operations) if one.base in _ENDS]
         targets = [self._at(one.target) for one in self.operations if one.target is not None]
         starts = sorted({0, *ends, *filter(None, targets)} - {len(self.operations)})
         place = {start: number for number, start in enumerate(starts)}
@@ -88,7 +86,7 @@ class Flow:
         """The operations whose value of a register an operation at this place may read.
 
         Nearest first: up the straight line, then by the ways that lead here, around loops too. A
-        predicated write may leave an older value. `within` keeps to some blocks.
+        write under another predicate may leave an older value. `within` keeps to some blocks.
         """
         return tuple(dict.fromkeys(self._writers(register, at, within)))
 
@@ -101,7 +99,7 @@ class Flow:
             certain = False
             for writer in reversed(writes[: bisect_left(writes, before)]):
                 yield writer
-                certain = not self.operations[writer].conditional
+                certain = not self.operations[writer].conditional or self._agree(writer, at)
                 if certain:
                     break
             if certain:
@@ -110,6 +108,15 @@ class Flow:
                 if other not in seen and (within is None or other in within):
                     seen.add(other)
                     waiting.append((other, self.blocks[other].end))
+
+    def _agree(self, writer: int, reader: int) -> bool:
+        """Whether both run under the same predicate, one after the other in one block."""
+        guard = self.operations[writer].guard
+        if guard != self.operations[reader].guard or not writer < reader:
+            return False
+        number = self._block_of[writer]
+        changes = self._writes[number].get(guard.lstrip("!"), ())
+        return number == self._block_of[reader] and not any(writer <= at < reader for at in changes)
 
     def sources(
         self,

@@ -56,23 +56,26 @@ _BRACKETED = re.compile(r"(?P<kind>\w*)\[(?P<inside>[^\]]*)\](?:\[(?P<more>[^\]]
 _GUARD = re.compile(r"@(!?)(U?P(?:\d|T))\s+")
 _TARGET = re.compile(r"0x[0-9a-f]{3,}")
 
-_STORES = "ST STG STL STS STAS STSM RED REDG REDS SUST SURED LDGSTS UBLKCP UTMALDG UTMASTG UTMAREDG"
-_EFFECTS = (
-    "BAR BRA BRX BRXU JMP JMX JMXU CALL RET EXIT KILL BPT BREAK BSSY BSYNC WARPSYNC YIELD NOP "
-    "NANOSLEEP DEPBAR LDGDEPBAR LDGMC MEMBAR ERRBAR CGAERRBAR FENCE CCTL CCTLL CCTLT PREEXIT ACQBULK "
-    "WARPGROUP ENDCOLLECTIVE UTMACCTL UTMACMDFLUSH UTMAPF UCGABAR_ARV UCGABAR_WAIT R2B RTT "
-    "SETLMEMBASE SETCTAID PMTRIG ARRIVES"
-)
-_WITHOUT_RESULT = frozenset(f"{_STORES} {_EFFECTS}".split())
-_BRANCHES = frozenset("BRA JMP CALL BSSY WARPSYNC".split())
-_PREDICATE_AND_RESULT = frozenset(
-    "LOP3 ULOP3 SHFL ATOM ATOMG ATOMS MATCH R2UR ELECT REDUX LDS LDG LD".split()
-)
-_TWO_PREDICATES = frozenset(
-    "ISETP FSETP DSETP HSETP2 UISETP PLOP3 UPLOP3 PSETP UPSETP FSETP2 VOTE".split()
-)
-_TWO_RESULTS = frozenset("TEX TLD TLD4 TXD TXQ TMML SULD".split())
-_CONVERSIONS = frozenset("F2F F2I I2F I2I FRND".split())
+
+def _opcodes(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+_WITHOUT_RESULT = _opcodes("""
+    ST STG STL STS STAS STSM RED REDG REDS SUST SURED LDGSTS UBLKCP UTMALDG UTMASTG UTMAREDG UTMAPF
+    BAR BRA BRX BRXU JMP JMX JMXU CALL RET EXIT KILL BPT BREAK BSSY BSYNC WARPSYNC YIELD NOP RTT
+    NANOSLEEP DEPBAR LDGDEPBAR LDGMC MEMBAR ERRBAR CGAERRBAR FENCE CCTL CCTLL CCTLT PREEXIT ACQBULK
+    WARPGROUP ENDCOLLECTIVE UTMACCTL UTMACMDFLUSH UCGABAR_ARV UCGABAR_WAIT R2B SETLMEMBASE SETCTAID
+    PMTRIG ARRIVES
+""")
+_BRANCHES = _opcodes("BRA JMP CALL BSSY WARPSYNC")
+_PREDICATE_AND_RESULT = _opcodes("LOP3 ULOP3 SHFL ATOM ATOMG ATOMS MATCH R2UR ELECT REDUX LDG LD")
+_TWO_PREDICATES = _opcodes("ISETP FSETP DSETP HSETP2 UISETP PLOP3 UPLOP3 PSETP UPSETP VOTE")
+_TWO_RESULTS = _opcodes("TEX TLD TLD4 TXD TXQ TMML SULD")
+_CONVERSIONS = _opcodes("F2F F2I I2F I2I FRND")
+_GLOBAL = _opcodes("LDG STG ATOMG REDG RED ATOM LD ST")
+_LOADS = _opcodes("LDC ULDC LDS LDG LDL LD")
+_DOUBLE = _opcodes("DADD DMUL DFMA DMNMX DSETP")
 _TYPES = re.compile(r"[FSU](?:8|16|32|64)")
 
 
@@ -93,7 +96,7 @@ def parse(text: str) -> Operation:
     addresses: list[str] = []
     for at, term in enumerate(terms):
         if at < results:
-            writes += _registers(term, width.of_result(at, term))
+            writes += _registers(term, width.of_result(term))
         elif "[" in term:
             at_address, others = _address(term, base)
             addresses += at_address
@@ -120,10 +123,9 @@ def _results(base: str, terms: Sequence[str]) -> int:
         return 0
     count = 1
     if _is_predicate(terms[0]):
-        if base in _PREDICATE_AND_RESULT and len(terms) > 1 and "[" not in terms[1]:
-            count = 2
-        elif base in _TWO_PREDICATES and len(terms) > 2 and _is_predicate(terms[1]):
-            count = 2
+        result = base in _PREDICATE_AND_RESULT and len(terms) > 1 and "[" not in terms[1]
+        other = base in _TWO_PREDICATES and len(terms) > 2 and _is_predicate(terms[1])
+        count += result or other
     elif base in _TWO_RESULTS:
         count = 2
     elif base != "P2R":
@@ -169,9 +171,7 @@ def _wide(inside: str, width: int, base: str = "") -> list[str]:
     for told in _REGISTER.finditer(inside):
         kind, first = told[1], int(told[2])
         pair = inside[told.end() :].startswith(".64") or (
-            base in {"LDG", "STG", "ATOMG", "REDG", "RED", "ATOM", "LD", "ST"}
-            and "." not in inside[told.end() : told.end() + 1]
-            and kind == "R"
+            base in _GLOBAL and "." not in inside[told.end() : told.end() + 1] and kind == "R"
         )
         found += [f"{kind}{first + at}" for at in range(2 if pair else width)]
     return found
@@ -195,7 +195,7 @@ class _Widths:
         self._modifiers = modifiers
         self._types = [one for one in modifiers if _TYPES.fullmatch(one)]
 
-    def of_result(self, at: int, term: str) -> int:
+    def of_result(self, term: str) -> int:
         base, modifiers = self._base, self._modifiers
         if _is_predicate(term):
             return 1
@@ -207,7 +207,7 @@ class _Widths:
             return self._matrix(0)
         if base == "LDSM":
             return next((int(one) for one in ("4", "2") if one in modifiers), 1)
-        if "WIDE" in modifiers or base in {"LEPC", "DADD", "DMUL", "DFMA", "DMNMX"}:
+        if "WIDE" in modifiers or base in _DOUBLE | {"LEPC"}:
             return 2
         if base == "CS2R":
             return 1 if "32" in modifiers else 2
@@ -219,13 +219,13 @@ class _Widths:
             return 2 if self._converted[1].endswith("64") else 1
         if base in {"IMAD", "UIMAD"}:
             return 2 if at == 2 and ("WIDE" in modifiers or "HI" in modifiers) else 1
-        if base in {"DADD", "DMUL", "DFMA", "DMNMX", "DSETP"}:
+        if base in _DOUBLE:
             return 2
         if base.endswith("MMA"):
             return self._matrix(at + 1)
         if base == "STSM":
             return next((int(one) for one in ("4", "2") if one in modifiers), 1)
-        if base in {"LDC", "ULDC", "LDS", "LDG", "LDL", "LD"}:
+        if base in _LOADS:
             return 1
         return self._plain
 
