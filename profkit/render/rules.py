@@ -13,6 +13,7 @@ from profkit.analysis.checklist import Checklist
 from profkit.analysis.engine import Condition, Trial
 from profkit.analysis.limits import RESOURCES
 from profkit.analysis.rules import Action, Rule
+from profkit.analysis.sampled import SAMPLED, WORTH_SAMPLING
 from profkit.metrics.catalog import NEWEST, OLDEST
 from profkit.render import findings as words
 from profkit.render.checklist import rows_of
@@ -156,9 +157,15 @@ def _kept_by(conditions: Iterable[Condition]) -> str:
     unmet = [one for one in conditions if not one.holds]
     first = next((one for one in unmet if one.holds is False), unmet[0])
     if first.holds is None:
-        return f"not known: {', '.join(first.missing) or first.text}"
+        return f"not known: {', '.join(first.missing) or first.text}{_why_not(first.missing)}"
     missed = [words.missed(one) for one in first.compared if not one.holds]
     return "; ".join(missed) or f"not {first.text}"
+
+
+def _why_not(missing: Iterable[str]) -> str:
+    if SAMPLED.keys().isdisjoint(missing):
+        return ""
+    return f" (samples are looked at in kernels of {percent(WORTH_SAMPLING)} of the time: --kernel)"
 
 
 def _floors(trial: Trial) -> list[tuple[str, str]]:
