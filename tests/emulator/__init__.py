@@ -388,7 +388,7 @@ def _machine() -> Path:
 
 
 def _digest(*parts: str) -> str:
-    """Of a source and its options, the machine it runs on and the compiler."""
+    """Of a source and its options, the emulator's own text and the compiler."""
     files = [*INCLUDE.rglob("*"), *_MACHINE.glob("*")]
     texts = [file.read_text(encoding="utf-8") for file in sorted(files) if file.is_file()]
     return hashlib.sha256("\0".join([*parts, *texts, _compiler()]).encode()).hexdigest()
@@ -416,8 +416,8 @@ def _build(
 
 @cache
 def _compiler() -> str:
-    command = ["g++", "-dumpfullversion"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    command = ["g++", "-v"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stderr
 
 
 def _folder() -> Path:

@@ -90,13 +90,21 @@ unsigned swizzled(unsigned address, int span) {
   return address ^ ((address >> 3) & (span - 16) & 0x70);
 }
 
+Tensor tensor_of(const void* map, const char* name, int line) {
+  Tensor tensor;
+  memcpy(&tensor, map, sizeof tensor);
+  if (tensor.mark != kTensorMark) fail(line, "%s: this is no tensor map", name);
+  return tensor;
+}
+
+void prefetch_tensor_map(const void* map, int line) { tensor_of(map, "prefetch.tensormap", line); }
+
 class Box {  // a tile of a tensor, and the same bytes in shared memory
  public:
   Box(const void* map, std::initializer_list<int> first, unsigned shared, const char* name,
       int line)
       : shared_(shared), name_(name), line_(line) {
-    memcpy(&tensor_, map, sizeof tensor_);
-    if (tensor_.mark != kTensorMark) fail(line, "%s: this is no tensor map", name);
+    tensor_ = tensor_of(map, name, line);
     if (tensor_.rank != static_cast<int>(first.size())) {
       fail(line, "%s: the tensor map has rank %d", name, tensor_.rank);
     }
