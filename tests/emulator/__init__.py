@@ -142,6 +142,8 @@ class _Launch(ctypes.Structure):
         ("arrays", ctypes.POINTER(_Array)),
         ("array_count", ctypes.c_int),
         ("arguments", ctypes.POINTER(ctypes.c_void_p)),
+        ("blocks", ctypes.POINTER(ctypes.c_uint)),
+        ("block_count", ctypes.c_size_t),
         ("used_atomics", ctypes.c_int),
         ("fault_offset", ctypes.c_size_t),
         ("message", ctypes.c_char * 8192),
@@ -168,6 +170,7 @@ def emulate(
     *,
     defines: Mapping[str, str | int] | None = None,
     shared_bytes: int = 0,
+    blocks: Sequence[int] | None = None,
     orders: Sequence[str | int] = ("forward", "reverse"),
     exact: bool | None = None,
     seconds: float = 60.0,
@@ -175,7 +178,9 @@ def emulate(
     """Run the kernel `name` of a `.cu` file; arrays among the arguments are written in place.
 
     An argument is a C-contiguous NumPy array or None (pointers), a bool, an int (32 bits), a float
-    (32 bits) or a NumPy scalar of the parameter's own type; bfloat16 arrays come as uint16.
+    (32 bits) or a NumPy or ctypes scalar of the parameter's own type; bfloat16 arrays come as
+    uint16. `blocks` are the numbers, x first, of those blocks of the grid that are to run.
+
     The launch is run once for each of `orders`, in which a block's threads and a grid's blocks take
     their turns: "forward", "reverse", or an int as the seed of a random order. Results must be the
     same bit for bit, unless `exact` is false; None: unless the kernel uses atomics.
@@ -183,6 +188,7 @@ def emulate(
     Raises Fault, NotEmulated for inline PTX without a stand-in.
     """
     path = Path(path)
+    arguments = [_without_ctypes(argument) for argument in arguments]
     library = _library(path, name, tuple(sorted((defines or {}).items())))
     grid3, block3 = _extent("grid", grid), _extent("block", block)
     if math.prod(block3) > 1024:
@@ -194,7 +200,12 @@ def emulate(
         launch = _Launch(grid3, block3, shared_bytes, seconds=seconds)
         launch.order = _SHUFFLED if isinstance(order, int) else _ORDERS[order]
         launch.seed = order if isinstance(order, int) else 0
-        copies = {address: array.copy() for address, array in arrays.items()}
+        copies = {
+            address: array.copy() if array.flags.writeable else array
+            for address, array in arrays.items()
+        }
+        if blocks is not None:
+            launch.blocks, launch.block_count = (ctypes.c_uint * len(blocks))(*blocks), len(blocks)
         with _loaded(library) as code:
             _check(code.emulator_signature().decode().split(), arguments)
             _run(code, launch, arguments, arrays, copies)
@@ -239,6 +250,12 @@ def _run(
     launch.arrays, launch.array_count = described, len(described)
     launch.arguments = (ctypes.c_void_p * len(pointers))(*pointers)
     code.emulator_run(ctypes.byref(launch))
+
+
+def _without_ctypes(argument: Any) -> Any:
+    if not hasattr(argument, "_b_base_"):
+        return argument
+    return np.dtype(type(argument)).type(argument.value)
 
 
 def _array_of(argument: Any) -> np.ndarray | None:
@@ -294,23 +311,23 @@ def _kinds(argument: Any, parameter: str) -> tuple[str, ...]:
     """
     if argument is None:
         return (parameter if parameter.startswith("*") else "*",)
-    if isinstance(argument, bool):
-        return ("b1",)
-    if isinstance(argument, int):
-        return ("i4", "u4")
-    if isinstance(argument, float):
-        return ("f4",)
     if isinstance(argument, TensorMap):
         return ("V128",)
-    if not isinstance(argument, np.ndarray | np.generic):
-        raise Fault(f"a kernel can't take {argument!r}")
-    kind = f"{argument.dtype.kind}{argument.dtype.itemsize}"
     if isinstance(argument, np.generic):
-        return (kind,)
+        return (_kind(argument.dtype),)
+    if isinstance(argument, bool | int | float):
+        return {bool: ("b1",), int: ("i4", "u4"), float: ("f4",)}[type(argument)]
+    if not isinstance(argument, np.ndarray):
+        raise Fault(f"a kernel can't take {argument!r}")
+    kind = _kind(argument.dtype)
     other = {"i": "u", "u": "i"}.get(kind[0], kind[0]) + kind[1:]
     if kind == "u1" and parameter.startswith("*"):
         return (parameter,)
     return (f"*{kind}", f"*{other}", "*", "*i1", "*u1")
+
+
+def _kind(dtype: np.dtype) -> str:
+    return f"{dtype.kind}{dtype.itemsize}"
 
 
 def _compare(

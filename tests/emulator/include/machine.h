@@ -83,6 +83,8 @@ struct Launch {
   Array* arrays;
   int array_count;
   void** arguments;
+  const unsigned* blocks;  // which of the grid's run, x first; null: all
+  size_t block_count;
   // Filled by the run:
   int used_atomics;
   size_t fault_offset;  // of the instruction in this library; 0: the message names the line

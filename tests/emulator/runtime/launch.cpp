@@ -171,7 +171,9 @@ static void run_grid(size_t shared_alignment) {
   make_threads();
   make_dynamic_shared(shared_alignment);
   machine.inside = true;
-  for (unsigned number : ordered(size_t{1} * gridDim.x * gridDim.y * gridDim.z)) {
+  const size_t all = size_t{1} * gridDim.x * gridDim.y * gridDim.z;
+  for (unsigned turn : ordered(launch.blocks ? launch.block_count : all)) {
+    const unsigned number = launch.blocks ? launch.blocks[turn] : turn;
     blockIdx = {number % gridDim.x, number / gridDim.x % gridDim.y, number / gridDim.x / gridDim.y};
     run_block();
   }
