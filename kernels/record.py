@@ -27,7 +27,7 @@ import zstandard
 
 import profkit
 from kernels import pair
-from kernels.launches import LADDER, LADDER_TARGET
+from kernels.launches import LADDER, LADDER_TARGET, variants_of
 from kernels.split import Whole, take_apart
 from profkit.analysis.latency import LatencyReport
 from profkit.capture import ncu
@@ -111,22 +111,23 @@ def _timed(names: Sequence[str], environment: Mapping[str, str]) -> Iterator[Rec
 
 def _pair(name: str, turn: Turn) -> Recording:
     sides = pair.read(name).sides
-    report = _latencies(PAIR_TARGET, (name,), turn, sides)
+    report = _latencies(Subject(PAIR_TARGET), (name,), turn, sides)
     return Recording(name, {"latency.json": report}, sides)
 
 
 def _ladder(turn: Turn) -> Recording:
-    report = _latencies(LADDER_TARGET, (), turn, (BASELINE,))
+    subject = Subject(LADDER_TARGET, variants_of(LADDER))
+    report = _latencies(subject, (), turn, (BASELINE,))
     latencies = {"latency.json": report}
     shapes = {f"length_{length}.json": ("--length", str(length)) for length in LENGTHS}
     for file, arguments in {**shapes, "few_blocks.json": FEW_BLOCKS}.items():
         _tell(f"time {LADDER} {' '.join(arguments)}")
-        latencies[file] = _latencies(LADDER_TARGET, arguments, turn, (BASELINE,), brief=True)
+        latencies[file] = _latencies(subject, arguments, turn, (BASELINE,), brief=True)
     return Recording(LADDER, latencies, tuple(timed.latency.label for timed in report.timed))
 
 
 def _latencies(
-    target: Path,
+    subject: Subject,
     arguments: tuple[str, ...],
     turn: Turn,
     labels: Sequence[str],
@@ -134,7 +135,7 @@ def _latencies(
     brief: bool = False,
 ) -> LatencyReport:
     """Latencies of all variants, with verdicts on the others against the first of `labels`."""
-    plan = TimingPlan(subjects=(Subject(target),), arguments=arguments)
+    plan = TimingPlan(subjects=(subject,), arguments=arguments)
     if brief:
         plan = replace(plan, samples=_FEWER, settings=Settings(warmup=_SHORTER_WARMUP))
     else:

@@ -15,10 +15,13 @@ from profkit import Target, Variant, Work, normal_inputs
 
 # Of this checkout, whatever is installed.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from kernels.attention.ladder import RUNGS, Rung
+from kernels.attention import ladder
 
 ELEMENT_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4}
 _SCORES_AT_ONCE = 2**26
+
+Kernel = Callable[[Any, Any, Any, bool], Any]
+"""Attention over q, k, v, causal or not."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +51,10 @@ def asked_shape(default: Shape) -> tuple[argparse.ArgumentParser, Shape]:
     return options, asked
 
 
-def attention(name: str, shape: Shape, rungs: Mapping[str, Rung] | None = None) -> Target:
+def attention(name: str, shape: Shape, ours: Mapping[str, Kernel] | None = None) -> Target:
     """SDPA by each of torch's backends, and kernels of ours by the names of their variants.
 
-    Without `rungs` there is one of ours, `custom`: the first of the ladder.
+    Without `ours` there is one of them, `custom`: the fastest of the ladder.
     """
     sizes = (shape.batch, shape.heads, shape.length, shape.dim)
     backends = {
@@ -63,8 +66,8 @@ def attention(name: str, shape: Shape, rungs: Mapping[str, Rung] | None = None) 
     runs: dict[str, Callable[[Mapping[str, Any]], Any]] = {"sdpa": partial(sdpa, shape.causal)}
     for short, backend in backends.items():
         runs[short] = partial(sdpa_by, backend, shape.causal)
-    for variant, rung in (rungs or {"custom": RUNGS[0]}).items():
-        runs[variant] = partial(by_rung, rung, shape.causal)
+    for variant, kernel in (ours or {"custom": ladder.fastest}).items():
+        runs[variant] = partial(by_kernel, kernel, shape.causal)
     return Target(
         name=name,
         shapes={key: value for key, value in asdict(shape).items() if key != "dtype"},
@@ -93,9 +96,9 @@ def sdpa_by(backend: str, causal: bool, inputs: Mapping[str, Any]) -> Any:
         return sdpa(causal, inputs)
 
 
-def by_rung(rung: Rung, causal: bool, inputs: Mapping[str, Any]) -> Any:
+def by_kernel(kernel: Kernel, causal: bool, inputs: Mapping[str, Any]) -> Any:
     """A kernel of the attention ladder."""
-    return rung.run(inputs["q"], inputs["k"], inputs["v"], causal)
+    return kernel(inputs["q"], inputs["k"], inputs["v"], causal)
 
 
 def reference(causal: bool, inputs: Mapping[str, Any]) -> Any:

@@ -6,11 +6,8 @@
 //
 // Tensors are contiguous (heads, length, DIM), seen through tensor maps: boxes of 64 columns and
 // as many rows as a tile has, swizzled by 128 bytes. Grid: any. Block: 128 * (1 + CONSUMERS).
-// Defines: DIM, 64 or 128; BF16 for bfloat16 in place of float16; CONSUMERS, BLOCK_N (keys of a
-// tile), SPLIT (parts of a tile, each with a softmax of its own), STAGES of K and of V, Q_STAGES;
-// PINGPONG, whether the consumers take turns; POLYNOMIAL, how many of 16 exponentials leave the
-// special function unit for the multiply-add pipes; RESCALE_ABOVE, by how many powers of two a
-// row's largest score must outgrow its reference before earlier sums are rescaled.
+// Defines: DIM, 64 or 128; BF16 for bfloat16 in place of float16; CONSUMERS; BLOCK_N, the keys of a
+// tile, 64 or 128; STAGES of K and of V; Q_STAGES.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -170,17 +167,6 @@ __device__ __forceinline__ void wgmma_ss(float (&d)[32], unsigned long long a,
       : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
 }
 
-__device__ __forceinline__ void wgmma_ss(float (&d)[48], unsigned long long a,
-                                         unsigned long long b, bool accumulate) {
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %50, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n96k16." WGMMA_TYPES " {"
-      NAME_10() NAME_10(1) NAME_10(2) NAME_10(3) "%40, %41, %42, %43, %44, %45, %46, %47"
-      "}, %48, %49, p, 1, 1, 0, 0;\n}"
-      : HOLD_32(d, 0), HOLD_8(d, 32), HOLD_8(d, 40)
-      : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
-}
-
 __device__ __forceinline__ void wgmma_ss(float (&d)[64], unsigned long long a,
                                          unsigned long long b, bool accumulate) {
   asm volatile(
@@ -189,30 +175,6 @@ __device__ __forceinline__ void wgmma_ss(float (&d)[64], unsigned long long a,
       NAME_10() NAME_10(1) NAME_10(2) NAME_10(3) NAME_10(4) NAME_10(5) "%60, %61, %62, %63"
       "}, %64, %65, p, 1, 1, 0, 0;\n}"
       : HOLD_32(d, 0), HOLD_32(d, 32)
-      : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
-}
-
-__device__ __forceinline__ void wgmma_ss(float (&d)[80], unsigned long long a,
-                                         unsigned long long b, bool accumulate) {
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %82, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n160k16." WGMMA_TYPES " {"
-      NAME_10() NAME_10(1) NAME_10(2) NAME_10(3) NAME_10(4) NAME_10(5)
-      NAME_10(6) "%70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
-      "}, %80, %81, p, 1, 1, 0, 0;\n}"
-      : HOLD_32(d, 0), HOLD_32(d, 32), HOLD_8(d, 64), HOLD_8(d, 72)
-      : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
-}
-
-__device__ __forceinline__ void wgmma_ss(float (&d)[88], unsigned long long a,
-                                         unsigned long long b, bool accumulate) {
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.b32 p, %90, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n176k16." WGMMA_TYPES " {"
-      NAME_10() NAME_10(1) NAME_10(2) NAME_10(3) NAME_10(4) NAME_10(5) NAME_10(6)
-      NAME_10(7) "%80, %81, %82, %83, %84, %85, %86, %87"
-      "}, %88, %89, p, 1, 1, 0, 0;\n}"
-      : HOLD_32(d, 0), HOLD_32(d, 32), HOLD_8(d, 64), HOLD_8(d, 72), HOLD_8(d, 80)
       : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
 }
 
@@ -245,14 +207,13 @@ using element = __half;
 #endif
 
 constexpr float kLowest = -3.4e38f;
-constexpr int kWarpgroup = 128;  // threads
+constexpr float kRescaleAbove = 8.0f;  // weights stay below 2^8, exact enough in 32 bits
+constexpr int kWarpgroup = 128;        // threads
 constexpr int kRows = 64 * CONSUMERS;
 constexpr int kThreads = kWarpgroup * (1 + CONSUMERS);
 constexpr int kSwizzled = 128;  // bytes of a row in shared memory: 64 elements, swizzled
 constexpr int kParts = DIM / 64;
-constexpr int kKeys = BLOCK_N / SPLIT;       // of a part of a tile, whose softmax is one step
-constexpr int kBuffers = SPLIT > 1 ? 2 : 1;  // of scores
-constexpr int kScores = kKeys / 2;  // registers of a thread: scores, of 64 by kKeys
+constexpr int kScores = BLOCK_N / 2;  // registers of a thread: scores, of 64 by BLOCK_N
 constexpr int kSums = DIM / 2;      // weighted sums, of 64 by DIM
 constexpr unsigned kQPart = kRows * kSwizzled;
 constexpr unsigned kKvPart = BLOCK_N * kSwizzled;
@@ -272,7 +233,7 @@ constexpr int kConsumerRegisters =
 
 static_assert(CONSUMERS >= 2 && CONSUMERS <= 4, "turns need two, registers at most four");
 static_assert(DIM == 64 || DIM == 128, "a row is one or two swizzled parts");
-static_assert(kKeys % 16 == 0 && BLOCK_N <= 256, "P V takes 16 keys at a time, TMA 256 rows");
+static_assert(BLOCK_N == 64 || BLOCK_N == 128, "as wgmma_ss has it");
 static_assert(STAGES >= 2, "a consumer holds V while it waits for the next K");
 
 // Named barriers; 0 is __syncthreads.
@@ -357,23 +318,12 @@ __device__ __forceinline__ void multiply_scores(float (&s)[kScores], unsigned q,
 
 // sums += P V, queued.
 __device__ __forceinline__ void multiply_values(float (&sums)[kSums],
-                                                const unsigned (&p)[kKeys / 16][4], unsigned v) {
+                                                const unsigned (&p)[BLOCK_N / 16][4], unsigned v) {
   const unsigned long long v_rows = descriptor(v, kKvPart);
 #pragma unroll
-  for (int i = 0; i < kKeys / 16; ++i) {
+  for (int i = 0; i < BLOCK_N / 16; ++i) {
     wgmma_rs(sums, p[i], v_rows + (i * 16 * kSwizzled >> 4), true);
   }
-}
-
-// 2^x on the multiply-add pipes: 2^round(x) by way of the exponent, the rest by a cubic.
-__device__ __forceinline__ float exp2_polynomial(float x) {
-  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: a sum with it has no fraction bits
-  const float shifted = fmaxf(x, -126.0f) + kRound;
-  const float rest = fmaxf(x, -126.0f) - (shifted - kRound);
-  float y = fmaf(5.51714178e-2f, rest, 2.42611170e-1f);
-  y = fmaf(y, rest, 6.93261056e-1f);
-  y = fmaf(y, rest, 9.99928073e-1f);
-  return __int_as_float(__float_as_int(y) + (__float_as_int(shifted) << 23));
 }
 
 // What a thread knows of the softmax of its two rows, which four lanes share.
@@ -394,7 +344,7 @@ __device__ __forceinline__ void mask(float (&s)[kScores], const Rows& rows, int 
 }
 
 // Turns scores into weights 2^(factor * (score - largest)). A row's reference follows its largest
-// score only when that has outgrown it by RESCALE_ABOVE powers of two; then true, and `shrink` is
+// score only when that has outgrown it by kRescaleAbove powers of two; then true, and `shrink` is
 // what its earlier sums must be multiplied by.
 __device__ __forceinline__ bool exponentiate(float (&s)[kScores], Rows& rows, float (&shrink)[2],
                                              float factor) {
@@ -410,8 +360,8 @@ __device__ __forceinline__ bool exponentiate(float (&s)[kScores], Rows& rows, fl
     largest[row] = fmaxf(largest[row], rows.largest[row]);
   }
 
-  const bool outgrown = (largest[0] - rows.largest[0]) * factor > RESCALE_ABOVE ||
-                        (largest[1] - rows.largest[1]) * factor > RESCALE_ABOVE;
+  const bool outgrown = (largest[0] - rows.largest[0]) * factor > kRescaleAbove ||
+                        (largest[1] - rows.largest[1]) * factor > kRescaleAbove;
   const bool rescale = __any_sync(~0u, outgrown);
   if (rescale) {
 #pragma unroll
@@ -427,7 +377,7 @@ __device__ __forceinline__ bool exponentiate(float (&s)[kScores], Rows& rows, fl
 #pragma unroll
   for (int i = 0; i < kScores; ++i) {
     const float x = fmaf(s[i], factor, -reference[i / 2 % 2]);
-    s[i] = i * POLYNOMIAL % 16 < POLYNOMIAL ? exp2_polynomial(x) : exp2_approximate(x);
+    s[i] = exp2_approximate(x);
     sum[i % 4] += s[i];
   }
   rows.weights[0] += sum[0] + sum[1];
@@ -450,7 +400,7 @@ __device__ __forceinline__ unsigned pack(float low, float high) {
 }
 
 // An accumulator's layout is that of wgmma's A operand, but for the pairs.
-__device__ __forceinline__ void pack_weights(unsigned (&p)[kKeys / 16][4],
+__device__ __forceinline__ void pack_weights(unsigned (&p)[BLOCK_N / 16][4],
                                              const float (&s)[kScores]) {
 #pragma unroll
   for (int i = 0; i < kScores / 2; ++i) p[i / 4][i % 4] = pack(s[2 * i], s[2 * i + 1]);
@@ -525,21 +475,12 @@ __device__ __forceinline__ void store(const float (&sums)[kSums], Rows& rows, un
 
 // The consumers queue their products in turn, so that one's softmax runs under another's products.
 __device__ __forceinline__ void await_turn(int consumer) {
-  if (PINGPONG) named_barrier_sync(kTurn + consumer, 2 * kWarpgroup);
+  named_barrier_sync(kTurn + consumer, 2 * kWarpgroup);
 }
 
 __device__ __forceinline__ void pass_turn(int consumer) {
-  if (PINGPONG) {
-    const int next = consumer + 1 < CONSUMERS ? consumer + 1 : 0;
-    named_barrier_arrive(kTurn + next, 2 * kWarpgroup);
-  }
-}
-
-// wgmma_wait for a count that is constant once loops are unrolled.
-__device__ __forceinline__ void wait_for_groups(int pending) {
-  if (pending == 0) wgmma_wait<0>();
-  if (pending == 1) wgmma_wait<1>();
-  if (pending == 2) wgmma_wait<2>();
+  const int next = consumer + 1 < CONSUMERS ? consumer + 1 : 0;
+  named_barrier_arrive(kTurn + next, 2 * kWarpgroup);
 }
 
 __device__ __forceinline__ void consume(const Problem& problem, unsigned char* memory,
@@ -552,9 +493,9 @@ __device__ __forceinline__ void consume(const Problem& problem, unsigned char* m
 
   Ring<Q_STAGES> q;
   Ring<STAGES> kv, v;  // v is still at the tile whose last P V is to be queued
-  float s[kBuffers][kScores];
+  float scores[kScores];
   float sums[kSums];
-  unsigned p[kKeys / 16][4];
+  unsigned p[BLOCK_N / 16][4];
   float shrink[2];
 
   if (consumer == CONSUMERS - 1) pass_turn(consumer);
@@ -592,53 +533,47 @@ __device__ __forceinline__ void consume(const Problem& problem, unsigned char* m
 #pragma unroll
     for (int i = 0; i < kSums; ++i) sums[i] = 0.0f;
 
-    const auto queue_scores = [&](int part) {
+    const auto queue_scores = [&] {
       wgmma_fence();
-      multiply_scores(s[part % kBuffers], q_rows,
-                      tiles + kK + kv.stage * kParts * kKvPart + part * kKeys * kSwizzled);
+      multiply_scores(scores, q_rows, tiles + kK + kv.stage * kParts * kKvPart);
       wgmma_commit();
     };
-    const auto queue_values = [&](int stage, int part) {
+    const auto queue_values = [&] {
       wgmma_fence();
-      multiply_values(sums, p, tiles + kV + stage * kParts * kKvPart + part * kKeys * kSwizzled);
+      multiply_values(sums, p, tiles + kV + v.stage * kParts * kKvPart);
       wgmma_commit();
     };
-    // One tile of keys, in parts. Queued in this order: S0, the last P V of the tile before, S1,
-    // P0 V, S2, P1 V, ...; a part's softmax runs while the two groups behind its scores do.
+    // The scores of a tile of keys are queued before P V of the tile before, which runs while their
+    // softmax does.
     const auto take_tile = [&](int step, bool first) {
       wait(barriers.k_full[kv.stage], kv.parity);
       await_turn(consumer);
-      queue_scores(0);
-      if (!first) queue_values(v.stage, SPLIT - 1);
-      if (SPLIT > 1) queue_scores(1);
+      queue_scores();
+      if (!first) queue_values();
       pass_turn(consumer);
-#pragma unroll
-      for (int part = 0; part < SPLIT; ++part) {
-        const bool last = part == SPLIT - 1;
-        const int first_key = step * BLOCK_N + part * kKeys;
-        float(&scores)[kScores] = s[part % kBuffers];
-        wait_for_groups(!last + (part > 0 || !first));
-        hold(scores);
-        if (last) release(barriers.k_empty[kv.stage]);
-        if (first_key + kKeys > seen_by_all) mask(scores, rows, first_key);
-        const bool shrinks = exponentiate(scores, rows, shrink, factor);
-
-        // ptxas moves wgmma_wait up over the softmax, but not over a loop that needs its result:
-        // no row's weights are negative.
-        const bool negative = __any_sync(~0u, rows.weights[0] + rows.weights[1] < 0.0f);
-        wait(barriers.v_full[kv.stage], kv.parity ^ negative);
-        wait_for_groups(!last);
-        hold(sums);
-        if (part == 0 && !first) {
-          release(barriers.v_empty[v.stage]);
-          v.advance();
-        }
-        if (shrinks && !(first && part == 0)) rescale(sums, shrink);
-        pack_weights(p, scores);
-        if (last) break;
-        queue_values(kv.stage, part);
-        if (part + 2 < SPLIT) queue_scores(part + 2);
+      if (first) {
+        wgmma_wait<0>();
+      } else {
+        wgmma_wait<1>();
       }
+      hold(scores);
+      release(barriers.k_empty[kv.stage]);
+      const int first_key = step * BLOCK_N;
+      if (first_key + BLOCK_N > seen_by_all) mask(scores, rows, first_key);
+      const bool shrinks = exponentiate(scores, rows, shrink, factor);
+
+      // ptxas moves wgmma_wait up over the softmax, but not over a loop that needs its result:
+      // no row's weights are negative.
+      const bool negative = __any_sync(~0u, rows.weights[0] + rows.weights[1] < 0.0f);
+      wait(barriers.v_full[kv.stage], kv.parity ^ negative);
+      wgmma_wait<0>();
+      hold(sums);
+      if (!first) {
+        release(barriers.v_empty[v.stage]);
+        v.advance();
+        if (shrinks) rescale(sums, shrink);
+      }
+      pack_weights(p, scores);
       kv.advance();
     };
 
@@ -646,7 +581,7 @@ __device__ __forceinline__ void consume(const Problem& problem, unsigned char* m
     for (int step = 1; step < tile.steps; ++step) take_tile(step, false);
     release(barriers.q_empty[q.stage]);
     q.advance();
-    queue_values(v.stage, SPLIT - 1);
+    queue_values();
     wgmma_wait<0>();
     hold(sums);
     release(barriers.v_empty[v.stage]);

@@ -22,29 +22,33 @@ _GROUP_BYTES = 24 * 2**20  # of K and V, to leave L2 some room
 class Tiles:
     """How hopper.cu cuts its work, in its macros."""
 
-    consumers: int = 2
-    block_n: int = 128
-    split: int = 1
-    stages: int = 2
+    consumers: int
+    block_n: int
+    stages: int
     q_stages: int = 2
-    pingpong: int = 1
-    polynomial: int = 0
-    rescale_above: str = "8.0f"
 
     def shared_bytes(self, dim: int) -> int:
         rows = self.consumers * _ROWS * (self.q_stages + 1) + 2 * self.stages * self.block_n
         return rows * dim * _ELEMENT + _ALIGNMENT
 
 
-TILES = {64: Tiles(stages=4), 128: Tiles(stages=2)}
+TILES = {  # by head dimension, causal or not: the fastest of twenty on an H200
+    (64, False): Tiles(consumers=4, block_n=64, stages=4),
+    (64, True): Tiles(consumers=3, block_n=128, stages=4),
+    (128, False): Tiles(consumers=2, block_n=128, stages=2),
+    (128, True): Tiles(consumers=2, block_n=128, stages=2),
+}
 
 
-def hopper(q: Any, k: Any, v: Any, causal: bool, tiles: Tiles | None = None) -> Any:
-    """Attention over tensors of (batch, heads, length, dim), contiguous, at multiples of 16."""
+def hopper(q: Any, k: Any, v: Any, causal: bool, sms: int, tiles: Tiles | None = None) -> Any:
+    """Attention over tensors of (batch, heads, length, dim), contiguous, at multiples of 16 bytes.
+
+    `sms` is how many blocks run at once, one a multiprocessor.
+    """
     import torch
 
     batch, heads, length, dim = q.shape
-    tiles = tiles or TILES[dim]
+    tiles = tiles or TILES[dim, causal]
     rows = tiles.consumers * _ROWS
     bf16 = {"BF16": 1} if q.dtype == torch.bfloat16 else {}
     defines = {name.upper(): value for name, value in asdict(tiles).items()}
@@ -57,7 +61,6 @@ def hopper(q: Any, k: Any, v: Any, causal: bool, tiles: Tiles | None = None) -> 
         for tensor, box in zip((q, k, v, out), boxes, strict=True)
     ]
     blocks = math.ceil(length / rows) * batch * heads
-    sms = torch.cuda.get_device_properties(q.device).multi_processor_count
     group = max(1, _GROUP_BYTES // (2 * length * dim * _ELEMENT)) if causal else 1
     kernel.launch(
         (min(blocks, sms),),

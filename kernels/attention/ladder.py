@@ -14,6 +14,7 @@ from profkit.capture.cuda_source import CudaKernel, compile_kernel
 FOLDER = Path(__file__).parent
 _TENSOR_CORE_DIMS = (64, 128)
 _AMPERE = (8, 0)
+_HOPPER = 9
 _THREADS = 256  # of a block of rungs 1 to 3
 _ROWS = 64  # of a block's tile of Q, and of a tile of K or V, of rungs 1 to 5
 _SPLIT_BLOCKS_PER_SM = 4
@@ -136,6 +137,25 @@ def triton_flash(q: Any, k: Any, v: Any, causal: bool) -> Any:
     return flash(q, k, v, causal)
 
 
+def hopper(q: Any, k: Any, v: Any, causal: bool) -> Any:
+    """Rung 8."""
+    from kernels.attention.hopper import hopper as attention
+
+    gpu = _gpu(q)
+    if gpu.major != _HOPPER:
+        raise Unsupported("the kernel needs compute capability 9.0")
+    q, k, v, _ = _tensors(q, k, v)
+    return attention(q, k, v, causal, gpu.multi_processor_count)
+
+
+def fastest(q: Any, k: Any, v: Any, causal: bool) -> Any:
+    """The fastest rung for the GPU and the tensors."""
+    gpu = _gpu(q)
+    if q.shape[3] not in _TENSOR_CORE_DIMS or (gpu.major, gpu.minor) < _AMPERE:
+        return serial_kv(q, k, v, causal)
+    return (hopper if gpu.major == _HOPPER else async_pipeline)(q, k, v, causal)
+
+
 RUNGS: tuple[Rung, ...] = (
     Rung(1, "serial_kv", "serial_kv.cu", "tiles in shared memory, a running softmax", serial_kv),
     Rung(2, "all_threads", "all_threads.cu", "four lanes share a query row", all_threads),
@@ -144,6 +164,7 @@ RUNGS: tuple[Rung, ...] = (
     Rung(5, "swizzled", "swizzled.cu", "swizzled tiles, no bank conflicts", swizzled),
     Rung(6, "async_pipeline", "async_pipeline.cu", "copies beside the arithmetic", async_pipeline),
     Rung(7, "triton_flash", "triton_flash.py", "Triton: wgmma and TMA on Hopper", triton_flash),
+    Rung(8, "hopper", "hopper.cu", "wgmma, TMA, warpgroups of their own trade", hopper),
 )
 
 

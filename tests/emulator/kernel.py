@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ class EmulatedKernel:
     defines: Mapping[str, str | int] = field(default_factory=dict)
     read_only: Collection[Any] = ()
     orders: Sequence[str | int] = ("forward", "reverse")
+    blocks: Callable[[int], Sequence[int]] | None = None  # of a grid of so many: which to run
 
     def launch(
         self, grid: Sequence[int], block: Sequence[int], *arguments: Any, shared_bytes: int = 0
@@ -38,6 +40,7 @@ class EmulatedKernel:
             defines=self.defines,
             shared_bytes=shared_bytes,
             orders=self.orders,
+            blocks=self.blocks(math.prod(grid)) if self.blocks else None,
         )
 
     def _passed(self, argument: Any) -> Any:

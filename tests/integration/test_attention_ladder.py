@@ -18,7 +18,7 @@ from tests.integration.test_cuda_source import needs_nvrtc
 
 torch = pytest.importorskip("torch", reason="the ladder needs torch")
 
-from kernels.attention import ladder  # noqa: E402
+from kernels.attention import hopper, ladder  # noqa: E402
 
 MISSING = missing()
 H200 = SimpleNamespace(major=9, minor=0, multi_processor_count=132)
@@ -37,13 +37,14 @@ def right(
     """Whether a rung's output is what float64 gives; `sharpness` multiplies the scores."""
     torch.manual_seed(size[2])
     q, k, v = (torch.randn(size).mul(factor).to(dtype) for factor in (sharpness, 1.0, 1.0))
-    monkeypatch.setattr(
-        ladder,
-        "compile_kernel",
-        lambda path, name, *, defines: EmulatedKernel(
-            path, name, defines, read_only=(q, k, v), orders=("forward", 7)
-        ),
-    )
+    for module in (ladder, hopper):
+        monkeypatch.setattr(
+            module,
+            "compile_kernel",
+            lambda path, name, *, defines: EmulatedKernel(
+                path, name, defines, read_only=(q, k, v), orders=("forward", 7)
+            ),
+        )
     monkeypatch.setattr(ladder, "_gpu", lambda _: H200)
     out = rung.run(q, k, v, causal).double()
 
@@ -98,7 +99,8 @@ def test_rungs_compile_for_every_architecture(
         found.append(compile_kernel(path, name, arch=arch, defines=defines))
         return SimpleNamespace(launch=lambda *_, **__: None)
 
-    monkeypatch.setattr(ladder, "compile_kernel", compiled)
+    for module in (ladder, hopper):
+        monkeypatch.setattr(module, "compile_kernel", compiled)
     monkeypatch.setattr(ladder, "_gpu", lambda _: H200)
     tensor = torch.zeros(1, 1, 64, dim, dtype=dtype)
     rung.run(tensor, tensor, tensor, False)

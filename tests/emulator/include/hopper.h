@@ -43,6 +43,7 @@ inline void registers_up(LINE) {
 void mbarrier_init(unsigned barrier, unsigned arrivals, LINE);
 // PTX: fence.mbarrier_init.release.cluster
 inline void fence_mbarrier_init() {}
+
 // PTX: mbarrier.arrive.shared
 void mbarrier_arrive(unsigned barrier, LINE);
 // PTX: mbarrier.arrive.expect_tx.shared
