@@ -224,6 +224,22 @@ extern "C" __global__ void run(float* sum, unsigned long long* count, int* large
     assert (total[0], count[0], largest[0]) == (150, 300, 299)
 
 
+def test_atomics_may_depend_on_the_order_unless_told_otherwise(run: Runner) -> None:
+    text = """
+extern "C" __global__ void run(int* next, int* out) { out[threadIdx.x] = atomicAdd(next, 1); }
+"""
+    out = np.zeros(32, np.int32)
+    run(text, np.zeros(1, np.int32), out)
+    np.testing.assert_array_equal(out, np.arange(32))
+    with pytest.raises(Fault, match="argument 1 depends on the order"):
+        run(text, np.zeros(1, np.int32), out, exact=True)
+
+
+def test_a_kernel_that_there_is_not(run: Runner) -> None:
+    with pytest.raises(Fault, match="has no __global__ function run"):
+        run('extern "C" __global__ void other() {}')
+
+
 def test_arguments_must_fit_the_parameters(run: Runner) -> None:
     x, out = np.zeros(4, np.float32), np.zeros(4)
     with pytest.raises(Fault, match=r"argument 1 is \*f8 .*the parameter \*f4"):
