@@ -2,8 +2,8 @@
 
 Times here are shares of a kernel's present time. With f_r the floor of resource r (analysis.limits)
 and k_r what a fix leaves of its need, the time after the fix is not below max(f_r · k_r); what is
-exposed above the floors is taken to shrink with them, or the rule says what is left; no nearer to
-the next floor than kernels usually come (limits.USUAL). Estimates are never added up. Derived, with
+exposed above the floors is taken to shrink by the share that the highest falls, or the rule says
+what is left; no nearer to the next floor than kernels usually come (limits.USUAL). Estimates are never added up. Derived, with
 the cases in which it fails, in docs/estimates.md.
 """
 
@@ -264,9 +264,10 @@ class _Table:
             likely = min(max(told, near), 1.0)
             best = max(bound, told - (1 - told) / 4, _LEAST)
             return likely, max((1 + told) / 2, likely), min(best, likely)
-        likely = min(bound / min(highest, USUAL), 1.0) if highest else 1.0
-        likely = max(likely, _LEAST)
-        return likely, max(min(bound + 1 - highest, 1.0), likely), max(min(bound, likely), _LEAST)
+        exposed = 1 - highest
+        relieved = max(highest - bound, 0.0)
+        likely = min(max(bound + exposed * (1 - relieved), near, _LEAST), 1.0)
+        return likely, min(max(bound + exposed, likely), 1.0), max(min(bound, likely), _LEAST)
 
     @cached_property
     def _floors(self) -> Mapping[str, Column]:
