@@ -3,8 +3,8 @@
 Times here are shares of a kernel's present time. With f_r the floor of resource r (analysis.limits)
 and k_r what a fix leaves of its need, the time after the fix is not below max(f_r · k_r); what is
 exposed above the floors is taken to shrink by the share that the highest falls, or the rule says
-what is left; no nearer to the next floor than kernels usually come (limits.USUAL). Estimates are never added up. Derived, with
-the cases in which it fails, in docs/estimates.md.
+what is left; no nearer to the next floor than kernels usually come (limits.USUAL). Estimates are
+never added up. Derived, with the cases in which it fails, in docs/estimates.md.
 """
 
 from __future__ import annotations
