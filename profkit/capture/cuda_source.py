@@ -140,14 +140,21 @@ def compile_kernel(
     Raises BadInput for a file that can't be read, TargetFailed with the compiler's errors and the
     lines they are about, EnvironmentProblem where NVRTC, its headers or the device are missing.
     """
-    path = Path(path)
+    path = Path(path).absolute()
     try:
-        text = path.read_text(encoding="utf-8")
+        state = path.stat()
+        text = _text(path, state.st_mtime_ns, state.st_size)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8 text"
         raise BadInput(f"{path}: {reason}") from error
     macros = tuple(sorted((key, str(value)) for key, value in (defines or {}).items()))
-    return _compiled(text, str(path.absolute()), name, arch or _device_arch(), macros)
+    return _compiled(text, str(path), name, arch or _device_arch(), macros)
+
+
+@cache
+def _text(path: Path, _changed: int, _size: int) -> str:
+    """A file's text as of its last change: reading it anew would cost each launch tens of µs."""
+    return path.read_text(encoding="utf-8")
 
 
 def compiler_version() -> str:
