@@ -273,3 +273,21 @@ def test_pages_are_written_where_asked(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("kernels.document.profile", read)
     document(H200, tmp_path)
     assert {file.name for file in tmp_path.iterdir()} == {"ladder.md", "pairs.md", PICTURE}
+
+
+def test_the_table_of_the_readme_is_the_page_s() -> None:
+    page = ladder_rows((ROOT / "docs" / "ladder.md").read_text(encoding="utf-8"))
+    readme = ladder_rows((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert set(readme) == {*(rung.name for rung in RUNGS), "sdpa", "flash"}
+    for name, cells in readme.items():
+        assert set(cells) <= set(page[name]), name
+
+
+def ladder_rows(text: str) -> dict[str, list[str]]:
+    """The rows of the first table whose rows begin with a rung or backend, by its name."""
+    found: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        match = re.match(r"\| (?:\d\. )?[`\[](\w+)[`\]][^|]*\|(.*)\|$", line)
+        if match and match[1] in VARIANTS:
+            found.setdefault(match[1], [cell.strip() for cell in match[2].split("|")])
+    return found
