@@ -96,7 +96,10 @@ def _aside(out: Path) -> Iterator[Path]:
     """A folder for the whole report; ncu keeps its name, which therefore tells of no machine."""
     folder = out / ".recording"
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise EnvironmentProblem(f"{folder}: {error.strerror}", "name another with --out") from None
     try:
         yield folder
     finally:
