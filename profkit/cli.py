@@ -17,11 +17,13 @@ from typer.core import TyperGroup
 from profkit import __version__
 from profkit.commands.analyze import analyze
 from profkit.commands.calibrate import calibrate
+from profkit.commands.checklist import checklist
 from profkit.commands.compare import compare
 from profkit.commands.doctor import doctor
 from profkit.commands.metrics import metrics
 from profkit.commands.options import WithProgram
 from profkit.commands.profile import profile
+from profkit.commands.rules import rules
 from profkit.commands.time import time
 from profkit.errors import ProfkitError, UsageError
 
@@ -104,11 +106,13 @@ def root(
 
 app.command(cls=WithProgram)(profile)
 app.command()(analyze)
+app.command()(checklist)
 app.command(cls=WithProgram)(time)
 app.command()(compare)
 app.command()(calibrate)
 app.command()(metrics)
 app.command()(doctor)
+app.add_typer(rules, name="rules")
 
 
 _ASCII = str.maketrans({"µ": "u", "×": "x", "…": "~", "─": "-", "±": "+-", "█": "#"})

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from profkit.errors import BadInput, UsageError
 from profkit.ingest.integrity import MANIFEST, check_unchanged
 from profkit.store.run import is_partial
+
+if TYPE_CHECKING:
+    from profkit.ingest.variants import Variants
 
 SUFFIXES = (".ncu-rep", ".ncu-repz")
 TIMELINE, CHECK, LATENCY = "timeline.sqlite", "check.json", "latency.json"
@@ -43,6 +47,14 @@ def beside(report: Path) -> list[Path]:
     if not (report.parent / MANIFEST).is_file():
         return []
     return [file for name in (TIMELINE, CHECK, LATENCY) if (file := report.parent / name).is_file()]
+
+
+def variants_of(report: Path) -> Variants | None:
+    """The variants of the run that a report belongs to; None outside a run, or without a check."""
+    from profkit.ingest.variants import read_variants
+
+    checked = any(file.name == CHECK for file in beside(report))
+    return read_variants(report.parent) if checked else None
 
 
 def check_run_of(report: Path) -> None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from profkit import __version__
+from profkit.analysis.checklist import Checklist
 from profkit.analysis.summary import ReportSummary
 from profkit.analysis.timeline import TimelineSummary
 from profkit.capture import ncu, nsys
@@ -32,7 +33,9 @@ from profkit.capture.gpu import VISIBLE, GpuState, NoDriver, chosen, lock_name, 
 from profkit.capture.process import Finished, TimedOut, reduced_environment, run
 from profkit.capture.tools import Tool, find
 from profkit.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
+from profkit.ingest.variants import read_variants
 from profkit.render.json import report_json
+from profkit.render.markdown import checklist_markdown
 from profkit.report import Report, load
 from profkit.store.lock import gpu_lock
 from profkit.store.run import Draft, draft, free_room, keep
@@ -97,6 +100,7 @@ class Outcome:
 
     folder: Path
     report: ReportSummary
+    found: Checklist
     timeline: TimelineSummary | None
     checked: Mapping[str, Any] | None
     latency: LatencyReport | None
@@ -191,7 +195,8 @@ class _Profile:
                 with self._stage("compress"):
                     _compress(recorded)
             with self._stage("write"):
-                self._write(where, report)
+                found = report.checklist(variants=read_variants(where.folder))
+                self._write(where, report, found)
                 versions = _versions(tool, find("nsys") if timeline else None)
                 manifest = self._manifest(versions, gpu, checked, report, recorded, collected)
                 folder = keep(where, manifest)
@@ -199,6 +204,7 @@ class _Profile:
         return Outcome(
             shown,
             replace(report.summary, path=str(shown / self._kept_as(recorded))),
+            found,
             seen,
             checked,
             latency,
@@ -398,10 +404,12 @@ class _Profile:
     def _kept_as(self, recorded: Path) -> str:
         return recorded.name + "z" if self._plan.compress else recorded.name
 
-    def _write(self, where: Draft, report: Report) -> None:
+    def _write(self, where: Draft, report: Report, found: Checklist) -> None:
         summary = report.summary
-        text = report_json([(summary, summary.groups)], 0, with_host=False)
+        text = report_json([(summary, summary.groups, found)], 0, with_host=False)
         (where.folder / "analysis.json").write_text(text, encoding="utf-8")
+        text = checklist_markdown(summary, found, 0)
+        (where.folder / "checklist.md").write_text(text, encoding="utf-8")
         report.kernels.to_parquet(where.folder / "kernels.parquet")
 
     def _manifest(

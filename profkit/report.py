@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 import fnmatch
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,16 +14,22 @@ from typing import TYPE_CHECKING, Any
 from profkit.analysis.gpus import Gpu
 from profkit.analysis.summary import LaunchSummary, ReportSummary, summarize
 from profkit.errors import BadInput, UsageError
-from profkit.files import one_report
+from profkit.files import one_report, variants_of
 from profkit.ingest.ncu_report import Launch, RawReport, every_metric, nvtx_ranges, read
 from profkit.ingest.session import Session
-from profkit.ingest.source_lines import instructions
+from profkit.ingest.source_lines import Place, hottest, instructions
 from profkit.ingest.time_series import series
 from profkit.metrics.catalog import Recorded, catalog
 from profkit.metrics.quantities import evaluate, request
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from profkit.analysis.checklist import Checklist
+    from profkit.analysis.rules import Rule
+    from profkit.ingest.variants import Variants
+
+_PLACES = 3
 
 
 class Kernel:
@@ -202,6 +208,36 @@ class Report:
         rows = [[item.why_missing(name) for name in names] for item in self.summary.launches]
         return pd.DataFrame(rows, columns=names, index=self.kernels.index)
 
+    def checklist(
+        self,
+        rules: Sequence[Rule] | None = None,
+        disabled: Collection[str] = (),
+        blamed: int | None = None,
+        variants: Variants | None = None,
+    ) -> Checklist:
+        """What limits the report's kernels, ranked by time saved, with what to do about it.
+
+        `rules` are the shipped ones unless given; `disabled` are names or categories to leave out.
+        Lines to blame are looked up for the first `blamed` items, for all where it is None.
+        `variants` are those of the run that the report lies in, unless given.
+        """
+        from profkit.analysis.checklist import checklist
+        from profkit.analysis.proof import proofs
+        from profkit.analysis.rules import shipped_rules
+
+        return checklist(
+            self.summary,
+            shipped_rules() if rules is None else rules,
+            disabled=disabled,
+            proofs=proofs(self.summary, variants or variants_of(self.path)),
+            blame=self._blame,
+            blamed=blamed,
+        )
+
+    def _blame(self, launch: LaunchSummary, metric: str) -> tuple[Place, ...]:
+        action = self.kernel(launch.index)._action
+        return hottest(action, catalog().lines[metric].metric, _PLACES)
+
     def kernel(self, index: int) -> Kernel:
         """The launch of that index in the report; raises UsageError when there is none."""
         for at, item in enumerate(self.summary.launches):
@@ -300,7 +336,7 @@ def _known(name: str, names: Iterable[str]) -> None:
         raise UsageError(f"no quantity {name!r}", suggestion(name, known))
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """What the writer of a wrong quantity's name may have meant."""
+def suggestion(name: str, known: Iterable[str], lister: str = "profkit metrics") -> str:
+    """What the writer of a wrong name may have meant, or which command lists the right ones."""
     close = difflib.get_close_matches(name, list(known), n=3)
-    return f"did you mean {' or '.join(close)}?" if close else "see `profkit metrics`"
+    return f"did you mean {' or '.join(close)}?" if close else f"see `{lister}`"

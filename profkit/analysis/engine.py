@@ -2,8 +2,9 @@
 
 Times here are shares of a kernel's present time. With f_r the floor of resource r (analysis.limits)
 and k_r what a fix leaves of its need, the time after the fix is not below max(f_r · k_r); what is
-exposed above the floors is taken to shrink with them, or the rule says what is left. Estimates are
-never added up. Derived, with the cases in which it fails, in docs/estimates.md.
+exposed above the floors is taken to shrink by the share that the highest falls, or the rule says
+what is left; no nearer to the next floor than kernels usually come (limits.USUAL). Estimates are never added up. Derived, with
+the cases in which it fails, in docs/estimates.md.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from functools import cached_property
 
 import numpy as np
 
-from profkit.analysis.expression import Column, Comparison, Expression
-from profkit.analysis.limits import RESOURCES, shares
-from profkit.analysis.rules import Rule
-from profkit.analysis.summary import Group, ReportSummary
+from profkit.analysis.expression import HOLDS, Column, Comparison, Expression
+from profkit.analysis.limits import RESOURCES, SHORTEST, USUAL, shares
+from profkit.analysis.rules import CONTEXT, Rule
+from profkit.analysis.summary import Group, LaunchSummary, ReportSummary
 
 _LEAST = 1e-3
-_WORTH_TELLING = 0.005
+_AT_THE_ROOF = "at_the_roof"
 
 
 @dataclass(frozen=True)
@@ -33,13 +34,19 @@ class Evidence:
     sign: str = ""
     threshold: float = math.nan
 
+    @property
+    def holds(self) -> bool:
+        """Whether the comparison holds; what was not compared does."""
+        return not self.sign or HOLDS[self.sign](self.value, self.threshold)
+
 
 @dataclass(frozen=True)
 class Estimate:
     """What a fix gives: factors by which the kernel gets faster, each at least 1.
 
     `bound_seconds` is the time below which the floor of `bounded_by` holds the kernel after the
-    fix; `run` is the likely factor for the whole report.
+    fix, "" where all floors are far below what the fix leaves; `run` is the likely factor for the
+    whole report, `saved` what is likely saved of it (s).
     """
 
     likely: float
@@ -48,6 +55,7 @@ class Estimate:
     bounded_by: str
     bound_seconds: float
     run: float
+    saved: float
 
 
 @dataclass(frozen=True)
@@ -61,9 +69,33 @@ class Finding:
 
     @property
     def saved(self) -> float:
-        if self.estimate is None:
-            return 0.0
-        return self.group.total * (1 - 1 / self.estimate.likely)
+        return self.estimate.saved if self.estimate else 0.0
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A rule's condition on a kernel; `holds` is None where `missing` quantities leave it open."""
+
+    text: str
+    holds: bool | None
+    compared: tuple[Evidence, ...]
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a rule makes of one kernel, fired (`finding`) or not.
+
+    `now` and `after` are the floors before and after the fix as shares of the kernel's present
+    time; `time` is the rule's own share of the time that is left, NaN where it gives none.
+    """
+
+    group: Group
+    conditions: tuple[Condition, ...]
+    finding: Finding | None
+    now: Mapping[str, float]
+    after: Mapping[str, float]
+    time: float
 
 
 @dataclass(frozen=True)
@@ -87,7 +119,7 @@ def diagnose(
 ) -> Diagnosis:
     """Every rule on the typical launch of every kernel of a report that has a duration."""
     groups = [group for group in report.groups if group.count > group.failed]
-    table = _Table(groups, report.total)
+    table = _Table(report, groups)
     findings: list[Finding] = []
     unknown: dict[str, tuple[str, ...]] = {}
     for rule in rules:
@@ -95,9 +127,16 @@ def diagnose(
             continue
         held = table.held(rule)
         findings += [table.finding(rule, int(at)) for at in np.flatnonzero(held == 1)]
-        if np.isnan(held).any():
+        if np.isnan(held).any() and table.missing(rule):
             unknown[rule.name] = table.missing(rule)
     return Diagnosis(_ranked(findings), unknown, len(groups))
+
+
+def explain(report: ReportSummary, rule: Rule) -> tuple[Trial, ...]:
+    """A rule tried on every kernel of a report that has a duration, most time first."""
+    groups = [group for group in report.groups if group.count > group.failed]
+    table = _Table(report, groups)
+    return tuple(table.trial(rule, at) for at in range(len(groups)))
 
 
 def _ranked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -108,8 +147,14 @@ def _ranked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
         other = kept.get(key)
         if other is None or _promised(finding) < _promised(other):
             kept[key] = finding
-    told = [one for one in kept.values() if one.estimate is None or _promised(one) > _WORTH_TELLING]
-    return tuple(sorted(told, key=lambda one: (-one.saved, one.rule.name)))
+    return tuple(sorted(kept.values(), key=_order))
+
+
+def _order(finding: Finding) -> tuple[float, bool, bool, str]:
+    """By time saved; then what a fix would relieve though another floor holds the kernel, what only
+    informs, and last that a kernel is at its roof."""
+    rule = finding.rule
+    return -finding.saved, not rule.gains, rule.category == _AT_THE_ROOF, rule.name
 
 
 def _promised(finding: Finding) -> float:
@@ -119,10 +164,13 @@ def _promised(finding: Finding) -> float:
 class _Table:
     """Catalogue quantities as columns of one value a kernel, and what rules make of them."""
 
-    def __init__(self, groups: Sequence[Group], total: float) -> None:
+    def __init__(self, report: ReportSummary, groups: Sequence[Group]) -> None:
         self._groups = groups
-        self._total = total
+        self._total = report.total
+        self._launches = {launch.index: launch for launch in report.launches}
         self._columns: dict[str, Column] = {}
+        self._values: dict[str, Column] = {}
+        self._after: dict[str, Mapping[str, Column]] = {}
 
     def held(self, rule: Rule) -> Column:
         """1 where all conditions hold, 0 where one does not, NaN where it can't be told."""
@@ -136,7 +184,9 @@ class _Table:
     def missing(self, rule: Rule) -> tuple[str, ...]:
         """What the rule reads and some kernel lacks."""
         names = dict.fromkeys(name for condition in rule.when for name in condition.names)
-        return tuple(name for name in names if np.isnan(self._column(name)).any())
+        return tuple(
+            name for name in names if name not in CONTEXT and np.isnan(self._column(name)).any()
+        )
 
     def finding(self, rule: Rule, at: int) -> Finding:
         """The rule's finding on the kernel at this place."""
@@ -151,6 +201,28 @@ class _Table:
         group = self._groups[at]
         return Finding(rule, group, tuple(evidence), self._estimate(rule, at))
 
+    def trial(self, rule: Rule, at: int) -> Trial:
+        """What the rule makes of the kernel at this place."""
+        after = self._relieved(rule)
+        return Trial(
+            self._groups[at],
+            tuple(self._condition(condition, at) for condition in rule.when),
+            self.finding(rule, at) if self.held(rule)[at] == 1 else None,
+            {name: float(floor[at]) for name, floor in self._floors.items()},
+            {name: float(floor[at]) for name, floor in after.items()},
+            float(self._value(rule.time)[at]) if rule.time else math.nan,
+        )
+
+    def _condition(self, condition: Expression, at: int) -> Condition:
+        value = self._value(condition)[at]
+        compared = (self._compared(one, at) for one in condition.comparisons)
+        return Condition(
+            condition.text,
+            None if math.isnan(value) else bool(value),
+            tuple(filter(None, compared)),
+            tuple(name for name in condition.names if math.isnan(self._column(name)[at])),
+        )
+
     def _compared(self, comparison: Comparison, at: int) -> Evidence | None:
         left, right = self._value(comparison.left)[at], self._value(comparison.right)[at]
         if math.isnan(left) or not comparison.left.names:
@@ -164,29 +236,38 @@ class _Table:
         highest = max((float(floor[at]) for floor in now.values()), default=0.0)
         bound = max((float(floor[at]) for floor in after.values()), default=0.0)
         names = [name for name, floor in after.items() if float(floor[at]) == bound]
-        likely, low, high = self._left(rule, at, highest, bound)
+        bound = min(max(bound, SHORTEST / self._groups[at].typical.duration), 1.0)
         group = self._groups[at]
+        total = group.total
+        if rule.spans_previous:
+            bound, names = 0.0, []
+            total += group.count * float(self._column("previous_duration")[at])
+        likely, low, high = self._left(rule, at, highest, bound)
         return Estimate(
             likely=1 / likely,
             low=1 / low,
             high=1 / high,
-            bounded_by=RESOURCES[names[0]] if names and bound > _LEAST else "",
+            bounded_by=RESOURCES[names[0]] if names and bound > likely / 2 else "",
             bound_seconds=bound * group.typical.duration,
-            run=self._total / (self._total - group.total * (1 - likely)),
+            run=self._total / (self._total - total * (1 - likely)),
+            saved=total * (1 - likely),
         )
 
     def _left(
         self, rule: Rule, at: int, highest: float, bound: float
     ) -> tuple[float, float, float]:
         """Shares of the time that the fix leaves: likely, at worst, at best."""
+        near = bound / USUAL
         if rule.time is not None:
             told = float(self._value(rule.time)[at])
             told = 1.0 if math.isnan(told) else min(max(told, _LEAST), 1.0)
-            likely = max(told, bound)
-            return likely, max((1 + told) / 2, bound), max(bound, told - (1 - told) / 4, _LEAST)
+            likely = min(max(told, near), 1.0)
+            best = max(bound, told - (1 - told) / 4, _LEAST)
+            return likely, max((1 + told) / 2, likely), min(best, likely)
         exposed = 1 - highest
-        likely = bound / highest if highest else 1.0
-        return max(likely, _LEAST), min(bound + exposed, 1.0), max(bound, _LEAST)
+        relieved = max(highest - bound, 0.0)
+        likely = min(max(bound + exposed * (1 - relieved), near, _LEAST), 1.0)
+        return likely, min(max(bound + exposed, likely), 1.0), max(min(bound, likely), _LEAST)
 
     @cached_property
     def _floors(self) -> Mapping[str, Column]:
@@ -195,20 +276,43 @@ class _Table:
 
     def _relieved(self, rule: Rule) -> Mapping[str, Column]:
         """The floors after the fix; what can't be told is taken as not relieved."""
-        return {
-            name: floor
-            * np.clip(np.nan_to_num(self._value(rule.relieves[name]), nan=1.0), 0.0, 1.0)
-            if name in rule.relieves
-            else floor
-            for name, floor in self._floors.items()
-        }
+        if rule.name not in self._after:
+            self._after[rule.name] = self._floors_after(rule)
+        return self._after[rule.name]
+
+    def _floors_after(self, rule: Rule) -> Mapping[str, Column]:
+        after = dict(self._floors)
+        for name, left in rule.relieves.items():
+            if name in after:
+                share = np.clip(np.nan_to_num(self._value(left), nan=1.0), 0.0, 1.0)
+                after[name] = after[name] * share
+        for name, taken in rule.takes.items():
+            if name in after:
+                after[name] = after[name] + np.nan_to_num(self._value(taken))
+        return after
 
     def _value(self, expression: Expression) -> Column:
-        columns = {name: self._column(name) for name in expression.names}
-        return np.broadcast_to(expression(columns), len(self._groups)).astype(np.float64)
+        if expression.text not in self._values:
+            columns = {name: self._column(name) for name in expression.names}
+            value = np.broadcast_to(expression(columns), len(self._groups)).astype(np.float64)
+            self._values[expression.text] = value
+        return self._values[expression.text]
 
     def _column(self, name: str) -> Column:
         if name not in self._columns:
-            values = [group.typical.get(name) for group in self._groups]
+            get = self._context if name in CONTEXT else LaunchSummary.get
+            values = [get(group.typical, name) for group in self._groups]
             self._columns[name] = np.array(values, dtype=np.float64)
         return self._columns[name]
+
+    def _context(self, launch: LaunchSummary, name: str) -> float:
+        before = self._launches.get(launch.index - 1)
+        if before is None or before.failed:
+            return math.nan
+        match name:
+            case "previous_duration":
+                return before.duration
+            case "previous_dram_bytes":
+                return before.get("dram_bytes")
+            case _:
+                return min(before.get("dram_write_bytes"), launch.get("dram_read_bytes"))

@@ -13,6 +13,7 @@ import ast
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,9 @@ _COMPARISONS: Mapping[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = 
     ast.NotEq: ("!=", operator.ne),
 }
 
+HOLDS: Mapping[str, Callable[[Any, Any], bool]] = dict(_COMPARISONS.values())
+"""What each sign of a comparison means."""
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -113,7 +117,7 @@ class Expression:
             value = np.asarray(_evaluate(self.tree, columns), dtype=np.float64)
         return np.where(np.isfinite(value), value, np.nan)
 
-    @property
+    @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
         """The simple comparisons that make up a condition, those inside `and`s and `or`s too."""
         return tuple(_comparisons(self.tree))

@@ -7,6 +7,7 @@ name, the nearest valid one.
 
 from __future__ import annotations
 
+import ast
 import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,8 +25,18 @@ from profkit.errors import BadInput
 from profkit.metrics.catalog import ComputeCapability, catalog
 
 CONFIDENCES = ("high", "medium", "low")
+CONTEXT: Mapping[str, tuple[str, str]] = {
+    "handed_over_bytes": ("B", "What the launch before wrote to DRAM and this one read, at most."),
+    "previous_duration": ("s", "Duration of the launch before."),
+    "previous_dram_bytes": ("B", "DRAM traffic of the launch before."),
+}
+"""What rules may name beside the catalogue's quantities, with unit and meaning: facts of the launch
+right before, unknown where that was not recorded."""
+
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TIME = "time"
+_KINDS = {"object": "a mapping", "array": "a list", "string": "text"}
+_DEEPEST = 10
 
 
 @dataclass(frozen=True)
@@ -46,9 +57,11 @@ class Rule:
     """A bottleneck's signs and what its fix gives.
 
     `when` are conditions that must all hold. `relieves` maps a resource to the share of its need
-    that a fix leaves; `time` is the share of the kernel's time that it leaves when no resource
-    bounds it. A rule with neither informs: it promises nothing. `blame` names the per-instruction
-    quantity whose largest values are the lines to look at.
+    that a fix leaves, `takes` one to the share of the present time that the fix needs of it anew;
+    `time` is the share of the kernel's time that it leaves when no resource bounds it. A rule with
+    none of them informs: it promises nothing. With `spans_previous` that is the time of the kernel
+    and the one before it together. `blame` names the per-instruction quantity whose largest values
+    are the lines to look at.
     """
 
     name: str
@@ -57,7 +70,9 @@ class Rule:
     explanation: str
     when: tuple[Expression, ...]
     relieves: Mapping[str, Expression]
+    takes: Mapping[str, Expression]
     time: Expression | None
+    spans_previous: bool
     confidence: str
     effort: str
     blame: str
@@ -69,12 +84,13 @@ class Rule:
     @property
     def gains(self) -> bool:
         """Whether a fix promises time."""
-        return bool(self.relieves) or self.time is not None
+        return bool(self.relieves) or bool(self.takes) or self.time is not None
 
     @property
     def names(self) -> tuple[str, ...]:
         """The quantities that the rule reads."""
-        expressions = [*self.when, *self.relieves.values(), *([self.time] if self.time else [])]
+        expressions = [*self.when, *self.relieves.values(), *self.takes.values()]
+        expressions += [self.time] if self.time else []
         read = (name for expression in expressions for name in expression.names)
         return tuple(dict.fromkeys((*read, *self.evidence)))
 
@@ -102,10 +118,24 @@ class BadRules(BadInput):
 
 @cache
 def shipped_rules() -> tuple[Rule, ...]:
-    """The rules that come with profkit."""
+    """The rules that come with profkit, checked by its tests and not each time they are read."""
+    unread: list[Fault] = []
+    return tuple(_rule(row) for source in _sources(shipped()) for row in _rows(source, unread))
+
+
+def shipped() -> Path:
+    """The folder of the rules that come with profkit."""
     folder = files("profkit") / "rules"
-    folder = folder if folder.is_dir() else Path(__file__).parents[2] / "rules"  # a checkout
-    return read_rules(Path(str(folder)))
+    return Path(str(folder)) if folder.is_dir() else Path(__file__).parents[2] / "rules"
+
+
+def with_own(path: Path) -> tuple[Rule, ...]:
+    """The shipped rules and those of a file or folder, which replace shipped ones of their name.
+
+    Raises BadRules, BadInput.
+    """
+    own = {rule.name: rule for rule in read_rules(path)}
+    return tuple(({rule.name: rule for rule in shipped_rules()} | own).values())
 
 
 def read_rules(path: Path) -> tuple[Rule, ...]:
@@ -118,22 +148,28 @@ def read_rules(path: Path) -> tuple[Rule, ...]:
 
 def check_rules(path: Path) -> tuple[tuple[Rule, ...], tuple[Fault, ...]]:
     """The rules that are right, and everything that is wrong; raises BadInput for no such file."""
-    sources = sorted(path.glob("*.yaml")) if path.is_dir() else [path]
-    if not sources:
-        raise BadInput(f"{path}: no .yaml file", "name a rules file, or a folder of them")
     rules: list[Rule] = []
     faults: list[Fault] = []
     places: dict[str, str] = {}
-    for source in sources:
+    for source in _sources(path):
         for row in _rows(source, faults):
-            rule = _rule(row, faults)
-            if rule is None:
+            wrong = list(_ill_formed(row)) or list(_unknown_names(row))
+            faults += wrong
+            if wrong:
                 continue
+            rule = _rule(row)
             if rule.name in places:
                 faults.append(row.fault(("name",), f"{rule.name!r} is in {places[rule.name]} too"))
             places.setdefault(rule.name, rule.place)
             rules.append(rule)
-    return tuple(rules), tuple(faults)
+    return tuple(rules), tuple(sorted(faults, key=lambda fault: (fault.file, fault.line)))
+
+
+def _sources(path: Path) -> list[Path]:
+    sources = sorted(path.glob("*.yaml")) if path.is_dir() else [path]
+    if not sources:
+        raise BadInput(f"{path}: no .yaml file", "name a rules file, or a folder of them")
+    return sources
 
 
 def schema() -> dict[str, Any]:
@@ -170,7 +206,11 @@ def _rows(source: Path, faults: list[Fault]) -> Iterator[_Row]:
         faults.append(Fault(str(source), mark.line + 1 if mark else 1, told))
         return
     lines: dict[tuple[str | int, ...], int] = {}
-    told = _plain(node, (), lines) if node is not None else None
+    try:
+        told = _plain(node, (), lines) if node is not None else None
+    except _Unplain as error:
+        faults.append(Fault(str(source), error.line, str(error)))
+        return
     if not isinstance(told, dict) or not isinstance(told.get("rules"), list):
         faults.append(Fault(str(source), 1, "a rules file is `rules:` with a list of rules"))
         return
@@ -179,15 +219,27 @@ def _rows(source: Path, faults: list[Fault]) -> Iterator[_Row]:
         yield _Row(str(source), row, inside)
 
 
+class _Unplain(ValueError):
+    """YAML that is more than mappings, lists and scalars."""
+
+    def __init__(self, message: str, node: yaml.Node) -> None:
+        super().__init__(message)
+        self.line = node.start_mark.line + 1
+
+
 def _plain(
     node: yaml.Node, path: tuple[str | int, ...], lines: dict[tuple[str | int, ...], int]
 ) -> Any:
-    """The data of a YAML node; notes on which line each part stands."""
+    """The data of a YAML node; notes on which line each part stands. Raises _Unplain."""
+    if len(path) > _DEEPEST:
+        raise _Unplain("nested too deep", node)
     lines[path] = node.start_mark.line + 1
     if isinstance(node, yaml.MappingNode):
-        found = {}
+        found: dict[str, Any] = {}
         for key, value in node.value:
             name = str(key.value)
+            if name in found:
+                raise _Unplain(f"{name!r} stands twice", key)
             found[name] = _plain(value, (*path, name), lines)
             lines[(*path, name)] = key.start_mark.line + 1
         return found
@@ -199,7 +251,10 @@ def _plain(
 def _scalar(node: yaml.Node) -> Any:
     match node.tag:
         case "tag:yaml.org,2002:int" | "tag:yaml.org,2002:float":
-            return float(node.value)
+            try:
+                return float(node.value)
+            except ValueError:
+                raise _Unplain(f"{node.value!r}: write numbers as 1, 0.5 or 2e6", node) from None
         case "tag:yaml.org,2002:bool":
             return node.value.lower() in {"true", "yes", "on"}
         case "tag:yaml.org,2002:null":
@@ -207,14 +262,8 @@ def _scalar(node: yaml.Node) -> Any:
     return node.value
 
 
-def _rule(row: _Row, faults: list[Fault]) -> Rule | None:
-    """The rule of a row; None, and faults, where it is wrong."""
-    mine = list(_ill_formed(row))
-    if not mine:
-        mine += _unknown_names(row)
-    faults += mine
-    if mine:
-        return None
+def _rule(row: _Row) -> Rule:
+    """The rule of a row in which nothing is wrong."""
     told = row.told
     return Rule(
         name=told["name"],
@@ -223,7 +272,9 @@ def _rule(row: _Row, faults: list[Fault]) -> Rule | None:
         explanation=" ".join(told["explanation"].split()),
         when=tuple(parse(str(text)) for text in told["when"]),
         relieves={key: parse(str(text)) for key, text in told.get("relieves", {}).items()},
+        takes={key: parse(str(text)) for key, text in told.get("takes", {}).items()},
         time=parse(str(told[_TIME])) if _TIME in told else None,
+        spans_previous=told.get("spans") == "previous",
         confidence=told.get("confidence", "medium"),
         effort=told.get("effort", "medium"),
         blame=told.get("blame", ""),
@@ -242,7 +293,7 @@ def _action(told: str | Mapping[str, Any]) -> Action:
 
 
 def _cc(told: Any) -> ComputeCapability:
-    major, _, minor = str(told).partition(".")
+    major, _, minor = (told if isinstance(told, str) else f"{told:.1f}").partition(".")
     return int(major), int(minor or 0)
 
 
@@ -251,22 +302,40 @@ def _ill_formed(row: _Row) -> Iterator[Fault]:
 
     one = {"$ref": "#/$defs/rule", "$defs": schema()["$defs"]}
     for error in Draft202012Validator(one).iter_errors(row.told):
-        path = tuple(error.absolute_path)
-        yield row.fault(path, _told(error, path))
+        for cause in _causes(error):
+            path = tuple(cause.absolute_path)
+            yield row.fault(path, _told(cause, path))
+
+
+def _causes(error: Any) -> list[Any]:
+    """What is wrong; of an action, in the one of its two forms that was meant."""
+    if error.validator != "oneOf":
+        return [error]
+    meant = 1 if isinstance(error.instance, dict) else 0
+    return [cause for cause in error.context if cause.schema_path[0] == meant]
 
 
 def _told(error: Any, path: tuple[str | int, ...]) -> str:
-    where = ".".join(str(part) for part in path)
-    if error.validator == "additionalProperties":
-        allowed = list(error.schema["properties"])
-        unknown = [key for key in error.instance if key not in allowed]
-        return "; ".join(f"no key {key!r}{_nearest(key, allowed)}" for key in unknown)
-    if error.validator == "enum":
-        nearest = _nearest(str(error.instance), error.validator_value)
-        return f"{where}: {error.instance!r} is none of its values{nearest}"
-    if error.validator == "required":
-        return str(error.message)
-    return f"{where}: {error.message}"
+    where = ".".join(str(part) for part in path) or "a rule"
+    given = repr(error.instance)[:80]
+    match error.validator:
+        case "additionalProperties":
+            allowed = list(error.schema["properties"])
+            unknown = [key for key in error.instance if key not in allowed]
+            return "; ".join(f"no key {key!r}{_nearest(key, allowed)}" for key in unknown)
+        case "enum":
+            nearest = _nearest(str(error.instance), error.validator_value)
+            return f"{where}: {given} is none of its values{nearest}"
+        case "required":
+            return f"{where}: no {error.message.split()[0].strip(chr(39))}"
+        case "minItems" | "minLength" | "minProperties":
+            return f"{where}: empty"
+        case "type":
+            kinds = error.validator_value
+            wanted = " or ".join([kinds] if isinstance(kinds, str) else kinds)
+            return f"{where}: {given} where {_KINDS.get(wanted, wanted)} belongs"
+    about = error.schema.get("description", "")
+    return f"{where}: {given} is not as it must be{f' ({about})' if about else ''}"
 
 
 def _unknown_names(row: _Row) -> Iterator[Fault]:
@@ -274,7 +343,12 @@ def _unknown_names(row: _Row) -> Iterator[Fault]:
     texts: list[tuple[tuple[str | int, ...], str]] = [
         (("when", at), str(text)) for at, text in enumerate(row.told["when"])
     ]
-    texts += [(("relieves", key), str(text)) for key, text in row.told.get("relieves", {}).items()]
+    changed = [
+        (part, key, str(text))
+        for part in ("relieves", "takes")
+        for key, text in row.told.get(part, {}).items()
+    ]
+    texts += [((part, key), text) for part, key, text in changed]
     if _TIME in row.told:
         texts.append(((_TIME,), str(row.told[_TIME])))
     for path, text in texts:
@@ -283,13 +357,27 @@ def _unknown_names(row: _Row) -> Iterator[Fault]:
         except ValueError as error:
             yield row.fault(path, str(error))
             continue
-        yield from _strangers(row, path, expression.names, "quantity", catalog().quantities)
-    for key in row.told.get("relieves", {}):
-        yield from _strangers(row, ("relieves", key), [key], "resource", RESOURCES)
+        if path[0] == "when" and not _is_condition(expression.tree):
+            yield row.fault(path, f"{text[:80]!r} is no condition: compare it with something")
+        yield from _strangers(row, path, expression.names, "quantity", _named())
+    for part, key, _ in changed:
+        yield from _strangers(row, (part, key), [key], "resource", RESOURCES)
     for at, name in enumerate(row.told.get("evidence", ())):
-        yield from _strangers(row, ("evidence", at), [name], "quantity", catalog().quantities)
+        yield from _strangers(row, ("evidence", at), [name], "quantity", _named())
     if blame := row.told.get("blame"):
         yield from _strangers(row, ("blame",), [blame], "line quantity", catalog().lines)
+
+
+def _is_condition(tree: ast.expr) -> bool:
+    """Whether an expression is true or false, not a number."""
+    match tree:
+        case ast.Compare() | ast.Call(func=ast.Name(id="known")):
+            return True
+        case ast.BoolOp(values=parts):
+            return all(map(_is_condition, parts))
+        case ast.UnaryOp(op=ast.Not(), operand=part):
+            return _is_condition(part)
+    return False
 
 
 def _strangers(
@@ -304,3 +392,8 @@ def _strangers(
 def _nearest(name: str, known: Sequence[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f"; did you mean {close[0]}?" if close else ""
+
+
+def _named() -> list[str]:
+    """What expressions may name."""
+    return [*catalog().quantities, *CONTEXT]

@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.commands.options import KernelOption, OutputOption, put
+from profkit.commands.options import (
+    DisableOption,
+    KernelOption,
+    OutputOption,
+    RulesOption,
+    put,
+)
 from profkit.errors import UsageError
 
 if TYPE_CHECKING:
+    from profkit.analysis.checklist import Checklist
     from profkit.analysis.summary import Group, ReportSummary
 
 _TOP_SHOWN = 3
@@ -66,6 +73,8 @@ def analyze(
     ] = _BY_TIME,
     format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.terminal,
     output: OutputOption = None,
+    rules: RulesOption = None,
+    disable: DisableOption = None,
     with_host: Annotated[
         bool,
         typer.Option(
@@ -74,7 +83,7 @@ def analyze(
         ),
     ] = False,
 ) -> None:
-    """Say what a report holds: who takes the time, and what each kernel is busy with.
+    """Say what a report holds: who takes the time, what limits it, what a fix would give.
 
     Examples:
 
@@ -87,17 +96,20 @@ def analyze(
       profkit analyze timeline.sqlite
     """
     if any(path.suffix in _TIMELINES for path in paths):
-        filtered = bool(kernel or nvtx) or top is not None or sort != _BY_TIME
+        filtered = bool(kernel or nvtx or rules or disable) or top is not None or sort != _BY_TIME
         _analyze_timelines(paths, format, output, with_host, filtered=filtered)
         return
+    from profkit.commands.advice import chosen
     from profkit.commands.order import known_key, order
     from profkit.commands.reading import Selection, read_reports
+    from profkit.render.checklist import SHOWN
 
     known_key(sort)
     shown = top if top is not None else _default_top(format)
     selection = Selection(kernel, nvtx, _check_half_from(format, sort))
-    reports, failures = read_reports(paths, selection)
-    ordered = [(report, order(report, sort)) for report in reports]
+    advice = chosen(rules, disable or (), None if format is not Format.terminal else SHOWN)
+    examined, failures = read_reports(paths, selection, advice)
+    ordered = [(one.report, order(one.report, sort), one.found) for one in examined]
     if ordered:
         write(ordered, shown, format, output, with_host, sort)
     for failure in failures:
@@ -125,7 +137,8 @@ def _analyze_timelines(
         raise UsageError("reports and timelines can't be shown together", "one kind at a time")
     if filtered:
         raise UsageError(
-            "--kernel, --nvtx, --top and --sort don't apply to a timeline", "leave them out"
+            "--kernel, --nvtx, --top, --sort, --rules and --disable don't apply to a timeline",
+            "leave them out",
         )
     summaries = [(summarize_timeline(read_timeline(path)), str(path)) for path in paths]
     text = timelines_text(summaries, format.value, with_host=with_host, to_file=output is not None)
@@ -137,7 +150,7 @@ def _default_top(format: Format) -> int:
 
 
 def write(
-    reports: Sequence[tuple[ReportSummary, tuple[Group, ...]]],
+    reports: Sequence[tuple[ReportSummary, tuple[Group, ...], Checklist]],
     top: int,
     format: Format,
     output: Path | None,
@@ -155,17 +168,18 @@ def write(
         from profkit.render.markdown import report_markdown
 
         text = "\n".join(
-            report_markdown(report, groups, top, with_host=with_host) for report, groups in reports
+            report_markdown(report, groups, found, top, with_host=with_host)
+            for report, groups, found in reports
         )
     else:
         from profkit.render.csv import reports_csv
 
-        text = reports_csv(reports, top)
+        text = reports_csv([(report, groups) for report, groups, _ in reports], top)
     put(text, output)
 
 
 def _terminal(
-    reports: Sequence[tuple[ReportSummary, tuple[Group, ...]]],
+    reports: Sequence[tuple[ReportSummary, tuple[Group, ...], Checklist]],
     top: int,
     sort: str,
     *,
@@ -184,7 +198,8 @@ def _terminal(
             width,
             sort,
             beside(Path(report.path)),
+            found,
         )
-        for report, groups in reports
+        for report, groups, found in reports
     ]
     return "\n".join(rendered(view, to_file=to_file) for view in views)

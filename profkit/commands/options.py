@@ -35,6 +35,24 @@ OutputOption = Annotated[
         show_default=False,
     ),
 ]
+RulesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--rules",
+        metavar="PATH",
+        help="Your rules too, a file or folder; one of a shipped rule's name replaces it.",
+        show_default=False,
+    ),
+]
+DisableOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--disable",
+        metavar="RULE",
+        help="Leave out a rule, or a category of rules; may be repeated.",
+        show_default=False,
+    ),
+]
 
 
 class WithProgram(TyperCommand):

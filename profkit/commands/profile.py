@@ -173,7 +173,8 @@ def profile(
 def _show(outcome: Outcome) -> None:
     from profkit.render.terminal import console, rendered, report_view
 
-    view = report_view(outcome.report, outcome.report.groups[:3], console(to_file=False).width)
+    report, width = outcome.report, console(to_file=False).width
+    view = report_view(report, report.groups[:3], width, found=outcome.found)
     sys.stdout.write(rendered(view, to_file=False))
     for variant in (outcome.checked or {}).get("variants", ()):
         if variant["status"] == "unsupported":
@@ -189,7 +190,8 @@ def _show(outcome: Outcome) -> None:
         typer.echo(f"          profkit analyze {_quoted(outcome.folder / 'timeline.sqlite')}")
     typer.echo(f"\nTime    {_where_time_went(outcome.stages)}")
     typer.echo(f"Run     {outcome.folder}")
-    typer.echo(f"Next    profkit analyze {_quoted(outcome.folder)} --top 0")
+    typer.echo(f"Next    profkit checklist {_quoted(outcome.folder)}")
+    typer.echo(f"        profkit analyze {_quoted(outcome.folder)} --top 0")
     typer.echo(f"        profkit metrics {_quoted(outcome.folder)}")
 
 

@@ -19,6 +19,8 @@ from profkit.files import check_run_of, reports_in
 from profkit.report import load
 
 if TYPE_CHECKING:
+    from profkit.analysis.checklist import Checklist
+    from profkit.analysis.rules import Rule
     from profkit.ingest.nsys_sqlite import Timeline
 
 _WORTH_SHOWING = 2.0
@@ -33,9 +35,27 @@ class Selection:
     check_half_from: float
 
 
+@dataclass(frozen=True)
+class Advice:
+    """How to look for findings: the rules (None: the shipped ones), what of them to leave out, and
+    for how many findings to look up the lines to blame (None: all)."""
+
+    rules: tuple[Rule, ...] | None = None
+    disabled: frozenset[str] = frozenset()
+    blamed: int | None = None
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A report that was read, and what was found in it."""
+
+    report: ReportSummary
+    found: Checklist
+
+
 def read_reports(
-    paths: Sequence[Path], selection: Selection
-) -> tuple[list[ReportSummary], list[ProfkitError]]:
+    paths: Sequence[Path], selection: Selection, advice: Advice
+) -> tuple[list[Examined], list[ProfkitError]]:
     """The reports in order, and what went wrong with those that can't be read.
 
     One report is read here, several in parallel processes. When filters leave nothing of some
@@ -44,10 +64,10 @@ def read_reports(
     files, failures = find_reports(paths)
     if len(files) == 1:
         with _progress() as progress:
-            outcomes = [_read(files[0], selection, progress)]
+            outcomes = [_read(files[0], selection, advice, progress)]
     else:
-        outcomes = _read_parallel(files, selection)
-    reports = [outcome for outcome in outcomes if isinstance(outcome, ReportSummary)]
+        outcomes = _read_parallel(files, selection, advice)
+    reports = [outcome for outcome in outcomes if isinstance(outcome, Examined)]
     failures += [outcome for outcome in outcomes if isinstance(outcome, ProfkitError)]
     if reports:
         failures = [failure for failure in failures if isinstance(failure, BadInput)]
@@ -106,14 +126,14 @@ def read_timeline(path: Path) -> Timeline:
 
 
 def _read_parallel(
-    files: Sequence[Path], selection: Selection
-) -> list[ReportSummary | ProfkitError]:
+    files: Sequence[Path], selection: Selection, advice: Advice
+) -> list[Examined | ProfkitError]:
     if not files:
         return []
     workers = min(len(files), len(os.sched_getaffinity(0)))
     context = multiprocessing.get_context("forkserver")
     with _progress() as progress, ProcessPoolExecutor(workers, mp_context=context) as pool:
-        jobs = [pool.submit(_read, file, selection) for file in files]
+        jobs = [pool.submit(_read, file, selection, advice) for file in files]
         outcomes = []
         for done, job in enumerate(jobs, start=1):
             outcomes.append(job.result())
@@ -124,10 +144,13 @@ def _read_parallel(
 def _read(
     file: Path,
     selection: Selection,
+    advice: Advice,
     progress: Callable[[int, int], None] | None = None,
-) -> ReportSummary | ProfkitError:
+) -> Examined | ProfkitError:
     try:
-        return load(file, progress=progress, **asdict(selection)).summary
+        report = load(file, progress=progress, **asdict(selection))
+        found = report.checklist(advice.rules, advice.disabled, advice.blamed)
+        return Examined(report.summary, found)
     except ProfkitError as error:
         return error
 

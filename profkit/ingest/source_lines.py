@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -46,4 +48,74 @@ def _instruction(action: Any, address: int, values: Mapping[str, float]) -> Inst
         file=source.file_name() if source else "",
         line=source.line() if source else 0,
         values=values,
+    )
+
+
+@dataclass(frozen=True)
+class Place:
+    """What of a launch a metric blames: a source line, or an instruction where no line is known.
+
+    `share` is of the metric's sum over the launch; `sass` is "" for a line.
+    """
+
+    file: str
+    line: int
+    sass: str
+    share: float
+
+
+def hottest(action: Any, metric_name: str, most: int) -> tuple[Place, ...]:
+    """The lines, or instructions, with the most of a metric, largest first.
+
+    Disassembles only what it returns. Empty where the launch has nothing of the metric.
+    """
+    metric = action.metric_by_name(metric_name)
+    if metric is None or not metric.has_correlation_ids():
+        return ()
+    counters = metric.correlation_ids()
+    values: dict[int, float] = {}
+    for at in range(metric.num_instances()):
+        address = counters.as_uint64(at)
+        values[address] = values.get(address, 0.0) + float(metric.as_double(at))
+    total = sum(values.values())
+    if not total > 0:
+        return ()
+    found: dict[tuple[str, int, int], float] = {}
+    for address, value in values.items():
+        source = action.source_info(address)
+        key = (source.file_name(), source.line(), 0) if source else ("", 0, address)
+        found[key] = found.get(key, 0.0) + value
+    largest = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:most]
+    return tuple(
+        Place(file, line, "" if line else _sass(action, address), value / total)
+        for (file, line, address), value in largest
+        if value > 0
+    )
+
+
+def _sass(action: Any, address: int) -> str:
+    return " ".join((action.sass_by_pc(address) or "").split())
+
+
+def executed_where(action: Any, metric_name: str, text: re.Pattern[str]) -> float:
+    """The sum of a metric over instructions whose source line has a text.
+
+    NaN where the launch recorded neither the metric nor its source.
+    """
+    metric = action.metric_by_name(metric_name)
+    sources = action.source_files()
+    if metric is None or not metric.has_correlation_ids() or not len(sources):
+        return math.nan
+    counters = metric.correlation_ids()
+    lines = {name: content.splitlines() for name, content in sources.items()}
+    found: dict[tuple[str, int], float] = {}
+    for at in range(metric.num_instances()):
+        source = action.source_info(counters.as_uint64(at))
+        if source is not None:
+            key = (source.file_name(), source.line())
+            found[key] = found.get(key, 0.0) + float(metric.as_double(at))
+    return sum(
+        value
+        for (name, line), value in found.items()
+        if 0 < line <= len(lines.get(name, ())) and text.search(lines[name][line - 1])
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from profkit.ingest.sass import (
     half_precision_moves,
     tensor_instructions,
 )
+from profkit.ingest.source_lines import executed_where
 from profkit.metrics.catalog import Alternative, Catalog, ComputeCapability, Quantity, catalog
 
 NOT_HERE = "not on this architecture"
@@ -24,6 +26,9 @@ UNDEFINED = "undefined for this launch"
 NOT_COLLECTED = "not collected"
 NOT_IN_VERSION = "not collected by this version of ncu"
 NOT_CHECKED = "not told apart from constant loads"
+
+# Functions with a fast intrinsic beside the accurate version.
+_MATH_CALL = re.compile(r"(?<![\w.])(?:sin|cos|tan|sincos|exp|exp10|log|log2|log10|pow)f?\s*\(")
 
 # ncu's codes for what an instruction does to memory, read off the opcodes of recorded kernels.
 _ACCESS_TYPES = {"load": "2", "store": "4", "async": "6", "atomic": "8"}
@@ -87,6 +92,11 @@ def evaluate(raw: RawReport, *, check_half_from: float = 0.0) -> Quantities:
         return lambda at, _: class_instructions(kind, opcodes(at))
 
     by_class = {f"{kind}_instructions": of_class(kind) for kind in INSTRUCTION_CLASSES}
+
+    def math_calls(at: int, _: float) -> float:
+        executed = entries.lines["instructions_executed"].metric
+        return executed_where(raw.actions[at], executed, _MATH_CALL)
+
     by_access = {
         f"shared_{kind}_{access}": accesses(f"shared_{kind}_by_access", key)
         for kind in ("executed", "ideal")
@@ -102,6 +112,7 @@ def evaluate(raw: RawReport, *, check_half_from: float = 0.0) -> Quantities:
             "flop_fp16_moves": moves,
             "half_instructions": lambda at, _: half_instructions(opcodes(at)),
             "tensor_instructions": lambda at, _: tensor_instructions(opcodes(at)),
+            "math_call_instructions": math_calls,
             **by_class,
             **by_access,
         },

@@ -13,15 +13,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from profkit import __version__
+from profkit.analysis.checklist import Checklist
 from profkit.analysis.coverage import Coverage
 from profkit.analysis.gpus import Gpu
 from profkit.analysis.summary import Group, LaunchSummary, ReportSummary, Work
 from profkit.capture.doctor import Diagnosis
 from profkit.ingest.session import Session
 from profkit.metrics.catalog import NEWEST, Quantity, catalog
+from profkit.render.checklist_json import finding_json, found_json
 from profkit.render.names import file_name
 
 SCHEMA = "profkit.analyze/1"
+CHECKLIST_SCHEMA = "profkit.checklist/1"
 METRICS_SCHEMA = "profkit.metrics/1"
 DOCTOR_SCHEMA = "profkit.doctor/1"
 
@@ -29,13 +32,40 @@ Json = dict[str, Any]
 
 
 def report_json(
-    reports: Sequence[tuple[ReportSummary, Sequence[Group]]], top: int, *, with_host: bool
+    reports: Sequence[tuple[ReportSummary, Sequence[Group], Checklist]],
+    top: int,
+    *,
+    with_host: bool,
 ) -> str:
     """One report as an object of its own, several under `reports`."""
-    made = [_report(report, groups, top, with_host=with_host) for report, groups in reports]
+    made = [
+        _report(report, groups, found, top, with_host=with_host)
+        for report, groups, found in reports
+    ]
     head = {"schema": SCHEMA, "profkit": __version__}
     body = made[0] if len(made) == 1 else {"reports": made}
     return _dump(head | body)
+
+
+def checklist_json(report: ReportSummary, found: Checklist, top: int) -> str:
+    """The `top` items (0: all) of a report's checklist, `profkit.checklist/1`."""
+    shown = found_json(found)
+    return _dump(
+        {
+            "schema": CHECKLIST_SCHEMA,
+            "profkit": __version__,
+            "report": {
+                "file": file_name(report.path, with_host=False),
+                "launches": len(report.launches),
+                "total_s": _number(report.total),
+            },
+            "rules": found.rules,
+            "kernels": found.kernels,
+            "skipped": found.skipped,
+            **shown,
+            "checklist": shown["checklist"][: top or None],
+        }
+    )
 
 
 def catalog_json(chosen: Sequence[Quantity]) -> str:
@@ -109,10 +139,18 @@ def _dump(data: Json) -> str:
     return json.dumps(data, indent=2, allow_nan=False) + "\n"
 
 
-def _report(report: ReportSummary, groups: Sequence[Group], top: int, *, with_host: bool) -> Json:
+def _report(
+    report: ReportSummary,
+    groups: Sequence[Group],
+    found: Checklist,
+    top: int,
+    *,
+    with_host: bool,
+) -> Json:
     shown = groups[: top or None]
     launches = sorted(
-        (launch for group in shown for launch in group.launches), key=lambda launch: launch.index
+        ((launch, group) for group in shown for launch in group.launches),
+        key=lambda item: item[0].index,
     )
     return {
         "report": {
@@ -125,8 +163,17 @@ def _report(report: ReportSummary, groups: Sequence[Group], top: int, *, with_ho
         "gpu": _gpu(report.gpus[0]),
         "gpus": [_gpu(gpu) for gpu in report.gpus],
         "groups": [_group(group) for group in groups],
-        "kernels": [_kernel(launch) for launch in launches],
+        "kernels": [
+            _kernel(launch) | {"findings": _findings(launch, group, found)}
+            for launch, group in launches
+        ],
+        **found_json(found),
     }
+
+
+def _findings(launch: LaunchSummary, group: Group, found: Checklist) -> list[Json]:
+    """Those on the launch's kernel; a launch without a duration has none."""
+    return [] if launch.failed else [finding_json(item) for item in found.of(group)]
 
 
 def _session(session: Session, *, with_host: bool) -> Json:

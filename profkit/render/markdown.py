@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from profkit.analysis.checklist import Checklist, Item
 from profkit.analysis.summary import Group, ReportSummary
 from profkit.metrics.catalog import NEWEST, OLDEST, Catalog, Quantity, Range, Recorded
+from profkit.render import findings as words
 from profkit.render import overview, panels
 from profkit.render.names import file_name
 from profkit.render.text import literal
@@ -14,26 +16,69 @@ from profkit.render.view import Grid, Panel
 
 
 def report_markdown(
-    report: ReportSummary, groups: Sequence[Group], top: int, *, with_host: bool
+    report: ReportSummary,
+    groups: Sequence[Group],
+    found: Checklist,
+    top: int,
+    *,
+    with_host: bool,
 ) -> str:
-    """A report: recording, kernels by time, then the `top` kernels (0: all) in detail."""
-    lines = [
-        f"# {code(file_name(report.path, with_host=with_host))}",
-        "",
-        overview.headline(report),
-    ]
+    """A report: recording, kernels by time, findings, then `top` kernels (0: all) in detail."""
+    name = file_name(report.path, with_host=with_host)
+    lines = [f"# {code(name)}", "", overview.headline(report)]
     recording = overview.recording(report, with_host=with_host)
     lines += ["", *_table(("", ""), [(row.label, _cell(row.value)) for row in recording.rows])]
     lines += [f"\n> {escape(note)}" for note in report.notes]
     grid = overview.groups_grid(groups)
     rows = [(row[0], code(row[1], in_table=True), *map(_cell, row[2:])) for row in grid.rows]
     lines += ["", f"## {grid.title}", "", *_table(grid.columns, rows)]
+    lines += ["", f"## {words.HEADING}", "", *_items(report, found, 0, name)]
     for rank, group in enumerate(groups[: top or None], start=1):
         lines += ["", *_detail(rank, group)]
     shown = [group.typical for group in groups[: top or None]]
     for gap in overview.all_gaps(shown, report.session):
         lines += ["", escape(gap)]
     return "\n".join(lines) + "\n"
+
+
+def checklist_markdown(report: ReportSummary, found: Checklist, top: int) -> str:
+    """The `top` items (0: all) of a report's checklist as boxes to tick."""
+    name = file_name(report.path, with_host=False)
+    lines = [f"# Checklist for {code(name)}", "", overview.headline(report), ""]
+    return "\n".join([*lines, *_items(report, found, top, name)]) + "\n"
+
+
+def _items(report: ReportSummary, found: Checklist, top: int, name: str) -> list[str]:
+    """Boxes to tick, then roofs, proofs and what could not be told."""
+    lines = [f"{escape(words.summary(found))}. Estimates don't add up."]
+    if found.items:
+        lines.append("")
+    for item in found.items[: top or None]:
+        lines += _item(item)
+    around = [f"At a roof: {code(kernel)}: {escape(told)}" for kernel, told in words.roofs(found)]
+    if proven := words.proven(found.proofs):
+        around.append(f"Reachable: {escape(proven)}")
+    around += [escape(told) for told in words.untold(found, report.session, name)]
+    for line in around:
+        lines += ["", line]
+    return lines
+
+
+def _item(item: Item) -> list[str]:
+    rule, estimate = item.rule, item.finding.estimate
+    gain = f"{words.gain(estimate)} " if estimate else ""
+    title = f"[{escape(rule.title)}]({item.page})" if item.page else escape(rule.title)
+    told = [
+        f"kernel {code(words.kernel_name(item.group))}",
+        f"category {rule.category}, {rule.effort} effort",
+        escape(words.prospects(item)),
+        f"seen: {escape('; '.join(words.evidence(item)))}",
+    ]
+    if where := words.places(item.places):
+        told.append(f"where: {escape(where)}")
+    told += [f"do: {escape(action)}" for action in item.actions]
+    told += [f"check: {escape(check)}" for check in rule.verify]
+    return [f"- [ ] **{item.rank}. {escape(gain)}{title}**", *(f"  - {line}" for line in told)]
 
 
 def code(text: str, *, in_table: bool = False) -> str:

@@ -13,9 +13,11 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from profkit.analysis.checklist import Checklist
 from profkit.analysis.summary import Group as KernelGroup
 from profkit.analysis.summary import ReportSummary
 from profkit.render import overview, panels
+from profkit.render.checklist import findings_view
 from profkit.render.names import told_apart
 from profkit.render.text import bar, literal, plural, shorten
 from profkit.render.view import Grid, Panel, Row
@@ -65,8 +67,9 @@ def report_view(
     width: int,
     sorted_by: str = "",
     beside: Sequence[Path] = (),
+    found: Checklist | None = None,
 ) -> RenderableType:
-    """The whole view: recording, kernels, then each shown kernel's typical launch in detail.
+    """The whole view: recording, kernels, findings, then each shown kernel's typical launch.
 
     `beside` are the other files of the report's run.
     """
@@ -83,6 +86,8 @@ def report_view(
         _groups(overview.groups_grid(report.groups, sorted_by), width),
         *(Text(reason, "dim") for reason in overview.why_unknown(report.groups, sorted_by)),
     ]
+    if found:
+        parts += [Text(), findings_view(report, found, width)]
     for rank, group in enumerate(shown, start=1):
         parts += [Text(), _detail(rank, group, width)]
     gaps = overview.all_gaps((group.typical for group in shown), report.session)

@@ -117,7 +117,7 @@ def plural(amount: int, word: str) -> str:
     """An amount with its noun: `1 launch`, `14 launches`, `69 quantities`."""
     if amount == 1:
         return f"1 {word}"
-    if word.endswith("y"):
+    if word.endswith("y") and not word.endswith(("ay", "ey", "oy")):
         return f"{amount:,} {word[:-1]}ies"
     return f"{amount:,} {word}{'es' if word.endswith(('ch', 'ss')) else 's'}"
 

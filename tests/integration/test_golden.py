@@ -1,4 +1,4 @@
-"""The terminal output of two recorded reports, letter by letter.
+"""The terminal output on recorded reports, letter by letter.
 
 `make golden` writes the expected files anew; read their diff before committing it.
 """
@@ -15,8 +15,13 @@ from tests.conftest import ROOT
 
 GOLDEN = ROOT / "tests" / "data" / "golden"
 VIEWS = {
-    "known.txt": ("reports/h200/known.ncu-repz", "--top", "0"),
-    "sdpa_s512_math.txt": ("reports/h200/sdpa_s512_math.ncu-repz",),
+    "known.txt": ("analyze", "reports/h200/known.ncu-repz", "--top", "0"),
+    "sdpa_s512_math.txt": ("analyze", "reports/h200/sdpa_s512_math.ncu-repz"),
+    "checklist.txt": ("checklist", "reports/h200/sdpa_s512"),
+    "explain.txt": (
+        *("rules", "explain", "shared_bank_conflicts"),
+        *("--on", "reports/h200/known.ncu-repz", "--kernel", "transpose"),
+    ),
 }
 
 
@@ -28,7 +33,7 @@ def test_terminal_output(
     name: str,
 ) -> None:
     monkeypatch.chdir(ROOT)
-    shown = profkit_cli("analyze", *VIEWS[name]).stdout
+    shown = profkit_cli(*VIEWS[name]).stdout
     golden: Path = GOLDEN / name
     if request.config.getoption("--regenerate"):
         golden.parent.mkdir(parents=True, exist_ok=True)

@@ -205,12 +205,16 @@ def test_a_target_becomes_a_kept_and_verifiable_run(bench: Bench) -> None:
     assert manifest["policy"]["clock_control"] == "none"
     assert set(manifest["files"]) == {
         "toy.ncu-rep", "timeline.sqlite", "analysis.json", "kernels.parquet", "check.json",
+        "checklist.md",
     }  # fmt: skip
+    assert "rules not evaluated" in done.stdout
+    assert "rules not evaluated" in (run / "checklist.md").read_text(encoding="utf-8")
     assert [stage["name"] for stage in manifest["stages"]] == [
         "prepare", "check", "nsys", "timeline", "ncu", "read",
     ]  # fmt: skip
     assert "flash_fwd_kernel" in done.stdout
     assert str(run) in done.stdout
+    assert f"profkit checklist {run}\n" in done.stdout
     assert f"profkit analyze {run} --top 0" in done.stdout
     assert "cudnn is not supported here" in done.stdout
     for stage in ("check", "ncu", "nsys", "write"):
@@ -293,6 +297,7 @@ def test_a_program_of_any_kind_is_profiled_from_its_start(bench: Bench) -> None:
     (run,) = bench.kept()
     assert set(verify(run)["files"]) == {
         "app.ncu-repz", "timeline.sqlite", "analysis.json", "kernels.parquet",
+        "checklist.md",
     }  # fmt: skip
     assert len(profkit.load(run / "app.ncu-repz")) == 1
 

@@ -1,0 +1,214 @@
+"""The checklist: what the engine found, ranked over the report, with what to do about each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+from profkit.analysis.engine import Diagnosis, Finding, diagnose
+from profkit.analysis.limits import floors
+from profkit.analysis.proof import Proof
+from profkit.analysis.rules import Rule, shipped_rules
+from profkit.analysis.summary import Group, LaunchSummary, ReportSummary
+from profkit.ingest.source_lines import Place
+from profkit.metrics.catalog import catalog
+from profkit.metrics.quantities import NOT_COLLECTED, NOT_IN_VERSION
+
+SAME_WEIGHT = 0.1
+_AT_THE_ROOF = "at_the_roof"
+_ANY = "any"
+
+Blame = Callable[[LaunchSummary, str], tuple[Place, ...]]
+
+
+@dataclass(frozen=True)
+class Item:
+    """A finding in its place.
+
+    `actions` are those for the kernel's architecture, `places` what the rule blames where that was
+    recorded and asked for. `peers` are the ranks of other findings on the same kernel that save
+    about as much time: limits of the same weight. `page` tells about the rule, "" where it is not
+    one of profkit's own.
+    """
+
+    rank: int
+    finding: Finding
+    actions: tuple[str, ...]
+    places: tuple[Place, ...]
+    peers: tuple[int, ...]
+    page: str
+
+    @property
+    def rule(self) -> Rule:
+        return self.finding.rule
+
+    @property
+    def group(self) -> Group:
+        return self.finding.group
+
+
+@dataclass(frozen=True)
+class Roof:
+    """A kernel at a roof: `busy` is the share of its cycles that it uses the resource.
+
+    `less` is the rank of the first finding that promises to need less of it, 0 for none.
+    """
+
+    group: Group
+    label: str
+    busy: float
+    less: int
+
+
+@dataclass(frozen=True)
+class Unevaluated:
+    """A rule that could not be told for some kernel, for want of what was not collected."""
+
+    rule: str
+    missing: tuple[str, ...]
+    sections: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Checklist:
+    """Everything found in a report. `rules` were tried on `kernels`; `skipped` have no duration."""
+
+    items: tuple[Item, ...]
+    roofs: tuple[Roof, ...]
+    proofs: tuple[Proof, ...]
+    unevaluated: tuple[Unevaluated, ...]
+    rules: int
+    kernels: int
+    skipped: int
+
+    @property
+    def promising(self) -> tuple[Item, ...]:
+        """The items that promise time."""
+        return tuple(item for item in self.items if item.finding.estimate)
+
+    @property
+    def sections(self) -> tuple[str, ...]:
+        """What to collect so that all rules can be told."""
+        return tuple(dict.fromkeys(name for rule in self.unevaluated for name in rule.sections))
+
+    def of(self, group: Group) -> tuple[Item, ...]:
+        """The items on one kernel."""
+        return self._by_kernel.get(group.typical.index, ())
+
+    @cached_property
+    def _by_kernel(self) -> Mapping[int, tuple[Item, ...]]:
+        """Items by the launch that is typical of their kernel."""
+        found: dict[int, tuple[Item, ...]] = {}
+        for item in self.items:
+            at = item.group.typical.index
+            found[at] = (*found.get(at, ()), item)
+        return found
+
+
+def checklist(
+    report: ReportSummary,
+    rules: Sequence[Rule],
+    *,
+    disabled: Collection[str] = (),
+    proofs: tuple[Proof, ...] = (),
+    blame: Blame = lambda *_: (),
+    blamed: int | None = None,
+) -> Checklist:
+    """The checklist of a report.
+
+    `disabled` are names or categories of rules left out. `blame` tells the places of a launch by a
+    line quantity; it is asked for the first `blamed` items, all where that is None.
+    """
+    tried = [rule for rule in rules if not {rule.name, rule.category} & set(disabled)]
+    diagnosis = diagnose(report, tried)
+    same = _same_weight(diagnosis)
+    items = tuple(
+        Item(
+            rank,
+            finding,
+            _actions(finding),
+            _places(finding, blame) if blamed is None or rank <= blamed else (),
+            same.get(rank, ()),
+            _page(finding.rule),
+        )
+        for rank, finding in enumerate(diagnosis.findings, start=1)
+    )
+    return Checklist(
+        items,
+        _roofs(items),
+        proofs,
+        _unevaluated(report, diagnosis),
+        rules=len(tried),
+        kernels=diagnosis.kernels,
+        skipped=len(report.groups) - diagnosis.kernels,
+    )
+
+
+def _actions(finding: Finding) -> tuple[str, ...]:
+    cc = finding.group.typical.gpu.cc
+    return tuple(action.text for action in finding.rule.actions if action.suits(cc))
+
+
+def _places(finding: Finding, blame: Blame) -> tuple[Place, ...]:
+    return blame(finding.group.typical, finding.rule.blame) if finding.rule.blame else ()
+
+
+def _same_weight(diagnosis: Diagnosis) -> Mapping[int, tuple[int, ...]]:
+    """By the rank of a finding, those of others on its kernel that save about as much."""
+    promising: dict[int, list[tuple[int, float]]] = {}
+    for rank, finding in enumerate(diagnosis.findings, start=1):
+        if finding.estimate:
+            own = promising.setdefault(finding.group.typical.index, [])
+            own.append((rank, finding.saved))
+    return {
+        rank: tuple(
+            other
+            for other, saves in own
+            if other != rank and min(saves, saved) >= (1 - SAME_WEIGHT) * max(saves, saved)
+        )
+        for own in promising.values()
+        for rank, saved in own
+    }
+
+
+def _page(rule: Rule) -> str:
+    """Where a shipped rule is told about; a rule of its name that replaces it is not."""
+    return f"docs/rules.md#{rule.name}" if _told().get(rule.name) == rule.explanation else ""
+
+
+@cache
+def _told() -> Mapping[str, str]:
+    return {rule.name: rule.explanation for rule in shipped_rules()}
+
+
+def _roofs(items: Sequence[Item]) -> tuple[Roof, ...]:
+    helping: dict[int, int] = {}
+    for item in items:
+        if item.finding.estimate:
+            helping.setdefault(item.group.typical.index, item.rank)
+    found = []
+    for item in items:
+        if item.rule.category == _AT_THE_ROOF:
+            typical = item.group.typical
+            highest = floors(typical.values)[0]
+            less = helping.get(typical.index, 0)
+            found.append(Roof(item.group, highest.label, highest.busy, less))
+    return tuple(sorted(found, key=lambda roof: -roof.group.total))
+
+
+def _unevaluated(report: ReportSummary, diagnosis: Diagnosis) -> tuple[Unevaluated, ...]:
+    """Rules that lack what ncu can collect; what a kernel does not have needs no collecting."""
+    found = []
+    for rule, names in diagnosis.unknown.items():
+        missing = tuple(name for name in names if _was_not_asked_for(report, name))
+        if missing:
+            sections = (catalog().quantities[name].section for name in missing)
+            wanted = dict.fromkeys(section for section in sections if section != _ANY)
+            found.append(Unevaluated(rule, missing, tuple(wanted)))
+    return tuple(found)
+
+
+def _was_not_asked_for(report: ReportSummary, name: str) -> bool:
+    reasons = (group.typical.why_missing(name) for group in report.groups)
+    return any(reason.startswith(NOT_COLLECTED) and reason != NOT_IN_VERSION for reason in reasons)

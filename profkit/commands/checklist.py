@@ -1,0 +1,69 @@
+"""`profkit checklist`: what to do about a report's kernels, most time saved first."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from profkit.commands.options import (
+    DisableOption,
+    KernelOption,
+    OutputOption,
+    RulesOption,
+    put,
+)
+
+
+class Format(StrEnum):
+    """How a checklist is written."""
+
+    terminal = "terminal"
+    markdown = "markdown"
+    json = "json"
+
+
+def checklist(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A report (.ncu-rep, .ncu-repz) or a run.", show_default=False
+        ),
+    ],
+    top: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Only the first N items; 0 for all.")
+    ] = 0,
+    kernel: KernelOption = None,
+    format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.terminal,
+    output: OutputOption = None,
+    rules: RulesOption = None,
+    disable: DisableOption = None,
+) -> None:
+    """List what to do about a report's kernels as boxes to tick, most time saved first.
+
+    Examples:
+
+      profkit checklist run.ncu-rep
+
+      profkit checklist reports/sdpa_s512 --top 5 --format markdown -o checklist.md
+    """
+    from profkit.commands.advice import chosen
+    from profkit.render.checklist import checklist_view
+    from profkit.render.json import checklist_json
+    from profkit.render.markdown import checklist_markdown
+    from profkit.render.terminal import console, rendered
+    from profkit.report import load
+
+    advice = chosen(rules, disable or (), top or None)
+    report = load(path, kernel=kernel)
+    found = report.checklist(advice.rules, advice.disabled, advice.blamed)
+    if format is Format.json:
+        put(checklist_json(report.summary, found, top), output)
+    elif format is Format.markdown:
+        put(checklist_markdown(report.summary, found, top), output)
+    else:
+        to_file = output is not None
+        view = checklist_view(report.summary, found, top, console(to_file=to_file).width)
+        put(rendered(view, to_file=to_file), output)

@@ -1,0 +1,137 @@
+"""`profkit rules`: see the rules, understand one, check your own."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from profkit.commands.options import KernelOption, OutputOption, RulesOption, put
+from profkit.errors import BadInput, UsageError
+
+if TYPE_CHECKING:
+    from profkit.analysis.rules import Rule
+
+
+class Format(StrEnum):
+    """How the rules are written."""
+
+    terminal = "terminal"
+    markdown = "markdown"
+
+
+rules = typer.Typer(
+    name="rules",
+    help="See the rules that findings come from, understand one, check your own.",
+    no_args_is_help=True,
+)
+
+
+@rules.command(name="list")
+def list_rules(
+    format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.terminal,
+    output: OutputOption = None,
+    own: RulesOption = None,
+) -> None:
+    """List the rules.
+
+    Examples:
+
+      profkit rules list
+
+      profkit rules list --rules my_rules/
+    """
+    from profkit.render.rules import list_view, rules_markdown
+    from profkit.render.terminal import rendered
+
+    found = _all(own)
+    if format is Format.markdown:
+        put(rules_markdown(found), output)
+    else:
+        put(rendered(list_view(found), to_file=output is not None), output)
+
+
+@rules.command()
+def explain(
+    rule: Annotated[str, typer.Argument(metavar="RULE", help="Its name.", show_default=False)],
+    on: Annotated[
+        Path | None,
+        typer.Option(
+            "--on",
+            metavar="FILE",
+            help="A report or a run: what the rule makes of its kernels.",
+            show_default=False,
+        ),
+    ] = None,
+    kernel: KernelOption = None,
+    own: RulesOption = None,
+) -> None:
+    """Say what a rule looks for and promises, and why it fires on a report's kernels or not.
+
+    Examples:
+
+      profkit rules explain shared_bank_conflicts
+
+      profkit rules explain shared_bank_conflicts --on run.ncu-rep --kernel transpose
+    """
+    from rich.console import Group
+
+    from profkit.analysis.engine import explain as explain_on
+    from profkit.render.rules import explained, trials_view
+    from profkit.render.terminal import rendered
+    from profkit.report import load
+
+    if kernel and on is None:
+        raise UsageError("--kernel needs a report", "add --on FILE")
+    found = _all(own)
+    chosen = _named(rule, found)
+    view = explained(chosen)
+    if on is not None:
+        report = load(on, kernel=kernel)
+        trials = explain_on(report.summary, chosen)
+        view = Group(view, trials_view(trials, report.checklist(found, blamed=0), chosen))
+    put(rendered(view, to_file=False), None)
+
+
+@rules.command()
+def check(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PATH", help="A rules file, or a folder of them.", show_default=False
+        ),
+    ],
+) -> None:
+    """Check rules of your own; says everything that is wrong, with file and line.
+
+    Examples:
+
+      profkit rules check my_rules/
+    """
+    from profkit.analysis.rules import check_rules
+    from profkit.render.text import plural
+
+    found, faults = check_rules(path)
+    for fault in faults:
+        typer.echo(str(fault))
+    if faults:
+        count = f"{path}: {plural(len(faults), 'fault')}"
+        raise BadInput(count, "docs/writing-rules.md tells how to write a rule")
+    typer.echo(f"{plural(len(found), 'rule')}, no fault")
+
+
+def _all(own: Path | None) -> tuple[Rule, ...]:
+    from profkit.analysis.rules import shipped_rules, with_own
+
+    return with_own(own) if own else shipped_rules()
+
+
+def _named(name: str, found: tuple[Rule, ...]) -> Rule:
+    from profkit.report import suggestion
+
+    by_name = {rule.name: rule for rule in found}
+    if name not in by_name:
+        raise UsageError(f"no rule {name!r}", suggestion(name, by_name, "profkit rules list"))
+    return by_name[name]

@@ -1,0 +1,50 @@
+"""The variants of a run: which passed their check, and what a call of each takes."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from profkit.errors import ProfkitError
+from profkit.ingest.integrity import check_unchanged
+from profkit.ingest.latency import IN_A_RUN, read_latencies
+
+_CHECK = "check.json"
+
+
+@dataclass(frozen=True)
+class Variants:
+    """Variants that give the same result for the same work, and their timed medians in seconds.
+
+    `medians` is empty where the run was not timed, or its variants not all in the same way.
+    """
+
+    passed: tuple[str, ...]
+    medians: Mapping[str, float] = field(default_factory=dict)
+
+
+def read_variants(folder: Path) -> Variants | None:
+    """The variants of a run's folder; None where it has no check, or not the one it was kept with.
+
+    What can't be read of a run takes nothing from its report: it proves nothing, that is all.
+    """
+    try:
+        check_unchanged(folder / _CHECK)
+        checked = json.loads((folder / _CHECK).read_text(encoding="utf-8"))
+        passed = [str(row["name"]) for row in checked["variants"] if row["status"] == "passed"]
+    except (ProfkitError, OSError, ValueError, LookupError, TypeError):
+        return None
+    return Variants(tuple(passed), _medians(folder))
+
+
+def _medians(folder: Path) -> Mapping[str, float]:
+    try:
+        latencies = read_latencies(folder / IN_A_RUN).latencies
+    except ProfkitError:
+        return {}
+    if len({(latency.timer, latency.cache) for latency in latencies}) != 1:
+        return {}
+    return {latency.label: statistics.median(latency.samples) for latency in latencies}

@@ -1,0 +1,94 @@
+"""Findings, checklist items and what surrounds them, as JSON's objects."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from profkit.analysis.checklist import Checklist, Item
+from profkit.analysis.engine import Evidence
+from profkit.analysis.proof import Proof
+from profkit.analysis.units import unit_of
+from profkit.ingest.source_lines import Place
+
+Json = dict[str, Any]
+
+
+def found_json(found: Checklist) -> Json:
+    """What a checklist adds to a report's object."""
+    return {
+        "checklist": [item_json(item) for item in found.items],
+        "reachable": [_proof(proof) for proof in found.proofs],
+        "not_evaluated": [
+            {"rule": one.rule, "missing": list(one.missing), "sections": list(one.sections)}
+            for one in found.unevaluated
+        ],
+    }
+
+
+def item_json(item: Item) -> Json:
+    """A checklist item: the finding, and what to do about it."""
+    group, rule = item.group, item.rule
+    return finding_json(item) | {
+        "title": rule.title,
+        "grid": list(group.grid),
+        "block": list(group.block),
+        "launches": [launch.index for launch in group.launches],
+        "saved_s": item.finding.saved,
+        "effort": rule.effort,
+        "actions": list(item.actions),
+        "verify": list(rule.verify),
+        "same_weight": list(item.peers),
+        "page": item.page or None,
+    }
+
+
+def finding_json(item: Item) -> Json:
+    """A finding on a kernel; one that promises no time has the factor 1."""
+    rule, estimate = item.rule, item.finding.estimate
+    return {
+        "rank": item.rank,
+        "rule": rule.name,
+        "category": rule.category,
+        "kernel": item.group.name,
+        "estimated_speedup": estimate.likely if estimate else 1.0,
+        "range": [estimate.low, estimate.high] if estimate else [1.0, 1.0],
+        "run_speedup": estimate.run if estimate else 1.0,
+        "promises": estimate is not None,
+        "confidence": rule.confidence,
+        "bounded_by": (estimate.bounded_by or None) if estimate else None,
+        "bound_s": estimate.bound_seconds if estimate and estimate.bounded_by else None,
+        "evidence": [_evidence(told) for told in item.finding.evidence if told.holds],
+        "where": [_place(place) for place in item.places],
+    }
+
+
+def _evidence(told: Evidence) -> Json:
+    return {
+        "quantity": told.what,
+        "value": told.value,
+        "unit": unit_of(told.what) or None,
+        "comparison": told.sign or None,
+        "threshold": None if math.isnan(told.threshold) else told.threshold,
+    }
+
+
+def _place(place: Place) -> Json:
+    return {
+        "file": Path(place.file).name or None,
+        "line": place.line or None,
+        "instruction": place.sass or None,
+        "share": place.share,
+    }
+
+
+def _proof(proof: Proof) -> Json:
+    return {
+        "variant": proof.variant,
+        "seconds": proof.seconds,
+        "best": proof.best,
+        "best_seconds": proof.best_seconds,
+        "speedup": proof.speedup,
+        "measured": "timed" if proof.timed else "profiled",
+    }

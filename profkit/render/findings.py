@@ -1,0 +1,193 @@
+"""Findings in words: gains, evidence, places, roofs and what could not be told. No layout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from profkit.analysis.checklist import Checklist, Item
+from profkit.analysis.engine import Estimate, Evidence
+from profkit.analysis.limits import RESOURCES
+from profkit.analysis.proof import Proof
+from profkit.analysis.rules import Rule
+from profkit.analysis.summary import Group
+from profkit.analysis.units import unit_of
+from profkit.ingest.session import Session
+from profkit.ingest.source_lines import Place
+from profkit.render.text import compact, literal, number, percent, plural
+
+HEADING = "What limits, and what a fix would give"
+NOTHING = "nothing found"
+_SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "!=": "other than"}
+_PRECISE_BELOW = 1.5
+_ROUND_FROM = 10.0
+_WORTH_A_DIGIT = 1.01
+_PLACE_WORTH_TELLING = 0.05
+_WHETHER_KNOWN = "known("
+_LONGEST = 100
+
+
+def gain(estimate: Estimate) -> str:
+    """A kernel's estimated speed-up as `2.2x [1.9, 2.5]`."""
+    precise = estimate.likely < _PRECISE_BELOW
+    low, high = (_factor(end, precise=precise) for end in (estimate.low, estimate.high))
+    return f"{_factor(estimate.likely, precise=precise)}x [{low}, {high}]"
+
+
+def factor(value: float) -> str:
+    """A speed-up alone: `1.05x`, `2.2x`, `24x`."""
+    return f"{_factor(value, precise=value < _PRECISE_BELOW)}x"
+
+
+def _factor(value: float, *, precise: bool) -> str:
+    digits = 0 if value >= _ROUND_FROM else 2 if precise else 1
+    return f"{value:,.{digits}f}"
+
+
+def prospects(item: Item) -> str:
+    """What the fix of an item promises, what holds it back then, and how sure that is."""
+    estimate, rule = item.finding.estimate, item.rule
+    if estimate is None:
+        return f"no gain promised by the counters; {rule.confidence} confidence that it limits"
+    run = factor(estimate.run) if estimate.run >= _WORTH_A_DIGIT else f"under {_WORTH_A_DIGIT}x"
+    said = [f"{run} for the whole report", _next_limit(estimate, rule)]
+    if item.peers:
+        ranks = ", ".join(str(rank) for rank in item.peers)
+        said.append(f"of the same weight as {ranks} on this kernel")
+    said.append(f"{rule.confidence} confidence")
+    return "; ".join(filter(None, said))
+
+
+def _next_limit(estimate: Estimate, rule: Rule) -> str:
+    """Which floor the kernel then meets: another one, or what is left of the relieved one."""
+    limit, at = estimate.bounded_by, number(estimate.bound_seconds, "s")
+    if not limit:
+        return ""
+    if limit in {RESOURCES[name] for name in rule.relieves}:
+        return f"then {limit} again, at {at}"
+    return f"then {limit} {'are' if limit.endswith('s') else 'is'} next, at {at}"
+
+
+def evidence(item: Item) -> tuple[str, ...]:
+    """The values that made the rule fire, with their units and thresholds, then those beside.
+
+    Each once, expressions too long to read left out: `profkit rules explain --on` has them all.
+    """
+    told: dict[str, str] = {}
+    for one in item.finding.evidence:
+        if one.holds and len(one.what) <= _LONGEST and not one.what.startswith(_WHETHER_KNOWN):
+            told.setdefault(one.what, measured(one))
+    return tuple(told.values())
+
+
+def measured(told: Evidence) -> str:
+    """A value with its unit and what it was held against: `l2_busy 84.2% (above 60.0%)`."""
+    unit = unit_of(told.what)
+    text = f"{told.what} {_with_unit(told.value, unit)}"
+    if math.isnan(told.threshold) or told.sign not in _SIGNS:
+        return text
+    return f"{text} ({_SIGNS[told.sign]} {_beside(told.threshold, unit)})"
+
+
+def compared(told: Evidence) -> str:
+    """A comparison, whether it holds or not: `dram_busy 33.1% < 60.0%`."""
+    unit = unit_of(told.what)
+    value = f"{told.what} {_with_unit(told.value, unit)}"
+    return f"{value} {told.sign} {_beside(told.threshold, unit)}"
+
+
+def missed(told: Evidence) -> str:
+    """A comparison that does not hold: `dram_busy 33.1%, not above 60.0%`."""
+    unit = unit_of(told.what)
+    wanted = f"{_SIGNS.get(told.sign, '')} {_beside(told.threshold, unit)}".strip()
+    return f"{told.what} {_with_unit(told.value, unit)}, not {wanted}"
+
+
+def _with_unit(value: float, unit: str) -> str:
+    if not _is_word(unit):
+        return number(value, unit) if unit else compact(value)
+    head, per, base = unit.partition("/")
+    return f"{compact(value)} {plural(1 if value == 1 else 2, head).partition(' ')[2]}{per}{base}"
+
+
+def _beside(value: float, unit: str) -> str:
+    """A value after one of the same unit: words are not repeated."""
+    return compact(value) if _is_word(unit) else _with_unit(value, unit)
+
+
+def _is_word(unit: str) -> bool:
+    """Whether a unit is a counted thing (`instruction`, `sector/request`) and no symbol."""
+    head = unit.partition("/")[0]
+    return len(head) > 2 and head.islower()
+
+
+def places(found: Iterable[Place]) -> str:
+    """Lines or instructions with their share: `known.cu:16 94.0%`; "" where there are none."""
+    told = (place for place in found if place.share >= _PLACE_WORTH_TELLING)
+    return ", ".join(f"{_place(place)} {percent(place.share)}" for place in told)
+
+
+def _place(place: Place) -> str:
+    if place.line:
+        return f"{literal(Path(place.file).name)}:{place.line}"
+    return f"`{literal(place.sass)}`"
+
+
+def kernel_name(group: Group) -> str:
+    return literal(group.name).removeprefix("void ")
+
+
+def roofs(found: Checklist) -> tuple[tuple[str, str], ...]:
+    """Kernels at a roof, each with the roof and which finding says how to need less of it."""
+    return tuple(
+        (
+            kernel_name(roof.group),
+            f"{roof.label} {percent(roof.busy)} busy"
+            + (f"; {roof.less} is about needing less" if roof.less else ""),
+        )
+        for roof in found.roofs
+    )
+
+
+def proven(found: Sequence[Proof]) -> str:
+    """What the run's variants prove reachable, in one sentence; "" where they prove nothing."""
+    if not found:
+        return ""
+    first = found[0]
+    how = "timed medians" if first.timed else "sums of ncu's durations"
+    others = ", ".join(
+        f"{factor(proof.speedup)} {'faster ' if proof is first else ''}than "
+        f"{literal(proof.variant)} ({number(proof.seconds, 's')})"
+        for proof in found
+    )
+    best = f"{literal(first.best)} does the same work in {number(first.best_seconds, 's')}"
+    return f"{best}: {others}; {how} of whole variants"
+
+
+def untold(found: Checklist, session: Session, path: str) -> tuple[str, ...]:
+    """Rules that could not be told, and what to record so that they can; kernels left out."""
+    said = []
+    if found.unevaluated:
+        count = f"{len(found.unevaluated)} of {plural(found.rules, 'rule')} not evaluated"
+        needed = f"need {', '.join(found.sections)}" if found.sections else "need single metrics"
+        full = "full" in session.options.get("set", "").split(",")
+        remedy = "" if full else "record with ncu --set full; "
+        said.append(f"{count}: {needed}; {remedy}profkit metrics {path} tells what is missing")
+    if found.skipped:
+        said.append(f"{plural(found.skipped, 'kernel')} skipped: no duration, counters failed")
+    return tuple(said)
+
+
+def summary(found: Checklist) -> str:
+    """How much was found in how much, in one line."""
+    looked = f"{plural(found.rules, 'rule')} on {plural(found.kernels, 'kernel')}"
+    promising = len(found.promising)
+    if not found.items:
+        return f"{NOTHING}: {looked}"
+    informing = len(found.items) - promising
+    verb = "promises" if promising == 1 else "promise"
+    said = [f"{plural(promising, 'finding')} {verb} time" if promising else "no time promised"]
+    if informing:
+        said.append(f"{informing} {'tells' if informing == 1 else 'tell'} what limits")
+    return f"{', '.join(said)}; {looked}"

@@ -1,0 +1,178 @@
+"""Rules as people read them: the list, one explained, and what one makes of a report's kernels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from profkit.analysis.checklist import Checklist
+from profkit.analysis.engine import Condition, Trial
+from profkit.analysis.limits import RESOURCES
+from profkit.analysis.rules import Action, Rule
+from profkit.metrics.catalog import NEWEST, OLDEST
+from profkit.render import findings as words
+from profkit.render.checklist import rows_of
+from profkit.render.markdown import code, escape
+from profkit.render.names import told_apart
+from profkit.render.text import number, percent, plural
+
+_FLOORS_SHOWN = 5
+_WORTH_TELLING = 0.005
+_MARKS: Mapping[bool | None, str] = {True: "yes", False: "no", None: "?"}
+_LOOKS_FOR, _LEAVES = "Looks for", "A fix leaves"
+_INDENT = 4
+_NAME = 40
+
+PAGE_HEAD = """\
+# Rules
+
+What profkit looks for in a report, by category. `profkit rules explain RULE --on FILE` shows what a
+rule makes of each kernel of a report. [writing-rules.md](writing-rules.md) tells how to write your
+own.
+
+A rule fires where all that it looks for holds. What a fix leaves is given as a share: of a
+resource's need, or of the kernel's time. The engine bounds what that gives by the floors of all
+resources. A rule that leaves nothing out promises no time: it tells what limits.
+
+This page is written by `profkit rules list --format markdown`.
+"""
+
+
+def list_view(rules: Sequence[Rule]) -> RenderableType:
+    """All rules, a line or two each."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("Rule", "Category"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("What it finds", overflow="fold")
+    for rule in rules:
+        table.add_row(rule.name, rule.category, Text(rule.title))
+    more = f"{plural(len(rules), 'rule')}; profkit rules explain RULE tells more"
+    return Group(table, Text(), Text(more, "dim"))
+
+
+def rules_markdown(rules: Sequence[Rule]) -> str:
+    """The page of the rules, by category."""
+    lines = [PAGE_HEAD]
+    for category in dict.fromkeys(rule.category for rule in rules):
+        lines.append(f"## {category}\n")
+        for rule in rules:
+            if rule.category == category:
+                lines += [*_section(rule), ""]
+    return "\n".join(lines)
+
+
+def _section(rule: Rule) -> list[str]:
+    lines = [f"### {rule.name}", "", f"{escape(rule.title)}. {escape(rule.explanation)}", ""]
+    for label, told in _facts(rule):
+        lines += [f"{label}:", "", *(f"- {_marked_up(label, one)}" for one in told), ""]
+    lines.append(f"{rule.confidence.capitalize()} confidence, {rule.effort} effort.")
+    return lines
+
+
+def _marked_up(label: str, told: str) -> str:
+    return code(told) if label in {_LOOKS_FOR, _LEAVES} else escape(told)
+
+
+def _facts(rule: Rule) -> Iterable[tuple[str, tuple[str, ...]]]:
+    """What a rule is made of, each part with its label; empty parts left out."""
+    leaves = [f"{name}: {share.text}" for name, share in rule.relieves.items()]
+    leaves += [f"time: {rule.time.text}"] if rule.time else []
+    parts = (
+        (_LOOKS_FOR, tuple(condition.text for condition in rule.when)),
+        (_LEAVES, tuple(leaves)),
+        ("Do", tuple(map(_action, rule.actions))),
+        ("Check", rule.verify),
+        ("Blames the lines with most", (rule.blame,) if rule.blame else ()),
+    )
+    return (part for part in parts if part[1])
+
+
+def _action(action: Action) -> str:
+    since, until = action.since, action.until
+    if since <= OLDEST and until == NEWEST:
+        return action.text
+    low = f"{since[0]}.{since[1]}" if since > OLDEST else ""
+    high = f"{until[0]}.{until[1]}" if until != NEWEST else ""
+    if low == high:
+        return f"{action.text} (CC {low})"
+    span = f"{low} to {high}" if low and high else f"{low} and newer" if low else f"up to {high}"
+    return f"{action.text} (CC {span})"
+
+
+def explained(rule: Rule) -> RenderableType:
+    """One rule: what it looks for, what it promises by which formulas, and what to do."""
+    rows: list[tuple[str, str]] = []
+    for label, told in _facts(rule):
+        rows += [(label if at == 0 else "", one) for at, one in enumerate(told)]
+    rows += [("Confidence", rule.confidence), ("Effort", rule.effort), ("Defined in", rule.place)]
+    head = Text.assemble((rule.name, "bold"), (f"  {rule.category}", "dim"))
+    return Group(head, Text(f"{rule.title}. {rule.explanation}"), Text(), rows_of(rows, 0))
+
+
+def trials_view(trials: Sequence[Trial], found: Checklist, rule: Rule) -> RenderableType:
+    """What a rule makes of each kernel: those it fires on whole, of the others what kept it."""
+    names = told_apart((words.kernel_name(trial.group) for trial in trials), _NAME)
+    fired = [trial for trial in trials if trial.finding]
+    parts: list[RenderableType] = []
+    for trial in fired:
+        parts += [Text(), *_fired(trial, names[words.kernel_name(trial.group)], found, rule)]
+    others = [
+        (names[words.kernel_name(trial.group)], _kept_by(trial.conditions))
+        for trial in trials
+        if not trial.finding
+    ]
+    if others:
+        parts += [Text(), Text("Does not fire on", "bold"), rows_of(others, _INDENT)]
+    return Group(*parts)
+
+
+def _fired(trial: Trial, name: str, found: Checklist, rule: Rule) -> list[RenderableType]:
+    group, finding = trial.group, trial.finding
+    assert finding is not None
+    rank = next((item.rank for item in found.of(group) if item.rule.name == rule.name), 0)
+    place = f"rank {rank}" if rank else "not listed: gains under 0.5%, or its category's other less"
+    head = Text.assemble(
+        ("Fires on ", "bold"), (name, "bold"), f"  {number(group.median, 's')}, {place}"
+    )
+    rows = [(_MARKS[one.holds], _looked_at(one)) for one in trial.conditions]
+    if estimate := finding.estimate:
+        rows.append(("gives", words.gain(estimate)))
+        rows += _floors(trial)
+        if not math.isnan(trial.time):
+            rows.append(("time", f"{percent(trial.time)} left by the rule's own formula"))
+    return [head, rows_of(rows, _INDENT)]
+
+
+def _looked_at(condition: Condition) -> str:
+    return "; ".join(words.compared(one) for one in condition.compared) or condition.text
+
+
+def _kept_by(conditions: Iterable[Condition]) -> str:
+    """The first condition that does not hold, else the first that can't be told."""
+    unmet = [one for one in conditions if not one.holds]
+    first = next((one for one in unmet if one.holds is False), unmet[0])
+    if first.holds is None:
+        return f"not known: {', '.join(first.missing) or first.text}"
+    missed = [words.missed(one) for one in first.compared if not one.holds]
+    return "; ".join(missed) or f"not {first.text}"
+
+
+def _floors(trial: Trial) -> list[tuple[str, str]]:
+    """The highest floors before and after the fix, as times of the kernel."""
+    duration = trial.group.typical.duration
+    ordered = sorted(trial.now, key=lambda name: -max(trial.now[name], trial.after[name]))
+    told = [
+        f"{RESOURCES[name]} {number(trial.now[name] * duration, 's')}"
+        + (
+            f" to {number(trial.after[name] * duration, 's')}"
+            if trial.after[name] != trial.now[name]
+            else ""
+        )
+        for name in ordered[:_FLOORS_SHOWN]
+        if trial.now[name] > _WORTH_TELLING
+    ]
+    return [("floors", "; ".join(told))] if told else []

@@ -1,0 +1,83 @@
+"""What the variants of a run prove of each other, and what of a run can be compared."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import profkit
+from profkit.analysis.proof import proofs
+from profkit.analysis.summary import ReportSummary
+from profkit.ingest.variants import Variants, read_variants
+from tests.conftest import H200
+
+(RUN,) = (H200 / "sdpa_s512").iterdir()
+
+
+@pytest.fixture(scope="module")
+def report() -> ReportSummary:
+    return profkit.load(RUN).summary
+
+
+def test_timed_medians_of_whole_variants_are_compared(report: ReportSummary) -> None:
+    found = proofs(report, read_variants(RUN))
+    assert [proof.variant for proof in found] == ["flash", "efficient", "math", "custom"]
+    assert {proof.best for proof in found} == {"cudnn"}
+    assert all(proof.timed for proof in found)
+    assert found[0].speedup == pytest.approx(1.437, rel=1e-3)
+
+
+def test_without_timing_the_launches_of_a_variant_are_added_up(report: ReportSummary) -> None:
+    found = proofs(report, Variants(("sdpa", "flash", "cudnn", "math")))
+    assert [proof.variant for proof in found] == ["flash", "math"]
+    assert not any(proof.timed for proof in found)
+    assert found[0].speedup == pytest.approx(6.9728 / 4.6784)
+    in_math = [one.duration for one in report.launches if "math" in one.launch.nvtx]
+    assert len(in_math) == 14
+    assert found[1].seconds == pytest.approx(sum(in_math))
+
+
+def test_a_part_of_a_report_has_no_whole_variants(report: ReportSummary) -> None:
+    part = dataclasses.replace(report, launches=report.launches[:3])
+    assert proofs(part, Variants(("sdpa", "flash", "cudnn"))) == ()
+    assert proofs(part, read_variants(RUN)) != ()
+
+
+def test_a_variant_with_a_failed_launch_is_not_compared(report: ReportSummary) -> None:
+    failed = dataclasses.replace(report.launches[1], values={})
+    launches = (report.launches[0], failed, *report.launches[2:])
+    lacking = dataclasses.replace(report, launches=launches)
+    assert proofs(lacking, Variants(("flash", "cudnn"))) == ()
+
+
+def test_what_is_about_as_fast_proves_nothing(report: ReportSummary) -> None:
+    assert proofs(report, Variants(("a", "b"), {"a": 1.0, "b": 1.04})) == ()
+    assert proofs(report, Variants(("a",), {"a": 1.0})) == ()
+    assert proofs(report, None) == ()
+
+
+def test_only_a_run_as_it_was_kept_is_believed(tmp_path: Path) -> None:
+    run = shutil.copytree(RUN, tmp_path / "run")
+    assert read_variants(run) == read_variants(RUN)
+    (run / "latency.json").write_text("{}", encoding="utf-8")
+    changed = read_variants(run)
+    assert changed is not None
+    assert changed.medians == {}
+    (run / "check.json").write_text("{}", encoding="utf-8")
+    assert read_variants(run) is None
+    assert read_variants(tmp_path) is None
+
+
+def test_variants_that_were_timed_in_different_ways_are_not_compared(tmp_path: Path) -> None:
+    run = shutil.copytree(RUN, tmp_path / "run")
+    (run / "manifest.json").unlink()
+    timing = json.loads((run / "latency.json").read_text(encoding="utf-8"))
+    timing["series"][0]["cache"] = "warm"
+    (run / "latency.json").write_text(json.dumps(timing), encoding="utf-8")
+    mixed = read_variants(run)
+    assert mixed is not None
+    assert mixed.medians == {}

@@ -1,0 +1,152 @@
+"""Rules as data: what is wrong in a file is told with its line, and the shipped ones are right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from profkit.analysis.limits import RESOURCES
+from profkit.analysis.rules import (
+    Action,
+    BadRules,
+    check_rules,
+    schema,
+    shipped,
+    shipped_rules,
+    with_own,
+)
+from profkit.errors import BadInput
+from profkit.metrics.catalog import catalog
+
+GOOD = """\
+rules:
+- name: own
+  category: dram_bandwidth
+  title: A title
+  explanation: An explanation.
+  when:
+    - dram_busy > 0.5
+  relieves:
+    dram_busy: 0.5
+  confidence: low
+  blame: samples
+  evidence: [l2_busy]
+  actions:
+    - text: Do this.
+      since: 9.0
+  verify: [dram_busy falls]
+"""
+
+
+def faults(tmp_path: Path, text: str) -> list[tuple[int, str]]:
+    file = tmp_path / "own.yaml"
+    file.write_text(text, encoding="utf-8")
+    return [(fault.line, fault.message) for fault in check_rules(file)[1]]
+
+
+def test_a_good_file_has_no_fault(tmp_path: Path) -> None:
+    assert faults(tmp_path, GOOD) == []
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "line", "told"),
+    [
+        ("category: dram_bandwidth", "category: dram_bandwith", 3, "did you mean dram_bandwidth?"),
+        ("name: own", "name: My Rule", 2, "Small letters, digits and underscores"),
+        ("title: A title", "titel: A title", 2, "no key 'titel'; did you mean title?"),
+        ("title: A title", "titel: A title", 2, "no title"),
+        ("title: A title", "title: [A, title]", 4, "where text belongs"),
+        ("title: A title", 'title: ""', 4, "empty"),
+        ("dram_busy > 0.5", "dram_busi > 0.5", 7, "'dram_busi' is no quantity; did you mean"),
+        ("dram_busy > 0.5", "dram_busy >", 7, "not an expression: 'dram_busy >'"),
+        ("dram_busy > 0.5", "dram_busy", 7, "no condition: compare it"),
+        ("dram_busy > 0.5", "dram_busy > 0.5 and l2_busy", 7, "no condition"),
+        ("dram_busy > 0.5", "open('x') > 0", 7, "not allowed in a rule: \"open('x')\""),
+        ("dram_busy > 0.5", "min(dram_busy) > 0", 7, "not allowed in a rule: 'min(dram_busy)'"),
+        ("    dram_busy: 0.5", "    dram_bussy: 0.5", 9, "'dram_bussy' is no resource; did you"),
+        ("    dram_busy: 0.5", "    dram_busy: 1 -", 9, "not an expression"),
+        ("    dram_busy: 0.5", "    dram_busy: [1]", 9, "belongs"),
+        ("confidence: low", "confidence: lo", 10, "'lo' is none of its values; did you mean low?"),
+        ("blame: samples", "blame: sample", 11, "'sample' is no line quantity; did you mean"),
+        ("evidence: [l2_busy]", "evidence: [l2_buzy]", 12, "'l2_buzy' is no quantity"),
+        ("evidence: [l2_busy]", "evidence: [l2_busy", 13, "expected"),
+        ("    - text: Do this.", "    - txet: Do this.", 14, "no key 'txet'; did you mean text?"),
+        ("since: 9.0", "since: nine", 15, "A compute capability"),
+        ("since: 9.0", "since: 0x9", 15, "write numbers as"),
+        ("verify: [dram_busy falls]", "verify: []", 16, "verify: empty"),
+        ("verify: [dram_busy falls]", "title: again", 16, "'title' stands twice"),
+        ("rules:", "rule:", 1, "a rules file is `rules:` with a list of rules"),
+        ("rules:\n- name: own", "rules:\n- own\n- name: own", 2, "'own' where a mapping belongs"),
+    ],
+)
+def test_a_fault_has_its_line_and_the_nearest_name(
+    tmp_path: Path, right: str, wrong: str, line: int, told: str
+) -> None:
+    assert right in GOOD
+    found = faults(tmp_path, GOOD.replace(right, wrong))
+    assert any(at == line and told in message for at, message in found), found
+
+
+def test_all_faults_are_told_in_the_order_of_lines(tmp_path: Path) -> None:
+    wrong = GOOD.replace("dram_busy > 0.5", "x > 1").replace("samples", "y").replace("[l2", "[z")
+    assert [line for line, _ in faults(tmp_path, wrong)] == [7, 11, 12]
+
+
+@pytest.mark.parametrize("text", ["", "- a", "rules: {}", "rules: 1", "rules: &a [*a]", "\t"])
+def test_what_is_no_rules_file_is_one_fault(tmp_path: Path, text: str) -> None:
+    assert len(faults(tmp_path, text)) == 1
+
+
+def test_a_name_stands_once_in_all_files(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.yaml").write_text(GOOD, encoding="utf-8")
+    (fault,) = check_rules(tmp_path)[1]
+    assert str(fault).endswith("b.yaml:2: 'own' is in a.yaml:2 too")
+
+
+def test_own_rules_join_the_shipped_ones_and_replace_those_of_their_name(tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text(GOOD, encoding="utf-8")
+    assert len(with_own(file)) == len(shipped_rules()) + 1
+    file.write_text(GOOD.replace("name: own", f"name: {shipped_rules()[0].name}"))
+    replaced = with_own(file)
+    assert len(replaced) == len(shipped_rules())
+    assert replaced[0].title == "A title"
+
+
+def test_bad_rules_are_refused_with_the_first_fault(tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text(GOOD.replace("dram_busy", "dram"), encoding="utf-8")
+    with pytest.raises(BadRules, match=r"own.yaml:7: .*\(and 1 more\)"):
+        with_own(file)
+    with pytest.raises(BadInput, match="No such file"):
+        with_own(tmp_path / "no.yaml")
+    file.unlink()
+    with pytest.raises(BadInput, match=r"no \.yaml file"):
+        with_own(tmp_path)
+
+
+def test_the_shipped_rules_are_right() -> None:
+    """They are read without validation: this is it."""
+    found, wrong = check_rules(shipped())
+    assert list(map(str, wrong)) == []
+    assert [rule.name for rule in found] == [rule.name for rule in shipped_rules()]
+
+
+def test_shipped_rules_name_what_there_is() -> None:
+    categories = schema()["$defs"]["rule"]["properties"]["category"]["enum"]
+    for rule in shipped_rules():
+        assert rule.category in categories
+        assert set(rule.names) <= set(catalog().quantities)
+        assert set(rule.relieves) <= set(RESOURCES)
+        assert rule.actions
+        assert rule.verify
+
+
+def test_an_action_suits_its_architectures() -> None:
+    action = Action("", since=(9, 0), until=(9, 0))
+    assert action.suits((9, 0))
+    assert not action.suits((8, 6))
+    assert not action.suits((10, 0))
+    assert action.suits((0, 0))
