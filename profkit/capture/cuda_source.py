@@ -273,12 +273,26 @@ def _argument(value: Any) -> Any:
     if isinstance(value, float):
         return ctypes.c_float(value)
     if isinstance(value, TensorMap):
-        return _encoded(_argument(value.tensor), tuple(value.tensor.shape), value.box)
+        return _map(value)
     if hasattr(value, "data_ptr"):
         if not value.is_cuda:
             raise UsageError(f"a kernel can't take a tensor on {value.device}")
         return int(value.data_ptr())
     return value
+
+
+def _map(asked: TensorMap) -> Any:
+    """What TMA reads of a tensor map; raises UsageError for a tensor that one can't be of."""
+    tensor, address = asked.tensor, _argument(asked.tensor)
+    shape = tuple(tensor.shape)
+    if tensor.element_size() != _TENSOR_MAP_ELEMENT or not tensor.is_contiguous():
+        raise UsageError(
+            f"no tensor map for {tensor.dtype} in strides {tuple(tensor.stride())}",
+            "pass a contiguous tensor of 16-bit elements",
+        )
+    if len(shape) != len(asked.box):
+        raise UsageError(f"a box of {len(asked.box)} dimensions for a tensor of {len(shape)}")
+    return _encoded(address, shape, asked.box)
 
 
 @lru_cache(maxsize=1024)
