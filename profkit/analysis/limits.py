@@ -57,6 +57,9 @@ USUAL = 0.87
 """How near kernels that a resource limits usually come to its floor: between 0.82 and 0.95 in the
 recorded ones. A fix is taken to come no nearer to the next floor than this."""
 
+SHORTEST = 2e-6
+"""Seconds that a launch takes whatever it does: a copy of four blocks was recorded at 2.2 µs."""
+
 
 @dataclass(frozen=True)
 class Floor:
