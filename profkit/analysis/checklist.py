@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from profkit.analysis.engine import Diagnosis, Finding, diagnose
+from profkit.analysis.engine import Diagnosis, Finding, Sampling, diagnose
 from profkit.analysis.limits import floors
 from profkit.analysis.proof import Proof
 from profkit.analysis.rules import Rule, shipped_rules
@@ -114,14 +114,16 @@ def checklist(
     proofs: tuple[Proof, ...] = (),
     blame: Blame = lambda *_: (),
     blamed: int | None = None,
+    sampling: Sampling = lambda _: None,
 ) -> Checklist:
     """The checklist of a report.
 
     `disabled` are names or categories of rules left out. `blame` tells the places of a launch by a
-    line quantity; it is asked for the first `blamed` items, all where that is None.
+    line quantity; it is asked for the first `blamed` items, all where that is None. `sampling`
+    tells what a launch's samples by instruction say.
     """
     tried = [rule for rule in rules if not {rule.name, rule.category} & set(disabled)]
-    diagnosis = diagnose(report, tried)
+    diagnosis = diagnose(report, tried, sampling=sampling)
     same = _same_weight(diagnosis)
     items = tuple(
         Item(

@@ -94,7 +94,6 @@ def explain(
     """
     from rich.console import Group
 
-    from profkit.analysis.engine import explain as explain_on
     from profkit.render.rules import explained, trials_view
     from profkit.render.terminal import rendered
     from profkit.report import load
@@ -106,7 +105,7 @@ def explain(
     view = explained(chosen)
     if on is not None:
         report = load(on, kernel=kernel)
-        trials = explain_on(report.summary, chosen)
+        trials = report.explain(chosen)
         view = Group(view, trials_view(trials, report.checklist(found, blamed=0), chosen))
     put(rendered(view, to_file=False), None)
 
