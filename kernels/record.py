@@ -15,9 +15,9 @@ import json
 import os
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -81,17 +81,29 @@ def record(names: Sequence[str], out: Path) -> tuple[str, ...]:
             filter(None, [str(Path.cwd()), os.environ.get("PYTHONPATH")])
         ),
     }
-    with (
-        gpu_lock(lock_name(gpu, None, os.environ.get(VISIBLE))),
-        tempfile.TemporaryDirectory() as temporary,
-    ):
+    with gpu_lock(lock_name(gpu, None, os.environ.get(VISIBLE))), _aside(out) as aside:
         recordings = list(_timed(names, environment))
-        report = Path(temporary) / "all.ncu-rep"
+        report = aside / "all.ncu-rep"
         if recordings:
             _profile(tool, recordings, report, environment)
             _keep(recordings, report, out / _slug(gpu.name), tool)
     done = {recording.name for recording in recordings}
     return tuple(name for name in names if name not in done)
+
+
+@contextmanager
+def _aside(out: Path) -> Iterator[Path]:
+    """A folder for the whole report; ncu keeps its name, which therefore tells of no machine."""
+    folder = out / ".recording"
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise EnvironmentProblem(f"{folder}: {error.strerror}", "name another with --out") from None
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _timed(names: Sequence[str], environment: Mapping[str, str]) -> Iterator[Recording]:

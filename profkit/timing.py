@@ -18,6 +18,7 @@ from profkit.analysis.latency import LatencyReport, analyze_latency, compare_wit
 from profkit.analysis.statistics import find_tick
 from profkit.analysis.verdict import DEFAULT, Thresholds
 from profkit.capture.gpu import VISIBLE, GpuState, NoDriver, chosen, lock_name, visibility
+from profkit.capture.supervise import descendants
 from profkit.capture.timing import Cache, Settings, Timer
 from profkit.capture.turns import Turn, worker
 from profkit.errors import EnvironmentProblem, ProfkitError, TargetFailed, UsageError
@@ -173,6 +174,8 @@ def measure(plan: TimingPlan, tell: Tell, turns: Sequence[Turn] = ()) -> Timing:
     with ExitStack() as stack:
         tell("start", "")
         gpu = None if plan.device == "cpu" else _gpu(plan)
+        own = {os.getpid(), *descendants(os.getpid())}  # `turns` may have used the GPU before
+        neighbours = len(set(gpu.processes) - own) if gpu else 0
         environment = _environment(plan)
         turns = turns or [
             stack.enter_context(_worker(subject, environment)) for subject in plan.subjects
@@ -198,7 +201,7 @@ def measure(plan: TimingPlan, tell: Tell, turns: Sequence[Turn] = ()) -> Timing:
         fingerprint_sha256=opened[0].told["fingerprint_sha256"],
         spans=_spans([one.told["spans"] for one in opened], series, seconds),
         seconds=seconds,
-        neighbours=len(gpu.processes) if gpu else 0,
+        neighbours=neighbours,
     )
 
 

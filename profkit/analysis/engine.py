@@ -2,9 +2,9 @@
 
 Times here are shares of a kernel's present time. With f_r the floor of resource r (analysis.limits)
 and k_r what a fix leaves of its need, the time after the fix is not below max(f_r · k_r); what is
-exposed above the floors is taken to shrink with them, or the rule says what is left; no nearer to
-the next floor than kernels usually come (limits.USUAL). Estimates are never added up. Derived, with
-the cases in which it fails, in docs/estimates.md.
+exposed above the floors is taken to shrink by the share that the highest falls, or the rule says
+what is left; no nearer to the next floor than kernels usually come (limits.USUAL). Estimates are
+never added up. Derived, with the cases in which it fails, in docs/estimates.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from profkit.analysis.expression import HOLDS, Column, Comparison, Expression
-from profkit.analysis.limits import RESOURCES, USUAL, shares
+from profkit.analysis.limits import RESOURCES, SHORTEST, USUAL, shares
 from profkit.analysis.rules import CONTEXT, Rule
 from profkit.analysis.sampled import SAMPLED, SAMPLED_FROM, Sampled
 from profkit.analysis.summary import Group, LaunchSummary, ReportSummary
@@ -49,7 +49,8 @@ class Estimate:
     """What a fix gives: factors by which the kernel gets faster, each at least 1.
 
     `bound_seconds` is the time below which the floor of `bounded_by` holds the kernel after the
-    fix; `run` is the likely factor for the whole report, `saved` what is likely saved of it (s).
+    fix, "" where all floors are far below what the fix leaves; `run` is the likely factor for the
+    whole report, `saved` what is likely saved of it (s).
     """
 
     likely: float
@@ -275,6 +276,7 @@ class _Table:
         highest = max((float(floor[at]) for floor in now.values()), default=0.0)
         bound = max((float(floor[at]) for floor in after.values()), default=0.0)
         names = [name for name, floor in after.items() if float(floor[at]) == bound]
+        bound = min(max(bound, SHORTEST / self._groups[at].typical.duration), 1.0)
         group = self._groups[at]
         total = group.total
         if rule.spans_previous:
@@ -285,7 +287,7 @@ class _Table:
             likely=1 / likely,
             low=1 / low,
             high=1 / high,
-            bounded_by=RESOURCES[names[0]] if names and bound > _LEAST else "",
+            bounded_by=RESOURCES[names[0]] if names and bound > likely / 2 else "",
             bound_seconds=bound * group.typical.duration,
             run=self._total / (self._total - total * (1 - likely)),
             saved=total * (1 - likely),
@@ -302,9 +304,10 @@ class _Table:
             likely = min(max(told, near), 1.0)
             best = max(bound, told - (1 - told) / 4, _LEAST)
             return likely, max((1 + told) / 2, likely), min(best, likely)
-        likely = min(bound / min(highest, USUAL), 1.0) if highest else 1.0
-        likely = max(likely, _LEAST)
-        return likely, max(min(bound + 1 - highest, 1.0), likely), max(min(bound, likely), _LEAST)
+        exposed = 1 - highest
+        relieved = max(highest - bound, 0.0)
+        likely = min(max(bound + exposed * (1 - relieved), near, _LEAST), 1.0)
+        return likely, min(max(bound + exposed, likely), 1.0), max(min(bound, likely), _LEAST)
 
     @cached_property
     def _floors(self) -> Mapping[str, Column]:

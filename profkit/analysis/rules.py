@@ -185,6 +185,11 @@ def schema() -> dict[str, Any]:
     return loaded
 
 
+def categories() -> tuple[str, ...]:
+    """The categories that rules may have."""
+    return tuple(schema()["$defs"]["rule"]["properties"]["category"]["enum"])
+
+
 @dataclass(frozen=True)
 class _Row:
     """A rule as written, and the lines of its parts by path."""

@@ -1,14 +1,15 @@
 """How well findings hold: recorded pairs, a defect's report against what its fix really gave.
 
-A pair is a folder with `pair.yaml` (category, or null for a control), `before.ncu-rep(z)`,
-`after.ncu-rep(z)` and `latency.json`, the timed latencies of both. Errors are |estimate - achieved|
-/ achieved, of factors; a category that is not named counts as the guess that nothing is gained.
+Three judges look at each pair: profkit, ncu's own rules (`ncu_rules.yaml` says which category each
+stands for) and the guess that no fix gains anything. An error is |estimate - achieved| / achieved,
+of factors; a category that a judge does not name counts as the guess that nothing is gained.
 """
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -17,24 +18,26 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from profkit.analysis.engine import Diagnosis, diagnose
-from profkit.analysis.rules import Rule
+from profkit.analysis.checklist import Checklist
+from profkit.analysis.rules import categories
 from profkit.analysis.summary import ReportSummary
 from profkit.errors import BadInput
-from profkit.ingest.latency import read_latencies
+from profkit.ingest.pairs import AFTER, BEFORE, PAIR, RecordedPair
 
 WORTH_AN_ALARM = 1.15
-BEFORE, AFTER = "before", "after"
-_SUFFIXES = (".ncu-repz", ".ncu-rep")
+LARGE_ERROR = 0.25
+_ADVISES = {"optimization", "warning"}
+_MOST_OF_A_KERNEL = 0.99
 
-Read = Callable[[Path], ReportSummary]
+Examine = Callable[[Path], tuple[ReportSummary, Checklist]]
+"""Reads a report and finds what limits it."""
 
 
 @dataclass(frozen=True)
 class Guess:
     """What one judge said of a report: categories in order, each with its factor."""
 
-    ranked: tuple[tuple[str, float], ...]
+    ranked: tuple[tuple[str, float], ...] = ()
 
     def rank(self, category: str) -> int | None:
         """The place of a category, from 1; None where it is not named."""
@@ -45,118 +48,169 @@ class Guess:
         """What it promised for a category: the first it said, 1 where it is not named."""
         return next((factor for name, factor in self.ranked if name == category), 1.0)
 
-    def promised(self, least: float) -> tuple[tuple[str, float], ...]:
-        """The findings that promise at least a factor."""
-        return tuple(item for item in self.ranked if item[1] >= least)
+
+@dataclass(frozen=True)
+class Alarm:
+    """A promise where nothing is to gain; `side` is the report that it was made on."""
+
+    category: str
+    factor: float
+    side: str
+
+
+@dataclass(frozen=True)
+class Judged:
+    """How one judge did on a pair: `rank` of the true category (None: not named), its estimate.
+
+    `estimated` and `error` are NaN for a control.
+    """
+
+    rank: int | None
+    estimated: float
+    error: float
+    alarms: tuple[Alarm, ...]
 
 
 @dataclass(frozen=True)
 class PairScore:
-    """A pair, judged. `achieved` is NaN for a control, `category` None.
+    """A pair, judged. `category` is None and `achieved` NaN for a control.
 
-    `alarms` are promises where nothing is to gain: on a control any, after a fix those of the
-    category that was fixed, unless the pair declares it as its second limit too.
+    `timed`: `achieved` is of timed latencies, not of the reports' durations. `watched`: it has a
+    report on which nothing is to gain, a control's any or after a fix in the category that was
+    fixed, unless the pair says that it is the second limit too. `held_out`: set aside while the
+    rules were made, None where nothing tells.
     """
 
     name: str
+    gpu: str
     category: str | None
     achieved: float
-    ours: Guess
-    ncu: Guess
-    alarms: tuple[tuple[str, float], ...]
+    timed: bool
+    watched: bool
+    held_out: bool | None
+    ours: Judged
+    ncu: Judged
+    no_gain: Judged
 
-    def error(self, factor: float) -> float:
-        return abs(factor - self.achieved) / self.achieved
+    @property
+    def missed(self) -> bool:
+        """Whether its category is not first or its estimate far off."""
+        if self.category is None:
+            return False
+        return self.ours.rank != 1 or self.ours.error > LARGE_ERROR
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Shares of pairs, and errors; `judged` is their number."""
+    """How one judge did on pairs, as shares of 1; NaN where there are none to judge it by."""
 
-    judged: int
     top1: float
     top3: float
     mean_error: float
     max_error: float
+    false_alarms: float
+
+
+@dataclass(frozen=True)
+class Part:
+    """Pairs summed up. `defects` are judged by rank and error, `watched` by false alarms."""
+
+    defects: int
+    watched: int
+    ours: Accuracy
+    ncu: Accuracy
+    no_gain: Accuracy
 
 
 @dataclass(frozen=True)
 class Score:
-    """All pairs, and what they sum up to; `false_alarms` is a share of controls and fixed pairs."""
+    """All pairs and what they sum up to; the halves None where nothing tells them apart."""
 
     pairs: tuple[PairScore, ...]
-    ours: Accuracy
-    ncu: Accuracy
-    no_gain: Accuracy
-    false_alarms: float
+    whole: Part
+    design: Part | None
+    held_out: Part | None
+
+    @property
+    def misses(self) -> tuple[PairScore, ...]:
+        return tuple(pair for pair in self.pairs if pair.missed)
 
 
-def score(folders: Sequence[Path], rules: Sequence[Rule], read: Read) -> Score:
-    """Judge the pairs in these folders; raises BadInput for one that is no pair."""
-    pairs = tuple(_pair(folder, rules, read) for folder in folders)
-    defects = [pair for pair in pairs if pair.category]
-    alarmed = [bool(pair.alarms) for pair in pairs]
-    return Score(
-        pairs,
-        _accuracy(defects, lambda pair: pair.ours),
-        _accuracy(defects, lambda pair: pair.ncu),
-        _accuracy(defects, lambda _: Guess(())),
-        float(np.mean(alarmed)) if alarmed else math.nan,
+def score(pairs: Sequence[PairScore]) -> Score:
+    """Sum up judged pairs."""
+    told = all(pair.held_out is not None for pair in pairs) and any(pair.held_out for pair in pairs)
+    design = _part([pair for pair in pairs if not pair.held_out]) if told else None
+    held_out = _part([pair for pair in pairs if pair.held_out]) if told else None
+    return Score(tuple(pairs), _part(pairs), design, held_out)
+
+
+def judge(pair: RecordedPair, examine: Examine, held_out: Collection[str] | None) -> PairScore:
+    """Judge a pair; raises BadInput where its category is none or a report can't be read."""
+    category = pair.category
+    if category is not None and category not in categories():
+        raise _no_category(pair, category)
+    before, found = examine(pair.before)
+    ours, ncu = [(BEFORE, _ours(found))], [(BEFORE, _ncu(before))]
+    achieved = pair.achieved
+    if pair.after is not None:
+        after, found = examine(pair.after)
+        ours.append((AFTER, _ours(found)))
+        ncu.append((AFTER, _ncu(after)))
+        if math.isnan(achieved):
+            achieved = _ratio(pair, before, after)
+    watched = category is None or (pair.after is not None and pair.second_limit != category)
+    return PairScore(
+        pair.name,
+        before.gpus[0].name,
+        category,
+        achieved,
+        timed=not math.isnan(pair.achieved),
+        watched=watched,
+        held_out=None if held_out is None else pair.name in held_out,
+        ours=_judged(ours, category, achieved, watched=watched),
+        ncu=_judged(ncu, category, achieved, watched=watched),
+        no_gain=_judged([(BEFORE, Guess())], category, achieved, watched=watched),
     )
 
 
-def pairs_in(folder: Path) -> tuple[Path, ...]:
-    """The pairs below a folder, sorted; raises BadInput where there is none."""
-    found = tuple(sorted(file.parent for file in folder.rglob("pair.yaml")))
-    if not found:
-        raise BadInput(f"{folder}: no pair.yaml below it", "name a folder of recorded pairs")
-    return found
+def _no_category(pair: RecordedPair, category: str) -> BadInput:
+    close = difflib.get_close_matches(category, categories(), n=1, cutoff=0.5)
+    remedy = f"did you mean {close[0]}?" if close else "docs/rules.md has them; null for a control"
+    return BadInput(f"{pair.before.parent / PAIR}: {category!r} is no category", remedy)
 
 
-def _pair(folder: Path, rules: Sequence[Rule], read: Read) -> PairScore:
-    try:
-        told = yaml.safe_load((folder / "pair.yaml").read_text(encoding="utf-8"))
-        category = told.get("category")
-    except (OSError, yaml.YAMLError, AttributeError):
-        raise BadInput(f"{folder / 'pair.yaml'}: can't be read", "restore it") from None
-    before = read(_report(folder, BEFORE))
-    ours = _ours(diagnose(before, rules))
-    alarms = ours.promised(WORTH_AN_ALARM)
-    if category and told.get("second_limit") == category:
-        alarms = ()
-    elif category:
-        after = _ours(diagnose(read(_report(folder, AFTER)), rules))
-        alarms = tuple(one for one in after.promised(WORTH_AN_ALARM) if one[0] == category)
-    achieved = _achieved(folder / "latency.json") if category else math.nan
-    return PairScore(folder.name, category, achieved, ours, _ncu(before), alarms)
+def _ratio(pair: RecordedPair, before: ReportSummary, after: ReportSummary) -> float:
+    """What the fix gave by ncu's durations of all kernels on each side."""
+    if not before.total > 0 or not after.total > 0:
+        told = f"{pair.before.parent}: no latency.json, and its reports have no durations"
+        raise BadInput(told, "add latency.json")
+    return before.total / after.total
 
 
-def _report(folder: Path, side: str) -> Path:
-    for suffix in _SUFFIXES:
-        if (path := folder / f"{side}{suffix}").is_file():
-            return path
-    raise BadInput(f"{folder}: no {side}.ncu-rep(z)", "record the pair")
+def _judged(
+    guesses: Sequence[tuple[str, Guess]], category: str | None, achieved: float, *, watched: bool
+) -> Judged:
+    if category is None:
+        return Judged(None, math.nan, math.nan, _alarms(guesses[0], None))
+    told = guesses[0][1]
+    estimated = told.factor(category)
+    alarms = _alarms(guesses[-1], category) if watched and len(guesses) > 1 else ()
+    return Judged(told.rank(category), estimated, abs(estimated - achieved) / achieved, alarms)
 
 
-def _achieved(path: Path) -> float:
-    """The factor between the medians of both sides."""
-    medians = {
-        one.label: float(np.median([sample for block in one.blocks for sample in block.samples]))
-        for one in read_latencies(path).latencies
-    }
-    try:
-        return medians[BEFORE] / medians[AFTER]
-    except KeyError:
-        raise BadInput(f"{path}: no latencies of {BEFORE} and {AFTER}", "record the pair") from None
-
-
-def _ours(diagnosis: Diagnosis) -> Guess:
-    return Guess(
-        tuple(
-            (found.rule.category, found.estimate.run if found.estimate else 1.0)
-            for found in diagnosis.findings
-        )
+def _alarms(told: tuple[str, Guess], category: str | None) -> tuple[Alarm, ...]:
+    """Promises on a report in a category, None for any."""
+    side, guess = told
+    return tuple(
+        Alarm(name, factor, side)
+        for name, factor in guess.ranked
+        if factor >= WORTH_AN_ALARM and category in {None, name}
     )
+
+
+def _ours(found: Checklist) -> Guess:
+    ranked = ((item.rule.category, item.finding.estimate) for item in found.items)
+    return Guess(tuple((name, estimate.run if estimate else 1.0) for name, estimate in ranked))
 
 
 def _ncu(report: ReportSummary) -> Guess:
@@ -166,8 +220,8 @@ def _ncu(report: ReportSummary) -> Guess:
         share = launch.duration / report.total
         for result in launch.rules:
             category = _category(result.rule, f"{result.title} {result.message}")
-            if category and result.kind in {"optimization", "warning"}:
-                left = 1 - share * min(max(result.speedup or 0.0, 0.0), 0.99)
+            if category and result.kind in _ADVISES:
+                left = 1 - share * min(max(result.speedup or 0.0, 0.0), _MOST_OF_A_KERNEL)
                 named.append((category, 1 / left))
     return Guess(tuple(sorted(named, key=lambda item: -item[1])))
 
@@ -188,16 +242,30 @@ def ncu_categories() -> Mapping[str, str | Mapping[str, str]]:
     return loaded
 
 
-def _accuracy(pairs: Iterable[PairScore], guess: Callable[[PairScore], Guess]) -> Accuracy:
-    judged = [(pair, guess(pair)) for pair in pairs if pair.category]
-    if not judged:
-        return Accuracy(0, math.nan, math.nan, math.nan, math.nan)
-    ranks = [told.rank(pair.category or "") or math.inf for pair, told in judged]
-    errors = [pair.error(told.factor(pair.category or "")) for pair, told in judged]
-    return Accuracy(
-        judged=len(judged),
-        top1=float(np.mean([rank <= 1 for rank in ranks])),
-        top3=float(np.mean([rank <= 3 for rank in ranks])),
-        mean_error=float(np.mean(errors)),
-        max_error=float(np.max(errors)),
+def _part(pairs: Sequence[PairScore]) -> Part:
+    defects = [pair for pair in pairs if pair.category is not None]
+    watched = [pair for pair in pairs if pair.watched]
+    return Part(
+        len(defects),
+        len(watched),
+        _accuracy((pair.ours for pair in defects), (pair.ours for pair in watched)),
+        _accuracy((pair.ncu for pair in defects), (pair.ncu for pair in watched)),
+        _accuracy((pair.no_gain for pair in defects), (pair.no_gain for pair in watched)),
     )
+
+
+def _accuracy(defects: Iterable[Judged], watched: Iterable[Judged]) -> Accuracy:
+    judged = list(defects)
+    ranks = [one.rank or math.inf for one in judged]
+    errors = [one.error for one in judged]
+    return Accuracy(
+        top1=_mean([rank <= 1 for rank in ranks]),
+        top3=_mean([rank <= 3 for rank in ranks]),
+        mean_error=_mean(errors),
+        max_error=max(errors, default=math.nan),
+        false_alarms=_mean([bool(one.alarms) for one in watched]),
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else math.nan

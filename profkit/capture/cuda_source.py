@@ -140,14 +140,21 @@ def compile_kernel(
     Raises BadInput for a file that can't be read, TargetFailed with the compiler's errors and the
     lines they are about, EnvironmentProblem where NVRTC, its headers or the device are missing.
     """
-    path = Path(path)
+    path = Path(path).absolute()
     try:
-        text = path.read_text(encoding="utf-8")
+        state = path.stat()
+        text = _text(path, state.st_mtime_ns, state.st_size)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8 text"
         raise BadInput(f"{path}: {reason}") from error
     macros = tuple(sorted((key, str(value)) for key, value in (defines or {}).items()))
-    return _compiled(text, str(path.absolute()), name, arch or _device_arch(), macros)
+    return _compiled(text, str(path), name, arch or _device_arch(), macros)
+
+
+@cache
+def _text(path: Path, _changed: int, _size: int) -> str:
+    """A file's text as of its last change: reading it anew would cost each launch tens of µs."""
+    return path.read_text(encoding="utf-8")
 
 
 def compiler_version() -> str:
@@ -266,12 +273,26 @@ def _argument(value: Any) -> Any:
     if isinstance(value, float):
         return ctypes.c_float(value)
     if isinstance(value, TensorMap):
-        return _encoded(_argument(value.tensor), tuple(value.tensor.shape), value.box)
+        return _map(value)
     if hasattr(value, "data_ptr"):
         if not value.is_cuda:
             raise UsageError(f"a kernel can't take a tensor on {value.device}")
         return int(value.data_ptr())
     return value
+
+
+def _map(asked: TensorMap) -> Any:
+    """What TMA reads of a tensor map; raises UsageError for a tensor that one can't be of."""
+    tensor, address = asked.tensor, _argument(asked.tensor)
+    shape = tuple(tensor.shape)
+    if tensor.element_size() != _TENSOR_MAP_ELEMENT or not tensor.is_contiguous():
+        raise UsageError(
+            f"no tensor map for {tensor.dtype} in strides {tuple(tensor.stride())}",
+            "pass a contiguous tensor of 16-bit elements",
+        )
+    if len(shape) != len(asked.box):
+        raise UsageError(f"a box of {len(asked.box)} dimensions for a tensor of {len(shape)}")
+    return _encoded(address, shape, asked.box)
 
 
 @lru_cache(maxsize=1024)

@@ -6,12 +6,13 @@ import multiprocessing
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from profkit.analysis.summary import ReportSummary
 from profkit.errors import BadInput, EnvironmentProblem, ProfkitError
@@ -21,9 +22,14 @@ from profkit.report import load
 if TYPE_CHECKING:
     from profkit.analysis.checklist import Checklist
     from profkit.analysis.rules import Rule
+    from profkit.analysis.score import PairScore
     from profkit.ingest.nsys_sqlite import Timeline
+    from profkit.ingest.pairs import PairNotes
 
 _WORTH_SHOWING = 2.0
+
+_Task = TypeVar("_Task")
+_Outcome = TypeVar("_Outcome")
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,7 @@ def read_reports(
         with _progress() as progress:
             outcomes = [_read(files[0], selection, advice, progress)]
     else:
-        outcomes = _read_parallel(files, selection, advice)
+        outcomes = _in_parallel(partial(_read, selection=selection, advice=advice), files)
     reports = [outcome for outcome in outcomes if isinstance(outcome, Examined)]
     failures += [outcome for outcome in outcomes if isinstance(outcome, ProfkitError)]
     if reports:
@@ -125,15 +131,51 @@ def read_timeline(path: Path) -> Timeline:
         return read(database)
 
 
-def _read_parallel(
-    files: Sequence[Path], selection: Selection, advice: Advice
-) -> list[Examined | ProfkitError]:
-    if not files:
-        return []
-    workers = min(len(files), len(os.sched_getaffinity(0)))
+def judge_pairs(
+    folders: Sequence[Path], advice: Advice
+) -> tuple[list[PairScore], PairNotes, list[ProfkitError]]:
+    """The pairs below folders judged, in parallel processes; their notes; what went wrong.
+
+    Raises BadInput for a folder without pairs, or with notes that can't be read.
+    """
+    from profkit.ingest.pairs import joined, pairs_in, read_notes
+
+    notes = [read_notes(folder) for folder in folders]
+    tasks = [
+        (pair, known.held_out)
+        for folder, known in zip(folders, notes, strict=True)
+        for pair in pairs_in(folder)
+    ]
+    outcomes = _in_parallel(partial(_judge, advice=advice), tasks)
+    failures = [outcome for outcome in outcomes if isinstance(outcome, ProfkitError)]
+    judged = [outcome for outcome in outcomes if not isinstance(outcome, ProfkitError)]
+    return judged, joined(notes), failures
+
+
+def _judge(task: tuple[Path, Collection[str] | None], advice: Advice) -> PairScore | ProfkitError:
+    from profkit.analysis.score import judge
+    from profkit.ingest.pairs import read_pair
+
+    folder, held_out = task
+
+    def examine(report: Path) -> tuple[ReportSummary, Checklist]:
+        read = load(report)
+        return read.summary, read.checklist(advice.rules, advice.disabled, advice.blamed)
+
+    try:
+        return judge(read_pair(folder), examine, held_out)
+    except ProfkitError as error:
+        return error
+
+
+def _in_parallel(do: Callable[[_Task], _Outcome], tasks: Sequence[_Task]) -> list[_Outcome]:
+    """What a function makes of each task, in order, in as many processes as there are CPUs."""
+    workers = min(len(tasks), len(os.sched_getaffinity(0)))
+    if workers < 2:
+        return [do(task) for task in tasks]
     context = multiprocessing.get_context("forkserver")
     with _progress() as progress, ProcessPoolExecutor(workers, mp_context=context) as pool:
-        jobs = [pool.submit(_read, file, selection, advice) for file in files]
+        jobs = [pool.submit(do, task) for task in tasks]
         outcomes = []
         for done, job in enumerate(jobs, start=1):
             outcomes.append(job.result())

@@ -1,4 +1,4 @@
-"""`profkit rules`: see the rules, understand one, check your own."""
+"""`profkit rules`: see the rules, understand one, check your own, measure them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.commands.options import KernelOption, OutputOption, RulesOption, put
+from profkit.commands.options import (
+    DisableOption,
+    KernelOption,
+    OutputOption,
+    RulesOption,
+    put,
+)
 from profkit.errors import BadInput, UsageError
 
 if TYPE_CHECKING:
     from profkit.analysis.rules import Rule
+
+_RECORDED = "reports/*/pairs"
 
 
 class Format(StrEnum):
@@ -22,9 +30,17 @@ class Format(StrEnum):
     markdown = "markdown"
 
 
+class ScoreFormat(StrEnum):
+    """How a score is written."""
+
+    terminal = "terminal"
+    markdown = "markdown"
+    json = "json"
+
+
 rules = typer.Typer(
     name="rules",
-    help="See the rules that findings come from, understand one, check your own.",
+    help="See the rules that findings come from, understand one, check and measure them.",
     no_args_is_help=True,
 )
 
@@ -119,6 +135,69 @@ def check(
         count = f"{path}: {plural(len(faults), 'fault')}"
         raise BadInput(count, "docs/writing-rules.md tells how to write a rule")
     typer.echo(f"{plural(len(found), 'rule')}, no fault")
+
+
+@rules.command()
+def score(
+    pairs: Annotated[
+        Path | None,
+        typer.Option(
+            "--pairs",
+            metavar="DIR",
+            help=f"Recorded pairs, in folders of their own. [default: {_RECORDED}]",
+            show_default=False,
+        ),
+    ] = None,
+    format: Annotated[
+        ScoreFormat, typer.Option("--format", help="How to write it.")
+    ] = ScoreFormat.terminal,
+    output: OutputOption = None,
+    own: RulesOption = None,
+    disable: DisableOption = None,
+) -> None:
+    """Measure the findings on pairs: a kernel with a known defect, and the same one mended.
+
+    A pair is a folder with pair.yaml (`category:` of the defect, null for a kernel without one),
+    before.ncu-rep, after.ncu-rep, and latency.json: what `profkit time` wrote for before and after,
+    or {"before": ..., "after": ...} in one unit, each a number, a list or a mapping with a median.
+    Without it the durations in the reports are compared.
+
+    Examples:
+
+      profkit rules score
+
+      profkit rules score --pairs my_pairs/ --format json -o score.json
+    """
+    from profkit.analysis.score import score as summed
+    from profkit.commands.advice import chosen
+    from profkit.commands.reading import judge_pairs
+    from profkit.render.score import score_markdown, score_view
+    from profkit.render.score_json import score_json
+    from profkit.render.terminal import rendered
+
+    advice = chosen(own, disable or (), blamed=0)
+    judged, notes, failures = judge_pairs(_folders(pairs), advice)
+    if judged:
+        found = summed(judged)
+        if format is ScoreFormat.json:
+            put(score_json(found, notes), output)
+        elif format is ScoreFormat.markdown:
+            put(score_markdown(found, notes), output)
+        else:
+            put(rendered(score_view(found, notes), to_file=output is not None), output)
+    for failure in failures:
+        typer.echo(f"profkit: {failure}", err=True)
+    if failures:
+        raise typer.Exit(max(failure.exit_code for failure in failures))
+
+
+def _folders(pairs: Path | None) -> list[Path]:
+    if pairs is not None:
+        return [pairs]
+    found = sorted(Path().glob(_RECORDED))
+    if not found:
+        raise UsageError(f"no {_RECORDED} here", "name a folder of recorded pairs: --pairs DIR")
+    return found
 
 
 def _all(own: Path | None) -> tuple[Rule, ...]:

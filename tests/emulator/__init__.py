@@ -18,11 +18,15 @@ A Fault, with the kernel's line where it is known, is raised for
 Shared memory that nobody wrote holds 0xFF bytes, which are NaN in every floating type; so do the
 targets of asynchronous copies until the wait for them, and the bytes around global arrays.
 
-What it can't see: races that none of the tried orders shows (those within one warp's instruction,
-and those in the L1 and L2 caches' absence of coherence), accesses through a pointer from one
-static `__shared__` array into another, bank conflicts and everything else about time. Blocks run
-one after the other: a kernel whose blocks wait for each other does not end. Functions with inline
-PTX are replaced by name (include/ptx.h): that a stand-in's PTX is right is for a GPU to show.
+What it can't see: races that none of the tried orders shows, or that need the weak order of
+memory (fences do nothing, and a missing `volatile` is not noticed); accesses through a pointer from
+one static `__shared__` array into the next; what a shape or register limit forbids; bank conflicts
+and everything else about time. Blocks run one after the other: a kernel whose blocks wait for each
+other does not end, and there are no clusters. Sums and fast functions round as the CPU's do.
+
+A function whose body is inline PTX is replaced by the emulator's of the same name (include/ptx.h,
+include/hopper.h) if the instruction it stands for is there by name; that its operands are in
+the right places is for a GPU to show.
 """
 
 from __future__ import annotations
@@ -47,7 +51,8 @@ import numpy as np
 
 from profkit.capture.cuda_source import _headers
 from profkit.errors import EnvironmentProblem
-from tests.emulator.source import INCLUDE, NotEmulated, translate
+from tests.emulator.errors import Fault, NotEmulated
+from tests.emulator.source import INCLUDE, translate
 
 __all__ = ["Fault", "NotEmulated", "TensorMap", "emulate", "missing"]
 
@@ -69,6 +74,7 @@ _OPTIONS = [
     "-fmax-errors=20",
     "-U_FORTIFY_SOURCE",
 ]
+_OLDEST_COMPILER = 12
 _ORDERS = {"forward": 0, "reverse": 1}
 _SHUFFLED = 2
 _ROOM = 128  # for an argument by value
@@ -76,10 +82,6 @@ _LIMITS = {"grid": (2**31 - 1, 65535, 65535), "block": (1024, 1024, 64)}
 _MACHINE = Path(__file__).parent / "runtime"
 _TENSOR_MARK = 0x7E4503A97E4503A9
 _INT32 = range(-(2**31), 2**31)
-
-
-class Fault(Exception):
-    """What is wrong with a kernel, or with how it was launched."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,8 @@ class _Launch(ctypes.Structure):
         ("arrays", ctypes.POINTER(_Array)),
         ("array_count", ctypes.c_int),
         ("arguments", ctypes.POINTER(ctypes.c_void_p)),
+        ("blocks", ctypes.POINTER(ctypes.c_uint)),
+        ("block_count", ctypes.c_size_t),
         ("used_atomics", ctypes.c_int),
         ("fault_offset", ctypes.c_size_t),
         ("message", ctypes.c_char * 8192),
@@ -152,6 +156,8 @@ def missing() -> str | None:
     """What the emulator needs and does not find; None where it can run."""
     if shutil.which("g++") is None:
         return "g++ is not here"
+    if int(_told_by_compiler("-dumpversion").split(".")[0]) < _OLDEST_COMPILER:
+        return f"g++ is older than {_OLDEST_COMPILER}"
     try:
         _headers()
     except EnvironmentProblem as problem:
@@ -168,6 +174,7 @@ def emulate(
     *,
     defines: Mapping[str, str | int] | None = None,
     shared_bytes: int = 0,
+    blocks: Sequence[int] | None = None,
     orders: Sequence[str | int] = ("forward", "reverse"),
     exact: bool | None = None,
     seconds: float = 60.0,
@@ -175,7 +182,9 @@ def emulate(
     """Run the kernel `name` of a `.cu` file; arrays among the arguments are written in place.
 
     An argument is a C-contiguous NumPy array or None (pointers), a bool, an int (32 bits), a float
-    (32 bits) or a NumPy scalar of the parameter's own type; bfloat16 arrays come as uint16.
+    (32 bits) or a NumPy or ctypes scalar of the parameter's own type; bfloat16 arrays come as
+    uint16. `blocks` are the numbers, x first, of those blocks of the grid that are to run.
+
     The launch is run once for each of `orders`, in which a block's threads and a grid's blocks take
     their turns: "forward", "reverse", or an int as the seed of a random order. Results must be the
     same bit for bit, unless `exact` is false; None: unless the kernel uses atomics.
@@ -183,6 +192,7 @@ def emulate(
     Raises Fault, NotEmulated for inline PTX without a stand-in.
     """
     path = Path(path)
+    arguments = [_without_ctypes(argument) for argument in arguments]
     library = _library(path, name, tuple(sorted((defines or {}).items())))
     grid3, block3 = _extent("grid", grid), _extent("block", block)
     if math.prod(block3) > 1024:
@@ -194,7 +204,12 @@ def emulate(
         launch = _Launch(grid3, block3, shared_bytes, seconds=seconds)
         launch.order = _SHUFFLED if isinstance(order, int) else _ORDERS[order]
         launch.seed = order if isinstance(order, int) else 0
-        copies = {address: array.copy() for address, array in arrays.items()}
+        copies = {
+            address: array.copy() if array.flags.writeable else array
+            for address, array in arrays.items()
+        }
+        if blocks is not None:
+            launch.blocks, launch.block_count = (ctypes.c_uint * len(blocks))(*blocks), len(blocks)
         with _loaded(library) as code:
             _check(code.emulator_signature().decode().split(), arguments)
             _run(code, launch, arguments, arrays, copies)
@@ -239,6 +254,12 @@ def _run(
     launch.arrays, launch.array_count = described, len(described)
     launch.arguments = (ctypes.c_void_p * len(pointers))(*pointers)
     code.emulator_run(ctypes.byref(launch))
+
+
+def _without_ctypes(argument: Any) -> Any:
+    if not hasattr(argument, "_b_base_"):
+        return argument
+    return np.dtype(type(argument)).type(argument.value)
 
 
 def _array_of(argument: Any) -> np.ndarray | None:
@@ -294,23 +315,23 @@ def _kinds(argument: Any, parameter: str) -> tuple[str, ...]:
     """
     if argument is None:
         return (parameter if parameter.startswith("*") else "*",)
-    if isinstance(argument, bool):
-        return ("b1",)
-    if isinstance(argument, int):
-        return ("i4", "u4")
-    if isinstance(argument, float):
-        return ("f4",)
     if isinstance(argument, TensorMap):
         return ("V128",)
-    if not isinstance(argument, np.ndarray | np.generic):
-        raise Fault(f"a kernel can't take {argument!r}")
-    kind = f"{argument.dtype.kind}{argument.dtype.itemsize}"
     if isinstance(argument, np.generic):
-        return (kind,)
+        return (_kind(argument.dtype),)
+    if isinstance(argument, bool | int | float):
+        return {bool: ("b1",), int: ("i4", "u4"), float: ("f4",)}[type(argument)]
+    if not isinstance(argument, np.ndarray):
+        raise Fault(f"a kernel can't take {argument!r}")
+    kind = _kind(argument.dtype)
     other = {"i": "u", "u": "i"}.get(kind[0], kind[0]) + kind[1:]
     if kind == "u1" and parameter.startswith("*"):
         return (parameter,)
     return (f"*{kind}", f"*{other}", "*", "*i1", "*u1")
+
+
+def _kind(dtype: np.dtype) -> str:
+    return f"{dtype.kind}{dtype.itemsize}"
 
 
 def _compare(
@@ -322,6 +343,8 @@ def _compare(
 ) -> None:
     """Raise Fault where two orders of running gave different bytes."""
     for one, two, address in zip(first, other, _arrays(arguments), strict=True):
+        if one is two:
+            continue
         differs = one.reshape(-1).view(np.uint8) != two.reshape(-1).view(np.uint8)
         places = np.unique(np.flatnonzero(differs) // one.itemsize)
         if len(places):
@@ -388,10 +411,12 @@ def _machine() -> Path:
 
 
 def _digest(*parts: str) -> str:
-    """Of a source and its options, the machine it runs on and the compiler."""
+    """Of a source and its options, the emulator's own text and the compiler."""
     files = [*INCLUDE.rglob("*"), *_MACHINE.glob("*")]
     texts = [file.read_text(encoding="utf-8") for file in sorted(files) if file.is_file()]
-    return hashlib.sha256("\0".join([*parts, *texts, _compiler()]).encode()).hexdigest()
+    return hashlib.sha256(
+        "\0".join([*parts, *texts, _told_by_compiler("--version")]).encode()
+    ).hexdigest()
 
 
 def _build(
@@ -415,8 +440,8 @@ def _build(
 
 
 @cache
-def _compiler() -> str:
-    command = ["g++", "-dumpfullversion"]
+def _told_by_compiler(option: str) -> str:
+    command = ["g++", option]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 

@@ -6,6 +6,8 @@ import re
 from functools import cache
 from pathlib import Path
 
+from tests.emulator.errors import Fault, NotEmulated
+
 INCLUDE = Path(__file__).parent / "include"
 
 _TOKENS = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
@@ -25,15 +27,11 @@ _STAND_IN = re.compile(
 )
 
 
-class NotEmulated(Exception):
-    """A kernel uses an instruction that the emulator does not know."""
-
-
 def translate(text: str, path: str, kernel: str) -> str:
     """C++ in place of the CUDA text; raises NotEmulated for inline PTX without a stand-in."""
     plain = _masked(text)
     if not re.search(rf"__global__[^;{{]*\b{kernel}\s*\(", plain):
-        raise NotEmulated(f"{path} has no __global__ function {kernel}")
+        raise Fault(f"{path} has no __global__ function {kernel}")
     alignments = ["16"]
     edits = [(m.start(), m.end(), "") for m in _INCLUDE.finditer(plain)]
     includes = [text[start:end].strip() for start, end, _ in edits]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,9 +11,9 @@ from typing import Any
 import pytest
 
 from profkit import Unsupported
-from profkit.capture.cuda_source import TensorMap, compile_kernel
-from tests import emulator
-from tests.emulator import emulate, missing
+from profkit.capture.cuda_source import compile_kernel
+from tests.emulator import missing
+from tests.emulator.kernel import EmulatedKernel
 from tests.integration.test_cuda_source import needs_nvrtc
 
 torch = pytest.importorskip("torch", reason="the ladder needs torch")
@@ -25,42 +24,6 @@ MISSING = missing()
 H200 = SimpleNamespace(major=9, minor=0, multi_processor_count=132)
 BOUNDS = {torch.float16: 2e-3, torch.bfloat16: 8e-3}
 CUDA_RUNGS = [rung for rung in ladder.RUNGS if rung.file.endswith(".cu")]
-
-
-@dataclass(frozen=True)
-class Emulated:
-    """Stands in for a compiled kernel and runs it on CPU tensors."""
-
-    path: Path
-    name: str
-    defines: Mapping[str, int]
-    inputs: frozenset[int]
-
-    def launch(
-        self, grid: Sequence[int], block: Sequence[int], *arguments: Any, shared_bytes: int = 0
-    ) -> None:
-        passed = [self._passed(argument) for argument in arguments]
-        emulate(
-            self.path,
-            self.name,
-            grid,
-            block,
-            passed,
-            defines=self.defines,
-            shared_bytes=shared_bytes,
-            orders=("forward", 7),
-        )
-
-    def _passed(self, argument: Any) -> Any:
-        if isinstance(argument, TensorMap):
-            return emulator.TensorMap(self._passed(argument.tensor), tuple(argument.box))
-        if not isinstance(argument, torch.Tensor):
-            return argument
-        array = argument.view(torch.uint16 if argument.dtype == torch.bfloat16 else argument.dtype)
-        array = array.numpy()
-        if argument.data_ptr() in self.inputs:
-            array.flags.writeable = False
-        return array
 
 
 def right(
@@ -74,12 +37,13 @@ def right(
     """Whether a rung's output is what float64 gives; `sharpness` multiplies the scores."""
     torch.manual_seed(size[2])
     q, k, v = (torch.randn(size).mul(factor).to(dtype) for factor in (sharpness, 1.0, 1.0))
-    inputs = frozenset(tensor.data_ptr() for tensor in (q, k, v))
     for module in (ladder, hopper):
         monkeypatch.setattr(
             module,
             "compile_kernel",
-            lambda path, name, *, defines: Emulated(path, name, defines, inputs),
+            lambda path, name, *, defines: EmulatedKernel(
+                path, name, defines, read_only=(q, k, v), orders=("forward", 7)
+            ),
         )
     monkeypatch.setattr(ladder, "_gpu", lambda _: H200)
     out = rung.run(q, k, v, causal).double()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from profkit.capture import cuda_source
-from profkit.capture.cuda_source import compile_kernel
+from profkit.capture.cuda_source import CudaKernel, TensorMap, compile_kernel
 from profkit.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
 
 SERIAL_KV = Path(__file__).parent.parent.parent / "kernels" / "attention" / "serial_kv.cu"
@@ -117,3 +120,99 @@ def test_a_tensor_on_the_cpu_is_refused() -> None:
     torch = pytest.importorskip("torch")
     with pytest.raises(UsageError, match="a kernel can't take a tensor on cpu"):
         cuda_source._argument(torch.zeros(1))
+
+
+class OnDevice:
+    """A tensor that says that it lies on a GPU."""
+
+    is_cuda = True
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.tensor, name)
+
+
+@pytest.fixture
+def encode(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """Stands in for the driver's encoder, which takes boxes of at most 256 rows; what it got."""
+    pytest.importorskip("cuda.bindings.driver")
+    seen: list[list[int]] = []
+
+    def encoder(*arguments: Any) -> int:
+        shape, strides, box = (list(arguments[at]) for at in (4, 5, 6))
+        seen.append([*shape, *strides, *box])
+        return 1 if max(box) > 256 else 0
+
+    driver = SimpleNamespace(cuTensorMapEncodeTiled=encoder)
+    monkeypatch.setattr(cuda_source.ctypes, "CDLL", lambda _: driver)
+    cuda_source._encoded.cache_clear()
+    return seen
+
+
+def test_a_tensor_map_has_its_innermost_dimension_first(encode: list[list[int]]) -> None:
+    torch = pytest.importorskip("torch")
+    tensor = OnDevice(torch.zeros(8, 512, 64, dtype=torch.float16))
+    encoded = cuda_source._argument(TensorMap(tensor, (1, 128, 64)))
+    assert ctypes.sizeof(encoded) == 128
+    assert ctypes.addressof(encoded) % 64 == 0
+    assert cuda_source._argument(TensorMap(tensor, (1, 128, 64))) is encoded
+    assert encode == [[64, 512, 8, *(128, 128 * 512), 64, 128, 1]]
+
+
+def test_what_no_tensor_map_can_be_of_is_refused(encode: list[list[int]]) -> None:
+    torch = pytest.importorskip("torch")
+    half = torch.zeros(8, 512, 64, dtype=torch.float16)
+    refused = [
+        (half, (1, 64, 64), "a kernel can't take a tensor on cpu"),
+        (OnDevice(half.float()), (1, 64, 64), "no tensor map for torch.float32"),
+        (OnDevice(half.mT), (1, 64, 64), r"in strides \(32768, 1, 64\)"),
+        (OnDevice(half), (64, 64), "a box of 2 dimensions for a tensor of 3"),
+    ]
+    for tensor, box, why in refused:
+        with pytest.raises(UsageError, match=why):
+            cuda_source._argument(TensorMap(tensor, box))
+    assert not encode
+    with pytest.raises(UsageError, match=r"in boxes of \(1, 512, 64\)"):
+        cuda_source._argument(TensorMap(OnDevice(half), (1, 512, 64)))
+
+
+@pytest.mark.parametrize(
+    ("size", "asked"), [(48 * 1024, []), (48 * 1024 + 16, [48 * 1024 + 16])], ids=["48K", "more"]
+)
+def test_more_shared_memory_than_granted_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, size: int, asked: list[int]
+) -> None:
+    launched = stand_in_for_the_device(monkeypatch, status=0)
+    CudaKernel("f", "sm_90", b"").launch((1,), (32,), 1, shared_bytes=size)
+    assert launched == [*asked, size]
+
+
+def test_more_shared_memory_than_there_is_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    launched = stand_in_for_the_device(monkeypatch, status=1)
+    with pytest.raises(
+        EnvironmentProblem, match=r"f asks for 300000 bytes of shared memory a block"
+    ):
+        CudaKernel("f", "sm_90", b"").launch((1,), (32,), shared_bytes=300_000)
+    assert launched == [300_000]
+
+
+def stand_in_for_the_device(monkeypatch: pytest.MonkeyPatch, status: int) -> list[int]:
+    """No kernel is loaded or launched; bytes of shared memory asked for and launched with."""
+    torch = pytest.importorskip("torch")
+    core = pytest.importorskip("cuda.core")
+    driver = pytest.importorskip("cuda.bindings.driver")
+    seen: list[int] = []
+
+    def allow(_attribute: Any, size: int, _kernel: Any, _device: int) -> tuple[Any]:
+        seen.append(size)
+        return (driver.CUresult(status),)
+
+    device = SimpleNamespace(device_id=0, set_current=bool, create_stream=lambda _: None)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(core, "Device", lambda _: device)
+    monkeypatch.setattr(core, "launch", lambda _stream, config, *_: seen.append(config.shmem_size))
+    monkeypatch.setattr(driver, "cuKernelSetAttribute", allow)
+    monkeypatch.setattr(CudaKernel, "_loaded", SimpleNamespace(handle=0))
+    return seen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from pathlib import Path
 
@@ -12,11 +13,21 @@ import yaml
 
 from kernels import pair
 from profkit.analysis.rules import schema as rules_schema
+from profkit.capture.correctness import BOUNDS
 from profkit.capture.cuda_source import compile_kernel, compiler_version
 from profkit.errors import BadInput, EnvironmentProblem
+from tests.emulator import missing
+from tests.emulator.kernel import EmulatedKernel
 
 SCHEMA = json.loads((pair.PAIRS / "pair.schema.json").read_text(encoding="utf-8"))
 CATEGORIES = rules_schema()["$defs"]["rule"]["properties"]["category"]["enum"]
+MISSING = missing()
+LONG_REFERENCE = {  # on a CPU
+    "ffma_gemm",
+    "query_blocking",
+    "repeated_exponentials",
+    "rounding_by_conversion",
+}
 
 
 def has_compiler() -> bool:
@@ -70,6 +81,43 @@ def test_a_pair_compiles_for_its_architectures(name: str) -> None:
                 path = one.folder / launch.file
                 kernel = compile_kernel(path, launch.kernel, arch=arch, defines=launch.defines)
                 assert kernel.cubin.startswith(b"\x7fELF")
+
+
+def small(one: pair.Pair) -> bool:
+    """Whether some blocks of it can be run and judged on a CPU in a second or two."""
+    tensors = [*one.inputs.values(), *one.scratch.values(), one.output]
+    elements = sum(math.prod(tensor.shape) for tensor in tensors)
+    alone = all(len(launches) <= 1 for launches in one.launches.values())
+    return elements < 3e7 and alone and not one.output.zeroed and one.name not in LONG_REFERENCE
+
+
+@pytest.mark.skipif(bool(MISSING), reason=str(MISSING))
+@pytest.mark.parametrize("name", [name for name in pair.names() if small(pair.read(name))])
+def test_some_blocks_of_a_pair_are_right(name: str) -> None:
+    torch = pytest.importorskip("torch", reason="pairs are built with torch")
+    one = pair.read(name)
+    target = one.target()
+    inputs = target.inputs("cpu", 1)
+    exact = {key: x.double() if x.is_floating_point() else x for key, x in inputs.items()}
+    reference = target.reference(exact).reshape(one.output.shape)
+    for side in one.sides:
+        (launch,) = one.launches[side]
+        out = torch.full(one.output.shape, math.nan, dtype=getattr(torch, one.output.dtype))
+        scratch = {key: torch.empty(x.shape) for key, x in one.scratch.items()}
+        kernel = EmulatedKernel(
+            one.folder / launch.file,
+            launch.kernel,
+            launch.defines,
+            read_only=tuple(inputs.values()),
+            blocks=lambda count: sorted({0, count // 2, count - 1}),
+        )
+        tensors = {**inputs, **scratch, "out": out}
+        passed = [pair._passed(argument, tensors) for argument in launch.arguments]
+        kernel.launch(launch.grid, launch.block, *passed, shared_bytes=launch.shared_bytes)
+        written = ~out.isnan()
+        assert written.any()
+        difference = out[written].double() - reference[written]
+        assert difference.norm() <= BOUNDS[one.dtype] * reference[written].norm()
 
 
 def test_most_pairs_compile_for_both_generations() -> None:

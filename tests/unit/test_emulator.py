@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,21 @@ def test_a_grid_writes_its_array_in_place(run: Runner) -> None:
     x, out = np.arange(1000, dtype=np.float32), np.zeros(1000, np.float32)
     run(SCALE, x, out, 1000, 2.0, grid=4, block=256)
     np.testing.assert_array_equal(out, 2 * x)
+
+
+def test_only_the_named_blocks_run(run: Runner) -> None:
+    x, out = np.ones(1000, np.float32), np.zeros(1000, np.float32)
+    run(SCALE, x, out, 1000, 2.0, grid=4, block=256, blocks=[3, 1])
+    np.testing.assert_array_equal(np.unique(np.flatnonzero(out) // 256), [1, 3])
+
+
+def test_wide_arguments(run: Runner) -> None:
+    text = 'extern "C" __global__ void run(double* out, long long a, double b) { *out = a + b; }'
+    out = np.zeros(1)
+    run(text, out, ctypes.c_int64(2**40), np.float64(0.5), block=1)
+    assert out[0] == 2**40 + 0.5
+    with pytest.raises(Fault, match="argument 1 is i4 or u4, the parameter i8"):
+        run(text, out, 1, ctypes.c_double(0.5))
 
 
 def test_an_access_past_the_end_is_told_with_its_line(run: Runner) -> None:
@@ -206,6 +222,22 @@ extern "C" __global__ void run(float* sum, unsigned long long* count, int* large
     total, count, largest = np.zeros(1, np.float32), np.zeros(1, np.uint64), np.zeros(1, np.int32)
     run(text, total, count, largest, grid=3, block=100)
     assert (total[0], count[0], largest[0]) == (150, 300, 299)
+
+
+def test_atomics_may_depend_on_the_order_unless_told_otherwise(run: Runner) -> None:
+    text = """
+extern "C" __global__ void run(int* next, int* out) { out[threadIdx.x] = atomicAdd(next, 1); }
+"""
+    out = np.zeros(32, np.int32)
+    run(text, np.zeros(1, np.int32), out)
+    np.testing.assert_array_equal(out, np.arange(32))
+    with pytest.raises(Fault, match="argument 1 depends on the order"):
+        run(text, np.zeros(1, np.int32), out, exact=True)
+
+
+def test_a_kernel_that_there_is_not(run: Runner) -> None:
+    with pytest.raises(Fault, match="has no __global__ function run"):
+        run('extern "C" __global__ void other() {}')
 
 
 def test_arguments_must_fit_the_parameters(run: Runner) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from profkit.analysis.checklist import checklist
 from profkit.analysis.engine import diagnose, explain
 from profkit.analysis.limits import floors
-from profkit.analysis.rules import Rule, shipped_rules, with_own
+from profkit.analysis.rules import CONTEXT, Rule, shipped_rules, with_own
 from profkit.analysis.summary import ReportSummary, groups
 from profkit.metrics.catalog import catalog
 from profkit.metrics.quantities import NOT_COLLECTED
@@ -22,7 +22,7 @@ from tests.conftest import h200
 
 Values = Mapping[str, float]
 
-READ = sorted({name for rule in shipped_rules() for name in rule.names})
+READ = sorted({name for rule in shipped_rules() for name in rule.names} - {*CONTEXT, "duration"})
 RULE = """\
 rules:
 - name: {name}
@@ -102,6 +102,8 @@ def test_estimates_are_bounded(recorded: list[dict[str, float]]) -> None:
         assert estimate.likely <= estimate.high * (1 + 1e-9)
         assert estimate.run >= 1
         assert duration / estimate.high >= estimate.bound_seconds * (1 - 1e-9)
+        if finding.rule.spans_previous:
+            continue
         unrelieved = [
             floor.seconds
             for floor in floors(finding.group.typical.values)
@@ -109,7 +111,7 @@ def test_estimates_are_bounded(recorded: list[dict[str, float]]) -> None:
         ]
         highest = min(max(unrelieved, default=0.0), duration)
         assert duration / estimate.high >= highest * (1 - 1e-9)
-        assert 0 < finding.saved < finding.group.total
+        assert 0 <= finding.saved < finding.group.total
     saved = [finding.saved for finding in found.findings]
     assert saved == sorted(saved, reverse=True)
     assert len({(f.rule.category, f.group.name) for f in found.findings}) == len(found.findings)
@@ -157,8 +159,8 @@ def test_ranking_is_by_time_saved_over_the_report(rule: Rule) -> None:
     first = found.findings[0].estimate
     assert first is not None
     assert first.bounded_by == "DRAM"
-    assert first.likely == pytest.approx(0.92 / 0.6)
-    saved = 3e-5 * (1 - 0.6 / 0.92)
+    assert first.likely == pytest.approx(0.87 * 0.95 / 0.6)  # what kernels usually reach
+    saved = 3e-5 * (1 - 0.6 / 0.95 / 0.87)
     assert first.run == pytest.approx(6e-5 / (6e-5 - saved))
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from profkit.analysis.limits import RESOURCES
 from profkit.analysis.rules import (
+    CONTEXT,
     Action,
     BadRules,
     check_rules,
@@ -138,7 +139,7 @@ def test_shipped_rules_name_what_there_is() -> None:
     categories = schema()["$defs"]["rule"]["properties"]["category"]["enum"]
     for rule in shipped_rules():
         assert rule.category in categories
-        assert set(rule.names) <= set(catalog().quantities)
+        assert set(rule.names) <= {*catalog().quantities, *CONTEXT}
         assert set(rule.relieves) <= set(RESOURCES)
         assert rule.actions
         assert rule.verify

@@ -44,8 +44,6 @@ void mbarrier_init(unsigned barrier, unsigned arrivals, LINE);
 // PTX: fence.mbarrier_init.release.cluster
 inline void fence_mbarrier_init() {}
 
-// PTX: prefetch.tensormap
-inline void prefetch_tensor_map(const void*) {}
 // PTX: mbarrier.arrive.shared
 void mbarrier_arrive(unsigned barrier, LINE);
 // PTX: mbarrier.arrive.expect_tx.shared
@@ -59,6 +57,8 @@ void tma_load(unsigned to, const void* map, std::initializer_list<int> first, un
               int line);
 void tma_store(const void* map, std::initializer_list<int> first, unsigned from, int line);
 
+// PTX: prefetch.tensormap
+void prefetch_tensor_map(const void* map, LINE);
 // PTX: cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
 inline void tma_load_2d(unsigned to, const void* map, int x, int y, unsigned barrier, LINE) {
   tma_load(to, map, {x, y}, barrier, line);

@@ -39,7 +39,9 @@ constexpr int warpSize = 32;
 
 // ---- Barriers and fences
 
-inline void __syncthreads(LINE) { emulator::barrier_arrive("__syncthreads", 0, 0, false, true, line); }
+inline void __syncthreads(LINE) {
+  emulator::barrier_arrive("__syncthreads", 0, 0, false, true, line);
+}
 inline int __syncthreads_count(int vote, LINE) {
   return emulator::barrier_arrive("__syncthreads_count", 0, 0, vote, true, line);
 }
@@ -91,7 +93,8 @@ T shuffled(const char* name, unsigned mask, T value, int source, int line) {
 }
 
 inline void check_width(int width, int line) {
-  if (width < 1 || width > 32 || (width & (width - 1))) fail(line, "a shuffle's width of %d", width);
+  const bool right = 1 <= width && width <= 32 && !(width & (width - 1));
+  if (!right) fail(line, "a shuffle's width of %d", width);
 }
 
 inline void gather(Thread** lanes, unsigned) {  // who votes, as a mask
@@ -255,7 +258,8 @@ T atomically(T* address, Update update) {
     return name(address, value);                                                            \
   }
 #define INTEGERS int, unsigned, unsigned long long
-ATOMIC(atomicAdd, old + value, INTEGERS, float, double, __half, __half2, __nv_bfloat16, __nv_bfloat162)
+ATOMIC(atomicAdd, old + value, INTEGERS, float, double, __half, __half2, __nv_bfloat16,
+       __nv_bfloat162)
 ATOMIC(atomicSub, old - value, int, unsigned)
 ATOMIC(atomicExch, value, INTEGERS, float)
 ATOMIC(atomicMin, old < value ? old : value, INTEGERS, long long)

@@ -1,5 +1,5 @@
-// What compiled kernels know of the emulated machine (runtime/): where a thread is, how threads meet,
-// what is wrong, and how a launch begins.
+// What compiled kernels know of the emulated machine (runtime/): where a thread is, how threads
+// meet, what is wrong, and how a launch begins.
 #pragma once
 
 #include <stddef.h>
@@ -59,7 +59,7 @@ unsigned living_lanes(unsigned warp);
 void note_atomic();
 long long tick();
 
-// Shared addresses agree with the host's in the low ten bits, which swizzles and alignment are about.
+// Shared addresses agree with the host's in the low ten bits: swizzles and alignment hold for both.
 unsigned to_shared(const void* pointer, int line);
 // So many bytes there, which must be in the block's shared memory and aligned to their number.
 unsigned char* from_shared(unsigned address, size_t bytes, const char* name, int line);
@@ -83,6 +83,8 @@ struct Launch {
   Array* arrays;
   int array_count;
   void** arguments;
+  const unsigned* blocks;  // which of the grid's run, x first; null: all
+  size_t block_count;
   // Filled by the run:
   int used_atomics;
   size_t fault_offset;  // of the instruction in this library; 0: the message names the line

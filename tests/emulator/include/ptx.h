@@ -1,5 +1,5 @@
-// Stand-ins for the functions whose body is inline PTX, by the names the kernels give them. The line
-// above each holds what the PTX it stands for must contain.
+// Stand-ins for the functions whose body is inline PTX, by the names the kernels give them. The
+// line above each holds what the PTX it stands for must contain.
 #pragma once
 
 #include <math.h>

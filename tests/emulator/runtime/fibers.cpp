@@ -199,13 +199,13 @@ static void leave() {
 
 // ---- Turns
 
+static bool runs_in(Order order) { return machine.launch->order == static_cast<int>(order); }
+
 std::vector<unsigned> ordered(size_t count) {
   std::vector<unsigned> order(count);
   std::iota(order.begin(), order.end(), 0u);
-  if (machine.launch->order == static_cast<int>(Order::kReverse)) std::reverse(order.begin(), order.end());
-  if (machine.launch->order == static_cast<int>(Order::kShuffled)) {
-    std::shuffle(order.begin(), order.end(), machine.random);
-  }
+  if (runs_in(Order::kReverse)) std::reverse(order.begin(), order.end());
+  if (runs_in(Order::kShuffled)) std::shuffle(order.begin(), order.end(), machine.random);
   return order;
 }
 
@@ -253,8 +253,8 @@ static bool turn() {
 static void let_event_happen() {
   auto& events = machine.events;
   size_t which = 0;
-  if (machine.launch->order == static_cast<int>(Order::kReverse)) which = events.size() - 1;
-  if (machine.launch->order == static_cast<int>(Order::kShuffled)) which = machine.random() % events.size();
+  if (runs_in(Order::kReverse)) which = events.size() - 1;
+  if (runs_in(Order::kShuffled)) which = machine.random() % events.size();
   const auto event = std::move(events[which]);
   events.erase(events.begin() + which);
   event();

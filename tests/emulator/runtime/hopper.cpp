@@ -37,7 +37,9 @@ void end_phase_if_complete(Mbarrier& barrier) {
 
 void arrive(unsigned address, const char* name, int line) {
   Mbarrier& barrier = mbarrier_at(address, name, line);
-  if (!barrier.pending) fail(line, "%s: more than the mbarrier's %u arrivals", name, barrier.arrivals);
+  if (!barrier.pending) {
+    fail(line, "%s: more than the mbarrier's %u arrivals", name, barrier.arrivals);
+  }
   --barrier.pending;
   end_phase_if_complete(barrier);
 }
@@ -52,7 +54,9 @@ void mbarrier_init(unsigned barrier, unsigned arrivals, int line) {
   memcpy(from_shared(barrier, 8, "mbarrier.init", line), &kMbarrierMark, sizeof kMbarrierMark);
   mbarriers[barrier] = {arrivals, arrivals, 0, 0};
 }
+
 void mbarrier_arrive(unsigned barrier, int line) { arrive(barrier, "mbarrier.arrive", line); }
+
 void mbarrier_arrive_expect(unsigned barrier, unsigned bytes, int line) {
   mbarrier_at(barrier, "mbarrier.arrive.expect_tx", line).bytes += bytes;
   arrive(barrier, "mbarrier.arrive.expect_tx", line);
@@ -90,13 +94,21 @@ unsigned swizzled(unsigned address, int span) {
   return address ^ ((address >> 3) & (span - 16) & 0x70);
 }
 
+Tensor tensor_of(const void* map, const char* name, int line) {
+  Tensor tensor;
+  memcpy(&tensor, map, sizeof tensor);
+  if (tensor.mark != kTensorMark) fail(line, "%s: this is no tensor map", name);
+  return tensor;
+}
+
+void prefetch_tensor_map(const void* map, int line) { tensor_of(map, "prefetch.tensormap", line); }
+
 class Box {  // a tile of a tensor, and the same bytes in shared memory
  public:
   Box(const void* map, std::initializer_list<int> first, unsigned shared, const char* name,
       int line)
       : shared_(shared), name_(name), line_(line) {
-    memcpy(&tensor_, map, sizeof tensor_);
-    if (tensor_.mark != kTensorMark) fail(line, "%s: this is no tensor map", name);
+    tensor_ = tensor_of(map, name, line);
     if (tensor_.rank != static_cast<int>(first.size())) {
       fail(line, "%s: the tensor map has rank %d", name, tensor_.rank);
     }
@@ -117,7 +129,9 @@ class Box {  // a tile of a tensor, and the same bytes in shared memory
 
   void load() const {
     for (unsigned chunk = 0; chunk < bytes(); chunk += 16) {
-      if (!is_poison(at(chunk), 16)) fail(line_, "the target of %s was written before it came", name_);
+      if (!is_poison(at(chunk), 16)) {
+        fail(line_, "the target of %s was written before it came", name_);
+      }
       for (unsigned byte = 0; byte < 16; byte += tensor_.element) {
         const unsigned char* from = global(chunk + byte);
         if (from) memcpy(at(chunk) + byte, from, tensor_.element);
@@ -207,6 +221,7 @@ void tma_store_commit() {
   for (Store& store : stores.open) stores.committed.push_back(std::move(store));
   stores.open.clear();
 }
+
 void tma_store_wait_read() {
   let_others_run();
   for (const Store& store : tma_stores[current].committed) store.box.store(store.issued);
@@ -378,7 +393,9 @@ void queue_product(Thread** lanes, unsigned) {
         issue.columns != first.columns || group.committed[thread] != group.committed[0]) {
       fail(first.line, "threads of a warpgroup meet at a wgmma with different operands");
     }
-    if (!group.fenced[thread]) fail(first.line, "a wgmma without a wgmma.fence since the last wait");
+    if (!group.fenced[thread]) {
+      fail(first.line, "a wgmma without a wgmma.fence since the last wait");
+    }
     if (issue.a_registers) memcpy(a_registers[thread], issue.a_registers, 16);
     product.d[thread] = issue.d;
     std::vector<Accumulators>& all = group.accumulators[thread];
@@ -412,11 +429,11 @@ void wait_for_products(unsigned pending, int line) {
   const unsigned thread = current->number % kWarpgroup, committed = group.committed[thread];
   const unsigned done = committed > pending ? committed - pending : 0;  // groups before this one
   group.fenced[thread] = false;
-  if (group.wanted < done) {
+  const Wait wait = {&group, done};
+  if (group.wanted < done && !products_done(&wait)) {
     group.wanted = done;
     machine.events.push_back([&group, done] { execute_before(group, done); });
   }
-  const Wait wait = {&group, done};
   poll(products_done, &wait, "wgmma.wait_group", line);
   std::vector<Accumulators>& all = group.accumulators[thread];
   for (size_t i = all.size(); i-- > 0;) {
@@ -426,6 +443,7 @@ void wait_for_products(unsigned pending, int line) {
     all.erase(all.begin() + i);
   }
 }
+
 // ---- Blocks
 
 void start_hopper() {

@@ -53,10 +53,9 @@ static void told_address(const unsigned char* at, char* text, size_t size) {
     }
     return;
   }
-  const unsigned char* dynamic = dynamic_base;
-  if (at >= dynamic && at < dynamic + (1 << 20)) {
-    snprintf(text, size, "an access %td bytes past the end of the dynamic shared memory",
-             at - dynamic - static_cast<ptrdiff_t>(machine.launch->shared_bytes));
+  const unsigned char* end = dynamic_base + machine.launch->shared_bytes;
+  if (at >= end && at < end + kGuard) {
+    snprintf(text, size, "an access %td bytes past the end of dynamic shared memory", at - end);
   } else if (at >= machine.stacks && at < machine.stacks + machine.threads.size() * kStack) {
     snprintf(text, size, "more than %zu KiB of local memory", kStack >> 10);
   } else {
@@ -171,7 +170,9 @@ static void run_grid(size_t shared_alignment) {
   make_threads();
   make_dynamic_shared(shared_alignment);
   machine.inside = true;
-  for (unsigned number : ordered(size_t{1} * gridDim.x * gridDim.y * gridDim.z)) {
+  const size_t all = size_t{1} * gridDim.x * gridDim.y * gridDim.z;
+  for (unsigned turn : ordered(launch.blocks ? launch.block_count : all)) {
+    const unsigned number = launch.blocks ? launch.blocks[turn] : turn;
     blockIdx = {number % gridDim.x, number / gridDim.x % gridDim.y, number / gridDim.x / gridDim.y};
     run_block();
   }
@@ -223,14 +224,15 @@ struct OutOfBounds {
 
 }  // namespace emulator
 
-extern "C" void
-__ubsan_handle_type_mismatch_v1_abort(emulator::TypeMismatch* data, uintptr_t pointer) {
-  emulator::fail(data->where.line, "a misaligned access to %s: the address is %zu past a multiple of %u",
-                 data->type->name, pointer % (1u << data->log_alignment), 1u << data->log_alignment);
+extern "C" void __ubsan_handle_type_mismatch_v1_abort(emulator::TypeMismatch* data,
+                                                      uintptr_t pointer) {
+  const unsigned alignment = 1u << data->log_alignment;
+  emulator::fail(data->where.line,
+                 "a misaligned access to %s: the address is %zu past a multiple of %u",
+                 data->type->name, pointer % alignment, alignment);
 }
 
-extern "C" void
-__ubsan_handle_out_of_bounds_abort(emulator::OutOfBounds* data, uintptr_t index) {
+extern "C" void __ubsan_handle_out_of_bounds_abort(emulator::OutOfBounds* data, uintptr_t index) {
   emulator::fail(data->where.line, "index %td is outside of %s", static_cast<ptrdiff_t>(index),
                  data->array->name);
 }

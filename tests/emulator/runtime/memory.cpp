@@ -33,8 +33,8 @@ static uintptr_t static_window() {
 }
 
 static unsigned dynamic_at() {
-  return kStaticAt + static_cast<unsigned>(rounded(
-                         reinterpret_cast<uintptr_t>(__stop_kernel_shared) - static_window(), 1024));
+  const auto end = reinterpret_cast<uintptr_t>(__stop_kernel_shared);
+  return kStaticAt + static_cast<unsigned>(rounded(end - static_window(), 1024));
 }
 
 unsigned to_shared(const void* pointer, int line) {

@@ -1,0 +1,157 @@
+"""docs/pairs.md: what each recorded pair gained, and what its profiles say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernels import pair
+from kernels.recorded import (
+    LATENCY,
+    REPORT,
+    Read,
+    busiest,
+    finding,
+    limit,
+    paragraph,
+    table,
+    timed,
+    verdict,
+)
+from profkit.analysis.latency import Pair, Timed, compare_with
+from profkit.analysis.verdict import Verdict
+from profkit.render.latency import latency_words, method
+
+_SOURCES = "../kernels/pairs"
+
+_KERNELS = """
+Small kernels with one defect each, and the same kernels with its usual fix; controls have nothing
+to fix. They are written from knowledge of the hardware, not fitted to any rule. Some have a second
+limit right behind the first: there the fix gives less than the counter of the first suggests.
+"""
+_NUMBERS = """
+Both sides were checked against a reference in float64 before they were timed. `±` is the half-width
+of the 95% interval of the median, `≈` that of one which claims no level
+([statistics.md](statistics.md)). A profile is told by the first finding of profkit's rules, with
+the speed-up that it estimates for the kernel: likely [low, high]. Where no rule holds, or the
+finding promises no time, the resource that is busiest is named.
+"""
+_WRITTEN = """
+This page is written by `python -m kernels.document` from `{folder}`;
+[recording.md](recording.md) tells how to record, and how to write a pair.
+"""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A pair's recording: latencies by side, and of a defect the verdict on its fix."""
+
+    pair: pair.Pair
+    folder: Path
+    timed: Mapping[str, Timed]
+    gain: Pair | None
+
+
+def pairs_page(folder: Path, read: Read) -> str:
+    """The page from a folder of recordings; reports are read by `read`."""
+    recorded = [_recorded(path) for path in sorted(folder.iterdir()) if path.is_dir()]
+    defects = sorted(
+        (one for one in recorded if one.gain), key=lambda one: (one.pair.category, one.pair.name)
+    )
+    controls = [one for one in recorded if not one.gain]
+    first = recorded[0].timed[pair.BEFORE]
+    lines = [
+        "# Pairs: a defect and its fix",
+        "",
+        *paragraph(_KERNELS),
+        "",
+        *paragraph(f"{first.latency.gpu['name']}; {method(first)}.", _NUMBERS),
+        "",
+        *paragraph(_WRITTEN.format(folder="/".join(folder.parts[-3:]))),
+        "",
+        *_sum(defects),
+        "",
+        *_defects(defects, read),
+        "",
+        "## Controls",
+        "",
+        "Nothing to fix: a tool that promises much here is wrong.",
+        "",
+        *_controls(controls, read),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _recorded(folder: Path) -> Recorded:
+    found = timed(folder / LATENCY)
+    told = pair.read(folder.name)
+    gains = compare_with(found[pair.BEFORE], [found[pair.AFTER]]) if told.category else (None,)
+    return Recorded(told, folder, found, gains[0])
+
+
+def _sum(defects: Sequence[Recorded]) -> list[str]:
+    """What all of them come to, in words."""
+    speedups = sorted(one.gain.comparison.speedup for one in defects if one.gain)
+    verdicts = Counter(one.gain.comparison.verdict for one in defects if one.gain)
+    told = ", ".join(f"{verdicts[kind]} {kind.name}" for kind in Verdict if verdicts[kind])
+    seconds = sum(one.pair.second_limit is not None for one in defects)
+    half = speedups[len(speedups) // 2]
+    return [
+        f"## {len(defects)} defects of {len({one.pair.category for one in defects})} categories",
+        "",
+        *paragraph(
+            f"{told}; speed-ups from {speedups[0]:.2f}x to {speedups[-1]:.1f}x, the middle "
+            f"one {half:.2f}x; {seconds} have a second limit right behind."
+        ),
+    ]
+
+
+def _defects(defects: Iterable[Recorded], read: Read) -> list[str]:
+    columns = (
+        "Pair",
+        "What is wrong → its fix",
+        "Before",
+        "After",
+        "Speed-up",
+        "Second limit",
+        "Profile of before",
+        "Profile of after",
+    )
+    return table(columns, [_row(one, read) for one in defects])
+
+
+def _row(one: Recorded, read: Read) -> tuple[str, ...]:
+    told = one.pair
+    at = f"{_SOURCES}/{told.name}"
+    before = f"[before]({at}/before.cu#L{told.line})"
+    after = f"[after]({at}/{told.launches[pair.AFTER][0].file})"
+    assert one.gain is not None
+    return (
+        f"**{told.name}**<br>`{told.category}`<br>{before}, {after}",
+        f"{told.what} → {told.fix}",
+        *(latency_words(one.timed[side]) for side in pair.SIDES),
+        verdict(one.gain),
+        f"`{told.second_limit}`" if told.second_limit else "",
+        *(limit(read(one.folder / f"{side}{REPORT}")) for side in pair.SIDES),
+    )
+
+
+def _controls(controls: Iterable[Recorded], read: Read) -> list[str]:
+    rows = []
+    for one in controls:
+        report = read(one.folder / f"{pair.BEFORE}{REPORT}")
+        latency = one.timed[pair.BEFORE]
+        source = one.pair.folder / "before.cu"
+        link = f"{_SOURCES}/{one.pair.name}/{'before.cu' if source.exists() else 'pair.yaml'}"
+        rows.append(
+            (
+                f"[{one.pair.name}]({link})",
+                one.pair.what,
+                latency_words(latency),
+                busiest(report),
+                finding(report),
+            )
+        )
+    return table(("Control", "What it is", "Median", "Busiest, of its peak", "Profile"), rows)
