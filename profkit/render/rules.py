@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from profkit.analysis.checklist import Checklist
-from profkit.analysis.engine import Condition, Trial
+from profkit.analysis.engine import Condition, Finding, Trial
 from profkit.analysis.limits import RESOURCES
 from profkit.analysis.rules import Action, Rule
 from profkit.analysis.sampled import SAMPLED, WORTH_SAMPLING
@@ -114,13 +114,21 @@ def explained(rule: Rule) -> RenderableType:
     return Group(head, Text(f"{rule.title}. {rule.explanation}"), Text(), rows_of(rows, 0))
 
 
-def trials_view(trials: Sequence[Trial], found: Checklist, rule: Rule) -> RenderableType:
-    """What a rule makes of each kernel: those it fires on whole, of the others what kept it."""
+def trials_view(
+    trials: Sequence[Trial], found: Checklist, rule: Rule, beside: Sequence[Finding] = ()
+) -> RenderableType:
+    """What a rule makes of each kernel: those it fires on whole, of the others what kept it.
+
+    `beside` are findings of other rules of its category: of all those on a kernel the checklist has
+    the most cautious.
+    """
     names = told_apart((words.kernel_name(trial.group) for trial in trials), _NAME)
     fired = [trial for trial in trials if trial.finding]
     parts: list[RenderableType] = []
     for trial in fired:
-        parts += [Text(), *_fired(trial, names[words.kernel_name(trial.group)], found, rule)]
+        alike = [one for one in beside if one.group.typical is trial.group.typical]
+        name = names[words.kernel_name(trial.group)]
+        parts += [Text(), *_fired(trial, name, found, rule, alike)]
     others = [
         (names[words.kernel_name(trial.group)], _kept_by(trial.conditions))
         for trial in trials
@@ -131,7 +139,9 @@ def trials_view(trials: Sequence[Trial], found: Checklist, rule: Rule) -> Render
     return Group(*parts)
 
 
-def _fired(trial: Trial, name: str, found: Checklist, rule: Rule) -> list[RenderableType]:
+def _fired(
+    trial: Trial, name: str, found: Checklist, rule: Rule, beside: Sequence[Finding]
+) -> list[RenderableType]:
     group, finding = trial.group, trial.finding
     assert finding is not None
     rank = next((item.rank for item in found.of(group) if item.rule.name == rule.name), 0)
@@ -141,11 +151,18 @@ def _fired(trial: Trial, name: str, found: Checklist, rule: Rule) -> list[Render
     )
     rows = [(_MARKS[one.holds], _looked_at(one)) for one in trial.conditions]
     if estimate := finding.estimate:
-        rows.append(("gives", words.gain(estimate)))
+        rows.append(("gives", f"{words.gain(estimate)} {_by(rule)}"))
         rows += _floors(trial)
         if not math.isnan(trial.time):
             rows.append(("time", f"{percent(trial.time)} left by the rule's own formula"))
+    for other in beside:
+        promise = words.gain(other.estimate) if other.estimate else "promises no time"
+        rows.append(("beside", f"{other.rule.name}: {promise} {_by(other.rule)}"))
     return [head, rows_of(rows, _INDENT)]
+
+
+def _by(rule: Rule) -> str:
+    return "by counters" if SAMPLED.keys().isdisjoint(rule.names) else "by samples"
 
 
 def _looked_at(condition: Condition) -> str:
