@@ -1,8 +1,8 @@
 """Arrays that a kernel reads in several passes, told by its machine code.
 
 Two loops read the same array again where the addresses of their loads are built on the same kernel
-parameter, from the same parameters and indices, and ask for about as many sectors. That is an upper
-bound: they may read different parts of it.
+parameter, from the same parameters and indices, ask for about as many sectors, and one leads to the
+other. That is an upper bound: they may read different parts of it.
 """
 
 from __future__ import annotations
@@ -11,24 +11,29 @@ import math
 from collections.abc import Iterator, Sequence
 
 from profkit.analysis.blame import Samples
-from profkit.ingest.sass_flow import Loop
+from profkit.ingest.sass_flow import Flow, Loop
 from profkit.ingest.sass_text import Operation, Slot
 
 SECTORS = "global_sectors"
 _ABOUT = 0.05
 _LOADS = frozenset({"LDG", "LD"})
 _CONSTANT_LOADS = frozenset({"LDC", "ULDC", "LDCU"})
+_PRODUCTS = frozenset({"IMAD", "UIMAD"})
+_SUMS = frozenset({"IADD3", "IADD", "VIADD", "LEA", "UIADD3", "ULEA"})
+_MOVES = frozenset({"MOV", "UMOV", "SEL", "USEL", "R2UR"})
 _BARRIER = "BAR"
 _INDEX = ("SR_TID", "SR_CTAID")
 
 _Part = tuple[Loop | None, int]
+_Reads = tuple[int, float]
+"""The first load of a part, and its sectors."""
 
 
 def reread_share(samples: Samples) -> float:
     """Sectors of global loads that repeat an earlier part's, of all; NaN where not recorded."""
     operations = samples.flow.operations
-    parts = _parts(samples)
-    read: dict[tuple[frozenset[Slot], frozenset[str]], dict[_Part, float]] = {}
+    part_of = _parts(samples)
+    read: dict[tuple[frozenset[Slot], frozenset[str]], dict[_Part, _Reads]] = {}
     total = 0.0
     for at, one in enumerate(operations):
         sectors = samples.rows[at].values.get(SECTORS, 0.0)
@@ -37,10 +42,11 @@ def reread_share(samples: Samples) -> float:
         total += sectors
         if pointer := _pointer(samples, at):
             by_part = read.setdefault((pointer, _indices(samples, at)), {})
-            by_part[parts[at]] = by_part.get(parts[at], 0.0) + sectors
+            place, before = by_part.get(part_of[at], (at, 0.0))
+            by_part[part_of[at]] = (place, before + sectors)
     if not total:
         return math.nan
-    return sum(_repeated(list(by_part.values())) for by_part in read.values()) / total
+    return sum(_repeated(samples.flow, list(parts.values())) for parts in read.values()) / total
 
 
 def _parts(samples: Samples) -> Sequence[_Part]:
@@ -56,16 +62,16 @@ def _parts(samples: Samples) -> Sequence[_Part]:
     return found
 
 
-def _repeated(sectors: Sequence[float]) -> float:
-    """What of some parts' sectors is beyond the first of those that are about equal."""
-    left = sorted(sectors, reverse=True)
-    repeated = 0.0
-    while left:
-        first = left.pop(0)
-        alike = [one for one in left if one >= (1 - _ABOUT) * first]
-        repeated += sum(alike)
-        left = left[len(alike) :]
-    return repeated
+def _repeated(flow: Flow, parts: Sequence[_Reads]) -> float:
+    """Sectors of parts that an earlier one, which leads to them, has about as many of."""
+    return sum(
+        sectors
+        for number, (place, sectors) in enumerate(parts)
+        if any(
+            min(sectors, others) >= (1 - _ABOUT) * max(sectors, others) and flow.leads(at, place)
+            for at, others in parts[:number]
+        )
+    )
 
 
 def _pointer(samples: Samples, at: int) -> frozenset[Slot]:
@@ -80,36 +86,27 @@ def _wide_parameters(one: Operation) -> Iterator[Slot]:
     if one.base in _CONSTANT_LOADS:
         if "64" in one.modifiers and not one.addresses:
             yield from one.constants
-    elif one.base in {"IMAD", "UIMAD"} and "WIDE" in one.modifiers:
-        yield from one.constants if "[" in one.terms[-1] else ()
-    elif one.base in {"IADD3", "LEA", "UIADD3", "ULEA"} and "X" not in one.modifiers:
+    elif one.base in _PRODUCTS and "WIDE" in one.modifiers:
+        yield from one.constants if "[" in "".join(one.terms[-1:]) else ()
+    elif one.base in _SUMS and "X" not in one.modifiers:
         yield from one.constants
 
 
 def _summands(one: Operation) -> Sequence[str]:
     """The registers that an address's low half is passed on by: sums and moves, no products."""
-    if one.base in _LOADS | _CONSTANT_LOADS:
-        return ()
-    terms = one.terms[len(one.writes) - _pairs(one) :]
-    if one.base in {"IMAD", "UIMAD"}:
-        return _named(one, terms[-1:] if "WIDE" in one.modifiers else terms[:1] + terms[2:3])
+    sources = one.terms[one.results :]
+    if one.base in _PRODUCTS:
+        last = sources[2:3]
+        return _named(one, last if "WIDE" in one.modifiers else (*sources[:1], *last))
     if one.base in {"LEA", "ULEA"}:
-        return _named(one, terms[1:2])
-    if one.base in {"IADD3", "UIADD3", "VIADD", "MOV", "UMOV", "SEL", "USEL", "R2UR", "IADD"}:
-        return one.reads
-    return ()
-
-
-def _pairs(one: Operation) -> int:
-    """How many written registers are second halves, which no term names."""
-    return 1 if "WIDE" in one.modifiers else 0
+        return _named(one, sources[1:2])
+    return one.reads if one.base in _SUMS | _MOVES else ()
 
 
 def _named(one: Operation, terms: Sequence[str]) -> Sequence[str]:
-    """The registers read that some operands name; of a pair the low half."""
-    return tuple(
-        name for term in terms for name in one.reads if term.strip("-~|").split(".")[0] == name
-    )
+    """The registers that some operands name, the low half of a pair."""
+    names = {term.lstrip("-~|").partition(".")[0] for term in terms}
+    return tuple(name for name in one.reads if name in names)
 
 
 def _indices(samples: Samples, at: int) -> frozenset[str]:

@@ -66,6 +66,19 @@ class Flow:
         """The innermost loop that an operation is in."""
         return self._innermost.get(self._block_of[at])
 
+    def leads(self, at: int, to: int) -> bool:
+        """Whether control may go from one operation to a later one."""
+        seen: set[int] = set()
+        waiting = [self._block_of[at]]
+        while waiting:
+            number = waiting.pop()
+            if number == self._block_of[to]:
+                return True
+            if number not in seen:
+                seen.add(number)
+                waiting += self.blocks[number].successors
+        return False
+
     @cached_property
     def loops(self) -> tuple[Loop, ...]:
         """The natural loops, outer ones before those inside them."""
@@ -162,19 +175,19 @@ class Flow:
         if one.base in _JUMPS | {"CALL", "WARPSYNC"} and target is not None:
             yield target
         if one.base == "BSYNC":
-            yield from self._joins.get(one.terms[0], ())
+            yield from self._joins.get(one.terms[:1], ())
         ends = one.base in _LEAVES | _JUMPS | _UNKNOWN
         if (not ends or may_not or "DIV" in one.modifiers) and at + 1 < len(self.operations):
             yield at + 1
 
     @cached_property
-    def _joins(self) -> Mapping[str, tuple[int, ...]]:
+    def _joins(self) -> Mapping[tuple[str, ...], tuple[int, ...]]:
         """By convergence barrier, the places where its warps go on together."""
-        found: dict[str, tuple[int, ...]] = {}
+        found: dict[tuple[str, ...], tuple[int, ...]] = {}
         for one in self.operations:
             at = self._at(one.target) if one.base == "BSSY" and one.target else None
             if at is not None and self.operations[at].base != "BSYNC":
-                found[one.terms[0]] = (*found.get(one.terms[0], ()), at)
+                found[one.terms[:1]] = (*found.get(one.terms[:1], ()), at)
         return found
 
     @cached_property

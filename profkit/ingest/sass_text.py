@@ -22,12 +22,13 @@ class Operation:
 
     `guard` is the predicate that it runs under, "!" first where that must be false. `addresses` are
     the registers that make up a memory address, a part of `reads`. `terms` are the operands as
-    written, without the guard; `target` is where it branches to.
+    written, the first `results` of them written to; `target` is where it branches to.
     """
 
     guard: str
     opcode: str
     terms: tuple[str, ...]
+    results: int
     writes: tuple[str, ...]
     reads: tuple[str, ...]
     addresses: tuple[str, ...]
@@ -54,6 +55,7 @@ _ONE = re.compile(r"[-!~|]*(UR|UP|R|P)(\d+|Z|T)(?:\.[\w.]+)?\|?")
 _CONSTANT = re.compile(r"c\[(0x[0-9a-f]+)\]\[(0x[0-9a-f]+)\]")
 _BRACKETED = re.compile(r"(?P<kind>\w*)\[(?P<inside>[^\]]*)\](?:\[(?P<more>[^\]]*)\])?")
 _GUARD = re.compile(r"@(!?)(U?P(?:\d|T))\s+")
+_SHAPE = re.compile(r"\d+x(\d+)")
 _TARGET = re.compile(r"0x[0-9a-f]{3,}")
 
 
@@ -109,6 +111,7 @@ def parse(text: str) -> Operation:
         guard="" if guard in {"PT", "UPT"} else guard,
         opcode=opcode,
         terms=terms,
+        results=results,
         writes=_once(writes),
         reads=_once(reads),
         addresses=_once(addresses),
@@ -251,8 +254,8 @@ class _Widths:
     def _matrix(self, at: int) -> int:
         """Registers of the operands D, A, B, C of a matrix product; those of 16x8x16 by default."""
         shape = next((one for one in self._modifiers if one[:1].isdigit()), "16816")
-        if "x" in shape:
-            columns = int(shape.split("x")[1])
+        if told := _SHAPE.match(shape):
+            columns = int(told[1])
             return (4, 4)[at] if at == 1 else columns // (2 if "F32" in self._modifiers else 4)
         small = shape in {"1688", "16816", "8816"} and (self._base == "IMMA" or shape == "1688")
         if self._base == "HMMA" and "F16" in self._modifiers and at in {0, 3}:

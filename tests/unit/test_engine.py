@@ -15,7 +15,7 @@ from profkit.analysis.checklist import checklist
 from profkit.analysis.engine import diagnose, explain
 from profkit.analysis.limits import floors
 from profkit.analysis.rules import CONTEXT, Rule, shipped_rules, with_own
-from profkit.analysis.summary import ReportSummary, groups
+from profkit.analysis.summary import LaunchSummary, ReportSummary, groups
 from profkit.metrics.catalog import catalog
 from profkit.metrics.quantities import NOT_COLLECTED
 from tests.conftest import h200
@@ -192,3 +192,20 @@ def test_kernels_without_a_duration_are_skipped(rule: Rule) -> None:
     assert (found.kernels, found.skipped) == (1, 1)
     none = checklist(report([{"duration": math.nan, **fires}]), [rule])
     assert (none.items, none.kernels, none.skipped) == ((), 0, 1)
+
+
+def test_samples_are_looked_at_where_all_else_holds(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def sampling(launch: LaunchSummary) -> None:
+        asked.append(launch.name)
+
+    wanted = own(tmp_path, when="linked_share > 0.5 and dram_busy > 0 or dram_busy > 0.5")
+    found = diagnose(report([{"duration": 1e-3, "dram_busy": 0.9}]), [wanted], sampling=sampling)
+    assert [finding.rule for finding in found.findings] == [wanted]
+    assert asked == ["kernel_0"]
+    asked.clear()
+    first = own(tmp_path, when='linked_share > 0.5", "dram_busy > 0.5')
+    kernels = [{"duration": 1e-3, "dram_busy": busy} for busy in (0.9, 0.1)]
+    assert diagnose(report(kernels), [first], sampling=sampling).findings == ()
+    assert asked == ["kernel_0"]

@@ -38,6 +38,16 @@ rules:
       since: 9.0
   verify: [dram_busy falls]
 """
+MATCHED = (
+    GOOD.replace("dram_busy > 0.5", "matched > 0.1 and linked_share > 0.5")
+    + """\
+  match:
+    - stall: [long_scoreboard]
+      producer: ["LDG*", "LD.*"]
+      in_loop: true
+    - line: ["*expf(*"]
+"""
+)
 
 
 def faults(tmp_path: Path, text: str) -> list[tuple[int, str]]:
@@ -86,6 +96,28 @@ def test_a_fault_has_its_line_and_the_nearest_name(
 ) -> None:
     assert right in GOOD
     found = faults(tmp_path, GOOD.replace(right, wrong))
+    assert any(at == line and told in message for at, message in found), found
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "line", "told"),
+    [
+        ("[long_scoreboard]", "[long_scorebord]", 18, "no reason to stall; did you mean long_sc"),
+        ("      producer:", "      produces:", 18, "no key 'produces'; did you mean producer?"),
+        ('["LDG*", "LD.*"]', "LDG*", 19, "where a list belongs"),
+        ('["LDG*", "LD.*"]', f"['{'*a' * 51}']", 19, "at most 100 long"),
+        ('["*expf(*"]', "[]", 21, "empty"),
+        ("linked_share", "linked_shore", 7, "no quantity; did you mean linked_share?"),
+        ("blame: samples", "blame: awaited_scoreboard", 11, "no line quantity; did you mean"),
+        (MATCHED[MATCHED.index("  match:") :], "", 2, "'matched' stands for what `match` selects"),
+    ],
+)
+def test_a_fault_of_a_match_has_its_line(
+    tmp_path: Path, right: str, wrong: str, line: int, told: str
+) -> None:
+    assert faults(tmp_path, MATCHED) == []
+    assert right in MATCHED
+    found = faults(tmp_path, MATCHED.replace(right, wrong))
     assert any(at == line and told in message for at, message in found), found
 
 
