@@ -13,7 +13,7 @@ from profkit.analysis.checklist import Checklist
 from profkit.analysis.engine import Condition, Finding, Trial
 from profkit.analysis.limits import RESOURCES
 from profkit.analysis.rules import Action, Rule
-from profkit.analysis.sampled import SAMPLED, WORTH_SAMPLING
+from profkit.analysis.sampled import SAMPLED, WORTH_SAMPLING, Match
 from profkit.metrics.catalog import NEWEST, OLDEST
 from profkit.render import findings as words
 from profkit.render.checklist import rows_of
@@ -25,6 +25,7 @@ _FLOORS_SHOWN = 5
 _WORTH_TELLING = 0.005
 _MARKS: Mapping[bool | None, str] = {True: "yes", False: "no", None: "?"}
 _LOOKS_FOR, _LEAVES = "Looks for", "A fix leaves"
+_MATCHED = "Matched samples"
 _INDENT = 4
 _NAME = 40
 
@@ -75,7 +76,7 @@ def _section(rule: Rule) -> list[str]:
 
 
 def _marked_up(label: str, told: str) -> str:
-    return code(told) if label in {_LOOKS_FOR, _LEAVES} else escape(told)
+    return code(told) if label in {_LOOKS_FOR, _LEAVES, _MATCHED} else escape(told)
 
 
 def _facts(rule: Rule) -> Iterable[tuple[str, tuple[str, ...]]]:
@@ -84,12 +85,23 @@ def _facts(rule: Rule) -> Iterable[tuple[str, tuple[str, ...]]]:
     leaves += [f"time: {rule.time.text}"] if rule.time else []
     parts = (
         (_LOOKS_FOR, tuple(condition.text for condition in rule.when)),
+        (_MATCHED, tuple(map(_match, rule.match))),
         (_LEAVES, tuple(leaves)),
         ("Do", tuple(map(_action, rule.actions))),
         ("Check", rule.verify),
         ("Blames the lines with most", (rule.blame,) if rule.blame else ()),
     )
     return (part for part in parts if part[1])
+
+
+def _match(match: Match) -> str:
+    """A block of `match` in words: `stall long_scoreboard; producer LDG* or LD.*; in a loop`."""
+    told = [
+        f"{part} {' or '.join(patterns)}"
+        for part in ("stall", "opcode", "producer", "line")
+        if (patterns := getattr(match, part))
+    ]
+    return "; ".join([*told, "in a loop"] if match.in_loop else told)
 
 
 def _action(action: Action) -> str:
