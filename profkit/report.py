@@ -17,7 +17,7 @@ from profkit.errors import BadInput, UsageError
 from profkit.files import one_report, timeline_of, variants_of
 from profkit.ingest.ncu_report import Launch, RawReport, every_metric, nvtx_ranges, read
 from profkit.ingest.session import Session
-from profkit.ingest.source_lines import Place, hottest, instructions
+from profkit.ingest.source_lines import Place, counted, hottest, instructions, source_text
 from profkit.ingest.time_series import series
 from profkit.metrics.catalog import Recorded, catalog
 from profkit.metrics.quantities import evaluate, request
@@ -26,10 +26,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from profkit.analysis.checklist import Checklist
+    from profkit.analysis.engine import Trial
     from profkit.analysis.rules import Rule
+    from profkit.analysis.sampled import Sampled
     from profkit.ingest.variants import Variants
 
 _PLACES = 3
+_LONGEST = 6000
 
 
 class Kernel:
@@ -234,16 +237,58 @@ class Report:
             proofs=proofs(self.summary, variants or variants_of(self.path)),
             blame=self._blame,
             blamed=blamed,
+            sampling=self._sampled,
             timeline=self._timeline() if timeline is None else timeline,
         )
+
+    def explain(self, rule: Rule) -> tuple[Trial, ...]:
+        """What a rule makes of each kernel, most time first."""
+        from profkit.analysis.engine import explain
+
+        return explain(self.summary, rule, self._sampled)
 
     def _timeline(self) -> Mapping[str, float]:
         whole = len(self._raw.launches) == self.summary.recorded
         return timeline_of(self.path) if whole else {}
 
     def _blame(self, launch: LaunchSummary, metric: str) -> tuple[Place, ...]:
+        from profkit.analysis.blame import AWAITED, SAMPLES
+
         action = self.kernel(launch.index)._action
-        return hottest(action, catalog().lines[metric].metric, _PLACES)
+        if metric not in AWAITED:
+            return hottest(action, catalog().lines[metric].metric, _PLACES)
+        sampled = self._sampled(launch)
+        causes = sampled.causes(AWAITED[metric], _PLACES) if sampled else ()
+        waiting = catalog().lines[SAMPLES + AWAITED[metric]].metric
+        return causes or hottest(action, waiting, _PLACES)
+
+    def _sampled(self, launch: LaunchSummary) -> Sampled | None:
+        """What the launch's samples by instruction say; None without them, or for a kernel so long
+        that reading its machine code would take longer than all else."""
+        if launch.index not in self._looked_at:
+            self._looked_at[launch.index] = self._look_at(launch)
+        return self._looked_at[launch.index]
+
+    @cached_property
+    def _looked_at(self) -> dict[int, Sampled | None]:
+        return {}
+
+    def _look_at(self, launch: LaunchSummary) -> Sampled | None:
+        from profkit.analysis.blame import EXECUTED, SAMPLES, Samples
+        from profkit.analysis.rereads import SECTORS
+        from profkit.analysis.sampled import SAMPLED_FROM, Sampled
+
+        if not launch.get(SAMPLED_FROM) > 0:
+            return None
+        wanted = {
+            name: entry.metric
+            for name, entry in catalog().lines.items()
+            if name.startswith(SAMPLES) or name in {EXECUTED, SECTORS}
+        }
+        action = self.kernel(launch.index)._action
+        if not 0 < counted(action, wanted[EXECUTED]) <= _LONGEST:
+            return None
+        return Sampled(Samples(instructions(action, wanted)), source_text(action))
 
     def kernel(self, index: int) -> Kernel:
         """The launch of that index in the report; raises UsageError when there is none."""

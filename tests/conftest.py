@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import lzma
+import signal
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -55,6 +56,14 @@ def plain_bytes(name: str) -> bytes:
     """A recorded report without its compression."""
     data = (H200 / f"{name}.ncu-repz").read_bytes()
     return zstandard.ZstdDecompressor().decompressobj().decompress(data)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def signals_as_in_a_terminal() -> None:
+    """A shell starts what runs in the background with these ignored, and children inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from profkit.analysis.engine import Diagnosis, Finding, diagnose
+from profkit.analysis.engine import Diagnosis, Finding, Sampling, diagnose
 from profkit.analysis.limits import floors
 from profkit.analysis.proof import Proof
 from profkit.analysis.region_rules import RegionFinding, diagnose_region
@@ -120,15 +120,17 @@ def checklist(
     blame: Blame = lambda *_: (),
     blamed: int | None = None,
     timeline: Mapping[str, float] | None = None,
+    sampling: Sampling = lambda _: None,
 ) -> Checklist:
     """The checklist of a report.
 
     `disabled` are names or categories of rules left out. `blame` tells the places of a launch by a
     line quantity; it is asked for the first `blamed` items, all where that is None. `timeline` are
-    the quantities of the timeline (analysis.region) that was recorded with it.
+    the quantities of the timeline (analysis.region) that was recorded with it. `sampling` tells
+    what a launch's samples by instruction say.
     """
     tried = [rule for rule in rules if not {rule.name, rule.category} & set(disabled)]
-    diagnosis = diagnose(report, tried)
+    diagnosis = diagnose(report, tried, sampling=sampling)
     of_region = diagnose_region(timeline or {}, tried)
     together: list[Found] = [*diagnosis.findings, *of_region]
     found = sorted(together, key=lambda finding: -finding.saved)

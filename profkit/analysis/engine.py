@@ -10,7 +10,7 @@ never added up. Derived, with the cases in which it fails, in docs/estimates.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,10 +19,14 @@ import numpy as np
 from profkit.analysis.expression import HOLDS, Column, Comparison, Expression
 from profkit.analysis.limits import RESOURCES, SHORTEST, USUAL, shares
 from profkit.analysis.rules import CONTEXT, Rule
+from profkit.analysis.sampled import SAMPLED, SAMPLED_FROM, Sampled
 from profkit.analysis.summary import Group, LaunchSummary, ReportSummary
 
 _LEAST = 1e-3
 _AT_THE_ROOF = "at_the_roof"
+
+Sampling = Callable[[LaunchSummary], Sampled | None]
+"""Tells what a launch's samples by instruction say; None where they say nothing."""
 
 
 @dataclass(frozen=True)
@@ -114,12 +118,22 @@ class Diagnosis:
         return tuple(finding for finding in self.findings if finding.group is group)
 
 
+def _unsampled(_: LaunchSummary) -> Sampled | None:
+    return None
+
+
 def diagnose(
-    report: ReportSummary, rules: Sequence[Rule], disabled: Collection[str] = ()
+    report: ReportSummary,
+    rules: Sequence[Rule],
+    disabled: Collection[str] = (),
+    sampling: Sampling = _unsampled,
 ) -> Diagnosis:
-    """Every rule on the typical launch of every kernel of a report that has a duration."""
+    """Every rule on the typical launch of every kernel of a report that has a duration.
+
+    `sampling` is asked of a kernel only where all else that a rule looks for holds.
+    """
     groups = [group for group in report.groups if group.count > group.failed]
-    table = _Table(report, groups)
+    table = _Table(report, groups, sampling)
     findings: list[Finding] = []
     unknown: dict[str, tuple[str, ...]] = {}
     for rule in rules:
@@ -132,10 +146,12 @@ def diagnose(
     return Diagnosis(_ranked(findings), unknown, len(groups))
 
 
-def explain(report: ReportSummary, rule: Rule) -> tuple[Trial, ...]:
+def explain(
+    report: ReportSummary, rule: Rule, sampling: Sampling = _unsampled
+) -> tuple[Trial, ...]:
     """A rule tried on every kernel of a report that has a duration, most time first."""
     groups = [group for group in report.groups if group.count > group.failed]
-    table = _Table(report, groups)
+    table = _Table(report, groups, sampling)
     return tuple(table.trial(rule, at) for at in range(len(groups)))
 
 
@@ -164,8 +180,9 @@ def _promised(finding: Finding) -> float:
 class _Table:
     """Catalogue quantities as columns of one value a kernel, and what rules make of them."""
 
-    def __init__(self, report: ReportSummary, groups: Sequence[Group]) -> None:
+    def __init__(self, report: ReportSummary, groups: Sequence[Group], sampling: Sampling) -> None:
         self._groups = groups
+        self._sampling = sampling
         self._total = report.total
         self._launches = {launch.index: launch for launch in report.launches}
         self._columns: dict[str, Column] = {}
@@ -173,17 +190,39 @@ class _Table:
         self._after: dict[str, Mapping[str, Column]] = {}
 
     def held(self, rule: Rule) -> Column:
-        """1 where all conditions hold, 0 where one does not, NaN where it can't be told."""
+        """1 where all conditions hold, 0 where one does not, NaN where it can't be told.
+
+        Looks at samples by instruction only where what the counters tell holds.
+        """
         held = np.ones(len(self._groups))
-        for condition in rule.when:
-            value = self._value(condition)
+        for condition in sorted(rule.when, key=_on_samples):
+            if _on_samples(condition):
+                self._sample(rule, held)
+            value = self._value(condition, rule)
             false = (held == 0) | (value == 0)
             held = np.where(false, 0.0, np.where(np.isnan(value), np.nan, held))
+        self._sample(rule, held)
         return held
+
+    def _sample(self, rule: Rule, held: Column) -> None:
+        """Look up what the rule reads of the samples by instruction, where it may still fire."""
+        for name in SAMPLED:
+            key = _key(name, rule)
+            if name not in rule.names or key in self._columns:
+                continue
+            column = np.full(len(self._groups), np.nan)
+            for at in np.flatnonzero(held == 1):
+                sampled = self._sampling(self._groups[int(at)].typical)
+                column[at] = sampled.get(name, rule.match) if sampled else np.nan
+            self._columns[key] = column
 
     def missing(self, rule: Rule) -> tuple[str, ...]:
         """What the rule reads and some kernel lacks."""
-        names = dict.fromkeys(name for condition in rule.when for name in condition.names)
+        names = dict.fromkeys(
+            SAMPLED_FROM if name in SAMPLED else name
+            for condition in rule.when
+            for name in condition.names
+        )
         return tuple(
             name for name in names if name not in CONTEXT and np.isnan(self._column(name)).any()
         )
@@ -191,40 +230,41 @@ class _Table:
     def finding(self, rule: Rule, at: int) -> Finding:
         """The rule's finding on the kernel at this place."""
         compared = (one for condition in rule.when for one in condition.comparisons)
-        evidence = [told for one in compared if (told := self._compared(one, at))]
+        evidence = [told for one in compared if (told := self._compared(one, at, rule))]
         seen = {told.what for told in evidence}
         evidence += [
-            Evidence(name, float(self._column(name)[at]))
+            Evidence(name, float(self._column(name, rule)[at]))
             for name in rule.evidence
-            if name not in seen and not np.isnan(self._column(name)[at])
+            if name not in seen and not np.isnan(self._column(name, rule)[at])
         ]
         group = self._groups[at]
         return Finding(rule, group, tuple(evidence), self._estimate(rule, at))
 
     def trial(self, rule: Rule, at: int) -> Trial:
         """What the rule makes of the kernel at this place."""
+        held = self.held(rule)
         after = self._relieved(rule)
         return Trial(
             self._groups[at],
-            tuple(self._condition(condition, at) for condition in rule.when),
-            self.finding(rule, at) if self.held(rule)[at] == 1 else None,
+            tuple(self._condition(condition, at, rule) for condition in rule.when),
+            self.finding(rule, at) if held[at] == 1 else None,
             {name: float(floor[at]) for name, floor in self._floors.items()},
             {name: float(floor[at]) for name, floor in after.items()},
-            float(self._value(rule.time)[at]) if rule.time else math.nan,
+            float(self._value(rule.time, rule)[at]) if rule.time else math.nan,
         )
 
-    def _condition(self, condition: Expression, at: int) -> Condition:
-        value = self._value(condition)[at]
-        compared = (self._compared(one, at) for one in condition.comparisons)
+    def _condition(self, condition: Expression, at: int, rule: Rule) -> Condition:
+        value = self._value(condition, rule)[at]
+        compared = (self._compared(one, at, rule) for one in condition.comparisons)
         return Condition(
             condition.text,
             None if math.isnan(value) else bool(value),
             tuple(filter(None, compared)),
-            tuple(name for name in condition.names if math.isnan(self._column(name)[at])),
+            tuple(name for name in condition.names if math.isnan(self._column(name, rule)[at])),
         )
 
-    def _compared(self, comparison: Comparison, at: int) -> Evidence | None:
-        left, right = self._value(comparison.left)[at], self._value(comparison.right)[at]
+    def _compared(self, comparison: Comparison, at: int, rule: Rule) -> Evidence | None:
+        left, right = (self._value(side, rule)[at] for side in (comparison.left, comparison.right))
         if math.isnan(left) or not comparison.left.names:
             return None
         return Evidence(comparison.left.text, float(left), comparison.sign, float(right))
@@ -259,7 +299,7 @@ class _Table:
         """Shares of the time that the fix leaves: likely, at worst, at best."""
         near = bound / USUAL
         if rule.time is not None:
-            told = float(self._value(rule.time)[at])
+            told = float(self._value(rule.time, rule)[at])
             told = 1.0 if math.isnan(told) else min(max(told, _LEAST), 1.0)
             likely = min(max(told, near), 1.0)
             best = max(bound, told - (1 - told) / 4, _LEAST)
@@ -284,21 +324,26 @@ class _Table:
         after = dict(self._floors)
         for name, left in rule.relieves.items():
             if name in after:
-                share = np.clip(np.nan_to_num(self._value(left), nan=1.0), 0.0, 1.0)
+                share = np.clip(np.nan_to_num(self._value(left, rule), nan=1.0), 0.0, 1.0)
                 after[name] = after[name] * share
         for name, taken in rule.takes.items():
             if name in after:
-                after[name] = after[name] + np.nan_to_num(self._value(taken))
+                after[name] = after[name] + np.nan_to_num(self._value(taken, rule))
         return after
 
-    def _value(self, expression: Expression) -> Column:
-        if expression.text not in self._values:
-            columns = {name: self._column(name) for name in expression.names}
+    def _value(self, expression: Expression, rule: Rule) -> Column:
+        key = expression.text
+        if _on_samples(expression):
+            key = f"{rule.name}: {key}"
+        if key not in self._values:
+            columns = {name: self._column(name, rule) for name in expression.names}
             value = np.broadcast_to(expression(columns), len(self._groups)).astype(np.float64)
-            self._values[expression.text] = value
-        return self._values[expression.text]
+            self._values[key] = value
+        return self._values[key]
 
-    def _column(self, name: str) -> Column:
+    def _column(self, name: str, rule: Rule | None = None) -> Column:
+        if name in SAMPLED:
+            return self._columns[_key(name, rule)]
         if name not in self._columns:
             get = self._context if name in CONTEXT else LaunchSummary.get
             values = [get(group.typical, name) for group in self._groups]
@@ -316,3 +361,12 @@ class _Table:
                 return before.get("dram_bytes")
             case _:
                 return min(before.get("dram_write_bytes"), launch.get("dram_read_bytes"))
+
+
+def _on_samples(expression: Expression) -> bool:
+    return not SAMPLED.keys().isdisjoint(expression.names)
+
+
+def _key(name: str, rule: Rule | None) -> str:
+    """The key of a fact from samples: each rule has its own."""
+    return f"{rule.name}: {name}" if rule else name

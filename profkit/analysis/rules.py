@@ -20,8 +20,10 @@ from typing import Any
 import yaml
 
 from profkit.analysis import region
+from profkit.analysis.blame import AWAITED, SAMPLES
 from profkit.analysis.expression import Expression, parse
 from profkit.analysis.limits import RESOURCES
+from profkit.analysis.sampled import SAMPLED, Match
 from profkit.errors import BadInput
 from profkit.metrics.catalog import ComputeCapability, catalog
 
@@ -30,15 +32,18 @@ CONTEXT: Mapping[str, tuple[str, str]] = {
     "handed_over_bytes": ("B", "What the launch before wrote to DRAM and this one read, at most."),
     "previous_duration": ("s", "Duration of the launch before."),
     "previous_dram_bytes": ("B", "DRAM traffic of the launch before."),
+    **SAMPLED,
 }
 """What rules may name beside the catalogue's quantities, with unit and meaning: facts of the launch
-right before, unknown where that was not recorded."""
+right before and of the samples by instruction, unknown where those were not recorded."""
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TIME = "time"
+_MATCHED = ("matched", "matched_active")
+_PATTERNS = ("stall", "opcode", "producer", "line")
 _KINDS = {"object": "a mapping", "array": "a list", "string": "text"}
 _DEEPEST = 10
-_OF_KERNELS = ("takes", "spans", "blame")
+_OF_KERNELS = ("takes", "spans", "match", "blame")
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,7 @@ class Rule:
     takes: Mapping[str, Expression]
     time: Expression | None
     spans_previous: bool
+    match: tuple[Match, ...]
     confidence: str
     effort: str
     blame: str
@@ -284,6 +290,7 @@ def _rule(row: _Row) -> Rule:
         takes={key: parse(str(text)) for key, text in told.get("takes", {}).items()},
         time=parse(str(told[_TIME])) if _TIME in told else None,
         spans_previous=told.get("spans") == "previous",
+        match=tuple(_match(block) for block in told.get("match", ())),
         confidence=told.get("confidence", "medium"),
         effort=told.get("effort", "medium"),
         blame=told.get("blame", ""),
@@ -292,6 +299,13 @@ def _rule(row: _Row) -> Rule:
         verify=tuple(told.get("verify", ())),
         place=f"{Path(row.file).name}:{row.lines.get((), 1)}",
         about_timeline=_is_about_timeline(row),
+    )
+
+
+def _match(told: Mapping[str, Any]) -> Match:
+    return Match(
+        in_loop=bool(told.get("in_loop", False)),
+        **{key: tuple(told[key]) for key in _PATTERNS if key in told},
     )
 
 
@@ -376,8 +390,29 @@ def _unknown_names(row: _Row) -> Iterator[Fault]:
     for at, name in enumerate(row.told.get("evidence", ())):
         yield from _strangers(row, ("evidence", at), [name], "quantity", names)
     if blame := row.told.get("blame"):
-        yield from _strangers(row, ("blame",), [blame], "line quantity", catalog().lines)
+        valid = [*catalog().lines, *AWAITED]
+        yield from _strangers(row, ("blame",), [blame], "line quantity", valid)
+    yield from _mismatches(row)
     yield from _out_of_place(row)
+
+
+def _mismatches(row: _Row) -> Iterator[Fault]:
+    """Faults of the samples that a rule selects, and of naming them without selecting any."""
+    blocks = row.told.get("match", ())
+    reasons = [name.removeprefix(SAMPLES) for name in catalog().lines if name.startswith(SAMPLES)]
+    for at, block in enumerate(blocks):
+        path = ("match", at, "stall")
+        yield from _strangers(row, path, block.get("stall", ()), "reason to stall", reasons)
+    if not blocks and (named := set(_MATCHED).intersection(_read(row))):
+        yield row.fault((), f"{min(named)!r} stands for what `match` selects, and there is none")
+
+
+def _read(row: _Row) -> tuple[str, ...]:
+    """The names that a rule's expressions read, as far as those are right."""
+    try:
+        return _rule(row).names
+    except ValueError:
+        return ()
 
 
 def _out_of_place(row: _Row) -> Iterator[Fault]:

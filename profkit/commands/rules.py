@@ -95,7 +95,6 @@ def explain(
     """
     from rich.console import Group
 
-    from profkit.analysis.engine import explain as explain_on
     from profkit.analysis.region_rules import explain_region
     from profkit.render.rules import explained, region_trial_view, trials_view
     from profkit.render.terminal import rendered
@@ -110,7 +109,7 @@ def explain(
         view = Group(view, region_trial_view(explain_region(_quantities(on), chosen)))
     elif on is not None:
         report = load(on, kernel=kernel)
-        trials = explain_on(report.summary, chosen)
+        trials = report.explain(chosen)
         view = Group(view, trials_view(trials, report.checklist(found, blamed=0), chosen))
     put(rendered(view, to_file=False), None)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from profkit.ingest.ncu_report import to_si
@@ -38,6 +39,23 @@ def instructions(action: Any, metrics: Mapping[str, str]) -> list[Instruction]:
             row = values.setdefault(counters.as_uint64(at), {})
             row[name] = to_si(metric.as_double(at), metric.unit())
     return [_instruction(action, address, row) for address, row in sorted(values.items())]
+
+
+def counted(action: Any, metric_name: str) -> int:
+    """How many instructions a metric has a value for."""
+    metric = action.metric_by_name(metric_name)
+    return int(metric.num_instances()) if metric and metric.has_correlation_ids() else 0
+
+
+def source_text(action: Any) -> Callable[[str, int], str]:
+    """The text of a source line by file and line; "" where the launch did not record it."""
+
+    @cache
+    def lines(file: str) -> list[str]:
+        sources = action.source_files()
+        return sources[file].splitlines() if file in sources else []
+
+    return lambda file, line: lines(file)[line - 1] if 0 < line <= len(lines(file)) else ""
 
 
 def _instruction(action: Any, address: int, values: Mapping[str, float]) -> Instruction:

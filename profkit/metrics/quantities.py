@@ -94,6 +94,8 @@ def evaluate(raw: RawReport, *, check_half_from: float = 0.0) -> Quantities:
     by_class = {f"{kind}_instructions": of_class(kind) for kind in INSTRUCTION_CLASSES}
 
     def math_calls(at: int, _: float) -> float:
+        if not opcodes(at):
+            return np.nan
         executed = entries.lines["instructions_executed"].metric
         return executed_where(raw.actions[at], executed, _MATH_CALL)
 
