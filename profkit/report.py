@@ -263,8 +263,11 @@ class Report:
         return causes or hottest(action, waiting, _PLACES)
 
     def _sampled(self, launch: LaunchSummary) -> Sampled | None:
-        """What the launch's samples by instruction say; None without them, or for a kernel so long
-        that reading its machine code would take longer than all else."""
+        """What the launch's samples by instruction say.
+
+        None without them, of a kernel too short to matter, or of one with so much machine code that
+        reading it would take longer than all else.
+        """
         if launch.index not in self._looked_at:
             self._looked_at[launch.index] = self._look_at(launch)
         return self._looked_at[launch.index]
@@ -276,9 +279,10 @@ class Report:
     def _look_at(self, launch: LaunchSummary) -> Sampled | None:
         from profkit.analysis.blame import EXECUTED, SAMPLES, Samples
         from profkit.analysis.rereads import SECTORS
-        from profkit.analysis.sampled import SAMPLED_FROM, Sampled
+        from profkit.analysis.sampled import SAMPLED_FROM, WORTH_SAMPLING, Sampled
 
-        if not launch.get(SAMPLED_FROM) > 0:
+        shares = {group.typical.index: group.share for group in self.summary.groups}
+        if not launch.get(SAMPLED_FROM) > 0 or not shares.get(launch.index, 0.0) >= WORTH_SAMPLING:
             return None
         wanted = {
             name: entry.metric

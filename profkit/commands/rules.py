@@ -109,8 +109,11 @@ def explain(
         view = Group(view, region_trial_view(explain_region(_quantities(on), chosen)))
     elif on is not None:
         report = load(on, kernel=kernel)
-        trials = report.explain(chosen)
-        view = Group(view, trials_view(trials, report.checklist(found, blamed=0), chosen))
+        listed = report.checklist(found, blamed=0)
+        alike = [rule for rule in found if rule.category == chosen.category and rule != chosen]
+        beside = [trial.finding for rule in alike for trial in report.explain(rule)]
+        told = trials_view(report.explain(chosen), listed, chosen, list(filter(None, beside)))
+        view = Group(view, told)
     put(rendered(view, to_file=False), None)
 
 

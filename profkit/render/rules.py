@@ -10,10 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from profkit.analysis.checklist import Checklist
-from profkit.analysis.engine import Condition, Trial
+from profkit.analysis.engine import Condition, Finding, Trial
 from profkit.analysis.limits import RESOURCES
 from profkit.analysis.region_rules import RegionTrial
 from profkit.analysis.rules import Action, Rule
+from profkit.analysis.sampled import SAMPLED, WORTH_SAMPLING
 from profkit.metrics.catalog import NEWEST, OLDEST
 from profkit.render import findings as words
 from profkit.render.checklist import rows_of
@@ -114,13 +115,21 @@ def explained(rule: Rule) -> RenderableType:
     return Group(head, Text(f"{rule.title}. {rule.explanation}"), Text(), rows_of(rows, 0))
 
 
-def trials_view(trials: Sequence[Trial], found: Checklist, rule: Rule) -> RenderableType:
-    """What a rule makes of each kernel: those it fires on whole, of the others what kept it."""
+def trials_view(
+    trials: Sequence[Trial], found: Checklist, rule: Rule, beside: Sequence[Finding] = ()
+) -> RenderableType:
+    """What a rule makes of each kernel: those it fires on whole, of the others what kept it.
+
+    `beside` are findings of other rules of its category: of all those on a kernel the checklist has
+    the most cautious.
+    """
     names = told_apart((words.kernel_name(trial.group) for trial in trials), _NAME)
     fired = [trial for trial in trials if trial.finding]
     parts: list[RenderableType] = []
     for trial in fired:
-        parts += [Text(), *_fired(trial, names[words.kernel_name(trial.group)], found, rule)]
+        alike = [one for one in beside if one.group.typical is trial.group.typical]
+        name = names[words.kernel_name(trial.group)]
+        parts += [Text(), *_fired(trial, name, found, rule, alike)]
     others = [
         (names[words.kernel_name(trial.group)], _kept_by(trial.conditions))
         for trial in trials
@@ -140,7 +149,9 @@ def region_trial_view(trial: RegionTrial) -> RenderableType:
     return Group(Text(), Text(f"{verb} {words.TIMELINE}", "bold"), rows_of(rows, _INDENT))
 
 
-def _fired(trial: Trial, name: str, found: Checklist, rule: Rule) -> list[RenderableType]:
+def _fired(
+    trial: Trial, name: str, found: Checklist, rule: Rule, beside: Sequence[Finding]
+) -> list[RenderableType]:
     group, finding = trial.group, trial.finding
     assert finding is not None
     rank = next((item.rank for item in found.of(group) if item.rule.name == rule.name), 0)
@@ -150,11 +161,18 @@ def _fired(trial: Trial, name: str, found: Checklist, rule: Rule) -> list[Render
     )
     rows = [(_MARKS[one.holds], _looked_at(one)) for one in trial.conditions]
     if estimate := finding.estimate:
-        rows.append(("gives", words.gain(estimate)))
+        rows.append(("gives", f"{words.gain(estimate)} {_by(rule)}"))
         rows += _floors(trial)
         if not math.isnan(trial.time):
             rows.append(("time", f"{percent(trial.time)} left by the rule's own formula"))
+    for other in beside:
+        promise = words.gain(other.estimate) if other.estimate else "promises no time"
+        rows.append(("beside", f"{other.rule.name}: {promise} {_by(other.rule)}"))
     return [head, rows_of(rows, _INDENT)]
+
+
+def _by(rule: Rule) -> str:
+    return "by counters" if SAMPLED.keys().isdisjoint(rule.names) else "by samples"
 
 
 def _looked_at(condition: Condition) -> str:
@@ -166,9 +184,15 @@ def _kept_by(conditions: Iterable[Condition]) -> str:
     unmet = [one for one in conditions if not one.holds]
     first = next((one for one in unmet if one.holds is False), unmet[0])
     if first.holds is None:
-        return f"not known: {', '.join(first.missing) or first.text}"
+        return f"not known: {', '.join(first.missing) or first.text}{_why_not(first.missing)}"
     missed = [words.missed(one) for one in first.compared if not one.holds]
     return "; ".join(missed) or f"not {first.text}"
+
+
+def _why_not(missing: Iterable[str]) -> str:
+    if SAMPLED.keys().isdisjoint(missing):
+        return ""
+    return f" (samples are looked at in kernels of {percent(WORTH_SAMPLING)} of the time: --kernel)"
 
 
 def _floors(trial: Trial) -> list[tuple[str, str]]:
