@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from profkit.ingest.variants import Variants
 
 SUFFIXES = (".ncu-rep", ".ncu-repz")
+TIMELINES = (".sqlite", ".nsys-rep")
 TIMELINE, CHECK, LATENCY = "timeline.sqlite", "check.json", "latency.json"
 
 
@@ -55,6 +57,21 @@ def variants_of(report: Path) -> Variants | None:
 
     checked = any(file.name == CHECK for file in beside(report))
     return read_variants(report.parent) if checked else None
+
+
+def timeline_of(report: Path) -> Mapping[str, float]:
+    """What rules may name of the timeline in a report's run; nothing where none can be read."""
+    from profkit.analysis.timeline import summarize_timeline
+    from profkit.ingest.nsys_sqlite import read
+
+    file = next((file for file in beside(report) if file.name == TIMELINE), None)
+    if file is None:
+        return {}
+    try:
+        check_unchanged(file)
+        return summarize_timeline(read(file)).quantities
+    except BadInput:
+        return {}
 
 
 def check_run_of(report: Path) -> None:

@@ -195,7 +195,9 @@ class _Profile:
                 with self._stage("compress"):
                     _compress(recorded)
             with self._stage("write"):
-                found = report.checklist(variants=read_variants(where.folder))
+                found = report.checklist(
+                    variants=read_variants(where.folder), timeline=seen.quantities if seen else {}
+                )
                 self._write(where, report, found)
                 versions = _versions(tool, find("nsys") if timeline else None)
                 manifest = self._manifest(versions, gpu, checked, report, recorded, collected)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from profkit.analysis.gpus import Gpu
 from profkit.analysis.summary import LaunchSummary, ReportSummary, summarize
 from profkit.errors import BadInput, UsageError
-from profkit.files import one_report, variants_of
+from profkit.files import one_report, timeline_of, variants_of
 from profkit.ingest.ncu_report import Launch, RawReport, every_metric, nvtx_ranges, read
 from profkit.ingest.session import Session
 from profkit.ingest.source_lines import Place, counted, hottest, instructions, source_text
@@ -217,12 +217,14 @@ class Report:
         disabled: Collection[str] = (),
         blamed: int | None = None,
         variants: Variants | None = None,
+        timeline: Mapping[str, float] | None = None,
     ) -> Checklist:
         """What limits the report's kernels, ranked by time saved, with what to do about it.
 
         `rules` are the shipped ones unless given; `disabled` are names or categories to leave out.
         Lines to blame are looked up for the first `blamed` items, for all where it is None.
-        `variants` are those of the run that the report lies in, unless given.
+        `variants` are those of the run that the report lies in, unless given, and so are the
+        quantities of its `timeline`, which say nothing where only some of its launches are kept.
         """
         from profkit.analysis.checklist import checklist
         from profkit.analysis.proof import proofs
@@ -236,6 +238,7 @@ class Report:
             blame=self._blame,
             blamed=blamed,
             sampling=self._sampled,
+            timeline=self._timeline() if timeline is None else timeline,
         )
 
     def explain(self, rule: Rule) -> tuple[Trial, ...]:
@@ -243,6 +246,10 @@ class Report:
         from profkit.analysis.engine import explain
 
         return explain(self.summary, rule, self._sampled)
+
+    def _timeline(self) -> Mapping[str, float]:
+        whole = len(self._raw.launches) == self.summary.recorded
+        return timeline_of(self.path) if whole else {}
 
     def _blame(self, launch: LaunchSummary, metric: str) -> tuple[Place, ...]:
         from profkit.analysis.blame import AWAITED, SAMPLES

@@ -1,4 +1,4 @@
-"""The checklist: what the engine found, ranked over the report, with what to do about each."""
+"""The checklist: what rules found, ranked over the report, with what to do about each."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import cache, cached_property
 from profkit.analysis.engine import Diagnosis, Finding, Sampling, diagnose
 from profkit.analysis.limits import floors
 from profkit.analysis.proof import Proof
+from profkit.analysis.region_rules import RegionFinding, diagnose_region
 from profkit.analysis.rules import Rule, shipped_rules
 from profkit.analysis.summary import Group, LaunchSummary, ReportSummary
 from profkit.ingest.source_lines import Place
@@ -18,7 +19,9 @@ from profkit.metrics.quantities import NOT_COLLECTED, NOT_IN_VERSION
 SAME_WEIGHT = 0.1
 _AT_THE_ROOF = "at_the_roof"
 _ANY = "any"
+_ANY_GPU = (0, 0)
 
+Found = Finding | RegionFinding
 Blame = Callable[[LaunchSummary, str], tuple[Place, ...]]
 
 
@@ -33,7 +36,7 @@ class Item:
     """
 
     rank: int
-    finding: Finding
+    finding: Finding | RegionFinding
     actions: tuple[str, ...]
     places: tuple[Place, ...]
     peers: tuple[int, ...]
@@ -44,7 +47,8 @@ class Item:
         return self.finding.rule
 
     @property
-    def group(self) -> Group:
+    def group(self) -> Group | None:
+        """The kernel that it is about; None where it is about a timeline as a whole."""
         return self.finding.group
 
 
@@ -101,8 +105,9 @@ class Checklist:
         """Items by the launch that is typical of their kernel."""
         found: dict[int, tuple[Item, ...]] = {}
         for item in self.items:
-            at = item.group.typical.index
-            found[at] = (*found.get(at, ()), item)
+            if item.group:
+                at = item.group.typical.index
+                found[at] = (*found.get(at, ()), item)
         return found
 
 
@@ -114,18 +119,45 @@ def checklist(
     proofs: tuple[Proof, ...] = (),
     blame: Blame = lambda *_: (),
     blamed: int | None = None,
+    timeline: Mapping[str, float] | None = None,
     sampling: Sampling = lambda _: None,
 ) -> Checklist:
     """The checklist of a report.
 
     `disabled` are names or categories of rules left out. `blame` tells the places of a launch by a
-    line quantity; it is asked for the first `blamed` items, all where that is None. `sampling`
-    tells what a launch's samples by instruction say.
+    line quantity; it is asked for the first `blamed` items, all where that is None. `timeline` are
+    the quantities of the timeline (analysis.region) that was recorded with it. `sampling` tells
+    what a launch's samples by instruction say.
     """
     tried = [rule for rule in rules if not {rule.name, rule.category} & set(disabled)]
     diagnosis = diagnose(report, tried, sampling=sampling)
-    same = _same_weight(diagnosis)
-    items = tuple(
+    of_region = diagnose_region(timeline or {}, tried)
+    together: list[Found] = [*diagnosis.findings, *of_region]
+    found = sorted(together, key=lambda finding: -finding.saved)
+    items = _items(found, blame, blamed)
+    counted = [rule for rule in tried if timeline or not rule.about_timeline]
+    return Checklist(
+        items,
+        _roofs(items),
+        proofs,
+        _unevaluated(report, diagnosis),
+        rules=len(counted),
+        kernels=diagnosis.kernels,
+        skipped=len(report.groups) - diagnosis.kernels,
+    )
+
+
+def region_items(
+    timeline: Mapping[str, float], rules: Sequence[Rule], disabled: Collection[str] = ()
+) -> tuple[Item, ...]:
+    """What rules find in a timeline alone, by its quantities, most time saved first."""
+    tried = [rule for rule in rules if not {rule.name, rule.category} & set(disabled)]
+    return _items(diagnose_region(timeline, tried), lambda *_: (), None)
+
+
+def _items(found: Sequence[Found], blame: Blame, blamed: int | None) -> tuple[Item, ...]:
+    same = _same_weight(found)
+    return tuple(
         Item(
             rank,
             finding,
@@ -134,33 +166,26 @@ def checklist(
             same.get(rank, ()),
             _page(finding.rule),
         )
-        for rank, finding in enumerate(diagnosis.findings, start=1)
-    )
-    return Checklist(
-        items,
-        _roofs(items),
-        proofs,
-        _unevaluated(report, diagnosis),
-        rules=len(tried),
-        kernels=diagnosis.kernels,
-        skipped=len(report.groups) - diagnosis.kernels,
+        for rank, finding in enumerate(found, start=1)
     )
 
 
-def _actions(finding: Finding) -> tuple[str, ...]:
-    cc = finding.group.typical.gpu.cc
+def _actions(finding: Found) -> tuple[str, ...]:
+    cc = finding.group.typical.gpu.cc if finding.group else _ANY_GPU
     return tuple(action.text for action in finding.rule.actions if action.suits(cc))
 
 
-def _places(finding: Finding, blame: Blame) -> tuple[Place, ...]:
-    return blame(finding.group.typical, finding.rule.blame) if finding.rule.blame else ()
+def _places(finding: Found, blame: Blame) -> tuple[Place, ...]:
+    if finding.group is None or not finding.rule.blame:
+        return ()
+    return blame(finding.group.typical, finding.rule.blame)
 
 
-def _same_weight(diagnosis: Diagnosis) -> Mapping[int, tuple[int, ...]]:
+def _same_weight(found: Sequence[Found]) -> Mapping[int, tuple[int, ...]]:
     """By the rank of a finding, those of others on its kernel that save about as much."""
     promising: dict[int, list[tuple[int, float]]] = {}
-    for rank, finding in enumerate(diagnosis.findings, start=1):
-        if finding.estimate:
+    for rank, finding in enumerate(found, start=1):
+        if finding.estimate and finding.group:
             own = promising.setdefault(finding.group.typical.index, [])
             own.append((rank, finding.saved))
     return {
@@ -187,11 +212,11 @@ def _told() -> Mapping[str, str]:
 def _roofs(items: Sequence[Item]) -> tuple[Roof, ...]:
     helping: dict[int, int] = {}
     for item in items:
-        if item.finding.estimate:
+        if item.finding.estimate and item.group:
             helping.setdefault(item.group.typical.index, item.rank)
     found = []
     for item in items:
-        if item.rule.category == _AT_THE_ROOF:
+        if item.group and item.rule.category == _AT_THE_ROOF:
             typical = item.group.typical
             highest = floors(typical.values)[0]
             less = helping.get(typical.index, 0)

@@ -137,7 +137,7 @@ def diagnose(
     findings: list[Finding] = []
     unknown: dict[str, tuple[str, ...]] = {}
     for rule in rules:
-        if rule.name in disabled or rule.category in disabled:
+        if rule.about_timeline or rule.name in disabled or rule.category in disabled:
             continue
         held = table.held(rule)
         findings += [table.finding(rule, int(at)) for at in np.flatnonzero(held == 1)]

@@ -19,6 +19,7 @@ from typing import Any
 
 import yaml
 
+from profkit.analysis import region
 from profkit.analysis.blame import AWAITED, SAMPLES
 from profkit.analysis.expression import Expression, parse
 from profkit.analysis.limits import RESOURCES
@@ -42,6 +43,7 @@ _MATCHED = ("matched", "matched_active")
 _PATTERNS = ("stall", "opcode", "producer", "line")
 _KINDS = {"object": "a mapping", "array": "a list", "string": "text"}
 _DEEPEST = 10
+_OF_KERNELS = ("takes", "spans", "match", "blame")
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,8 @@ class Rule:
     `time` is the share of the kernel's time that it leaves when no resource bounds it. A rule with
     none of them informs: it promises nothing. With `spans_previous` that is the time of the kernel
     and the one before it together. `blame` names the per-instruction quantity whose largest values
-    are the lines to look at.
+    are the lines to look at. A rule `about_timeline` names quantities of a timeline and relieves
+    parts of its time (analysis.region).
     """
 
     name: str
@@ -86,6 +89,7 @@ class Rule:
     actions: tuple[Action, ...]
     verify: tuple[str, ...]
     place: str
+    about_timeline: bool = False
 
     @property
     def gains(self) -> bool:
@@ -294,6 +298,7 @@ def _rule(row: _Row) -> Rule:
         actions=tuple(_action(action) for action in told.get("actions", ())),
         verify=tuple(told.get("verify", ())),
         place=f"{Path(row.file).name}:{row.lines.get((), 1)}",
+        about_timeline=_is_about_timeline(row),
     )
 
 
@@ -370,6 +375,7 @@ def _unknown_names(row: _Row) -> Iterator[Fault]:
     texts += [((part, key), text) for part, key, text in changed]
     if _TIME in row.told:
         texts.append(((_TIME,), str(row.told[_TIME])))
+    names, resources = _vocabulary(row)
     for path, text in texts:
         try:
             expression = parse(text)
@@ -378,15 +384,16 @@ def _unknown_names(row: _Row) -> Iterator[Fault]:
             continue
         if path[0] == "when" and not _is_condition(expression.tree):
             yield row.fault(path, f"{text[:80]!r} is no condition: compare it with something")
-        yield from _strangers(row, path, expression.names, "quantity", _named())
+        yield from _strangers(row, path, expression.names, "quantity", names)
     for part, key, _ in changed:
-        yield from _strangers(row, (part, key), [key], "resource", RESOURCES)
+        yield from _strangers(row, (part, key), [key], "resource", resources)
     for at, name in enumerate(row.told.get("evidence", ())):
-        yield from _strangers(row, ("evidence", at), [name], "quantity", _named())
+        yield from _strangers(row, ("evidence", at), [name], "quantity", names)
     if blame := row.told.get("blame"):
         valid = [*catalog().lines, *AWAITED]
         yield from _strangers(row, ("blame",), [blame], "line quantity", valid)
     yield from _mismatches(row)
+    yield from _out_of_place(row)
 
 
 def _mismatches(row: _Row) -> Iterator[Fault]:
@@ -406,6 +413,18 @@ def _read(row: _Row) -> tuple[str, ...]:
         return _rule(row).names
     except ValueError:
         return ()
+
+
+def _out_of_place(row: _Row) -> Iterator[Fault]:
+    """Faults of parts that a rule about a timeline can't have."""
+    if _is_about_timeline(row):
+        for part in _OF_KERNELS:
+            if part in row.told:
+                yield row.fault((part,), f"{part!r} is for rules about kernels, not a timeline")
+
+
+def _is_about_timeline(row: _Row) -> bool:
+    return bool(row.told.get("about") == "timeline")
 
 
 def _is_condition(tree: ast.expr) -> bool:
@@ -434,6 +453,8 @@ def _nearest(name: str, known: Sequence[str]) -> str:
     return f"; did you mean {close[0]}?" if close else ""
 
 
-def _named() -> list[str]:
-    """What expressions may name."""
-    return [*catalog().quantities, *CONTEXT]
+def _vocabulary(row: _Row) -> tuple[list[str], list[str]]:
+    """What a rule's expressions may name, and the resources that it may relieve."""
+    if _is_about_timeline(row):
+        return list(region.QUANTITIES), list(region.PARTS)
+    return [*catalog().quantities, *CONTEXT], list(RESOURCES)

@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import nlargest
 from typing import TypeVar
 
+from profkit.analysis.intervals import gaps_between, summed, union
+from profkit.analysis.region import measure
 from profkit.ingest.nsys_sqlite import (
     ApiCall,
     GpuWork,
@@ -186,7 +188,10 @@ class SynchronizationUse:
 
 @dataclass(frozen=True)
 class TimelineSummary:
-    """A timeline, ready to be shown; tables have the most time first."""
+    """A timeline, ready to be shown; tables have the most time first.
+
+    `quantities` are what rules may name (analysis.region), none where no GPU work was recorded.
+    """
 
     product_version: str
     schema_version: str
@@ -201,6 +206,7 @@ class TimelineSummary:
     memory: tuple[MemoryUse, ...]
     synchronizations: tuple[SynchronizationUse, ...]
     notes: tuple[str, ...]
+    quantities: Mapping[str, float]
 
 
 def summarize_timeline(timeline: Timeline) -> TimelineSummary:
@@ -222,6 +228,7 @@ def summarize_timeline(timeline: Timeline) -> TimelineSummary:
         memory=_memory(timeline.memory_operations),
         synchronizations=_synchronizations(timeline.synchronizations),
         notes=_notes(timeline, work, launches),
+        quantities=measure(timeline, work),
     )
 
 
@@ -231,11 +238,7 @@ def spread(times: Iterable[float]) -> Spread:
     if not known:
         return Spread(0, 0.0, math.nan, math.nan, math.nan)
     middle = round(statistics.median(known), 10)
-    return Spread(len(known), _sum(known), middle, known[0], known[-1])
-
-
-def _sum(times: Iterable[float]) -> float:
-    return round(math.fsum(times), 9)
+    return Spread(len(known), summed(known), middle, known[0], known[-1])
 
 
 def _work(timeline: Timeline) -> list[GpuWork]:
@@ -250,7 +253,7 @@ def _region(work: Sequence[GpuWork], calls: Sequence[ApiCall]) -> Region:
     span = length(start, end)
     if not work:
         return Region(start, span, 0.0, span, 0.0, spread(()), ())
-    gaps = _gaps(work)
+    gaps = gaps_between(work)
     between = spread(length(after.end, before.start) for after, before in gaps)
     lead = length(start, work[0].start)
     tail = length(max(item.end for item in work), end)
@@ -258,18 +261,6 @@ def _region(work: Sequence[GpuWork], calls: Sequence[ApiCall]) -> Region:
     longest = nlargest(GAPS_KEPT, gaps, key=lambda gap: gap[1].start - gap[0].end)
     largest = tuple(_gap(after, before, calls) for after, before in longest)
     return Region(start, span, busy, lead, tail, between, largest)
-
-
-def _gaps(work: Sequence[GpuWork]) -> list[tuple[GpuWork, GpuWork]]:
-    """The neighbours of each gap: the work that ended last before it and the first after it."""
-    found = []
-    last = work[0]
-    for item in work[1:]:
-        if item.start > last.end:
-            found.append((last, item))
-        if item.end > last.end:
-            last = item
-    return found
 
 
 def _gap(after: GpuWork, before: GpuWork, calls: Sequence[ApiCall]) -> Gap:
@@ -352,7 +343,7 @@ def _range(path: tuple[str, ...], members: Sequence[Kernel], total: float) -> Ra
     return RangeUse(
         path=path,
         count=len(innermost),
-        host_time=_sum(item.duration for item in innermost) if path else math.nan,
+        host_time=summed(item.duration for item in innermost) if path else math.nan,
         kernels=times,
         share=_share(times.total, total),
         groups=_groups(members),
@@ -378,21 +369,11 @@ def _memory(operations: Sequence[MemoryOperation]) -> tuple[MemoryUse, ...]:
             *places,
             bytes=sum(item.bytes for item in items),
             times=spread(item.duration for item in items),
-            busy=_union(items),
+            busy=union(items),
         )
         for places, items in alike.items()
     ]
     return tuple(sorted(uses, key=lambda use: -use.times.total))
-
-
-def _union(items: Iterable[MemoryOperation]) -> float:
-    """Seconds in which at least one of them ran."""
-    pieces, reached = [], -math.inf
-    for item in sorted(items, key=lambda item: item.start):
-        if item.end > reached:
-            pieces.append(length(max(item.start, reached), item.end))
-            reached = item.end
-    return _sum(pieces)
 
 
 def _places(item: MemoryOperation) -> tuple[str, str, str]:

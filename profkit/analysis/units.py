@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 from functools import cache
 
+from profkit.analysis import region
 from profkit.analysis.rules import CONTEXT
 from profkit.metrics.catalog import catalog
 
@@ -24,8 +25,9 @@ def _unit(node: ast.expr) -> str | None:
     """None where the unit can't be told, "" for a constant, which goes with any."""
     match node:
         case ast.Name(id=name):
-            if name in CONTEXT:
-                return CONTEXT[name][0]
+            for vocabulary in (CONTEXT, region.QUANTITIES):
+                if name in vocabulary:
+                    return vocabulary[name][0]
             entry = catalog().quantities.get(name)
             return entry.unit if entry else None
         case ast.Constant():

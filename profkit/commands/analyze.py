@@ -17,15 +17,16 @@ from profkit.commands.options import (
     put,
 )
 from profkit.errors import UsageError
+from profkit.files import TIMELINES
 
 if TYPE_CHECKING:
     from profkit.analysis.checklist import Checklist
     from profkit.analysis.summary import Group, ReportSummary
+    from profkit.commands.reading import Advice
 
 _TOP_SHOWN = 3
 _BY_TIME = "time"
 _CHECK_HALF_FROM = 0.05
-_TIMELINES = {".sqlite", ".nsys-rep"}
 
 
 class Format(StrEnum):
@@ -95,11 +96,13 @@ def analyze(
 
       profkit analyze timeline.sqlite
     """
-    if any(path.suffix in _TIMELINES for path in paths):
-        filtered = bool(kernel or nvtx or rules or disable) or top is not None or sort != _BY_TIME
-        _analyze_timelines(paths, format, output, with_host, filtered=filtered)
-        return
     from profkit.commands.advice import chosen
+
+    if any(path.suffix in TIMELINES for path in paths):
+        filtered = bool(kernel or nvtx) or top is not None or sort != _BY_TIME
+        advice = chosen(rules, disable or (), None)
+        _analyze_timelines(paths, advice, format, output, with_host, filtered=filtered)
+        return
     from profkit.commands.order import known_key, order
     from profkit.commands.reading import Selection, read_reports
     from profkit.render.checklist import SHOWN
@@ -127,21 +130,33 @@ def _check_half_from(format: Format, sort: str) -> float:
 
 
 def _analyze_timelines(
-    paths: Sequence[Path], format: Format, output: Path | None, with_host: bool, *, filtered: bool
+    paths: Sequence[Path],
+    advice: Advice,
+    format: Format,
+    output: Path | None,
+    with_host: bool,
+    *,
+    filtered: bool,
 ) -> None:
+    from profkit.analysis.checklist import region_items
+    from profkit.analysis.rules import shipped_rules
     from profkit.analysis.timeline import summarize_timeline
     from profkit.commands.reading import read_timeline
     from profkit.render.timeline import timelines_text
 
-    if not all(path.suffix in _TIMELINES for path in paths):
+    if not all(path.suffix in TIMELINES for path in paths):
         raise UsageError("reports and timelines can't be shown together", "one kind at a time")
     if filtered:
         raise UsageError(
-            "--kernel, --nvtx, --top, --sort, --rules and --disable don't apply to a timeline",
-            "leave them out",
+            "--kernel, --nvtx, --top and --sort don't apply to a timeline", "leave them out"
         )
-    summaries = [(summarize_timeline(read_timeline(path)), str(path)) for path in paths]
-    text = timelines_text(summaries, format.value, with_host=with_host, to_file=output is not None)
+    rules = advice.rules or shipped_rules()
+    summaries = [summarize_timeline(read_timeline(path)) for path in paths]
+    reports = [
+        (summary, str(path), region_items(summary.quantities, rules, advice.disabled))
+        for summary, path in zip(summaries, paths, strict=True)
+    ]
+    text = timelines_text(reports, format.value, with_host=with_host, to_file=output is not None)
     put(text, output)
 
 

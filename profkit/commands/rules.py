@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -77,7 +78,7 @@ def explain(
         typer.Option(
             "--on",
             metavar="FILE",
-            help="A report or a run: what the rule makes of its kernels.",
+            help="A report, a run or a timeline: what the rule makes of it.",
             show_default=False,
         ),
     ] = None,
@@ -94,7 +95,8 @@ def explain(
     """
     from rich.console import Group
 
-    from profkit.render.rules import explained, trials_view
+    from profkit.analysis.region_rules import explain_region
+    from profkit.render.rules import explained, region_trial_view, trials_view
     from profkit.render.terminal import rendered
     from profkit.report import load
 
@@ -103,7 +105,9 @@ def explain(
     found = _all(own)
     chosen = _named(rule, found)
     view = explained(chosen)
-    if on is not None:
+    if on is not None and chosen.about_timeline:
+        view = Group(view, region_trial_view(explain_region(_quantities(on), chosen)))
+    elif on is not None:
         report = load(on, kernel=kernel)
         listed = report.checklist(found, blamed=0)
         alike = [rule for rule in found if rule.category == chosen.category and rule != chosen]
@@ -192,6 +196,21 @@ def score(
         typer.echo(f"profkit: {failure}", err=True)
     if failures:
         raise typer.Exit(max(failure.exit_code for failure in failures))
+
+
+def _quantities(path: Path) -> Mapping[str, float]:
+    """What rules may name of a timeline, or of that of a run; raises BadInput without one."""
+    from profkit.analysis.timeline import summarize_timeline
+    from profkit.commands.reading import read_timeline
+    from profkit.files import TIMELINES, one_report, timeline_of
+
+    if path.suffix in TIMELINES:
+        found = summarize_timeline(read_timeline(path)).quantities
+    else:
+        found = timeline_of(one_report(path))
+    if not found:
+        raise BadInput(f"{path}: no GPU work on a timeline", "name a run, or a timeline (.sqlite)")
+    return found
 
 
 def _folders(pairs: Path | None) -> list[Path]:

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from profkit.analysis.checklist import Checklist, Item
+from profkit.analysis.summary import Group as KernelGroup
 from profkit.analysis.summary import ReportSummary
 from profkit.render import findings as words
 from profkit.render import overview
@@ -33,20 +34,27 @@ def findings_view(report: ReportSummary, found: Checklist, width: int) -> Render
     first = (found.promising or found.items)[:SHOWN]
     if not found.items:
         parts.append(Text(words.summary(found)))
-    heads = [_headline(item) for item in first]
-    room = width - max((head.cell_len for head in heads), default=0)
-    beside = room >= _NARROWEST_NAME
-    names = told_apart(
-        (words.kernel_name(item.group) for item in first), room if beside else width - _LABELS
-    )
-    for item, head in zip(first, heads, strict=True):
-        name = names[words.kernel_name(item.group)]
-        parts += [head.append(name) if beside else head, _short(item, "" if beside else name)]
+    parts += in_short(first, width)
     rest = len(found.items) - len(first)
     if rest:
         more = f"{plural(rest, 'more finding')}, all actions and checks"
         parts.append(Text(f"{more}: profkit checklist {report.path}", "dim"))
     return Group(*parts, *_around(report, found, width))
+
+
+def in_short(items: Sequence[Item], width: int) -> list[RenderableType]:
+    """Items with their first action, the kernel's name beside where all have room for it."""
+    parts: list[RenderableType] = []
+    heads = [_headline(item) for item in items]
+    room = width - max((head.cell_len for head in heads), default=0)
+    beside = room >= _NARROWEST_NAME
+    names = told_apart(
+        (words.kernel_name(item.group) for item in items), room if beside else width - _LABELS
+    )
+    for item, head in zip(items, heads, strict=True):
+        name = names[words.kernel_name(item.group)]
+        parts += [head.append(name) if beside else head, _short(item, "" if beside else name)]
+    return parts
 
 
 def checklist_view(report: ReportSummary, found: Checklist, top: int, width: int) -> RenderableType:
@@ -76,7 +84,7 @@ def _headline(item: Item) -> Text:
 def _short(item: Item, name: str) -> RenderableType:
     actions, checks = item.actions[:1], item.rule.verify[:1]
     rows = [
-        ("kernel", name),
+        ("kernel" if item.group else "about", name),
         ("gives", words.prospects(item)),
         ("seen", "; ".join(words.evidence(item)[:_EVIDENCE_SHOWN])),
         ("where", words.places(item.places)),
@@ -90,10 +98,12 @@ def _whole(item: Item, width: int) -> list[RenderableType]:
     group, rule = item.group, item.rule
     estimate = item.finding.estimate
     gain = f"{words.gain(estimate)}  " if estimate else ""
-    launches = f", {plural(group.count, 'launch')}" if group.count > 1 else ""
     rows = [
-        ("kernel", shorten(words.kernel_name(group), _NAME_LINES * (width - _LABELS))),
-        ("shape", f"grid {extent(group.grid)}, block {extent(group.block)}{launches}"),
+        (
+            "kernel" if group else "about",
+            shorten(words.kernel_name(group), _NAME_LINES * (width - _LABELS)),
+        ),
+        ("shape", _shape(group) if group else ""),
         ("gives", words.prospects(item)),
         ("effort", f"{rule.effort}; category {rule.category}"),
         ("seen", "; ".join(words.evidence(item))),
@@ -104,6 +114,11 @@ def _whole(item: Item, width: int) -> list[RenderableType]:
     ]
     head = Text.assemble(f"[ ] {item.rank}. ", (gain, "green"), (rule.title, "bold"))
     return [head, rows_of(rows, _INDENT)]
+
+
+def _shape(group: KernelGroup) -> str:
+    launches = f", {plural(group.count, 'launch')}" if group.count > 1 else ""
+    return f"grid {extent(group.grid)}, block {extent(group.block)}{launches}"
 
 
 def rows_of(rows: Sequence[tuple[str, str]], indent: int) -> RenderableType:

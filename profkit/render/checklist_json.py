@@ -32,9 +32,9 @@ def item_json(item: Item) -> Json:
     group, rule = item.group, item.rule
     return finding_json(item) | {
         "title": rule.title,
-        "grid": list(group.grid),
-        "block": list(group.block),
-        "launches": [launch.index for launch in group.launches],
+        "grid": list(group.grid) if group else [],
+        "block": list(group.block) if group else [],
+        "launches": [launch.index for launch in group.launches] if group else [],
         "saved_s": item.finding.saved,
         "effort": rule.effort,
         "actions": list(item.actions),
@@ -45,13 +45,13 @@ def item_json(item: Item) -> Json:
 
 
 def finding_json(item: Item) -> Json:
-    """A finding on a kernel; one that promises no time has the factor 1."""
+    """A finding on a kernel or a timeline; one that promises no time has the factor 1."""
     rule, estimate = item.rule, item.finding.estimate
     return {
         "rank": item.rank,
         "rule": rule.name,
         "category": rule.category,
-        "kernel": item.group.name,
+        "kernel": item.group.name if item.group else None,
         "estimated_speedup": estimate.likely if estimate else 1.0,
         "range": [estimate.low, estimate.high] if estimate else [1.0, 1.0],
         "run_speedup": estimate.run if estimate else 1.0,

@@ -19,6 +19,7 @@ from profkit.render.text import compact, literal, number, percent, plural
 
 HEADING = "What limits, and what a fix would give"
 NOTHING = "nothing found"
+TIMELINE = "the timeline"
 _SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "!=": "other than"}
 _PRECISE_BELOW = 1.5
 _ROUND_FROM = 10.0
@@ -51,7 +52,8 @@ def prospects(item: Item) -> str:
     if estimate is None:
         return f"no gain promised by the counters; {rule.confidence} confidence that it limits"
     run = factor(estimate.run) if estimate.run >= _WORTH_A_DIGIT else f"under {_WORTH_A_DIGIT}x"
-    said = [f"{run} for the whole report", _next_limit(estimate, rule)]
+    whole = "report" if item.group else "time from the first GPU work to the last"
+    said = [f"{run} for the whole {whole}", _next_limit(estimate, rule)]
     if item.peers:
         ranks = ", ".join(str(rank) for rank in item.peers)
         said.append(f"of the same weight as {ranks} on this kernel")
@@ -64,7 +66,7 @@ def _next_limit(estimate: Estimate, rule: Rule) -> str:
     limit, at = estimate.bounded_by, number(estimate.bound_seconds, "s")
     if not limit:
         return ""
-    if limit in {RESOURCES[name] for name in rule.relieves}:
+    if limit in {RESOURCES.get(name) for name in rule.relieves}:
         return f"then {limit} again, at {at}"
     return f"then {limit} {'are' if limit.endswith('s') else 'is'} next, at {at}"
 
@@ -134,8 +136,9 @@ def _place(place: Place) -> str:
     return f"`{literal(place.sass)}`"
 
 
-def kernel_name(group: Group) -> str:
-    return literal(group.name).removeprefix("void ")
+def kernel_name(group: Group | None) -> str:
+    """What a finding is about: a kernel, or a timeline as a whole."""
+    return literal(group.name).removeprefix("void ") if group else TIMELINE
 
 
 def roofs(found: Checklist) -> tuple[tuple[str, str], ...]:

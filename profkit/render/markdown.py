@@ -53,8 +53,7 @@ def _items(report: ReportSummary, found: Checklist, top: int, name: str) -> list
     lines = [f"{escape(words.summary(found))}. Estimates don't add up."]
     if found.items:
         lines.append("")
-    for item in found.items[: top or None]:
-        lines += _item(item)
+    lines += items_markdown(found.items[: top or None])
     around = [f"At a roof: {code(kernel)}: {escape(told)}" for kernel, told in words.roofs(found)]
     if proven := words.proven(found.proofs):
         around.append(f"Reachable: {escape(proven)}")
@@ -64,12 +63,17 @@ def _items(report: ReportSummary, found: Checklist, top: int, name: str) -> list
     return lines
 
 
+def items_markdown(items: Iterable[Item]) -> list[str]:
+    """Items as boxes to tick, with all that is known of each."""
+    return [line for item in items for line in _item(item)]
+
+
 def _item(item: Item) -> list[str]:
     rule, estimate = item.rule, item.finding.estimate
     gain = f"{words.gain(estimate)} " if estimate else ""
     title = f"[{escape(rule.title)}]({item.page})" if item.page else escape(rule.title)
     told = [
-        f"kernel {code(words.kernel_name(item.group))}",
+        f"kernel {code(words.kernel_name(item.group))}" if item.group else words.TIMELINE,
         f"category {rule.category}, {rule.effort} effort",
         escape(words.prospects(item)),
         f"seen: {escape('; '.join(words.evidence(item)))}",

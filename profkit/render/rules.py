@@ -12,6 +12,7 @@ from rich.text import Text
 from profkit.analysis.checklist import Checklist
 from profkit.analysis.engine import Condition, Finding, Trial
 from profkit.analysis.limits import RESOURCES
+from profkit.analysis.region_rules import RegionTrial
 from profkit.analysis.rules import Action, Rule
 from profkit.analysis.sampled import SAMPLED, WORTH_SAMPLING, Match
 from profkit.metrics.catalog import NEWEST, OLDEST
@@ -149,6 +150,15 @@ def trials_view(
     if others:
         parts += [Text(), Text("Does not fire on", "bold"), rows_of(others, _INDENT)]
     return Group(*parts)
+
+
+def region_trial_view(trial: RegionTrial) -> RenderableType:
+    """What a rule makes of a timeline: all that it looks for, and what that gives."""
+    verb = "Fires on" if trial.finding else "Does not fire on"
+    rows = [(_MARKS[one.holds], _looked_at(one)) for one in trial.conditions]
+    if trial.finding and trial.finding.estimate:
+        rows.append(("gives", words.gain(trial.finding.estimate)))
+    return Group(Text(), Text(f"{verb} {words.TIMELINE}", "bold"), rows_of(rows, _INDENT))
 
 
 def _fired(

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from profkit import __version__
+from profkit.analysis.checklist import Item
 from profkit.analysis.timeline import (
     Gap,
     KernelGroup,
@@ -29,7 +30,10 @@ from profkit.analysis.timeline import (
 )
 from profkit.errors import UsageError
 from profkit.ingest.nsys_sqlite import TimelineGpu
-from profkit.render.markdown import code, escape
+from profkit.render import findings as words
+from profkit.render.checklist import in_short
+from profkit.render.checklist_json import item_json
+from profkit.render.markdown import code, escape, items_markdown
 from profkit.render.names import file_name, told_apart
 from profkit.render.terminal import console, facts, rendered
 from profkit.render.text import bar, extent, literal, number, percent, plural, shorten
@@ -38,7 +42,7 @@ from profkit.render.view import Grid, Panel, Row
 SCHEMA = "profkit.timeline/1"
 
 Json = dict[str, Any]
-Report = tuple[TimelineSummary, str]
+Report = tuple[TimelineSummary, str, tuple[Item, ...]]
 
 _GAPS_SHOWN, _ROWS_SHOWN = 5, 20
 _BAR = 10
@@ -52,32 +56,39 @@ _OUTSIDE = "(outside all ranges)"
 
 
 def timeline_text(
-    summary: TimelineSummary, format: str, *, path: str, with_host: bool, to_file: bool
+    summary: TimelineSummary,
+    format: str,
+    *,
+    path: str,
+    with_host: bool,
+    to_file: bool,
+    items: tuple[Item, ...] = (),
 ) -> str:
     """A timeline as "terminal", "markdown" or "json"; `path` is the file it was read from.
 
-    Raises UsageError for another format.
+    `items` are what rules found in it. Raises UsageError for another format.
     """
-    return timelines_text([(summary, path)], format, with_host=with_host, to_file=to_file)
+    return timelines_text([(summary, path, items)], format, with_host=with_host, to_file=to_file)
 
 
 def timelines_text(
     reports: Sequence[Report], format: str, *, with_host: bool, to_file: bool
 ) -> str:
-    """Several timelines, each with its path, as `timeline_text`; JSON has them under `reports`.
+    """Several timelines, each with its path and what rules found in it, as `timeline_text`.
 
-    Raises UsageError for another format.
+    JSON has them under `reports`. Raises UsageError for another format.
     """
     match format:
         case "terminal":
             width = console(to_file=to_file).width
             return "\n".join(
-                rendered(_view(summary, path, width), to_file=to_file) for summary, path in reports
+                rendered(_view(summary, path, items, width), to_file=to_file)
+                for summary, path, items in reports
             )
         case "markdown":
             return "\n".join(
-                _markdown(summary, file_name(path, with_host=with_host))
-                for summary, path in reports
+                _markdown(summary, file_name(path, with_host=with_host), items)
+                for summary, path, items in reports
             )
         case "json":
             return _json(reports, with_host=with_host)
@@ -288,7 +299,7 @@ def _synchronizations_grid(summary: TimelineSummary) -> Grid:
     return Grid("Synchronizations, as the driver recorded them", columns, rows)
 
 
-def _view(summary: TimelineSummary, path: str, width: int) -> RenderableType:
+def _view(summary: TimelineSummary, path: str, items: Sequence[Item], width: int) -> RenderableType:
     parts: list[RenderableType] = [
         Text(shorten(literal(path), width), "bold"),
         Text(headline(summary)),
@@ -297,6 +308,8 @@ def _view(summary: TimelineSummary, path: str, width: int) -> RenderableType:
         Text(),
         _bars(_region_panel(summary.region)),
     ]
+    if items:
+        parts += [Text(), Text(words.HEADING, "bold"), *in_short(items, width)]
     for grid in _grids(summary):
         parts += [Text(), Text(grid.title, "bold"), _table(grid, width)]
         if grid.note:
@@ -361,7 +374,7 @@ def _limits(grid: Grid, width: int) -> list[int]:
     return limits
 
 
-def _markdown(summary: TimelineSummary, path: str) -> str:
+def _markdown(summary: TimelineSummary, path: str, items: Sequence[Item]) -> str:
     lines = [f"# {code(path)}", "", escape(headline(summary)), ""]
     recording = _recording(summary)
     lines += _markdown_table(("", ""), [(row.label, escape(row.value)) for row in recording.rows])
@@ -373,6 +386,8 @@ def _markdown(summary: TimelineSummary, path: str) -> str:
     ]
     lines += ["", f"## {region.title}", "", escape(region.note), ""]
     lines += _markdown_table(("", "Time", "Share", ""), rows)
+    if items:
+        lines += ["", f"## {words.HEADING}", "", *items_markdown(items)]
     for grid in _grids(summary):
         lines += ["", f"## {grid.title}", ""]
         lines += [escape(grid.note), ""] if grid.note else []
@@ -398,7 +413,11 @@ def _markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> li
 
 
 def _json(reports: Sequence[Report], *, with_host: bool) -> str:
-    made = [_report(summary, file_name(path, with_host=with_host)) for summary, path in reports]
+    made = [
+        _report(summary, file_name(path, with_host=with_host))
+        | {"checklist": [item_json(item) for item in items]}
+        for summary, path, items in reports
+    ]
     head = {"schema": SCHEMA, "profkit": __version__}
     body = made[0] if len(made) == 1 else {"reports": made}
     return json.dumps(head | body, indent=2, allow_nan=False) + "\n"

@@ -173,7 +173,7 @@ def test_json_keeps_its_schema(name: str) -> None:
 
 
 def test_several_exports_give_reports_of_the_same_shape() -> None:
-    reports = [(summary(name), str(file(name))) for name in RECORDED]
+    reports = [(summary(name), str(file(name)), ()) for name in RECORDED]
     data = json.loads(timelines_text(reports, "json", with_host=False, to_file=True))
     validate(data)
     assert [report["report"]["kernel_launches"] for report in data["reports"]] == [5, 14]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from profkit.analysis import region
 from profkit.analysis.limits import RESOURCES
 from profkit.analysis.rules import (
     CONTEXT,
@@ -171,8 +172,9 @@ def test_shipped_rules_name_what_there_is() -> None:
     categories = schema()["$defs"]["rule"]["properties"]["category"]["enum"]
     for rule in shipped_rules():
         assert rule.category in categories
-        assert set(rule.names) <= {*catalog().quantities, *CONTEXT}
-        assert set(rule.relieves) <= set(RESOURCES)
+        known = region.QUANTITIES if rule.about_timeline else {*catalog().quantities, *CONTEXT}
+        assert set(rule.names) <= set(known)
+        assert set(rule.relieves) <= set(region.PARTS if rule.about_timeline else RESOURCES)
         assert rule.actions
         assert rule.verify
 
