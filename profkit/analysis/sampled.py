@@ -57,7 +57,7 @@ without them, or of one too long to be looked at."""
 SAMPLED_FROM = "pc_samples"
 """The catalogue quantity that a launch has where it was sampled by instruction."""
 
-WORTH_SAMPLING = 0.1
+WORTH_SAMPLING = 0.15
 """The share of a report's time that a kernel must take for its samples to be looked at: the
 vendor's disassembler alone takes a third of a second, half as long as all else."""
 

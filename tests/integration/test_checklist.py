@@ -140,11 +140,12 @@ def test_rules_can_be_left_out(profkit_cli: Cli) -> None:
 
 def test_own_rules_are_looked_for_too(profkit_cli: Cli, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "writing-rules.md").read_text(encoding="utf-8")
-    example, of_timelines = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    example, *others = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     file = tmp_path / "own.yaml"
     file.write_text(example, encoding="utf-8")
-    (tmp_path / "timelines.yaml").write_text(of_timelines, encoding="utf-8")
-    assert profkit_cli("rules", "check", tmp_path).stdout == "2 rules, no fault\n"
+    for at, other in enumerate(others):
+        (tmp_path / f"other_{at}.yaml").write_text(other, encoding="utf-8")
+    assert profkit_cli("rules", "check", tmp_path).stdout == "3 rules, no fault\n"
     document = checklist(profkit_cli, KNOWN, "--rules", file, "--disable", "uncoalesced_global")
     (own,) = [item for item in document["checklist"] if item["rule"] == "scattered_stores"]
     assert own["page"] is None
