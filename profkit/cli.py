@@ -55,12 +55,23 @@ def _told_in_one_line(ctx: Any) -> Iterator[None]:
     except _WRONG_USAGE as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             raise
-        verb = getattr(ctx, "invoked_subcommand", None)
-        failure = UsageError(*_usage_failure(error, f"profkit {verb}" if verb else "profkit"))
+        failure = UsageError(*_usage_failure(error, _command(error, ctx)))
     else:
         return
     typer.echo(f"profkit: {failure}", err=True)
     raise typer.Exit(failure.exit_code)
+
+
+def _command(error: Any, ctx: Any) -> str:
+    """The verb that an error is of, `profkit rules score`, whatever the program is started as."""
+    verbs: list[str] = []
+    inner = getattr(error, "ctx", None)
+    while inner is not None and inner.parent is not None:
+        verbs.insert(0, inner.info_name)
+        inner = inner.parent
+    if not verbs and (verb := getattr(ctx, "invoked_subcommand", None)):
+        verbs = [verb]
+    return " ".join(["profkit", *verbs])
 
 
 def _usage_failure(error: Any, command: str) -> tuple[str, str]:

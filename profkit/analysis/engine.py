@@ -265,7 +265,7 @@ class _Table:
 
     def _compared(self, comparison: Comparison, at: int, rule: Rule) -> Evidence | None:
         left, right = (self._value(side, rule)[at] for side in (comparison.left, comparison.right))
-        if math.isnan(left) or not comparison.left.names:
+        if math.isnan(left) or not comparison.left.names or comparison.is_guard:
             return None
         return Evidence(comparison.left.text, float(left), comparison.sign, float(right))
 

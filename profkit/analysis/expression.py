@@ -99,6 +99,11 @@ class Comparison:
     sign: str
     right: Expression
 
+    @property
+    def is_guard(self) -> bool:
+        """Whether it asks if a value is known, which is no evidence."""
+        return self.left.text.startswith("known(")
+
 
 @dataclass(frozen=True)
 class Expression:

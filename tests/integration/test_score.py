@@ -258,3 +258,9 @@ def test_rules_can_be_left_out_of_a_score(profkit_cli: Cli, tmp_path: Path) -> N
     (row,) = data["pairs"]
     assert (row["rank"], row["estimated"]) == (None, 1.0)
     assert profkit_cli("rules", "score", "--disable", "nothing").exit_code == 2
+
+
+def test_a_wrong_option_names_the_help_of_the_verb(profkit_cli: Cli) -> None:
+    done = profkit_cli("rules", "score", "--format", "jsn")
+    assert done.exit_code == 2
+    assert "see `profkit rules score --help`" in done.stderr
