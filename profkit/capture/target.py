@@ -39,12 +39,18 @@ class Unsupported(Exception):
 class Variant:
     """One way to do a target's work.
 
-    `run` takes the inputs, leaves them as they are and returns one tensor. `name` is the name of
-    its NVTX range.
+    `run` takes the inputs, leaves them as they are and returns one tensor, or what the target's
+    `compared` makes one of. `name` is the name of its NVTX range. `setting` is what a program
+    writes to have it, `version` tells that of what it runs (raises Unsupported where that is not
+    installed), `chooses` names the variant that it comes down to for the inputs, None where it
+    chooses none.
     """
 
     name: str
     run: Callable[[Inputs], Any]
+    setting: str = ""
+    version: Callable[[], str] | None = None
+    chooses: Callable[[Inputs], str | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -54,7 +60,8 @@ class Target:
     `inputs(device, seed)` builds the tensors of `dtype` on "cuda" or "cpu", the same for the same
     seed. `reference(inputs)` gets copies in float64 and gives the right result, by the
     definition and not by a kernel under test. `shapes` and `work` describe one call of a variant.
-    Nothing may touch CUDA before `inputs` is called.
+    Nothing may touch CUDA before `inputs` is called. `compared` takes from a variant's result the
+    part that `reference` gives, where all of it would take too long; None: the whole.
 
     Raises ValueError for a name or dtype that can't be used, or variants named alike.
     """
@@ -66,6 +73,7 @@ class Target:
     reference: Callable[[Inputs], Any]
     variants: Sequence[Variant]
     work: Work | None = None
+    compared: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:
         names = [variant.name for variant in self.variants]
@@ -222,6 +230,7 @@ class Target:
         try:
             result = attempt(variant, inputs)
             _synchronise(truth)
+            result = result if self.compared is None else self.compared(result)
             return judge(variant.name, result, truth, self.dtype)
         except Unsupported as why:
             return Verdict(variant.name, Status.unsupported, None, bound, str(why))

@@ -22,7 +22,15 @@ from typing import Any, TextIO
 
 from profkit.capture.environment import digest, fingerprint, lock
 from profkit.capture.gpu import NoDriver, Watch
-from profkit.capture.target import Inputs, attempt, load_target, without_torch
+from profkit.capture.target import (
+    Inputs,
+    Target,
+    Unsupported,
+    Variant,
+    attempt,
+    load_target,
+    without_torch,
+)
 from profkit.capture.timing import Cache, Settings, Stopwatch, Timer
 from profkit.errors import EnvironmentProblem, ProfkitError, TargetFailed
 
@@ -34,6 +42,7 @@ class _Worker:
 
     def __init__(self, started: float) -> None:
         self._started: float | None = started
+        self._target: Target
         self._inputs: Inputs = {}
         self._stopwatches: dict[str, Stopwatch] = {}
 
@@ -78,6 +87,10 @@ class _Worker:
             "target": _plain(self._target.described() | {"variants": chosen}),
             "device": self._device,
             "checks": verdicts,
+            "variants": {
+                variant.name: _about(variant, self._inputs)
+                for variant in self._target.chosen(chosen)
+            },
             "fingerprint": surroundings,
             "fingerprint_sha256": digest(surroundings),
             "spans": {
@@ -106,6 +119,7 @@ class _Worker:
         """Give back the memory of the target before."""
         import torch
 
+        self.__dict__.pop("_target", None)
         self._inputs = {}
         self._stopwatches.clear()
         if torch.cuda.is_initialized():
@@ -115,6 +129,17 @@ class _Worker:
         lock(seed, fill_new_memory=True)
         verdicts = self._target.check(self._device, seed, names)
         return [asdict(verdict) for verdict in verdicts]
+
+
+def _about(variant: Variant, inputs: Inputs) -> dict[str, Any]:
+    """What a variant tells of itself; `unavailable` says why what it runs is not installed."""
+    about: dict[str, Any] = {"setting": variant.setting, "version": None, "unavailable": ""}
+    try:
+        about["version"] = variant.version() if variant.version else None
+    except Unsupported as why:
+        about["unavailable"] = str(why)
+    chosen = variant.chooses(inputs) if variant.chooses else None
+    return about | {"chosen": chosen}
 
 
 def _plain(described: Mapping[str, Any]) -> Mapping[str, Any]:
