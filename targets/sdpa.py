@@ -14,6 +14,7 @@ from typing import Any
 
 from profkit import Target, Unsupported, Variant, Work, normal_inputs
 from profkit.capture.backends import Backend, backends
+from profkit.capture.correctness import WrongResult
 
 # Of this checkout, whatever is installed.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -228,7 +229,7 @@ def _rows_of(q: Any, k: Any, v: Any, rows: list[int], shape: Shape) -> Any:
 
 
 def _checked_part(shape: Shape, result: Any) -> Any:
-    """Of a forward pass what `reference` gives of it; raises ValueError for what is none."""
+    """Of a forward pass what `reference` gives of it; raises WrongResult for what is none."""
     import torch
 
     if not isinstance(result, torch.Tensor) or _is_whole(shape):
@@ -240,7 +241,7 @@ def _checked_part(shape: Shape, result: Any) -> Any:
 
 
 def _checked_gradients(shape: Shape, result: Any) -> Any:
-    """Of a backward pass what `gradients` gives of it; raises ValueError for what is none."""
+    """Of a backward pass what `gradients` gives of it; raises WrongResult for what is none."""
     import torch
 
     for gradient, heads in zip(result, (shape.heads, *[shape.shared_heads] * 2), strict=True):
@@ -257,9 +258,9 @@ def _refuse(tensor: Any, shape: tuple[int, ...]) -> None:
     import torch
 
     if tuple(tensor.shape) != shape:
-        raise ValueError(f"shape {tuple(tensor.shape)}, not {shape}")
+        raise WrongResult(f"shape {tuple(tensor.shape)}, not {shape}")
     if not torch.isfinite(tensor).all():
-        raise ValueError("some values are not finite")
+        raise WrongResult("some values are not finite")
 
 
 def _is_whole(shape: Shape) -> bool:

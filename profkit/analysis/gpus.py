@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from profkit.errors import UsageError
 from profkit.metrics.catalog import ComputeCapability
 from profkit.metrics.quantities import capability
 
@@ -30,13 +32,26 @@ class Datasheet:
     """Dense datasheet peaks of a product, at its boost clock.
 
     `peaks` has FLOP/s (op/s for int8) by "tensor_fp16", "tensor_tf32", ..., "fp32", "fp64", and
-    "dram" in B/s.
+    "dram" in B/s. `boost` is in Hz.
     """
 
     name: str
     cc: ComputeCapability
     sm_count: int
     peaks: Mapping[str, Peak] = field(hash=False)
+    boost: float = 0.0
+
+    def per_cycle(self, peak: str) -> float:
+        """FLOP per cycle and SM behind a compute peak; 0 where it has none or no boost clock.
+
+        Peak over SMs and boost clock, rounded to a power of two: what an SM does in a cycle is one
+        on every architecture since Volta, while a peak may be given at another clock than the
+        highest (H200: tensor at 1.83 GHz, FP32 at 1.98 GHz).
+        """
+        if peak not in self.peaks or not self.boost:
+            return 0.0
+        rate = self.peaks[peak].value / (self.sm_count * self.boost)
+        return float(2 ** round(math.log2(rate)))
 
 
 @dataclass(frozen=True)
@@ -119,6 +134,21 @@ def find_datasheet(
     return sheet, ""
 
 
+def datasheet_named(name: str) -> Datasheet:
+    """The only product of that name, for a GPU that nothing but its name is known of.
+
+    Raises UsageError where there is none or there are several.
+    """
+    rows = [row for row in _table() if re.search(row["match"], name) or row["name"] == name]
+    exact = [row for row in rows if row["name"] == name]
+    rows = exact or rows
+    if len(rows) == 1:
+        return _datasheet(rows[0])
+    known = ", ".join(row["name"] for row in rows or _table())
+    what = "several GPUs have that name" if rows else "no datasheet figures for it"
+    raise UsageError(f"--gpu {name!r}: {what}", f"name one of {known}")
+
+
 def _datasheet(row: Mapping[str, Any]) -> Datasheet:
     recalled = set(row.get("recalled", ()))
     tensor = {
@@ -133,7 +163,8 @@ def _datasheet(row: Mapping[str, Any]) -> Datasheet:
         for name, value in row["vector"].items()
     }
     dram = {"dram": Peak(row["dram"] * 1e9, "dram" not in recalled)}
-    return Datasheet(row["name"], (major, minor), row["sms"], tensor | vector | dram)
+    peaks = tensor | vector | dram
+    return Datasheet(row["name"], (major, minor), row["sms"], peaks, row["boost"] * 1e6)
 
 
 @cache

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from profkit.capture.correctness import BOUNDS, Status, Verdict, judge
+from profkit.capture.correctness import BOUNDS, Status, Verdict, WrongResult, judge
 from profkit.capture.environment import digest, fingerprint, lock
 from profkit.capture.work import Work
 from profkit.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
@@ -61,7 +61,8 @@ class Target:
     seed. `reference(inputs)` gets copies in float64 and gives the right result, by the
     definition and not by a kernel under test. `shapes` and `work` describe one call of a variant.
     Nothing may touch CUDA before `inputs` is called. `compared` takes from a variant's result the
-    part that `reference` gives, where all of it would take too long; None: the whole.
+    part that `reference` gives, where all of it would take too long; None: the whole. It raises
+    WrongResult (profkit.capture.correctness) where it sees that the rest can't be right.
 
     Raises ValueError for a name or dtype that can't be used, or variants named alike.
     """
@@ -234,6 +235,8 @@ class Target:
             return judge(variant.name, result, truth, self.dtype)
         except Unsupported as why:
             return Verdict(variant.name, Status.unsupported, None, bound, str(why))
+        except WrongResult as why:
+            return Verdict(variant.name, Status.failed, None, bound, str(why))
         except Exception as error:
             reason = _one_line(f"{type(error).__name__}: {error}")
             return Verdict(variant.name, Status.failed, None, bound, reason)

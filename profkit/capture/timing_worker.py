@@ -3,8 +3,8 @@
     python -m profkit.capture.timing_worker FD
 
 One JSON request a line on stdin, one JSON answer a line on the file descriptor FD: what the target
-prints goes elsewhere. Requests are {"do": "open" | "prepare" | "block", ...} with the keyword
-arguments of `_Worker`'s methods, of which "open" lets go of the target before; an answer is
+prints goes elsewhere. Requests are {"do": "declare" | "open" | "prepare" | "block", ...} with the
+keyword arguments of `_Worker`'s methods, of which "open" lets go of the target before; an answer is
 {"told": ...} or {"error", "message", "remedy"}, where "error" is an exit code of profkit.errors.
 The end of stdin ends the process.
 """
@@ -100,6 +100,12 @@ class _Worker:
             },
         }
 
+    def declare(self, path: str, arguments: Sequence[str]) -> Mapping[str, Any]:
+        """Import the target and tell what it declares, and of each variant what it runs."""
+        target = load_target(Path(path), arguments)
+        about = {variant.name: _about(variant, None) for variant in target.variants}
+        return {"target": _plain(target.described()), "variants": about}
+
     def prepare(self, variant: str, timer: str, cache: str, warmup: float, group: int) -> Any:
         """Warm a variant up; see `profkit.capture.timing.Ready`."""
         inputs = self._inputs
@@ -131,14 +137,14 @@ class _Worker:
         return [asdict(verdict) for verdict in verdicts]
 
 
-def _about(variant: Variant, inputs: Inputs) -> dict[str, Any]:
+def _about(variant: Variant, inputs: Inputs | None) -> dict[str, Any]:
     """What a variant tells of itself; `unavailable` says why what it runs is not installed."""
     about: dict[str, Any] = {"setting": variant.setting, "version": None, "unavailable": ""}
     try:
         about["version"] = variant.version() if variant.version else None
     except Unsupported as why:
         about["unavailable"] = str(why)
-    chosen = variant.chooses(inputs) if variant.chooses else None
+    chosen = variant.chooses(inputs) if variant.chooses and inputs is not None else None
     return about | {"chosen": chosen}
 
 

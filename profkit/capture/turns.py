@@ -21,6 +21,10 @@ _KINDS: Mapping[int, type[ProfkitError]] = {
 }
 
 
+class Died(TargetFailed):
+    """The process ended while it was asked."""
+
+
 class Turn:
     """A living process that can be told to time; `worker` starts one."""
 
@@ -33,7 +37,7 @@ class Turn:
     def ask(self, do: str, **arguments: Any) -> Any:
         """The answer to a request.
 
-        Raises the worker's ProfkitError, and TargetFailed with its last words when it has died.
+        Raises the worker's ProfkitError, and Died with its last words when it has ended.
         """
         assert self._process.stdin is not None
         try:
@@ -44,7 +48,7 @@ class Turn:
             line = ""
         if not line:
             status = self._process.wait()
-            raise TargetFailed(
+            raise Died(
                 f"{self._name} ended with status {status} while it was timed: {self._last_words()}",
                 "run it alone with --check",
             )

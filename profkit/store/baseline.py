@@ -96,6 +96,15 @@ def read_cells(folder: Path) -> tuple[Cell, ...]:
     return tuple(sorted(found, key=lambda cell: (cell.at, cell.backend)))
 
 
+def read_profiles(folder: Path) -> list[dict[str, Any]]:
+    """What was profiled of the baseline, and what could not be; empty where nothing was asked."""
+    try:
+        found = json.loads((folder / PROFILES / "profiles.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    return found if isinstance(found, list) else []
+
+
 def _unwritable(path: Path, error: OSError) -> EnvironmentProblem:
     return EnvironmentProblem(
         f"{path}: can't be written ({error.strerror}); what was measured before is kept",
