@@ -17,11 +17,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from profkit.analysis.baseline import Baseline, derive
-from profkit.analysis.budget import level, samples_a_block
+from profkit.analysis.budget import Outlook, Todo
 from profkit.capture.environment import digest
 from profkit.capture.timing import Settings
 from profkit.capture.turns import Died, Turn
@@ -57,8 +56,6 @@ from profkit.timing import (
 
 BLOCKS = 8
 WARMUP = 0.2
-_FEWEST_IN_A_BLOCK = 3
-_CALLS_TO_PREPARE = 65
 _OUT_OF_MEMORY = re.compile(r"OutOfMemoryError|out of memory|can't allocate memory", re.IGNORECASE)
 _DEVICE_LOST = re.compile(r"CUDA error|CUDA_ERROR|AcceleratorError|illegal memory access")
 _RAISED = re.compile(r"\w+: ")
@@ -174,9 +171,7 @@ class _Declared:
         return [one["name"] for one in self.backends if one["available"]]
 
 
-def _declared(
-    plan: BaselinePlan, process: _Process, before: Mapping[str, Any] | None
-) -> _Declared:
+def _declared(plan: BaselinePlan, process: _Process, before: Mapping[str, Any] | None) -> _Declared:
     """Ask the target; raises what it raises where not one shape can be had, UsageError for a
     backend that it never had."""
     flop: dict[str, float] = {}
@@ -205,7 +200,9 @@ def _declared(
             raise UsageError(
                 f"{told['target']['name']} has no backend {name!r}", f"it has {', '.join(known)}"
             )
-    return _Declared(told["target"]["name"], [_backend(name, known.get(name)) for name in names], flop)
+    return _Declared(
+        told["target"]["name"], [_backend(name, known.get(name)) for name in names], flop
+    )
 
 
 def _backend(name: str, about: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -274,41 +271,6 @@ class _Lost(Exception):
         self.why = why
 
 
-@dataclass
-class _Rates:
-    """What was learnt of the time that things take, for the budget.
-
-    `flop_rate` (FLOP/s) is the best of each backend, `between` (s) what lies between samples,
-    `overheads` (s) what shapes took beside warm-ups and samples.
-    """
-
-    flop_rate: dict[str, float] = field(default_factory=dict)
-    between: list[float] = field(default_factory=list)
-    overheads: list[float] = field(default_factory=list)
-    plain: list[float] = field(default_factory=list)
-
-    def call(self, backend: str, flop: float | None) -> float:
-        """Seconds that a call is expected to take; 0 where nothing is known."""
-        if flop and self.flop_rate:
-            rate = self.flop_rate.get(backend) or median(self.flop_rate.values())
-            return flop / rate
-        return median(self.plain) if self.plain else 0.0
-
-    def learn(self, backend: str, flop: float | None, seconds: float) -> None:
-        """A call took so long."""
-        self.plain.append(seconds)
-        if flop:
-            self.flop_rate[backend] = max(self.flop_rate.get(backend, 0.0), flop / seconds)
-
-    @property
-    def gap(self) -> float:
-        return median(self.between) if self.between else 1e-4
-
-    @property
-    def overhead(self) -> float:
-        return median(self.overheads) if self.overheads else 0.0
-
-
 class _Measuring:
     """The work on one folder."""
 
@@ -328,7 +290,7 @@ class _Measuring:
         self._started = started
         self._before = before["seconds"]
         self._tell = tell
-        self._rates = _Rates()
+        self._outlook = Outlook(declared.flop, plan.samples, plan.blocks, plan.settings.warmup)
         self._stage = ""
         self._about = {one["name"]: one for one in declared.backends}
 
@@ -343,8 +305,9 @@ class _Measuring:
             if names:
                 todo.append((at, shape, names))
         for place, (at, shape, names) in enumerate(todo):
-            later = [(shape, names) for _, shape, names in todo[place + 1 :]]
-            self._stage = f"{place + 1} of {len(todo)}  {shape.name}{self._left_words(later)}"
+            later = [(shape.name, names) for _, shape, names in todo[place + 1 :]]
+            rest = self._left_words([(shape.name, names), *later])
+            self._stage = f"{place + 1} of {len(todo)}  {shape.name}{rest}"
             self._tell(self._stage, "")
             self._shape(at, shape, names, later)
             self._note_time()
@@ -354,13 +317,13 @@ class _Measuring:
         at: int,
         shape: MatrixShape,
         names: Sequence[str],
-        later: Sequence[tuple[MatrixShape, Sequence[str]]],
+        later: Sequence[Todo],
     ) -> None:
         """Measure a shape, again without the culprit where one takes the process with it."""
         round_ = _Round(at, shape, secrets.token_hex(6), time.monotonic())
         left = list(names)
         while left:
-            if self._no_time_for(shape, left):
+            if not self._outlook.fits((shape.name, left), self._budget_left()):
                 self._give_up(round_, left, Status.no_time, self._no_time_words())
                 return
             try:
@@ -376,7 +339,7 @@ class _Measuring:
         self,
         round_: _Round,
         names: Sequence[str],
-        later: Sequence[tuple[MatrixShape, Sequence[str]]],
+        later: Sequence[Todo],
     ) -> None:
         started = time.monotonic()
         opened = self._opened(round_, names)
@@ -385,10 +348,10 @@ class _Measuring:
         series = self._prepared(round_, opened)
         if not series:
             return
-        prepared = time.monotonic() - started
-        calls = sum(self._plan.settings.warmup + _CALLS_TO_PREPARE * _rough(one) for one in series)
-        self._rates.overheads.append(max(0.0, prepared - calls))
-        wanted = self._samples(round_.shape, series, later)
+        calls = {one.variant: float(one.ready["rough"]) for one in series}
+        self._outlook.saw_preparation(time.monotonic() - started, list(calls.values()))
+        samples = {one.variant: calls[one.variant] + one.ready["flush"] for one in series}
+        wanted = self._outlook.samples(samples, later, self._budget_left())
         taken = self._take_turns(round_, series, wanted)
         for one in taken:
             self._keep(self._measured_cell(round_, one, opened.told))
@@ -442,8 +405,7 @@ class _Measuring:
             with self._kept_when_it_fails(round_, one, opened.told):
                 one.prepare(self._plan.timing)
                 ready.append(one)
-                flop = self._declared.flop.get(round_.shape.name)
-                self._rates.learn(one.variant, flop, _rough(one))
+                self._outlook.saw_call(round_.shape.name, one.variant, float(one.ready["rough"]))
         return ready
 
     def _take_turns(
@@ -468,7 +430,7 @@ class _Measuring:
         for one in live:
             samples = sum(len(block["samples"]) for block in one.blocks)
             seconds = sum(block["seconds"] - sum(block["samples"]) for block in one.blocks)
-            self._rates.between.append(max(0.0, seconds / samples))
+            self._outlook.saw_gap(seconds / samples)
         return live
 
     @contextmanager
@@ -504,66 +466,20 @@ class _Measuring:
                     found.append(name)
         return found or list(names)
 
-    def _samples(
-        self,
-        shape: MatrixShape,
-        series: Sequence[Series],
-        later: Sequence[tuple[MatrixShape, Sequence[str]]],
-    ) -> dict[str, int]:
-        """How many samples a block each series may take."""
-        plan = self._plan
-        here = {one.variant: self._cost(_rough(one) + one.ready["flush"]) for one in series}
-        dear = [self._cost(self._call(other, name)) for other, names in later for name in names]
-        left = self._budget_left() - sum(self._overhead(*one) for one in later)
-        limit = level([*here.values(), *dear], left)
-        return {
-            name: samples_a_block(plan.samples, plan.blocks, cost, limit, _FEWEST_IN_A_BLOCK)
-            for name, cost in here.items()
-        }
-
-    def _cost(self, call: float) -> float:
-        """Seconds of all samples of a cell."""
-        full = math.ceil(self._plan.samples / self._plan.blocks) * self._plan.blocks
-        return full * (call + self._rates.gap)
-
-    def _call(self, shape: MatrixShape, backend: str) -> float:
-        return self._rates.call(backend, self._declared.flop.get(shape.name))
-
-    def _overhead(self, shape: MatrixShape, names: Sequence[str]) -> float:
-        """Seconds of a shape beside its samples."""
-        calls = sum(
-            self._plan.settings.warmup + _CALLS_TO_PREPARE * self._call(shape, name)
-            for name in names
-        )
-        return self._rates.overhead + calls
-
     def _budget_left(self) -> float:
         if self._plan.budget is None:
             return math.inf
         return self._plan.budget - (time.monotonic() - self._started)
 
-    def _no_time_for(self, shape: MatrixShape, names: Sequence[str]) -> bool:
-        """Whether not even the fewest samples fit into what is left of the budget."""
-        left = self._budget_left()
-        if left == math.inf:
-            return False
-        fewest = min(_FEWEST_IN_A_BLOCK * self._plan.blocks, self._plan.samples)
-        samples = sum(fewest * (self._call(shape, name) + self._rates.gap) for name in names)
-        return left <= 0 or self._overhead(shape, names) + samples > left
-
     def _no_time_words(self) -> str:
         return f"the budget of {_minutes(self._plan.budget or 0.0)} was spent on others"
 
-    def _left_words(self, later: Sequence[tuple[MatrixShape, Sequence[str]]]) -> str:
-        """About how much longer it takes."""
-        if not self._rates.plain:
+    def _left_words(self, later: Sequence[Todo]) -> str:
+        """About how much longer it takes, once that can be told."""
+        if not self._outlook.knows:
             return ""
-        rest = sum(
-            self._overhead(shape, names)
-            + sum(self._cost(self._call(shape, name)) for name in names)
-            for shape, names in later
-        )
-        return f"  about {_minutes(min(rest, max(0.0, self._budget_left())))} left"
+        rest = min(self._outlook.seconds(later), max(0.0, self._budget_left()))
+        return f"  about {_minutes(rest)} left"
 
     def _told(self, stage: str, what: str) -> None:
         self._tell(self._stage, f"{stage} {what}")
@@ -638,10 +554,6 @@ def _status_of(why: str) -> Status:
     if _RAISED.match(why) or "ended with status" in why or "can't" in why:
         return Status.failed
     return Status.wrong
-
-
-def _rough(one: Series) -> float:
-    return float(one.ready["rough"])
 
 
 def _device_words(identity: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from profkit import __version__
 from profkit.commands.analyze import analyze
+from profkit.commands.baseline import baseline
 from profkit.commands.calibrate import calibrate
 from profkit.commands.checklist import checklist
 from profkit.commands.compare import compare
@@ -124,6 +125,7 @@ app.command()(calibrate)
 app.command()(metrics)
 app.command()(doctor)
 app.add_typer(rules, name="rules")
+app.add_typer(baseline, name="baseline")
 
 
 _ASCII = str.maketrans({"µ": "u", "×": "x", "…": "~", "─": "-", "±": "+-", "█": "#"})

@@ -36,8 +36,8 @@ class Row:
     """A cell with all that is derived of it; the names are those of `profkit.baseline/1`.
 
     `seconds` is the median, `low` and `high` the ends of its interval. `bytes` are the least that
-    must cross DRAM. `held_peak` is the dense peak at `sm_clock`, `ridge` the intensity (FLOP/B) from
-    which on compute is the lower roof. `flags` say what can't be or is to be doubted.
+    must cross DRAM. `held_peak` is the dense peak at `sm_clock`, `ridge` the intensity (FLOP/B)
+    from which on compute is the lower roof. `flags` say what can't be or is to be doubted.
     """
 
     id: str

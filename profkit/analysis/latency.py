@@ -359,9 +359,7 @@ def datasheet_of(gpu: Mapping[str, Any]) -> tuple[Datasheet | None, str]:
     if not gpu:
         return None, "no GPU"
     major, minor = (int(part) for part in gpu["compute_capability"].split("."))
-    return find_datasheet(
-        gpu["name"], (major, minor), gpu["multiprocessors"], gpu["memory_bytes"]
-    )
+    return find_datasheet(gpu["name"], (major, minor), gpu["multiprocessors"], gpu["memory_bytes"])
 
 
 @dataclass(frozen=True)

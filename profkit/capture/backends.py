@@ -214,9 +214,7 @@ flash_attn = Backend(
 cutlass = Backend(  # the DSL itself has no attention; this one is written in it
     "cutlass",
     partial(_by_flash_attn, "flash_attn.cute"),
-    partial(
-        _installed, "flash_attn.cute", "flash-attn-cute", "flash-attn-4", "nvidia-cutlass-dsl"
-    ),
+    partial(_installed, "flash_attn.cute", "flash-attn-cute", "flash-attn-4", "nvidia-cutlass-dsl"),
     "flash_attn.cute.flash_attn_func(...)",
 )
 custom = Backend(

@@ -1,4 +1,4 @@
-"""Cells of a baseline, `profkit.cell/1`: a backend at a shape, its samples or why there are none."""
+"""Cells of a baseline, `profkit.cell/1`: a backend at a shape, its samples or why none."""
 
 from __future__ import annotations
 

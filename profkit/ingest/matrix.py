@@ -134,9 +134,7 @@ def _expanded(path: Path, group: Mapping[str, Any]) -> Iterator[dict[str, Value]
 def _validate(path: Path, document: Any) -> None:
     import jsonschema
 
-    form = json.loads(
-        files("profkit.schemas").joinpath("matrix.json").read_text(encoding="utf-8")
-    )
+    form = json.loads(files("profkit.schemas").joinpath("matrix.json").read_text(encoding="utf-8"))
     errors = jsonschema.Draft202012Validator(form).iter_errors(document)
     error = jsonschema.exceptions.best_match(errors)
     if error is not None:

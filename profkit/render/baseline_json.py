@@ -133,7 +133,7 @@ def cells_parquet(baseline: Baseline) -> bytes:
         for name, kind in Row.__annotations__.items()
         if kind.startswith(("float", "int")) and name not in {"at", "gpus"}
     ]
-    frame = frame.astype({name: "float64" for name in numbers})
+    frame = frame.astype(dict.fromkeys(numbers, "float64"))
     table = io.BytesIO()
     frame.to_parquet(table, index=False)
     return table.getvalue()

@@ -1,6 +1,6 @@
 """The folder of a baseline: a plan, a file a cell, and what was derived. Each file is whole.
 
-    DIR/baseline.json  DIR/cells/SHAPE.BACKEND.json  DIR/summary.json  DIR/cells.parquet
+DIR/baseline.json  DIR/cells/SHAPE.BACKEND.json  DIR/summary.json  DIR/cells.parquet
 """
 
 from __future__ import annotations
