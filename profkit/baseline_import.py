@@ -28,7 +28,6 @@ _NAMES = {
     "dtype": ("dtype",),
     "causal": ("causal", "is_causal"),
 }
-_KINDS = {"dtype": str, "causal": bool}
 _ELEMENT_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 
 
@@ -109,8 +108,10 @@ def _told(document: Mapping[str, Any]) -> dict[str, Value]:
     found: dict[str, Value] = {}
     for name, spellings in _NAMES.items():
         value = next((config[one] for one in spellings if one in config), None)
-        if isinstance(value, _KINDS.get(name, int)) and (name == "causal" or value is not True):
-            found[name] = value.removeprefix("torch.") if isinstance(value, str) else value
+        if name == "dtype" and isinstance(value, str):
+            found[name] = value.removeprefix("torch.")
+        elif type(value) is (bool if name == "causal" else int) and value >= (name != "causal"):
+            found[name] = value
     return found
 
 

@@ -22,6 +22,7 @@ from profkit.commands.checklist import checklist
 from profkit.commands.compare import compare
 from profkit.commands.doctor import doctor
 from profkit.commands.metrics import metrics
+from profkit.commands.optimize import optimize
 from profkit.commands.options import WithProgram
 from profkit.commands.profile import profile
 from profkit.commands.rules import rules
@@ -121,6 +122,7 @@ app.command()(analyze)
 app.command()(checklist)
 app.command(cls=WithProgram)(time)
 app.command()(compare)
+app.command(cls=WithProgram)(optimize)
 app.command()(calibrate)
 app.command()(metrics)
 app.command()(doctor)

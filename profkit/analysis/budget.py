@@ -91,7 +91,7 @@ class Outlook:
     ) -> dict[str, int]:
         """How many samples a block each backend of a shape may take.
 
-        `here` are seconds of a sample by backend, `left` the seconds left for these and for `later`.
+        `here` are seconds of a sample by backend, `left` what is left for these and `later` (s).
         """
         later = list(later)
         costs = {name: self.cost(call) for name, call in here.items()}

@@ -1,4 +1,4 @@
-"""`profkit baseline`: a matrix of shapes by every backend, measured or made of others' latencies."""
+"""`profkit baseline`: every backend at every shape, measured or made of others' latencies."""
 
 from __future__ import annotations
 
