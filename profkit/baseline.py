@@ -13,7 +13,7 @@ import re
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -263,7 +263,7 @@ class _Process:
 
 
 class _Lost(Exception):
-    """The process or its device is of no use any more; `culprit` is the backend, "" unknown."""
+    """The process or its device is of no use any more; `culprit` is the backend, "" for all."""
 
     def __init__(self, culprit: str, why: str) -> None:
         super().__init__(why)
@@ -331,7 +331,7 @@ class _Measuring:
                 return
             except _Lost as lost:
                 self._process.end()
-                culprits = [lost.culprit] if lost.culprit else self._culprits(shape, left)
+                culprits = [lost.culprit] if lost.culprit in left else left
                 self._give_up(round_, culprits, _status_of(lost.why), lost.why)
                 left = [name for name in left if name not in culprits]
 
@@ -364,12 +364,12 @@ class _Measuring:
         try:
             opened = open_target(self._process.turn, subject, timing, self._told)
         except Died as error:
-            raise _Lost(names[0] if len(names) == 1 else "", error.message) from None
+            raise _Lost(error.doing, error.message) from None
+        except EnvironmentProblem:
+            raise
         except ProfkitError as error:
-            if isinstance(error, EnvironmentProblem):
-                raise
             if _DEVICE_LOST.search(error.message):
-                raise _Lost(names[0] if len(names) == 1 else "", error.message) from None
+                raise _Lost("", error.message) from None
             self._give_up(round_, names, _status_of(error.message), error.message)
             return None
         self._check_device(opened)
@@ -446,25 +446,6 @@ class _Measuring:
             if _DEVICE_LOST.search(error.message):
                 raise _Lost(one.variant, error.message) from None
             self._give_up(round_, [one.variant], _status_of(error.message), error.message, told)
-
-    def _culprits(self, shape: MatrixShape, names: Sequence[str]) -> list[str]:
-        """Which backends take the process with them when they are checked alone."""
-        found = []
-        timing = replace(self._plan.timing, arguments=shape.words)
-        for name in names:
-            self._told("check", f"{name} alone")
-            subject = replace(timing.subjects[0], variants=(name,))
-            with suppress(ProfkitError):
-                try:
-                    opened = open_target(self._process.turn, subject, timing, self._told)
-                except Died:
-                    self._process.end()
-                    found.append(name)
-                    continue
-                if any(_DEVICE_LOST.search(why) for why in opened.wrong.values()):
-                    self._process.end()
-                    found.append(name)
-        return found or list(names)
 
     def _budget_left(self) -> float:
         if self._plan.budget is None:

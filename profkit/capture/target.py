@@ -107,11 +107,24 @@ class Target:
             "variants": [variant.name for variant in self.variants],
         }
 
-    def check(self, device: str, seed: int = _SEED, names: Sequence[str] = ()) -> list[Verdict]:
-        """Hold each chosen variant against the reference; a variant that raises has failed."""
+    def check(
+        self,
+        device: str,
+        seed: int = _SEED,
+        names: Sequence[str] = (),
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> list[Verdict]:
+        """Hold each chosen variant against the reference; a variant that raises has failed.
+
+        `tell` gets the name of each before it is called.
+        """
         inputs = self.inputs(device, seed)
         truth = self._truth(inputs)
-        return [self._verdict(variant, inputs, truth) for variant in self.chosen(names)]
+        verdicts = []
+        for variant in self.chosen(names):
+            tell(variant.name)
+            verdicts.append(self._verdict(variant, inputs, truth))
+        return verdicts
 
     def run_once(self, device: str, seed: int = _SEED, names: Sequence[str] = ()) -> list[str]:
         """Call each chosen variant exactly once for a profiler to see; the names that were run.

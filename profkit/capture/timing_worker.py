@@ -6,6 +6,7 @@ One JSON request a line on stdin, one JSON answer a line on the file descriptor 
 prints goes elsewhere. Requests are {"do": "declare" | "open" | "prepare" | "block", ...} with the
 keyword arguments of `_Worker`'s methods, of which "open" lets go of the target before; an answer is
 {"told": ...} or {"error", "message", "remedy"}, where "error" is an exit code of profkit.errors.
+Before it there may be lines {"doing": ...} that name the variant that is checked.
 The end of stdin ends the process.
 """
 
@@ -15,8 +16,9 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -40,8 +42,9 @@ _PROFKIT = Path(__file__).resolve().parent.parent
 class _Worker:
     """The target, its inputs and a stopwatch for each variant that has been prepared."""
 
-    def __init__(self, started: float) -> None:
+    def __init__(self, started: float, doing: Callable[[str], None]) -> None:
         self._started: float | None = started
+        self._doing = doing
         self._target: Target
         self._inputs: Inputs = {}
         self._stopwatches: dict[str, Stopwatch] = {}
@@ -133,7 +136,7 @@ class _Worker:
 
     def _checked(self, names: Sequence[str], seed: int) -> list[dict[str, Any]]:
         lock(seed, fill_new_memory=True)
-        verdicts = self._target.check(self._device, seed, names)
+        verdicts = self._target.check(self._device, seed, names, self._doing)
         return [asdict(verdict) for verdict in verdicts]
 
 
@@ -186,6 +189,12 @@ def _watch(surroundings: Mapping[str, Any]) -> Watch | None:
         return None
 
 
+def _say(answers: TextIO, variant: str) -> None:
+    """Say what is being checked, so that whoever asks knows what it was if the process ends."""
+    answers.write(json.dumps({"doing": variant}) + "\n")
+    answers.flush()
+
+
 def serve(worker: _Worker, requests: TextIO, answers: TextIO) -> None:
     """Answer requests until there are no more."""
     for line in requests:
@@ -219,7 +228,7 @@ def main(argv: Sequence[str]) -> None:
         os.fdopen(requests_from, "r", encoding="utf-8") as requests,
         os.fdopen(answers_to, "w", encoding="utf-8") as answers,
     ):
-        serve(_Worker(started), requests, answers)
+        serve(_Worker(started, partial(_say, answers)), requests, answers)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,9 @@ _KINDS: Mapping[int, type[ProfkitError]] = {
 
 
 class Died(TargetFailed):
-    """The process ended while it was asked."""
+    """The process ended while it was asked; `doing` is the variant that it checked then, or ""."""
+
+    doing = ""
 
 
 class Turn:
@@ -43,20 +45,31 @@ class Turn:
         try:
             self._process.stdin.write(json.dumps({"do": do, **arguments}).encode() + b"\n")
             self._process.stdin.flush()
-            line = self._answers.readline()
+            answer, doing = self._answer()
         except BrokenPipeError:
-            line = ""
-        if not line:
+            answer, doing = None, ""
+        if answer is None:
             status = self._process.wait()
-            raise Died(
+            died = Died(
                 f"{self._name} ended with status {status} while it was timed: {self._last_words()}",
                 "run it alone with --check",
             )
-        answer = json.loads(line)
+            died.doing = doing
+            raise died
         if "error" in answer:
             kind = _KINDS.get(answer["error"], TargetFailed)
             raise kind(answer["message"], answer["remedy"])
         return answer["told"]
+
+    def _answer(self) -> tuple[Any, str]:
+        """The next answer, None where none comes any more, and what was done before it."""
+        doing = ""
+        while line := self._answers.readline():
+            answer = json.loads(line)
+            if "doing" not in answer:
+                return answer, ""
+            doing = answer["doing"]
+        return None, doing
 
     def _last_words(self) -> str:
         self._said.seek(0)
