@@ -7,6 +7,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,17 @@ __all__ = [
 
 SCHEMA = "profkit.ceilings/1"
 STATISTIC = "median of single calls after a warm-up to a steady SM clock"
-_NUMBERS = ("low", "high", "level", "sm_clock", "power", "temperature", "peak")
+_NUMBERS = (
+    "low",
+    "high",
+    "level",
+    "sm_clock",
+    "sm_clock_low",
+    "sm_clock_high",
+    "power",
+    "temperature",
+    "peak",
+)
 _SMALLEST = 1e-3
 _REMEDY = "run `profkit ceilings` on it"
 
@@ -67,6 +78,7 @@ def ceilings_json(ceilings: Ceilings) -> str:
         "gpu": {**gpu, "name": ceilings.gpu, "uuid": ceilings.uuid or None},
         "ceilings": [_row(ceiling) for ceiling in ceilings.rates.values()],
         "left_out": dict(ceilings.left_out),
+        "neighbours": ceilings.neighbours,
         "seconds": ceilings.seconds,
         "fingerprint": dict(ceilings.fingerprint),
     }
@@ -76,9 +88,11 @@ def ceilings_json(ceilings: Ceilings) -> str:
 def keep_ceilings(ceilings: Ceilings) -> Path:
     """Keep roofs for later plots of reports from this GPU; their file.
 
-    Roofs of this GPU kept before stay where these lack them and the GPU's settings are the same.
-    Raises EnvironmentProblem where nothing can be written.
+    One that has a `problem` is not kept. Roofs of this GPU kept before stay where these lack them
+    and the GPU's settings are the same. Raises EnvironmentProblem where nothing can be written.
     """
+    sound = {name: one for name, one in ceilings.rates.items() if not one.problem}
+    ceilings = replace(ceilings, rates=sound)
     path = _file(ceilings.uuid or ceilings.gpu)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -116,8 +130,6 @@ def find_ceilings(gpu: Mapping[str, Any]) -> Ceilings:
 
 def _with_kept(ceilings: Ceilings, path: Path) -> Ceilings:
     """These roofs, and those of the file that these lack."""
-    from dataclasses import replace
-
     try:
         before = read_ceilings(path)
     except BadInput:
@@ -185,6 +197,7 @@ def _ceilings(document: Any) -> Ceilings:
         seconds=whole.number("seconds", 0) or 0.0,
         left_out={name: left_out.text(name) for name in left_out.row},
         fingerprint=whole.fields("fingerprint").row,
+        neighbours=whole.whole("neighbours", 0) or 0,
     )
 
 

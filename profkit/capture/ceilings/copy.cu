@@ -5,7 +5,7 @@ constexpr int kThreads = 256;
 constexpr int kEach = 4;  // float4 of a thread at a time
 constexpr int kTile = kThreads * kEach;
 
-extern "C" __global__ void __launch_bounds__(kThreads)
+extern "C" __global__ void __launch_bounds__(kThreads, 8)
     copy(const float4* __restrict__ from, float4* __restrict__ to, int count) {
   for (int tile = blockIdx.x * kTile; tile < count; tile += gridDim.x * kTile) {
     float4 held[kEach];

@@ -29,7 +29,7 @@ __device__ __forceinline__ unsigned pair_at(const unsigned short* row, int colum
   return *reinterpret_cast<const unsigned*>(row + column);
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads)
+extern "C" __global__ void __launch_bounds__(kThreads, 2)
     mma_sync(const unsigned short* __restrict__ a, const unsigned short* __restrict__ b,
              float* __restrict__ out, int steps) {
   const int warp = threadIdx.x / 32;

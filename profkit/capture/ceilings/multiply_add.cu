@@ -11,7 +11,7 @@
 constexpr int kThreads = 256;
 constexpr int kChains = 16;
 
-extern "C" __global__ void __launch_bounds__(kThreads)
+extern "C" __global__ void __launch_bounds__(kThreads, 4)
     multiply_add(const REAL* __restrict__ start, REAL* __restrict__ end, int steps, REAL a, REAL b,
                  REAL c, REAL d) {
   const int stride = gridDim.x * kThreads;

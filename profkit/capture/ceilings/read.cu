@@ -9,7 +9,7 @@ constexpr int kThreads = 512;
 constexpr int kEach = 4;  // uint4 of a thread at a time
 constexpr int kTile = kThreads * kEach;
 
-extern "C" __global__ void __launch_bounds__(kThreads)
+extern "C" __global__ void __launch_bounds__(kThreads, 4)
     read(const uint4* __restrict__ from, unsigned* __restrict__ sums, int slice, int repeats) {
   const uint4* mine = from + static_cast<long long>(blockIdx.x) * slice + threadIdx.x;
   unsigned sum = 0;
