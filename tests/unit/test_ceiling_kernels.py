@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from profkit.capture.ceilings import loads
+from profkit.capture.ceilings.counts import Machine
+from profkit.capture.target import Unsupported
 from tests.emulator import emulate, missing
+from tests.emulator.kernel import EmulatedKernel
 
 KERNELS = Path(__file__).parents[2] / "profkit" / "capture" / "ceilings"
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
@@ -72,3 +77,76 @@ def bits(values: np.ndarray, *, bf16: bool) -> np.ndarray:
     if bf16:
         return np.ascontiguousarray(values.view(np.uint32) >> 16).astype(np.uint16)
     return values.astype(np.float16).view(np.uint16)
+
+
+# The host's side of each load, on a made machine that is small enough to be emulated.
+SMALL = Machine((9, 0), sm_count=1, l2_bytes=1 << 17, memory_bytes=1 << 22, device="cpu")
+
+
+@pytest.fixture
+def emulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        loads,
+        "compile_kernel",
+        lambda path, name, defines=None: EmulatedKernel(path, name, defines or {}),
+    )
+    for name, value in {"_FMA_STEPS": 160, "_MMA_STEPS": 3, "_L2_READ": 200_000}.items():
+        monkeypatch.setattr(loads, name, value)
+
+
+@pytest.mark.usefixtures("emulated")
+@pytest.mark.parametrize(
+    ("name", "amounts"),
+    [
+        # 4 MiB / 8 = 512 KiB, read and written: three ways.
+        ("dram", [2 * 512 * 1024] * 3),
+        # Four slices of 128 KiB.
+        ("dram_read", [512 * 1024]),
+        # Two blocks of 32 KiB are half of 128 KiB of L2; 200000 / 65536 = 3 times.
+        ("l2", [3 * 65536]),
+        # 4 blocks of 256 threads of 16 values, two FMA of 2 FLOP each a step.
+        ("fp32", [4 * 256 * 16 * 4 * 160]),
+        ("fp64", [4 * 256 * 16 * 4 * 160]),
+        # 2 blocks of 8 warps, 16 products of 16 by 8 by 16 each a step.
+        ("tensor_fp16_mma_sync", [2 * 8 * 16 * 2 * 16 * 8 * 16 * 3]),
+        ("tensor_bf16_mma_sync", [2 * 8 * 16 * 2 * 16 * 8 * 16 * 3]),
+    ],
+)
+def test_a_load_launches_what_it_counts(name: str, amounts: list[float]) -> None:
+    pytest.importorskip("torch", reason="loads are launched on torch's tensors")
+    made = loads.loads(name, SMALL, 42)
+    assert [load.amount for load in made] == amounts
+    for load in made:
+        assert not load.right()
+        load.call()
+        assert load.right(), load.how
+
+
+@pytest.mark.parametrize(
+    "name", ["tensor_fp64", "tensor_tf32", "tensor_bf16", "tensor_fp16", "tensor_int8"]
+)
+def test_a_product_is_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch", reason="products are torch's")
+    monkeypatch.setattr(loads, "_SIZE", 128)
+    monkeypatch.setattr(loads, "_FP64_SIZE", 128)
+    (load,) = loads.loads(name, SMALL, 42)
+    load.call()
+    assert load.right()
+    assert load.amount == 2 * 128 * 128 * 128
+    assert not torch.backends.cuda.matmul.allow_tf32
+
+
+@pytest.mark.parametrize(
+    ("name", "cc", "why"),
+    [
+        ("tensor_fp8", (8, 0), "needs CC 8.9"),
+        ("tensor_bf16", (7, 5), "needs CC 8.0"),
+        ("tensor_fp64", (8, 9), "no tensor cores for FP64"),
+        ("tensor_fp16_mma_sync", (8, 0), "the same roof"),
+    ],
+)
+def test_what_a_gpu_can_not_do_is_left_out(name: str, cc: tuple[int, int], why: str) -> None:
+    with pytest.raises(Unsupported, match=why):
+        loads.loads(name, replace(SMALL, cc=cc), 42)
+    with pytest.raises(Unsupported, match="four times its L2"):
+        loads.loads("dram", replace(SMALL, l2_bytes=1 << 18), 42)

@@ -21,12 +21,13 @@ _FULL_FP64 = ((6, 0), (7, 0), (8, 0), (9, 0), (10, 0))
 
 @dataclass(frozen=True)
 class Machine:
-    """What loads depend on; `cc` is the compute capability, sizes in bytes."""
+    """What loads depend on; `cc` is the compute capability, sizes in bytes; torch's `device`."""
 
     cc: tuple[int, int]
     sm_count: int
     l2_bytes: int
     memory_bytes: int
+    device: str = "cuda"
 
     @property
     def full_fp64(self) -> bool:

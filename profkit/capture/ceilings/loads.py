@@ -67,7 +67,7 @@ def _copies(machine: Machine, seed: int) -> Sequence[Load]:
     import torch
 
     vectors = _in_dram(machine)
-    source = _normal((vectors, 4), torch.float32, seed)
+    source = _normal((vectors, 4), torch.float32, seed, machine.device)
     target = torch.empty_like(source)
     kernel = compile_kernel(_FOLDER / "copy.cu", "copy")
     amount = counts.copy_bytes(vectors)
@@ -92,7 +92,7 @@ def _copies(machine: Machine, seed: int) -> Sequence[Load]:
 def _reads(machine: Machine, seed: int) -> Sequence[Load]:
     _in_dram(machine)
     slices = counts.read_slices(machine)
-    return [_read(slices, 1, seed, f"read.cu: {slices.bytes >> 20} MiB read once")]
+    return [_read(machine, slices, 1, seed, f"read.cu: {slices.bytes >> 20} MiB read once")]
 
 
 def _l2_reads(machine: Machine, seed: int) -> Sequence[Load]:
@@ -101,19 +101,18 @@ def _l2_reads(machine: Machine, seed: int) -> Sequence[Load]:
         raise Unsupported("its L2 cache is too small for a set that all multiprocessors read")
     repeats = max(1, _L2_READ // slices.bytes)
     how = f"read.cu, past L1: {slices.bytes / 2**20:.1f} MiB read {repeats} times"
-    return [_read(slices, repeats, seed, how)]
+    return [_read(machine, slices, repeats, seed, how)]
 
 
-def _read(slices: counts.Slices, repeats: int, seed: int, how: str) -> Load:
+def _read(machine: Machine, slices: counts.Slices, repeats: int, seed: int, how: str) -> Load:
     import torch
 
-    source = _normal((slices.blocks, slices.count, 4), torch.float32, seed)
-    sums = torch.zeros(slices.blocks, counts.READ_THREADS, dtype=torch.int32, device="cuda")
+    source = _normal((slices.blocks, slices.count, 4), torch.float32, seed, machine.device)
+    sums = torch.zeros(slices.blocks, counts.READ_THREADS, dtype=torch.int32, device=machine.device)
     kernel = compile_kernel(_FOLDER / "read.cu", "read")
-    launched = partial(
-        kernel.launch,
-        [slices.blocks], [counts.READ_THREADS], source, sums, slices.count, repeats,
-    )  # fmt: skip
+    all_words = source.view(torch.int32)
+    grid, block = [slices.blocks], [counts.READ_THREADS]
+    launched = partial(kernel.launch, grid, block, all_words, sums, slices.count, repeats)
 
     def right() -> bool:
         words = source[0].view(torch.int32).view(-1, counts.READ_THREADS, 4)
@@ -129,7 +128,7 @@ def _multiply_adds(real: str, machine: Machine, seed: int) -> Sequence[Load]:
     blocks = _FMA_BLOCKS * machine.sm_count
     steps = _FMA_STEPS // (_SLOW_FP64 if real == "double" and not machine.full_fp64 else 1)
     dtype = torch.float64 if real == "double" else torch.float32
-    start = _normal((blocks * counts.FMA_THREADS * counts.FMA_CHAINS,), dtype, seed)
+    start = _normal((blocks * counts.FMA_THREADS * counts.FMA_CHAINS,), dtype, seed, machine.device)
     end = torch.empty_like(start)
     kernel = compile_kernel(_FOLDER / "multiply_add.cu", "multiply_add", defines={"REAL": real})
     passed = ctypes.c_double if real == "double" else ctypes.c_float
@@ -150,12 +149,15 @@ def _mma_sync(dtype: str, machine: Machine, seed: int) -> Sequence[Load]:
     if machine.cc[0] not in _OTHER_PATH:
         raise Unsupported("its tensor cores have no faster path, so that this is the same roof")
     blocks = _MMA_BLOCKS * machine.sm_count
-    a = _normal((8, 64, 16), getattr(torch, dtype), seed)
-    b = _normal((8, 32, 16), getattr(torch, dtype), seed + 1)
-    out = torch.zeros(blocks, 8, 32, device="cuda")
+    a = _normal((8, 64, 16), getattr(torch, dtype), seed, machine.device)
+    b = _normal((8, 32, 16), getattr(torch, dtype), seed + 1, machine.device)
+    out = torch.zeros(blocks, 8, 32, device=machine.device)
+    a_bits, b_bits = a.view(torch.uint16), b.view(torch.uint16)
     defines = {"BF16": 1} if dtype == "bfloat16" else {}
     kernel = compile_kernel(_FOLDER / "mma_sync.cu", "mma_sync", defines=defines)
-    launched = partial(kernel.launch, [blocks], [counts.MMA_THREADS], a, b, out, _MMA_STEPS)
+    launched = partial(
+        kernel.launch, [blocks], [counts.MMA_THREADS], a_bits, b_bits, out, _MMA_STEPS
+    )
 
     def right() -> bool:
         product = torch.einsum("wik,wjk->wij", a.double(), b.double()) * _MMA_STEPS
@@ -168,15 +170,13 @@ def _mma_sync(dtype: str, machine: Machine, seed: int) -> Sequence[Load]:
 
 def _product(name: str, machine: Machine, seed: int) -> Load:
     """A product of square matrices by cuBLAS, which takes the fastest path that it knows."""
-    import torch
-
     major, minor = _SINCE.get(name, (0, 0))
     if machine.cc < (major, minor):
         raise Unsupported(f"its tensor cores have no such type (it needs CC {major}.{minor})")
     if name == "tensor_fp64" and machine.cc not in _TENSOR_FP64:
         raise Unsupported("it has no tensor cores for FP64, or next to none")
     size = _FP64_SIZE if name == "tensor_fp64" else _SIZE
-    a, b = (_operand(name, size, seed + at) for at in range(2))
+    a, b = (_operand(name, size, seed + at, machine.device) for at in range(2))
     results: list[Any] = []
     multiply = _multiplied(name, a, b)
 
@@ -189,12 +189,11 @@ def _product(name: str, machine: Machine, seed: int) -> Load:
 
     words = {"tensor_fp8": "torch._scaled_mm (e4m3)", "tensor_int8": "torch._int_mm"}
     how = f"{words.get(name, 'torch.matmul')}, {size} x {size} x {size} by cuBLAS"
-    torch.cuda.synchronize()
     return Load(call, counts.product_flop(size), how, right)
 
 
-def _operand(name: str, size: int, seed: int) -> Any:
-    """A matrix of normal numbers; those of 8 bits column by column, as cuBLAS wants the second."""
+def _operand(name: str, size: int, seed: int, device: str) -> Any:
+    """A matrix of normal numbers."""
     import torch
 
     dtypes = {
@@ -204,21 +203,22 @@ def _operand(name: str, size: int, seed: int) -> Any:
         "tensor_fp64": torch.float64,
     }
     if name in dtypes:
-        return _normal((size, size), dtypes[name], seed)
-    values = _normal((size, size), torch.float32, seed)
+        return _normal((size, size), dtypes[name], seed, device)
+    values = _normal((size, size), torch.float32, seed, device)
     if name == "tensor_int8":
         return (values * _INT8_SIGMA).round_().clamp_(-128, 127).to(torch.int8)
     return values.to(torch.float8_e4m3fn)
 
 
 def _multiplied(name: str, a: Any, b: Any) -> Callable[[], Any]:
+    """Of 8 bits, the second operand goes column by column: cuBLAS has no other product of them."""
     import torch
 
     if name == "tensor_int8":
         by_columns = b.t().contiguous().t()
         return lambda: torch._int_mm(a, by_columns)
     if name == "tensor_fp8":
-        by_columns, one = b.t().contiguous().t(), torch.ones((), device="cuda")
+        by_columns, one = b.t().contiguous().t(), torch.ones((), device=a.device)
         return lambda: torch._scaled_mm(
             a, by_columns, one, one, out_dtype=torch.bfloat16, use_fast_accum=True
         )
@@ -243,12 +243,12 @@ def _in_dram(machine: Machine) -> int:
     return vectors
 
 
-def _normal(shape: Sequence[int], dtype: Any, seed: int) -> Any:
+def _normal(shape: Sequence[int], dtype: Any, seed: int, device: str) -> Any:
     import torch
 
-    generator = torch.Generator("cuda").manual_seed(seed)
+    generator = torch.Generator(device).manual_seed(seed)
     made = dtype if dtype in {torch.float32, torch.float64} else torch.float32
-    return torch.randn(shape, generator=generator, dtype=made, device="cuda").to(dtype)
+    return torch.randn(shape, generator=generator, dtype=made, device=device).to(dtype)
 
 
 def _alike(result: Any, expected: Any) -> bool:
