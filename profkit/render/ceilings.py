@@ -85,7 +85,7 @@ def _interval(one: Ceiling) -> str:
     if math.isnan(one.low):
         return "n/a"
     half = (one.high - one.low) / 2 / one.rate
-    return f"{'≈' if math.isnan(one.level) else '±'}{percent(half)}"
+    return f"{'≈' if math.isnan(one.level) else '±'}{half:.2%}"
 
 
 def _clock(one: Ceiling) -> str:

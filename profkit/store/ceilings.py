@@ -7,6 +7,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -100,7 +101,8 @@ def keep_ceilings(ceilings: Ceilings) -> Path:
         temporary.write_text(ceilings_json(_with_kept(ceilings, path)), encoding="utf-8")
         temporary.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
         raise EnvironmentProblem(
             f"{path}: can't be written ({error.strerror})", "set XDG_STATE_HOME"
         ) from None
