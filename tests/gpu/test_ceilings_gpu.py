@@ -1,4 +1,4 @@
-"""Measured roofs on a real GPU: every load is right, and what it reaches is what the chip can do."""
+"""Measured roofs on a real GPU: every load is right, and reaches what the chip can do."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def test_without_a_gpu_it_says_so_in_one_line(tmp_path: Path) -> None:
     [
         (("--only", "gddr"), "--only 'gddr' is no roof; use dram, dram_read, l2, fp32"),
         (("--format", "html"), "'html' is not one of"),
-        (("--gpu", "-1"), "-1 is not in the range"),
+        (("--gpu", "-1"), "greater than or equal to 0"),
     ],
 )
 def test_wrong_usage_is_one_line(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:

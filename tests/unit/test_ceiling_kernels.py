@@ -130,6 +130,7 @@ def test_a_product_is_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loads, "_SIZE", 128)
     monkeypatch.setattr(loads, "_FP64_SIZE", 128)
     (load,) = loads.loads(name, SMALL, 42)
+    assert not load.right()
     load.call()
     assert load.right()
     assert load.amount == 2 * 128 * 128 * 128

@@ -185,7 +185,7 @@ def _product(name: str, machine: Machine, seed: int) -> Load:
 
     def right() -> bool:
         expected = a[:_ROWS_CHECKED].double() @ b.double()
-        return _alike(results[0][:_ROWS_CHECKED].double(), expected)
+        return bool(results) and _alike(results[0][:_ROWS_CHECKED].double(), expected)
 
     words = {"tensor_fp8": "torch._scaled_mm (e4m3)", "tensor_int8": "torch._int_mm"}
     how = f"{words.get(name, 'torch.matmul')}, {size} x {size} x {size} by cuBLAS"
