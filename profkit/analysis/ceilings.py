@@ -50,7 +50,7 @@ _L1_FILL = 64  # bytes a cycle and multiprocessor from L2, on every GPU from Vol
 
 @dataclass(frozen=True)
 class Measured:
-    """A load as it was timed: seconds of single calls, the GPU at the start of each block.
+    """A load as it was timed: seconds a call, the GPU at the start of each block of samples.
 
     `amount` is what a call moves or computes, `how` says in words what was called.
     """

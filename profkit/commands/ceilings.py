@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from profkit.commands.options import OutputOption, interruptible, put
 from profkit.commands.telling import Teller
 from profkit.errors import EnvironmentProblem
+
+if TYPE_CHECKING:
+    from profkit.analysis.ceilings import Ceilings
 
 
 class Format(StrEnum):
@@ -50,8 +53,7 @@ def ceilings(
       profkit ceilings --gpu 1 -o ceilings.json
     """
     from profkit.ceilings import measure_ceilings, roofs_named
-    from profkit.render.ceilings import ceilings_markdown, ceilings_terminal
-    from profkit.store.ceilings import ceilings_json, keep_ceilings
+    from profkit.store.ceilings import keep_ceilings
 
     names = roofs_named(only)
     chosen = format or (Format.terminal if output is None else _by_name(output))
@@ -62,13 +64,19 @@ def ceilings(
         kept = keep_ceilings(measured)
     except EnvironmentProblem as error:
         typer.echo(f"profkit: {error}", err=True)
-    if chosen is Format.json:
-        text = ceilings_json(measured)
-    elif chosen is Format.markdown:
-        text = ceilings_markdown(measured)
-    else:
-        text = ceilings_terminal(measured, kept, to_file=output is not None)
-    put(text, output)
+    put(_text(measured, chosen, kept, to_file=output is not None), output)
+
+
+def _text(measured: Ceilings, format: Format, kept: Path | None, *, to_file: bool) -> str:
+    if format is Format.json:
+        from profkit.store.ceilings import ceilings_json
+
+        return ceilings_json(measured)
+    from profkit.render.ceilings import ceilings_markdown, ceilings_terminal
+
+    if format is Format.markdown:
+        return ceilings_markdown(measured)
+    return ceilings_terminal(measured, kept, to_file=to_file)
 
 
 def _by_name(output: Path) -> Format:

@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 SCHEMA = "profkit.ceilings/1"
-STATISTIC = "median of single calls after a warm-up to a steady SM clock"
+STATISTIC = "median over blocks of back-to-back calls, after a warm-up to a steady SM clock"
 _NUMBERS = (
     "low",
     "high",

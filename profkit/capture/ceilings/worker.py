@@ -10,8 +10,9 @@ from __future__ import annotations
 import gc
 import math
 import sys
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from profkit.capture.ceilings.counts import Machine
@@ -26,7 +27,8 @@ from profkit.errors import EnvironmentProblem, TargetFailed
 _SETTINGS = Settings(Timer.events, Cache.warm, warmup=0.5)
 _BLOCKS = 4
 _FEWEST, _MOST = 10, 100
-_SECONDS_A_BLOCK = 0.12
+_SECONDS_A_BLOCK, _SECONDS_A_SAMPLE = 0.12, 0.005
+_LARGEST_GROUP = 20
 _BROKEN = "CUDA error"
 
 
@@ -83,16 +85,22 @@ class _Ceilings:
             torch.cuda.empty_cache()
 
     def _timed(self, load: Load) -> Mapping[str, Any]:
-        """Warm up to a steady clock, then blocks of samples without a pause."""
+        """Warm up to a steady clock, then blocks of samples.
+
+        A sample is of several calls, so that little of a block is pauses, in which the GPU would
+        save the power for a higher clock than it can keep.
+        """
         import torch
 
         load.call()
         torch.cuda.synchronize()
         if not load.right():
             raise TargetFailed(f"wrong result from {load.how}", "no rate of it can be believed")
-        stopwatch = Stopwatch(load.call, "cuda", _SETTINGS, self._watch)
+        group = max(1, min(_LARGEST_GROUP, round(_SECONDS_A_SAMPLE / _wall_seconds(load))))
+        stopwatch = Stopwatch(load.call, "cuda", replace(_SETTINGS, group=group), self._watch)
         ready = stopwatch.prepare()
-        count = max(_FEWEST, min(_MOST, math.ceil(_SECONDS_A_BLOCK / ready.rough)))
+        wanted = _SECONDS_A_BLOCK / (ready.rough * group)
+        count = max(_FEWEST, min(_MOST, math.ceil(wanted)))
         blocks: Sequence[Block] = [stopwatch.block(count, ready.host) for _ in range(_BLOCKS)]
         return {
             "how": load.how,
@@ -100,6 +108,17 @@ class _Ceilings:
             "steady": ready.steady,
             "blocks": [asdict(block) for block in blocks],
         }
+
+
+def _wall_seconds(load: Load) -> float:
+    """Of a call, the device idle before and after."""
+    import torch
+
+    torch.cuda.synchronize()
+    started = time.perf_counter()
+    load.call()
+    torch.cuda.synchronize()
+    return time.perf_counter() - started
 
 
 if __name__ == "__main__":
