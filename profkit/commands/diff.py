@@ -168,11 +168,13 @@ def _names(path: Path) -> Mapping[str, str]:
 def _read(path: Path, kernel: str | None) -> Read:
     from profkit.analysis.diff import Side
     from profkit.analysis.timed_change import timings
+    from profkit.commands.reading import progress_line
     from profkit.files import LATENCY, beside
     from profkit.ingest.latency import read_latencies
     from profkit.report import load
 
-    report = load(path, kernel=kernel)
+    with progress_line() as progress:
+        report = load(path, kernel=kernel, progress=progress)
     latency = next((file for file in beside(path) if file.name == LATENCY), None)
     saved = read_latencies(latency) if latency else None
     return Read(report, Side(report.summary, report.checklist(blamed=0), timings(saved)))

@@ -17,14 +17,15 @@ from profkit.analysis.timed_change import TimedChange
 from profkit.metrics.catalog import catalog
 from profkit.render.findings import gain
 from profkit.render.latency import latency_words, times_as_fast
-from profkit.render.text import compact, extent, literal, number, percent, plural
+from profkit.render.text import compact, extent, literal, number, percent, plural, shorten
 
 SMALL_CAUSE = 0.02
 """The share of the largest cause below which one is told with the others."""
 _RESOLVED_TOLD = 2
 _GONE = "none"
 _ARROW = " → "
-_STALL = "waits: "
+_NO_DIFFERENCE = 5e-4
+_LONGEST_NAME = 64
 _NOT_WAITS = {"selected": "issuing", "not_selected": "ready, another warp issued"}
 
 
@@ -36,7 +37,8 @@ def headline(kernel: KernelDiff) -> str:
 
 def name(kernel: KernelDiff) -> str:
     """The kernel's name, both where it changed, and how often it ran."""
-    one, other = (literal(_function(group)) for group in (kernel.before, kernel.after))
+    sides = (kernel.before, kernel.after)
+    one, other = (shorten(literal(_function(group)), _LONGEST_NAME) for group in sides)
     return one if one == other else f"{one}{_ARROW}{other}"
 
 
@@ -67,6 +69,8 @@ def ratio(kernel: KernelDiff) -> str:
 
 def faster(speedup: float) -> str:
     """`2.31x faster`, or the reciprocal and `slower`."""
+    if abs(math.log(speedup)) < _NO_DIFFERENCE:
+        return "no faster, no slower"
     word = "faster" if speedup >= 1 else "slower"
     factor = speedup if speedup >= 1 else 1 / speedup
     digits = 0 if factor >= 100 else 1 if factor >= 10 else 2
@@ -74,7 +78,7 @@ def faster(speedup: float) -> str:
 
 
 def _by_how_much(speedup: float) -> str:
-    if speedup == 1:
+    if abs(math.log(speedup)) < _NO_DIFFERENCE:
         return "no difference"
     share = speedup - 1 if speedup > 1 else 1 / speedup - 1
     return f"{percent(share)} {'faster' if speedup > 1 else 'slower'}"
@@ -328,7 +332,7 @@ def _profiled(kernel: KernelDiff) -> str:
     sides = repeats if found.repeats[0] != found.repeats[1] else f"{repeats.split(' and ')[0]} each"
     return (
         f"by ncu's durations, {sides}: they repeat within {NOISE:.0%}, so the ratio is between "
-        f"{found.low:.3g}x and {found.high:.3g}x; no timed latencies of both"
+        f"{found.low:.3g}x and {found.high:.3g}x"
     )
 
 
