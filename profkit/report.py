@@ -6,6 +6,7 @@ import dataclasses
 import difflib
 import fnmatch
 import re
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from profkit.analysis.checklist import Checklist
     from profkit.analysis.engine import Trial
+    from profkit.analysis.line_changes import LineCost
     from profkit.analysis.rules import Rule
     from profkit.analysis.sampled import Sampled
     from profkit.ingest.variants import Variants
@@ -246,6 +248,22 @@ class Report:
         from profkit.analysis.engine import explain
 
         return explain(self.summary, rule, self._sampled)
+
+    def line_costs(self, launch: LaunchSummary) -> tuple[LineCost, ...]:
+        """The lines of a launch by the seconds that their samples stand for, largest first.
+
+        Nothing without samples or a source; what has no known line is left out.
+        """
+        from profkit.analysis.line_changes import LineCost
+
+        action = self.kernel(launch.index)._action
+        text = source_text(action)
+        places = hottest(action, catalog().lines["samples"].metric, sys.maxsize)
+        return tuple(
+            LineCost(place.file, place.line, text(place.file, place.line), seconds)
+            for place in places
+            if place.line and (seconds := place.share * launch.duration) > 0
+        )
 
     def _timeline(self) -> Mapping[str, float]:
         whole = len(self._raw.launches) == self.summary.recorded
