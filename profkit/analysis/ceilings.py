@@ -124,6 +124,11 @@ class Ceilings:
     fingerprint: Mapping[str, Any] = field(default_factory=dict)
     neighbours: int = 0
 
+    @property
+    def plain(self) -> Mapping[str, float]:
+        """The rates alone, by name; those that can't be are left out."""
+        return {name: one.rate for name, one in self.rates.items() if not one.problem}
+
 
 def unit_of(name: str) -> str:
     """The unit of a roof."""

@@ -123,10 +123,10 @@ def find_ceilings(gpu: Mapping[str, Any]) -> Ceilings:
     if fitting:
         return max(fitting, key=lambda one: one.created)
     if not kept:
-        raise EnvironmentProblem(f"no measured roofs of a {name} are kept here", _REMEDY)
+        raise EnvironmentProblem(f"no measured roofs of {name} are kept here", _REMEDY)
     newest = max(kept, key=lambda one: one.created)
     raise EnvironmentProblem(
-        f"the measured roofs kept of a {name} are not this one's ({unfit(newest, gpu)[0]})", _REMEDY
+        f"the measured roofs kept of {name} are not this one's ({unfit(newest, gpu)[0]})", _REMEDY
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from profkit.capture.ceilings.counts import Machine
 from profkit.capture.ceilings.loads import Load, loads
-from profkit.capture.environment import digest, fingerprint, lock
+from profkit.capture.environment import fingerprint, lock
 from profkit.capture.gpu import Watch
 from profkit.capture.target import Unsupported, without_torch
 from profkit.capture.timing import Block, Cache, Settings, Stopwatch, Timer
@@ -59,11 +59,7 @@ class _Ceilings:
             l2_bytes=properties.L2_cache_size,
             memory_bytes=properties.total_memory,
         )
-        return {
-            "machine": asdict(self._machine),
-            "fingerprint": surroundings,
-            "fingerprint_sha256": digest(surroundings),
-        }
+        return {"machine": asdict(self._machine), "fingerprint": surroundings}
 
     def measure(self, name: str) -> Mapping[str, Any]:
         """Samples of each load that may reach a roof; {"left_out": why} where none can run."""
@@ -105,7 +101,6 @@ class _Ceilings:
         return {
             "how": load.how,
             "amount": load.amount,
-            "steady": ready.steady,
             "blocks": [asdict(block) for block in blocks],
         }
 
