@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -30,6 +30,8 @@ from profkit.analysis.matching import Match, Mode, match
 from profkit.analysis.repeats import Change, Profiled, judge
 from profkit.analysis.summary import Group, ReportSummary
 from profkit.analysis.timed_change import TimedChange, Timings, timed_change
+
+_NONE = (math.nan, math.nan)
 
 
 @dataclass(frozen=True)
@@ -272,16 +274,19 @@ class _Timed:
 
 def _total(found: Diff) -> Total:
     seconds: dict[str, float] = {}
-    known: dict[str, Cause] = {}
+    known = {
+        "launches": Cause("launches", "number of launches", Kind.launches, 0.0, *_NONE, ""),
+        "spread": Cause("spread", "launches unlike the median", Kind.rest, 0.0, *_NONE, ""),
+    }
     for kernel in found.kernels:
-        attribution = kernel.attribution
-        if attribution is None:
+        if kernel.attribution is None:
             continue
-        for cause in _over_launches(kernel, attribution):
-            seconds[cause.key] = seconds.get(cause.key, 0.0) + cause.seconds
+        for cause in kernel.attribution.causes:
             known.setdefault(cause.key, cause)
+        for key, value in _over_launches(kernel, kernel.attribution):
+            seconds[key] = seconds.get(key, 0.0) + value
     causes = [
-        Cause(key, known[key].label, known[key].kind, value, math.nan, math.nan, "")
+        Cause(key, known[key].label, known[key].kind, value, *_NONE, "")
         for key, value in seconds.items()
     ]
     return Total(
@@ -293,25 +298,19 @@ def _total(found: Diff) -> Total:
     )
 
 
-def _over_launches(kernel: KernelDiff, attribution: Attribution) -> Sequence[Cause]:
-    """A kernel's causes over all its launches; what the medians leave of the sums goes to the rest.
+def _over_launches(kernel: KernelDiff, attribution: Attribution) -> Iterator[tuple[str, float]]:
+    """The seconds of a kernel's causes over all its launches, by key.
 
     Causes of the median launch count for the smaller number of launches on either side; launches
-    more or fewer are a cause of their own, at the median of the side that has them.
+    more or fewer are a cause of their own, at the median of the side that has them; what the
+    medians leave of the sums is the spread.
     """
     before, after = (group.count - group.failed for group in (kernel.before, kernel.after))
     times = min(before, after)
     more = (after - before) * (kernel.after if after > before else kernel.before).median
-    causes = [
-        Cause(one.key, one.label, one.kind, one.seconds * times, one.before, one.after, one.unit)
-        for one in attribution.causes
-    ]
-    causes.append(Cause("launches", "number of launches", Kind.launches, more, before, after, ""))
-    change = kernel.after.total - kernel.before.total
-    rest = change - sum(cause.seconds for cause in causes)
-    nan = math.nan
-    causes.append(Cause("spread", "launches unlike the median", Kind.rest, rest, nan, nan, ""))
-    return causes
+    yield from ((cause.key, cause.seconds * times) for cause in attribution.causes)
+    yield "launches", more
+    yield "spread", kernel.after.total - kernel.before.total - attribution.change * times - more
 
 
 def _known(seconds: float) -> float:
