@@ -235,6 +235,7 @@ class _Timed:
 
     def __init__(self, before: Side, after: Side, floor: float | None) -> None:
         self._before, self._after, self._floor = before, after, floor
+        self._launches = [side.timings.launches_of(side.report) for side in (before, after)]
         self._made: dict[tuple[str, str], TimedChange] = {}
 
     def labels(self, matched: Match) -> tuple[str, str] | None:
@@ -253,11 +254,11 @@ class _Timed:
     def of(self, matched: Match) -> TimedChange | None:
         """The verdict on a match's variants, where each is one launch of this kernel."""
         labels = self.labels(matched)
-        alone = labels and all(
-            side.timings.alone(group, side.report.groups)
-            for side, group in ((self._before, matched.before), (self._after, matched.after))
-        )
-        return self._verdict(labels) if labels and alone else None
+        if labels is None or any(
+            launches[label] != 1 for launches, label in zip(self._launches, labels, strict=True)
+        ):
+            return None
+        return self._verdict(labels)
 
     def all(self, pairs: Sequence[Match]) -> tuple[TimedChange, ...]:
         """The verdicts on all variants that matched kernels belong to."""
