@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from profkit.analysis.blame import EXECUTED, SAMPLES
 from profkit.analysis.checklist import Checklist
+from profkit.analysis.phases import KernelTimeline
+from profkit.analysis.summary import LaunchSummary
 from profkit.ingest import source_lines
 from profkit.ingest.sass_flow import Flow
 from profkit.ingest.sass_text import parse
@@ -101,6 +103,15 @@ class SourceView:
     total: Counts
     has_source: bool
     notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Inside:
+    """All that is known of the inside of a launch; None for what was not recorded."""
+
+    launch: LaunchSummary
+    timeline: KernelTimeline | None
+    view: SourceView | None
 
 
 Blamed = Mapping[tuple[str, int, str], tuple[int, ...]]
@@ -225,9 +236,16 @@ def _weight(file: SourceFile) -> tuple[float, float, str]:
 
 
 def _notes(instructions: Sequence[Instruction]) -> tuple[str, ...]:
-    if any(one.line for one in instructions):
-        return ()
-    return ("no source lines are known: compile with -lineinfo",)
+    found = []
+    if not any(one.line for one in instructions):
+        found.append("no source lines are known: compile with -lineinfo")
+    unread = sum(not one.sass for one in instructions)
+    if unread:
+        found.append(
+            f"{unread:,} of {len(instructions):,} instructions have no text in the report: live "
+            "registers are not known"
+        )
+    return tuple(found)
 
 
 def live_registers(addresses: Sequence[int], sass: Sequence[str]) -> list[float]:
