@@ -170,6 +170,7 @@ class Kernel:
             self.duration,
             sampled,
             schedulers=self.summary.gpu.schedulers_per_sm,
+            counters=self.summary.values,
             several=self.summary.launch.workload == "range",
         )
 

@@ -37,6 +37,7 @@ FEWEST_SAMPLES = 20
 HALF = 0.5
 _SMOOTHED = 5
 _OWN_ACTIVITY = 0.05
+_APART = 0.05
 
 ACTIVE_CYCLES, ACTIVE_IPC, ISSUED = "sm_active_cycles", "ipc_active", "issue_busy"
 CLUSTERS = "clusters_active"
@@ -170,12 +171,14 @@ def kernel_timeline(
     sampled: Mapping[str, Series],
     *,
     schedulers: int = 0,
+    counters: Mapping[str, float] | None = None,
     several: bool = False,
 ) -> KernelTimeline | None:
     """The timeline of a launch from its series by catalogue name; None where SMs were not sampled.
 
-    `duration` is ncu's, in seconds; `schedulers` an SM has (0 where unknown); `several` for a range
-    of launches replayed as one, which has no phases.
+    `duration` is ncu's, in seconds; `schedulers` an SM has (0 where unknown); `counters` are the
+    launch's quantities of the same names, which a track's mean is held against; `several` is a
+    range of launches replayed as one, which has no phases.
     """
     import numpy as np
 
@@ -211,7 +214,7 @@ def kernel_timeline(
         steady={},
         below_half=math.nan,
         driver="",
-        notes=tuple(_notes(cut, elsewhere)),
+        notes=(*_notes(cut, elsewhere), *_apart(tracks, counters or {})),
         period=period,
     )
     return _with_phases(timeline, len(times), several=several)
@@ -225,6 +228,18 @@ def _notes(cut: Collection[str], elsewhere: Collection[str]) -> Iterator[str]:
     moved = [LABELS[name][0] for name in LABELS if name in elsewhere and name in cut]
     if moved:
         yield f"sampled in another pass, put where they begin: {', '.join(moved)}"
+
+
+def _apart(tracks: Collection[Track], counters: Mapping[str, float]) -> Iterator[str]:
+    """Tracks that say something else than the counters do: ncu makes some of other parts."""
+    import numpy as np
+
+    for track in tracks:
+        whole = counters.get(track.name, math.nan)
+        known = track.values[np.isfinite(track.values)]
+        mean = float(np.mean(known)) if len(known) else math.nan
+        if track.name in BUSY and abs(mean - whole) > _APART:
+            yield f"{track.label}: {mean:.0%} on average, the kernel's counters say {whole:.0%}"
 
 
 def _with_phases(timeline: KernelTimeline, samples: int, *, several: bool) -> KernelTimeline:

@@ -158,7 +158,12 @@ def source_view(
     files = _files(found, texts, findings)
     has_source = any(line.text and line.addresses for file in files for line in file.lines)
     return SourceView(
-        launch, files, found, added([one.counts for one in found]), has_source, _notes(found)
+        launch,
+        files,
+        found,
+        added([one.counts for one in found]),
+        has_source,
+        _notes(found, has_source=has_source),
     )
 
 
@@ -235,10 +240,12 @@ def _weight(file: SourceFile) -> tuple[float, float, str]:
     return -samples, -sum(bool(line.addresses) for line in file.lines), file.name
 
 
-def _notes(instructions: Sequence[Instruction]) -> tuple[str, ...]:
+def _notes(instructions: Sequence[Instruction], *, has_source: bool) -> tuple[str, ...]:
     found = []
     if not any(one.line for one in instructions):
         found.append("no source lines are known: compile with -lineinfo")
+    elif not has_source:
+        found.append("the text of lines was not recorded: `ncu --import-source yes`")
     unread = sum(not one.sass for one in instructions)
     if unread:
         found.append(
