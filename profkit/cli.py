@@ -26,6 +26,7 @@ from profkit.commands.metrics import metrics
 from profkit.commands.options import WithProgram
 from profkit.commands.profile import profile
 from profkit.commands.rules import rules
+from profkit.commands.source import source
 from profkit.commands.time import time
 from profkit.errors import ProfkitError, UsageError
 
@@ -120,6 +121,7 @@ def root(
 app.command(cls=WithProgram)(profile)
 app.command()(analyze)
 app.command()(checklist)
+app.command()(source)
 app.command()(diff)
 app.command(cls=WithProgram)(time)
 app.command()(compare)
@@ -130,7 +132,10 @@ app.command()(doctor)
 app.add_typer(rules, name="rules")
 
 
-_ASCII = str.maketrans({"µ": "u", "×": "x", "…": "~", "─": "-", "±": "+-", "█": "#"})
+_ASCII = str.maketrans(
+    {"µ": "u", "×": "x", "…": "~", "─": "-", "±": "+-", "█": "#"}
+    | dict(zip("▁▂▃▄▅▆▇", "_.:-=+*", strict=True))
+)
 
 
 def _in_ascii(error: UnicodeError) -> tuple[str | bytes, int]:
