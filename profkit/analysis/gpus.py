@@ -162,6 +162,11 @@ def datasheets_named(name: str) -> tuple[Datasheet, ...]:
     )
 
 
+def all_datasheets() -> tuple[Datasheet, ...]:
+    """Every product of the table."""
+    return tuple(map(_datasheet, _table()))
+
+
 def _chip(name: str) -> str:
     """The word of a product's name that has a number: `l4`, `4090`."""
     return next(word for word in name.lower().split() if re.search(r"\d", word))

@@ -27,9 +27,9 @@ _REACHED = re.compile(r"\b(?:at|reach\w*|achiev\w*|sustain\w*|measured|gets?|hit
 _BYTES_WORDS = re.compile(r"\b(?:bandwidth|memory|DRAM|HBM)\b", re.I)
 _FLOP_WORDS = re.compile(r"\b(?:compute|[TG]?FLOPs?(?:/s)?|[TG]?FLOPS|tensor|[BTF][FP]?\d+)\b", re.I)
 _DTYPES = {
-    "fp16": "fp16", "float16": "fp16", "half": "fp16", "bf16": "bf16", "bfloat16": "bf16",
+    "fp16": "fp16", "float16": "fp16", "bf16": "bf16", "bfloat16": "bf16",
     "tf32": "tf32", "fp32": "fp32", "float32": "fp32", "fp64": "fp64", "float64": "fp64",
-    "double": "fp64", "fp8": "fp8", "e4m3": "fp8", "e5m2": "fp8", "int8": "int8",
+    "fp8": "fp8", "e4m3": "fp8", "e5m2": "fp8", "int8": "int8",
 }  # fmt: skip
 _DTYPE = re.compile(rf"(?<![a-z0-9])({'|'.join(_DTYPES)})(?![a-z0-9])", re.I)
 _GPU = re.compile(

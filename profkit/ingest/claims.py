@@ -26,7 +26,8 @@ class Claim:
     `where` is the place in the file, `study` that of what it belongs to: claims of a study may
     speak of its rows. `gpus` are names as written, the likeliest first. `time` is a median with its
     interval from `low` to `high`; `flop` and `bytes` are those of one call, for attention those of
-    its shape (each input read once, the output written once). `peak_of` says what the peaks are
+    its shape (each input read once, the output written once); `operation` is attention unless it says
+    otherwise. `peak_of` says what the peaks are
     of: the datasheet, the clock that was held, or a measurement. `cache` is `warm` where a call
     found its inputs in L2. In a sentence, `lower_end` and `upper_end` are called ends of an
     interval, `apart` that so many intervals do not overlap (0: no number), `sides` what is
@@ -39,6 +40,7 @@ class Claim:
     gpus: tuple[str, ...] = ()
     dtype: str = ""
     path: str = ""
+    operation: str = ""
     batch: int | None = None
     heads: int | None = None
     kv_heads: int | None = None
@@ -101,7 +103,7 @@ def read_claims(path: Path) -> Claims:
     """The claims of a YAML or JSON file; raises BadInput for one without, or that can't be read."""
     document = read_printed(path)
     try:
-        found = list(_walk(document, _Place("", "", {}), {}))
+        found = list(_walk(document, _Place("", "", {})))
     except BadInput as error:
         raise BadInput(f"{path}: {error.message}", error.remedy or "check the file") from None
     claims = tuple(claim for claim in found if isinstance(claim, Claim))
@@ -146,7 +148,7 @@ _TIMES = {"median": "time", "time": "time", "latency": "time", "baseline": "base
 _INTERVALS = ("ci", "interval")
 _WORDS: Mapping[str, Sequence[str]] = {
     "dtype": DTYPES, "path": PATHS, "cache": ("warm", "cold"), "bound": BOUNDS, "memory": (),
-    "peak_of": PEAKS_OF,
+    "peak_of": PEAKS_OF, "operation": (),
 }  # fmt: skip
 _FLAGS = ("causal", "backward")
 _NESTED = {"shape": "{}", "peak": "{}", "time": "{}", "percent_of_peak": "percent_of_{}_peak"}
@@ -155,7 +157,7 @@ _PEAK_KEYS = {
     "gbps": "bandwidth_peak_gbps", "tbps": "bandwidth_peak_tbps", "of": "peak_of",
 }  # fmt: skip
 _INHERITED = (
-    "gpus", "dtype", "path", *SHAPE, "kv_heads", "causal", "backward", "cache", "peak_of",
+    "gpus", "dtype", "path", "operation", *SHAPE, "kv_heads", "causal", "backward", "cache", "peak_of",
 )  # fmt: skip
 
 
@@ -214,10 +216,10 @@ def _unit_of(words: str) -> str:
 _Found = Claim | tuple[str, str]
 
 
-def _walk(value: Any, place: _Place, known: Mapping[str, Any]) -> Iterator[_Found]:
+def _walk(value: Any, place: _Place) -> Iterator[_Found]:
     """All claims below a value, and every other value with its place."""
     if isinstance(value, Commented):
-        yield from _mapping(value, replace(place, known={**place.known, **known}))
+        yield from _mapping(value, place)
     elif isinstance(value, list):
         yield from _list(value, place)
     elif isinstance(value, Printed):
@@ -243,8 +245,9 @@ def _mapping(value: Commented, place: _Place) -> Iterator[_Found]:
         below = inner.below(key, value.comments.get(key, ""))
         deeper = isinstance(one, (Commented, list))
         numbered = _length_key(key, value, one)
-        below = replace(below, study=place.path if deeper else place.study)
-        yield from _walk(one, below, numbered)
+        study = place.path if deeper else place.study
+        known = {**below.known, **numbered}
+        yield from _walk(one, replace(below, study=study, known=known))
 
 
 def _length_key(key: str, value: Commented, one: Any) -> Mapping[str, Any]:
@@ -350,7 +353,7 @@ def _list(values: list[Any], place: _Place) -> Iterator[_Found]:
         if isinstance(value, list) and len(value) == len(place.columns):
             yield from _row(dict(zip(place.columns, value, strict=True)), place.at(at))
         else:
-            yield from _walk(value, place.at(at), {})
+            yield from _walk(value, place.at(at))
 
 
 def _row(items: Mapping[str, Any], place: _Place) -> Iterator[_Found]:
@@ -360,7 +363,7 @@ def _row(items: Mapping[str, Any], place: _Place) -> Iterator[_Found]:
         yield _claim({**place.known, **own}, place)
     inner = replace(place, known={**place.known, **own})
     for key, value in rest.items():
-        yield from _walk(value, inner.below(key), {})
+        yield from _walk(value, inner.below(key))
 
 
 def _bare(value: Printed, place: _Place) -> Iterator[_Found]:
