@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from profkit import __version__
 from profkit.commands.analyze import analyze
+from profkit.commands.audit import audit
 from profkit.commands.calibrate import calibrate
 from profkit.commands.checklist import checklist
 from profkit.commands.compare import compare
@@ -121,6 +122,7 @@ app.command()(checklist)
 app.command(cls=WithProgram)(time)
 app.command()(compare)
 app.command()(calibrate)
+app.command()(audit)
 app.command()(metrics)
 app.command()(doctor)
 app.add_typer(rules, name="rules")

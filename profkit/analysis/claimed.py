@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from profkit.analysis.gpus import Datasheet, datasheets_named
@@ -45,12 +45,12 @@ class Subject:
     """A claim with what it can be held against.
 
     `sheets` are the products that its GPU's name may mean, `rows` the numbers of its study.
-    `borrowed` are fields that come from one of these rows, `lender`, because the claim speaks of it.
+    `borrowed` are fields that come from one of these rows, `lender`, of which the claim speaks.
     """
 
     claim: Claim
     sheets: tuple[Datasheet, ...]
-    rows: tuple[Claim, ...] = ()
+    rows: Sequence[Claim] = ()
     borrowed: frozenset[str] = frozenset()
     lender: str = ""
 
@@ -129,22 +129,21 @@ def sheets_of(claim: Claim, gpu: str = "") -> tuple[Datasheet, ...]:
     return ()
 
 
-def subjects(claim: Claim, rows: Iterable[Claim], gpu: str = "") -> Iterator[Subject]:
+def subjects(claim: Claim, rows: Sequence[Claim], gpu: str = "") -> Iterator[Subject]:
     """A claim as it is; a sentence once for each row of its study that it may speak of."""
-    study = tuple(row for row in rows if row.study == claim.study and row.where != claim.where)
     sheets = sheets_of(claim, gpu)
-    spoken_of = [row for row in study if claim.text and _speaks_of(claim, row)]
+    spoken_of = [row for row in rows if claim.text and _speaks_of(claim, row)]
     for row in spoken_of:
         names = _WORK if claim.time else (*_WORK, *_MEASURED)
-        taken = {
-            name: getattr(row, name) for name in names if getattr(claim, name) in (None, "")
-        }
-        yield Subject(replace(claim, **taken), sheets, study, frozenset(taken), row.where)
+        taken = {name: getattr(row, name) for name in names if getattr(claim, name) in (None, "")}
+        yield Subject(replace(claim, **taken), sheets, rows, frozenset(taken), row.where)
     if not spoken_of:
-        yield Subject(claim, sheets, study)
+        yield Subject(claim, sheets, rows)
 
 
 def _speaks_of(claim: Claim, row: Claim) -> bool:
     named = [name for name in SHAPE if getattr(claim, name) is not None]
     whole = all(getattr(row, name) is not None for name in SHAPE)
-    return whole and bool(named) and all(getattr(claim, name) == getattr(row, name) for name in named)
+    return (
+        whole and bool(named) and all(getattr(claim, name) == getattr(row, name) for name in named)
+    )

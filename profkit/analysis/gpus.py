@@ -227,7 +227,5 @@ def _table() -> list[dict[str, Any]]:
 @cache
 def _document() -> dict[str, Any]:
     text = files("profkit.analysis").joinpath("gpus.yaml").read_text(encoding="utf-8")
-    document: dict[str, Any] = yaml.load(
-        text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    )
+    document: dict[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     return document

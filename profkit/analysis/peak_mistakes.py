@@ -63,7 +63,7 @@ def likely_ratio(value: float, pair: tuple[Datasheet, Datasheet], keys: tuple[st
                 error = abs(rate / other_rate / value - 1)
                 if what != what_else and error < _CLOSE:
                     wanted = any(PRECISIONS.get(key, key) in what for key in keys)
-                    plain = not ("sparse" in what + what_else)
+                    plain = "sparse" not in what + what_else
                     told = (
                         f"{one.name}'s {what} peak ({rate / 1e12:.4g} TFLOP/s) divided by "
                         f"{other.name}'s {what_else} peak ({other_rate / 1e12:.4g} TFLOP/s)"

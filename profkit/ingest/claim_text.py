@@ -1,7 +1,7 @@
 """Claims in prose: numbers with units, and the words around them that say what they are.
 
-The rules know units and roles ("peak", "of", "upper bound"), no sentence. Each takes the numbers that
-it understands out of the text; those that are left at the end are told, not passed over.
+The rules know units and roles ("peak", "of", "upper bound"), no sentence. Each takes the numbers
+that it understands out of the text; those that are left at the end are told, not passed over.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ _SI = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}
 _BINARY = {"ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30, "ti": 2.0**40}
 
 _N = rf"(?<![\w.])({NUMBER})"
+_SPARSE = re.compile(r"\bspars", re.I)
 _TIME = r"(ms|us|µs|μs|ns|s)\b"
 _FLOP_RATE = r"([kMGTP]?)(?:FLOPs?/s|FLOPS\b|FLOPs?\s+per\s+second|OPS\b)"
 _BYTE_RATE = r"([kMGTP]i?|)(?:B/s|Bps\b|bytes?/s)"
@@ -25,13 +26,15 @@ _INTENSITY = r"FLOPs?/(?:B\b|bytes?)"
 _PEAK = re.compile(r"\b(?:peak|theoretical|spec\w*|data ?sheet|roofs?|nominal|maximum)\b", re.I)
 _REACHED = re.compile(r"\b(?:at|reach\w*|achiev\w*|sustain\w*|measured|gets?|hits?)\s*$", re.I)
 _BYTES_WORDS = re.compile(r"\b(?:bandwidth|memory|DRAM|HBM)\b", re.I)
-_FLOP_WORDS = re.compile(r"\b(?:compute|[TG]?FLOPs?(?:/s)?|[TG]?FLOPS|tensor|[BTF][FP]?\d+)\b", re.I)
-_DTYPES = {
+_FLOP_WORDS = re.compile(
+    r"\b(?:compute|[TG]?FLOPs?(?:/s)?|[TG]?FLOPS|tensor|[BTF][FP]?\d+)\b", re.I
+)
+DTYPES = {
     "fp16": "fp16", "float16": "fp16", "bf16": "bf16", "bfloat16": "bf16",
     "tf32": "tf32", "fp32": "fp32", "float32": "fp32", "fp64": "fp64", "float64": "fp64",
     "fp8": "fp8", "e4m3": "fp8", "e5m2": "fp8", "int8": "int8",
 }  # fmt: skip
-_DTYPE = re.compile(rf"(?<![a-z0-9])({'|'.join(_DTYPES)})(?![a-z0-9])", re.I)
+_DTYPE = re.compile(rf"(?<![a-z0-9])({'|'.join(DTYPES)})(?![a-z0-9])", re.I)
 _GPU = re.compile(
     r"\b(?:(?:GeForce |RTX (?:PRO )?)(\d{4})|([A-Z]{1,2}\d{1,4}[A-Z]?))"
     r"((?:[ -](?:Ada|Blackwell|SXM\d?|PCIe|NVL|\d+ ?GB))*)(?![\w=])"
@@ -62,10 +65,14 @@ class Side:
 class _Reading:
     """A text, what was understood of it, and what is left of it."""
 
-    left: str
+    text: str
+    left: str = ""
     found: dict[str, Any] = field(default_factory=dict)
     several: set[str] = field(default_factory=set)
     also: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.left = self.text
 
     def take(self, match: re.Match[str], *groups: int) -> None:
         """Blank out what was understood, so that no later rule takes it again."""
@@ -87,7 +94,7 @@ def understood(text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     """What a sentence claims, by the names of a Claim's fields, and numbers not understood."""
     reading = _Reading(text)
     for rule in _RULES:
-        rule(reading, text)
+        rule(reading)
     for name in reading.several:
         reading.found.pop(name, None)
     numbers = re.findall(r"(?<![\w.·])\d[\w.,%]*(?:\s[A-Za-zµ/]+)?", reading.left)
@@ -98,7 +105,7 @@ def context(text: str) -> dict[str, Any]:
     """What a title or a comment says of all that is below it: GPU, dtype, shape, path."""
     reading = _Reading(text)
     for rule in (_shape, _dtype, _gpus):
-        rule(reading, text)
+        rule(reading)
     wanted = {"batch", "heads", "length", "dim", "kv_heads", "dtype", "gpus"}
     return {
         name: value
@@ -134,12 +141,13 @@ def _prefix(match: re.Match[str], group: int) -> float:
     return _BINARY.get(prefix) or _SI[prefix]
 
 
-def _interval(reading: _Reading, text: str) -> None:
+def _interval(reading: _Reading) -> None:
     """`95% CI: [0.323, 0.327]`, in its own unit or that of the time before it."""
     number, unit = rf"\s*({NUMBER})\s*", r"(ms|us|µs|μs|ns|s)?\s*"
-    pattern = rf"(?:({NUMBER})\s*%\s*)?(?:\bCI\b|\binterval\b)[^\[\d]*\[{number}{unit},{number}{unit}\]\s*(?:{_TIME})?"
-    for match in re.finditer(pattern, text):
-        before = re.findall(rf"{_N}\s*{_TIME}", text[: match.start()])
+    level = rf"(?:({NUMBER})\s*%\s*)?(?:\bCI\b|\binterval\b)[^\[\d]*"
+    pattern = rf"{level}\[{number}{unit},{number}{unit}\]\s*(?:{_TIME})?"
+    for match in re.finditer(pattern, reading.text):
+        before = re.findall(rf"{_N}\s*{_TIME}", reading.text[: match.start()])
         named = match.group(6) or match.group(5) or match.group(3) or (before and before[-1][1])
         if not named:
             continue
@@ -148,7 +156,7 @@ def _interval(reading: _Reading, text: str) -> None:
         reading.take(match, 1)
 
 
-def _labelled_end(reading: _Reading, text: str) -> None:
+def _labelled_end(reading: _Reading) -> None:
     """`0.3195 ms (upper CI bound)`, `the lower bound of the interval is 12 us`."""
     ends = r"\b(upper|lower)\b[^()\d;]{0,24}?\b(?:bound|end|limit)\b"
     after = rf"{_N}\s*{_TIME}\s*\(?[^()\d;,]{{0,16}}{ends}"
@@ -160,10 +168,10 @@ def _labelled_end(reading: _Reading, text: str) -> None:
             _take_figure(reading, match, name, number, SECONDS[unit_name], unit_name)
 
 
-def _shape(reading: _Reading, text: str) -> None:
+def _shape(reading: _Reading) -> None:
     """`B=32 H=8 S=16k`, `batch 32`: not `H*D = 2048`, nor lists of values."""
     for pattern in (_LETTER, _WORD):
-        for match in pattern.finditer(text):
+        for match in pattern.finditer(reading.text):
             word = match.group(1)
             name = _SHAPE.get(word) or _SHAPE[word.lower()]
             value = int(match.group(2)) * (1024 if match.group(3) else 1)
@@ -172,31 +180,33 @@ def _shape(reading: _Reading, text: str) -> None:
             reading.take(match, 2, 3)
 
 
-def _overlap(reading: _Reading, text: str) -> None:
+def _overlap(reading: _Reading) -> None:
     """`all 10 configurations have non-overlapping CIs`."""
-    if not re.search(r"non-?overlapping|(?:do not|don't|never) overlap", text, re.I):
+    if not re.search(r"non-?overlapping|(?:do not|don't|never) overlap", reading.text, re.I):
         return
     reading.found["apart"] = 0
-    for match in re.finditer(rf"{_N}\s+(?:configurations?|configs?|cells|rows|cases)\b", text):
+    for match in re.finditer(
+        rf"{_N}\s+(?:configurations?|configs?|cells|rows|cases)\b", reading.text
+    ):
         figure = as_printed(match.group(1))
         if figure:
             reading.found["apart"] = int(figure.value)
             reading.take(match, 1)
 
 
-def _grid(reading: _Reading, text: str) -> None:
+def _grid(reading: _Reading) -> None:
     """`a 4D grid`, `grid (a, b, c, d)`."""
-    if not re.search(r"\bgrid\b", text, re.I):
+    if not re.search(r"\bgrid\b", reading.text, re.I):
         return
-    listed = re.search(r"\bgrid\s*\(([^()]*)\)", text, re.I)
+    listed = re.search(r"\bgrid\s*\(([^()]*)\)", reading.text, re.I)
     if listed:
         reading.put("grid_dimensions", listed.group(1).count(",") + 1)
-    for match in re.finditer(r"(?<!\w)(\d)\s?-?(?:D\b|dimensional)", text):
+    for match in re.finditer(r"(?<!\w)(\d)\s?-?(?:D\b|dimensional)", reading.text):
         reading.put("grid_dimensions", int(match.group(1)))
         reading.take(match)
 
 
-def _ratios(reading: _Reading, text: str) -> None:
+def _ratios(reading: _Reading) -> None:
     """`TFLOP/s ratio of 10.4`, `4.88x more efficient`, `1.5x faster`, `speed-up of 1.5`."""
     for pattern, name in (
         (rf"(?:FLOPs?/s|FLOPS|compute|peak)\s+ratio\s*(?:of|is|=|:)?\s*{_N}", "peak_ratio"),
@@ -208,7 +218,7 @@ def _ratios(reading: _Reading, text: str) -> None:
             _take_figure(reading, match, name, 1, 1.0, "x")
 
 
-def _before_after(reading: _Reading, text: str) -> None:
+def _before_after(reading: _Reading) -> None:
     """`0.50 ms → 0.25 ms`: a baseline and what became of it."""
     pattern = rf"{_N}\s*{_TIME}\s*(?:->|→|=>|to)\s*{_N}\s*{_TIME}"
     for match in re.finditer(pattern, reading.left):
@@ -216,7 +226,7 @@ def _before_after(reading: _Reading, text: str) -> None:
         _take_figure(reading, match, "time", 3, SECONDS[match.group(4)], match.group(4))
 
 
-def _shares(reading: _Reading, text: str) -> None:
+def _shares(reading: _Reading) -> None:
     """`44% of peak`, `% of peak bandwidth 69.7%`: of which peak the words say."""
     words = r"([^,;:()\d%]{0,60}?)"
     for pattern, number, of in (
@@ -235,15 +245,17 @@ def _shares(reading: _Reading, text: str) -> None:
             _take_figure(reading, match, name, number, 0.01, "%")
 
 
-def _rates(reading: _Reading, text: str) -> None:
+def _rates(reading: _Reading) -> None:
     """Rates: `X of Y` is reached of peak; a peak has a word for it before it."""
     for pattern, kind in ((_FLOP_RATE, "flop"), (_BYTE_RATE, "byte")):
         found = list(re.finditer(rf"{_N}\s*{pattern}", reading.left))
         for at, match in enumerate(found):
             after = found[at + 1] if at + 1 < len(found) else None
             before = found[at - 1] if at else None
-            peak = _is_peak(text, before, match, after)
-            unit = text[match.end(1) : match.end()].strip()
+            peak = _is_peak(reading.text, before, match, after)
+            if peak and _SPARSE.search(reading.text):
+                continue
+            unit = reading.text[match.end(1) : match.end()].strip()
             name = f"{kind}_{'peak' if peak else 'rate'}"
             _take_figure(reading, match, name, 1, _prefix(match, 2), unit)
 
@@ -256,12 +268,14 @@ def _is_peak(
         return False
     if before and re.fullmatch(joined, text[before.end() : match.start()]):
         return True
-    start = max(before.end() if before else 0, *(text.rfind(mark, 0, match.start()) for mark in ",;"))
+    start = max(
+        before.end() if before else 0, *(text.rfind(mark, 0, match.start()) for mark in ",;")
+    )
     said = text[max(start, 0) : match.start()]
     return bool(_PEAK.search(said)) and not _REACHED.search(said)
 
 
-def _share_kind(reading: _Reading, text: str) -> None:
+def _share_kind(reading: _Reading) -> None:
     """A share of `spec` is of what the sentence gives a rate or a peak of."""
     if "share" not in reading.found:
         return
@@ -270,7 +284,7 @@ def _share_kind(reading: _Reading, text: str) -> None:
         reading.put(f"{kinds.pop()}_share", reading.found.pop("share"))
 
 
-def _amounts(reading: _Reading, text: str) -> None:
+def _amounts(reading: _Reading) -> None:
     """FLOP, bytes, and FLOP per byte."""
     named = rf"(?:\bAI\b|\b(?:arithmetic|operational) intensity)\s*(?:of|is|=|:|at)?\s*{_N}"
     for pattern in (rf"{_N}\s*{_INTENSITY}", named):
@@ -281,20 +295,20 @@ def _amounts(reading: _Reading, text: str) -> None:
         (rf"{_N}\s*([kMGT]i?|)(?:B\b|bytes?\b)(?!\s*/)", "bytes"),
     ):
         for match in re.finditer(pattern, reading.left):
-            unit = text[match.end(1) : match.end()].strip()
+            unit = reading.text[match.end(1) : match.end()].strip()
             _take_figure(reading, match, name, 1, _prefix(match, 2), unit)
 
 
-def _sides(reading: _Reading, text: str) -> None:
+def _sides(reading: _Reading) -> None:
     """`A100 0.15 ms at B=16 H=16, L4 0.32 ms at B=32 H=8`: GPUs, each with its time."""
     sides = []
-    for start, clause in _clauses(text):
+    for start, clause in _clauses(reading.text):
         gpu = _GPU.search(clause)
         time = re.search(rf"{_N}\s*{_TIME}", reading.left[start : start + len(clause)])
         figure = _figure(time.group(1), SECONDS[time.group(2)], time.group(2)) if time else None
         if gpu and figure:
             shape = _Reading(clause)
-            _shape(shape, clause)
+            _shape(shape)
             sides.append(Side(gpu.group(), figure, shape.found))
     if len({side.gpu for side in sides}) > 1:
         reading.found["sides"] = tuple(sides)
@@ -311,46 +325,46 @@ def _clauses(text: str) -> Iterable[tuple[int, str]]:
         yield match.start(), match.group()
 
 
-def _time(reading: _Reading, text: str) -> None:
+def _time(reading: _Reading) -> None:
     """A time that is left is the median; a bound to stay below is none."""
     for match in re.finditer(rf"{_N}\s*{_TIME}", reading.left):
-        before = text[: match.start()].rstrip()
+        before = reading.text[: match.start()].rstrip()
         if re.search(r"(?:[<>≤≥]=?|\b(?:under|below|above|over|most|least|than))$", before):
             continue
         _take_figure(reading, match, "time", 1, SECONDS[match.group(2)], match.group(2))
 
 
-def _bound(reading: _Reading, text: str) -> None:
+def _bound(reading: _Reading) -> None:
     """`compute-bound`, `memory bound`; what is said not to be is left alone."""
     pattern = r"(\bnot\s+|n't\s+)?(?:\b\w+ly\s+)?\b(compute|memory|bandwidth|DRAM)[- ]bound"
-    for match in re.finditer(pattern, text, re.I):
+    for match in re.finditer(pattern, reading.text, re.I):
         if not match.group(1):
             kind = match.group(2).lower()
             reading.put("bound", "compute" if kind == "compute" else "memory")
 
 
-def _memory(reading: _Reading, text: str) -> None:
-    for match in re.finditer(r"\b(?:HBM\d?e?|GDDR\dX?|LPDDR\dX?)(?!\w)", text, re.I):
+def _memory(reading: _Reading) -> None:
+    for match in re.finditer(r"\b(?:HBM\d?e?|GDDR\dX?|LPDDR\dX?)(?!\w)", reading.text, re.I):
         reading.put("memory", match.group())
         reading.take(match)
 
 
-def _dtype(reading: _Reading, text: str) -> None:
-    for match in _DTYPE.finditer(text):
-        reading.put("dtype", _DTYPES[match.group(1).lower()])
+def _dtype(reading: _Reading) -> None:
+    for match in _DTYPE.finditer(reading.text):
+        reading.put("dtype", DTYPES[match.group(1).lower()])
         reading.take(match)
 
 
-def _gpus(reading: _Reading, text: str) -> None:
+def _gpus(reading: _Reading) -> None:
     """Words like `L4`, `H100 SXM`, `RTX 4090`; whether there is such a GPU is not known here."""
-    found = [match for match in _GPU.finditer(text) if not _DTYPE.fullmatch(match.group())]
+    found = [match for match in _GPU.finditer(reading.text) if not _DTYPE.fullmatch(match.group())]
     if found:
         reading.found["gpus"] = tuple(dict.fromkeys(match.group() for match in found))
     for match in found:
         reading.take(match)
 
 
-_RULES: tuple[Callable[[_Reading, str], None], ...] = (
+_RULES: tuple[Callable[[_Reading], None], ...] = (
     _dtype, _memory, _gpus, _interval, _labelled_end, _shape, _overlap, _grid, _ratios,
     _before_after, _shares, _rates, _share_kind, _amounts, _sides, _time, _bound,
 )  # fmt: skip

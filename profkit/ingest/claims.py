@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from profkit.errors import BadInput
-from profkit.ingest.claim_text import SECONDS, Side, context, time_unit, understood
+from profkit.ingest.claim_text import DTYPES, SECONDS, Side, context, time_unit, understood
 from profkit.ingest.printed import Commented, Figure, Printed, read_printed
 
-DTYPES = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8")
 SHAPE = ("batch", "heads", "length", "dim")
 PATHS = ("tensor", "vector")
 PEAKS_OF = ("datasheet", "held", "measured")
@@ -26,12 +25,12 @@ class Claim:
     `where` is the place in the file, `study` that of what it belongs to: claims of a study may
     speak of its rows. `gpus` are names as written, the likeliest first. `time` is a median with its
     interval from `low` to `high`; `flop` and `bytes` are those of one call, for attention those of
-    its shape (each input read once, the output written once); `operation` is attention unless it says
-    otherwise. `peak_of` says what the peaks are
-    of: the datasheet, the clock that was held, or a measurement. `cache` is `warm` where a call
-    found its inputs in L2. In a sentence, `lower_end` and `upper_end` are called ends of an
-    interval, `apart` that so many intervals do not overlap (0: no number), `sides` what is
-    compared. `unread` are numbers that nothing could be made of.
+    its shape (each input read once, the output written once); `operation` is attention unless it
+    says otherwise. `peak_of` says what the peaks are of: the datasheet, the clock that was held, or
+    a measurement; `held_peak` and `held_share` are of the clock that was held, for claims that have
+    both. `cache` is `warm` where a call found its inputs in L2. In a sentence, `lower_end` and
+    `upper_end` are called ends of an interval, `apart` says that so many intervals do not overlap
+    (0: no number), `sides` are compared. `unread` are numbers that nothing could be made of.
     """
 
     where: str = ""
@@ -63,7 +62,10 @@ class Claim:
     share: Figure | None = None
     flop_peak: Figure | None = None
     byte_peak: Figure | None = None
+    held_peak: Figure | None = None
+    held_share: Figure | None = None
     peak_of: str = ""
+    ridge: Figure | None = None
     bound: str = ""
     baseline: Figure | None = None
     speedup: Figure | None = None
@@ -134,6 +136,8 @@ _QUANTITIES: Mapping[str, tuple[str, float, str]] = {
     "byte_rate": ("byte_rate", 1.0, "B/s"),
     "gbps": ("byte_rate", 1e9, "GB/s"),
     "tbps": ("byte_rate", 1e12, "TB/s"),
+    "bandwidth": ("byte_rate", 1.0, "B/s"),
+    "seconds": ("time", 1.0, "s"),
     "percent_of_peak": ("share", 0.01, "%"),
     "percent_of_compute_peak": ("flop_share", 0.01, "%"),
     "percent_of_bandwidth_peak": ("byte_share", 0.01, "%"),
@@ -141,13 +145,20 @@ _QUANTITIES: Mapping[str, tuple[str, float, str]] = {
     "compute_peak_tflops": ("flop_peak", 1e12, "TFLOP/s"),
     "bandwidth_peak_gbps": ("byte_peak", 1e9, "GB/s"),
     "bandwidth_peak_tbps": ("byte_peak", 1e12, "TB/s"),
+    "datasheet_peak": ("flop_peak", 1.0, "FLOP/s"),
+    "share_of_datasheet": ("flop_share", 1.0, ""),
+    "held_peak": ("held_peak", 1.0, "FLOP/s"),
+    "share_of_held": ("held_share", 1.0, ""),
+    "dram_peak": ("byte_peak", 1.0, "B/s"),
+    "share_of_dram": ("byte_share", 1.0, ""),
+    "ridge": ("ridge", 1.0, "FLOP/B"),
     "speedup": ("speedup", 1.0, "x"),
     "peak_ratio": ("peak_ratio", 1.0, "x"),
 }
 _TIMES = {"median": "time", "time": "time", "latency": "time", "baseline": "baseline"}
 _INTERVALS = ("ci", "interval")
 _WORDS: Mapping[str, Sequence[str]] = {
-    "dtype": DTYPES, "path": PATHS, "cache": ("warm", "cold"), "bound": BOUNDS, "memory": (),
+    "path": PATHS, "cache": ("warm", "cold"), "bound": BOUNDS, "memory": (),
     "peak_of": PEAKS_OF, "operation": (),
 }  # fmt: skip
 _FLAGS = ("causal", "backward")
@@ -157,7 +168,8 @@ _PEAK_KEYS = {
     "gbps": "bandwidth_peak_gbps", "tbps": "bandwidth_peak_tbps", "of": "peak_of",
 }  # fmt: skip
 _INHERITED = (
-    "gpus", "dtype", "path", "operation", *SHAPE, "kv_heads", "causal", "backward", "cache", "peak_of",
+    "gpus", "dtype", "path", "operation", *SHAPE, "kv_heads", "causal", "backward", "cache",
+    "peak_of",
 )  # fmt: skip
 
 
@@ -190,7 +202,7 @@ class _Place:
 def _from_key(words: str) -> dict[str, Any]:
     """GPU, dtype and shape in a key: `h100 sxm fp16`, `fa3 d128 causal`, `backends s512 ms`."""
     gpu = re.sub(
-        r"\b(?!fa|fp|bf|tf|int|s\d|b\d|d\d)(?:rtx )?[a-z]{1,2}\d{1,4}[a-z]?\b(?: (?:sxm|pcie|nvl)\b)?",
+        r"\b(?!fa|fp|bf|tf|int|[bds]\d)(?:rtx )?[a-z]{1,2}\d{1,4}[a-z]?\b(?: (?:sxm|pcie|nvl)\b)?",
         lambda match: match.group().upper().replace("PCIE", "PCIe"),
         words.lower(),
     )
@@ -252,7 +264,9 @@ def _mapping(value: Commented, place: _Place) -> Iterator[_Found]:
 
 def _length_key(key: str, value: Commented, one: Any) -> Mapping[str, Any]:
     """Keys that are all whole numbers are sequence lengths: `{128: 13.7, 256: 27.8}`."""
-    if isinstance(one, Printed) and all(re.fullmatch(r"[1-9]\d{0,6}", name) for name in value.items):
+    if isinstance(one, Printed) and all(
+        re.fullmatch(r"[1-9]\d{0,6}", name) for name in value.items
+    ):
         return {"length": int(key)}
     return {}
 
@@ -260,6 +274,10 @@ def _length_key(key: str, value: Commented, one: Any) -> Mapping[str, Any]:
 def _spread(value: Commented) -> Iterator[tuple[str, Any]]:
     """A mapping's items, those of `shape`, `peak`, `time` and `percent_of_peak` beside them."""
     for key, one in value.items.items():
+        if key == "gpu" and isinstance(one, Commented) and isinstance(one.items.get("name"), str):
+            yield key, one.items["name"]
+            yield "gpu_attributes", one
+            continue
         if key not in _NESTED or not isinstance(one, Commented):
             yield key, one
             continue
@@ -275,14 +293,14 @@ def _spread(value: Commented) -> Iterator[tuple[str, Any]]:
                 yield _NESTED[key].format(name), inner
 
 
-def _own_fields(
-    items: Mapping[str, Any], place: _Place
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def _own_fields(items: Mapping[str, Any], place: _Place) -> tuple[dict[str, Any], dict[str, Any]]:
     """The fields of a claim among a mapping's items, and the other items."""
     own: dict[str, Any] = {}
     rest: dict[str, Any] = {}
     for key, value in items.items():
         found = _field(key, value, place)
+        if key in ("low", "high") and "seconds" in items:
+            found = _figure_field(key, value, 1.0, "s", f"{place.path}.{key}".lstrip("."))
         if found is None:
             rest[key] = value
         else:
@@ -296,13 +314,23 @@ def _field(key: str, value: Any, place: _Place) -> dict[str, Any] | None:
     if (name := _NAMES.get(key)) and isinstance(value, Printed):
         return {name: _whole(value, path)}
     lower = key.lower()
-    if lower == "gpu" and isinstance(value, str):
-        return {"gpus": (value,)}
-    if lower in _FLAGS and isinstance(value, bool):
-        return {lower: value}
-    if lower in _WORDS and isinstance(value, str):
-        return {lower: _word(value, _WORDS[lower], path)}
+    if isinstance(value, (bool, str)):
+        return _word(lower, value)
     return _quantity(lower, value, path)
+
+
+def _word(key: str, value: str | bool) -> dict[str, Any] | None:
+    """A GPU, a dtype, a flag or a word of a known few; None for anything else."""
+    if isinstance(value, bool):
+        return {key: value} if key in _FLAGS else None
+    if key == "gpu":
+        return {"gpus": (value,)}
+    if key == "dtype":
+        return {"dtype": DTYPES[value.lower()]} if value.lower() in DTYPES else None
+    if key == "regime":
+        key = "bound"
+    known = _WORDS.get(key)
+    return {key: value} if known is not None and (value in known or not known) else None
 
 
 def _quantity(key: str, value: Any, path: str) -> dict[str, Any] | None:
@@ -340,12 +368,6 @@ def _whole(value: Printed, path: str) -> int:
     if value.value < 1 or value.value != int(value.value):
         raise BadInput(f"{path} is {value.text}, not a whole number from 1 on")
     return int(value.value)
-
-
-def _word(value: str, among: Sequence[str], path: str) -> str:
-    if among and value not in among:
-        raise BadInput(f"{path} is {value!r}, none of {', '.join(among)}")
-    return value
 
 
 def _list(values: list[Any], place: _Place) -> Iterator[_Found]:

@@ -39,7 +39,7 @@ class Printed:
 
     def figure(self, scale: float, unit: str) -> Figure:
         """The quantity in SI units, `scale` of them a unit; raises ValueError below zero."""
-        shown = f"{self.text}%" if unit == "%" else f"{self.text} {unit}".strip()
+        shown = f"{self.text}{unit}" if unit in ("%", "x") else f"{self.text} {unit}".strip()
         return Figure(self.value * scale, self.half * scale, shown)
 
 
@@ -170,7 +170,7 @@ class _Builder:
 
 
 def _scalar(node: yaml.Node) -> Any:
-    if node.style is None:
+    if isinstance(node, yaml.ScalarNode) and node.style is None:
         if node.tag == _NULL:
             return None
         if (number := as_printed(node.value)) is not None:
