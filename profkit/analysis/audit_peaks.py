@@ -116,8 +116,18 @@ def peak(subject: Subject) -> Iterator[Check]:
 
         yield from check(
             subject, "peak", field, spans, follows, cause=cause, should_be=should_be,
-            slack=PEAK_SLACK,
+            slack=PEAK_SLACK, doubt=_accumulates_in_fp16(subject, claimed),
         )  # fmt: skip
+
+
+def _accumulates_in_fp16(subject: Subject, claimed: Figure) -> bool:
+    """Whether a peak is one of FP16 accumulation, which is right for who accumulates so."""
+    return any(
+        Span.of(peak.value).allows(claimed, PEAK_SLACK)
+        for sheet in subject.sheets
+        for key, peak in sheet.f16_accumulate.items()
+        if key in subject.rate_peaks()
+    )
 
 
 def _why_peak(subject: Subject, kind: str, claimed: Figure) -> Words:

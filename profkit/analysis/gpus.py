@@ -147,6 +147,7 @@ def datasheet_named(name: str) -> Datasheet | None:
     return meant[0] if meant else None
 
 
+@cache
 def datasheets_named(name: str) -> tuple[Datasheet, ...]:
     """All products that people may mean by a name; none for one that the table lacks.
 
@@ -162,6 +163,7 @@ def datasheets_named(name: str) -> tuple[Datasheet, ...]:
     )
 
 
+@cache
 def all_datasheets() -> tuple[Datasheet, ...]:
     """Every product of the table."""
     return tuple(map(_datasheet, _table()))

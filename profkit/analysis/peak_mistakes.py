@@ -9,6 +9,7 @@ from profkit.analysis.summary import PRECISIONS
 
 _CLOSE = 0.02
 _SPARSE = 2.0
+_FEW = 4
 
 
 def likely_peak(
@@ -28,7 +29,7 @@ def likely_peak(
         for sheet in all_datasheets()
         if any(_close(value, peak.value) for key, peak in sheet.peaks.items() if key in wanted)
     ]
-    return f"that is the figure of {' and '.join(others)}" if 0 < len(others) <= 3 else ""
+    return f"that is the figure of {' and '.join(others)}" if 0 < len(others) <= _FEW else ""
 
 
 def _of_product(value: float, sheet: Datasheet, keys: tuple[str, ...], *, of_bytes: bool) -> str:

@@ -23,6 +23,7 @@ _TIME = r"(ms|us|µs|μs|ns|s)\b"
 _FLOP_RATE = r"([kMGTP]?)(?:FLOPs?/s|FLOPS\b|FLOPs?\s+per\s+second|OPS\b)"
 _BYTE_RATE = r"([kMGTP]i?|)(?:B/s|Bps\b|bytes?/s)"
 _INTENSITY = r"FLOPs?/(?:B\b|bytes?)"
+_OF_RATE = re.compile(rf"\s*{NUMBER}\s*(?:{_FLOP_RATE}|{_BYTE_RATE})")
 _PEAK = re.compile(r"\b(?:peak|theoretical|spec\w*|data ?sheet|roofs?|nominal|maximum)\b", re.I)
 _REACHED = re.compile(r"\b(?:at|reach\w*|achiev\w*|sustain\w*|measured|gets?|hits?)\s*$", re.I)
 _BYTES_WORDS = re.compile(r"\b(?:bandwidth|memory|DRAM|HBM)\b", re.I)
@@ -235,7 +236,8 @@ def _shares(reading: _Reading) -> None:
     ):
         for match in re.finditer(pattern, reading.left):
             said = match.group(of)
-            if not (_PEAK.search(said) or _BYTES_WORDS.search(said)):
+            of_rate = said.strip() in ("", "the") and _OF_RATE.match(reading.text, match.end())
+            if not (of_rate or _PEAK.search(said) or _BYTES_WORDS.search(said)):
                 continue
             name = "share"
             if _BYTES_WORDS.search(said):
@@ -272,7 +274,8 @@ def _is_peak(
         before.end() if before else 0, *(text.rfind(mark, 0, match.start()) for mark in ",;")
     )
     said = text[max(start, 0) : match.start()]
-    return bool(_PEAK.search(said)) and not _REACHED.search(said)
+    of_it = re.search(r"%\s*of\s*(?:the\s+)?$", said)
+    return bool(of_it or _PEAK.search(said)) and not _REACHED.search(said)
 
 
 def _share_kind(reading: _Reading) -> None:
@@ -291,8 +294,8 @@ def _amounts(reading: _Reading) -> None:
         for match in re.finditer(pattern, reading.left, re.I):
             _take_figure(reading, match, "intensity", 1, 1.0, "FLOP/B")
     for pattern, name in (
-        (rf"{_N}\s*([kMGTP]?)FLOPs?\b(?!\s*/)", "flop"),
-        (rf"{_N}\s*([kMGT]i?|)(?:B\b|bytes?\b)(?!\s*/)", "bytes"),
+        (rf"{_N}\s*([kMGTP]?)FLOPs?\b(?!\s*/\s*[a-z])", "flop"),
+        (rf"{_N}\s*([kMGT]i?|)(?:B\b|bytes?\b)(?!\s*/\s*[a-z])", "bytes"),
     ):
         for match in re.finditer(pattern, reading.left):
             unit = reading.text[match.end(1) : match.end()].strip()

@@ -202,15 +202,17 @@ class _Place:
 def _from_key(words: str) -> dict[str, Any]:
     """GPU, dtype and shape in a key: `h100 sxm fp16`, `fa3 d128 causal`, `backends s512 ms`."""
     gpu = re.sub(
-        r"\b(?!fa|fp|bf|tf|int|[bds]\d)(?:rtx )?[a-z]{1,2}\d{1,4}[a-z]?\b(?: (?:sxm|pcie|nvl)\b)?",
+        r"\b(?!fa|fp|bf|tf|int|[ds]\d)(?:rtx )?[a-z]{1,2}\d{1,4}[a-z]?\b(?: (?:sxm|pcie|nvl)\b)?",
         lambda match: match.group().upper().replace("PCIE", "PCIe"),
         words.lower(),
     )
     known = context(gpu)
     for letter, name in (("b", "batch"), ("s", "length"), ("d", "dim")):
         found = re.findall(rf"(?<![a-z0-9]){letter}(\d+)(?![a-z0-9])", words.lower())
-        if len(found) == 1 and int(found[0]):
-            known[name] = int(found[0])
+        size = int(found[0]) if len(found) == 1 else 0
+        # A batch is a power of two; b200 is a GPU.
+        if size and (letter != "b" or size & (size - 1) == 0):
+            known[name] = size
     heads = re.search(r"\bgqa(\d+) (\d+)\b", words.lower())
     if heads:
         known |= {"heads": int(heads.group(1)), "kv_heads": int(heads.group(2))}
