@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from profkit.errors import BadInput
 from profkit.ingest.printed import NUMBER, Figure, as_printed
 
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
@@ -45,9 +46,9 @@ _SHAPE = {
     "batch": "batch", "batch size": "batch", "heads": "heads", "seq": "length", "seqlen": "length",
     "sequence length": "length", "head dim": "dim", "head_dim": "dim",
 }  # fmt: skip
-_LETTER = re.compile(r"(?<![\w*·])(Hkv|[BHSND])\s*=\s*(\d+)(k?)(?![\w.])(?!\s*/\s*\d)")
+_LETTER = re.compile(r"(?<![\w*·])(Hkv|[BHSND])\s*=\s*(\d{1,9})(k?)(?![\w.])(?!\s*/\s*\d)")
 _WORD = re.compile(
-    r"\b(batch(?: size)?|heads|seq(?:len)?|sequence length|head[ _]dim)\s*[=:]?\s*(\d+)(k?)"
+    r"\b(batch(?: size)?|heads|seq(?:len)?|sequence length|head[ _]dim)\s*[=:]?\s*(\d{1,9})(k?)"
     r"(?![\w.])(?!\s*/\s*\d)",
     re.I,
 )
@@ -122,10 +123,12 @@ def time_unit(text: str) -> str:
 
 
 def _figure(number: str, scale: float, unit: str) -> Figure | None:
-    printed = as_printed(number)
-    if printed is None or printed.value <= 0:
+    """The quantity; None for a number that can be none."""
+    try:
+        printed = as_printed(number)
+        return printed.figure(scale, unit) if printed else None
+    except (ValueError, BadInput):
         return None
-    return printed.figure(scale, unit)
 
 
 def _take_figure(
@@ -189,8 +192,7 @@ def _overlap(reading: _Reading) -> None:
     for match in re.finditer(
         rf"{_N}\s+(?:configurations?|configs?|cells|rows|cases)\b", reading.text
     ):
-        figure = as_printed(match.group(1))
-        if figure:
+        if figure := _figure(match.group(1), 1.0, ""):
             reading.found["apart"] = int(figure.value)
             reading.take(match, 1)
 

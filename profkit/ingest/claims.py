@@ -227,6 +227,8 @@ def _unit_of(words: str) -> str:
     return found[-1] if found else ""
 
 
+_LARGEST_SIZE = 10**9
+
 _Found = Claim | tuple[str, str]
 
 
@@ -367,8 +369,8 @@ def _figure_field(
 
 
 def _whole(value: Printed, path: str) -> int:
-    if value.value < 1 or value.value != int(value.value):
-        raise BadInput(f"{path} is {value.text}, not a whole number from 1 on")
+    if not 1 <= value.value <= _LARGEST_SIZE or value.value != int(value.value):
+        raise BadInput(f"{path} is {value.text}, not a whole number from 1 to {_LARGEST_SIZE:g}")
     return int(value.value)
 
 

@@ -20,6 +20,7 @@ _WHOLE = re.compile(rf"[-+]?(?:{NUMBER}|\.\d+)")
 _DEEPEST, _MOST_NODES = 50, 500_000
 _TEXT, _NULL = "tag:yaml.org,2002:str", "tag:yaml.org,2002:null"
 _SIGNIFICANT = 3
+_LEAST, _MOST = 1e-30, 1e60
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,9 @@ class Printed:
         return half_unit(self.text)
 
     def figure(self, scale: float, unit: str) -> Figure:
-        """The quantity in SI units, `scale` of them a unit; raises ValueError below zero."""
+        """The quantity in SI units, `scale` of them a unit; raises ValueError as Figure does."""
+        if not self.value > 0:
+            raise ValueError(f"{self.text} is no positive number")
         shown = f"{self.text}{unit}" if unit in ("%", "x") else f"{self.text} {unit}".strip()
         return Figure(self.value * scale, self.half * scale, shown)
 
@@ -48,7 +51,7 @@ class Figure:
     """A claimed quantity in SI units (a share of 1), positive; `text` is how it was given.
 
     `half` is what rounding may have hidden: the quantity lies within `value` ± `half`.
-    Raises ValueError for what is not positive and finite.
+    Raises ValueError for what is not positive, or beyond reason (1e-30 to 1e60).
     """
 
     value: float
@@ -56,7 +59,7 @@ class Figure:
     text: str = ""
 
     def __post_init__(self) -> None:
-        if not (0 < self.value < math.inf and 0 <= self.half < math.inf):
+        if not (_LEAST <= self.value <= _MOST and 0 <= self.half <= _MOST):
             raise ValueError(f"{self.text or self.value} is no positive number")
 
     @property

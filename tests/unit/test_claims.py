@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from profkit.analysis.audit import examine
 from profkit.errors import BadInput
 from profkit.ingest.claim_text import understood
 from profkit.ingest.claims import Claim, Claims, read_claims
+from profkit.render.audit import audit_text
 
 
 def read(tmp_path: Path, text: str, name: str = "claims.yaml") -> Claims:
@@ -184,3 +189,46 @@ def test_remarks_on_items_are_no_claims(tmp_path: Path) -> None:
 def test_what_holds_no_claims_or_impossible_ones(tmp_path: Path, text: str, what: str) -> None:
     with pytest.raises(BadInput, match=what):
         read(tmp_path, text)
+
+
+NUMBERS = st.one_of(
+    st.integers(-5, 10**12), st.floats(allow_nan=False, allow_infinity=False), st.integers()
+)
+KEYS = st.sampled_from(
+    ["B", "H", "S", "D", "gpu", "dtype", "time", "median_ms", "ci_ms", "gflops", "gbps", "peak",
+     "bytes", "flop", "intensity", "bound", "text", "causal", "rows", "128", "256", "l4_ms", "x",
+     "seconds", "low", "high", "shape", "percent_of_peak", "speedup", "baseline_ms", "of", "unit"]
+)  # fmt: skip
+WORDS = st.lists(
+    st.one_of(
+        st.sampled_from(
+            ["peak", "L4", "A100", "S=512", "30", "TFLOP/s", "GB/s", "of", "%", "%", "[1, 2] ms",
+             "CI", "upper bound", "ms", "x faster", "compute-bound", "grid", "4D", "AI", "FP16",
+             "non-overlapping", "1e400", "0", "0e99999", "ratio of", ",", "(", ")", "->", "B=0"]
+        ),
+        st.text(max_size=8),
+        NUMBERS.map(str),
+    ),
+    max_size=12,
+).map(" ".join)  # fmt: skip
+LEAVES = st.one_of(st.none(), st.booleans(), NUMBERS, WORDS, st.just("fp16"), st.just("L4"))
+DOCUMENTS = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(KEYS, inner, max_size=6)),
+    max_leaves=20,
+)
+
+
+@settings(
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(DOCUMENTS)
+def test_any_document_is_audited_or_refused(tmp_path: Path, document: object) -> None:
+    try:
+        claims = read(tmp_path, json.dumps(document), "any.json")
+    except BadInput:
+        return
+    found = examine(claims.claims, "L4")
+    for form in ("terminal", "markdown", "json"):
+        assert audit_text(claims, found, form, to_file=True)
