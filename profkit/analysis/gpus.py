@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,25 +35,26 @@ class Datasheet:
     `peaks` has FLOP/s (op/s for int8) by "tensor_fp16", "tensor_tf32", ..., "fp32", "fp64", and
     "dram" in B/s. Tensor peaks in fp16, bf16 and fp8 accumulate in FP32; `f16_accumulate` has those
     that are higher with FP16 accumulation. `boost` (Hz) is the clock of the vector peaks,
-    `tensor_clock` (Hz) that of the tensor peaks, the same on most products. `l2` is in bytes,
-    `memory` the kind of the DRAM, `source` where the figures are from.
+    `tensor_clock` (Hz) that of the tensor peaks, the same on most products; `clocks_verified` is
+    false where nobody looked them up. `l2` is in bytes, `memory` the kind of the DRAM, `source`
+    where the figures are from.
     """
 
     name: str
     cc: ComputeCapability
     sm_count: int
     peaks: Mapping[str, Peak] = field(hash=False)
-    boost: Peak = Peak(0.0, verified=False)
-    tensor_clock: Peak = Peak(0.0, verified=False)
+    boost: float = math.nan
+    tensor_clock: float = math.nan
     l2: Peak = Peak(0.0, verified=False)
     f16_accumulate: Mapping[str, Peak] = field(default_factory=dict, hash=False)
     memory: str = ""
     source: str = ""
+    clocks_verified: bool = False
 
     def clock_headroom(self, peak: str) -> float:
         """By how much a rate may exceed a datasheet peak: boost clock over the peak's own."""
-        slower = peak.startswith("tensor_") and self.tensor_clock.value
-        return self.boost.value / self.tensor_clock.value if slower else 1.0
+        return self.boost / self.tensor_clock if peak.startswith("tensor_") else 1.0
 
 
 @dataclass(frozen=True)
@@ -205,19 +207,18 @@ def _datasheet(row: Mapping[str, Any]) -> Datasheet:
     for name, value in row["vector"].items():
         peaks[name] = peak(value, 1e12, name, f"vector_{name}")
     peaks["dram"] = peak(row["dram"], 1e9, "dram")
-    boost = peak(row["boost"], 1e6, "boost")
-    clock = peak(row["tensor_clock"], 1e6, "tensor_clock") if "tensor_clock" in row else boost
     return Datasheet(
         name=row["name"],
         cc=(major, minor),
         sm_count=row["sms"],
         peaks=peaks,
-        boost=boost,
-        tensor_clock=clock,
+        boost=row["boost"] * 1e6,
+        tensor_clock=row.get("tensor_clock", row["boost"]) * 1e6,
         l2=peak(row["l2"], 2**20, "l2"),
         f16_accumulate=tensor(row.get("tensor_f16", {})),
         memory=row["memory"],
         source=_document()["source"],
+        clocks_verified=not recalled & {"boost", "tensor_clock"},
     )
 
 

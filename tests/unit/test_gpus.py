@@ -132,9 +132,9 @@ def test_fp32_peaks_follow_from_lanes_and_clock() -> None:
     """SMs x FP32 lanes x 2 x boost clock, to 1%: datasheets print two to four digits."""
     checked = set()
     for found in all_datasheets():
-        if found.boost.verified:
+        if found.clocks_verified:
             lanes = LANES.get(found.cc, 128)
-            expected = found.sm_count * lanes * 2 * found.boost.value
+            expected = found.sm_count * lanes * 2 * found.boost
             assert found.peaks["fp32"].value == pytest.approx(expected, rel=0.01), found.name
             checked.add(found.name)
     assert {found.name for found in all_datasheets()} - checked == CLOCK_RECALLED
@@ -143,11 +143,11 @@ def test_fp32_peaks_follow_from_lanes_and_clock() -> None:
 def test_tensor_peaks_follow_from_their_clock() -> None:
     """SMs x FP16 FLOP per cycle and SM x tensor clock, to 1.5%."""
     for found in all_datasheets():
-        if not found.tensor_clock.verified:
+        if not found.clocks_verified:
             assert found.name in CLOCK_RECALLED
             continue
         per_cycle = TENSOR_FLOP_PER_CYCLE[found.cc] / (2 if found.name in HALF_RATE else 1)
-        expected = found.sm_count * per_cycle * found.tensor_clock.value
+        expected = found.sm_count * per_cycle * found.tensor_clock
         assert found.peaks["tensor_fp16"].value == pytest.approx(expected, rel=0.015), found.name
 
 
@@ -156,7 +156,7 @@ def test_both_clocks_and_both_accumulations() -> None:
     assert h200 is not None
     assert l4 is not None
     assert rtx is not None
-    assert (h200.boost.value, h200.tensor_clock.value) == (1980e6, 1830e6)
+    assert (h200.boost, h200.tensor_clock) == (1980e6, 1830e6)
     assert h200.clock_headroom("tensor_fp16") == pytest.approx(1.082, abs=1e-3)
     assert h200.clock_headroom("fp32") == l4.clock_headroom("tensor_fp16") == 1
     assert rtx.f16_accumulate["tensor_fp16"].value == 2 * rtx.peaks["tensor_fp16"].value
@@ -276,12 +276,19 @@ def _figures(row: list[str], found: Datasheet) -> list[tuple[str, tuple[float, b
         ("l2", l2, found.l2, 2**20),
     ]
     if boost.startswith("as "):
-        assert (found.boost.value, found.tensor_clock.value) == (1980e6, 1830e6)
-        assert not found.boost.verified
+        assert (found.boost, found.tensor_clock) == (1980e6, 1830e6)
+        assert not found.clocks_verified
     else:
-        figures.append(("boost", boost, found.boost, 1e6))
+        figures.append(("boost", boost, Peak(found.boost, found.clocks_verified), 1e6))
     if "(tensor" in boost:
-        figures.append(("tensor clock", boost.split("tensor")[1], found.tensor_clock, 1e6))
+        figures.append(
+            (
+                "tensor clock",
+                boost.split("tensor")[1],
+                Peak(found.tensor_clock, found.clocks_verified),
+                1e6,
+            )
+        )
     if tf32 != "-":
         figures.append(("tensor_tf32", tf32, found.peaks["tensor_tf32"], 1e12))
     if not fp64.startswith("-"):
