@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from profkit import __version__
 from profkit.commands.analyze import analyze
+from profkit.commands.audit import audit
 from profkit.commands.calibrate import calibrate
 from profkit.commands.ceilings import ceilings
 from profkit.commands.checklist import checklist
@@ -126,6 +127,7 @@ app.command()(diff)
 app.command(cls=WithProgram)(time)
 app.command()(compare)
 app.command()(calibrate)
+app.command()(audit)
 app.command()(ceilings)
 app.command()(metrics)
 app.command()(doctor)
