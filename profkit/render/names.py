@@ -18,6 +18,16 @@ def file_name(path: str, *, with_host: bool) -> str:
     return path if with_host else Path(path).name
 
 
+def without_arguments(name: str) -> str:
+    """A demangled name without the list of its parameters at the end: `fma_bound(float *, int)`."""
+    depth = 0
+    for at in range(len(name) - 1, -1, -1):
+        depth += {")": 1, "(": -1}.get(name[at], 0)
+        if depth == 0:
+            return name[:at] or name if name[at] == "(" else name
+    return name
+
+
 def told_apart(names: Iterable[str], width: int) -> Mapping[str, str]:
     """Kernel names in at most `width` characters, those that differ looking different.
 
