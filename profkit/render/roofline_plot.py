@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -14,14 +14,14 @@ from profkit.analysis.roofline import LEVELS, Peaks, Point, Roof, Roofline
 from profkit.analysis.roofs import LEVEL_LABELS
 from profkit.analysis.summary import PRECISIONS
 from profkit.errors import UsageError
-from profkit.render.names import told_apart, without_arguments
-from profkit.render.spread import spread
+from profkit.render.names import own_names, told_apart
+from profkit.render.room import Room, spread
 from profkit.render.text import literal, number, plural, seconds_between
 
 SUFFIXES = (".png", ".svg", ".pdf")
 
 # Inches and points: at 100 mm wide the smallest letters are still 5 points high.
-_WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 5.5, 0.55, 1.62, 0.68, 0.48
+_WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 5.6, 0.48, 1.74, 0.8, 0.48
 _PLOT_HEIGHT, _LINE = 3.0, 0.13
 _TEXT, _SMALL, _TINY = 8.5, 7.8, 7.2
 _INK, _SOFT, _FAINT, _ALARM = "#1b1b1b", "#5a5a5a", "#c4c4c4", "#b00020"
@@ -31,7 +31,7 @@ _LEAST_AREA, _AREA, _TWIN_AREA, _ONE_AREA = 20.0, 150.0, 30.0, 42.0
 _LONGEST_NAME, _MOST_LABELS = 24, 16
 _WIDEST, _MANY_DECADES = 1e8, 1e7
 _NOTE_WIDTH = 96
-_DIGIT = 0.62  # the width of a digit, as a share of the font's size
+_LETTER = 0.6  # the width of a letter, as a share of the font's size
 
 
 class Joined(StrEnum):
@@ -79,6 +79,10 @@ class _Frame:
     def up(self, rate: float) -> float:
         """Where a rate is, as a share of the height."""
         return _between(rate, *self.y)
+
+    def at(self, intensity: float, rate: float) -> tuple[float, float]:
+        """Where a point is, in points from the lower left corner."""
+        return self.across(intensity) * self.width * 72, self.up(rate) * self.height * 72
 
     @property
     def slope(self) -> float:
@@ -143,7 +147,7 @@ def figure_of(
     labelled = _labelled(series)
     flags = _flag_lines(series)
     notes = _caption(rooflines, series, labelled, roofs)
-    height = max(_PLOT_HEIGHT, 2.1 * _LINE * len(labelled))
+    height = max(_PLOT_HEIGHT, 2.0 * _LINE * (len(labelled) + len(_alike(roofs))))
     under = _BOTTOM + _LINE * (len(flags) + len(notes)) + 0.06
     figure = Figure(figsize=(_WIDTH, _TOP + height + under))
     total = _TOP + height + under
@@ -154,7 +158,7 @@ def figure_of(
     _draw_joins(axes, series, joined)
     for one in series:
         _draw_series(axes, frame, one)
-    _draw_labels(axes, frame, labelled)
+    _draw_labels(axes, frame, _labels(frame, labelled, roofs))
     _draw_head(figure, title, rooflines, series)
     _draw_feet(figure, flags, notes, total)
     return figure
@@ -195,9 +199,8 @@ def _series(rooflines: Sequence[Roofline], labels: Sequence[str]) -> list[_Serie
 def _names(kept: Iterable[tuple[str, int, str]]) -> dict[tuple[str, int, str], str]:
     """A short name for each kernel, launch and precision; no two alike."""
     keys = list(kept)
-    bare = {name: without_arguments(literal(name)) for name, _, _ in keys}
-    if len(set(bare.values())) < len(bare):
-        bare = {name: literal(name) for name in bare}
+    own = own_names(dict.fromkeys(name for name, _, _ in keys))
+    bare = {name: literal(text) for name, text in own.items()}
     short = told_apart(bare.values(), _LONGEST_NAME)
     found = {}
     for name, launch, precision in keys:
@@ -259,7 +262,10 @@ def _draw_axes(axes: Any, frame: _Frame) -> None:
     axes.set_xlim(*frame.x)
     axes.set_ylim(*frame.y)
     axes.set_xlabel("arithmetic intensity (FLOP/B)", fontsize=_TEXT, color=_INK)
-    axes.set_ylabel("rate (TFLOP/s)", fontsize=_TEXT, color=_INK)
+    axes.annotate(
+        "TFLOP/s", (0, 1), (-4, 3), xycoords="axes fraction", textcoords="offset points",
+        fontsize=_TEXT, color=_INK, ha="center", va="bottom", annotation_clip=False,
+    )  # fmt: skip
     wide = frame.x[1] / frame.x[0] >= _MANY_DECADES
     for axis, unit in ((axes.xaxis, 1.0), (axes.yaxis, 1e12)):
         axis.set_major_locator(LogLocator(base=10, numticks=20))
@@ -276,93 +282,115 @@ def _draw_axes(axes: Any, frame: _Frame) -> None:
 
 def _tick(value: float, powers: bool) -> str:
     if 0.0009 < value < (200 if powers else 20_000):
-        return f"{value:,g}".replace(",", " ")
+        return f"{value:,g}"
     return rf"$10^{{{round(math.log10(value))}}}$"
 
 
 def rate_words(value: float, unit: str) -> str:
     """A rate in tera or giga to three digits: `1,070 TFLOP/s`, `4.81 TB/s`, `300 GB/s`."""
     scaled, prefix = (value / 1e12, "T") if value >= 1e12 else (value / 1e9, "G")
-    digits = max(0, 2 - math.floor(math.log10(scaled)))
-    return f"{scaled:,.{digits}f} {prefix}{unit}"
+    return f"{_three(scaled)} {prefix}{unit}"
+
+
+def _three(value: float) -> str:
+    """To three digits: `1.99`, `13.9`, `1,070`."""
+    return f"{value:,.{max(0, 2 - math.floor(math.log10(value) + 1e-9))}f}"
 
 
 def _draw_roofs(axes: Any, frame: _Frame, roofs: Sequence[Roof], series: Sequence[_Series]) -> None:
     memory, compute = _parted(roofs)
     top = max((roof.rate for roof in compute), default=frame.y[1])
     fastest = max((roof.rate for roof in memory), default=math.nan)
+    room = _room(frame, series)
     for line in memory:
         ends = (frame.y[0] / line.rate, top / line.rate)
-        axes.plot(
-            ends, (frame.y[0], top), color=_COLOURS[line.key], linewidth=1.3, zorder=2,
-            gid=f"roof:{line.key}", solid_capstyle="butt",
-        )  # fmt: skip
-        _label_line(axes, frame, line)
+        _draw_roof(axes, line, ends, (frame.y[0], top), _COLOURS[line.key])
+        begin, end = (frame.at(x, 1)[0] for x in ends)
+        room.draw(begin, end, _rising(frame, line.rate))
     for roof in compute:
         begin = roof.rate / fastest if memory else frame.x[0]
-        axes.plot(
-            (begin, frame.x[1]), (roof.rate, roof.rate), color=_INK, linewidth=1.3, zorder=2,
-            gid=f"roof:{roof.key}", solid_capstyle="butt",
-        )  # fmt: skip
-    _label_roofs(axes, frame, compute)
+        _draw_roof(axes, roof, (begin, frame.x[1]), (roof.rate, roof.rate), _INK)
+        room.draw(frame.at(begin, 1)[0], frame.width * 72, _level(frame, roof.rate))
+    for line in memory:
+        _label_line(axes, frame, room, line)
     held = {point.roof for one in series for point in one.points}
-    _mark_ridges(axes, frame, memory, [roof for roof in compute if roof.key in held])
+    _mark_ridges(axes, frame, room, memory, [roof for roof in compute if roof.key in held])
 
 
-def _label_line(axes: Any, frame: _Frame, line: Roof) -> None:
+def _draw_roof(
+    axes: Any, roof: Roof, x: tuple[float, float], y: tuple[float, float], colour: str
+) -> None:
+    axes.plot(
+        x, y, color=colour, linewidth=1.3, zorder=2, gid=f"roof:{roof.key}", solid_capstyle="butt"
+    )
+
+
+def _level(frame: _Frame, rate: float) -> Callable[[float], float]:
+    height = frame.at(1, rate)[1]
+    return lambda _: height
+
+
+def _rising(frame: _Frame, bandwidth: float) -> Callable[[float], float]:
+    start, low = frame.at(frame.y[0] / bandwidth, frame.y[0])
+    rise = math.tan(math.radians(frame.slope))
+    return lambda across: low + (across - start) * rise
+
+
+def _room(frame: _Frame, series: Sequence[_Series]) -> Room:
+    """The plane with the points on it."""
+    room = Room(frame.width * 72, (frame.height + 0.2) * 72)
+    for one in series:
+        for point in one.all:
+            x, y = frame.at(min(point.intensity, frame.x[1]), point.rate)
+            half = math.sqrt(one.area) / 2
+            room.take((x - half, y - half, x + half, y + half))
+    return room
+
+
+def _label_line(axes: Any, frame: _Frame, room: Room, line: Roof) -> None:
     """A memory roof's name along it, from where it enters the picture."""
+    text = f"{line.label} {rate_words(line.rate, 'B/s')}"
     at = max(0.0, frame.across(frame.y[0] / line.rate)) + 0.04
     x = frame.x[0] * (frame.x[1] / frame.x[0]) ** at
     axes.annotate(
-        f"{line.label} {rate_words(line.rate, 'B/s')}", (x, x * line.rate), (-1.5, 2.5),
-        textcoords="offset points", rotation=frame.slope, rotation_mode="anchor",
-        fontsize=_TINY, color=_COLOURS[line.key], ha="left", va="bottom", zorder=6,
-        path_effects=_halo(),
+        text, (x, x * line.rate), (-1.5, 2.5), textcoords="offset points", rotation=frame.slope,
+        rotation_mode="anchor", fontsize=_TINY, color=_COLOURS[line.key], ha="left", va="bottom",
+        zorder=6, path_effects=_halo(),
     )  # fmt: skip
+    left, low = frame.at(x, x * line.rate)
+    turned = math.radians(frame.slope)
+    for letter in range(len(text)):
+        along = letter * _LETTER * _TINY
+        x, y = left + along * math.cos(turned), low + along * math.sin(turned)
+        room.take((x - _TINY, y, x, y + _TINY))
 
 
-def _label_roofs(axes: Any, frame: _Frame, compute: Sequence[Roof]) -> None:
-    """Names of the roofs of arithmetic at their right end; those of one rate on one line."""
-    alike: dict[str, list[Roof]] = {}
-    for roof in sorted(compute, key=lambda roof: -roof.rate):
-        unit = "op/s" if roof.key.endswith("int8") else "FLOP/s"
-        alike.setdefault(rate_words(roof.rate, unit), []).append(roof)
-    taken = math.inf
-    for words, group in alike.items():
-        height = frame.up(group[0].rate) * frame.height * 72
-        above = taken - height > _TINY + 5
-        axes.annotate(
-            f"{' / '.join(roof.label for roof in group)} {words}", (1, group[0].rate),
-            (0, 2 if above else -2.5), xycoords=("axes fraction", "data"),
-            textcoords="offset points", fontsize=_TINY, color=_INK, ha="right",
-            va="bottom" if above else "top", zorder=6, path_effects=_halo(),
-        )  # fmt: skip
-        taken = height if above else height - _TINY - 3
-
-
-def _mark_ridges(axes: Any, frame: _Frame, memory: Sequence[Roof], compute: Sequence[Roof]) -> None:
+def _mark_ridges(
+    axes: Any, frame: _Frame, room: Room, memory: Sequence[Roof], compute: Sequence[Roof]
+) -> None:
     """A diamond where a line of memory meets a roof; its intensity beside it where there is room,
     slow memory and high roofs first."""
-    numbers: list[tuple[float, float, float]] = []
-    for roof in sorted(compute, key=lambda roof: -roof.rate):
-        for line in sorted(memory, key=lambda line: line.rate):
+    for line in sorted(memory, key=lambda line: line.rate):
+        for roof in sorted(compute, key=lambda roof: -roof.rate):
             ridge = roof.rate / line.rate
             axes.plot(
                 ridge, roof.rate, marker="D", markersize=3, markerfacecolor="white",
                 markeredgecolor=_INK, markeredgewidth=0.7, zorder=3,
                 gid=f"ridge:{line.key}:{roof.key}", linestyle="none",
             )  # fmt: skip
-            text = f"{ridge:.3g}"
-            wide = _DIGIT * len(text) * _TINY + 3
-            right = frame.across(ridge) * frame.width * 72
-            up = frame.up(roof.rate) * frame.height * 72
-            if any(right > a and right - wide < b and abs(up - at) < _TINY for a, b, at in numbers):
+            text = _three(ridge)
+            x, y = frame.at(ridge, roof.rate)
+            wide = _LETTER * len(text) * _TINY
+            left, right = (x - wide - 2.5, x - 2.5), (x + 2.5, x + wide + 2.5)
+            above, below = (y + 1.2, y + 1 + _TINY), (y - 1 - _TINY, y - 1.2)
+            corners = [(left, above), (right, below), (right, above)]
+            at = room.place([(a, c, b, d) for (a, b), (c, d) in corners])
+            if at is None:
                 continue
-            numbers.append((right - wide, right, up))
             axes.annotate(
-                text, (ridge, roof.rate), (-2.5, 2.5), textcoords="offset points",
-                fontsize=_TINY - 0.4, color=_COLOURS[line.key], ha="right", va="bottom",
-                zorder=6, path_effects=_halo(),
+                text, (ridge, roof.rate), (-2.5 if at == 0 else 2.5, -2.2 if at == 1 else 2),
+                textcoords="offset points", fontsize=_TINY - 0.4, color=_COLOURS[line.key],
+                ha="right" if at == 0 else "left", va="top" if at == 1 else "bottom", zorder=6,
             )  # fmt: skip
 
 
@@ -396,9 +424,10 @@ def _draw_whisker(axes: Any, frame: _Frame, point: Point, x: float, area: float)
     if math.isnan(point.low):
         return
     high = (frame.up(point.high) - frame.up(point.low)) * frame.height * 72
+    seen = high > math.sqrt(area)
     axes.plot(
-        (x, x), (point.low, point.high), color=_INK, linewidth=0.9, zorder=5,
-        marker="_" if high > math.sqrt(area) else "", markersize=4,
+        (x, x), (point.low, point.high), color=_INK, linewidth=0.9, zorder=5 if seen else 3.6,
+        marker="_" if seen else "", markersize=4,
         gid=f"whisker:{point.name}:{point.level}",
     )  # fmt: skip
 
@@ -444,30 +473,60 @@ def _join(axes: Any, before: Point, after: Point, colour: str, *, arrow: bool) -
     )  # fmt: skip
 
 
-def _draw_labels(axes: Any, frame: _Frame, series: Sequence[_Series]) -> None:
-    """Labels in the right margin, each led to from its rightmost point."""
-    heights = [_LINE * 1.95 / frame.height] * len(series)
-    wanted = [frame.up(one.main.rate) for one in series]
-    for one, want, at in zip(series, wanted, spread(wanted, heights, 0.0, 1.06), strict=True):
+@dataclass(frozen=True)
+class _Label:
+    """Two lines in the right margin, led to from a point at the left (a share of the width)."""
+
+    up: float
+    across: float
+    first: str
+    second: str
+    colour: str
+    is_roof: bool = False
+
+
+def _labels(frame: _Frame, series: Sequence[_Series], roofs: Sequence[Roof]) -> list[_Label]:
+    """Of the kernels, and of the roofs of arithmetic, those of one rate together."""
+    found = []
+    for one in series:
         right = max(min(frame.across(point.intensity), 1.0) for point in one.points)
-        axes.plot(
-            (right, 1.0, 1.035), (want, want, at), color=_FAINT, linewidth=0.6, zorder=1.5,
-            transform=axes.transAxes, clip_on=False,
-        )  # fmt: skip
         colour = _ALARM if any(point.flags for point in one.points) else _INK
-        place = {
-            "xycoords": "axes fraction",
-            "textcoords": "offset points",
-            "annotation_clip": False,
-        }
-        axes.annotate(
-            one.label, (1.045, at), (0, 0.5), fontsize=_SMALL, color=colour, va="bottom",
-            gid=f"label:{one.label}", parse_math=False, **place,
+        up = frame.up(one.main.rate)
+        found.append(_Label(up, right, one.label, time_words(one.main), colour))
+    for words, group in _alike(roofs).items():
+        names = " / ".join(roof.label for roof in group)
+        found.append(_Label(frame.up(group[0].rate), 1.0, names, words, _INK, is_roof=True))
+    return found
+
+
+def _alike(roofs: Iterable[Roof]) -> dict[str, list[Roof]]:
+    found: dict[str, list[Roof]] = {}
+    for roof in _parted(roofs)[1]:
+        unit = "op/s" if roof.key.endswith("int8") else "FLOP/s"
+        found.setdefault(rate_words(roof.rate, unit), []).append(roof)
+    return found
+
+
+def _draw_labels(axes: Any, frame: _Frame, labels: Sequence[_Label]) -> None:
+    """Labels in the right margin, none over another."""
+    heights = [_LINE * 1.95 / frame.height] * len(labels)
+    centres = spread([label.up for label in labels], heights, 0.0, 1.06)
+    for label, at in zip(labels, centres, strict=True):
+        axes.plot(
+            (label.across, 1.0, 1.035), (label.up, label.up, at), transform=axes.transAxes,
+            color=_INK if label.is_roof else _FAINT, linewidth=0.6, zorder=1.5, clip_on=False,
         )  # fmt: skip
-        axes.annotate(
-            time_words(one.main), (1.045, at), (0, -0.5), fontsize=_TINY, color=_SOFT, va="top",
-            **place,
-        )  # fmt: skip
+        lines = (
+            (label.first, 0.5, "bottom", _SMALL, label.colour),
+            (label.second, -0.5, "top", _TINY, _SOFT),
+        )
+        for text, lift, edge, size, colour in lines:
+            axes.annotate(
+                text, (1.045, at), (0, lift), xycoords="axes fraction",
+                textcoords="offset points", fontsize=size, color=colour, va=edge,
+                style="italic" if label.is_roof else "normal", annotation_clip=False,
+                parse_math=False, gid=f"label:{label.first}",
+            )  # fmt: skip
 
 
 def time_words(point: Point) -> str:

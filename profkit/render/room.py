@@ -1,8 +1,56 @@
-"""Labels that would overlap, moved apart by as little as it takes."""
+"""Room for labels: moved apart by as little as it takes, or put where nothing is."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+
+Box = tuple[float, float, float, float]
+"""Left, bottom, right, top."""
+
+
+class Room:
+    """A picture's plane, with what takes room on it: boxes, and curves that rise or are level."""
+
+    def __init__(self, width: float, height: float) -> None:
+        self._edge: Box = (0.0, 0.0, width, height)
+        self._boxes: list[Box] = []
+        self._curves: list[tuple[float, float, Callable[[float], float]]] = []
+
+    def take(self, box: Box) -> None:
+        self._boxes.append(box)
+
+    def draw(self, begin: float, end: float, curve: Callable[[float], float]) -> None:
+        """A curve from `begin` to `end` across, whose height never falls."""
+        self._curves.append((begin, end, curve))
+
+    def is_free(self, box: Box) -> bool:
+        """Whether nothing is there, and it is inside the plane."""
+        left, bottom, right, top = box
+        inside = left >= self._edge[0] and right <= self._edge[2]
+        return (
+            inside
+            and bottom >= self._edge[1]
+            and top <= self._edge[3]
+            and not any(_overlap(box, other) for other in self._boxes)
+            and not any(_crosses(box, *curve) for curve in self._curves)
+        )
+
+    def place(self, boxes: Iterable[Box]) -> int | None:
+        """Take the first box that is free and say which it was; None where none is."""
+        for at, box in enumerate(boxes):
+            if self.is_free(box):
+                self.take(box)
+                return at
+        return None
+
+
+def _overlap(a: Box, b: Box) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+def _crosses(box: Box, begin: float, end: float, curve: Callable[[float], float]) -> bool:
+    left, right = max(box[0], begin), min(box[2], end)
+    return left < right and curve(left) < box[3] and curve(right) > box[1]
 
 
 def spread(wanted: Sequence[float], sizes: Sequence[float], low: float, high: float) -> list[float]:
