@@ -23,6 +23,7 @@ from profkit.commands.doctor import doctor
 from profkit.commands.metrics import metrics
 from profkit.commands.options import WithProgram
 from profkit.commands.profile import profile
+from profkit.commands.roofline import roofline
 from profkit.commands.rules import rules
 from profkit.commands.time import time
 from profkit.errors import ProfkitError, UsageError
@@ -120,6 +121,7 @@ app.command()(analyze)
 app.command()(checklist)
 app.command(cls=WithProgram)(time)
 app.command()(compare)
+app.command()(roofline)
 app.command()(calibrate)
 app.command()(metrics)
 app.command()(doctor)

@@ -27,6 +27,7 @@ _MEMORY_ROOF = {
 # Shorter launches read clocks and roofs that are several per cent off.
 _LONG_ENOUGH = 10e-6
 _USED = 0.01
+_TENSOR = "tensor "
 
 
 class Peaks(StrEnum):
@@ -111,9 +112,10 @@ def _label(key: str, launch: LaunchSummary) -> str:
     precision = key.removesuffix(MMA_SYNC)
     label = PRECISIONS[precision]
     if key.endswith(MMA_SYNC):
-        return f"{label}, mma.sync"
+        return f"{label.removeprefix(_TENSOR)} mma.sync"
     path = launch.get(f"peak_rate_{precision}_hmma")
-    return f"{label}, wgmma" if path < launch.get(f"peak_rate_{precision}") else label
+    two_paths = path < launch.get(f"peak_rate_{precision}")
+    return f"{label.removeprefix(_TENSOR)} wgmma" if two_paths else label
 
 
 def key_of(work: Work) -> str:

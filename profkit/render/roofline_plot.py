@@ -12,11 +12,10 @@ from typing import Any
 
 from profkit.analysis.roofline import LEVELS, Peaks, Point, Roof, Roofline
 from profkit.analysis.roofs import LEVEL_LABELS
-from profkit.analysis.summary import PRECISIONS
 from profkit.errors import UsageError
-from profkit.render.names import own_names, told_apart
+from profkit.render.roofline import rate_unit, subjects, time_words
 from profkit.render.room import Room, spread
-from profkit.render.text import literal, number, plural, seconds_between
+from profkit.render.text import literal, plural
 
 SUFFIXES = (".png", ".svg", ".pdf")
 
@@ -172,44 +171,16 @@ def _why_none(rooflines: Sequence[Roofline]) -> str:
 def _series(rooflines: Sequence[Roofline], labels: Sequence[str]) -> list[_Series]:
     found = []
     for run, roofline in enumerate(rooflines):
-        kept: dict[tuple[str, int, str], list[Point]] = {}
-        for point in roofline.points:
-            kept.setdefault((point.name, point.launch, point.precision), []).append(point)
-        texts = _names(kept)
-        told = {point.share for point in roofline.points}
-        for key, points in kept.items():
-            label = texts[key]
+        shown = subjects(roofline.points, _LONGEST_NAME)
+        told = {one.main.share for one in shown}
+        for one in shown:
+            label = one.text
             if labels:
-                label = labels[run] if len(kept) == 1 else f"{label}, {labels[run]}"
-            share = points[0].share
-            alone = len(told) == 1 or math.isnan(share)
-            found.append(
-                _Series(
-                    key=f"{'' if len(kept) == 1 else key[0]}:{key[2]}",
-                    run=run,
-                    label=label,
-                    points=tuple(point for point in points if not point.algorithmic),
-                    twin=next((point for point in points if point.algorithmic), None),
-                    area=_ONE_AREA if alone else _LEAST_AREA + _AREA * share,
-                )
-            )
-    return [one for one in found if one.points]
-
-
-def _names(kept: Iterable[tuple[str, int, str]]) -> dict[tuple[str, int, str], str]:
-    """A short name for each kernel, launch and precision; no two alike."""
-    keys = list(kept)
-    own = own_names(dict.fromkeys(name for name, _, _ in keys))
-    bare = {name: literal(text) for name, text in own.items()}
-    short = told_apart(bare.values(), _LONGEST_NAME)
-    found = {}
-    for name, launch, precision in keys:
-        text = short[bare[name]]
-        if len({at for one, at, _ in keys if one == name}) > 1:
-            text += f" #{launch}"
-        if len({what for one, at, what in keys if (one, at) == (name, launch)}) > 1:
-            text += f", {PRECISIONS[precision]}"
-        found[name, launch, precision] = text
+                label = labels[run] if len(shown) == 1 else f"{label}, {labels[run]}"
+            alone = len(told) == 1 or math.isnan(one.main.share)
+            area = _ONE_AREA if alone else _LEAST_AREA + _AREA * one.main.share
+            key = f"{'' if len(shown) == 1 else one.main.name}:{one.main.precision}"
+            found.append(_Series(key, run, label, one.points, one.twin, area))
     return found
 
 
@@ -502,8 +473,7 @@ def _labels(frame: _Frame, series: Sequence[_Series], roofs: Sequence[Roof]) -> 
 def _alike(roofs: Iterable[Roof]) -> dict[str, list[Roof]]:
     found: dict[str, list[Roof]] = {}
     for roof in _parted(roofs)[1]:
-        unit = "op/s" if roof.key.endswith("int8") else "FLOP/s"
-        found.setdefault(rate_words(roof.rate, unit), []).append(roof)
+        found.setdefault(rate_words(roof.rate, rate_unit(roof.key)), []).append(roof)
     return found
 
 
@@ -527,19 +497,6 @@ def _draw_labels(axes: Any, frame: _Frame, labels: Sequence[_Label]) -> None:
                 style="italic" if label.is_roof else "normal", annotation_clip=False,
                 parse_math=False, gid=f"label:{label.first}",
             )  # fmt: skip
-
-
-def time_words(point: Point) -> str:
-    """The time of a point: `49.76 µs [49.65, 49.90]` where timed, `47.04 µs by ncu` otherwise."""
-    shown = number(point.seconds, "s")
-    if not point.timed:
-        return f"{shown} by ncu"
-    if math.isnan(point.low):
-        return f"{shown} timed"
-    work = point.rate * point.seconds
-    interval = seconds_between(work / point.high, work / point.low)
-    ends, _, unit = interval.rpartition(" ")
-    return f"{shown} {ends}" if shown.endswith(f" {unit}") else f"{shown} {interval}"
 
 
 def _draw_head(
