@@ -250,13 +250,15 @@ class Report:
         latency: str | Path | None = None,
         levels: Sequence[str] | None = None,
         precision: str | None = None,
+        kernel: str | None = None,
     ) -> Roofline:
         """Kernels under their roofs: rate and intensity at each level of memory.
 
         `peaks` is "held", "datasheet" or "measured" (then `measured` has B/s and FLOP/s by the
         names of roofs). Timed latencies are those of the run that the report lies in, or of
         `latency`, a file or run. `levels` are "dram", "l2", "l1"; `precision` is the one to show,
-        "all" for each, unless given the one nearest to its roof.
+        "all" for each, unless given the one nearest to its roof. `kernel` keeps the kernels and
+        variants in whose name the regular expression is found.
         Raises BadInput for a file without latencies and UsageError for a wrong name.
         """
         from profkit.analysis.latency import analyze_latency
@@ -274,6 +276,7 @@ class Report:
             variants=variants_of(self.path),
             levels=levels or LEVELS,
             precision=precision,
+            kernel=kernel,
         )
 
     def explain(self, rule: Rule) -> tuple[Trial, ...]:

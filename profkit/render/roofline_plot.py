@@ -46,8 +46,8 @@ class _Series:
     """The points of one kernel and precision in one report, by level, and its hollow twin."""
 
     key: str
-    run: int
-    label: str
+    name: str
+    run: str
     points: tuple[Point, ...]
     twin: Point | None
     area: float
@@ -55,6 +55,11 @@ class _Series:
     @property
     def main(self) -> Point:
         return self.points[0]
+
+    @property
+    def label(self) -> str:
+        """The kernel, the report, or both where both are needed to tell it."""
+        return ", ".join(filter(None, (self.name, self.run)))
 
     @property
     def all(self) -> tuple[Point, ...]:
@@ -143,7 +148,7 @@ def figure_of(
     if not series:
         raise UsageError(f"{title}: no kernel has a point", _why_none(rooflines))
     roofs = _merged(rooflines)
-    labelled = _labelled(series)
+    labelled = _labelled(series, joined)
     flags = _flag_lines(series)
     notes = _caption(rooflines, series, labelled, roofs)
     height = max(_PLOT_HEIGHT, 2.0 * _LINE * (len(labelled) + len(_alike(roofs))))
@@ -155,6 +160,8 @@ def figure_of(
     _draw_axes(axes, frame)
     _draw_roofs(axes, frame, roofs, series)
     _draw_joins(axes, series, joined)
+    if joined is Joined.path:
+        _name_stops(axes, frame, series)
     for one in series:
         _draw_series(axes, frame, one)
     _draw_labels(axes, frame, _labels(frame, labelled, roofs))
@@ -174,13 +181,12 @@ def _series(rooflines: Sequence[Roofline], labels: Sequence[str]) -> list[_Serie
         shown = subjects(roofline.points, _LONGEST_NAME)
         told = {one.main.share for one in shown}
         for one in shown:
-            label = one.text
-            if labels:
-                label = labels[run] if len(shown) == 1 else f"{label}, {labels[run]}"
-            alone = len(told) == 1 or math.isnan(one.main.share)
-            area = _ONE_AREA if alone else _LEAST_AREA + _AREA * one.main.share
+            alone = bool(labels) and len(shown) == 1
+            same = len(told) == 1 or math.isnan(one.main.share)
+            area = _ONE_AREA if same else _LEAST_AREA + _AREA * one.main.share
             key = f"{'' if len(shown) == 1 else one.main.name}:{one.main.precision}"
-            found.append(_Series(key, run, label, one.points, one.twin, area))
+            name, told_run = "" if alone else one.text, labels[run] if labels else ""
+            found.append(_Series(key, name, told_run, one.points, one.twin, area))
     return found
 
 
@@ -198,8 +204,10 @@ def _merged(rooflines: Sequence[Roofline]) -> tuple[Roof, ...]:
     return tuple(found.values())
 
 
-def _labelled(series: Sequence[_Series]) -> list[_Series]:
-    """Those that get a label: all, or the ones of most time."""
+def _labelled(series: Sequence[_Series], joined: Joined) -> list[_Series]:
+    """Those that get a label: all, the last of each path, or the ones of most time."""
+    if joined is Joined.path:
+        series = list({one.key: one for one in series}.values())
     return sorted(series, key=lambda one: -one.main.share)[:_MOST_LABELS]
 
 
@@ -432,6 +440,24 @@ def _draw_joins(axes: Any, series: Sequence[_Series], joined: Joined) -> None:
     for (_, level), points in kept.items():
         for before, after in pairwise(points):
             _join(axes, before, after, _COLOURS[level], arrow=joined is Joined.arrows)
+
+
+def _name_stops(axes: Any, frame: _Frame, series: Sequence[_Series]) -> None:
+    """Which report each point of a path is of, above or below its first level's point."""
+    room = _room(frame, series)
+    for one in series:
+        x, y = frame.at(one.main.intensity, one.main.rate)
+        half, lift = _LETTER * len(one.run) * _TINY / 2, math.sqrt(one.area) / 2 + 1
+        above, below = y + lift, y - lift - _TINY
+        boxes = [(x - half, low, x + half, low + _TINY) for low in (above, below)]
+        at = room.place(boxes)
+        if at is not None:
+            axes.annotate(
+                one.run, (one.main.intensity, one.main.rate), (0, lift if at == 0 else -lift),
+                textcoords="offset points", fontsize=_TINY - 0.6, color=_SOFT, ha="center",
+                va="bottom" if at == 0 else "top", zorder=6, parse_math=False,
+                path_effects=_halo(), gid=f"stop:{one.run}",
+            )  # fmt: skip
 
 
 def _join(axes: Any, before: Point, after: Point, colour: str, *, arrow: bool) -> None:
