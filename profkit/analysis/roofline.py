@@ -39,6 +39,8 @@ __all__ = [
 ]  # fmt: skip
 
 EVERY = "all"
+# Options of ncu that leave out launches inside a range.
+_FILTERS = frozenset({"kernel-name", "kernel-id", "launch-skip", "launch-count"})
 
 
 @dataclass(frozen=True)
@@ -211,9 +213,9 @@ def _subjects(
     """What to show: the variants that the launches tell, then the other kernels by shape."""
     by_label = {one.label: one for one in timed}
     names = dict.fromkeys([*(variants.passed if variants else ()), *by_label])
-    if names and len(report.launches) < report.recorded:
+    if names and _in_part(report):
         return _kernels(report, report.launches), [
-            "only some launches of the report are kept: ncu's durations, for a latency is of all"
+            "only some launches were recorded or kept: ncu's durations, for a latency is of all"
         ]
     left = list(report.launches)
     found: list[_Subject] = []
@@ -226,6 +228,11 @@ def _subjects(
         found.append(_Subject(name, tuple(own), share, by_label.get(name)))
     notes = _timing_notes(found, timed)
     return found + _kernels(report, left), notes
+
+
+def _in_part(report: ReportSummary) -> bool:
+    """Whether launches of a variant may be missing: filtered here, or by ncu when it recorded."""
+    return len(report.launches) < report.recorded or bool(_FILTERS & set(report.session.options))
 
 
 def _matching(subjects: list[_Subject], kernel: str | None, path: str) -> list[_Subject]:

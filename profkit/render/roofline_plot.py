@@ -150,7 +150,7 @@ def figure_of(
     roofs = _merged(rooflines)
     labelled = _labelled(series, joined)
     flags = _flag_lines(series)
-    notes = _caption(rooflines, series, labelled, roofs)
+    notes = _caption(rooflines, series, joined, roofs)
     height = max(_PLOT_HEIGHT, 2.0 * _LINE * (len(labelled) + len(_alike(roofs))))
     under = _BOTTOM + _LINE * (len(flags) + len(notes)) + 0.06
     figure = Figure(figsize=(_WIDTH, _TOP + height + under))
@@ -163,7 +163,7 @@ def figure_of(
     if joined is Joined.path:
         _name_stops(axes, frame, series)
     for one in series:
-        _draw_series(axes, frame, one)
+        _draw_series(axes, frame, one, levelled=joined is not Joined.path)
     _draw_labels(axes, frame, _labels(frame, labelled, roofs))
     _draw_head(figure, title, rooflines, series)
     _draw_feet(figure, flags, notes, total)
@@ -205,10 +205,13 @@ def _merged(rooflines: Sequence[Roofline]) -> tuple[Roof, ...]:
 
 
 def _labelled(series: Sequence[_Series], joined: Joined) -> list[_Series]:
-    """Those that get a label: all, the last of each path, or the ones of most time."""
-    if joined is Joined.path:
-        series = list({one.key: one for one in series}.values())
-    return sorted(series, key=lambda one: -one.main.share)[:_MOST_LABELS]
+    """Those that get a label; of too many, the ones of most time."""
+    return sorted(_named(series, joined), key=lambda one: -one.main.share)[:_MOST_LABELS]
+
+
+def _named(series: Sequence[_Series], joined: Joined) -> list[_Series]:
+    """Those to be labelled: all, or the last of each path."""
+    return list({one.key: one for one in series}.values() if joined is Joined.path else series)
 
 
 def _frame(series: Sequence[_Series], roofs: Sequence[Roof], height: float) -> _Frame:
@@ -379,10 +382,10 @@ def _halo() -> list[Any]:
     return [withStroke(linewidth=2, foreground="white")]
 
 
-def _draw_series(axes: Any, frame: _Frame, one: _Series) -> None:
+def _draw_series(axes: Any, frame: _Frame, one: _Series, *, levelled: bool) -> None:
     rate = one.main.rate
     shown = [min(point.intensity, frame.x[1]) for point in one.points]
-    if len(shown) > 1:
+    if levelled and len(shown) > 1:
         axes.plot(shown, [rate] * len(shown), color=_SOFT, linewidth=0.7, zorder=3.5)
     for point, x in zip(one.points, shown, strict=True):
         _draw_whisker(axes, frame, point, x, one.area)
@@ -589,7 +592,7 @@ def _which(point: Point) -> str:
 
 
 def _caption(
-    rooflines: Sequence[Roofline], series: Sequence[_Series], labelled: Sequence[_Series],
+    rooflines: Sequence[Roofline], series: Sequence[_Series], joined: Joined,
     roofs: Sequence[Roof],
 ) -> list[str]:  # fmt: skip
     parts = []
@@ -604,8 +607,8 @@ def _caption(
         parts.append("hollow: work and bytes that the target declares")
     if any(roof.is_memory for roof in roofs) and len(roofs) > 1:
         parts.append("◇ ridge, FLOP/B")
-    left = len(series) - len(labelled)
-    if left:
+    left = len(_named(series, joined)) - _MOST_LABELS
+    if left > 0:
         parts.append(f"{left} more without a label")
     outside = sum(len(roofline.outside) for roofline in rooflines)
     if outside:
