@@ -17,8 +17,10 @@ from typer.core import TyperGroup
 from profkit import __version__
 from profkit.commands.analyze import analyze
 from profkit.commands.calibrate import calibrate
+from profkit.commands.ceilings import ceilings
 from profkit.commands.checklist import checklist
 from profkit.commands.compare import compare
+from profkit.commands.diff import diff
 from profkit.commands.doctor import doctor
 from profkit.commands.metrics import metrics
 from profkit.commands.options import WithProgram
@@ -119,10 +121,12 @@ def root(
 app.command(cls=WithProgram)(profile)
 app.command()(analyze)
 app.command()(checklist)
+app.command()(diff)
 app.command(cls=WithProgram)(time)
 app.command()(compare)
 app.command()(roofline)
 app.command()(calibrate)
+app.command()(ceilings)
 app.command()(metrics)
 app.command()(doctor)
 app.add_typer(rules, name="rules")

@@ -69,6 +69,14 @@ def roofline(
     peaks: Annotated[
         PeaksFrom, typer.Option(help="Roofs: the report's at the clock it held, or others.")
     ] = PeaksFrom.held,
+    ceilings: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Measured roofs, instead of those kept of this GPU (profkit ceilings).",
+            show_default=False,
+        ),
+    ] = None,
     latency: Annotated[
         Path | None,
         typer.Option(
@@ -116,15 +124,21 @@ def roofline(
     """
     from profkit.analysis.roofline import LEVELS, known_names
 
+    if ceilings is not None and peaks is not PeaksFrom.measured:
+        raise UsageError("--ceilings are measured roofs", "add --peaks measured")
     picture = _picture(output, format)
     levels = LEVELS if level is Level.all else (level.value,)
     known_names(peaks, levels, precision)
 
     def make(report: Report) -> Roofline:
         return report.roofline(
-            peaks=peaks.value, measured=_measured(peaks, report), latency=latency, levels=levels,
-            precision=precision, kernel=kernel,
-        )  # fmt: skip
+            peaks=peaks.value,
+            measured=_measured(peaks, ceilings, report),
+            latency=latency,
+            levels=levels,
+            precision=precision,
+            kernel=kernel,
+        )
 
     shown, failures = _rooflines(paths, make)
     if shown:
@@ -158,10 +172,27 @@ def _picture(output: Path | None, format: Format) -> Path | None:
     return output
 
 
-def _measured(peaks: PeaksFrom, report: Report) -> Mapping[str, float] | None:
+def _measured(
+    peaks: PeaksFrom, ceilings: Path | None, report: Report
+) -> Mapping[str, float] | None:
+    """Measured roofs by name: those of the file, or those kept of the report's GPU.
+
+    Raises EnvironmentProblem where none are kept of it, UsageError for those of another GPU.
+    """
     if peaks is not PeaksFrom.measured:
         return None
-    raise UsageError(f"no measured roofs of {report.gpu.name}", "use --peaks held or datasheet")
+    from profkit.analysis.ceilings import unfit
+    from profkit.files import latencies_of
+    from profkit.store.ceilings import find_ceilings, read_ceilings
+
+    saved = latencies_of(report.path)
+    told = next((one.gpu for one in saved.latencies if one.gpu), {}) if saved else {}
+    gpu = {**told, "name": report.gpu.name}
+    found = read_ceilings(ceilings) if ceilings else find_ceilings(gpu)
+    reasons = unfit(found, gpu)
+    if reasons:
+        raise UsageError(f"{ceilings}: not the roofs of this GPU ({reasons[0]})", "measure its own")
+    return {name: one.rate for name, one in found.rates.items() if not one.problem}
 
 
 def _rooflines(

@@ -51,10 +51,9 @@ def cell(name: str, column: str, launch: int = 0) -> float:
     return value * {"us": 1e-6, "ms": 1e-3, "ns": 1e-9}.get(unit, scale)
 
 
-def by_level(found: Roofline, name: str = "") -> dict[str, Point]:
-    return {
-        point.level: point for point in found.points if not point.algorithmic and name in point.name
-    }
+def by_level(found: Roofline, name: str | None = None) -> dict[str, Point]:
+    measured = [point for point in found.points if not point.algorithmic]
+    return {point.level: point for point in measured if name in {None, point.name}}
 
 
 @pytest.mark.parametrize(
