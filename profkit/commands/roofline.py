@@ -192,7 +192,7 @@ def _measured(
     reasons = unfit(found, gpu)
     if reasons:
         raise UsageError(f"{ceilings}: not the roofs of this GPU ({reasons[0]})", "measure its own")
-    return {name: one.rate for name, one in found.rates.items() if not one.problem}
+    return found.plain
 
 
 def _rooflines(

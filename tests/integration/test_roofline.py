@@ -17,10 +17,12 @@ import pytest
 from typer.testing import Result
 
 import profkit
+from profkit.analysis.ceilings import Ceiling, Ceilings
 from profkit.analysis.roofline import Peaks, Point, Roofline, roofline
 from profkit.errors import UsageError
 from profkit.ingest.variants import Variants
 from profkit.render.roofline_plot import Joined, figure_of, plot_rooflines
+from profkit.store.ceilings import ceilings_json
 from tests.conftest import CORPUS, H200, ROOT, export, h200, needs_corpus
 
 Cli = Callable[..., Result]
@@ -398,6 +400,32 @@ def test_wrong_usage_is_one_line(
     assert done.exit_code == code
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_measured_roofs_are_those_of_a_file_or_kept_of_the_gpu(
+    profkit_cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    report = H200 / "sdpa_s512_cudnn.ncu-repz"
+    words = ("roofline", report, "--peaks", "measured", "--format", "json")
+    none = profkit_cli(*words)
+    assert none.exit_code == 4
+    assert "run `profkit ceilings`" in none.stderr
+    copied = Ceiling(
+        "dram", 4.3e12, 4.2e12, 4.4e12, "B/s", "copy", 1e9, 30, 0.95, 1.9e9, 600.0, 50.0, (),
+        4.8e12, True, "",
+    )  # fmt: skip
+    file = tmp_path / "ceilings.json"
+    for gpu, code in (("NVIDIA H200", 0), ("NVIDIA L4", 2)):
+        measured = Ceilings(gpu, "", {"dram": copied}, created="2026-11-21T10:00:00+00:00")
+        file.write_text(ceilings_json(measured), encoding="utf-8")
+        done = profkit_cli(*words, "--ceilings", file)
+        assert done.exit_code == code, done.stderr
+        if code == 0:
+            roofs = {one["key"]: one for one in json.loads(done.stdout)["reports"][0]["roofs"]}
+            assert (roofs["dram"]["rate"], roofs["dram"]["source"]) == (4.3e12, "measured")
+            assert roofs["tensor_fp16"]["source"] == "held"
+    assert profkit_cli("roofline", report, "--ceilings", file).exit_code == 2
 
 
 @needs_corpus
