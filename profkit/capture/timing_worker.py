@@ -85,7 +85,7 @@ class _Worker:
         if foreign is not None:
             _refuse_modules_from(Path(foreign))
         surroundings = fingerprint(Path(path).resolve().parent, dtype=self._target.dtype)
-        self._watch = _watch(surroundings) if self._device == "cuda" else None
+        self._watch = watch(surroundings) if self._device == "cuda" else None
         return {
             "target": _plain(self._target.described() | {"variants": chosen}),
             "device": self._device,
@@ -182,7 +182,8 @@ def _lies_in(file: str | None, tree: Path) -> bool:
     return path.is_relative_to(tree) and not path.is_relative_to(_PROFKIT)
 
 
-def _watch(surroundings: Mapping[str, Any]) -> Watch | None:
+def watch(surroundings: Mapping[str, Any]) -> Watch | None:
+    """What looks at the GPU of a fingerprint; None where its driver can't be asked."""
     try:
         return Watch((surroundings.get("gpu") or {}).get("uuid") or "")
     except NoDriver:
@@ -195,8 +196,8 @@ def _say(answers: TextIO, variant: str) -> None:
     answers.flush()
 
 
-def serve(worker: _Worker, requests: TextIO, answers: TextIO) -> None:
-    """Answer requests until there are no more."""
+def serve(worker: object, requests: TextIO, answers: TextIO) -> None:
+    """Answer requests, which name methods of `worker`, until there are no more."""
     for line in requests:
         request = json.loads(line)
         try:
@@ -217,8 +218,14 @@ def serve(worker: _Worker, requests: TextIO, answers: TextIO) -> None:
         answers.flush()
 
 
-def main(argv: Sequence[str]) -> None:
-    """Serve until the end; what a target reads from stdin is empty."""
+def main(
+    argv: Sequence[str], make: Callable[[float, Callable[[str], None]], object] = _Worker
+) -> None:
+    """Serve until the end; what a target reads from stdin is empty.
+
+    `make` gets the time at which the process started, by time.perf_counter(), and what says what
+    is being done.
+    """
     started = time.perf_counter()
     requests_from, answers_to = os.dup(0), int(argv[0])
     os.set_inheritable(answers_to, False)
@@ -228,7 +235,7 @@ def main(argv: Sequence[str]) -> None:
         os.fdopen(requests_from, "r", encoding="utf-8") as requests,
         os.fdopen(answers_to, "w", encoding="utf-8") as answers,
     ):
-        serve(_Worker(started, partial(_say, answers)), requests, answers)
+        serve(make(started, partial(_say, answers)), requests, answers)
 
 
 if __name__ == "__main__":
