@@ -19,6 +19,7 @@ from profkit.commands.analyze import analyze
 from profkit.commands.calibrate import calibrate
 from profkit.commands.checklist import checklist
 from profkit.commands.compare import compare
+from profkit.commands.diff import diff
 from profkit.commands.doctor import doctor
 from profkit.commands.metrics import metrics
 from profkit.commands.options import WithProgram
@@ -118,6 +119,7 @@ def root(
 app.command(cls=WithProgram)(profile)
 app.command()(analyze)
 app.command()(checklist)
+app.command()(diff)
 app.command(cls=WithProgram)(time)
 app.command()(compare)
 app.command()(calibrate)

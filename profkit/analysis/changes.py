@@ -72,7 +72,7 @@ class OneSided:
 
 
 _SETTINGS = (
-    "grid_size", "block_size", "cluster_size", "registers_per_thread", "shared_static", 
+    "grid_size", "block_size", "cluster_size", "registers_per_thread", "shared_static",
     "shared_dynamic", "shared_carveout", "stack_size", "occupancy_theoretical",
 )  # fmt: skip
 _COUNTS = (

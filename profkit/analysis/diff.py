@@ -9,7 +9,7 @@ from functools import cached_property
 
 from profkit.analysis.attribution import Attribution, Cause, Kind, attribute
 from profkit.analysis.changes import Changed, OneSided, changes, one_sided
-from profkit.analysis.checklist import Checklist
+from profkit.analysis.checklist import Checklist, Item
 from profkit.analysis.comparability import (
     Obstacle,
     Problem,
@@ -162,6 +162,14 @@ class Diff:
     def incomparable(self) -> tuple[KernelDiff, ...]:
         """The kernels without a verdict."""
         return tuple(one for one in self.kernels if one.change is Change.incomparable)
+
+    @property
+    def removed_findings(self) -> tuple[Item, ...]:
+        """The findings that went with the kernels that are gone, where they promised time."""
+        found = self.sides[0].found
+        return tuple(
+            item for group in self.removed for item in found.of(group) if item.finding.estimate
+        )
 
     def counted(self, change: Change) -> int:
         """How many kernels have a verdict."""

@@ -27,7 +27,9 @@ _CATEGORIES = {
     "issue_busy": "instruction_issue",
 }
 _SHARED = "shared_bank_conflicts"
-_COUNTED = {"instruction", "cycle", "FLOP", "B", "s", "sector", "request", "wavefront"}
+_COUNTED = frozenset(
+    ("instruction", "cycle", "s", "sector", "request", "wavefront", "B", "B/s", "FLOP", "FLOP/s")
+)
 _WAYS = ("shared_ways_load", "shared_ways_store", "shared_ways_atomic")
 
 

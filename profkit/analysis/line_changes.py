@@ -37,15 +37,27 @@ class LineChange:
 def line_changes(before: Sequence[LineCost], after: Sequence[LineCost]) -> tuple[LineChange, ...]:
     """All lines with samples on either side, the largest change first; their changes add up.
 
-    Files are taken as one by name, lines as one where `difflib` aligns their texts, blanks apart:
-    what was rewritten is a line gone and a line new. Lines without a known text are aligned by
-    nothing, each is its own.
+    Files are taken as one by name, or as the only ones left; lines as one where `difflib` aligns
+    their texts, blanks apart: what was rewritten is a line gone and a line new. Lines without a
+    known text are aligned by nothing, each is its own.
     """
     found: list[LineChange] = []
-    files = _by_name(before), _by_name(after)
-    for name in dict.fromkeys((*files[0], *files[1])):
-        found += _of_file(files[0].get(name, ()), files[1].get(name, ()))
+    files, files_after = _by_name(before), _by_name(after)
+    for name, name_after in _paired(files, files_after):
+        found += _of_file(files.get(name, ()), files_after.get(name_after, ()))
     return tuple(sorted(found, key=lambda one: (-abs(one.change), one.file, one.line_after)))
+
+
+def _paired(
+    files: Mapping[str, Sequence[LineCost]], files_after: Mapping[str, Sequence[LineCost]]
+) -> list[tuple[str, str]]:
+    """Files of one name; the only ones left of both sides too; and each other one with none."""
+    both = [(name, name) for name in files if name in files_after]
+    left = [name for name in files if name not in files_after]
+    right = [name for name in files_after if name not in files]
+    if len(left) == len(right) == 1:
+        return [*both, (left[0], right[0])]
+    return [*both, *((name, "") for name in left), *(("", name) for name in right)]
 
 
 def _by_name(costs: Sequence[LineCost]) -> Mapping[str, Sequence[LineCost]]:
