@@ -98,7 +98,7 @@ def exit_code(diffs: Iterable[Diff], failed: Iterable[Failure]) -> int:
     found = list(failed)
     if any(not failure.undecided for failure in found):
         return FAILED
-    open_ = any(diff.refused or diff.incomparable for diff in diffs)
+    open_ = any((diff.refused or diff.incomparable) and not diff.forced for diff in diffs)
     return UNDECIDED if found or open_ else 0
 
 
