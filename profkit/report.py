@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from profkit.analysis.checklist import Checklist
+    from profkit.analysis.diff import Diff, Side
     from profkit.analysis.engine import Trial
     from profkit.analysis.line_changes import LineCost
     from profkit.analysis.rules import Rule
@@ -243,6 +244,15 @@ class Report:
             timeline=self._timeline() if timeline is None else timeline,
         )
 
+    @cached_property
+    def side(self) -> Side:
+        """The report as one side of a comparison: with its findings and its run's latencies."""
+        from profkit.analysis.diff import Side
+        from profkit.analysis.timed_change import timings
+        from profkit.files import latencies_of
+
+        return Side(self.summary, self.checklist(blamed=0), timings(latencies_of(self.path)))
+
     def explain(self, rule: Rule) -> tuple[Trial, ...]:
         """What a rule makes of each kernel, most time first."""
         from profkit.analysis.engine import explain
@@ -355,6 +365,25 @@ def load(
     """
     raw = read(one_report(Path(path)), request(), progress)
     return Report(_select(raw, kernel, nvtx), check_half_from)
+
+
+def diff(
+    before: Report,
+    after: Report,
+    *,
+    match: str = "auto",
+    names: Mapping[str, str] | None = None,
+    force: bool = False,
+) -> Diff:
+    """What a change did: two reports compared, kernel by kernel.
+
+    `match` is auto, name, order or nvtx; `names` tells which kernel became which. Where reports
+    can't be compared the result is `refused` and says why, unless `force`.
+    """
+    from profkit.analysis.diff import diff as compare
+    from profkit.analysis.matching import Mode
+
+    return compare(before.side, after.side, mode=Mode(match), names=names, force=force)
 
 
 def _select(raw: RawReport, kernel: str | None, nvtx: str | None) -> RawReport:

@@ -34,7 +34,7 @@ class Kind(StrEnum):
     rest = "rest"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Cause:
     """What a factor of the time contributes to its change.
 

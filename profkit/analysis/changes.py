@@ -41,7 +41,7 @@ class Compared:
     whole: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Changed:
     """A quantity with both values, in the catalogue's unit.
 
@@ -131,12 +131,22 @@ def changes(before: LaunchSummary, after: LaunchSummary) -> tuple[Changed, ...]:
 
     A value that can't be (a hit rate above 1) is compared with nothing.
     """
+    found = [
+        _changed(compared, *values, before, after)
+        for compared, *values in _differing(before, after)
+    ]
+    return tuple(sorted(found, key=lambda one: (not one.shown, -one.weight, one.name)))
+
+
+def _differing(
+    before: LaunchSummary, after: LaunchSummary
+) -> Iterable[tuple[Compared, float, float]]:
     doubtful = before.impossible | after.impossible
-    found = (
-        _changed(compared, before, after) for compared in COMPARED if compared.name not in doubtful
-    )
-    differing = [change for change in found if change is not None]
-    return tuple(sorted(differing, key=lambda one: (not one.shown, -one.weight, one.name)))
+    ours, theirs = before.values, after.values
+    for compared in COMPARED:
+        one, other = ours.get(compared.name, math.nan), theirs.get(compared.name, math.nan)
+        if one != other and one == one and other == other and compared.name not in doubtful:
+            yield compared, one, other
 
 
 def one_sided(before: LaunchSummary, after: LaunchSummary) -> tuple[OneSided, ...]:
@@ -151,13 +161,14 @@ def _only(side: str, having: LaunchSummary, lacking: LaunchSummary) -> Iterable[
             yield OneSided(name, side, having.values[name], unit, lacking.why_missing(name))
 
 
-def _changed(compared: Compared, before: LaunchSummary, after: LaunchSummary) -> Changed | None:
-    values = before.get(compared.name), after.get(compared.name)
-    if values[0] == values[1] or any(math.isnan(value) for value in values):
-        return None
-    weight, shown = _weighed(compared, values, before, after)
+def _changed(
+    compared: Compared, one: float, other: float, before: LaunchSummary, after: LaunchSummary
+) -> Changed:
+    weight, shown = _weighed(compared, (one, other), before, after)
     entry = catalog().quantities[compared.name]
-    return Changed(compared.name, entry.meaning, entry.unit, compared.sort, *values, weight, shown)
+    return Changed(
+        compared.name, entry.meaning, entry.unit, compared.sort, one, other, weight, shown
+    )
 
 
 def _weighed(

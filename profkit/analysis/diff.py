@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -30,6 +30,8 @@ from profkit.analysis.matching import Match, Mode, match
 from profkit.analysis.repeats import Change, Profiled, judge
 from profkit.analysis.summary import Group, ReportSummary
 from profkit.analysis.timed_change import TimedChange, Timings, timed_change
+
+_NONE = (math.nan, math.nan)
 
 
 @dataclass(frozen=True)
@@ -233,6 +235,7 @@ class _Timed:
 
     def __init__(self, before: Side, after: Side, floor: float | None) -> None:
         self._before, self._after, self._floor = before, after, floor
+        self._launches = [side.timings.launches_of(side.report) for side in (before, after)]
         self._made: dict[tuple[str, str], TimedChange] = {}
 
     def labels(self, matched: Match) -> tuple[str, str] | None:
@@ -251,11 +254,11 @@ class _Timed:
     def of(self, matched: Match) -> TimedChange | None:
         """The verdict on a match's variants, where each is one launch of this kernel."""
         labels = self.labels(matched)
-        alone = labels and all(
-            side.timings.alone(group, side.report.groups)
-            for side, group in ((self._before, matched.before), (self._after, matched.after))
-        )
-        return self._verdict(labels) if labels and alone else None
+        if labels is None or any(
+            launches[label] != 1 for launches, label in zip(self._launches, labels, strict=True)
+        ):
+            return None
+        return self._verdict(labels)
 
     def all(self, pairs: Sequence[Match]) -> tuple[TimedChange, ...]:
         """The verdicts on all variants that matched kernels belong to."""
@@ -272,16 +275,19 @@ class _Timed:
 
 def _total(found: Diff) -> Total:
     seconds: dict[str, float] = {}
-    known: dict[str, Cause] = {}
+    known = {
+        "launches": Cause("launches", "number of launches", Kind.launches, 0.0, *_NONE, ""),
+        "spread": Cause("spread", "launches unlike the median", Kind.rest, 0.0, *_NONE, ""),
+    }
     for kernel in found.kernels:
-        attribution = kernel.attribution
-        if attribution is None:
+        if kernel.attribution is None:
             continue
-        for cause in _over_launches(kernel, attribution):
-            seconds[cause.key] = seconds.get(cause.key, 0.0) + cause.seconds
+        for cause in kernel.attribution.causes:
             known.setdefault(cause.key, cause)
+        for key, value in _over_launches(kernel, kernel.attribution):
+            seconds[key] = seconds.get(key, 0.0) + value
     causes = [
-        Cause(key, known[key].label, known[key].kind, value, math.nan, math.nan, "")
+        Cause(key, known[key].label, known[key].kind, value, *_NONE, "")
         for key, value in seconds.items()
     ]
     return Total(
@@ -293,25 +299,19 @@ def _total(found: Diff) -> Total:
     )
 
 
-def _over_launches(kernel: KernelDiff, attribution: Attribution) -> Sequence[Cause]:
-    """A kernel's causes over all its launches; what the medians leave of the sums goes to the rest.
+def _over_launches(kernel: KernelDiff, attribution: Attribution) -> Iterator[tuple[str, float]]:
+    """The seconds of a kernel's causes over all its launches, by key.
 
     Causes of the median launch count for the smaller number of launches on either side; launches
-    more or fewer are a cause of their own, at the median of the side that has them.
+    more or fewer are a cause of their own, at the median of the side that has them; what the
+    medians leave of the sums is the spread.
     """
     before, after = (group.count - group.failed for group in (kernel.before, kernel.after))
     times = min(before, after)
     more = (after - before) * (kernel.after if after > before else kernel.before).median
-    causes = [
-        Cause(one.key, one.label, one.kind, one.seconds * times, one.before, one.after, one.unit)
-        for one in attribution.causes
-    ]
-    causes.append(Cause("launches", "number of launches", Kind.launches, more, before, after, ""))
-    change = kernel.after.total - kernel.before.total
-    rest = change - sum(cause.seconds for cause in causes)
-    nan = math.nan
-    causes.append(Cause("spread", "launches unlike the median", Kind.rest, rest, nan, nan, ""))
-    return causes
+    yield from ((cause.key, cause.seconds * times) for cause in attribution.causes)
+    yield "launches", more
+    yield "spread", kernel.after.total - kernel.before.total - attribution.change * times - more
 
 
 def _known(seconds: float) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from profkit.analysis.latency import (
@@ -15,7 +16,7 @@ from profkit.analysis.latency import (
 )
 from profkit.analysis.repeats import NOISE, Change
 from profkit.analysis.statistics import Classic
-from profkit.analysis.summary import Group
+from profkit.analysis.summary import Group, ReportSummary
 from profkit.analysis.verdict import DEFAULT, Thresholds, Verdict
 from profkit.ingest.latency import Latency, Saved
 
@@ -63,13 +64,14 @@ class Timings:
         }
         return labels.pop() if len(labels) == 1 else ""
 
-    def alone(self, group: Group, groups: Sequence[Group]) -> bool:
-        """Whether a group's variant is one launch: a call's time is that kernel's, then."""
-        label = self.of(group)
-        inside = [
-            launch for each in groups for launch in each.launches if label in launch.launch.nvtx
-        ]
-        return bool(label) and len(inside) == 1
+    def launches_of(self, report: ReportSummary) -> Mapping[str, int]:
+        """How many launches of a report each variant has."""
+        return Counter(
+            label
+            for launch in report.launches
+            for label in launch.launch.nvtx
+            if label in self.timed
+        )
 
 
 def timings(saved: Saved | None) -> Timings:

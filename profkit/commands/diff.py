@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +13,7 @@ from profkit.commands.options import KernelOption, OutputOption, put
 from profkit.errors import BadInput, UsageError
 
 if TYPE_CHECKING:
-    from profkit.analysis.diff import Diff, Side
+    from profkit.analysis.diff import Diff
     from profkit.analysis.line_changes import LineChange
     from profkit.report import Report
 
@@ -27,14 +26,6 @@ class Format(StrEnum):
     """How a comparison is written."""
 
     terminal = "terminal"
-
-
-@dataclass(frozen=True)
-class Read:
-    """One side as it was read: the report, and what a comparison takes of it."""
-
-    report: Report
-    side: Side
 
 
 def diff(
@@ -82,6 +73,7 @@ def diff(
     """
     from profkit.render.diff import diff_view
     from profkit.render.terminal import rendered
+    from profkit.report import diff as compare
 
     if after is None:
         raise UsageError("one report is not a comparison", "give BEFORE and AFTER")
@@ -91,7 +83,7 @@ def diff(
     texts, found = [], []
     for label, one, other in pairs:
         sides = _read(one, kernel), _read(other, kernel)
-        compared = _compare(sides, mode, names, force=force)
+        compared = compare(*sides, match=mode, names=names, force=force)
         found.append(compared)
         lines = _lines(compared, sides, shown)
         view = diff_view(compared, label, shown, lines, everything=everything)
@@ -165,39 +157,25 @@ def _names(path: Path) -> Mapping[str, str]:
     return {str(old): new for old, new in told.items()}
 
 
-def _read(path: Path, kernel: str | None) -> Read:
-    from profkit.analysis.diff import Side
-    from profkit.analysis.timed_change import timings
+def _read(path: Path, kernel: str | None) -> Report:
     from profkit.commands.reading import progress_line
-    from profkit.files import LATENCY, beside
-    from profkit.ingest.latency import read_latencies
     from profkit.report import load
 
     with progress_line() as progress:
-        report = load(path, kernel=kernel, progress=progress)
-    latency = next((file for file in beside(path) if file.name == LATENCY), None)
-    saved = read_latencies(latency) if latency else None
-    return Read(report, Side(report.summary, report.checklist(blamed=0), timings(saved)))
+        return load(path, kernel=kernel, progress=progress)
 
 
-def _compare(
-    sides: tuple[Read, Read], mode: str, names: Mapping[str, str] | None, *, force: bool
-) -> Diff:
-    from profkit.analysis.diff import diff as compare
-    from profkit.analysis.matching import Mode
-
-    return compare(sides[0].side, sides[1].side, mode=Mode(mode), names=names, force=force)
-
-
-def _lines(found: Diff, sides: tuple[Read, Read], top: int) -> Mapping[int, Sequence[LineChange]]:
+def _lines(
+    found: Diff, sides: tuple[Report, Report], top: int
+) -> Mapping[int, Sequence[LineChange]]:
     """What changed by source line in the kernels that are shown and that did change."""
     from profkit.analysis.line_changes import line_changes
 
     changed = [one for one in found.kernels[: top or None] if one.changed]
     made = {
         one.after.typical.index: line_changes(
-            sides[0].report.line_costs(one.before.typical),
-            sides[1].report.line_costs(one.after.typical),
+            sides[0].line_costs(one.before.typical),
+            sides[1].line_costs(one.after.typical),
         )
         for one in changed
     }
