@@ -36,6 +36,7 @@ class Kind(StrEnum):
     metric = "metric"
 
 
+_WHOLE_FROM = 1e5
 _UNDECIDED = {Kind.inconclusive, Kind.incomparable}
 _WRITTEN = "regression[:5%], inconclusive, incomparable, new-finding, removed, metric:EXPRESSION"
 
@@ -302,7 +303,8 @@ def _values(expression: Expression, row: _Row) -> str:
 
 def _with_unit(name: str, value: float) -> str:
     unit = catalog().quantities[name.removeprefix(BEFORE)].unit
-    return f"{value:,.6g}" if unit == "1" else f"{value:,.6g} {unit}"
+    text = f"{value:,.0f}" if abs(value) >= _WHOLE_FROM else f"{value:.6g}"
+    return text if unit == "1" else f"{text} {unit}"
 
 
 def _untold(expression: Expression, row: _Row) -> str:
