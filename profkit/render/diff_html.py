@@ -54,6 +54,7 @@ def diff_html(
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
     sections = [
         _section(label, diff, failed, top, show_all=show_all)
