@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from profkit import __version__
 from profkit.commands.analyze import analyze
 from profkit.commands.calibrate import calibrate
+from profkit.commands.ceilings import ceilings
 from profkit.commands.checklist import checklist
 from profkit.commands.compare import compare
 from profkit.commands.diff import diff
@@ -123,6 +124,7 @@ app.command()(diff)
 app.command(cls=WithProgram)(time)
 app.command()(compare)
 app.command()(calibrate)
+app.command()(ceilings)
 app.command()(metrics)
 app.command()(doctor)
 app.add_typer(rules, name="rules")

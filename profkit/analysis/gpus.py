@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,13 +31,14 @@ class Datasheet:
     """Dense datasheet peaks of a product, at its boost clock.
 
     `peaks` has FLOP/s (op/s for int8) by "tensor_fp16", "tensor_tf32", ..., "fp32", "fp64", and
-    "dram" in B/s.
+    "dram" in B/s. `boost` is that clock in Hz.
     """
 
     name: str
     cc: ComputeCapability
     sm_count: int
     peaks: Mapping[str, Peak] = field(hash=False)
+    boost: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,9 @@ def _datasheet(row: Mapping[str, Any]) -> Datasheet:
         for name, value in row["vector"].items()
     }
     dram = {"dram": Peak(row["dram"] * 1e9, "dram" not in recalled)}
-    return Datasheet(row["name"], (major, minor), row["sms"], tensor | vector | dram)
+    return Datasheet(
+        row["name"], (major, minor), row["sms"], tensor | vector | dram, row["boost"] * 1e6
+    )
 
 
 @cache
