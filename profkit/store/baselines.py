@@ -113,7 +113,7 @@ def _folder(gpu: str) -> str:
 
 def _absent(name: str, gpu: str, root: Path) -> BadInput:
     there = baselines(root)
-    keep = f"keep one with `profkit diff BEFORE AFTER --save-baseline {name}`"
+    keep = f"keep one with `profkit diff REPORT --save-baseline {name}`"
     if name in there:
         others = ", ".join(there[name])
         return BadInput(f"baseline {name} in {root} is of {others}, none of {gpu}", keep)
