@@ -274,7 +274,9 @@ def _how_much(one: Changed) -> str:
     if one.after == 0:
         return "gone"
     factor = one.after / one.before
-    return f"{factor:.3g}x" if factor >= 2 else f"{factor - 1:+.1%}"
+    if 0 < factor <= 0.5:
+        return f"{1 / factor:,.3g}x less"
+    return f"{factor:,.3g}x" if factor >= 2 else f"{factor - 1:+.1%}"
 
 
 def only_words(one: OneSided) -> str:
