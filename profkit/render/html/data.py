@@ -1,0 +1,239 @@
+"""What the report page shows, as plain values: words for its templates, numbers for its charts.
+
+Nothing here is HTML. Text from reports has its control characters spelled out; escaping is the
+templates' work.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from profkit import __version__
+from profkit.analysis.checklist import Checklist, Item
+from profkit.analysis.summary import Group, ReportSummary
+from profkit.render import findings as words
+from profkit.render import overview
+from profkit.render.html import charts, kernels
+from profkit.render.html.provenance import environment, provenance
+from profkit.render.html.sources import source_data
+from profkit.render.names import file_name, told_apart
+from profkit.render.text import literal, number, percent, plural
+
+if TYPE_CHECKING:
+    from profkit.analysis.latency import LatencyReport
+    from profkit.analysis.phases import KernelTimeline
+    from profkit.analysis.roofline import Roofline
+    from profkit.analysis.source_view import SourceView
+    from profkit.ingest.source_lines import Place
+
+Json = dict[str, Any]
+
+_SHORT_NAME = 64
+_FIRST_FINDINGS, _FIRST_KERNELS = 5, 6
+_OPEN_ITEMS = 3
+
+
+@dataclass(frozen=True)
+class Content:
+    """All that a page is made of.
+
+    `groups` are the report's kernels in the order to show them, `detailed` those of them shown in
+    detail. `timelines` and `sources` are by the index of a kernel's typical launch. `latency` and
+    `manifest` are the run's, None outside one.
+    """
+
+    report: ReportSummary
+    groups: tuple[Group, ...]
+    detailed: tuple[Group, ...]
+    found: Checklist
+    roofline: Roofline | None = None
+    timelines: Mapping[int, KernelTimeline] = field(default_factory=dict)
+    sources: Mapping[int, SourceView] = field(default_factory=dict)
+    latency: LatencyReport | None = None
+    manifest: Mapping[str, Any] | None = None
+
+
+def page_data(content: Content, *, with_host: bool) -> Json:
+    """The page of a report; computer name, paths and arguments only `with_host`."""
+    report, found = content.report, content.found
+    name = file_name(report.path, with_host=with_host)
+    short = short_names(content)
+    detailed = [group.typical.index for group in content.detailed]
+    sources = {at: source_data(view) for at, view in content.sources.items() if at in detailed}
+    items = [_item(item, short, detailed, sources) for item in found.items]
+    return {
+        "version": __version__,
+        "title": _title(content, name),
+        "file": literal(name),
+        "key": _key(report),
+        "headline": overview.headline(report),
+        "gpu": literal(", ".join(gpu.name for gpu in report.gpus)),
+        "notes": [literal(note) for note in report.notes],
+        "summary": _summary(content, items, short),
+        "checklist": _checklist(content, items, name, short),
+        "kernels": kernels.table(content.groups, found, short, detailed),
+        "details": [
+            kernels.detail(group, found, short, at in content.timelines, at in sources)
+            for group, at in zip(content.detailed, detailed, strict=True)
+        ],
+        "left": len(content.groups) - len(content.detailed),
+        "gaps": [
+            literal(gap)
+            for gap in overview.all_gaps(
+                [group.typical for group in content.detailed], report.session
+            )
+        ],
+        "roofline": charts.roofline_words(content.roofline, short) if content.roofline else None,
+        "timelines": {
+            at: charts.timeline_words(content.timelines[at])
+            for at in detailed
+            if at in content.timelines
+        },
+        "latency": charts.latency_words_of(content.latency) if content.latency else None,
+        "environment": environment(report, content.manifest, with_host=with_host),
+        "provenance": provenance(report, content.manifest, name, with_host=with_host),
+        "charts": {
+            "roofline": charts.roofline_chart(content.roofline, short)
+            if content.roofline
+            else None,
+            "timelines": {
+                str(at): charts.timeline_chart(content.timelines[at])
+                for at in detailed
+                if at in content.timelines
+            },
+            "sources": {str(at): source for at, source in sources.items()},
+            "latency": charts.latency_chart(content.latency) if content.latency else None,
+        },
+    }
+
+
+def short_names(content: Content) -> Mapping[str, str]:
+    """Kernel names short enough for a table, those that differ looking different."""
+    names = [literal(group.name) for group in content.groups]
+    return told_apart(names, _SHORT_NAME)
+
+
+def _title(content: Content, name: str) -> str:
+    target = (content.manifest or {}).get("target")
+    return literal(str(target)) if target else literal(Path(name).name.partition(".ncu-rep")[0])
+
+
+def _key(report: ReportSummary) -> str:
+    """What tells this report from others where a browser keeps the ticks of many."""
+    told = f"{Path(report.path).name} {report.session.created} {report.total!r}"
+    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _summary(content: Content, items: Sequence[Json], short: Mapping[str, str]) -> Json:
+    first = [item for item in items if item["gain"]] or list(items)
+    shown = [group for group in content.groups if group.count > group.failed][:_FIRST_KERNELS]
+    rest = [group for group in content.groups if group not in shown and group.share > 0]
+    by_kernel = {
+        group.typical.index: next((item.rule.title for item in content.found.of(group)), "")
+        for group in shown
+    }
+    time = [
+        {
+            "name": short[literal(group.name)],
+            "full": literal(group.name),
+            "anchor": kernels.anchor(group) if group in content.detailed else "",
+            "seconds": number(group.total, "s"),
+            "share": group.share,
+            "percent": percent(group.share),
+            "limit": by_kernel[group.typical.index],
+        }
+        for group in shown
+    ]
+    return {
+        "lead": _lead(first[0] if first else None, content.found),
+        "findings": first[:_FIRST_FINDINGS],
+        "more": len(items) - len(first[:_FIRST_FINDINGS]),
+        "time": time,
+        "rest": {
+            "count": plural(len(rest), "other kernel"),
+            "share": sum(group.share for group in rest),
+            "percent": percent(sum(group.share for group in rest)),
+            "seconds": number(sum(group.total for group in rest), "s"),
+        }
+        if rest
+        else None,
+        "proven": words.proven(content.found.proofs),
+    }
+
+
+def _lead(first: Json | None, found: Checklist) -> Json:
+    """The answer in a sentence: what limits, where, and what a fix would give."""
+    if first is None:
+        return {"what": "Nothing found", "where": "", "gives": words.summary(found)}
+    gives = f"a fix gives {first['gain']} here, {first['run']}" if first["gain"] else ""
+    return {
+        "what": first["title"],
+        "where": first["name"],
+        "full": first["full"],
+        "gives": gives or "no gain promised by the counters",
+    }
+
+
+def _checklist(content: Content, items: Sequence[Json], name: str, short: Mapping[str, str]) -> Json:
+    found = content.found
+    return {
+        "summary": words.summary(found),
+        "items": items,
+        "roofs": [
+            (short[literal(roof.group.name)], told)
+            for roof, (_, told) in zip(found.roofs, words.roofs(found), strict=True)
+        ],
+        "untold": list(words.untold(found, content.report.session, literal(name))),
+    }
+
+
+def _item(
+    item: Item, short: Mapping[str, str], detailed: Sequence[int], sources: Mapping[int, Json]
+) -> Json:
+    rule, estimate, group = item.rule, item.finding.estimate, item.group
+    at = group.typical.index if group else -1
+    return {
+        "rank": item.rank,
+        "key": hashlib.sha256(f"{rule.name} {group and group.name} {at}".encode()).hexdigest()[:12],
+        "rule": rule.name,
+        "category": rule.category,
+        "title": rule.title,
+        "why": rule.explanation,
+        "gain": words.gain(estimate) if estimate else "",
+        "factor": words.factor(estimate.likely) if estimate else "",
+        "range": _range(item),
+        "run": f"{words.run_gain(estimate)} for the whole report" if estimate else "",
+        "run_factor": words.run_gain(estimate) if estimate else "",
+        "name": short[literal(group.name)] if group else words.TIMELINE,
+        "full": literal(group.name) if group else "",
+        "anchor": kernels.anchor(group) if group and at in detailed else "",
+        "gives": words.prospects(item),
+        "effort": rule.effort,
+        "confidence": rule.confidence,
+        "seen": list(words.evidence(item)),
+        "where": [_place(place, at, sources.get(at)) for place in words.telling(item.places)],
+        "do": list(item.actions),
+        "check": list(rule.verify),
+        "open": item.rank <= _OPEN_ITEMS,
+    }
+
+
+def _range(item: Item) -> Json | None:
+    estimate = item.finding.estimate
+    if estimate is None:
+        return None
+    return {"low": estimate.low, "likely": estimate.likely, "high": estimate.high}
+
+
+def _place(place: Place, launch: int, source: Json | None) -> Json:
+    """A place to blame, and where of the source view it is."""
+    linked = source is not None and place.line > 0
+    return {
+        "text": words.place_name(place),
+        "share": percent(place.share),
+        "source": f"{launch}:{literal(Path(place.file).name)}:{place.line}" if linked else "",
+    }
