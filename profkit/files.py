@@ -59,6 +59,11 @@ def variants_of(report: Path) -> Variants | None:
     return read_variants(report.parent) if checked else None
 
 
+def latencies_of(report: Path) -> Path | None:
+    """The timed latencies of the run that a report belongs to; None where it has none."""
+    return next((file for file in beside(report) if file.name == LATENCY), None)
+
+
 def timeline_of(report: Path) -> Mapping[str, float]:
     """What rules may name of the timeline in a report's run; nothing where none can be read."""
     from profkit.analysis.timeline import summarize_timeline

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from profkit.analysis.gpus import Gpu
 from profkit.analysis.summary import LaunchSummary, ReportSummary, summarize
 from profkit.errors import BadInput, UsageError
-from profkit.files import one_report, timeline_of, variants_of
+from profkit.files import latencies_of, one_report, timeline_of, variants_of
 from profkit.ingest.ncu_report import Launch, RawReport, every_metric, nvtx_ranges, read
 from profkit.ingest.session import Session
 from profkit.ingest.source_lines import Place, counted, hottest, instructions, source_text
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from profkit.analysis.checklist import Checklist
     from profkit.analysis.engine import Trial
+    from profkit.analysis.roofline import Roofline
     from profkit.analysis.rules import Rule
     from profkit.analysis.sampled import Sampled
     from profkit.ingest.variants import Variants
@@ -239,6 +240,40 @@ class Report:
             blamed=blamed,
             sampling=self._sampled,
             timeline=self._timeline() if timeline is None else timeline,
+        )
+
+    def roofline(
+        self,
+        *,
+        peaks: str = "held",
+        measured: Mapping[str, float] | None = None,
+        latency: str | Path | None = None,
+        levels: Sequence[str] | None = None,
+        precision: str | None = None,
+    ) -> Roofline:
+        """Kernels under their roofs: rate and intensity at each level of memory.
+
+        `peaks` is "held", "datasheet" or "measured" (then `measured` has B/s and FLOP/s by the
+        names of roofs). Timed latencies are those of the run that the report lies in, or of
+        `latency`, a file or run. `levels` are "dram", "l2", "l1"; `precision` is the one to show,
+        "all" for each, unless given the one nearest to its roof.
+        Raises BadInput for a file without latencies and UsageError for a wrong name.
+        """
+        from profkit.analysis.latency import analyze_latency
+        from profkit.analysis.roofline import LEVELS, Peaks, known_names, roofline
+        from profkit.ingest.latency import read_latencies
+
+        known_names(peaks, levels or LEVELS, precision)
+        file = latencies_of(self.path) if latency is None else Path(latency)
+        saved = read_latencies(file).latencies if file else ()
+        return roofline(
+            self.summary,
+            peaks=Peaks(peaks),
+            measured=measured,
+            latencies=[analyze_latency(one) for one in saved],
+            variants=variants_of(self.path),
+            levels=levels or LEVELS,
+            precision=precision,
         )
 
     def explain(self, rule: Rule) -> tuple[Trial, ...]:
