@@ -17,7 +17,15 @@ from profkit.errors import BadInput, UsageError
 from profkit.files import latencies_of, one_report, timeline_of, variants_of
 from profkit.ingest.ncu_report import Launch, RawReport, every_metric, nvtx_ranges, read
 from profkit.ingest.session import Session
-from profkit.ingest.source_lines import Place, counted, hottest, instructions, source_text
+from profkit.ingest.source_lines import (
+    Place,
+    counted,
+    hottest,
+    instructions,
+    recorded,
+    source_files,
+    source_text,
+)
 from profkit.ingest.time_series import series
 from profkit.metrics.catalog import Recorded, catalog
 from profkit.metrics.quantities import evaluate, request
@@ -27,9 +35,11 @@ if TYPE_CHECKING:
 
     from profkit.analysis.checklist import Checklist
     from profkit.analysis.engine import Trial
+    from profkit.analysis.phases import KernelTimeline
     from profkit.analysis.roofline import Roofline
     from profkit.analysis.rules import Rule
     from profkit.analysis.sampled import Sampled
+    from profkit.analysis.source_view import SourceView
     from profkit.ingest.variants import Variants
 
 _PLACES = 3
@@ -143,6 +153,47 @@ class Kernel:
         if found is None:
             raise self._not_recorded(metric, catalog().series)
         return pd.DataFrame({"time": found.times, "value": found.values})
+
+    def timeline(self) -> KernelTimeline | None:
+        """What was busy when, and the kernel's prologue, steady state and tail.
+
+        None where the launch recorded no PM samples: record with `ncu --section PmSampling`.
+        """
+        from profkit.analysis.phases import kernel_timeline
+
+        sampled = {
+            name: found
+            for name, entry in catalog().series.items()
+            if (found := series(self._action, entry.metric)) is not None
+        }
+        return kernel_timeline(
+            self.summary.index,
+            self.duration,
+            sampled,
+            schedulers=self.summary.gpu.schedulers_per_sm,
+            several=self.summary.launch.workload == "range",
+        )
+
+    def source_view(self, checklist: Checklist | None = None) -> SourceView:
+        """Source lines and machine code with what was sampled and counted at each.
+
+        `checklist` are the report's findings to show beside the lines that they blame.
+        Raises BadInput where the launch recorded nothing by instruction.
+        """
+        from profkit.analysis.source_view import FIELDS, blamed, source_view
+
+        names = {name: entry.metric for name, entry in catalog().lines.items() if name in FIELDS}
+        rows = instructions(self._action, names)
+        if not rows:
+            raise self._not_recorded("instructions_executed", catalog().lines)
+        present = {name for name, metric in names.items() if recorded(self._action, metric)}
+        return source_view(
+            self.summary.index,
+            rows,
+            present,
+            source_files(self._action),
+            blamed(checklist, self.summary.index),
+        )
 
     def recorded(self) -> Mapping[str, tuple[str, float | str | None]]:
         """Every metric of the launch by ncu's name: its unit and the value as recorded."""
