@@ -174,6 +174,12 @@ class Kernel:
             several=self.summary.launch.workload == "range",
         )
 
+    def instruction_count(self) -> int:
+        """How many instructions there are counts of; 0 where none were recorded."""
+        from profkit.analysis.blame import EXECUTED
+
+        return counted(self._action, catalog().lines[EXECUTED].metric)
+
     def source_view(self, checklist: Checklist | None = None) -> SourceView:
         """Source lines and machine code with what was sampled and counted at each.
 

@@ -7,6 +7,7 @@ templates' work.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +36,7 @@ Json = dict[str, Any]
 _SHORT_NAME = 64
 _FIRST_FINDINGS, _FIRST_KERNELS = 5, 6
 _OPEN_ITEMS = 3
+_LEAST_MOST = 1.5
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ def page_data(content: Content, *, with_host: bool) -> Json:
     short = short_names(content)
     detailed = [group.typical.index for group in content.detailed]
     sources = {at: source_data(view) for at, view in content.sources.items() if at in detailed}
-    items = [_item(item, short, detailed, sources) for item in found.items]
+    most = _most(found)
+    items = [_item(item, short, detailed, sources, most) for item in found.items]
     return {
         "version": __version__,
         "title": _title(content, name),
@@ -192,7 +195,11 @@ def _checklist(content: Content, items: Sequence[Json], name: str, short: Mappin
 
 
 def _item(
-    item: Item, short: Mapping[str, str], detailed: Sequence[int], sources: Mapping[int, Json]
+    item: Item,
+    short: Mapping[str, str],
+    detailed: Sequence[int],
+    sources: Mapping[int, Json],
+    most: float,
 ) -> Json:
     rule, estimate, group = item.rule, item.finding.estimate, item.group
     at = group.typical.index if group else -1
@@ -205,7 +212,7 @@ def _item(
         "why": rule.explanation,
         "gain": words.gain(estimate) if estimate else "",
         "factor": words.factor(estimate.likely) if estimate else "",
-        "range": _range(item),
+        "range": _range(item, most),
         "run": f"{words.run_gain(estimate)} for the whole report" if estimate else "",
         "run_factor": words.run_gain(estimate) if estimate else "",
         "name": short[literal(group.name)] if group else words.TIMELINE,
@@ -222,11 +229,26 @@ def _item(
     }
 
 
-def _range(item: Item) -> Json | None:
+def _most(found: Checklist) -> float:
+    """The factor at which the axis of all estimates ends."""
+    estimates = (item.finding.estimate for item in found.items)
+    return max((one.high for one in estimates if one), default=1.0)
+
+
+def _range(item: Item, most: float) -> Json | None:
+    """Where an estimate lies on a logarithmic axis from 1 to `most`, in per cent of its length."""
     estimate = item.finding.estimate
     if estimate is None:
         return None
-    return {"low": estimate.low, "likely": estimate.likely, "high": estimate.high}
+
+    def place(factor: float) -> float:
+        return round(100 * math.log(factor) / math.log(max(most, _LEAST_MOST)), 1)
+
+    return {
+        "low": place(estimate.low),
+        "likely": place(estimate.likely),
+        "high": place(estimate.high),
+    }
 
 
 def _place(place: Place, launch: int, source: Json | None) -> Json:

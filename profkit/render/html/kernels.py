@@ -100,7 +100,13 @@ def _row(
 def _cell(text: str, sort: float | str | None, *, bar: bool = False) -> Json:
     unknown = isinstance(sort, float) and math.isnan(sort)
     known = None if unknown else sort
-    return {"text": text, "sort": "" if known is None else known, "bar": known if bar else None}
+    return {
+        "text": text,
+        "sort": "" if known is None else known,
+        "bar": known if bar else None,
+        "heat": 0,
+        "why": "",
+    }
 
 
 def _quantity(launch: LaunchSummary, name: str, *, share: bool) -> Json:

@@ -1,0 +1,140 @@
+"""The report page of a report or run: what it shows is put together, made one file and written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from profkit.errors import BadInput, ProfkitError, UsageError
+from profkit.files import latencies_of
+from profkit.ingest.integrity import MANIFEST
+from profkit.render.html.data import Content, page_data
+from profkit.report import Report
+from profkit.store.run import read_manifest
+
+if TYPE_CHECKING:
+    from profkit.analysis.checklist import Checklist
+    from profkit.analysis.latency import LatencyReport
+    from profkit.analysis.phases import KernelTimeline
+    from profkit.analysis.source_view import SourceView
+    from profkit.analysis.summary import Group
+
+DETAILED = 12
+"""Kernels shown in detail where nothing else is asked for: those with the most time."""
+
+_WORTH_SOURCE = 0.005
+_MOST_INSTRUCTIONS = 12_000
+
+
+def page_html(
+    report: Report,
+    found: Checklist,
+    *,
+    groups: Sequence[Group] | None = None,
+    top: int = DETAILED,
+    latency: LatencyReport | None = None,
+    manifest: Mapping[str, Any] | None = None,
+    with_host: bool = False,
+) -> str:
+    """The page of a report as one HTML document.
+
+    `groups` are its kernels in the order to show them, most time first unless given; `top` of them
+    (0: all) are shown in detail. `latency` and `manifest` are those of the run that the report lies
+    in, unless given.
+    """
+    from profkit.render.html.page import render_page
+
+    made = content(report, found, groups=groups, top=top, latency=latency, manifest=manifest)
+    return render_page(page_data(made, with_host=with_host))
+
+
+def content(
+    report: Report,
+    found: Checklist,
+    *,
+    groups: Sequence[Group] | None = None,
+    top: int = DETAILED,
+    latency: LatencyReport | None = None,
+    manifest: Mapping[str, Any] | None = None,
+) -> Content:
+    """What the page of a report is made of; see `page_html`."""
+    shown = tuple(report.summary.groups if groups is None else groups)
+    detailed = shown[: top or None]
+    timed = latency or saved_latency(report.path)
+    return Content(
+        report=report.summary,
+        groups=shown,
+        detailed=detailed,
+        found=found,
+        roofline=report.roofline(),
+        timelines=_timelines(report, detailed),
+        sources=_sources(report, found, detailed),
+        latency=judged(timed) if timed else None,
+        manifest=_manifest(report.path) if manifest is None else manifest,
+    )
+
+
+def saved_latency(report: Path) -> LatencyReport | None:
+    """The timed latencies of the run that a report lies in; None where none can be read."""
+    from profkit.analysis.latency import latency_report
+    from profkit.ingest.latency import read_latencies
+
+    file = latencies_of(report)
+    try:
+        return latency_report(read_latencies(file)) if file else None
+    except ProfkitError:
+        return None
+
+
+def judged(report: LatencyReport) -> LatencyReport:
+    """The same with verdicts on each variant against the first, where their blocks allow any."""
+    from profkit.analysis.latency import compare_with
+
+    if report.pairs or len(report.timed) < 2:
+        return report
+    first, *others = report.timed
+    try:
+        pairs = compare_with(first, others, thresholds=report.thresholds, floor=report.floor)
+    except (UsageError, BadInput):
+        return report
+    return replace(report, pairs=pairs)
+
+
+def _manifest(report: Path) -> Mapping[str, Any] | None:
+    if not (report.parent / MANIFEST).is_file():
+        return None
+    try:
+        return read_manifest(report.parent)
+    except BadInput:
+        return None
+
+
+def _timelines(report: Report, groups: Sequence[Group]) -> Mapping[int, KernelTimeline]:
+    found = {}
+    for group in groups:
+        at = group.typical.index
+        timeline = report.kernel(at).timeline()
+        if timeline is not None:
+            found[at] = timeline
+    return found
+
+
+def _sources(
+    report: Report, found: Checklist, groups: Sequence[Group]
+) -> Mapping[int, SourceView]:
+    """Source views of the kernels that matter, while there is room: disassembling takes time."""
+    made: dict[int, SourceView] = {}
+    left = _MOST_INSTRUCTIONS
+    for group in groups:
+        at = group.typical.index
+        if left <= 0 or not group.share >= _WORTH_SOURCE:
+            continue
+        kernel = report.kernel(at)
+        size = kernel.instruction_count()
+        if not 0 < size <= left:
+            continue
+        made[at] = kernel.source_view(found)
+        left -= size
+    return made
