@@ -206,17 +206,20 @@ def _steady(timeline: KernelTimeline, track: Track) -> str:
 
 def latency_chart(report: LatencyReport) -> Json:
     """Every sample of every variant in seconds, in the order of time."""
+    return {"series": [_series(timed) for timed in report.timed]}
+
+
+def _series(timed: Timed) -> Json:
+    from profkit.analysis.statistics import Claim
+
+    interval = timed.summary.interval
     return {
-        "series": [
-            {
-                "label": literal(timed.label),
-                "samples": [_rounded(value, 6) for value in timed.latency.samples],
-                "median": timed.summary.median,
-                "low": timed.summary.interval.low if timed.summary.interval else None,
-                "high": timed.summary.interval.high if timed.summary.interval else None,
-            }
-            for timed in report.timed
-        ]
+        "label": literal(timed.label),
+        "samples": [_rounded(value, 6) for value in timed.latency.samples],
+        "median": timed.summary.median,
+        "low": interval.low if interval else None,
+        "high": interval.high if interval else None,
+        "holds": interval is not None and interval.claim is Claim.HOLDS,
     }
 
 

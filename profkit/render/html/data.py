@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-_SHORT_NAME = 64
+_SHORT_NAME, _BRIEF_NAME = 64, 36
 _FIRST_FINDINGS, _FIRST_KERNELS = 5, 6
 _OPEN_ITEMS = 3
 _LEAST_MOST = 1.5
@@ -76,7 +76,7 @@ def page_data(content: Content, *, with_host: bool) -> Json:
         "headline": overview.headline(report),
         "gpu": literal(", ".join(gpu.name for gpu in report.gpus)),
         "notes": [literal(note) for note in report.notes],
-        "summary": _summary(content, items, short),
+        "summary": _summary(content, items),
         "checklist": _checklist(content, items, name, short),
         "kernels": kernels.table(content.groups, found, short, detailed),
         "details": [
@@ -114,10 +114,9 @@ def page_data(content: Content, *, with_host: bool) -> Json:
     }
 
 
-def short_names(content: Content) -> Mapping[str, str]:
-    """Kernel names short enough for a table, those that differ looking different."""
-    names = [literal(group.name) for group in content.groups]
-    return told_apart(names, _SHORT_NAME)
+def short_names(content: Content, width: int = _SHORT_NAME) -> Mapping[str, str]:
+    """Kernel names in at most `width` characters, those that differ looking different."""
+    return told_apart([literal(group.name) for group in content.groups], width)
 
 
 def _title(content: Content, name: str) -> str:
@@ -131,7 +130,8 @@ def _key(report: ReportSummary) -> str:
     return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _summary(content: Content, items: Sequence[Json], short: Mapping[str, str]) -> Json:
+def _summary(content: Content, items: Sequence[Json]) -> Json:
+    brief = short_names(content, _BRIEF_NAME)
     first = [item for item in items if item["gain"]] or list(items)
     shown = [group for group in content.groups if group.count > group.failed][:_FIRST_KERNELS]
     rest = [group for group in content.groups if group not in shown and group.share > 0]
@@ -141,7 +141,7 @@ def _summary(content: Content, items: Sequence[Json], short: Mapping[str, str]) 
     }
     time = [
         {
-            "name": short[literal(group.name)],
+            "name": brief[literal(group.name)],
             "full": literal(group.name),
             "anchor": kernels.anchor(group) if group in content.detailed else "",
             "seconds": number(group.total, "s"),
@@ -153,7 +153,10 @@ def _summary(content: Content, items: Sequence[Json], short: Mapping[str, str]) 
     ]
     return {
         "lead": _lead(first[0] if first else None, content.found),
-        "findings": first[:_FIRST_FINDINGS],
+        "findings": [
+            item | {"name": brief.get(item["full"], item["name"])}
+            for item in first[:_FIRST_FINDINGS]
+        ],
         "more": len(items) - len(first[:_FIRST_FINDINGS]),
         "time": time,
         "rest": {

@@ -21,7 +21,7 @@ _SHARES = (
     ("L1", "l1_busy"),
     ("L2", "l2_busy"),
     ("DRAM", "dram_busy"),
-    ("Occupancy", "occupancy_achieved"),
+    ("Occ.", "occupancy_achieved"),
 )
 
 
@@ -39,16 +39,15 @@ def table(
     """All kernels, a row each; cells have their words and what to sort them by."""
     columns = [
         _column("#", "rank"),
-        _column("Kernel", "name", words=True),
-        _column("Grid / block", "shape", words=True),
-        _column("Launches", "count"),
+        _column("Kernel", "name", words=True, help="with the first finding on it"),
+        _column("Share", "share", help="of the report's GPU time"),
         _column("Total", "total", help="GPU time of all launches, by ncu"),
+        _column("Count", "count", help="launches"),
         _column("Median", "median"),
         _column("Spread", "spread", help="half of slowest less fastest, of the median"),
-        _column("Share", "share", help="of the report's GPU time"),
         *(_column(label, name, help=_meaning(name)) for label, name in _SHARES),
-        _column("Registers", "registers_per_thread", help="a thread"),
-        _column("First finding", "finding", words=True),
+        _column("Regs", "registers_per_thread", help="registers a thread"),
+        _column("Grid / block", "shape", words=True),
     ]
     rows = [
         _row(rank, group, found, short, detailed) for rank, group in enumerate(groups, start=1)
@@ -80,19 +79,20 @@ def _row(
     return {
         "full": name,
         "anchor": anchor(group) if typical.index in detailed else "",
+        "finding": first.rule.title if first else "",
+        "rank": first.rank if first else 0,
         "search": f"{name} {shape} {first.rule.title if first else ''}".lower(),
         "cells": [
             _cell(str(rank), rank),
             _cell(short[name], name.lower()),
-            _cell(shape, math.prod(group.grid) if group.grid else None),
-            _cell(f"{group.count}{failed}", group.count),
+            _cell(percent(group.share), group.share, bar=True),
             _cell(number(group.total, "s") if measured else "counters failed", group.total),
+            _cell(f"{group.count}{failed}", group.count),
             _cell(number(group.median, "s"), group.median),
             _cell(f"±{percent(spread)}" if measured > 1 else "", spread),
-            _cell(percent(group.share), group.share, bar=True),
             *(_quantity(typical, key, share=True) for _, key in _SHARES),
             _quantity(typical, "registers_per_thread", share=False),
-            _cell(first.rule.title if first else "", first.rank if first else None),
+            _cell(shape, math.prod(group.grid) if group.grid else None),
         ],
     }
 

@@ -17,7 +17,7 @@ const profkitCharts = (function () {
     const get = (name) => style.getPropertyValue("--" + name).trim();
     return {
       ink: get("ink"), quiet: get("quiet"), line: get("line"), strong: get("strong-line"),
-      surface: get("surface"), sunk: get("sunk"), accent: get("accent"), bad: get("bad"),
+      surface: get("surface"), bg: get("bg"), sunk: get("sunk"), accent: get("accent"), bad: get("bad"),
       mono: get("mono"), sans: get("sans"),
       faint: (alpha) => "rgba(" + get("accent-rgb") + ", " + alpha + ")",
     };
@@ -111,7 +111,7 @@ const profkitCharts = (function () {
     };
   }
 
-  function roofLines(data, state, box, look, angle, narrow) {
+  function roofLines(data, state, box, look, angle, along) {
     const shown = state.level === "all" ? Object.keys(LEVELS) : [state.level];
     const memory = data.roofs.filter((roof) => roof.memory && shown.includes(roof.key));
     const used = new Set(visible(data, state).map((point) => point.roof));
@@ -122,7 +122,7 @@ const profkitCharts = (function () {
     memory.forEach(function (roof, at) {
       const start = Math.max(box.x[0], box.y[0] / roof.rate);
       const end = Math.min(box.x[1], top / roof.rate);
-      const by = Math.pow(end / start, (narrow ? 0.06 : 0.1) + 0.12 * at);
+      const by = Math.pow(end / start, Math.min(0.5, 70 / Math.max(1, along(start, end))) + 0.1 * at);
       series.push(line([[start, start * roof.rate], [end, end * roof.rate]], look.strong, 1.5));
       series.push(word([start * by, start * by * roof.rate], roof.text, look, { rotate: angle, position: "top", distance: 4 }));
     });
@@ -149,7 +149,6 @@ const profkitCharts = (function () {
     return {
       type: "scatter", data: [at], symbolSize: 0, silent: true, z: 2, clip: true,
       label: Object.assign({ show: true, formatter: () => text, position: "inside", color: look.quiet, fontFamily: look.sans, fontSize: 11 }, label),
-      labelLayout: { hideOverlap: true },
     };
   }
 
@@ -166,21 +165,62 @@ const profkitCharts = (function () {
       (state.level === "all" || point.level === state.level) && (!state.precision || point.precision === state.precision));
   }
 
-  function pointItem(point, look, labelled, narrow) {
-    const size = Math.max(8, 46 * Math.sqrt(point.share || 0));
+  // Names beside points, those with the most time first; one that finds no room is left out.
+  function names(points, state, box, area, narrow) {
+    const part = (value, range, low, high) => {
+      const share = Math.log(value / range[0]) / Math.log(range[1] / range[0]);
+      return (share - low / 100) / ((high - low) / 100);
+    };
+    const taken = [];
+    const found = new Map();
+    const at = points.map((point) => [
+      area.left + area.width * part(point.x, box.x, state.zoom[0], state.zoom[1]),
+      area.top + area.height * (1 - part(point.y, box.y, state.zoom[2], state.zoom[3])),
+    ]);
+    points.forEach((point, index) => { if (!point.twin) taken.push(around(at[index], radius(point))); });
+    const order = points.map((_, index) => index).filter((index) => !points[index].twin)
+      .sort((a, b) => points[b].share - points[a].share);
+    const named = new Set();
+    order.forEach(function (index) {
+      const point = points[index];
+      if (named.has(point.full + point.launch) || named.size >= (narrow ? 5 : 12)) return;
+      const text = shorten(point.name, narrow ? 18 : 34);
+      const width = text.length * 6.8;
+      const gap = radius(point) + 5;
+      const [x, y] = at[index];
+      const places = {
+        right: [x + gap, y - 7, x + gap + width, y + 7], left: [x - gap - width, y - 7, x - gap, y + 7],
+        top: [x - width / 2, y - gap - 14, x + width / 2, y - gap], bottom: [x - width / 2, y + gap, x + width / 2, y + gap + 14],
+      };
+      const sides = state.level === "all" ? ["top", "bottom", "right", "left"] : ["right", "left", "top", "bottom"];
+      const side = sides.find((name) => inside(places[name], area) && !taken.some((one) => overlap(one, places[name])));
+      if (!side) return;
+      named.add(point.full + point.launch);
+      taken.push(places[side]);
+      found.set(point, { side: side, text: text });
+    });
+    return found;
+  }
+
+  const around = (at, by) => [at[0] - by, at[1] - by, at[0] + by, at[1] + by];
+  const overlap = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
+  const inside = (box, area) => box[0] >= area.left && box[2] <= area.left + area.width && box[1] >= area.top && box[3] <= area.top + area.height;
+  const radius = (point) => Math.max(8, 46 * Math.sqrt(point.share || 0)) / 2;
+
+  function pointItem(point, look, label) {
     const colour = point.flags.length ? look.bad : look.accent;
     return {
       value: [point.x, point.y],
-      symbol: point.twin ? "emptyCircle" : SYMBOLS[point.level],
-      symbolSize: size,
+      symbol: SYMBOLS[point.level],
+      symbolSize: 2 * radius(point),
       itemStyle: point.twin
         ? { color: "transparent", borderColor: colour, borderWidth: 1.5, borderType: [3, 2] }
         : { color: point.flags.length ? "rgba(0,0,0,0)" : look.faint(0.55), borderColor: colour, borderWidth: point.flags.length ? 2 : 1 },
       label: {
-        show: labelled, formatter: () => shorten(point.name, narrow ? 18 : 34), position: "right", distance: 6,
-        color: look.ink, fontFamily: look.mono, fontSize: 11, textBorderColor: look.surface, textBorderWidth: 3,
+        show: Boolean(label), formatter: () => (label ? label.text : ""), position: label ? label.side : "right", distance: 5,
+        color: look.ink, fontFamily: look.mono, fontSize: 11, textBorderColor: look.bg, textBorderWidth: 3,
       },
-      emphasis: { scale: 1.15, itemStyle: { borderColor: look.ink, borderWidth: 2 }, label: { show: true } },
+      emphasis: { scale: 1.15, itemStyle: { borderColor: look.ink, borderWidth: 2 } },
     };
   }
 
@@ -215,18 +255,14 @@ const profkitCharts = (function () {
       const high = element.clientHeight - grid.top - grid.bottom;
       const wide = width - grid.left - grid.right;
       const angle = (Math.atan((high / decades(box.y)) / (wide / decades(box.x))) * 180) / Math.PI;
+      const along = (start, end) => Math.log10(end / start) * Math.hypot(wide / decades(box.x), high / decades(box.y));
       const points = visible(data, state);
-      const named = new Set(points.slice().sort((a, b) => b.share - a.share).filter((point) => !point.twin)
-        .slice(0, narrow ? 3 : 8));
-      const seen = new Set();
-      const items = points.map(function (point) {
-        const first = named.has(point) && !seen.has(point.full);
-        if (first) seen.add(point.full);
-        return pointItem(point, look, first, narrow);
-      });
-      const axis = (range, name, gap, unit) => Object.assign(axisLook(look), {
+      const area = { left: grid.left, top: grid.top, width: wide, height: high };
+      const labels = names(points, state, box, area, narrow);
+      const items = points.map((point) => pointItem(point, look, labels.get(point)));
+      const axis = (range, name, gap) => Object.assign(axisLook(look), {
         type: "log", min: range[0], max: range[1], name: name, nameLocation: "middle", nameGap: gap,
-        axisLabel: Object.assign(axisLook(look).axisLabel, { formatter: (value) => axisWord(value, unit), showMinLabel: false, showMaxLabel: false }),
+        axisLabel: Object.assign(axisLook(look).axisLabel, { formatter: axisWord, showMinLabel: false, showMaxLabel: false }),
       });
       const zoom = (at, axisName, start, end) => ({
         id: "zoom" + at, type: "inside", [axisName]: 0, filterMode: "none", zoomOnMouseWheel: "ctrl",
@@ -240,17 +276,20 @@ const profkitCharts = (function () {
           xAxis: axis(box.x, "arithmetic intensity (FLOP/B)", 28),
           yAxis: axis(box.y, narrow ? "" : "rate (FLOP/s)", 46),
           dataZoom: [zoom(0, "xAxisIndex", state.zoom[0], state.zoom[1]), zoom(1, "yAxisIndex", state.zoom[2], state.zoom[3])],
-          series: roofLines(data, state, box, look, angle, narrow).concat(joints(points, state, look), [{
-            id: "points", type: "scatter", data: items, z: 5, clip: true, labelLayout: { hideOverlap: true },
+          series: roofLines(data, state, box, look, angle, along).concat(joints(points, state, look), [{
+            id: "points", type: "scatter", data: items, z: 5, clip: true,
             tooltip: { formatter: (at) => tip(points[at.dataIndex].full, points[at.dataIndex].told) },
           }]),
         },
       };
     });
     let current = -1;
+    let settling = 0;
     one.made.on("datazoom", function () {
       const [x, y] = one.made.getOption().dataZoom;
       state.zoom = [x.start, x.end, y.start, y.end];
+      clearTimeout(settling);
+      settling = setTimeout(() => one.draw(one.width), 250);
     });
     one.made.on("click", function (at) {
       if (at.seriesId === "points") hooks.chosen(visible(data, state)[at.dataIndex]);
@@ -398,47 +437,58 @@ const profkitCharts = (function () {
   function latency(element, data) {
     const reaches = data.series.map(reach);
     const medians = data.series.map((series) => series.median);
-    const together = Math.max.apply(null, medians) < APART * Math.min.apply(null, medians);
+    const state = { common: Math.max.apply(null, medians) < APART * Math.min.apply(null, medians) };
     const all = [Math.min.apply(null, reaches.map((one) => one[0])), Math.max.apply(null, reaches.map((one) => one[1]))];
-    const limits = reaches.map(function (one) {
-      const own = together ? all : one;
+    const logarithmic = () => state.common && all[1] > APART * all[0];
+    const limits = () => reaches.map(function (one) {
+      const own = state.common ? all : one;
+      if (logarithmic()) return [own[0] / 1.1, own[1] * 1.1];
       const pad = 0.05 * (own[1] - own[0]) || 0.05 * own[1];
       return [Math.max(0, own[0] - pad), own[1] + pad];
     });
     const dots = data.series.reduce((sum, series) => sum + series.samples.length, 0);
     const made = chart(element, function (width, look) {
       const narrow = width < NARROW;
-      const rowHeight = (together ? 58 : 82) + (narrow ? 18 : 0);
+      const rowHeight = (state.common ? 60 : 82) + (narrow ? 18 : 0);
       const left = narrow ? 8 : 150;
       const top = (at) => 8 + at * rowHeight + (narrow ? 18 : 0);
-      const last = (at) => !together || at === data.series.length - 1;
+      const last = (at) => !state.common || at === data.series.length - 1;
+      const within = limits();
+      const heading = (text, at, below, style) => ({
+        text: text, left: narrow && below ? "right" : 0, top: narrow ? top(at) - 18 : top(at) + (below ? 24 : 6), padding: 0,
+        textStyle: Object.assign({ fontFamily: look.sans, fontWeight: 400, fontSize: 12, color: look.quiet }, style),
+      });
       return {
         height: data.series.length * rowHeight + 30,
         option: {
           textStyle: { fontFamily: look.sans },
-          title: data.series.map((series, at) => ({
-            text: shorten(series.label, narrow ? 30 : 20), subtext: narrow ? "" : scaled(series.median, "s", SMALL), itemGap: 2, padding: 0,
-            left: 0, top: narrow ? top(at) - 18 : top(at) + 6,
-            textStyle: { color: look.ink, fontSize: 13, fontWeight: 500, fontFamily: look.sans },
-            subtextStyle: { color: look.quiet, fontSize: 12, fontFamily: look.sans },
-          })),
+          title: data.series.map((series, at) => heading(shorten(series.label, narrow ? 30 : 20), at, false, { color: look.ink, fontSize: 13, fontWeight: 500 }))
+            .concat(data.series.map((series, at) => heading(scaled(series.median, "s", SMALL), at, true))),
           grid: data.series.map((_, at) => ({ left: left, right: 18, top: top(at), height: 50 })),
           tooltip: tooltip(look, { trigger: "item" }),
           xAxis: data.series.map((_, at) => Object.assign(axisLook(look), {
-            type: "value", gridIndex: at, min: limits[at][0], max: limits[at][1],
+            type: logarithmic() ? "log" : "value", gridIndex: at, min: within[at][0], max: within[at][1],
+            axisLine: { show: true, onZero: false, lineStyle: { color: look.strong } },
             axisLabel: Object.assign(axisLook(look).axisLabel, { show: last(at), showMinLabel: false, showMaxLabel: false, formatter: (value) => scaled(value, "s", SMALL, 4) }),
           })),
           yAxis: data.series.map((_, at) => ({ type: "value", gridIndex: at, min: 0, max: 1, inverse: true, show: false })),
-          series: data.series.reduce((found, series, at) => found.concat(strip(series, at, limits[at], look)), []),
+          series: data.series.reduce((found, series, at) => found.concat(strip(series, at, within[at], look)), []),
         },
       };
     }, dots > MANY_DOTS ? "canvas" : "svg");
-    const beyond = data.series.map(function (series, at) {
-      const count = series.samples.filter((value) => value > limits[at][1]).length;
-      return count ? series.label + ": " + count + " beyond its axis, up to " + scaled(reaches[at][2], "s", SMALL) : "";
-    }).filter(Boolean);
-    const notes = (together ? [] : ["Each variant has an axis of its own."]).concat(beyond);
-    return { chart: made, note: notes.join(" ") };
+    return {
+      chart: made,
+      common: () => state.common,
+      set: function (change) { Object.assign(state, change); made.draw(made.width); },
+      note: function () {
+        const within = limits();
+        const notes = data.series.map(function (series, at) {
+          const count = series.samples.filter((value) => value > within[at][1]).length;
+          return count ? series.label + ": " + count + " beyond the axis, up to " + scaled(reaches[at][2], "s", SMALL) + "." : "";
+        }).filter(Boolean);
+        return (state.common ? logarithmic() ? ["Logarithmic."] : [] : ["Each variant has an axis of its own."]).concat(notes).join(" ");
+      },
+    };
   }
 
   function strip(series, at, limits, look) {
@@ -455,10 +505,10 @@ const profkitCharts = (function () {
     if (series.low !== null) {
       found.push(Object.assign({
         type: "line", data: [[series.low, 0.9], [series.high, 0.9]], showSymbol: false, silent: true, z: 4,
-        lineStyle: { color: look.ink, width: 3 },
+        lineStyle: { color: look.ink, width: 3, type: series.holds ? "solid" : [4, 2] },
       }, base));
     }
-    const interval = series.low === null ? [] : [["interval", scaled(series.low, "s", SMALL, 5) + " to " + scaled(series.high, "s", SMALL, 5)]];
+    const interval = series.low === null ? [] : [[series.holds ? "95% interval" : "no level claimed", scaled(series.low, "s", SMALL, 5) + " to " + scaled(series.high, "s", SMALL, 5)]];
     found.push(Object.assign({
       type: "scatter", symbol: "circle", symbolSize: 8, data: [[series.median, 0.9]], z: 5,
       itemStyle: { color: look.ink, borderColor: look.surface, borderWidth: 1.5 },

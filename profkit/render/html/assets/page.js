@@ -161,7 +161,13 @@
       whenSeen(latency, function () {
         const made = profkitCharts.latency(latency, data.latency);
         charts.push(made.chart);
-        byId("latency-note").textContent = made.note;
+        const say = () => { byId("latency-note").textContent = made.note(); };
+        const axis = byId("latency-axis");
+        if (axis) {
+          axis.querySelector("[value=" + (made.common() ? "common" : "own") + "]").checked = true;
+          axis.addEventListener("change", function (event) { made.set({ common: event.target.value === "common" }); say(); });
+        }
+        say();
       });
     }
   }
