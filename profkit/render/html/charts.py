@@ -22,6 +22,7 @@ MOST_SAMPLES = 600
 
 _LEVELS = {"dram": "DRAM", "l2": "L2", "l1": "L1"}
 _DIGITS = 5
+_LEAST_SEEN = 0.005
 
 
 def roofline_chart(roofline: Roofline, short: Mapping[str, str]) -> Json | None:
@@ -140,21 +141,31 @@ def _row(point: Point, short: Mapping[str, str], labels: Mapping[str, str]) -> t
 
 
 def timeline_chart(timeline: KernelTimeline) -> Json:
-    """The tracks of a kernel's life and its phases; seconds since its start."""
-    return {
-        "end": _rounded(timeline.end),
-        "driver": timeline.driver,
-        "tracks": [
+    """The tracks of a kernel's life and its phases; seconds since its start.
+
+    `times` are lists that several tracks share: a track has the place of its own.
+    """
+    times: list[list[float | None]] = []
+    tracks = []
+    for track in _working(timeline):
+        at, values = _samples(track)
+        if at not in times:
+            times.append(at)
+        tracks.append(
             {
                 "name": track.name,
                 "label": literal(track.label),
                 "share": track.unit == "1",
-                "unit": literal(track.unit),
                 "steady": _rounded(timeline.steady.get(track.name, math.nan)),
-                **_samples(track),
+                "t": times.index(at),
+                "v": values,
             }
-            for track in timeline.tracks
-        ],
+        )
+    return {
+        "end": _rounded(timeline.end),
+        "driver": timeline.driver,
+        "times": times,
+        "tracks": tracks,
         "phases": [
             {"name": phase.name, "start": _rounded(phase.start), "end": _rounded(phase.end)}
             for phase in timeline.phases
@@ -162,7 +173,17 @@ def timeline_chart(timeline: KernelTimeline) -> Json:
     }
 
 
-def _samples(track: Track) -> Json:
+def _working(timeline: KernelTimeline) -> list[Track]:
+    """The tracks with anything to see; all where there is nothing on any."""
+    seen = [track for track in timeline.tracks if _highest(track) >= _LEAST_SEEN]
+    return seen or list(timeline.tracks)
+
+
+def _highest(track: Track) -> float:
+    return max((value for value in track.values if not math.isnan(value)), default=0.0)
+
+
+def _samples(track: Track) -> tuple[list[float | None], list[float | None]]:
     """Times and values, means of neighbours where there are more than a screen can show."""
     import numpy as np
 
@@ -172,12 +193,13 @@ def _samples(track: Track) -> Json:
         whole = len(values) // step * step
         times = times[:whole:step]
         values = values[:whole].reshape(-1, step).mean(axis=1)
-    return {"t": [_rounded(at) for at in times], "v": [_rounded(value, 4) for value in values]}
+    return [_rounded(at) for at in times], [_rounded(value, 3) for value in values]
 
 
 def timeline_words(timeline: KernelTimeline) -> Json:
     """What the phases amount to, and the steady rates as a table."""
     length = timeline.end - timeline.start
+    shown = {id(track) for track in _working(timeline)}
     driver = next((track for track in timeline.tracks if track.name == timeline.driver), None)
     phases = [
         (phase.name, number(phase.end - phase.start, "s"), (phase.end - phase.start) / length)
@@ -192,6 +214,7 @@ def timeline_words(timeline: KernelTimeline) -> Json:
         "steady": [
             (literal(track.label), _steady(timeline, track)) for track in timeline.tracks
         ],
+        "idle": [literal(track.label) for track in timeline.tracks if id(track) not in shown],
         "notes": [literal(note) for note in timeline.notes],
         "length": number(length, "s"),
     }

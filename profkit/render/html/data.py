@@ -256,9 +256,9 @@ def _range(item: Item, most: float) -> Json | None:
 
 def _place(place: Place, launch: int, source: Json | None) -> Json:
     """A place to blame, and where of the source view it is."""
-    linked = source is not None and place.line > 0
+    file = literal(Path(place.file).name) if place.line else ""
     return {
         "text": words.place_name(place),
         "share": percent(place.share),
-        "source": f"{launch}:{literal(Path(place.file).name)}:{place.line}" if linked else "",
+        "source": f"{launch}:{file}:{place.line}" if source else "",
     }

@@ -372,7 +372,7 @@ const profkitCharts = (function () {
             trigger: "axis",
             formatter: function (items) {
               const at = items[0].axisValue;
-              return tip(scaled(at, "s", SMALL), data.tracks.map((track) => [track.label, trackWord(track, valueAt(track, at))]));
+              return tip(scaled(at, "s", SMALL), data.tracks.map((track) => [track.label, trackWord(track, valueAt(track, data.times[track.t], at))]));
             },
           }),
           xAxis: data.tracks.map((_, at) => Object.assign(axisLook(look), {
@@ -389,7 +389,7 @@ const profkitCharts = (function () {
           })),
           series: data.tracks.map((track, at) => ({
             type: "line", xAxisIndex: at, yAxisIndex: at, step: "end", showSymbol: false, connectNulls: false,
-            data: track.t.map((time, index) => [time, track.v[index]]).concat([[data.end, track.v[track.v.length - 1]]]),
+            data: data.times[track.t].map((time, index) => [time, track.v[index]]).concat([[data.end, track.v[track.v.length - 1]]]),
             lineStyle: { color: look.accent, width: 1.2 }, areaStyle: { color: look.faint(0.16) }, emphasis: { disabled: true },
             markArea: { silent: true, data: phaseAreas(data, look), z: 0 },
             markLine: track.steady === null ? undefined : {
@@ -407,12 +407,12 @@ const profkitCharts = (function () {
     return Math.max.apply(null, values.concat([1e-9]));
   }
 
-  function valueAt(track, time) {
+  function valueAt(track, times, time) {
     let low = 0;
-    let high = track.t.length - 1;
+    let high = times.length - 1;
     while (low < high) {
       const middle = (low + high + 1) >> 1;
-      if (track.t[middle] <= time) low = middle; else high = middle - 1;
+      if (times[middle] <= time) low = middle; else high = middle - 1;
     }
     return track.v[low];
   }

@@ -260,7 +260,7 @@
     }
 
     function show(change) {
-      Object.assign(state, { heat: false, sampled: false, rows: 1e9 }, change);
+      Object.assign(state, { heat: false, sampled: false, rows: change.here ? 1e9 : FIRST_ROWS }, change);
       draw();
       const row = wrap.querySelector("tr.here");
       if (row) wrap.scrollTop = Math.max(0, row.offsetTop - 160);
@@ -272,7 +272,7 @@
       line: function (file, line) {
         const at = source.files.findIndex((one) => one.name === file);
         if (at >= 0) show({ sass: false, file: at, here: line });
-        else show({ sass: true });
+        else show({ sass: true, of: null, heat: true });
       },
     };
   }
@@ -432,12 +432,19 @@
   // --- Printing -----------------------------------------------------------------------------------
 
   const PRINT_WIDTH = 700;
+  const KERNELS_PRINTED = 3;
+
+  // What is open is printed, the checklist whole, and the kernels with the most time.
+  function toOpen() {
+    const kernels = all("details.kernel").slice(0, KERNELS_PRINTED);
+    return all(".item details").concat(kernels).filter((one) => !one.open);
+  }
 
   function setUpPrinting() {
     let before = null;
     addEventListener("beforeprint", function () {
       if (before) return;
-      before = { theme: root.dataset.theme, closed: all("details:not(.source):not(.fold):not([open])") };
+      before = { theme: root.dataset.theme, closed: toOpen() };
       before.closed.forEach((one) => { one.open = true; });
       all(".chart").forEach((place) => { if (place.profkitDraw) place.profkitDraw(); });
       root.dataset.theme = "light";
