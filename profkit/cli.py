@@ -19,10 +19,12 @@ from profkit.commands.analyze import analyze
 from profkit.commands.calibrate import calibrate
 from profkit.commands.checklist import checklist
 from profkit.commands.compare import compare
+from profkit.commands.diff import diff
 from profkit.commands.doctor import doctor
 from profkit.commands.metrics import metrics
 from profkit.commands.options import WithProgram
 from profkit.commands.profile import profile
+from profkit.commands.report import report
 from profkit.commands.rules import rules
 from profkit.commands.time import time
 from profkit.errors import ProfkitError, UsageError
@@ -118,6 +120,8 @@ def root(
 app.command(cls=WithProgram)(profile)
 app.command()(analyze)
 app.command()(checklist)
+app.command()(report)
+app.command()(diff)
 app.command(cls=WithProgram)(time)
 app.command()(compare)
 app.command()(calibrate)

@@ -79,11 +79,10 @@ def content(
 def saved_latency(report: Path) -> LatencyReport | None:
     """The timed latencies of the run that a report lies in; None where none can be read."""
     from profkit.analysis.latency import latency_report
-    from profkit.ingest.latency import read_latencies
 
-    file = latencies_of(report)
     try:
-        return latency_report(read_latencies(file)) if file else None
+        saved = latencies_of(report)
+        return latency_report(saved) if saved else None
     except ProfkitError:
         return None
 
@@ -121,9 +120,7 @@ def _timelines(report: Report, groups: Sequence[Group]) -> Mapping[int, KernelTi
     return found
 
 
-def _sources(
-    report: Report, found: Checklist, groups: Sequence[Group]
-) -> Mapping[int, SourceView]:
+def _sources(report: Report, found: Checklist, groups: Sequence[Group]) -> Mapping[int, SourceView]:
     """Source views of the kernels that matter, while there is room: disassembling takes time."""
     made: dict[int, SourceView] = {}
     left = _MOST_INSTRUCTIONS

@@ -201,6 +201,7 @@ class _Profile:
                 self._write(where, report, found)
                 versions = _versions(tool, find("nsys") if timeline else None)
                 manifest = self._manifest(versions, gpu, checked, report, recorded, collected)
+                self._write_page(where, report, found, latency, manifest)
                 folder = keep(where, manifest)
         shown = self._plan.out / folder.relative_to(self._out)
         return Outcome(
@@ -413,6 +414,20 @@ class _Profile:
         text = checklist_markdown(summary, found, 0)
         (where.folder / "checklist.md").write_text(text, encoding="utf-8")
         report.kernels.to_parquet(where.folder / "kernels.parquet")
+
+    def _write_page(
+        self,
+        where: Draft,
+        report: Report,
+        found: Checklist,
+        latency: LatencyReport | None,
+        manifest: Mapping[str, Any],
+    ) -> None:
+        """The run's page; its files and their hashes are listed in the manifest, made after it."""
+        from profkit.page import page_html
+
+        html = page_html(report, found, latency=latency, manifest={**manifest, "files": {}})
+        (where.folder / "report.html").write_text(html, encoding="utf-8")
 
     def _manifest(
         self,

@@ -6,6 +6,7 @@ import dataclasses
 import difflib
 import fnmatch
 import re
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -34,7 +35,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from profkit.analysis.checklist import Checklist
+    from profkit.analysis.diff import Diff, Side
     from profkit.analysis.engine import Trial
+    from profkit.analysis.line_changes import LineCost
     from profkit.analysis.phases import KernelTimeline
     from profkit.analysis.roofline import Roofline
     from profkit.analysis.rules import Rule
@@ -321,8 +324,8 @@ class Report:
         from profkit.ingest.latency import read_latencies
 
         known_names(peaks, levels or LEVELS, precision)
-        file = latencies_of(self.path) if latency is None else Path(latency)
-        saved = read_latencies(file).latencies if file else ()
+        file = latencies_of(self.path) if latency is None else read_latencies(Path(latency))
+        saved = file.latencies if file else ()
         return roofline(
             self.summary,
             peaks=Peaks(peaks),
@@ -333,11 +336,35 @@ class Report:
             precision=precision,
         )
 
+    @cached_property
+    def side(self) -> Side:
+        """The report as one side of a comparison: with its findings and its run's latencies."""
+        from profkit.analysis.diff import Side
+        from profkit.analysis.timed_change import timings
+
+        return Side(self.summary, self.checklist(blamed=0), timings(latencies_of(self.path)))
+
     def explain(self, rule: Rule) -> tuple[Trial, ...]:
         """What a rule makes of each kernel, most time first."""
         from profkit.analysis.engine import explain
 
         return explain(self.summary, rule, self._sampled)
+
+    def line_costs(self, launch: LaunchSummary) -> tuple[LineCost, ...]:
+        """The lines of a launch by the seconds that their samples stand for, largest first.
+
+        Nothing without samples or a source; what has no known line is left out.
+        """
+        from profkit.analysis.line_changes import LineCost
+
+        action = self.kernel(launch.index)._action
+        text = source_text(action)
+        places = hottest(action, catalog().lines["samples"].metric, sys.maxsize)
+        return tuple(
+            LineCost(place.file, place.line, text(place.file, place.line), seconds)
+            for place in places
+            if place.line and (seconds := place.share * launch.duration) > 0
+        )
 
     def _timeline(self) -> Mapping[str, float]:
         whole = len(self._raw.launches) == self.summary.recorded
@@ -429,6 +456,25 @@ def load(
     """
     raw = read(one_report(Path(path)), request(), progress)
     return Report(_select(raw, kernel, nvtx), check_half_from)
+
+
+def diff(
+    before: Report,
+    after: Report,
+    *,
+    match: str = "auto",
+    names: Mapping[str, str] | None = None,
+    force: bool = False,
+) -> Diff:
+    """What a change did: two reports compared, kernel by kernel.
+
+    `match` is auto, name, order or nvtx; `names` tells which kernel became which. Where reports
+    can't be compared the result is `refused` and says why, unless `force`.
+    """
+    from profkit.analysis.diff import diff as compare
+    from profkit.analysis.matching import Mode
+
+    return compare(before.side, after.side, mode=Mode(match), names=names, force=force)
 
 
 def _select(raw: RawReport, kernel: str | None, nvtx: str | None) -> RawReport:

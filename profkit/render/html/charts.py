@@ -211,9 +211,7 @@ def timeline_words(timeline: KernelTimeline) -> Json:
         if math.isnan(timeline.below_half)
         else f"{percent(timeline.below_half)} of the kernel's time below half of the steady rate",
         "driver": literal(driver.label) if driver else "",
-        "steady": [
-            (literal(track.label), _steady(timeline, track)) for track in timeline.tracks
-        ],
+        "steady": [(literal(track.label), _steady(timeline, track)) for track in timeline.tracks],
         "idle": [literal(track.label) for track in timeline.tracks if id(track) not in shown],
         "notes": [literal(note) for note in timeline.notes],
         "length": number(length, "s"),

@@ -184,7 +184,9 @@ def _lead(first: Json | None, found: Checklist) -> Json:
     }
 
 
-def _checklist(content: Content, items: Sequence[Json], name: str, short: Mapping[str, str]) -> Json:
+def _checklist(
+    content: Content, items: Sequence[Json], name: str, short: Mapping[str, str]
+) -> Json:
     found = content.found
     return {
         "summary": words.summary(found),

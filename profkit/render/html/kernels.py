@@ -49,9 +49,7 @@ def table(
         _column("Regs", "registers_per_thread", help="registers a thread"),
         _column("Grid / block", "shape", words=True),
     ]
-    rows = [
-        _row(rank, group, found, short, detailed) for rank, group in enumerate(groups, start=1)
-    ]
+    rows = [_row(rank, group, found, short, detailed) for rank, group in enumerate(groups, start=1)]
     return {"columns": columns, "rows": rows}
 
 
@@ -135,9 +133,7 @@ def detail(
         "share": percent(group.share),
         "seconds": number(group.total, "s") if not launch.failed else "counters failed",
         "warnings": [literal(warning) for warning in launch.warnings],
-        "findings": [
-            {"rank": item.rank, "title": item.rule.title} for item in found.of(group)
-        ],
+        "findings": [{"rank": item.rank, "title": item.rule.title} for item in found.of(group)],
         "panels": [_panel(panel) for panel in made],
         "grids": [] if launch.failed else [grid_of(grid) for grid in panels.grids(launch)],
         "ncu": [] if launch.failed else [_words(row) for row in overview.rule_rows(launch)],

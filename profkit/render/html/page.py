@@ -1,7 +1,8 @@
 """The report page: one HTML file that holds its styles, scripts and data, and asks for nothing.
 
-A Content-Security-Policy forbids the network and every script but the page's own, which it names by
-hash. Text from reports is escaped by the templates; data goes in as JSON that can't end its element.
+A Content-Security-Policy forbids the network and all scripts but the page's own, named by
+hash. Text from reports is escaped by the templates; data goes in as JSON that can't end its
+element.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def render_page(page: Mapping[str, Any]) -> str:
 
 
 def embedded(data: Any) -> str:
-    """JSON that may stand inside a script element: nothing in it ends the element or begins another.
+    """JSON that may stand inside a script element: nothing in it ends that or begins another.
 
     Raises ValueError for NaN, which JSON has no word for.
     """

@@ -47,7 +47,7 @@ def source_data(view: SourceView) -> Json:
 
 
 def _file(file: SourceFile, reasons: Sequence[str]) -> Json:
-    """A file's lines near those with instructions: all of a short one, of a header its used part."""
+    """A file's lines: all of a short one, of a long header those near its instructions."""
     used = [at for at, line in enumerate(file.lines) if line.addresses]
     near = {at + by for at in used for by in range(-_AROUND, _AROUND + 1)}
     heat = [
