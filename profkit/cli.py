@@ -26,6 +26,7 @@ from profkit.commands.options import WithProgram
 from profkit.commands.profile import profile
 from profkit.commands.report import report
 from profkit.commands.rules import rules
+from profkit.commands.source import source
 from profkit.commands.time import time
 from profkit.errors import ProfkitError, UsageError
 
@@ -122,6 +123,7 @@ app.command()(analyze)
 app.command()(checklist)
 app.command()(report)
 app.command()(diff)
+app.command()(source)
 app.command(cls=WithProgram)(time)
 app.command()(compare)
 app.command()(calibrate)
@@ -130,7 +132,10 @@ app.command()(doctor)
 app.add_typer(rules, name="rules")
 
 
-_ASCII = str.maketrans({"µ": "u", "×": "x", "…": "~", "─": "-", "±": "+-", "█": "#"})
+_ASCII = str.maketrans(
+    {"µ": "u", "×": "x", "…": "~", "─": "-", "±": "+-", "█": "#"}
+    | dict(zip("▁▂▃▄▅▆▇", "_.:-=+*", strict=True))
+)
 
 
 def _in_ascii(error: UnicodeError) -> tuple[str | bytes, int]:

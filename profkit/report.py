@@ -162,18 +162,19 @@ class Kernel:
 
         None where the launch recorded no PM samples: record with `ncu --section PmSampling`.
         """
-        from profkit.analysis.phases import kernel_timeline
+        from profkit.analysis.phases import SOURCES, kernel_timeline
 
         sampled = {
             name: found
             for name, entry in catalog().series.items()
-            if (found := series(self._action, entry.metric)) is not None
+            if name in SOURCES and (found := series(self._action, entry.metric)) is not None
         }
         return kernel_timeline(
             self.summary.index,
             self.duration,
             sampled,
             schedulers=self.summary.gpu.schedulers_per_sm,
+            counters=self.summary.values,
             several=self.summary.launch.workload == "range",
         )
 

@@ -11,13 +11,14 @@ that are its plateau, their median is the *steady rate*, and the phases are:
 - tail: from there until the kernel's end.
 
 The driver is smoothed for that by a running median over five samples, which keeps the place of an
-edge and takes out what is shorter than three samples. A boundary is known to one sample.
+edge and takes out what is shorter than three samples; before and after the kernel nothing is busy.
+A boundary is known to one sample, where the plateau is no shorter than half of its ramps.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Samples = NDArray[np.float64]
+    _Cut = tuple[Samples, Samples]
 
 FEWEST_SAMPLES = 20
 """A phase's boundary is known to a sample: with fewer, not to 5% of the kernel's life."""
@@ -35,8 +37,9 @@ FEWEST_SAMPLES = 20
 HALF = 0.5
 _SMOOTHED = 5
 _OWN_ACTIVITY = 0.05
+_APART = 0.05
 
-ACTIVE_CYCLES, ACTIVE_IPC = "sm_active_cycles", "ipc_active"
+ACTIVE_CYCLES, ACTIVE_IPC, ISSUED = "sm_active_cycles", "ipc_active", "issue_busy"
 CLUSTERS = "clusters_active"
 LABELS: Mapping[str, tuple[str, str]] = {
     "tensor_busy": ("Tensor pipe", "1"),
@@ -53,11 +56,17 @@ LABELS: Mapping[str, tuple[str, str]] = {
 }
 """The tracks in the order they are shown: label and unit."""
 
+ALWAYS = ("tensor_busy", "fma_busy", ISSUED, "l2_busy", "dram_busy", "sm_active")
+"""The tracks whose absence is worth a word."""
+
+SOURCES = frozenset({*LABELS, ACTIVE_CYCLES, ACTIVE_IPC} - {"sm_active"})
+"""The catalogue's series that the tracks are made of."""
+
 BUSY = tuple(name for name, (_, unit) in LABELS.items() if unit == "1" and name != "sm_active")
 """The tracks that may be the driver: shares of what the resource can do at most."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Track:
     """One quantity over the kernel's life.
 
@@ -137,7 +146,7 @@ def course(values: Sequence[float] | Samples) -> Course | None:
     from scipy.ndimage import median_filter
 
     raw = np.nan_to_num(np.asarray(values, dtype=float))
-    smooth = median_filter(raw, size=min(_SMOOTHED, len(raw)), mode="nearest") if len(raw) else raw
+    smooth = median_filter(raw, size=min(_SMOOTHED, len(raw)), mode="constant") if len(raw) else raw
     if not smooth.sum() > 0:
         return None
     plateau = smooth[smooth >= HALF * _median_by_work(smooth)]
@@ -162,12 +171,14 @@ def kernel_timeline(
     sampled: Mapping[str, Series],
     *,
     schedulers: int = 0,
+    counters: Mapping[str, float] | None = None,
     several: bool = False,
 ) -> KernelTimeline | None:
     """The timeline of a launch from its series by catalogue name; None where SMs were not sampled.
 
-    `duration` is ncu's, in seconds; `schedulers` an SM has (0 where unknown); `several` for a range
-    of launches replayed as one, which has no phases.
+    `duration` is ncu's, in seconds; `schedulers` an SM has (0 where unknown); `counters` are the
+    launch's quantities of the same names, which a track's mean is held against; `several` is a
+    range of launches replayed as one, which has no phases.
     """
     import numpy as np
 
@@ -175,75 +186,102 @@ def kernel_timeline(
     active = np.flatnonzero(activity.values) if activity else np.array([])
     if activity is None or not len(active):
         return None
-    first, past = int(active[0]), int(active[-1]) + 1
-    period = _period(activity)
-    times = np.asarray(activity.times)[first:past] - activity.times[first]
-    length = float(times[-1]) + period
-    notes: list[str] = []
-    cut: dict[str, tuple[Samples, Samples]] = {}
+    alive = slice(int(active[0]), int(active[-1]) + 1)
+    times = np.asarray(activity.times)[alive]
+    period = float(np.median(np.diff(activity.times))) if len(activity.times) > 1 else math.nan
+    length = float(times[-1] - times[0]) + period
+    cut: dict[str, _Cut] = {}
+    elsewhere = []
     for name, series in sampled.items():
         if series.stamp == activity.stamp and len(series.times) == len(activity.times):
-            cut[name] = (times, np.asarray(series.values, dtype=float)[first:past])
-        elif found := _aligned(series, length):
+            cut[name] = times - times[0], np.asarray(series.values, dtype=float)[alive]
+        elif (found := _aligned(series, length)) is not None:
             cut[name] = found
-            notes.append(f"{name}: sampled in another pass, aligned by its own first activity")
-    cycles = _cycles(cut, schedulers)
-    if cycles is not None:
-        cut["sm_active"] = (times, np.minimum(cut[ACTIVE_CYCLES][1] / cycles, 1.0))
-    _settle_clusters(cut, cycles)
+            elsewhere.append(name)
+    _derive(cut, schedulers)
     tracks = tuple(
         Track(name, label, unit, *cut[name])
         for name, (label, unit) in LABELS.items()
         if name in cut
     )
-    empty = KernelTimeline(
-        launch, duration, 0.0, length, tracks, (), {}, math.nan, "", tuple(notes), period
+    timeline = KernelTimeline(
+        launch=launch,
+        duration=duration,
+        start=0.0,
+        end=length,
+        tracks=tracks,
+        phases=(),
+        steady={},
+        below_half=math.nan,
+        driver="",
+        notes=(*_notes(cut, elsewhere), *_apart(tracks, counters or {})),
+        period=period,
     )
-    return _with_phases(empty, len(times), several=several)
+    return _with_phases(timeline, len(times), several=several)
+
+
+def _notes(cut: Collection[str], elsewhere: Collection[str]) -> Iterator[str]:
+    """What the tracks are not, in words."""
+    absent = [LABELS[name][0] for name in ALWAYS if name not in cut]
+    if absent:
+        yield f"not sampled: {', '.join(absent)}"
+    moved = [LABELS[name][0] for name in LABELS if name in elsewhere and name in cut]
+    if moved:
+        yield f"sampled in another pass, put where they begin: {', '.join(moved)}"
+
+
+def _apart(tracks: Collection[Track], counters: Mapping[str, float]) -> Iterator[str]:
+    """Tracks that say something else than the counters do: ncu makes some of other parts."""
+    import numpy as np
+
+    for track in tracks:
+        whole = counters.get(track.name, math.nan)
+        known = track.values[np.isfinite(track.values)]
+        mean = float(np.mean(known)) if len(known) else math.nan
+        if track.name in BUSY and abs(mean - whole) > _APART:
+            yield f"{track.label}: {mean:.0%} on average, the kernel's counters say {whole:.0%}"
 
 
 def _with_phases(timeline: KernelTimeline, samples: int, *, several: bool) -> KernelTimeline:
-    import numpy as np
-
-    busy = {
-        track.name: float(np.nanmean(track.values)) for track in timeline.tracks if _drives(track)
-    }
-    driver = max(busy, key=lambda name: busy[name], default="")
-    found = course(_of(timeline, driver).values) if driver else None
-    why = ""
+    driver = _driver(timeline.tracks)
+    found = course(driver.values) if driver else None
     if several:
         why = "no phases: a range of launches, sampled as one"
     elif samples < FEWEST_SAMPLES:
-        why = f"no phases: {samples} samples of the kernel, {FEWEST_SAMPLES} are needed"
-    elif found is None:
-        why = "no phases: nothing that was sampled is busy"
-    if why or found is None:
-        return replace(timeline, driver=driver, notes=(*timeline.notes, why))
-    times = _of(timeline, driver).times
-    edges = [*(float(time) for time in times), timeline.end]
+        why = f"no phases: {samples} samples of the kernel, at least {FEWEST_SAMPLES} are needed"
+    elif driver is None or found is None:
+        why = "no phases: nothing that was sampled was busy"
+    else:
+        return _parted(timeline, driver, found)
+    return replace(timeline, notes=(*timeline.notes, why))
+
+
+def _parted(timeline: KernelTimeline, driver: Track, found: Course) -> KernelTimeline:
+    edges = [*(float(time) for time in driver.times), timeline.end]
     parts = (
-        Phase("prologue", 0.0, edges[found.first]),
+        Phase("prologue", timeline.start, edges[found.first]),
         Phase("steady", edges[found.first], edges[found.past]),
         Phase("tail", edges[found.past], timeline.end),
     )
-    steady = {track.name: _median(track, parts[1]) for track in timeline.tracks}
     return replace(
         timeline,
         phases=tuple(part for part in parts if part.seconds > 0),
-        steady=steady,
+        steady={track.name: _median(track, parts[1]) for track in timeline.tracks},
         below_half=found.below_half,
-        driver=driver,
+        driver=driver.name,
     )
 
 
-def _drives(track: Track) -> bool:
+def _driver(tracks: Collection[Track]) -> Track | None:
+    """The resource that was used most, by the mean over the kernel's life."""
     import numpy as np
 
-    return track.name in BUSY and bool(np.isfinite(track.values).any())
-
-
-def _of(timeline: KernelTimeline, name: str) -> Track:
-    return next(track for track in timeline.tracks if track.name == name)
+    means = {
+        track: float(np.nanmean(track.values))
+        for track in tracks
+        if track.name in BUSY and np.isfinite(track.values).any()
+    }
+    return max(means, key=lambda track: means[track], default=None)
 
 
 def _median(track: Track, phase: Phase) -> float:
@@ -254,13 +292,7 @@ def _median(track: Track, phase: Phase) -> float:
     return float(np.median(known)) if len(known) else math.nan
 
 
-def _period(series: Series) -> float:
-    import numpy as np
-
-    return float(np.median(np.diff(series.times))) if len(series.times) > 1 else math.nan
-
-
-def _aligned(series: Series, length: float) -> tuple[Samples, Samples] | None:
+def _aligned(series: Series, length: float) -> _Cut | None:
     """A series of another pass from its first activity on, for the kernel's length."""
     import numpy as np
 
@@ -272,7 +304,21 @@ def _aligned(series: Series, length: float) -> tuple[Samples, Samples] | None:
     return since[since < length], values[first:][since < length]
 
 
-def _cycles(cut: Mapping[str, tuple[Samples, Samples]], schedulers: int) -> Samples | None:
+def _derive(cut: dict[str, _Cut], schedulers: int) -> None:
+    """Add what SMs' cycles tell: the share of SMs at work, and clusters from cluster-cycles."""
+    import numpy as np
+
+    clusters = cut.pop(CLUSTERS, None)
+    cycles = _cycles(cut, schedulers)
+    if cycles is None:
+        return
+    times, active = cut[ACTIVE_CYCLES]
+    cut["sm_active"] = times, np.minimum(active / cycles, 1.0)
+    if clusters is not None and len(clusters[1]) == len(cycles) and clusters[1].any():
+        cut[CLUSTERS] = times, clusters[1] / cycles
+
+
+def _cycles(cut: Mapping[str, _Cut], schedulers: int) -> Samples | None:
     """An SM's cycles in each interval.
 
     Instructions a cycle with work and a cycle in all tell which share of cycles had work. Where
@@ -280,9 +326,9 @@ def _cycles(cut: Mapping[str, tuple[Samples, Samples]], schedulers: int) -> Samp
     """
     import numpy as np
 
-    if not (schedulers and {"issue_busy", ACTIVE_IPC} <= set(cut)):
+    if not (schedulers and {ISSUED, ACTIVE_IPC} <= set(cut)):
         return None
-    active, issued, ipc = cut[ACTIVE_CYCLES][1], cut["issue_busy"][1], cut[ACTIVE_IPC][1]
+    active, issued, ipc = (cut[name][1] for name in (ACTIVE_CYCLES, ISSUED, ACTIVE_IPC))
     if not len(issued) == len(ipc) == len(active):
         return None
     told = (issued > 0) & (ipc > 0) & (active > 0)
@@ -292,12 +338,3 @@ def _cycles(cut: Mapping[str, tuple[Samples, Samples]], schedulers: int) -> Samp
     found = np.full(len(active), float(np.median(active[told] / share)))
     found[told] = active[told] / share
     return found
-
-
-def _settle_clusters(cut: dict[str, tuple[Samples, Samples]], cycles: Samples | None) -> None:
-    """Clusters a GPC from cluster-cycles; none where the launch has no clusters."""
-    if CLUSTERS not in cut:
-        return
-    times, values = cut.pop(CLUSTERS)
-    if cycles is not None and len(cycles) == len(values) and values.any():
-        cut[CLUSTERS] = (times, values / cycles)

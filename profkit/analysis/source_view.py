@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from profkit.analysis.blame import EXECUTED, SAMPLES
 from profkit.analysis.checklist import Checklist
+from profkit.analysis.phases import KernelTimeline
+from profkit.analysis.summary import LaunchSummary
 from profkit.ingest import source_lines
 from profkit.ingest.sass_flow import Flow
 from profkit.ingest.sass_text import parse
@@ -103,6 +105,15 @@ class SourceView:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Inside:
+    """All that is known of the inside of a launch; None for what was not recorded."""
+
+    launch: LaunchSummary
+    timeline: KernelTimeline | None
+    view: SourceView | None
+
+
 Blamed = Mapping[tuple[str, int, str], tuple[int, ...]]
 """Ranks by what they blame: (file, line, "") or ("", address, sass)."""
 
@@ -147,7 +158,12 @@ def source_view(
     files = _files(found, texts, findings)
     has_source = any(line.text and line.addresses for file in files for line in file.lines)
     return SourceView(
-        launch, files, found, added([one.counts for one in found]), has_source, _notes(found)
+        launch,
+        files,
+        found,
+        added([one.counts for one in found]),
+        has_source,
+        _notes(found, has_source=has_source),
     )
 
 
@@ -224,10 +240,19 @@ def _weight(file: SourceFile) -> tuple[float, float, str]:
     return -samples, -sum(bool(line.addresses) for line in file.lines), file.name
 
 
-def _notes(instructions: Sequence[Instruction]) -> tuple[str, ...]:
-    if any(one.line for one in instructions):
-        return ()
-    return ("no source lines are known: compile with -lineinfo",)
+def _notes(instructions: Sequence[Instruction], *, has_source: bool) -> tuple[str, ...]:
+    found = []
+    if not any(one.line for one in instructions):
+        found.append("no source lines are known: compile with -lineinfo")
+    elif not has_source:
+        found.append("the text of lines was not recorded: `ncu --import-source yes`")
+    unread = sum(not one.sass for one in instructions)
+    if unread:
+        found.append(
+            f"{unread:,} of {len(instructions):,} instructions have no text in the report: live "
+            "registers are not known"
+        )
+    return tuple(found)
 
 
 def live_registers(addresses: Sequence[int], sass: Sequence[str]) -> list[float]:
