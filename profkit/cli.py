@@ -25,6 +25,7 @@ from profkit.commands.metrics import metrics
 from profkit.commands.options import WithProgram
 from profkit.commands.profile import profile
 from profkit.commands.report import report
+from profkit.commands.roofline import roofline
 from profkit.commands.rules import rules
 from profkit.commands.source import source
 from profkit.commands.time import time
@@ -126,6 +127,7 @@ app.command()(diff)
 app.command()(source)
 app.command(cls=WithProgram)(time)
 app.command()(compare)
+app.command()(roofline)
 app.command()(calibrate)
 app.command()(metrics)
 app.command()(doctor)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from profkit.errors import BadInput, ProfkitError, UsageError
-from profkit.files import latencies_of
+from profkit.files import latencies_of, variants_of
 from profkit.ingest.integrity import MANIFEST
 from profkit.render.html.data import Content, page_data
 from profkit.report import Report
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from profkit.analysis.phases import KernelTimeline
     from profkit.analysis.source_view import SourceView
     from profkit.analysis.summary import Group
+    from profkit.ingest.variants import Variants
 
 DETAILED = 12
 """Kernels shown in detail where nothing else is asked for: those with the most time."""
@@ -28,25 +29,37 @@ _WORTH_SOURCE = 0.005
 _MOST_INSTRUCTIONS = 12_000
 
 
+@dataclass(frozen=True)
+class RunParts:
+    """What a run holds beside its report; None where it has no such thing."""
+
+    latency: LatencyReport | None = None
+    variants: Variants | None = None
+    manifest: Mapping[str, Any] | None = None
+
+
+def run_parts(report: Path) -> RunParts:
+    """What lies beside a report in its run; nothing of what can't be read."""
+    return RunParts(_latency(report), variants_of(report), _manifest(report))
+
+
 def page_html(
     report: Report,
     found: Checklist,
     *,
     groups: Sequence[Group] | None = None,
     top: int = DETAILED,
-    latency: LatencyReport | None = None,
-    manifest: Mapping[str, Any] | None = None,
+    run: RunParts | None = None,
     with_host: bool = False,
 ) -> str:
     """The page of a report as one HTML document.
 
     `groups` are its kernels in the order to show them, most time first unless given; `top` of them
-    (0: all) are shown in detail. `latency` and `manifest` are those of the run that the report lies
-    in, unless given.
+    (0: all) are shown in detail. `run` is what its run holds, looked up beside it unless given.
     """
     from profkit.render.html.page import render_page
 
-    made = content(report, found, groups=groups, top=top, latency=latency, manifest=manifest)
+    made = content(report, found, groups=groups, top=top, run=run)
     return render_page(page_data(made, with_host=with_host))
 
 
@@ -56,27 +69,29 @@ def content(
     *,
     groups: Sequence[Group] | None = None,
     top: int = DETAILED,
-    latency: LatencyReport | None = None,
-    manifest: Mapping[str, Any] | None = None,
+    run: RunParts | None = None,
 ) -> Content:
     """What the page of a report is made of; see `page_html`."""
+    from profkit.analysis.roofline import roofline
+
     shown = tuple(report.summary.groups if groups is None else groups)
     detailed = shown[: top or None]
-    timed = latency or saved_latency(report.path)
+    beside = run or run_parts(report.path)
+    timed = beside.latency.timed if beside.latency else ()
     return Content(
         report=report.summary,
         groups=shown,
         detailed=detailed,
         found=found,
-        roofline=report.roofline(),
+        roofline=roofline(report.summary, latencies=timed, variants=beside.variants),
         timelines=_timelines(report, detailed),
         sources=_sources(report, found, detailed),
-        latency=judged(timed) if timed else None,
-        manifest=_manifest(report.path) if manifest is None else manifest,
+        latency=judged(beside.latency) if beside.latency else None,
+        manifest=beside.manifest,
     )
 
 
-def saved_latency(report: Path) -> LatencyReport | None:
+def _latency(report: Path) -> LatencyReport | None:
     """The timed latencies of the run that a report lies in; None where none can be read."""
     from profkit.analysis.latency import latency_report
 

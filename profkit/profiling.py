@@ -38,7 +38,7 @@ from profkit.render.json import report_json
 from profkit.render.markdown import checklist_markdown
 from profkit.report import Report, load
 from profkit.store.lock import gpu_lock
-from profkit.store.run import Draft, draft, free_room, keep
+from profkit.store.run import Draft, draft, free_room, keep, listed
 from profkit.store.run import digest as file_digest
 
 if TYPE_CHECKING:
@@ -199,6 +199,7 @@ class _Profile:
                     variants=read_variants(where.folder), timeline=seen.quantities if seen else {}
                 )
                 self._write(where, report, found)
+                self._draw(where, report, latency)
                 versions = _versions(tool, find("nsys") if timeline else None)
                 manifest = self._manifest(versions, gpu, checked, report, recorded, collected)
                 self._write_page(where, report, found, latency, manifest)
@@ -423,11 +424,30 @@ class _Profile:
         latency: LatencyReport | None,
         manifest: Mapping[str, Any],
     ) -> None:
-        """The run's page; its files and their hashes are listed in the manifest, made after it."""
-        from profkit.page import page_html
+        """The run's page, which tells of the files beside it."""
+        from profkit.page import RunParts, page_html
 
-        html = page_html(report, found, latency=latency, manifest={**manifest, "files": {}})
-        (where.folder / "report.html").write_text(html, encoding="utf-8")
+        beside = manifest | {"files": listed(where.folder, manifest["files"])}
+        run = RunParts(latency, read_variants(where.folder), beside)
+        (where.folder / "report.html").write_text(
+            page_html(report, found, run=run), encoding="utf-8"
+        )
+
+    def _draw(self, where: Draft, report: Report, latency: LatencyReport | None) -> None:
+        """The roofline, where a kernel has a place on it."""
+        from profkit.analysis.roofline import roofline
+        from profkit.render.roofline_plot import plot_rooflines
+
+        variants = read_variants(where.folder)
+        timed = latency.timed if latency else ()
+        found = roofline(report.summary, latencies=timed, variants=variants)
+        if not found.points:
+            reasons = dict.fromkeys(one.why for one in found.outside)
+            self._warn(f"no roofline: {'; '.join(reasons) or 'no kernel has a duration'}")
+            return
+        for suffix in (".png", ".svg"):
+            path = where.folder / f"roofline{suffix}"
+            plot_rooflines([found], path, title=self._plan.name)
 
     def _manifest(
         self,

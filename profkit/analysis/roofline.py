@@ -10,61 +10,33 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from profkit.analysis.checks import TOLERANCES
-from profkit.analysis.summary import PRECISIONS, Group, LaunchSummary, ReportSummary, Work
+from profkit.analysis.roofs import (
+    LEVELS,
+    TRAFFIC,
+    Peaks,
+    Roof,
+    Roofs,
+    attainable,
+    drawn,
+    key_of,
+    reference,
+    used_keys,
+)
+from profkit.analysis.summary import PRECISIONS, Group, LaunchSummary, ReportSummary
 from profkit.errors import UsageError
 
 if TYPE_CHECKING:
     from profkit.analysis.latency import Timed
     from profkit.ingest.variants import Variants
 
-LEVELS = ("dram", "l2", "l1")
-MMA_SYNC = "_mma_sync"
+__all__ = [
+    "EVERY", "LEVELS", "Outside", "Peaks", "Point", "Roof", "Roofline", "known_names", "roofline",
+]  # fmt: skip
+
 EVERY = "all"
-
-LEVEL_LABELS = {"dram": "DRAM", "l2": "L2", "l1": "L1"}
-# What each level's roof bounds, as a rate: the intensity must be of these bytes and no others.
-_TRAFFIC = {
-    "dram": "dram_bandwidth",
-    "l2": "l2_output_bandwidth",
-    "l1": "l1_writeback_bandwidth",
-}
-_MEMORY_ROOF = {
-    "dram": "dram_bandwidth_peak",
-    "l2": "l2_output_bandwidth_peak",
-    "l1": "l1_writeback_bandwidth_peak",
-}
-# Shorter launches read clocks and roofs that are several per cent off.
-_LONG_ENOUGH = 10e-6
-_USED = 0.01
-
-
-class Peaks(StrEnum):
-    """Where roofs come from: the report at the clock it held, the datasheet, or a measurement."""
-
-    held = "held"
-    datasheet = "datasheet"
-    measured = "measured"
-
-
-@dataclass(frozen=True)
-class Roof:
-    """A roof: B/s of a level of memory, or FLOP/s (op/s for INT8) of a precision.
-
-    `key` is a level's name, a precision of `summary.PRECISIONS`, or a precision + "_mma_sync" where
-    that path is slower than the chip's fastest. `verified` is false for a figure of a datasheet
-    that nobody looked up.
-    """
-
-    key: str
-    label: str
-    rate: float
-    source: Peaks
-    is_memory: bool
-    verified: bool
 
 
 @dataclass(frozen=True)
@@ -196,7 +168,7 @@ def roofline(
     the one nearest to its roof makes the point; `precision` chooses another, "all" shows each.
     `measured` has B/s and FLOP/s by the keys of roofs, for `peaks` "measured".
     """
-    chosen = _Roofs(peaks, measured or {})
+    chosen = Roofs(peaks, measured or {})
     subjects, notes = _subjects(report, latencies or (), variants)
     known_names(peaks, levels, precision)
     points: list[Point] = []
@@ -208,85 +180,19 @@ def roofline(
         if not made:
             outside.append(_outside(subject, chosen, levels, precision))
     launches = [launch for subject in subjects for launch in subject.launches]
-    reference = _reference(launches)
-    used = {point.roof for point in points} | set(_used(launches))
-    roofs = _drawn(reference, launches, chosen, levels, used)
+    best = reference(launches)
+    used = {point.roof for point in points} | set(used_keys(launches))
+    roofs = drawn(best, launches, chosen, levels, used)
     gpus = report.gpus
     return Roofline(
         title=report.path,
         gpu=gpus[0].name if gpus else "",
-        sm_clock=reference.get("sm_clock") if reference else math.nan,
+        sm_clock=best.get("sm_clock") if best else math.nan,
         roofs=roofs,
         points=tuple(points),
         notes=tuple(dict.fromkeys(notes + chosen.notes(roofs, report))),
         outside=tuple(outside),
     )
-
-
-@dataclass(frozen=True)
-class _Roofs:
-    """Where roofs are taken from; what a source lacks, the report's own stands in for."""
-
-    peaks: Peaks
-    measured: Mapping[str, float]
-
-    def of(self, launch: LaunchSummary, key: str) -> Roof:
-        """The roof of a key for a launch; its rate is NaN where nothing tells it."""
-        is_memory = key in LEVELS
-        held = launch.get(_MEMORY_ROOF[key] if is_memory else _peak_name(key))
-        rate, source, verified = held, Peaks.held, True
-        if self.peaks is Peaks.measured and key in self.measured:
-            rate, source = self.measured[key], Peaks.measured
-        if self.peaks is Peaks.datasheet:
-            told, looked_up = _datasheet(launch, key)
-            if not math.isnan(told):
-                rate, source, verified = told, Peaks.datasheet, looked_up
-        return Roof(key, _label(key, launch), rate, source, is_memory, verified)
-
-    def notes(self, drawn: Iterable[Roof], report: ReportSummary) -> list[str]:
-        """What a reader of the roofs must know."""
-        found = list(report.notes)
-        instead = [roof.label for roof in drawn if roof.source is not self.peaks]
-        if instead:
-            found.append(
-                f"no {self.peaks} roof for {', '.join(instead)}: the report's own, at the held "
-                "clock, stands in"
-            )
-        doubtful = [roof.label for roof in drawn if not roof.verified]
-        if doubtful:
-            found.append(f"datasheet figures that nobody looked up: {', '.join(doubtful)}")
-        return found
-
-
-def _peak_name(key: str) -> str:
-    if key.endswith(MMA_SYNC):
-        return f"peak_rate_{key.removesuffix(MMA_SYNC)}_hmma"
-    return f"peak_rate_{key}"
-
-
-def _datasheet(launch: LaunchSummary, key: str) -> tuple[float, bool]:
-    """A datasheet's figure and whether it was looked up; NaN where it has none that applies."""
-    sheet = launch.gpu.datasheet
-    if key in LEVELS:
-        peak = sheet.peaks.get(key) if sheet else None
-        return (peak.value, peak.verified) if peak else (math.nan, False)
-    work = next((work for work in launch.work if work.precision == key), None)
-    return (work.datasheet, work.verified) if work else (math.nan, False)
-
-
-def _label(key: str, launch: LaunchSummary) -> str:
-    if key in LEVELS:
-        return LEVEL_LABELS[key]
-    precision = key.removesuffix(MMA_SYNC)
-    label = PRECISIONS[precision]
-    if key.endswith(MMA_SYNC):
-        return f"{label}, mma.sync"
-    path = launch.get(f"peak_rate_{precision}_hmma")
-    return f"{label}, wgmma" if path < launch.get(f"peak_rate_{precision}") else label
-
-
-def _key(work: Work) -> str:
-    return work.precision if math.isnan(work.path_peak) else work.precision + MMA_SYNC
 
 
 def _subjects(
@@ -351,7 +257,7 @@ def _how(timed: Timed) -> str:
 
 def _points(
     subject: _Subject,
-    roofs: _Roofs,
+    roofs: Roofs,
     levels: Sequence[str],
     precision: str | None,
     report: ReportSummary,
@@ -372,14 +278,14 @@ def _points(
     return points
 
 
-def _chosen(subject: _Subject, roofs: _Roofs, precision: str | None) -> list[_Doing]:
+def _chosen(subject: _Subject, roofs: Roofs, precision: str | None) -> list[_Doing]:
     doings = _doings(subject, roofs)
     if precision is None:
         return doings[:1]
     return doings if precision == EVERY else [one for one in doings if one.precision == precision]
 
 
-def _doings(subject: _Subject, roofs: _Roofs) -> list[_Doing]:
+def _doings(subject: _Subject, roofs: Roofs) -> list[_Doing]:
     """Work by precision, nearest to its roof first; a roof is that of the launch that does most."""
     found = []
     for at, precision in enumerate(PRECISIONS):
@@ -388,7 +294,7 @@ def _doings(subject: _Subject, roofs: _Roofs) -> list[_Doing]:
         if done:
             most, launch = max(done, key=lambda pair: pair[0].operations)
             total = sum(work.operations for work, _ in done)
-            found.append(_Doing(precision, total, roofs.of(launch, _key(most))))
+            found.append(_Doing(precision, total, roofs.of(launch, key_of(most))))
     return sorted(found, key=lambda one: _order(one.operations / one.roof.rate))
 
 
@@ -398,7 +304,7 @@ def _order(share: float) -> float:
 
 def _traffic(subject: _Subject, level: str) -> float:
     """Bytes of a level over the launches; NaN where any lacks them."""
-    return sum(launch.get(_TRAFFIC[level]) * launch.duration for launch in subject.launches)
+    return sum(launch.get(TRAFFIC[level]) * launch.duration for launch in subject.launches)
 
 
 def _point(
@@ -406,7 +312,7 @@ def _point(
     doing: _Doing,
     level: str,
     traffic: float,
-    roofs: _Roofs,
+    roofs: Roofs,
     report: ReportSummary,
     *,
     algorithmic: bool = False,
@@ -414,7 +320,7 @@ def _point(
     memory = roofs.of(subject.typical, level)
     intensity, rate = doing.operations / traffic, doing.operations / subject.seconds
     interval = subject.timed.summary.interval if subject.timed else None
-    attainable, limit = _attainable(doing.roof, memory, intensity)
+    bound, limit = attainable(doing.roof, memory, intensity)
     point = Point(
         name=subject.name,
         launch=subject.typical.index,
@@ -429,18 +335,11 @@ def _point(
         share=subject.share,
         algorithmic=algorithmic,
         roof=doing.roof.key,
-        attainable=attainable,
+        attainable=bound,
         flags=(),
         limit=limit,
     )
     return replace(point, flags=_flags(point, doing.roof, memory, subject, report))
-
-
-def _attainable(compute: Roof, memory: Roof, intensity: float) -> tuple[float, str]:
-    """The lower of both roofs at an intensity, and its key; NaN where neither is known."""
-    bounds = [(compute.rate, compute.key), (intensity * memory.rate, memory.key)]
-    known = [bound for bound in bounds if not math.isnan(bound[0])]
-    return min(known) if known else (math.nan, "")
 
 
 def _flags(
@@ -490,7 +389,7 @@ def _why_faster(point: Point, roof: Roof, subject: _Subject) -> str:
 
 
 def _outside(
-    subject: _Subject, roofs: _Roofs, levels: Sequence[str], precision: str | None
+    subject: _Subject, roofs: Roofs, levels: Sequence[str], precision: str | None
 ) -> Outside:
     launch = subject.typical
     shares = {
@@ -508,10 +407,10 @@ def _outside(
 
 
 def _why_outside(
-    subject: _Subject, roofs: _Roofs, levels: Sequence[str], precision: str | None
+    subject: _Subject, roofs: Roofs, levels: Sequence[str], precision: str | None
 ) -> str:
     if _chosen(subject, roofs, precision):
-        names = [_TRAFFIC[level] for level in levels]
+        names = [TRAFFIC[level] for level in levels]
         reasons = (subject.typical.why_missing(name) for name in names)
         told = next((reason for reason in reasons if reason), "")
         return f"bytes unknown: {told}" if told else "no bytes moved at these levels"
@@ -523,37 +422,3 @@ def _why_outside(
         if (reason := subject.typical.why_missing(key))
     ]
     return f"work unknown: {unknown[0]}" if unknown else "no floating-point work"
-
-
-def _reference(launches: Sequence[LaunchSummary]) -> LaunchSummary | None:
-    """The launch of the highest clock among those long enough to read it, else the longest."""
-    long = [launch for launch in launches if launch.duration >= _LONG_ENOUGH]
-    clocked = [launch for launch in long if not math.isnan(launch.get("sm_clock"))]
-    if clocked:
-        return max(clocked, key=lambda launch: launch.get("sm_clock"))
-    return max(launches, key=lambda launch: launch.duration, default=None)
-
-
-def _used(launches: Sequence[LaunchSummary]) -> Iterable[str]:
-    """Keys of the compute roofs that launches do more than a trace of their work against."""
-    return (_key(work) for launch in launches for work in launch.work if work.share >= _USED)
-
-
-def _drawn(
-    reference: LaunchSummary | None,
-    launches: Sequence[LaunchSummary],
-    roofs: _Roofs,
-    levels: Sequence[str],
-    used: Iterable[str],
-) -> tuple[Roof, ...]:
-    if reference is None:
-        return ()
-    order = [key for precision in PRECISIONS for key in (precision, precision + MMA_SYNC)]
-    keys = [*levels, *sorted(set(used), key=order.index)]
-    tried = [reference, *launches]
-    found = (_known(roofs.of(launch, key) for launch in tried) for key in keys)
-    return tuple(roof for roof in found if roof is not None)
-
-
-def _known(roofs: Iterable[Roof]) -> Roof | None:
-    return next((roof for roof in roofs if not math.isnan(roof.rate)), None)
