@@ -345,6 +345,15 @@ class Report:
 
         return Side(self.summary, self.checklist(blamed=0), timings(latencies_of(self.path)))
 
+    def page(self, *, with_host: bool = False) -> str:
+        """The report page: one HTML document that needs no network.
+
+        Computer name, paths and the whole command line are left out unless `with_host`.
+        """
+        from profkit.page import page_html
+
+        return page_html(self, self.checklist(), with_host=with_host)
+
     def explain(self, rule: Rule) -> tuple[Trial, ...]:
         """What a rule makes of each kernel, most time first."""
         from profkit.analysis.engine import explain

@@ -72,11 +72,11 @@ def page_of(
 ) -> str:
     """The page of the report that a path names, its kernels sorted as `analyze` does."""
     from profkit.commands.order import order
-    from profkit.commands.reading import reading
+    from profkit.commands.reading import progress_line
     from profkit.page import page_html
     from profkit.report import load
 
-    with reading() as progress:
+    with progress_line() as progress:
         read = load(path, kernel=kernel, nvtx=nvtx, progress=progress)
     found = read.checklist(advice.rules, advice.disabled, advice.blamed)
     groups = order(read.summary, sort)
