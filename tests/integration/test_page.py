@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import html
 import importlib.util
 import json
 import re
@@ -15,7 +18,7 @@ import pytest
 from typer.testing import Result
 
 import profkit
-from tests.conftest import H200, h200, plain_bytes
+from tests.conftest import H200, export, h200, plain_bytes
 
 Cli = Callable[..., Result]
 KNOWN = H200 / "known.ncu-repz"
@@ -338,6 +341,37 @@ def test_the_page_is_small_and_holds_every_kernel(pages: dict[str, Path]) -> Non
     assert {point["level"] for point in parsed["roofline"]["points"]} == {"dram", "l2", "l1"}
     for group in h200("known").summary.groups:
         assert f'href="#kernel-{group.typical.index}"' in text or group.share < 0.01
+
+
+def test_the_page_allows_its_own_scripts_and_nothing_else(pages: dict[str, Path]) -> None:
+    text = pages["odd"].read_text(encoding="utf-8")
+    found = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
+    assert found
+    policy = html.unescape(found[1])
+    scripts = re.findall(r"<script>(.*?)</script>", text, re.S)
+    assert len(scripts) == 4
+    digests = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]
+    assert policy.split("; ") == [
+        "default-src 'none'",
+        " ".join(["script-src", *(f"'sha256-{digest}'" for digest in digests)]),
+        "style-src 'unsafe-inline'",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+
+
+def test_the_times_are_those_that_ncu_exports(pages: dict[str, Path]) -> None:
+    units, launches = export("known", "raw")
+    assert units["gpu__time_duration.sum"] == "ns"
+    durations = [float(row["gpu__time_duration.sum"].replace(",", "")) for row in launches]
+    text = pages["odd"].read_text(encoding="utf-8")
+    table = text[
+        text.index('id="kernel-table"') : text.index("</table>", text.index("kernel-table"))
+    ]
+    rows = [re.findall(r'data-v="([^"]*)"', row) for row in table.split("<tr data-search")[1:]]
+    shown = [float(row[3]) * 1e9 for row in rows]
+    assert shown == pytest.approx(sorted(durations, reverse=True))
+    assert sum(float(row[2]) for row in rows) == pytest.approx(1)
 
 
 def test_nothing_of_the_host_is_told_unless_asked(tmp_path: Path, profkit_cli: Cli) -> None:
