@@ -36,6 +36,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+PATIENCE = 180_000  # milliseconds: a test machine may have much else to do
 KEY_OF_FOCUS = """
     document.activeElement.id || document.activeElement.parentElement.dataset.key || ''
 """
@@ -92,6 +93,7 @@ def show(browser: Any, pages: dict[str, Path]) -> Iterator[Callable[..., Seen]]:
         context = browser.new_context(
             viewport={"width": width, "height": 1000}, color_scheme=theme, offline=True
         )
+        context.set_default_timeout(PATIENCE)
         seen = Seen(context.new_page())
         seen.tab.on("console", lambda message: seen.complaints.append(message.text))
         seen.tab.on("pageerror", lambda error: seen.complaints.append(str(error)))
