@@ -16,7 +16,9 @@ from typer.core import TyperGroup
 
 from profkit import __version__
 from profkit.commands.analyze import analyze
+from profkit.commands.audit import audit
 from profkit.commands.calibrate import calibrate
+from profkit.commands.ceilings import ceilings
 from profkit.commands.checklist import checklist
 from profkit.commands.compare import compare
 from profkit.commands.diff import diff
@@ -129,6 +131,8 @@ app.command(cls=WithProgram)(time)
 app.command()(compare)
 app.command()(roofline)
 app.command()(calibrate)
+app.command()(audit)
+app.command()(ceilings)
 app.command()(metrics)
 app.command()(doctor)
 app.add_typer(rules, name="rules")

@@ -434,18 +434,14 @@ class _Profile:
         )
 
     def _draw(self, where: Draft, report: Report, latency: LatencyReport | None) -> None:
-        """The roofline, where a kernel has a place on it."""
+        """The roofline, where a kernel has a place on it; the verb says why where none has."""
         from profkit.analysis.roofline import roofline
         from profkit.render.roofline_plot import plot_rooflines
 
         variants = read_variants(where.folder)
         timed = latency.timed if latency else ()
         found = roofline(report.summary, latencies=timed, variants=variants)
-        if not found.points:
-            reasons = dict.fromkeys(one.why for one in found.outside)
-            self._warn(f"no roofline: {'; '.join(reasons) or 'no kernel has a duration'}")
-            return
-        for suffix in (".png", ".svg"):
+        for suffix in (".png", ".svg") if found.points else ():
             path = where.folder / f"roofline{suffix}"
             plot_rooflines([found], path, title=self._plan.name)
 

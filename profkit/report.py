@@ -311,13 +311,15 @@ class Report:
         latency: str | Path | None = None,
         levels: Sequence[str] | None = None,
         precision: str | None = None,
+        kernel: str | None = None,
     ) -> Roofline:
         """Kernels under their roofs: rate and intensity at each level of memory.
 
         `peaks` is "held", "datasheet" or "measured" (then `measured` has B/s and FLOP/s by the
         names of roofs). Timed latencies are those of the run that the report lies in, or of
         `latency`, a file or run. `levels` are "dram", "l2", "l1"; `precision` is the one to show,
-        "all" for each, unless given the one nearest to its roof.
+        "all" for each, unless given the one nearest to its roof. `kernel` keeps the kernels and
+        variants in whose name the regular expression is found.
         Raises BadInput for a file without latencies and UsageError for a wrong name.
         """
         from profkit.analysis.latency import analyze_latency
@@ -325,16 +327,16 @@ class Report:
         from profkit.ingest.latency import read_latencies
 
         known_names(peaks, levels or LEVELS, precision)
-        file = latencies_of(self.path) if latency is None else read_latencies(Path(latency))
-        saved = file.latencies if file else ()
+        saved = latencies_of(self.path) if latency is None else read_latencies(Path(latency))
         return roofline(
             self.summary,
             peaks=Peaks(peaks),
             measured=measured,
-            latencies=[analyze_latency(one) for one in saved],
+            latencies=[analyze_latency(one) for one in saved.latencies] if saved else (),
             variants=variants_of(self.path),
             levels=levels or LEVELS,
             precision=precision,
+            kernel=kernel,
         )
 
     @cached_property

@@ -132,21 +132,20 @@ def changes(before: LaunchSummary, after: LaunchSummary) -> tuple[Changed, ...]:
     A value that can't be (a hit rate above 1) is compared with nothing.
     """
     found = [
-        _changed(compared, *values, before, after)
-        for compared, *values in _differing(before, after)
+        _changed(compared, values, before, after) for compared, values in _differing(before, after)
     ]
     return tuple(sorted(found, key=lambda one: (not one.shown, -one.weight, one.name)))
 
 
 def _differing(
     before: LaunchSummary, after: LaunchSummary
-) -> Iterable[tuple[Compared, float, float]]:
+) -> Iterable[tuple[Compared, tuple[float, float]]]:
     doubtful = before.impossible | after.impossible
     ours, theirs = before.values, after.values
     for compared in COMPARED:
         one, other = ours.get(compared.name, math.nan), theirs.get(compared.name, math.nan)
         if one != other and one == one and other == other and compared.name not in doubtful:
-            yield compared, one, other
+            yield compared, (one, other)
 
 
 def one_sided(before: LaunchSummary, after: LaunchSummary) -> tuple[OneSided, ...]:
@@ -162,13 +161,11 @@ def _only(side: str, having: LaunchSummary, lacking: LaunchSummary) -> Iterable[
 
 
 def _changed(
-    compared: Compared, one: float, other: float, before: LaunchSummary, after: LaunchSummary
+    compared: Compared, values: tuple[float, float], before: LaunchSummary, after: LaunchSummary
 ) -> Changed:
-    weight, shown = _weighed(compared, (one, other), before, after)
+    weight, shown = _weighed(compared, values, before, after)
     entry = catalog().quantities[compared.name]
-    return Changed(
-        compared.name, entry.meaning, entry.unit, compared.sort, one, other, weight, shown
-    )
+    return Changed(compared.name, entry.meaning, entry.unit, compared.sort, *values, weight, shown)
 
 
 def _weighed(

@@ -254,8 +254,12 @@ class _Timed:
     def of(self, matched: Match) -> TimedChange | None:
         """The verdict on a match's variants, where each is one launch of this kernel."""
         labels = self.labels(matched)
-        if labels is None or any(
-            launches[label] != 1 for launches, label in zip(self._launches, labels, strict=True)
+        if (
+            labels is None
+            or self._is_one(labels)
+            or any(
+                launches[label] != 1 for launches, label in zip(self._launches, labels, strict=True)
+            )
         ):
             return None
         return self._verdict(labels)
@@ -263,7 +267,13 @@ class _Timed:
     def all(self, pairs: Sequence[Match]) -> tuple[TimedChange, ...]:
         """The verdicts on all variants that matched kernels belong to."""
         found = [labels for one in pairs if (labels := self.labels(one))]
-        return tuple(self._verdict(labels) for labels in dict.fromkeys(found))
+        return tuple(
+            self._verdict(labels) for labels in dict.fromkeys(found) if not self._is_one(labels)
+        )
+
+    def _is_one(self, labels: tuple[str, str]) -> bool:
+        """Whether both are the very same samples."""
+        return labels[0] == labels[1] and self._before.timings.path == self._after.timings.path
 
     def _verdict(self, labels: tuple[str, str]) -> TimedChange:
         if labels not in self._made:

@@ -8,6 +8,7 @@ Waterman and Patterson, "Roofline", 2009; at several levels: Yang, Kurth and Wil
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ from profkit.analysis.roofs import (
     drawn,
     key_of,
     reference,
+    traffic,
     used_keys,
 )
 from profkit.analysis.summary import PRECISIONS, Group, LaunchSummary, ReportSummary
@@ -37,6 +39,8 @@ __all__ = [
 ]  # fmt: skip
 
 EVERY = "all"
+# Options of ncu that leave out launches inside a range.
+_FILTERS = frozenset({"kernel-name", "kernel-id", "launch-skip", "launch-count"})
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,10 @@ class _Subject:
         return max(self.launches, key=lambda launch: launch.duration)
 
     @property
+    def kernels(self) -> tuple[str, ...]:
+        return tuple(launch.name for launch in self.launches)
+
+    @property
     def profiled(self) -> float:
         return sum(launch.duration for launch in self.launches)
 
@@ -160,16 +168,20 @@ def roofline(
     variants: Variants | None = None,
     levels: Sequence[str] = LEVELS,
     precision: str | None = None,
+    kernel: str | None = None,
 ) -> Roofline:
     """The points of a report's kernels at `levels`, and the roofs above them.
 
     Launches inside an NVTX range named as one of `variants` or `latencies` are one point together:
     the operations and bytes of all, over the timed median where there is one. Of several precisions
     the one nearest to its roof makes the point; `precision` chooses another, "all" shows each.
-    `measured` has B/s and FLOP/s by the keys of roofs, for `peaks` "measured".
+    `measured` has B/s and FLOP/s by the keys of roofs, for `peaks` "measured". `kernel` keeps the
+    variants and kernels in whose name the regular expression is found; raises UsageError where that
+    leaves none, and for names that are none.
     """
     chosen = Roofs(peaks, measured or {})
     subjects, notes = _subjects(report, latencies or (), variants)
+    subjects = _matching(subjects, kernel, report.path)
     known_names(peaks, levels, precision)
     points: list[Point] = []
     outside: list[Outside] = []
@@ -201,9 +213,9 @@ def _subjects(
     """What to show: the variants that the launches tell, then the other kernels by shape."""
     by_label = {one.label: one for one in timed}
     names = dict.fromkeys([*(variants.passed if variants else ()), *by_label])
-    if names and len(report.launches) < report.recorded:
+    if names and _in_part(report):
         return _kernels(report, report.launches), [
-            "only some launches of the report are kept: ncu's durations, for a latency is of all"
+            "only some launches were recorded or kept: ncu's durations, for a latency is of all"
         ]
     left = list(report.launches)
     found: list[_Subject] = []
@@ -216,6 +228,30 @@ def _subjects(
         found.append(_Subject(name, tuple(own), share, by_label.get(name)))
     notes = _timing_notes(found, timed)
     return found + _kernels(report, left), notes
+
+
+def _in_part(report: ReportSummary) -> bool:
+    """Whether launches of a variant may be missing: filtered here, or by ncu when it recorded."""
+    return len(report.launches) < report.recorded or bool(_FILTERS & set(report.session.options))
+
+
+def _matching(subjects: list[_Subject], kernel: str | None, path: str) -> list[_Subject]:
+    if kernel is None:
+        return subjects
+    try:
+        pattern = re.compile(kernel)
+    except re.error as error:
+        raise UsageError(f"--kernel {kernel!r} is no regular expression ({error})") from None
+    found = [
+        subject
+        for subject in subjects
+        if any(pattern.search(name) for name in (subject.name, *subject.kernels))
+    ]
+    if not found:
+        raise UsageError(
+            f"{path}: no kernel or variant matches {kernel!r}", "see `profkit analyze`"
+        )
+    return found
 
 
 def _kernels(report: ReportSummary, launches: Sequence[LaunchSummary]) -> list[_Subject]:
@@ -266,15 +302,15 @@ def _points(
     points = []
     for doing in _chosen(subject, roofs, precision):
         for level in levels:
-            traffic = _traffic(subject, level)
-            if traffic > 0:
-                points.append(_point(subject, doing, level, traffic, roofs, report))
+            moved = _traffic(subject, level)
+            if moved > 0:
+                points.append(_point(subject, doing, level, moved, roofs, report))
     declared = subject.timed.latency.target.get("work") if subject.timed else None
-    flop, moved = ((declared or work or {}).get(key) or 0.0 for key in ("flop", "bytes"))
+    flop, least = ((declared or work or {}).get(key) or 0.0 for key in ("flop", "bytes"))
     main = next(iter(_chosen(subject, roofs, precision)), None)
-    if main and flop and moved and "dram" in levels:
+    if main and flop and least and "dram" in levels:
         twin = replace(main, operations=flop)
-        points.append(_point(subject, twin, "dram", moved, roofs, report, algorithmic=True))
+        points.append(_point(subject, twin, "dram", least, roofs, report, algorithmic=True))
     return points
 
 
@@ -304,21 +340,21 @@ def _order(share: float) -> float:
 
 def _traffic(subject: _Subject, level: str) -> float:
     """Bytes of a level over the launches; NaN where any lacks them."""
-    return sum(launch.get(TRAFFIC[level]) * launch.duration for launch in subject.launches)
+    return sum(traffic(launch, level) for launch in subject.launches)
 
 
 def _point(
     subject: _Subject,
     doing: _Doing,
     level: str,
-    traffic: float,
+    moved: float,
     roofs: Roofs,
     report: ReportSummary,
     *,
     algorithmic: bool = False,
 ) -> Point:
     memory = roofs.of(subject.typical, level)
-    intensity, rate = doing.operations / traffic, doing.operations / subject.seconds
+    intensity, rate = doing.operations / moved, doing.operations / subject.seconds
     interval = subject.timed.summary.interval if subject.timed else None
     bound, limit = attainable(doing.roof, memory, intensity)
     point = Point(

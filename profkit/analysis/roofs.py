@@ -13,9 +13,9 @@ from profkit.analysis.summary import PRECISIONS, LaunchSummary, ReportSummary, W
 LEVELS = ("dram", "l2", "l1")
 MMA_SYNC = "_mma_sync"
 LEVEL_LABELS = {"dram": "DRAM", "l2": "L2", "l1": "L1"}
-# What each level's roof bounds, as a rate: the intensity must be of these bytes and no others.
+# What each level's roof bounds: the intensity must be of these bytes and no others.
 TRAFFIC = {
-    "dram": "dram_bandwidth",
+    "dram": "dram_bytes",
     "l2": "l2_output_bandwidth",
     "l1": "l1_writeback_bandwidth",
 }
@@ -88,6 +88,13 @@ class Roofs:
         if doubtful:
             found.append(f"datasheet figures that nobody looked up: {', '.join(doubtful)}")
         return found
+
+
+def traffic(launch: LaunchSummary, level: str) -> float:
+    """Bytes of a launch that the level's roof bounds; NaN where they were not collected."""
+    name = TRAFFIC[level]
+    seconds = launch.duration if name.endswith("bandwidth") else 1.0
+    return launch.get(name) * seconds
 
 
 def _peak_name(key: str) -> str:

@@ -15,7 +15,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
@@ -73,7 +73,7 @@ class _Worker:
         if foreign is not None:
             _refuse_modules_from(Path(foreign))
         surroundings = fingerprint(Path(path).resolve().parent, dtype=self._target.dtype)
-        self._watch = _watch(surroundings) if self._device == "cuda" else None
+        self._watch = watch(surroundings) if self._device == "cuda" else None
         return {
             "target": _plain(self._target.described() | {"variants": chosen}),
             "device": self._device,
@@ -148,15 +148,16 @@ def _lies_in(file: str | None, tree: Path) -> bool:
     return path.is_relative_to(tree) and not path.is_relative_to(_PROFKIT)
 
 
-def _watch(surroundings: Mapping[str, Any]) -> Watch | None:
+def watch(surroundings: Mapping[str, Any]) -> Watch | None:
+    """What looks at the GPU of a fingerprint; None where its driver can't be asked."""
     try:
         return Watch((surroundings.get("gpu") or {}).get("uuid") or "")
     except NoDriver:
         return None
 
 
-def serve(worker: _Worker, requests: TextIO, answers: TextIO) -> None:
-    """Answer requests until there are no more."""
+def serve(worker: object, requests: TextIO, answers: TextIO) -> None:
+    """Answer requests, which name methods of `worker`, until there are no more."""
     for line in requests:
         request = json.loads(line)
         try:
@@ -177,8 +178,11 @@ def serve(worker: _Worker, requests: TextIO, answers: TextIO) -> None:
         answers.flush()
 
 
-def main(argv: Sequence[str]) -> None:
-    """Serve until the end; what a target reads from stdin is empty."""
+def main(argv: Sequence[str], make: Callable[[float], object] = _Worker) -> None:
+    """Serve until the end; what a target reads from stdin is empty.
+
+    `make` gets the time at which the process started, by time.perf_counter().
+    """
     started = time.perf_counter()
     requests_from, answers_to = os.dup(0), int(argv[0])
     os.set_inheritable(answers_to, False)
@@ -188,7 +192,7 @@ def main(argv: Sequence[str]) -> None:
         os.fdopen(requests_from, "r", encoding="utf-8") as requests,
         os.fdopen(answers_to, "w", encoding="utf-8") as answers,
     ):
-        serve(_Worker(started), requests, answers)
+        serve(make(started), requests, answers)
 
 
 if __name__ == "__main__":

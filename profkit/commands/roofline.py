@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -68,6 +69,14 @@ def roofline(
     peaks: Annotated[
         PeaksFrom, typer.Option(help="Roofs: the report's at the clock it held, or others.")
     ] = PeaksFrom.held,
+    ceilings: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Measured roofs, instead of those kept of this GPU (profkit ceilings).",
+            show_default=False,
+        ),
+    ] = None,
     latency: Annotated[
         Path | None,
         typer.Option(
@@ -115,23 +124,42 @@ def roofline(
     """
     from profkit.analysis.roofline import LEVELS, known_names
 
+    if ceilings is not None and peaks is not PeaksFrom.measured:
+        raise UsageError("--ceilings are measured roofs", "add --peaks measured")
     picture = _picture(output, format)
     levels = LEVELS if level is Level.all else (level.value,)
     known_names(peaks, levels, precision)
-    reports, failures = _read(paths, kernel)
-    rooflines = [
-        report.roofline(
-            peaks=peaks.value, measured=_measured(peaks, report), latency=latency, levels=levels,
+
+    def make(report: Report) -> Roofline:
+        return report.roofline(
+            peaks=peaks.value,
+            measured=_measured(peaks, ceilings, report),
+            latency=latency,
+            levels=levels,
             precision=precision,
+            kernel=kernel,
         )
-        for report in reports
-    ]  # fmt: skip
-    if rooflines:
-        _write(rooflines, reports, picture, path, table, format, output)
+
+    shown, failures = _rooflines(paths, make)
+    if shown:
+        shown = _by_shape(shown) if path else shown
+        if picture is not None:
+            _plot(shown, picture, path=path)
+        if picture is None or table or format is not Format.terminal:
+            _print([one.roofline for one in shown], format, None if picture else output)
     for failure in failures:
         typer.echo(f"profkit: {failure}", err=True)
     if failures:
         raise typer.Exit(max(failure.exit_code for failure in failures))
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A report's roofline; `shapes` are those that its target names."""
+
+    path: Path
+    shapes: Mapping[str, Any]
+    roofline: Roofline
 
 
 def _picture(output: Path | None, format: Format) -> Path | None:
@@ -144,46 +172,72 @@ def _picture(output: Path | None, format: Format) -> Path | None:
     return output
 
 
-def _measured(peaks: PeaksFrom, report: Report) -> Mapping[str, float] | None:
+def _measured(
+    peaks: PeaksFrom, ceilings: Path | None, report: Report
+) -> Mapping[str, float] | None:
+    """Measured roofs by name: those of the file, or those kept of the report's GPU.
+
+    Raises EnvironmentProblem where none are kept of it, UsageError for those of another GPU.
+    """
     if peaks is not PeaksFrom.measured:
         return None
-    raise UsageError(f"no measured roofs of {report.gpu.name}", "use --peaks held or datasheet")
+    from profkit.analysis.ceilings import unfit
+    from profkit.files import latencies_of
+    from profkit.store.ceilings import find_ceilings, read_ceilings
+
+    saved = latencies_of(report.path)
+    told = next((one.gpu for one in saved.latencies if one.gpu), {}) if saved else {}
+    gpu = {**told, "name": report.gpu.name}
+    found = read_ceilings(ceilings) if ceilings else find_ceilings(gpu)
+    reasons = unfit(found, gpu)
+    if reasons:
+        raise UsageError(f"{ceilings}: not the roofs of this GPU ({reasons[0]})", "measure its own")
+    return found.plain
 
 
-def _read(paths: Sequence[Path], kernel: str | None) -> tuple[list[Report], list[ProfkitError]]:
-    """The reports in order, and what went wrong; a filter that leaves nothing of some counts only
-    where it leaves nothing of any."""
+def _rooflines(
+    paths: Sequence[Path], make: Callable[[Report], Roofline]
+) -> tuple[list[_Shown], list[ProfkitError]]:
+    """Those of all reports in order, and what went wrong; a filter that leaves nothing of some
+    reports but something of others is no failure."""
     from profkit.commands.reading import find_reports
+    from profkit.files import variants_of
     from profkit.report import load
 
     files, failures = find_reports(paths)
-    reports = []
+    shown = []
     for file in files:
         try:
-            reports.append(load(file, kernel=kernel))
+            found = make(load(file))
         except ProfkitError as error:
             failures.append(error)
-    if reports:
+            continue
+        variants = variants_of(file)
+        shown.append(_Shown(file, variants.shapes if variants else {}, found))
+    if shown:
         failures = [failure for failure in failures if isinstance(failure, BadInput)]
-    return reports, failures
+    return shown, failures
 
 
-def _write(
-    rooflines: Sequence[Roofline],
-    reports: Sequence[Report],
-    picture: Path | None,
-    path: bool,
-    table: bool,
-    format: Format,
-    output: Path | None,
-) -> None:
-    if picture is not None:
-        _plot(rooflines, reports, picture, path)
-    if picture is None or table or format is not Format.terminal:
-        put(
-            _text(rooflines, format, to_file=picture is None and output is not None),
-            None if picture else output,
-        )
+def _by_shape(shown: list[_Shown]) -> list[_Shown]:
+    """In the order of the one number in which the shapes differ; as given where there is none."""
+    differing = _differing(shown)
+    if len(differing) != 1:
+        return shown
+    values = [one.shapes.get(differing[0]) for one in shown]
+    if not all(isinstance(value, int | float) for value in values):
+        return shown
+    return sorted(shown, key=lambda one: one.shapes[differing[0]])
+
+
+def _differing(shown: Sequence[_Shown]) -> list[str]:
+    """The names of the shapes that are not the same in all reports."""
+    names = dict.fromkeys(name for one in shown for name in one.shapes)
+    return [name for name in names if len({str(one.shapes.get(name)) for one in shown}) > 1]
+
+
+def _print(rooflines: Sequence[Roofline], format: Format, output: Path | None) -> None:
+    put(_text(rooflines, format, to_file=output is not None), output)
 
 
 def _text(rooflines: Sequence[Roofline], format: Format, *, to_file: bool) -> str:
@@ -198,24 +252,31 @@ def _text(rooflines: Sequence[Roofline], format: Format, *, to_file: bool) -> st
     return rooflines_terminal(rooflines, to_file=to_file)
 
 
-def _plot(
-    rooflines: Sequence[Roofline], reports: Sequence[Report], picture: Path, path: bool
-) -> None:
+def _plot(shown: Sequence[_Shown], picture: Path, *, path: bool) -> None:
     from profkit.render.roofline_plot import Joined, plot_rooflines
 
-    joined = Joined.arrows if len(rooflines) == 2 else Joined.apart
-    labels, title = _labels(reports)
+    joined = Joined.arrows if len(shown) == 2 else Joined.apart
+    title, labels = _labels(shown)
     plot_rooflines(
-        rooflines, picture, title=title, labels=labels, joined=Joined.path if path else joined
+        [one.roofline for one in shown],
+        picture,
+        title=title,
+        labels=labels,
+        joined=Joined.path if path else joined,
     )
 
 
-def _labels(reports: Sequence[Report]) -> tuple[tuple[str, ...], str]:
-    """What tells the reports apart, and what they have in common."""
-    stems = [report.path.stem for report in reports]
-    if len(reports) == 1:
-        return (), stems[0]
-    folders = dict.fromkeys(report.path.resolve().parent.name for report in reports)
-    if len(set(stems)) == 1:
-        return tuple(report.path.resolve().parent.name for report in reports), stems[0]
-    return tuple(stems), ", ".join(folders)
+def _labels(shown: Sequence[_Shown]) -> tuple[str, tuple[str, ...]]:
+    """What the reports have in common, and what tells them apart: shapes, or names."""
+    stems = tuple(one.path.stem for one in shown)
+    if len(shown) == 1:
+        return stems[0], ()
+    title = stems[0] if len(set(stems)) == 1 else shown[0].path.resolve().parent.name
+    differing = _differing(shown)
+    if differing:
+        return title, tuple(
+            " ".join(f"{name}={one.shapes.get(name)}" for name in differing) for one in shown
+        )
+    if len(set(stems)) == len(stems):
+        return title, stems
+    return title, tuple(one.path.resolve().parent.name for one in shown)

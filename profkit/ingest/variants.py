@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from profkit.errors import ProfkitError
 from profkit.ingest.integrity import check_unchanged
@@ -20,12 +21,14 @@ class Variants:
     """Variants that give the same result for the same work, and their timed medians in seconds.
 
     `medians` is empty where the run was not timed, or its variants not all in the same way; `work`
-    has the "flop" and "bytes" that the target declares, and is empty where it declares none.
+    has the "flop" and "bytes" that the target declares, and is empty where it declares none;
+    `shapes` are those that it names.
     """
 
     passed: tuple[str, ...]
     medians: Mapping[str, float] = field(default_factory=dict)
     work: Mapping[str, float] = field(default_factory=dict)
+    shapes: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read_variants(folder: Path) -> Variants | None:
@@ -39,9 +42,10 @@ def read_variants(folder: Path) -> Variants | None:
         passed = [str(row["name"]) for row in checked["variants"] if row["status"] == "passed"]
         declared = checked.get("work") or {}
         work = {key: float(declared[key]) for key in ("flop", "bytes") if declared.get(key)}
+        shapes = dict(checked.get("shapes") or {})
     except (ProfkitError, OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
-    return Variants(tuple(passed), _medians(folder), work)
+    return Variants(tuple(passed), _medians(folder), work, shapes)
 
 
 def _medians(folder: Path) -> Mapping[str, float]:

@@ -46,8 +46,8 @@ class _Series:
     """The points of one kernel and precision in one report, by level, and its hollow twin."""
 
     key: str
-    run: int
-    label: str
+    name: str
+    run: str
     points: tuple[Point, ...]
     twin: Point | None
     area: float
@@ -55,6 +55,11 @@ class _Series:
     @property
     def main(self) -> Point:
         return self.points[0]
+
+    @property
+    def label(self) -> str:
+        """The kernel, the report, or both where both are needed to tell it."""
+        return ", ".join(filter(None, (self.name, self.run)))
 
     @property
     def all(self) -> tuple[Point, ...]:
@@ -143,9 +148,9 @@ def figure_of(
     if not series:
         raise UsageError(f"{title}: no kernel has a point", _why_none(rooflines))
     roofs = _merged(rooflines)
-    labelled = _labelled(series)
+    labelled = _labelled(series, joined)
     flags = _flag_lines(series)
-    notes = _caption(rooflines, series, labelled, roofs)
+    notes = _caption(rooflines, series, joined, roofs)
     height = max(_PLOT_HEIGHT, 2.0 * _LINE * (len(labelled) + len(_alike(roofs))))
     under = _BOTTOM + _LINE * (len(flags) + len(notes)) + 0.06
     figure = Figure(figsize=(_WIDTH, _TOP + height + under))
@@ -155,8 +160,10 @@ def figure_of(
     _draw_axes(axes, frame)
     _draw_roofs(axes, frame, roofs, series)
     _draw_joins(axes, series, joined)
+    if joined is Joined.path:
+        _name_stops(axes, frame, series)
     for one in series:
-        _draw_series(axes, frame, one)
+        _draw_series(axes, frame, one, levelled=joined is not Joined.path)
     _draw_labels(axes, frame, _labels(frame, labelled, roofs))
     _draw_head(figure, title, rooflines, series)
     _draw_feet(figure, flags, notes, total)
@@ -174,13 +181,12 @@ def _series(rooflines: Sequence[Roofline], labels: Sequence[str]) -> list[_Serie
         shown = subjects(roofline.points, _LONGEST_NAME)
         told = {one.main.share for one in shown}
         for one in shown:
-            label = one.text
-            if labels:
-                label = labels[run] if len(shown) == 1 else f"{label}, {labels[run]}"
-            alone = len(told) == 1 or math.isnan(one.main.share)
-            area = _ONE_AREA if alone else _LEAST_AREA + _AREA * one.main.share
+            alone = bool(labels) and len(shown) == 1
+            same = len(told) == 1 or math.isnan(one.main.share)
+            area = _ONE_AREA if same else _LEAST_AREA + _AREA * one.main.share
             key = f"{'' if len(shown) == 1 else one.main.name}:{one.main.precision}"
-            found.append(_Series(key, run, label, one.points, one.twin, area))
+            name, told_run = "" if alone else one.text, labels[run] if labels else ""
+            found.append(_Series(key, name, told_run, one.points, one.twin, area))
     return found
 
 
@@ -198,9 +204,14 @@ def _merged(rooflines: Sequence[Roofline]) -> tuple[Roof, ...]:
     return tuple(found.values())
 
 
-def _labelled(series: Sequence[_Series]) -> list[_Series]:
-    """Those that get a label: all, or the ones of most time."""
-    return sorted(series, key=lambda one: -one.main.share)[:_MOST_LABELS]
+def _labelled(series: Sequence[_Series], joined: Joined) -> list[_Series]:
+    """Those that get a label; of too many, the ones of most time."""
+    return sorted(_named(series, joined), key=lambda one: -one.main.share)[:_MOST_LABELS]
+
+
+def _named(series: Sequence[_Series], joined: Joined) -> list[_Series]:
+    """Those to be labelled: all, or the last of each path."""
+    return list({one.key: one for one in series}.values() if joined is Joined.path else series)
 
 
 def _frame(series: Sequence[_Series], roofs: Sequence[Roof], height: float) -> _Frame:
@@ -371,10 +382,10 @@ def _halo() -> list[Any]:
     return [withStroke(linewidth=2, foreground="white")]
 
 
-def _draw_series(axes: Any, frame: _Frame, one: _Series) -> None:
+def _draw_series(axes: Any, frame: _Frame, one: _Series, *, levelled: bool) -> None:
     rate = one.main.rate
     shown = [min(point.intensity, frame.x[1]) for point in one.points]
-    if len(shown) > 1:
+    if levelled and len(shown) > 1:
         axes.plot(shown, [rate] * len(shown), color=_SOFT, linewidth=0.7, zorder=3.5)
     for point, x in zip(one.points, shown, strict=True):
         _draw_whisker(axes, frame, point, x, one.area)
@@ -432,6 +443,24 @@ def _draw_joins(axes: Any, series: Sequence[_Series], joined: Joined) -> None:
     for (_, level), points in kept.items():
         for before, after in pairwise(points):
             _join(axes, before, after, _COLOURS[level], arrow=joined is Joined.arrows)
+
+
+def _name_stops(axes: Any, frame: _Frame, series: Sequence[_Series]) -> None:
+    """Which report each point of a path is of, above or below its first level's point."""
+    room = _room(frame, series)
+    for one in series:
+        x, y = frame.at(one.main.intensity, one.main.rate)
+        half, lift = _LETTER * len(one.run) * _TINY / 2, math.sqrt(one.area) / 2 + 1
+        above, below = y + lift, y - lift - _TINY
+        boxes = [(x - half, low, x + half, low + _TINY) for low in (above, below)]
+        at = room.place(boxes)
+        if at is not None:
+            axes.annotate(
+                one.run, (one.main.intensity, one.main.rate), (0, lift if at == 0 else -lift),
+                textcoords="offset points", fontsize=_TINY - 0.6, color=_SOFT, ha="center",
+                va="bottom" if at == 0 else "top", zorder=6, parse_math=False,
+                path_effects=_halo(), gid=f"stop:{one.run}",
+            )  # fmt: skip
 
 
 def _join(axes: Any, before: Point, after: Point, colour: str, *, arrow: bool) -> None:
@@ -563,7 +592,7 @@ def _which(point: Point) -> str:
 
 
 def _caption(
-    rooflines: Sequence[Roofline], series: Sequence[_Series], labelled: Sequence[_Series],
+    rooflines: Sequence[Roofline], series: Sequence[_Series], joined: Joined,
     roofs: Sequence[Roof],
 ) -> list[str]:  # fmt: skip
     parts = []
@@ -578,8 +607,8 @@ def _caption(
         parts.append("hollow: work and bytes that the target declares")
     if any(roof.is_memory for roof in roofs) and len(roofs) > 1:
         parts.append("◇ ridge, FLOP/B")
-    left = len(series) - len(labelled)
-    if left:
+    left = len(_named(series, joined)) - _MOST_LABELS
+    if left > 0:
         parts.append(f"{left} more without a label")
     outside = sum(len(roofline.outside) for roofline in rooflines)
     if outside:
