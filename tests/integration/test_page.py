@@ -35,6 +35,7 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--disable-renderer-backgrounding",  # else on a busy machine it gets no time
 ]
 PATIENCE = 180_000  # milliseconds: a test machine may have much else to do
 KEY_OF_FOCUS = """
