@@ -31,7 +31,7 @@ _NOT_WAITS = {"selected": "issuing", "not_selected": "ready, another warp issued
 
 def headline(kernel: KernelDiff) -> str:
     """A kernel read aloud: name, times, ratio, what was resolved, what limits it now."""
-    parts = [name(kernel), times(kernel), ratio(kernel), "; ".join(_told(kernel))]
+    parts = [name(kernel), times(kernel), ratio(kernel), "; ".join(told(kernel))]
     return "   ".join(part for part in parts if part)
 
 
@@ -84,7 +84,8 @@ def _by_how_much(speedup: float) -> str:
     return f"{percent(share)} {'faster' if speedup > 1 else 'slower'}"
 
 
-def _told(kernel: KernelDiff) -> Iterable[str]:
+def told(kernel: KernelDiff) -> Iterable[str]:
+    """What became of its findings and what limits it now; of one not compared, why not."""
     if kernel.change is Change.incomparable:
         yield "; ".join(map(str, kernel.obstacles))
         return
