@@ -292,6 +292,7 @@ def _with_rates(row: Row, timed: Timed, sheet: Datasheet | None) -> Row:
         datasheet_peak=quoted,
         share_of_datasheet=_over(rate, quoted),
         verified=peaks[precision].verified if precision else None,
+        cache=row.cache or ("warm" if _caches_served(moved, bandwidth, sheet) else ""),
         dram_peak=dram,
         share_of_dram=_over(bandwidth, dram),
         ridge=ridge,
@@ -299,6 +300,13 @@ def _with_rates(row: Row, timed: Timed, sheet: Datasheet | None) -> Row:
         if intensity is None or ridge is None
         else ("compute" if intensity >= ridge else "memory"),
     )
+
+
+def _caches_served(moved: float | None, rate: float | None, sheet: Datasheet | None) -> bool:
+    """Whether bytes came faster than DRAM has them, and L2 has room for them: it held them."""
+    if sheet is None or moved is None or rate is None:
+        return False
+    return rate > sheet.peaks["dram"].value and moved <= sheet.l2.value
 
 
 def _held_peak(sheet: Datasheet | None, precision: str, clock: float | None) -> float | None:

@@ -223,7 +223,8 @@ def _from_key(words: str) -> dict[str, Any]:
 
 def _unit_of(words: str) -> str:
     """The unit that a key ends with or holds: `ms`, `tflops`, `gbps`."""
-    found = [word for word in words.lower().split() if word in SECONDS or word in _QUANTITIES]
+    told = words.lower().replace("flop rate", "")  # the end of a rate's interval is no work
+    found = [word for word in told.split() if word in SECONDS or word in _QUANTITIES]
     return found[-1] if found else ""
 
 
@@ -279,8 +280,7 @@ def _spread(value: Commented) -> Iterator[tuple[str, Any]]:
     """A mapping's items, those of `shape`, `peak`, `time` and `percent_of_peak` beside them."""
     for key, one in value.items.items():
         if key == "gpu" and isinstance(one, Commented) and isinstance(one.items.get("name"), str):
-            yield key, one.items["name"]
-            yield "gpu_attributes", one
+            yield key, one.items["name"]  # what else is told of it is measured, not claimed
             continue
         if key not in _NESTED or not isinstance(one, Commented):
             yield key, one

@@ -1,0 +1,123 @@
+"""What a baseline's samples support, what a change has to reach, what measuring it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from profkit.analysis.baseline import Row
+from profkit.analysis.statistics import CLAIMABLE_DELTA, CLAIMABLE_SPEEDUP, DRIFT_MATTERS
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How many timed cells have which fault, and the worst of it.
+
+    `correlation` is the highest lag-1 autocorrelation over ranks of a cell that is not independent,
+    `drift` the largest change from the first half of a cell's samples to the second as a share,
+    `tick` (s) the coarsest timer grid and `tick_share` the largest share of a median that it is;
+    None where there is none. `claimed` counts the cells whose interval claims its level without a
+    condition, `conditional` those that do if samples are independent.
+    """
+
+    cells: int
+    claimed: int
+    conditional: int
+    widened: int
+    refused: int
+    correlated: int
+    correlation: float | None
+    started_up: int
+    drifting: int
+    drift: float | None
+    outlying: int
+    cv: float | None
+    fewest_effective: float | None
+    tick: float | None
+    tick_share: float | None
+    throttled: int
+    launch_bound: int
+
+
+def evidence(rows: Sequence[Row]) -> Evidence:
+    """What the timed cells of a baseline support."""
+    timed = [row for row in rows if row.is_timed]
+    correlated = [row for row in timed if "autocorrelated" in row.dependence]
+    drifts = [row.drift for row in timed if abs(row.drift or 0.0) >= DRIFT_MATTERS]
+    ticks = [row for row in timed if row.tick]
+    return Evidence(
+        cells=len(timed),
+        claimed=sum(row.claim == "holds" for row in timed),
+        conditional=sum(row.claim == "if independent" for row in timed),
+        widened=sum(row.claim == "widened" for row in timed),
+        refused=sum(row.refused is not None for row in timed),
+        correlated=len(correlated),
+        correlation=_largest(row.autocorrelation for row in correlated),
+        started_up=sum(bool(row.startup) for row in timed),
+        drifting=sum("drifting" in row.dependence for row in timed),
+        drift=max((one for one in drifts if one is not None), key=abs, default=None),
+        outlying=sum(bool(row.outliers) for row in timed),
+        cv=_largest(row.cv for row in timed),
+        fewest_effective=min((row.effective_n for row in timed if row.effective_n), default=None),
+        tick=_largest(row.tick for row in ticks),
+        tick_share=_largest((row.tick or 0.0) / (row.seconds or 1.0) for row in ticks),
+        throttled=sum(bool(row.throttled) for row in timed),
+        launch_bound=sum(any("host needs longer" in flag for flag in row.flags) for row in timed),
+    )
+
+
+def _largest(values: Iterable[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a change has to reach so that "faster" may be claimed of it over a cell.
+
+    Its median is at most `median` (s), its interval ends below `below` (s; None where the cell has
+    no interval, so that nothing can be claimed over it), Cliff's delta is at least `delta`, which
+    means that `pairs` of all pairs of samples (a share, ties split) have the change's faster.
+    """
+
+    row: Row
+    median: float
+    below: float | None
+    delta: float
+    pairs: float
+    speedup: float
+
+
+def goal(row: Row) -> Goal:
+    """The goal over a timed cell: the classic rule of `profkit.analysis.statistics.Classic`.
+
+    The interval must lie below the cell's, so its median must too where the cell's interval is
+    wider than the speed-up asked for. Cliff's delta is P(slower) - P(faster), so that its share of
+    pairs is (1 + delta) / 2. Raises ValueError for a cell without a time.
+    """
+    if row.seconds is None:
+        raise ValueError(f"{row.id} has no time")
+    median = row.seconds / CLAIMABLE_SPEEDUP
+    if row.low is not None:
+        median = min(median, row.low)
+    return Goal(
+        row, median, row.low, CLAIMABLE_DELTA, (1 + CLAIMABLE_DELTA) / 2, CLAIMABLE_SPEEDUP
+    )
+
+
+def top_rows(rows: Sequence[Row], most: int) -> tuple[Row, ...]:
+    """The fastest timed cell of each of the `most` shapes with the highest FLOP rates.
+
+    Where no rate is known, those of the shapes in their order.
+    """
+    best: dict[str, Row] = {}
+    for row in rows:
+        if row.seconds is not None:
+            kept = best.get(row.shape)
+            if kept is None or row.seconds < (kept.seconds or 0.0):
+                best[row.shape] = row
+    return tuple(sorted(best.values(), key=lambda row: -(row.flop_rate or 0.0))[:most])
+
+
+def cost(seconds: float, price: float, gpus: int = 1) -> float:
+    """What `seconds` on GPUs cost at `price` an hour and GPU, in the price's currency."""
+    return seconds / 3600 * price * gpus
