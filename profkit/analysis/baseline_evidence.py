@@ -99,9 +99,7 @@ def goal(row: Row) -> Goal:
     median = row.seconds / CLAIMABLE_SPEEDUP
     if row.low is not None:
         median = min(median, row.low)
-    return Goal(
-        row, median, row.low, CLAIMABLE_DELTA, (1 + CLAIMABLE_DELTA) / 2, CLAIMABLE_SPEEDUP
-    )
+    return Goal(row, median, row.low, CLAIMABLE_DELTA, (1 + CLAIMABLE_DELTA) / 2, CLAIMABLE_SPEEDUP)
 
 
 def top_rows(rows: Sequence[Row], most: int) -> tuple[Row, ...]:

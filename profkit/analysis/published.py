@@ -151,7 +151,8 @@ def _figure(series: Mapping[str, Any], values: Mapping[str, Any]) -> Figure:
         "backward": series.get("backward", False),
     } | {name: value for name, value in values.items() if name in _SHAPE}
     seconds, low, high = (
-        values[name] / 1e3 if name in values else None for name in ("median_ms", "low_ms", "high_ms")
+        values[name] / 1e3 if name in values else None
+        for name in ("median_ms", "low_ms", "high_ms")
     )
     rate = values["tflops"] * 1e12 if "tflops" in values else _flop(shape) / (seconds or 1.0)
     sheet = datasheet_named(series["gpu"])

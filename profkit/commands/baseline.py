@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from profkit.commands.baseline_report import report
 from profkit.commands.options import interruptible
 from profkit.commands.telling import Teller
 from profkit.commands.time import Cache, Device, Timer, UnitOption
@@ -60,6 +61,7 @@ baseline = typer.Typer(
     help="What a change has to beat: a matrix of shapes, each measured by every backend.",
     no_args_is_help=True,
 )
+baseline.command()(report)
 
 
 @baseline.command()

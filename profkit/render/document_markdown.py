@@ -91,7 +91,11 @@ def _folded(text: str, indent: str = "") -> str:
     words = re.findall(r"(?:`+[^`]*`+|\[[^\]]*\]\([^)]*\)|[^\s`\[]+|[`\[])+", text)
     lines, line = [], ""
     for word in words:
-        if line and len(line) + 1 + len(word) > _WIDTH and not re.match(r"([-+=>#*]|\d+[.)])", word):
+        if (
+            line
+            and len(line) + 1 + len(word) > _WIDTH
+            and not re.match(r"([-+=>#*]|\d+[.)])", word)
+        ):
             lines.append(line)
             line = indent + word
         else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from profkit.analysis.latency import LatencyReport, Timed
 from profkit.analysis.statistics import Claim
 from profkit.analysis.verdict import Verdict
 from profkit.errors import UsageError
+from profkit.render.badge import badge_svg
 from profkit.render.latency import change, latency_words
 from profkit.render.text import literal, shorten
 
@@ -28,7 +28,6 @@ _BADGE = {
     Verdict.INCONCLUSIVE: "#b26a00",
     Verdict.INVALID: "#6a1b9a",
 }
-_CHARACTER = 6.6
 
 
 def plot_latencies(report: LatencyReport, path: Path) -> None:
@@ -91,9 +90,9 @@ def badge(report: LatencyReport) -> str:
         pairs = report.pairs
         worst = max((pair.comparison.verdict for pair in pairs), key=list(_BADGE).index)
         words = ", ".join(f"{pair.b.label} {change(pair.comparison)}" for pair in pairs)
-        return _badge(worst.name, words, _BADGE[worst])
+        return badge_svg(worst.name, words, _BADGE[worst])
     words = "; ".join(f"{timed.label} {latency_words(timed)}" for timed in report.timed)
-    return _badge("latency", words, _BADGE[Verdict.SAME])
+    return badge_svg("latency", words, _BADGE[Verdict.SAME])
 
 
 def _draw(axes: Any, row: int, timed: Timed, scale: float, limits: tuple[float, float]) -> None:
@@ -154,19 +153,3 @@ def _scale(timed: tuple[Timed, ...]) -> tuple[float, str]:
     if largest >= 0.1:
         return 1.0, "s"
     return (1e3, "ms") if largest >= 1e-3 else (1e6, "µs")
-
-
-def _badge(name: str, words: str, colour: str) -> str:
-    left, right = (round(_CHARACTER * len(text)) + 12 for text in (name, words))
-    words, name = escape(literal(words)), escape(name)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" '
-        f'role="img" aria-label="{name}: {words}">\n'
-        f'  <rect width="{left}" height="20" fill="{colour}"/>\n'
-        f'  <rect x="{left}" width="{right}" height="20" fill="#37474f"/>\n'
-        '  <g fill="#fff" font-family="DejaVu Sans,Verdana,sans-serif" font-size="11" '
-        'text-anchor="middle">\n'
-        f'    <text x="{left / 2:g}" y="14">{name}</text>\n'
-        f'    <text x="{left + right / 2:g}" y="14">{words}</text>\n'
-        "  </g>\n</svg>\n"
-    )

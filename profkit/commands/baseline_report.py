@@ -1,0 +1,100 @@
+"""`profkit baseline report`: a baseline as a report that can be handed on."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from profkit.commands.options import put
+from profkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from profkit.render.document import Document
+
+_SUFFIXES = {".md": "markdown", ".markdown": "markdown", ".html": "html", ".htm": "html",
+             ".tex": "latex"}  # fmt: skip
+
+
+class Form(StrEnum):
+    """How the report is written."""
+
+    markdown = "markdown"
+    html = "html"
+    latex = "latex"
+
+
+def report(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A baseline's folder.", show_default=False)
+    ],
+    format: Annotated[
+        Form | None,
+        typer.Option(
+            "--format",
+            help="How to write it; by the file's name, else Markdown.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Write to a file, drawings into a folder beside it.",
+            show_default=False,
+        ),
+    ] = None,
+    price: Annotated[
+        float | None,
+        typer.Option(min=0, metavar="$", help="What an hour of the GPU costs.", show_default=False),
+    ] = None,
+    ablation: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="A recording of variants that took turns, for the ablation table.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Write a report of a baseline: claims, statistics, performance, what must be beaten, methods.
+
+    The same data give the same report, byte for byte. Markdown and LaTeX have their drawings in
+    a folder beside the file, HTML has them inside.
+
+    Examples:
+
+      profkit baseline report reports/baseline/sdpa_sweep -o baseline.html
+
+      profkit baseline report DIR --price 3.5 --ablation reports/h200/ladder -o report.md
+    """  # fmt: skip
+    from profkit.baseline_report import gather
+    from profkit.render.written.report import report as written_report
+    from profkit.render.written.report import report_text
+
+    form = _form(format, output)
+    document = written_report(gather(folder, price=price, ladder=ablation))
+    drawings = f"{output.stem}-drawings" if output else "drawings"
+    put(report_text(document, form, drawings), output)
+    if output is not None and form != Form.html:
+        _draw(document, output.with_name(drawings))
+
+
+def _form(format: Form | None, output: Path | None) -> str:
+    if format is not None:
+        return format.value
+    return _SUFFIXES.get(output.suffix.lower(), "markdown") if output else "markdown"
+
+
+def _draw(document: Document, folder: Path) -> None:
+    """Write the drawings; raises UsageError where they can't be."""
+    try:
+        folder.mkdir(exist_ok=True)
+        for name, svg in document.drawings.items():
+            (folder / name).write_text(svg, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{folder}: can't be written ({error.strerror})") from None

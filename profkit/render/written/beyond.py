@@ -1,0 +1,201 @@
+"""The part of a written baseline that looks beyond it: what to beat, profiles, others' figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from profkit.analysis.checklist import Item
+from profkit.analysis.latency import Timed
+from profkit.analysis.published import Against
+from profkit.analysis.statistics import CLAIMABLE_SPEEDUP
+from profkit.analysis.written import Profiled, Step, Written
+from profkit.render import findings
+from profkit.render.document import (
+    Block,
+    Bullets,
+    Heading,
+    Paragraph,
+    Table,
+    cells,
+    unmarked,
+    verbatim,
+)
+from profkit.render.latency import latency_words
+from profkit.render.text import percent, plural, seconds_between
+from profkit.render.written import words
+
+_FINDINGS = 5
+
+
+def to_beat(written: Written) -> Iterator[Block]:
+    """The top cells with what a change must reach, and what their profiles found."""
+    yield Heading(2, "What must be beaten")
+    if not written.goals:
+        yield Paragraph("No cell has a time.")
+        return
+    first = written.goals[0]
+    yield Paragraph(
+        f"A change may be claimed an improvement over a cell where its interval lies below the cell's, "
+        f"Cliff's delta is at least {first.delta} (of all pairs of a sample before and one after, at "
+        f"least {percent(first.pairs)} have the latter faster), and its median is at least "
+        f"{CLAIMABLE_SPEEDUP:.2f} times as fast. These are necessary: a verdict needs blocks that take "
+        f"turns (`profkit time --against`). The {plural(len(written.goals), 'shape')} with the highest "
+        f"rates:"
+    )
+    yield Table(
+        "",
+        ("Shape", "Backend", "Median now", "Interval now", "Median at most", "Interval below"),
+        cells([
+            [verbatim(one.row.shape), verbatim(one.row.backend), words.time(one.row.seconds),
+             words.interval(one.row), f"{one.median * 1e3:.4g} ms",
+             "measure it anew" if one.below is None else f"{one.below * 1e3:.4g} ms"]
+            for one in written.goals
+        ]),
+        words=2,
+    )  # fmt: skip
+    if any(one.below is None for one in written.goals):
+        yield Paragraph(
+            "Nothing can be claimed over a cell without an interval: it is to be measured anew, until "
+            "its samples are steady."
+        )
+    yield Heading(3, "Profiles")
+    if not written.profiled:
+        yield Paragraph(
+            "No cell was profiled (`profkit baseline run ... --profile top` does it), so what limits "
+            "them is not told here."
+        )
+    for one in written.profiled:
+        yield from _profile(one)
+
+
+def _profile(told: Profiled) -> Iterator[Block]:
+    yield Heading(4, verbatim(told.id))
+    if told.found is None:
+        yield Paragraph(f"Not profiled: {unmarked(told.reason or 'no reason was kept')}.")
+        return
+    yield Paragraph(unmarked(told.headline))
+    if told.found.items:
+        yield Bullets(tuple(_item(item) for item in told.found.items[:_FINDINGS]), boxes=True)
+    else:
+        yield Paragraph("No rule found anything.")
+    for kernel, line in findings.roofs(told.found):
+        yield Paragraph(f"At a roof: {verbatim(kernel)}: {unmarked(line)}")
+
+
+def _item(item: Item) -> str:
+    estimate = item.finding.estimate
+    gain = f"{findings.gain(estimate)} " if estimate else ""
+    seen = unmarked("; ".join(findings.evidence(item)))
+    actions = " ".join(map(unmarked, item.actions))
+    return f"**{unmarked(gain)}{unmarked(item.rule.title)}** ({seen}). {actions}"
+
+
+def published(written: Written) -> Iterator[Block]:
+    """The cells beside published figures of the same shapes."""
+    yield Heading(2, "Comparison with published numbers")
+    if not written.against:
+        yield Paragraph(
+            "No published figure that comes with profkit is of a shape in this baseline."
+        )
+        return
+    yield Paragraph(
+        "Figures of the same shape, dtype and mask, as published. Rates are FLOP over time, 4·B·H·S²·D "
+        "forward and half of it causal on both sides; shares are of each GPU's own dense datasheet peak. "
+        "A ratio above 1 means that this baseline is higher. Different GPUs, libraries, caches and timers "
+        "lie between them: such a ratio is no verdict, and neither heads nor batch divide it."
+    )
+    for source in dict.fromkeys(one.figure.series for one in written.against):
+        group = [one for one in written.against if one.figure.series == source]
+        yield from _series(group)
+    yield from _faults([one for one in written.against if one.same_samples])
+
+
+def _series(group: Sequence[Against]) -> Iterator[Block]:
+    figure = group[0].figure
+    timed = any(one.time_ratio is not None for one in group)
+    columns = ("Shape", "Backend here", "Published", "Here", "Ratio", "of peak there",
+               "of peak here", "Ratio of shares", *(("Time ratio",) if timed else ()))  # fmt: skip
+    yield Table(
+        f"{unmarked(figure.series)}, {figure.gpu}: {unmarked(figure.source)}",
+        columns,
+        cells([_against(one, timed) for one in group]),
+        words=2,
+    )
+
+
+def _against(one: Against, timed: bool) -> list[str]:
+    row = one.row
+    other = "" if one.same_backend else " (another)"
+    line = [
+        verbatim(row.shape), f"{verbatim(row.backend)}{other}",
+        words.quantity(one.figure.flop_rate, "FLOP/s"), words.quantity(row.flop_rate, "FLOP/s"),
+        f"{one.rate_ratio:.3g}", words.share(one.figure.share), words.share(row.share_of_datasheet),
+        words.decimal(one.share_ratio),
+    ]  # fmt: skip
+    return [*line, words.decimal(one.time_ratio, 3)] if timed else line
+
+
+def _faults(same: Sequence[Against]) -> Iterator[Block]:
+    """What these samples say of the intervals that were published of them."""
+    judged = [one for one in same if one.figure.low is not None]
+    if not judged:
+        return
+    faulty = [one for one in judged if one.faults]
+    yield Heading(3, "The published intervals of these samples")
+    yield Paragraph(
+        f"These cells are the published samples themselves, so the medians agree. Of "
+        f"{plural(len(judged), 'published interval')}, {len(faulty)} claim more than the samples "
+        f"support: they take the samples for independent, which they are not."
+    )
+    yield Table(
+        "",
+        ("Shape", "What is wrong", "Published", "Supported", "Autocorr.", "Drift", "Slow at first"),
+        cells([
+            [verbatim(one.row.shape), "; ".join(fault.value for fault in one.faults) or "nothing seen",
+             seconds_between(one.figure.low or 0.0, one.figure.high or 0.0), words.interval(one.row),
+             words.decimal(one.row.autocorrelation),
+             words.NONE if one.row.drift is None else f"{one.row.drift:+.1%}",
+             str(one.row.startup or 0)]
+            for one in judged
+        ]),
+        words=2,
+    )  # fmt: skip
+
+
+def ablation(written: Written) -> Iterator[Block]:
+    """The steps of a ladder as an ablation study; an empty row to fill in where there is none."""
+    yield Heading(2, "Ablation")
+    columns = ("Step", "Hypothesis", "Estimate", "Before", "After", "Speed-up", "Delta", "Verdict",
+               "Limited by now")  # fmt: skip
+    if not written.steps:
+        yield Paragraph(
+            "A row for each change that is tried, measured in turns with what it changes: `profkit diff "
+            "BEFORE AFTER --ablation NAME` writes its evidence. Give a recording of such variants with "
+            "`--ablation DIR`, and the table is filled from it."
+        )
+        yield Table("", columns, (tuple("..." for _ in columns),), words=3)
+        return
+    yield Paragraph(
+        f"From the recording {verbatim(written.steps_title)}: each variant after the one before it, from "
+        "blocks that took turns. The hypothesis is the first finding on the variant before, its estimate "
+        "what profkit promised for fixing that finding alone; a step may change more than that."
+    )
+    yield Table("", columns, cells([_step(one) for one in written.steps]), words=3)
+
+
+def _step(step: Step) -> list[str]:
+    pair, comparison = step.pair, step.pair.comparison
+    estimate = step.aim.finding.estimate if step.aim else None
+    return [
+        f"{verbatim(pair.a.label)} → {verbatim(pair.b.label)}",
+        unmarked(step.aim.rule.title) if step.aim else "none: nothing was found",
+        unmarked(findings.gain(estimate)) if estimate else "none was promised",
+        _latency(pair.a), _latency(pair.b),
+        f"{comparison.speedup:.3g}x [{comparison.low:.3g}, {comparison.high:.3g}]",
+        f"{comparison.classic.delta.value:+.2f}", comparison.verdict.name,
+        unmarked(step.limit.rule.title) if step.limit else "no rule holds",
+    ]  # fmt: skip
+
+
+def _latency(timed: Timed) -> str:
+    return latency_words(timed)

@@ -1,0 +1,275 @@
+"""The middle of a written baseline: what the samples are like, and what they amount to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from profkit.analysis.baseline import Row
+from profkit.analysis.written import Written
+from profkit.render.document import (
+    Block,
+    Bullets,
+    Figure,
+    Heading,
+    Paragraph,
+    Table,
+    cells,
+    unmarked,
+    verbatim,
+)
+from profkit.render.text import count, number, percent, plural
+from profkit.render.written import words
+from profkit.render.written.drawings import drawings
+
+_CAPTIONS = {
+    "latency.svg": "Latency by sequence length, both axes logarithmic. Whiskers are intervals of the "
+    "median, dotted where they claim no level; hollow points have none. Lines join cells of one "
+    "backend that differ in length alone, or in length and batch with as many tokens.",
+    "peak.svg": "Share of the dense peak that each cell reaches.",
+    "bandwidth.svg": "The least bytes of a call over its latency. It is DRAM traffic only where caches "
+    "are cold and nothing is moved twice.",
+    "roofline.svg": "Roofline by the declared work: the path that each backend takes as S grows. A "
+    "point above DRAM's slope was served by caches.",
+}
+_VERDICTS = {
+    "improved": "faster",
+    "regressed": "slower",
+    "same": "the same",
+    "inconclusive": "open",
+    "invalid": "invalid",
+}
+
+
+def statistics(written: Written) -> Iterator[Block]:
+    """What the samples are like, and what they do not support."""
+    yield Heading(2, "Statistics")
+    if not written.timed:
+        yield Paragraph("No cell has samples.")
+        return
+    yield Paragraph(
+        "No sample is dropped. CV is the standard deviation over the mean; outliers lie beyond 3.5 "
+        "scaled median absolute deviations; autocorrelation is that of ranks at lag 1; drift is the second "
+        "half's median over the first half's, less 1; effective N is how many independent samples the "
+        "run is worth; the tick is the grid of the timer."
+    )
+    yield Table(
+        "Medians and their intervals",
+        ("Shape", "Backend", "Median", "Interval of the median", "N", "P5", "P95", "P99"),
+        cells([_median(written, row) for row in written.timed]),
+        words=2,
+    )
+    yield Table(
+        "What the samples are like",
+        ("Shape", "Backend", "CV", "Outliers", "Slow at first", "Autocorr.", "Drift", "Effective N",
+         "Tick"),
+        cells([_quality(row) for row in written.timed]),
+        words=2,
+    )  # fmt: skip
+    yield Heading(3, "What the data do not support")
+    yield Bullets(tuple(_unsupported(written)))
+
+
+def _median(written: Written, row: Row) -> list[str]:
+    told = written.statistics.get(row.id, {}).get("percentiles", [])
+    by_q = {one["q"]: one for one in told}
+    return [
+        verbatim(row.shape), verbatim(row.backend), words.time(row.seconds), words.interval(row),
+        str(row.n), *(_percentile(by_q.get(q)) for q in (0.05, 0.95, 0.99)),
+    ]  # fmt: skip
+
+
+def _percentile(told: dict[str, float] | None) -> str:
+    if told is None:
+        return words.NONE
+    return f"n/a, needs {told['needs']}" if told["value"] is None else words.time(told["value"])
+
+
+def _quality(row: Row) -> list[str]:
+    return [
+        verbatim(row.shape), verbatim(row.backend), words.share(row.cv),
+        words.NONE if row.outliers is None else str(row.outliers),
+        words.NONE if row.startup is None else str(row.startup),
+        words.decimal(row.autocorrelation),
+        words.NONE if row.drift is None else f"{row.drift:+.1%}",
+        words.NONE if row.effective_n is None else count(round(row.effective_n, 1)),
+        words.time(row.tick),
+    ]  # fmt: skip
+
+
+def _unsupported(written: Written) -> Iterator[str]:
+    found = written.evidence
+    if found.refused:
+        cells_ = [row.id for row in written.timed if row.refused]
+        reasons = ", ".join(
+            dict.fromkeys(row.refused or "" for row in written.timed if row.refused)
+        )
+        yield (
+            f"An interval for {plural(found.refused, 'cell')} ({reasons}): {words.listed(cells_)}. Their "
+            "medians describe these runs and no more."
+        )
+    if found.widened:
+        yield (
+            f"A level for the intervals of {plural(found.widened, 'cell')}: the samples depend on each "
+            "other, so the intervals were widened by what is known of that."
+        )
+    if found.conditional:
+        yield f"That the samples of {plural(found.conditional, 'cell')} are independent: too few to tell."
+    if found.correlated and found.correlation is not None:
+        yield (
+            f"Independence: in {plural(found.correlated, 'cell')} a sample tells of the next, with a lag-1 "
+            f"autocorrelation of up to {found.correlation:.2f}; of some cells all samples are worth "
+            f"{found.fewest_effective:.1f} independent ones."
+        )
+    if found.started_up:
+        slow = max(row.startup or 0 for row in written.timed)
+        yield (
+            f"That warm-up was over: {plural(found.started_up, 'cell')} begin with up to "
+            f"{plural(slow, 'slow sample')}, which inflate mean and CV (up to {words.share(found.cv)})."
+        )
+    if found.drifting and found.drift is not None:
+        yield (
+            f"A steady state in {plural(found.drifting, 'cell')}: the halves of a run differ by up to "
+            f"{abs(found.drift):.0%}."
+        )
+    if found.tick is not None and found.tick_share is not None:
+        yield (
+            f"Differences below one tick of the timer, {number(found.tick, 's')} (up to "
+            f"{percent(found.tick_share)} of a median)."
+        )
+    if found.throttled:
+        yield f"A free clock: in {plural(found.throttled, 'cell')} the driver held the clock down."
+    if found.launch_bound:
+        yield f"GPU time alone: {plural(found.launch_bound, 'cell')} wait for the host."
+    yield "P99 of a cell below 368 samples; such a percentile is not given."
+    yield "Comparisons between shapes: they are different work, so the overlap of their intervals says nothing."
+
+
+def performance(written: Written) -> Iterator[Block]:
+    """Rates, shares of peaks, drawings, scaling, verdicts between backends."""
+    yield Heading(2, "Performance")
+    rated = [row for row in written.timed if row.flop_rate]
+    if rated:
+        yield Paragraph(
+            "FLOP and bytes are those that the target declares for a call: what the problem needs, each "
+            "input read and each output written once. Shares are of dense peaks: at the clock that was "
+            "held while measuring, and of the datasheet. The regime is the side of the ridge that the "
+            "intensity lies on; it says which roof is lower, not what limits the kernel."
+        )
+        yield Table(
+            "What the medians amount to",
+            ("Shape", "Backend", "FLOP/B", "FLOP/s", "of held peak", "of datasheet", "Bytes/s",
+             "of DRAM", "Ridge", "Regime"),
+            cells([_rates(row) for row in rated]),
+            words=2,
+        )  # fmt: skip
+    for name, svg in drawings(written.rows, written.scaling).items():
+        yield Figure(name, _CAPTIONS[name], svg)
+    yield from _clocks(written.timed)
+    yield from _scaling(written)
+    yield from _versus(written)
+    flags = list(_flags(written))
+    if flags:
+        yield Heading(3, "To be doubted")
+        yield Bullets(tuple(flags))
+
+
+def _rates(row: Row) -> list[str]:
+    return [
+        verbatim(row.shape), verbatim(row.backend), words.decimal(row.intensity, 0),
+        words.quantity(row.flop_rate, "FLOP/s"), words.share(row.share_of_held),
+        words.share(row.share_of_datasheet), words.quantity(row.bandwidth, "B/s"),
+        "cached" if (row.share_of_dram or 0) > 1 else words.share(row.share_of_dram),
+        words.decimal(row.ridge, 0), row.regime or words.NONE,
+    ]  # fmt: skip
+
+
+def _clocks(rows: Sequence[Row]) -> Iterator[Block]:
+    clocks = [row.sm_clock for row in rows if row.sm_clock]
+    if not clocks:
+        return
+    reasons = sorted({why for row in rows for why in row.throttled})
+    told = f" The driver held it down for: {unmarked(', '.join(reasons))}." if reasons else ""
+    yield Paragraph(
+        f"The SM clock while measuring was {number(min(clocks), 'Hz')} to {number(max(clocks), 'Hz')}, "
+        f"the median of each cell's blocks.{told}"
+    )
+
+
+def _scaling(written: Written) -> Iterator[Block]:
+    if not written.scaling:
+        return
+    yield Heading(3, "Scaling")
+    yield Paragraph(
+        "Between neighbouring cells that differ in one size: the exponent of time over that size, beside "
+        "that of the work. A smaller exponent than the work's means that the chip was used better."
+    )
+    yield Table(
+        "",
+        ("From", "To", "Along", "Size", "Time", "Work", "Exponent", "of the work"),
+        cells([
+            [verbatim(one.before), verbatim(one.after), one.along, f"{one.factor:g}x",
+             f"{one.time_ratio:.2f}x", words.NONE if one.flop_ratio is None else f"{one.flop_ratio:g}x",
+             f"{one.exponent:.2f}", words.decimal(one.flop_exponent)]
+            for one in written.scaling
+        ]),
+        words=3,
+    )  # fmt: skip
+    sizes = [one for one in written.summary["best"] if one["what"] != "backend"]
+    if sizes:
+        rows = {row.id: row for row in written.rows}
+        yield Bullets(
+            tuple(
+                f"Highest rate along {one['what']} for {verbatim(one['backend'])} with "
+                f"{_common(one['where'])}: {one['what']} {one['value']}, "
+                f"{words.quantity(rows[one['id']].flop_rate, 'FLOP/s')}."
+                for one in sizes
+            )
+        )
+
+
+def _common(where: dict[str, object]) -> str:
+    names = ("batch", "heads", "length", "dim", "tokens", "dtype", "causal", "backward")
+    told = [
+        name if where[name] is True else f"{name} {where[name]:g}"
+        if isinstance(where[name], float) else f"{name} {where[name]}"
+        for name in names
+        if where.get(name)
+    ]  # fmt: skip
+    return ", ".join(told)
+
+
+def _versus(written: Written) -> Iterator[Block]:
+    found = written.summary["comparisons"]
+    if not found:
+        return
+    yield Heading(3, "Backends against each other")
+    yield Paragraph(
+        "Verdicts on the second backend against the first, from blocks that took turns; p-values are "
+        "corrected by Holm over all comparisons of this baseline. Whether intervals overlap is told "
+        "for alternatives at one shape alone."
+    )
+    yield Table(
+        "",
+        ("Shape", "Of", "Against", "Verdict", "Speed-up", "Interval", "p (Holm)", "Delta", "Overlap",
+         "Claimable"),
+        cells([
+            [verbatim(one["shape"]), verbatim(one["b"]), verbatim(one["a"]),
+             _VERDICTS.get(one["verdict"], one["verdict"]), f"{one['speedup']:.3g}x",
+             f"[{one['low']:.3g}, {one['high']:.3g}]",
+             words.NONE if one["p_adjusted"] is None else f"{one['p_adjusted']:.2g}",
+             f"{one['delta']:+.2f}", {None: words.NONE, True: "yes", False: "no"}[one["overlap"]],
+             "yes" if one["claimable"] else "no"]
+            for one in found
+        ]),
+        words=4,
+    )  # fmt: skip
+
+
+def _flags(written: Written) -> Iterator[str]:
+    groups: dict[str, list[str]] = {}
+    for row in written.rows:
+        for flag in row.flags:
+            groups.setdefault(flag, []).append(row.id)
+    for flag, ids in groups.items():
+        yield f"{unmarked(flag)}: {words.listed(ids)}"
+    yield from map(unmarked, written.summary["notes"])

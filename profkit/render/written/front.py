@@ -1,0 +1,266 @@
+"""The first part of a written baseline: badges, summary, claims, what was measured and how."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from profkit.analysis.baseline import Row
+from profkit.analysis.written import Written
+from profkit.render.badge import badge_svg
+from profkit.render.document import (
+    Badge,
+    Badges,
+    Block,
+    Bullets,
+    Heading,
+    Paragraph,
+    Table,
+    cells,
+    unmarked,
+    verbatim,
+)
+from profkit.render.text import number, percent, plural
+from profkit.render.written import words
+
+_MOST_CLAIMS = 60
+_BLUE, _GREEN, _GREY, _AMBER = "#0b57a4", "#2e7d32", "#546e7a", "#b26a00"
+_STATUS = {
+    "unsupported": "no kernel for it",
+    "unavailable": "not installed",
+    "out_of_memory": "out of memory",
+    "wrong": "wrong result",
+    "failed": "failed",
+    "no_time": "no time left",
+}
+
+
+def front(written: Written) -> Iterator[Block]:
+    """Title to configuration."""
+    yield Heading(1, f"Baseline: {title(written)}")
+    yield badges(written)
+    yield Heading(2, "Summary")
+    yield Bullets(tuple(_summary(written)))
+    yield Heading(2, "Claims")
+    yield Paragraph(
+        "What was measured of the fastest backend of each shape. A claim holds for its shape, on this "
+        "machine and with these versions; nothing is extrapolated."
+    )
+    yield Bullets(tuple(claim(written, row) for row in written.fastest()[:_MOST_CLAIMS]))
+    yield from _configuration(written)
+
+
+def title(written: Written) -> str:
+    return f"{unmarked(written.summary['name'])} on {words.device(written)}"
+
+
+def badges(written: Written) -> Badges:
+    """Latency, bandwidth, GPU and environment; of the shape with the highest rate."""
+    best = written.goals[0].row if written.goals else None
+    found = []
+    if best is not None:
+        latency = f"{words.time(best.seconds)} ({best.shape})"
+        found.append(_badge("latency", latency, _GREEN if best.claim == "holds" else _AMBER))
+    widest = max(written.timed, key=lambda row: row.bandwidth or 0.0, default=None)
+    if widest is not None and widest.bandwidth:
+        told = f"{number(widest.bandwidth, 'B/s')} ({widest.shape})"
+        found.append(_badge("bandwidth", told, _BLUE))
+    found.append(_badge("GPU", words.device(written), _GREY))
+    found.append(_badge("environment", words.versions(written), _GREY))
+    return Badges(tuple(found))
+
+
+def _badge(label: str, value: str, colour: str) -> Badge:
+    name = f"badge-{label.lower()}.svg"
+    return Badge(name, label, value, colour, badge_svg(label, value, colour))
+
+
+def _summary(written: Written) -> Iterator[str]:
+    summary, timed = written.summary, written.timed
+    shapes = len(dict.fromkeys(row.shape for row in written.rows))
+    yield (
+        f"{plural(len(timed), 'cell')} of {len(written.rows)} have a time: "
+        f"{plural(shapes, 'shape')} by {plural(len(summary['backends']), 'backend')}, on "
+        f"{words.device(written)}. {'All cells are measured or have a reason.' if summary['complete'] else 'It is not complete: cells are missing.'}"
+    )
+    yield from _best(written)
+    yield from _standing(written)
+    yield _trust(written)
+    if any(one.same_samples and one.faults for one in written.against):
+        faulty = [one for one in written.against if one.same_samples]
+        count = sum(bool(one.faults) for one in faulty)
+        yield (
+            f"**{count} of {len(faulty)} published intervals of these samples claim more than the "
+            f"samples support**: see Comparison with published numbers."
+        )
+
+
+def _best(written: Written) -> Iterator[str]:
+    fastest = [row for row in written.fastest() if row.flop_rate]
+    if not fastest:
+        return
+    low, high = (pick(fastest, key=lambda row: row.flop_rate or 0.0) for pick in (min, max))
+    told = (
+        f"The fastest backend of each shape reaches from {words.quantity(low.flop_rate, 'FLOP/s')} "
+        f"({verbatim(low.shape)}) to {words.quantity(high.flop_rate, 'FLOP/s')} "
+        f"({verbatim(high.shape)})"
+    )
+    if high.share_of_held is not None:
+        told += f", {percent(high.share_of_held)} of the dense peak at the clock that was held"
+    elif high.share_of_datasheet is not None:
+        told += f", {percent(high.share_of_datasheet)} of the datasheet's dense peak"
+    yield told + "."
+
+
+def _standing(written: Written) -> Iterator[str]:
+    """How often each backend is the fastest, where there are several."""
+    fastest = written.fastest()
+    counts: dict[str, int] = {}
+    for row in fastest:
+        counts[row.backend] = counts.get(row.backend, 0) + 1
+    if len({row.backend for row in written.timed}) < 2:
+        return
+    ranked = sorted(counts.items(), key=lambda one: -one[1])
+    told = ", ".join(f"{verbatim(name)} at {count}" for name, count in ranked)
+    yield f"Fastest by its median: {told} of {plural(len(fastest), 'shape')}."
+
+
+def _trust(written: Written) -> str:
+    found = written.evidence
+    if not found.cells:
+        return "Nothing was measured: see what was not measured below."
+    sound = found.claimed + found.conditional
+    told = (
+        f"{sound} of {plural(found.cells, 'cell')} have an interval with a level"
+        f"{f' ({found.conditional} of them if the samples are independent)' if found.conditional else ''}, "
+        f"{found.widened} a widened one without a level, {found.refused} none."
+    )
+    return told + (" The reasons are under Statistics." if sound < found.cells else "")
+
+
+def claim(written: Written, row: Row) -> str:
+    """The sentence that may be quoted of a cell."""
+    imported = row.status.value == "imported"
+    whence = "Measured by others" if imported else "Measured"
+    version = f" ({unmarked(row.version)})" if row.version else ""
+    return (
+        f"{whence}: attention of {words.shape(row)}, by {words.backend(row)}{version}, on "
+        f"{words.device(written)}, {words.versions(written)}: median {words.time(row.seconds)}, "
+        f"{words.interval_words(row)}, N={row.n}, by {words.method(row)}, {words.seed(written)}."
+        if row.length is not None
+        else f"{whence}: {verbatim(row.shape)} ({words.shape(row)}), by {words.backend(row)}{version}, on "
+        f"{words.device(written)}, {words.versions(written)}: median {words.time(row.seconds)}, "
+        f"{words.interval_words(row)}, N={row.n}, by {words.method(row)}, {words.seed(written)}."
+    )
+
+
+def _configuration(written: Written) -> Iterator[Block]:
+    summary = written.summary
+    yield Heading(2, "Configuration")
+    about = summary["matrix"]["about"]
+    if about:
+        yield Paragraph(f"Matrix {verbatim(summary['matrix']['name'])}: {unmarked(about)}")
+    yield Table("How it was measured", ("", ""), tuple(_options(written)), words=2)
+    yield from _environments(written)
+    yield Table(
+        "Backends",
+        ("Backend", "Version", "How a program asks for it"),
+        cells([
+            [verbatim(one["name"]), unmarked(one["version"] or words.NONE) if one["available"]
+             else f"not there: {unmarked(one['reason'])}",
+             verbatim(one["setting"]) if one["setting"] else words.NONE]
+            for one in summary["backends"]
+        ]),
+        words=3,
+    )  # fmt: skip
+    missing = [row for row in written.rows if row.status.value in _STATUS]
+    if missing:
+        yield Heading(3, "What was not measured")
+        yield Bullets(tuple(_missing(missing)))
+
+
+def _options(written: Written) -> Iterator[tuple[str, str]]:
+    summary, options = written.summary, written.summary["options"]
+    first = next(iter(written.timed), None)
+    yield "target", verbatim(summary["target"]["file"] or "imported latencies")
+    if summary["target"]["sha256"]:
+        yield "SHA-256 of the target", verbatim(summary["target"]["sha256"])
+    if first is not None:
+        yield "timer", words.method(first)
+    yield "samples a cell", str(options["samples"] or "as many as the files have")
+    if options["blocks"]:
+        yield (
+            "blocks",
+            (
+                f"{options['blocks']}: the backends of a shape take turns, in reverse order in every "
+                "second block"
+            ),
+        )
+    if options["warmup"] is not None:
+        yield (
+            "warm-up",
+            f"at least {words.time(options['warmup'])} a cell, until the clock is steady",
+        )
+    yield "seed", "not known" if options["seed"] is None else str(options["seed"])
+    if options["budget"]:
+        yield "budget", f"{options['budget']:.0f} s"
+    sheet = summary["datasheet"]
+    if sheet is None:
+        yield "datasheet", unmarked(summary["datasheet_note"])
+        return
+    precisions = dict.fromkeys(row.precision for row in written.timed if row.precision)
+    for name in (*precisions, "dram"):
+        unit = "B/s" if name == "dram" else "FLOP/s"
+        doubt = " (from memory, not looked up)" if name in sheet["unverified"] else ""
+        what = "DRAM" if name == "dram" else f"{name.replace('_', ' ')}, dense"
+        yield (
+            f"peak, {what}",
+            f"{number(sheet['peaks'][name], unit)} by {sheet['name']}'s datasheet{doubt}",
+        )
+
+
+def _environments(written: Written) -> Iterator[Block]:
+    known = words.fingerprints(written)
+    if not known:
+        yield Paragraph(
+            "The environment is not known: nobody kept the driver, the versions or the clocks."
+        )
+    for at, one in enumerate(known, start=1):
+        gpu = one["gpu"] or {}
+        rows = [("GPU", unmarked(str(gpu.get("name", "none"))))]
+        units = {"sm_clock_max": "Hz", "memory_clock_max": "Hz", "power_limit": "W"}
+        labels = {
+            "driver": "driver", "compute_capability": "compute capability",
+            "multiprocessors": "SMs", "sm_clock_max": "highest SM clock",
+            "memory_clock_max": "highest memory clock", "power_limit": "power limit", "ecc": "ECC",
+            "mig": "MIG", "persistence": "persistence mode",
+        }  # fmt: skip
+        rows += [
+            (label, _value(gpu[key], units.get(key, "")))
+            for key, label in labels.items()
+            if gpu.get(key) is not None
+        ]
+        rows += [(name, unmarked(str(value))) for name, value in one["versions"].items() if value]
+        rows += [
+            (name, unmarked(str(value))) for name, value in (one["compiler"] or {}).items() if value
+        ]
+        flags = {**(one["flags"] or {}), **(one["variables"] or {})}
+        rows += [(name.replace("_", " "), unmarked(str(value))) for name, value in flags.items()]
+        title = "Environment" if len(known) == 1 else f"Environment {at} of {len(known)}"
+        yield Table(title, ("", ""), tuple(rows), words=2)
+
+
+def _value(value: float | bool | str, unit: str) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return (
+        number(float(value), unit) if unit and not isinstance(value, str) else unmarked(str(value))
+    )
+
+
+def _missing(rows: list[Row]) -> Iterator[str]:
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for row in rows:
+        groups.setdefault((row.backend, row.status.value, row.reason), []).append(row.shape)
+    for (backend, status, reason), shapes in groups.items():
+        why = f" ({unmarked(reason)})" if reason else ""
+        yield f"{verbatim(backend)}, {words.listed(shapes)}: {_STATUS[status]}{why}"

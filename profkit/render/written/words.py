@@ -1,0 +1,142 @@
+"""Words that several parts of a written baseline use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from profkit.analysis.baseline import Row
+from profkit.analysis.written import Written
+from profkit.render.document import unmarked, verbatim
+from profkit.render.text import number, percent, seconds_between
+
+NONE = "-"
+_LETTERS = {
+    "batch": "B", "heads": "H", "kv_heads": "Hkv", "length": "S", "dim": "D",
+}  # fmt: skip
+TIMERS = {
+    "events": "CUDA events behind a waiting kernel",
+    "graph": "CUDA events around a CUDA graph",
+    "cupti": "CUPTI's kernel times",
+    "wall": "the host's clock around a synchronised call",
+}
+
+
+def shape(row: Row) -> str:
+    """The sizes of a cell: `B=32 H=8 S=512 D=64, float16, forward`; its options for another."""
+    sizes = {name: getattr(row, name) for name in _LETTERS}
+    if row.kv_heads == row.heads:
+        sizes["kv_heads"] = None
+    told = " ".join(f"{_LETTERS[name]}={value}" for name, value in sizes.items() if value)
+    if row.length is None:
+        told = ", ".join(f"{name} {value}" for name, value in row.arguments.items()) or row.shape
+        return unmarked(", ".join(filter(None, (told, row.dtype))))
+    kind = "backward" if row.backward else "forward"
+    return ", ".join(filter(None, (told, row.dtype, kind, "causal" if row.causal else "")))
+
+
+def time(seconds: float | None) -> str:
+    return NONE if seconds is None else number(seconds, "s")
+
+
+def quantity(value: float | None, unit: str) -> str:
+    return NONE if value is None else number(value, unit)
+
+
+def share(value: float | None) -> str:
+    return NONE if value is None else percent(value)
+
+
+def decimal(value: float | None, digits: int = 2) -> str:
+    return NONE if value is None else f"{value:.{digits}f}"
+
+
+def interval(row: Row) -> str:
+    """The interval in the cell of a table; `≈` before one that claims no level."""
+    if row.low is None or row.high is None:
+        return f"none: {row.refused or 'not known'}"
+    mark = {"widened": "≈ ", "if independent": "if independent "}.get(row.claim or "", "")
+    return f"{mark}{seconds_between(row.low, row.high)}"
+
+
+def interval_words(row: Row) -> str:
+    """The interval with what it claims, for a sentence."""
+    if row.low is None or row.high is None:
+        return f"no interval, which the samples do not support ({row.refused or 'not known'})"
+    ends = seconds_between(row.low, row.high)
+    if row.claim == "widened" or row.level is None:
+        why = ", ".join(row.dependence) or "the timer's resolution"
+        return f"interval {ends}, widened and without a level ({why})"
+    level = percent(row.level).replace(".0%", "%")
+    condition = ", if the samples are independent" if row.claim == "if independent" else ""
+    return f"{level} interval {ends}{condition}"
+
+
+def backend(row: Row) -> str:
+    """A backend, and what it chose."""
+    chosen = f" (which chose {verbatim(row.chosen)})" if row.chosen else ""
+    return f"{verbatim(row.backend)}{chosen}"
+
+
+def device(written: Written) -> str:
+    """What it was measured on."""
+    summary = written.summary
+    name = (summary["gpu"] or {}).get("name")
+    if name:
+        return unmarked(str(name))
+    return "the CPU" if summary["options"]["device"] == "cpu" else "an unknown device"
+
+
+def fingerprints(written: Written) -> Sequence[Mapping[str, Any]]:
+    """The environments, those that differ by the dtype alone once."""
+    found: list[Mapping[str, Any]] = []
+    for one in written.summary["fingerprints"].values():
+        plain = {name: value for name, value in one.items() if name != "dtype"}
+        if plain not in found:
+            found.append(plain)
+    return found
+
+
+def versions(written: Written) -> str:
+    """Driver, CUDA and libraries in a sentence; that they are not known where they are not."""
+    known = fingerprints(written)
+    if not known:
+        return "driver and versions not known"
+    first = known[0]
+    told = {"driver": (first["gpu"] or {}).get("driver"), **first["versions"]}
+    if first["gpu"] is None:
+        told.pop("driver")
+    told["CUDA"] = told.pop("cuda", None)
+    return ", ".join(f"{name} {unmarked(str(told[name]))}" for name in
+                     ("driver", "CUDA", "cudnn", "torch", "triton", "python") if told.get(name))  # fmt: skip
+
+
+def method(row: Row) -> str:
+    """How a cell was timed."""
+    timer = TIMERS.get(row.timer, row.timer) or "a timer that is not known"
+    if row.timer == "wall":
+        return timer
+    cache = f", {row.cache} L2" if row.cache else ", the state of L2 not known"
+    return timer + cache
+
+
+def seed(written: Written) -> str:
+    value = written.summary["options"]["seed"]
+    return "seed not known" if value is None else f"seed {value}"
+
+
+def command(words: Iterable[str]) -> str:
+    """A command as it was typed, absolute paths as the names at their ends."""
+    return " ".join(_quoted(PurePath(one).name if one.startswith("/") else one) for one in words)
+
+
+def _quoted(word: str) -> str:
+    plain = all(one.isalnum() or one in "-_./=,:+@%" for one in word)
+    return word if plain and word else "'" + word.replace("'", "'\\''") + "'"
+
+
+def listed(names: Sequence[str], most: int = 6) -> str:
+    """Names as code; how many more beyond the first few."""
+    shown = ", ".join(map(verbatim, names[:most]))
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
