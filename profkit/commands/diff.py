@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,11 +16,12 @@ from profkit.errors import BadInput, UsageError
 
 if TYPE_CHECKING:
     from profkit.analysis.diff import Diff
+    from profkit.analysis.gates import Failure
     from profkit.analysis.line_changes import LineChange
+    from profkit.analysis.timed_change import Timings
     from profkit.report import Report
 
 _TOP_SHOWN = 3
-_INCOMPARABLE = 3
 _MODES = ("auto", "name", "order", "nvtx")
 
 
@@ -26,6 +29,16 @@ class Format(StrEnum):
     """How a comparison is written."""
 
     terminal = "terminal"
+    markdown = "markdown"
+    json = "json"
+    html = "html"
+    sarif = "sarif"
+    junit = "junit"
+    github = "github"
+
+
+_WITH_LINES = {Format.json, Format.sarif, Format.github}
+"""Formats that name the lines that findings blame."""
 
 
 def diff(
@@ -62,6 +75,40 @@ def diff(
     ] = False,
     format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.terminal,
     output: OutputOption = None,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="GATE,...",
+            help="Exit 1 on regression[:5%], new-finding, removed, metric:EXPRESSION; 3 on "
+            "inconclusive, incomparable; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Compare with this baseline: give one report.", show_default=False
+        ),
+    ] = None,
+    save_baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Keep the later report under this name, unless a gate fails.",
+            show_default=False,
+        ),
+    ] = None,
+    ablation: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Write the change as the table of an ablation study, in Markdown.",
+            show_default=False,
+        ),
+    ] = None,
+    with_host: Annotated[
+        bool, typer.Option("--with-host", help="Write whole paths, folders of this machine too.")
+    ] = False,
 ) -> None:
     """Say whether a change made kernels faster, by how much, why, and what limits them now.
 
@@ -70,44 +117,165 @@ def diff(
       profkit diff before.ncu-rep after.ncu-rep
 
       profkit diff reports/sdpa/20260101T120000Z-aaaaaa reports/sdpa/20260102T120000Z-bbbbbb
-    """
-    from profkit.render.diff import diff_view
-    from profkit.render.terminal import rendered
-    from profkit.report import diff as compare
 
-    if after is None:
-        raise UsageError("one report is not a comparison", "give BEFORE and AFTER")
-    pairs, left_out = _paired(before, after)
+      profkit diff reports/sdpa --save-baseline main
+
+      profkit diff reports/sdpa --baseline main --fail-on regression:5%,new-finding
+
+      profkit diff before.ncu-rep after.ncu-rep --ablation "padded tile" -o padding.md
+    """
+    from profkit.analysis.gates import exit_code, failures, parse_gates
+
+    if ablation and format not in {Format.terminal, Format.markdown}:
+        raise UsageError(f"--ablation writes Markdown, not {format}", "leave --format out")
+    gates = parse_gates(fail_on or ())
     mode, names = _matching(match)
+
+    @lru_cache(maxsize=1)
+    def read(path: Path) -> Report:
+        return _read(path, kernel)
+
+    earlier, later = _sides(before, after, baseline, save_baseline, read)
+    if earlier is None:
+        _save(str(save_baseline), later, read)
+        return
+    pairs, left_out = _paired(earlier, later, f"baseline {baseline}" if baseline else "")
     shown = _TOP_SHOWN if top is None else top
-    texts, found = [], []
+    texts: list[str] = []
+    found: list[tuple[str, Diff]] = []
+    failed: list[tuple[Failure, ...]] = []
     for label, one, other in pairs:
-        sides = _read(one, kernel), _read(other, kernel)
-        compared = compare(*sides, match=mode, names=names, force=force)
-        found.append(compared)
-        lines = _lines(compared, sides, shown)
-        view = diff_view(compared, label, shown, lines, everything=everything)
-        texts.append(rendered(view, to_file=output is not None))
-    texts += [f"only in {side}: {path.name}\n" for side, path in left_out]
-    put("\n".join(texts), output)
-    if any(one.refused or one.incomparable for one in found) and not force:
-        raise typer.Exit(_INCOMPARABLE)
+        second = read(other)
+        sides = read(one), second
+        lines = format in _WITH_LINES
+        compared = _compare(sides, mode, names, force=force, with_lines=lines)
+        found.append((label, compared))
+        failed.append(failures(compared, gates))
+        if ablation:
+            texts.append(_ablation(ablation, compared, sides, 1 if top is None else top))
+        elif format is Format.terminal:
+            texts.append(
+                _terminal(
+                    found[-1], sides, failed[-1], shown,
+                    everything=everything, to_file=output is not None,
+                )
+            )  # fmt: skip
+    if ablation or format is Format.terminal:
+        texts += [f"only in {side}: {path.name}\n" for side, path in left_out]
+        put("\n".join(texts), output)
+    else:
+        from profkit.render.diff_formats import diff_text
+
+        put(
+            diff_text(found, failed, format, top=shown, show_all=everything, with_host=with_host),
+            output,
+        )
+    code = exit_code([one for _, one in found], [one for several in failed for one in several])
+    if code:
+        raise typer.Exit(code)
+    if save_baseline:
+        _save(save_baseline, later, read)
+
+
+def _sides(
+    before: Path,
+    after: Path | None,
+    baseline: str | None,
+    save: str | None,
+    read: Callable[[Path], Report],
+) -> tuple[Path | None, Path]:
+    """The two paths to compare; only the later one where it is to be kept and nothing else."""
+    if baseline is not None:
+        if after is not None:
+            raise UsageError("--baseline takes the place of BEFORE", "give one report")
+        from profkit.store.baselines import find
+
+        return find(baseline, _gpu(before, read)).path, before
+    if after is not None:
+        return before, after
+    if save is None:
+        raise UsageError("one report is not a comparison", "give BEFORE and AFTER, or --baseline")
+    return None, before
+
+
+def _gpu(path: Path, read: Callable[[Path], Report]) -> str:
+    """The GPU of the first report that a path names."""
+    return read(_reports(path)[0]).summary.gpus[0].name
+
+
+def _save(name: str, path: Path, read: Callable[[Path], Report]) -> None:
+    from profkit.store.baselines import save
+
+    kept = save(name, path, _gpu(path, read))
+    typer.echo(f"baseline {kept.name} of {kept.gpu}: {kept.path}", err=True)
+
+
+def _compare(
+    sides: tuple[Report, Report],
+    mode: str,
+    names: Mapping[str, str] | None,
+    *,
+    force: bool,
+    with_lines: bool,
+) -> Diff:
+    """The comparison; `with_lines` looks up the lines that every finding blames."""
+    from profkit.analysis.diff import diff as compare
+    from profkit.analysis.matching import Mode
+
+    one, other = (
+        replace(report.side, found=report.checklist()) if with_lines else report.side
+        for report in sides
+    )
+    floor = _floor(one.timings, other.timings)
+    return compare(one, other, mode=Mode(mode), names=names, force=force, floor=floor)
+
+
+def _floor(before: Timings, after: Timings) -> float | None:
+    """The A/A floor between runs of the GPU that both sides were timed on, where it is known."""
+    from profkit.store.floor import read_floor
+
+    measured_with = {
+        timed.latency.measured_with for side in (before, after) for timed in side.timed.values()
+    }
+    known = read_floor(*measured_with.pop()) if len(measured_with) == 1 else None
+    return known.between_runs if known else None
+
+
+def _ablation(name: str, found: Diff, sides: tuple[Report, Report], top: int) -> str:
+    from profkit.render.ablation import ablation_markdown
+
+    return ablation_markdown(name, found, (sides[0].roofline(), sides[1].roofline()), top)
+
+
+def _terminal(
+    found: tuple[str, Diff],
+    sides: tuple[Report, Report],
+    failed: Sequence[Failure],
+    top: int,
+    *,
+    everything: bool,
+    to_file: bool,
+) -> str:
+    from profkit.render.diff import diff_view
+    from profkit.render.diff_parts import failure
+    from profkit.render.terminal import rendered
+
+    label, compared = found
+    view = diff_view(compared, label, top, _lines(compared, sides, top), everything=everything)
+    gates = [f"FAILED  {failure(one)}\n" for one in failed]
+    return "".join([rendered(view, to_file=to_file), *(["\n", *gates] if gates else [])])
 
 
 def _paired(
-    before: Path, after: Path
+    before: Path, after: Path, called: str = ""
 ) -> tuple[list[tuple[str, Path, Path]], list[tuple[str, Path]]]:
-    """The reports to compare, each pair with a title, and those that one side alone has."""
-    from profkit.commands.reading import find_reports
+    """The reports to compare, each pair with a title, and those that one side alone has.
 
-    sides = []
-    for path in (before, after):
-        files, failures = find_reports([path])
-        if failures:
-            raise failures[0]
-        sides.append(files)
+    `called` is what the earlier one is told as, "" for its own name.
+    """
+    sides = [_reports(path) for path in (before, after)]
     if len(sides[0]) == len(sides[1]) == 1:
-        title = f"{_name(before, sides[0][0])} → {_name(after, sides[1][0])}"
+        title = f"{called or _name(before, sides[0][0])} → {_name(after, sides[1][0])}"
         return [(title, sides[0][0], sides[1][0])], []
     ours, theirs = (
         {_place(file, root): file for file in files}
@@ -121,6 +289,15 @@ def _paired(
         )
     only = [("before", file) for place, file in ours.items() if place not in theirs]
     return both, only + [("after", file) for place, file in theirs.items() if place not in ours]
+
+
+def _reports(path: Path) -> list[Path]:
+    from profkit.commands.reading import find_reports
+
+    files, failures = find_reports([path])
+    if failures:
+        raise failures[0]
+    return files
 
 
 def _place(file: Path, root: Path) -> Path:

@@ -31,7 +31,7 @@ _NOT_WAITS = {"selected": "issuing", "not_selected": "ready, another warp issued
 
 def headline(kernel: KernelDiff) -> str:
     """A kernel read aloud: name, times, ratio, what was resolved, what limits it now."""
-    parts = [name(kernel), times(kernel), ratio(kernel), "; ".join(_told(kernel))]
+    parts = [name(kernel), times(kernel), ratio(kernel), "; ".join(told(kernel))]
     return "   ".join(part for part in parts if part)
 
 
@@ -84,7 +84,8 @@ def _by_how_much(speedup: float) -> str:
     return f"{percent(share)} {'faster' if speedup > 1 else 'slower'}"
 
 
-def _told(kernel: KernelDiff) -> Iterable[str]:
+def told(kernel: KernelDiff) -> Iterable[str]:
+    """What became of its findings and what limits it now; of one not compared, why not."""
     if kernel.change is Change.incomparable:
         yield "; ".join(map(str, kernel.obstacles))
         return
@@ -273,7 +274,9 @@ def _how_much(one: Changed) -> str:
     if one.after == 0:
         return "gone"
     factor = one.after / one.before
-    return f"{factor:.3g}x" if factor >= 2 else f"{factor - 1:+.1%}"
+    if 0 < factor <= 0.5:
+        return f"{1 / factor:,.3g}x less"
+    return f"{factor:,.3g}x" if factor >= 2 else f"{factor - 1:+.1%}"
 
 
 def only_words(one: OneSided) -> str:
