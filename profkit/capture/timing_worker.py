@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from profkit.capture.environment import digest, fingerprint, lock
+from profkit.capture.environment import WORKSPACE, digest, fingerprint, lock
 from profkit.capture.gpu import NoDriver, Watch
 from profkit.capture.target import (
     Inputs,
@@ -59,7 +59,7 @@ class _Worker:
         check: bool,
         foreign: str | None,
     ) -> Mapping[str, Any]:
-        """Import the target, check the variants, build the inputs; what it is and where it runs.
+        """Import the target, build the inputs, check the variants; what it is and where it runs.
 
         Raises EnvironmentProblem where modules come from below `foreign`, which is another tree.
         """
@@ -78,10 +78,12 @@ class _Worker:
         self._let_go()
         self._target = load_target(Path(path), arguments)
         chosen = [variant.name for variant in self._target.chosen(variants)]
-        verdicts = self._checked(chosen, seed) if check else []
-        checked = time.perf_counter()
         lock(seed)
         self._inputs = self._target.inputs(self._device, seed)
+        built = time.perf_counter()
+        verdicts = self._checked(chosen, seed) if check else []
+        lock(seed)
+        checked = time.perf_counter()
         if foreign is not None:
             _refuse_modules_from(Path(foreign))
         surroundings = fingerprint(Path(path).resolve().parent, dtype=self._target.dtype)
@@ -98,13 +100,14 @@ class _Worker:
             "fingerprint_sha256": digest(surroundings),
             "spans": {
                 "imports": imported - started,
-                "check": checked - imported,
-                "inputs": time.perf_counter() - checked,
+                "check": checked - built,
+                "inputs": built - imported,
             },
         }
 
     def declare(self, path: str, arguments: Sequence[str]) -> Mapping[str, Any]:
         """Import the target and tell what it declares, and of each variant what it runs."""
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", WORKSPACE)  # a library may start CUDA
         target = load_target(Path(path), arguments)
         about = {variant.name: _about(variant, None) for variant in target.variants}
         return {"target": _plain(target.described()), "variants": about}
@@ -136,7 +139,9 @@ class _Worker:
 
     def _checked(self, names: Sequence[str], seed: int) -> list[dict[str, Any]]:
         lock(seed, fill_new_memory=True)
-        verdicts = self._target.check(self._device, seed, names, self._doing)
+        verdicts = self._target.check(
+            self._device, seed, names, inputs=self._inputs, tell=self._doing
+        )
         return [asdict(verdict) for verdict in verdicts]
 
 
