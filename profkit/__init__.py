@@ -13,6 +13,7 @@ __all__ = [
     "Variant",
     "Work",
     "__version__",
+    "diff",
     "load",
     "normal_inputs",
 ]
@@ -20,12 +21,12 @@ __all__ = [
 if TYPE_CHECKING:
     from profkit.capture.target import Target, Unsupported, Variant, normal_inputs
     from profkit.capture.work import Work
-    from profkit.report import Kernel, Report, load
+    from profkit.report import Kernel, Report, diff, load
 
 
 def __getattr__(name: str) -> Any:
     """Import what reads reports, or makes targets, only when it is used."""
-    if name in {"Kernel", "Report", "load"}:
+    if name in {"Kernel", "Report", "diff", "load"}:
         from profkit import report
 
         return getattr(report, name)

@@ -16,16 +16,21 @@ from typer.core import TyperGroup
 
 from profkit import __version__
 from profkit.commands.analyze import analyze
+from profkit.commands.audit import audit
 from profkit.commands.baseline import baseline
 from profkit.commands.calibrate import calibrate
+from profkit.commands.ceilings import ceilings
 from profkit.commands.checklist import checklist
 from profkit.commands.compare import compare
+from profkit.commands.diff import diff
 from profkit.commands.doctor import doctor
 from profkit.commands.metrics import metrics
 from profkit.commands.optimize import optimize
 from profkit.commands.options import WithProgram
 from profkit.commands.profile import profile
+from profkit.commands.roofline import roofline
 from profkit.commands.rules import rules
+from profkit.commands.source import source
 from profkit.commands.time import time
 from profkit.errors import ProfkitError, UsageError
 
@@ -120,17 +125,25 @@ def root(
 app.command(cls=WithProgram)(profile)
 app.command()(analyze)
 app.command()(checklist)
+app.command()(source)
+app.command()(diff)
 app.command(cls=WithProgram)(time)
 app.command()(compare)
 app.command(cls=WithProgram)(optimize)
+app.command()(roofline)
 app.command()(calibrate)
+app.command()(audit)
+app.command()(ceilings)
 app.command()(metrics)
 app.command()(doctor)
 app.add_typer(rules, name="rules")
 app.add_typer(baseline, name="baseline")
 
 
-_ASCII = str.maketrans({"µ": "u", "×": "x", "…": "~", "─": "-", "±": "+-", "█": "#"})
+_ASCII = str.maketrans(
+    {"µ": "u", "×": "x", "…": "~", "─": "-", "±": "+-", "█": "#"}
+    | dict(zip("▁▂▃▄▅▆▇", "_.:-=+*", strict=True))
+)
 
 
 def _in_ascii(error: UnicodeError) -> tuple[str | bytes, int]:

@@ -11,6 +11,7 @@ from profkit.ingest.integrity import MANIFEST, check_unchanged
 from profkit.store.run import is_partial
 
 if TYPE_CHECKING:
+    from profkit.ingest.latency import Saved
     from profkit.ingest.variants import Variants
 
 SUFFIXES = (".ncu-rep", ".ncu-repz")
@@ -57,6 +58,17 @@ def variants_of(report: Path) -> Variants | None:
 
     checked = any(file.name == CHECK for file in beside(report))
     return read_variants(report.parent) if checked else None
+
+
+def latencies_of(report: Path) -> Saved | None:
+    """The latencies of the run that a report belongs to; None outside a run, or without any.
+
+    Raises BadInput where they are not those that the run was kept with.
+    """
+    from profkit.ingest.latency import read_latencies
+
+    file = next((file for file in beside(report) if file.name == LATENCY), None)
+    return read_latencies(file) if file else None
 
 
 def timeline_of(report: Path) -> Mapping[str, float]:

@@ -199,6 +199,7 @@ class _Profile:
                     variants=read_variants(where.folder), timeline=seen.quantities if seen else {}
                 )
                 self._write(where, report, found)
+                self._draw(where, report, latency)
                 versions = _versions(tool, find("nsys") if timeline else None)
                 manifest = self._manifest(versions, gpu, checked, report, recorded, collected)
                 folder = keep(where, manifest)
@@ -413,6 +414,18 @@ class _Profile:
         text = checklist_markdown(summary, found, 0)
         (where.folder / "checklist.md").write_text(text, encoding="utf-8")
         report.kernels.to_parquet(where.folder / "kernels.parquet")
+
+    def _draw(self, where: Draft, report: Report, latency: LatencyReport | None) -> None:
+        """The roofline, where a kernel has a place on it; the verb says why where none has."""
+        from profkit.analysis.roofline import roofline
+        from profkit.render.roofline_plot import plot_rooflines
+
+        variants = read_variants(where.folder)
+        timed = latency.timed if latency else ()
+        found = roofline(report.summary, latencies=timed, variants=variants)
+        for suffix in (".png", ".svg") if found.points else ():
+            path = where.folder / f"roofline{suffix}"
+            plot_rooflines([found], path, title=self._plan.name)
 
     def _manifest(
         self,

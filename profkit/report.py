@@ -6,6 +6,7 @@ import dataclasses
 import difflib
 import fnmatch
 import re
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -14,10 +15,18 @@ from typing import TYPE_CHECKING, Any
 from profkit.analysis.gpus import Gpu
 from profkit.analysis.summary import LaunchSummary, ReportSummary, summarize
 from profkit.errors import BadInput, UsageError
-from profkit.files import one_report, timeline_of, variants_of
+from profkit.files import latencies_of, one_report, timeline_of, variants_of
 from profkit.ingest.ncu_report import Launch, RawReport, every_metric, nvtx_ranges, read
 from profkit.ingest.session import Session
-from profkit.ingest.source_lines import Place, counted, hottest, instructions, source_text
+from profkit.ingest.source_lines import (
+    Place,
+    counted,
+    hottest,
+    instructions,
+    recorded,
+    source_files,
+    source_text,
+)
 from profkit.ingest.time_series import series
 from profkit.metrics.catalog import Recorded, catalog
 from profkit.metrics.quantities import evaluate, request
@@ -26,9 +35,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from profkit.analysis.checklist import Checklist
+    from profkit.analysis.diff import Diff, Side
     from profkit.analysis.engine import Trial
+    from profkit.analysis.line_changes import LineCost
+    from profkit.analysis.phases import KernelTimeline
+    from profkit.analysis.roofline import Roofline
     from profkit.analysis.rules import Rule
     from profkit.analysis.sampled import Sampled
+    from profkit.analysis.source_view import SourceView
     from profkit.ingest.variants import Variants
 
 _PLACES = 3
@@ -143,6 +157,48 @@ class Kernel:
             raise self._not_recorded(metric, catalog().series)
         return pd.DataFrame({"time": found.times, "value": found.values})
 
+    def timeline(self) -> KernelTimeline | None:
+        """What was busy when, and the kernel's prologue, steady state and tail.
+
+        None where the launch recorded no PM samples: record with `ncu --section PmSampling`.
+        """
+        from profkit.analysis.phases import SOURCES, kernel_timeline
+
+        sampled = {
+            name: found
+            for name, entry in catalog().series.items()
+            if name in SOURCES and (found := series(self._action, entry.metric)) is not None
+        }
+        return kernel_timeline(
+            self.summary.index,
+            self.duration,
+            sampled,
+            schedulers=self.summary.gpu.schedulers_per_sm,
+            counters=self.summary.values,
+            several=self.summary.launch.workload == "range",
+        )
+
+    def source_view(self, checklist: Checklist | None = None) -> SourceView:
+        """Source lines and machine code with what was sampled and counted at each.
+
+        `checklist` are the report's findings to show beside the lines that they blame.
+        Raises BadInput where the launch recorded nothing by instruction.
+        """
+        from profkit.analysis.source_view import FIELDS, blamed, source_view
+
+        names = {name: entry.metric for name, entry in catalog().lines.items() if name in FIELDS}
+        rows = instructions(self._action, names)
+        if not rows:
+            raise self._not_recorded("instructions_executed", catalog().lines)
+        present = {name for name, metric in names.items() if recorded(self._action, metric)}
+        return source_view(
+            self.summary.index,
+            rows,
+            present,
+            source_files(self._action),
+            blamed(checklist, self.summary.index),
+        )
+
     def recorded(self) -> Mapping[str, tuple[str, float | str | None]]:
         """Every metric of the launch by ncu's name: its unit and the value as recorded."""
         return every_metric(self._action)
@@ -241,11 +297,71 @@ class Report:
             timeline=self._timeline() if timeline is None else timeline,
         )
 
+    def roofline(
+        self,
+        *,
+        peaks: str = "held",
+        measured: Mapping[str, float] | None = None,
+        latency: str | Path | None = None,
+        levels: Sequence[str] | None = None,
+        precision: str | None = None,
+        kernel: str | None = None,
+    ) -> Roofline:
+        """Kernels under their roofs: rate and intensity at each level of memory.
+
+        `peaks` is "held", "datasheet" or "measured" (then `measured` has B/s and FLOP/s by the
+        names of roofs). Timed latencies are those of the run that the report lies in, or of
+        `latency`, a file or run. `levels` are "dram", "l2", "l1"; `precision` is the one to show,
+        "all" for each, unless given the one nearest to its roof. `kernel` keeps the kernels and
+        variants in whose name the regular expression is found.
+        Raises BadInput for a file without latencies and UsageError for a wrong name.
+        """
+        from profkit.analysis.latency import analyze_latency
+        from profkit.analysis.roofline import LEVELS, Peaks, known_names, roofline
+        from profkit.ingest.latency import read_latencies
+
+        known_names(peaks, levels or LEVELS, precision)
+        saved = latencies_of(self.path) if latency is None else read_latencies(Path(latency))
+        return roofline(
+            self.summary,
+            peaks=Peaks(peaks),
+            measured=measured,
+            latencies=[analyze_latency(one) for one in saved.latencies] if saved else (),
+            variants=variants_of(self.path),
+            levels=levels or LEVELS,
+            precision=precision,
+            kernel=kernel,
+        )
+
+    @cached_property
+    def side(self) -> Side:
+        """The report as one side of a comparison: with its findings and its run's latencies."""
+        from profkit.analysis.diff import Side
+        from profkit.analysis.timed_change import timings
+
+        return Side(self.summary, self.checklist(blamed=0), timings(latencies_of(self.path)))
+
     def explain(self, rule: Rule) -> tuple[Trial, ...]:
         """What a rule makes of each kernel, most time first."""
         from profkit.analysis.engine import explain
 
         return explain(self.summary, rule, self._sampled)
+
+    def line_costs(self, launch: LaunchSummary) -> tuple[LineCost, ...]:
+        """The lines of a launch by the seconds that their samples stand for, largest first.
+
+        Nothing without samples or a source; what has no known line is left out.
+        """
+        from profkit.analysis.line_changes import LineCost
+
+        action = self.kernel(launch.index)._action
+        text = source_text(action)
+        places = hottest(action, catalog().lines["samples"].metric, sys.maxsize)
+        return tuple(
+            LineCost(place.file, place.line, text(place.file, place.line), seconds)
+            for place in places
+            if place.line and (seconds := place.share * launch.duration) > 0
+        )
 
     def _timeline(self) -> Mapping[str, float]:
         whole = len(self._raw.launches) == self.summary.recorded
@@ -337,6 +453,25 @@ def load(
     """
     raw = read(one_report(Path(path)), request(), progress)
     return Report(_select(raw, kernel, nvtx), check_half_from)
+
+
+def diff(
+    before: Report,
+    after: Report,
+    *,
+    match: str = "auto",
+    names: Mapping[str, str] | None = None,
+    force: bool = False,
+) -> Diff:
+    """What a change did: two reports compared, kernel by kernel.
+
+    `match` is auto, name, order or nvtx; `names` tells which kernel became which. Where reports
+    can't be compared the result is `refused` and says why, unless `force`.
+    """
+    from profkit.analysis.diff import diff as compare
+    from profkit.analysis.matching import Mode
+
+    return compare(before.side, after.side, mode=Mode(match), names=names, force=force)
 
 
 def _select(raw: RawReport, kernel: str | None, nvtx: str | None) -> RawReport:

@@ -122,6 +122,11 @@ class Expression:
             value = np.asarray(_evaluate(self.tree, columns), dtype=np.float64)
         return np.where(np.isfinite(value), value, np.nan)
 
+    @property
+    def is_condition(self) -> bool:
+        """Whether it is true or false, not a number."""
+        return _is_condition(self.tree)
+
     @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
         """The simple comparisons that make up a condition, those inside `and`s and `or`s too."""
@@ -144,6 +149,17 @@ def parse(text: str) -> Expression:
 
 def _expression(tree: ast.expr) -> Expression:
     return Expression(ast.unparse(tree), tree, tuple(dict.fromkeys(_names(tree))))
+
+
+def _is_condition(tree: ast.expr) -> bool:
+    match tree:
+        case ast.Compare() | ast.Call(func=ast.Name(id="known")):
+            return True
+        case ast.BoolOp(values=parts):
+            return all(map(_is_condition, parts))
+        case ast.UnaryOp(op=ast.Not(), operand=part):
+            return _is_condition(part)
+    return False
 
 
 def _depth(tree: ast.AST) -> int:

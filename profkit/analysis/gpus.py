@@ -16,6 +16,7 @@ from profkit.errors import UsageError
 from profkit.metrics.catalog import ComputeCapability
 from profkit.metrics.quantities import capability
 
+_MAKER = {"nvidia", "tesla", "geforce", "quadro", "gpu", "tensor", "core"}
 _PART = re.compile(r"\bMIG\b|-\d+[QCAB]\b")
 
 
@@ -29,16 +30,25 @@ class Peak:
 
 @dataclass(frozen=True)
 class Datasheet:
-    """Dense datasheet peaks of a product, at its boost clock.
+    """Dense datasheet peaks of a product.
 
     `peaks` has FLOP/s (op/s for int8) by "tensor_fp16", "tensor_tf32", ..., "fp32", "fp64", and
+<<<<<<< HEAD
     "dram" in B/s. `boost` is in Hz.
+=======
+    "dram" in B/s. Tensor peaks in fp16, bf16 and fp8 accumulate in FP32; `f16_accumulate` has those
+    that are higher with FP16 accumulation. `boost` (Hz) is the clock of the vector peaks,
+    `tensor_clock` (Hz) that of the tensor peaks, the same on most products; `clocks_verified` is
+    false where nobody looked them up. `l2` is in bytes, `memory` the kind of the DRAM, `source`
+    where the figures are from.
+>>>>>>> main
     """
 
     name: str
     cc: ComputeCapability
     sm_count: int
     peaks: Mapping[str, Peak] = field(hash=False)
+<<<<<<< HEAD
     boost: float = 0.0
 
     def per_cycle(self, peak: str) -> float:
@@ -52,6 +62,19 @@ class Datasheet:
             return 0.0
         rate = self.peaks[peak].value / (self.sm_count * self.boost)
         return float(2 ** round(math.log2(rate)))
+=======
+    boost: float = math.nan
+    tensor_clock: float = math.nan
+    l2: Peak = Peak(0.0, verified=False)
+    f16_accumulate: Mapping[str, Peak] = field(default_factory=dict, hash=False)
+    memory: str = ""
+    source: str = ""
+    clocks_verified: bool = False
+
+    def clock_headroom(self, peak: str) -> float:
+        """By how much a rate may exceed a datasheet peak: boost clock over the peak's own."""
+        return self.boost / self.tensor_clock if peak.startswith("tensor_") else 1.0
+>>>>>>> main
 
 
 @dataclass(frozen=True)
@@ -134,6 +157,7 @@ def find_datasheet(
     return sheet, ""
 
 
+<<<<<<< HEAD
 def datasheet_named(name: str) -> Datasheet:
     """The only product of that name, for a GPU that nothing but its name is known of.
 
@@ -165,12 +189,100 @@ def _datasheet(row: Mapping[str, Any]) -> Datasheet:
     dram = {"dram": Peak(row["dram"] * 1e9, "dram" not in recalled)}
     peaks = tensor | vector | dram
     return Datasheet(row["name"], (major, minor), row["sms"], peaks, row["boost"] * 1e6)
+=======
+def datasheet_named(name: str) -> Datasheet | None:
+    """The product that people mean by a name (`L4`, `A100 80GB PCIe`, `rtx 4090`); None for none.
+
+    Raises UsageError with the products that it may be where there are several.
+    """
+    meant = datasheets_named(name)
+    if len(meant) > 1:
+        known = ", ".join(sheet.name for sheet in meant)
+        raise UsageError(f"{name!r} may be {known}", "say which")
+    return meant[0] if meant else None
+>>>>>>> main
 
 
 @cache
-def _table() -> list[dict[str, Any]]:
-    text = files("profkit.analysis").joinpath("gpus.yaml").read_text(encoding="utf-8")
-    rows: list[dict[str, Any]] = yaml.load(
-        text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+def datasheets_named(name: str) -> tuple[Datasheet, ...]:
+    """All products that people may mean by a name; none for one that the table lacks.
+
+    A name means the products that have each of its words: `A100` all of them, `H200 NVL` none.
+    """
+    asked = _words(name) - _MAKER
+    if not asked or _PART.search(name):
+        return ()
+    return tuple(
+        _datasheet(row)
+        for row in _table()
+        if _chip(row["name"]) in asked and asked <= _known_words(row)
     )
+
+
+@cache
+def all_datasheets() -> tuple[Datasheet, ...]:
+    """Every product of the table."""
+    return tuple(map(_datasheet, _table()))
+
+
+def _chip(name: str) -> str:
+    """The word of a product's name that has a number: `l4`, `4090`."""
+    return next(word for word in name.lower().split() if re.search(r"\d", word))
+
+
+def _words(text: str) -> set[str]:
+    """Words in lower case; `80GB` are two."""
+    spaced = re.sub(r"\b(\d+)\s*g(?:i?b)?\b", r"\1 gb", text.lower())
+    return set(re.findall(r"[a-z0-9]+", spaced))
+
+
+def _known_words(row: Mapping[str, Any]) -> set[str]:
+    memory = f"{row['memory_gb']} GB" if "memory_gb" in row else ""
+    more = " ".join(str(word) for word in row.get("words", ()))
+    return _words(f"{row['name']} {memory} {row['memory']} {more}")
+
+
+def _datasheet(row: Mapping[str, Any]) -> Datasheet:
+    recalled = set(row.get("recalled", ()))
+
+    def peak(value: float, unit: float, *names: str) -> Peak:
+        return Peak(value * unit, not recalled & set(names))
+
+    def tensor(rates: Mapping[str, float]) -> dict[str, Peak]:
+        return {
+            f"tensor_{name}": peak(value, 1e12, "tensor", name, f"tensor_{name}")
+            for name, value in rates.items()
+        }
+
+    major, minor = (int(part) for part in row["cc"].split("."))
+    peaks = tensor(row["tensor"])
+    if major >= 8:
+        peaks["tensor_bf16"] = peaks["tensor_fp16"]
+    for name, value in row["vector"].items():
+        peaks[name] = peak(value, 1e12, name, f"vector_{name}")
+    peaks["dram"] = peak(row["dram"], 1e9, "dram")
+    return Datasheet(
+        name=row["name"],
+        cc=(major, minor),
+        sm_count=row["sms"],
+        peaks=peaks,
+        boost=row["boost"] * 1e6,
+        tensor_clock=row.get("tensor_clock", row["boost"]) * 1e6,
+        l2=peak(row["l2"], 2**20, "l2"),
+        f16_accumulate=tensor(row.get("tensor_f16", {})),
+        memory=row["memory"],
+        source=_document()["source"],
+        clocks_verified=not recalled & {"boost", "tensor_clock"},
+    )
+
+
+def _table() -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = _document()["gpus"]
     return rows
+
+
+@cache
+def _document() -> dict[str, Any]:
+    text = files("profkit.analysis").joinpath("gpus.yaml").read_text(encoding="utf-8")
+    document: dict[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return document

@@ -7,7 +7,6 @@ name, the nearest valid one.
 
 from __future__ import annotations
 
-import ast
 import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -382,7 +381,7 @@ def _unknown_names(row: _Row) -> Iterator[Fault]:
         except ValueError as error:
             yield row.fault(path, str(error))
             continue
-        if path[0] == "when" and not _is_condition(expression.tree):
+        if path[0] == "when" and not expression.is_condition:
             yield row.fault(path, f"{text[:80]!r} is no condition: compare it with something")
         yield from _strangers(row, path, expression.names, "quantity", names)
     for part, key, _ in changed:
@@ -425,18 +424,6 @@ def _out_of_place(row: _Row) -> Iterator[Fault]:
 
 def _is_about_timeline(row: _Row) -> bool:
     return bool(row.told.get("about") == "timeline")
-
-
-def _is_condition(tree: ast.expr) -> bool:
-    """Whether an expression is true or false, not a number."""
-    match tree:
-        case ast.Compare() | ast.Call(func=ast.Name(id="known")):
-            return True
-        case ast.BoolOp(values=parts):
-            return all(map(_is_condition, parts))
-        case ast.UnaryOp(op=ast.Not(), operand=part):
-            return _is_condition(part)
-    return False
 
 
 def _strangers(

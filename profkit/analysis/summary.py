@@ -414,5 +414,8 @@ def _notes(launches: Sequence[LaunchSummary], session: Session) -> tuple[str, ..
     sheet_notes = dict.fromkeys(
         launch.gpu.datasheet_note for launch in launches if launch.gpu.datasheet_note
     )
-    notes += list(sheet_notes)
+    notes += [
+        f"{note}; the roofs are the report's own, at the clock that was held"
+        for note in sheet_notes
+    ]
     return tuple(notes)

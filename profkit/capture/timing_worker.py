@@ -87,7 +87,7 @@ class _Worker:
         if foreign is not None:
             _refuse_modules_from(Path(foreign))
         surroundings = fingerprint(Path(path).resolve().parent, dtype=self._target.dtype)
-        self._watch = _watch(surroundings) if self._device == "cuda" else None
+        self._watch = watch(surroundings) if self._device == "cuda" else None
         return {
             "target": _plain(self._target.described() | {"variants": chosen}),
             "device": self._device,
@@ -187,13 +187,15 @@ def _lies_in(file: str | None, tree: Path) -> bool:
     return path.is_relative_to(tree) and not path.is_relative_to(_PROFKIT)
 
 
-def _watch(surroundings: Mapping[str, Any]) -> Watch | None:
+def watch(surroundings: Mapping[str, Any]) -> Watch | None:
+    """What looks at the GPU of a fingerprint; None where its driver can't be asked."""
     try:
         return Watch((surroundings.get("gpu") or {}).get("uuid") or "")
     except NoDriver:
         return None
 
 
+<<<<<<< HEAD
 def _say(answers: TextIO, variant: str) -> None:
     """Say what is being checked, so that whoever asks knows what it was if the process ends."""
     answers.write(json.dumps({"doing": variant}) + "\n")
@@ -202,6 +204,10 @@ def _say(answers: TextIO, variant: str) -> None:
 
 def serve(worker: _Worker, requests: TextIO, answers: TextIO) -> None:
     """Answer requests until there are no more."""
+=======
+def serve(worker: object, requests: TextIO, answers: TextIO) -> None:
+    """Answer requests, which name methods of `worker`, until there are no more."""
+>>>>>>> main
     for line in requests:
         request = json.loads(line)
         try:
@@ -222,8 +228,11 @@ def serve(worker: _Worker, requests: TextIO, answers: TextIO) -> None:
         answers.flush()
 
 
-def main(argv: Sequence[str]) -> None:
-    """Serve until the end; what a target reads from stdin is empty."""
+def main(argv: Sequence[str], make: Callable[[float], object] = _Worker) -> None:
+    """Serve until the end; what a target reads from stdin is empty.
+
+    `make` gets the time at which the process started, by time.perf_counter().
+    """
     started = time.perf_counter()
     requests_from, answers_to = os.dup(0), int(argv[0])
     os.set_inheritable(answers_to, False)
@@ -233,7 +242,11 @@ def main(argv: Sequence[str]) -> None:
         os.fdopen(requests_from, "r", encoding="utf-8") as requests,
         os.fdopen(answers_to, "w", encoding="utf-8") as answers,
     ):
+<<<<<<< HEAD
         serve(_Worker(started, partial(_say, answers)), requests, answers)
+=======
+        serve(make(started), requests, answers)
+>>>>>>> main
 
 
 if __name__ == "__main__":

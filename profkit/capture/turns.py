@@ -15,6 +15,7 @@ from typing import Any
 from profkit.capture.process import end, reduced_environment, supervised
 from profkit.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 
+_TIMES_TARGETS = "profkit.capture.timing_worker"
 _PACKAGES = Path(__file__).parent.parent.parent
 _KINDS: Mapping[int, type[ProfkitError]] = {
     kind.exit_code: kind for kind in (UsageError, EnvironmentProblem, BadInput, TargetFailed)
@@ -79,17 +80,22 @@ class Turn:
 
 @contextmanager
 def worker(
-    name: str, *, environment: Mapping[str, str], root: Path | None = None
+    name: str,
+    *,
+    environment: Mapping[str, str],
+    root: Path | None = None,
+    module: str = _TIMES_TARGETS,
 ) -> Iterator[Turn]:
     """A process that can hold a target, started in `root`; ended when the block ends.
 
-    `name` is what it is called if it dies.
+    `name` is what it is called if it dies, `module` what it runs: one that serves as
+    `timing_worker` does.
 
     `environment` adds to the reduced one. The process imports this profkit, whatever its folder
     holds.
     """
     reading, writing = os.pipe()
-    words = [sys.executable, "-P", "-m", "profkit.capture.timing_worker", str(writing)]
+    words = [sys.executable, "-P", "-m", module, str(writing)]
     with (
         tempfile.TemporaryFile() as said,
         os.fdopen(reading, "r", encoding="utf-8") as answers,

@@ -69,7 +69,7 @@ def read_reports(
     """
     files, failures = find_reports(paths)
     if len(files) == 1:
-        with _progress() as progress:
+        with progress_line() as progress:
             outcomes = [_read(files[0], selection, advice, progress)]
     else:
         outcomes = _in_parallel(partial(_read, selection=selection, advice=advice), files)
@@ -174,7 +174,7 @@ def _in_parallel(do: Callable[[_Task], _Outcome], tasks: Sequence[_Task]) -> lis
     if workers < 2:
         return [do(task) for task in tasks]
     context = multiprocessing.get_context("forkserver")
-    with _progress() as progress, ProcessPoolExecutor(workers, mp_context=context) as pool:
+    with progress_line() as progress, ProcessPoolExecutor(workers, mp_context=context) as pool:
         jobs = [pool.submit(do, task) for task in tasks]
         outcomes = []
         for done, job in enumerate(jobs, start=1):
@@ -198,7 +198,7 @@ def _read(
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
+def progress_line() -> Iterator[Callable[[int, int], None]]:
     """A line on stderr, on a terminal, once reading has taken two seconds."""
     import time
 

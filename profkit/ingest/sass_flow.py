@@ -157,6 +157,57 @@ class Flow:
                     waiting += [(name, producer) for name in through(one)]
         return tuple(found)
 
+    def live(self) -> list[int]:
+        """How many general registers hold a value still needed, at each operation.
+
+        The larger of those needed before it and those it leaves, its own results included. A write
+        that may not happen ends no value. What a called function or an indirect branch needs is
+        not known: there it may be more.
+        """
+        before = self._live_before()
+        found = [0] * len(self.operations)
+        for block in self.blocks:
+            needed = 0
+            for other in block.successors:
+                needed |= before[other]
+            for at in range(block.end - 1, block.start - 1, -1):
+                writes, reads = self._masks[at]
+                after = needed | writes
+                needed = needed & ~self._kills(at) | reads
+                found[at] = max(needed.bit_count(), after.bit_count())
+        return found
+
+    def _live_before(self) -> list[int]:
+        """For each block the registers needed where it starts, a bit a register."""
+        kills, reads = [], []
+        for block in self.blocks:
+            killed = needed = 0
+            for at in range(block.end - 1, block.start - 1, -1):
+                needed = needed & ~self._kills(at) | self._masks[at][1]
+                killed |= self._kills(at)
+            kills.append(killed)
+            reads.append(needed)
+        before = list(reads)
+        changed = True
+        while changed:
+            changed = False
+            for number in range(len(self.blocks) - 1, -1, -1):
+                after = 0
+                for other in self.blocks[number].successors:
+                    after |= before[other]
+                needed = after & ~kills[number] | reads[number]
+                changed |= needed != before[number]
+                before[number] = needed
+        return before
+
+    def _kills(self, at: int) -> int:
+        return 0 if self.operations[at].conditional else self._masks[at][0]
+
+    @cached_property
+    def _masks(self) -> Sequence[tuple[int, int]]:
+        """What each operation writes and reads of the general registers, a bit a register."""
+        return [(_mask(one.writes), _mask(one.reads)) for one in self.operations]
+
     def _at(self, address: int) -> int | None:
         """The place of an address; None where the code does not have it."""
         return self._places.get(address)
@@ -286,3 +337,11 @@ class Flow:
 
 def _span(block: Block) -> tuple[int, int]:
     return block.start, block.end
+
+
+def _mask(names: Sequence[str]) -> int:
+    found = 0
+    for name in names:
+        if name.startswith("R"):
+            found |= 1 << int(name[1:])
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -47,6 +47,16 @@ def counted(action: Any, metric_name: str) -> int:
     return int(metric.num_instances()) if metric and metric.has_correlation_ids() else 0
 
 
+def recorded(action: Any, metric_name: str) -> bool:
+    """Whether a launch recorded a metric; one that holds no instruction is 0 at all of them."""
+    return action.metric_by_name(metric_name) is not None
+
+
+def source_files(action: Any) -> Mapping[str, tuple[str, ...]]:
+    """The lines of each source file that the launch recorded the text of, by its name."""
+    return {name: tuple(text.splitlines()) for name, text in action.source_files().items() if text}
+
+
 def source_text(action: Any) -> Callable[[str, int], str]:
     """The text of a source line by file and line; "" where the launch did not record it."""
 
@@ -73,13 +83,15 @@ def _instruction(action: Any, address: int, values: Mapping[str, float]) -> Inst
 class Place:
     """What of a launch a metric blames: a source line, or an instruction where no line is known.
 
-    `share` is of the metric's sum over the launch; `sass` is "" for a line.
+    `share` is of the metric's sum over the launch; `sass` is "" for a line. `address` is the
+    instruction's program counter, 0 for a line or several instructions of the same text.
     """
 
     file: str
     line: int
     sass: str
     share: float
+    address: int = field(default=0, compare=False)
 
 
 def hottest(action: Any, metric_name: str, most: int) -> tuple[Place, ...]:
@@ -105,7 +117,7 @@ def hottest(action: Any, metric_name: str, most: int) -> tuple[Place, ...]:
         found[key] = found.get(key, 0.0) + value
     largest = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:most]
     return tuple(
-        Place(file, line, "" if line else _sass(action, address), value / total)
+        Place(file, line, "" if line else _sass(action, address), value / total, address)
         for (file, line, address), value in largest
         if value > 0
     )

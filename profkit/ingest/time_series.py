@@ -10,10 +10,15 @@ from profkit.ingest.ncu_report import to_si
 
 @dataclass(frozen=True)
 class Series:
-    """Samples of one metric: `times` in seconds since the first sample, `values` in SI units."""
+    """Samples of one metric: `times` in seconds since the first sample, `values` in SI units.
+
+    A time is that of the start of the interval that the value is for. `stamp` is the first sample's
+    in nanoseconds: series of the same pass have the same.
+    """
 
     times: tuple[float, ...]
     values: tuple[float, ...]
+    stamp: int
 
 
 def series(action: Any, ending: str) -> Series | None:
@@ -49,4 +54,5 @@ def _read(metric: Any) -> Series:
     return Series(
         times=tuple((stamp - first) / 1e9 for stamp, _ in stamped),
         values=tuple(value for _, value in stamped),
+        stamp=first,
     )

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from profkit.errors import ProfkitError
 from profkit.ingest.integrity import check_unchanged
@@ -19,11 +20,15 @@ _CHECK = "check.json"
 class Variants:
     """Variants that give the same result for the same work, and their timed medians in seconds.
 
-    `medians` is empty where the run was not timed, or its variants not all in the same way.
+    `medians` is empty where the run was not timed, or its variants not all in the same way; `work`
+    has the "flop" and "bytes" that the target declares, and is empty where it declares none;
+    `shapes` are those that it names.
     """
 
     passed: tuple[str, ...]
     medians: Mapping[str, float] = field(default_factory=dict)
+    work: Mapping[str, float] = field(default_factory=dict)
+    shapes: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read_variants(folder: Path) -> Variants | None:
@@ -35,9 +40,12 @@ def read_variants(folder: Path) -> Variants | None:
         check_unchanged(folder / _CHECK)
         checked = json.loads((folder / _CHECK).read_text(encoding="utf-8"))
         passed = [str(row["name"]) for row in checked["variants"] if row["status"] == "passed"]
-    except (ProfkitError, OSError, ValueError, LookupError, TypeError):
+        declared = checked.get("work") or {}
+        work = {key: float(declared[key]) for key in ("flop", "bytes") if declared.get(key)}
+        shapes = dict(checked.get("shapes") or {})
+    except (ProfkitError, OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
-    return Variants(tuple(passed), _medians(folder))
+    return Variants(tuple(passed), _medians(folder), work, shapes)
 
 
 def _medians(folder: Path) -> Mapping[str, float]:

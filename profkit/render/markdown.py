@@ -92,7 +92,7 @@ def code(text: str, *, in_table: bool = False) -> str:
     fence = "`" * (longest + 1)
     pad = " " if shown.startswith("`") or shown.endswith("`") or not shown else ""
     if in_table:
-        shown = shown.replace("|", "\\|")
+        shown = shown.replace("\\|", "\\ |").replace("|", "\\|")  # no fence holds a table's pipe
     return f"{fence}{pad}{shown}{pad}{fence}"
 
 

@@ -18,6 +18,26 @@ def file_name(path: str, *, with_host: bool) -> str:
     return path if with_host else Path(path).name
 
 
+def own_names(names: Iterable[str]) -> Mapping[str, str]:
+    """Demangled names without return type, namespaces, templates and parameters, where what is left
+    tells a name from all others: `flash_fwd_kernel`. The others stay as they are."""
+    own = {name: _own(name) for name in names}
+    taken = list(own.values())
+    return {name: text if taken.count(text) == 1 else name for name, text in own.items()}
+
+
+def _own(name: str) -> str:
+    """The function's own name: what is left outside brackets, its last word before the last pair of
+    round ones."""
+    text, depth = "", 0
+    for character in name.replace("(anonymous namespace)::", "").replace("->", ""):
+        depth -= character in ">)"
+        text += character if depth == 0 and character not in "<>)" else ""
+        depth += character in "<("
+    words = text.partition("(")[0].replace("::", " ").split()
+    return words[-1] if words and depth == 0 else name
+
+
 def told_apart(names: Iterable[str], width: int) -> Mapping[str, str]:
     """Kernel names in at most `width` characters, those that differ looking different.
 

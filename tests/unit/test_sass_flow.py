@@ -112,6 +112,17 @@ def test_what_may_follow_what() -> None:
     assert not BRANCHES.leads(2, 4)
 
 
+def test_live_registers_by_hand() -> None:
+    """R6, R7 and R9 come from outside; R2 and R3 are the address, R5 the sum, R4 what was read."""
+    assert LOOP.live() == [5, 6, 7, 7, 6, 6, 6, 3, 0]
+    assert BRANCHES.live() == [1, 1, 1, 1, 1, 1, 0]
+    assert Flow([], []).live() == []
+
+
+def test_what_is_never_read_lives_where_it_is_written() -> None:
+    assert flow("MOV R0, RZ\nMOV R1, RZ\nEXIT").live() == [1, 1, 0]
+
+
 def test_no_code_is_no_blocks() -> None:
     assert Flow([], []).blocks == ()
     assert Flow([], []).loops == ()

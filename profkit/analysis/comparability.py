@@ -1,0 +1,170 @@
+"""May two reports be compared? What speaks against it, by name, with both sides' values."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from profkit.analysis.summary import Group, LaunchSummary, ReportSummary
+from profkit.ingest.session import Session
+
+CLOCK_MOVED = 0.02
+"""Clocks further apart than this share make times of different clocks."""
+
+
+class What(StrEnum):
+    """What differs."""
+
+    gpu = "GPU"
+    clock = "SM clock"
+    memory_clock = "DRAM clock"
+    clock_control = "clock control"
+    cache_control = "cache control"
+    ncu_version = "ncu version"
+    collected = "what was collected"
+    replay = "replay mode"
+    problem = "problem size"
+    counters = "counters"
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """A reason not to compare: `before` and `after` are what each side has."""
+
+    what: What
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.before} against {self.after}"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a run declares to have computed: a target's name, shapes, dtype and work (FLOP, B)."""
+
+    target: str
+    shapes: str
+    dtype: str
+    work: tuple[float, float] | None
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (self.target, self.shapes, self.dtype) if part)
+
+
+def problem_of(target: Mapping[str, Any]) -> Problem | None:
+    """The problem of a target as saved latencies describe it; None where nothing is told."""
+    if not target.get("shapes") and not target.get("work"):
+        return None
+    shapes: Mapping[str, Any] = target.get("shapes") or {}
+    work: Mapping[str, Any] | None = target.get("work")
+    return Problem(
+        str(target.get("name") or ""),
+        " ".join(f"{name}={shape}" for name, shape in shapes.items()),
+        str(target.get("dtype") or ""),
+        (float(work["flop"]), float(work["bytes"])) if work else None,
+    )
+
+
+def reports_apart(before: ReportSummary, after: ReportSummary) -> tuple[Obstacle, ...]:
+    """What of how two reports were recorded keeps them from being compared."""
+    one, other = before.session, after.session
+    return _apart(
+        (What.gpu, _gpus(before), _gpus(after)),
+        (What.ncu_version, *_major(one, other)),
+        (What.collected, _collected(one), _collected(other)),
+        (What.cache_control, one.cache_control, other.cache_control),
+        (What.clock_control, one.clock_control, other.clock_control),
+        (What.replay, one.replay_mode, other.replay_mode),
+    )
+
+
+def kernels_apart(
+    before: Group, after: Group, problems: tuple[Problem | None, Problem | None] = (None, None)
+) -> tuple[Obstacle, ...]:
+    """What keeps two groups of launches from being compared.
+
+    `problems` are those that the two runs declare; where either does not, the number of threads
+    stands for the size.
+    """
+    found = []
+    if before.count == before.failed or after.count == after.failed:
+        found.append(Obstacle(What.counters, *(_counted(group) for group in (before, after))))
+    found += _apart((What.gpu, before.typical.gpu.name, after.typical.gpu.name))
+    found += _size_apart(before.typical, after.typical, problems)
+    clocks = ((What.clock, "sm_clock"), (What.memory_clock, "dram_clock"))
+    for what, name in clocks:
+        values = before.typical.get(name), after.typical.get(name)
+        if max(values) > min(values) * (1 + CLOCK_MOVED):
+            found.append(Obstacle(what, *(f"{value / 1e6:.0f} MHz" for value in values)))
+    return tuple(found)
+
+
+def only_the_clock(obstacles: Iterable[Obstacle]) -> bool:
+    """Whether cycles may be compared though times may not: the SM clock alone differs."""
+    return {obstacle.what for obstacle in obstacles} == {What.clock}
+
+
+def _size_apart(
+    before: LaunchSummary, after: LaunchSummary, problems: tuple[Problem | None, Problem | None]
+) -> tuple[Obstacle, ...]:
+    one, other = problems
+    if one and other:
+        if (one.shapes, one.dtype, one.work) == (other.shapes, other.dtype, other.work):
+            return ()
+        return (Obstacle(What.problem, _told(one), _told(other)),)
+    threads = [_threads(launch) for launch in (before, after)]
+    if any(math.isnan(count) for count in threads) or threads[0] == threads[1]:
+        return ()
+    return (Obstacle(What.problem, *(f"{count:,.0f} threads" for count in threads)),)
+
+
+def _threads(launch: LaunchSummary) -> float:
+    return launch.get("grid_size") * launch.get("block_size")
+
+
+def _told(problem: Problem) -> str:
+    work = f", {problem.work[0]:.4g} FLOP, {problem.work[1]:.4g} B" if problem.work else ""
+    return f"{problem}{work}"
+
+
+def _apart(*facts: tuple[What, str, str]) -> tuple[Obstacle, ...]:
+    """Those whose values are both known and differ."""
+    return tuple(
+        Obstacle(what, before, after)
+        for what, before, after in facts
+        if before and after and before != after
+    )
+
+
+def _gpus(report: ReportSummary) -> str:
+    return ", ".join(sorted({gpu.name for gpu in report.gpus}))
+
+
+def _major(one: Session, other: Session) -> tuple[str, str]:
+    """Versions where they differ in the year, "" where they do not."""
+    years = [re.match(r"\d+", session.ncu_version) for session in (one, other)]
+    if not all(years) or years[0] is None or years[1] is None or years[0][0] == years[1][0]:
+        return "", ""
+    return one.ncu_version, other.ncu_version
+
+
+def _collected(session: Session) -> str:
+    """What ncu was told to collect; "" where the report does not tell that it was told anything."""
+    if not session.command and not session.options:
+        return ""
+    options = session.options
+    asked = [
+        f"{name} {','.join(sorted(options[name].split(',')))}"
+        for name in ("set", "section", "metrics")
+        if options.get(name)
+    ]
+    return " ".join(asked) or "set basic (default)"
+
+
+def _counted(group: Group) -> str:
+    return "failed" if group.count == group.failed else "recorded"

@@ -1,0 +1,328 @@
+"""Did the fix work? Two reports, kernel by kernel: verdict, causes, findings, what else changed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from profkit.analysis.attribution import Attribution, Cause, Kind, attribute
+from profkit.analysis.changes import Changed, OneSided, changes, one_sided
+from profkit.analysis.checklist import Checklist, Item
+from profkit.analysis.comparability import (
+    Obstacle,
+    Problem,
+    What,
+    kernels_apart,
+    only_the_clock,
+    problem_of,
+    reports_apart,
+)
+from profkit.analysis.finding_changes import (
+    FindingChange,
+    Limit,
+    Status,
+    finding_changes,
+    limit,
+)
+from profkit.analysis.matching import Match, Mode, match
+from profkit.analysis.repeats import Change, Profiled, judge
+from profkit.analysis.summary import Group, ReportSummary
+from profkit.analysis.timed_change import TimedChange, Timings, timed_change
+
+_NONE = (math.nan, math.nan)
+
+
+@dataclass(frozen=True)
+class Side:
+    """A report with what was found in it and the latencies of its run."""
+
+    report: ReportSummary
+    found: Checklist
+    timings: Timings
+
+
+@dataclass(frozen=True)
+class KernelDiff:
+    """A kernel before and after.
+
+    `obstacles` keep its times from being compared: where there are any but a moved SM clock there
+    is no verdict, unless forced. `in_cycles`: the clock alone differs, so cycles are compared.
+    `profiled` is what ncu's durations say, `timed` what latencies of its variant do, where the
+    variant is this one launch. Times in seconds.
+    """
+
+    match: Match
+    obstacles: tuple[Obstacle, ...]
+    profiled: Profiled | None
+    in_cycles: bool
+    timed: TimedChange | None
+    sides: tuple[Side, Side]
+
+    @property
+    def before(self) -> Group:
+        return self.match.before
+
+    @property
+    def after(self) -> Group:
+        return self.match.after
+
+    @property
+    def change(self) -> Change:
+        """The verdict: the timing's where there is a valid one, else that of ncu's durations."""
+        if self.timed and self.timed.valid:
+            return self.timed.change
+        return self.profiled.change if self.profiled else Change.incomparable
+
+    @property
+    def by_timing(self) -> bool:
+        """Whether the verdict is the timing's."""
+        return self.timed is not None and self.timed.valid
+
+    @property
+    def speedup(self) -> float:
+        """Time before / time after, of what the verdict rests on; NaN without one."""
+        if self.timed and self.timed.valid:
+            return self.timed.speedup
+        return self.profiled.speedup if self.profiled else math.nan
+
+    @property
+    def saved(self) -> float:
+        """Seconds of ncu's that all launches together take less than before; NaN if unknown."""
+        return self.before.total - self.after.total
+
+    @cached_property
+    def attribution(self) -> Attribution | None:
+        """Why the median launch takes another time; None where a side has no duration."""
+        if not (self.before.median > 0 and self.after.median > 0):
+            return None
+        return attribute(self.before, self.after)
+
+    @cached_property
+    def findings(self) -> tuple[FindingChange, ...]:
+        """What became of the findings, weightiest first."""
+        before, after = self.sides
+        return finding_changes(self.before, self.after, before.found, after.found)
+
+    @property
+    def resolved(self) -> tuple[FindingChange, ...]:
+        return tuple(one for one in self.findings if one.status is Status.resolved)
+
+    @cached_property
+    def limit(self) -> Limit | None:
+        """What limits the kernel after the change."""
+        return limit(self.after, self.sides[1].found)
+
+    @cached_property
+    def changed(self) -> tuple[Changed, ...]:
+        """What else differs, weightiest first."""
+        return changes(self.before.typical, self.after.typical)
+
+    @cached_property
+    def one_sided(self) -> tuple[OneSided, ...]:
+        """Quantities that one side alone recorded."""
+        return one_sided(self.before.typical, self.after.typical)
+
+
+@dataclass(frozen=True)
+class Total:
+    """Seconds of ncu's over the kernels of a report: matched ones before and after, and the rest.
+
+    `causes` split the change over all launches; with `removed` and `added` they add up to it.
+    """
+
+    before: float
+    after: float
+    removed: float
+    added: float
+    causes: tuple[Cause, ...]
+
+
+@dataclass(frozen=True)
+class Diff:
+    """Two reports compared.
+
+    `obstacles` are of the reports as wholes: with any of them, and not `forced`, nothing of their
+    kernels is compared. `timed` are the verdicts on variants that both runs timed.
+    """
+
+    sides: tuple[Side, Side]
+    obstacles: tuple[Obstacle, ...]
+    forced: bool
+    kernels: tuple[KernelDiff, ...]
+    removed: tuple[Group, ...]
+    added: tuple[Group, ...]
+    timed: tuple[TimedChange, ...]
+
+    @property
+    def refused(self) -> bool:
+        """Whether the reports can't be compared."""
+        return bool(self.obstacles) and not self.forced
+
+    @property
+    def incomparable(self) -> tuple[KernelDiff, ...]:
+        """The kernels without a verdict."""
+        return tuple(one for one in self.kernels if one.change is Change.incomparable)
+
+    @property
+    def removed_findings(self) -> tuple[Item, ...]:
+        """The findings that went with the kernels that are gone, where they promised time."""
+        found = self.sides[0].found
+        return tuple(
+            item for group in self.removed for item in found.of(group) if item.finding.estimate
+        )
+
+    def counted(self, change: Change) -> int:
+        """How many kernels have a verdict."""
+        return sum(one.change is change for one in self.kernels)
+
+    @cached_property
+    def total(self) -> Total:
+        """The change over all launches, by cause."""
+        return _total(self)
+
+
+def diff(
+    before: Side,
+    after: Side,
+    *,
+    mode: Mode = Mode.auto,
+    names: Mapping[str, str] | None = None,
+    force: bool = False,
+    floor: float | None = None,
+) -> Diff:
+    """Two reports compared, kernels in the order of the time that they took before or take now.
+
+    `mode` and `names` are those of `match`. `force` compares what can't be compared. `floor` is the
+    A/A floor between runs of the machine that timed both.
+    """
+    obstacles = reports_apart(before.report, after.report)
+    if obstacles and not force:
+        return Diff((before, after), obstacles, False, (), (), (), ())
+    matched = match(before.report.groups, after.report.groups, mode, names)
+    timed = _Timed(before, after, floor)
+    kernels = [_kernel(one, (before, after), timed, force) for one in matched.pairs]
+    kernels.sort(key=lambda one: -max(_known(one.before.total), _known(one.after.total)))
+    return Diff(
+        (before, after),
+        obstacles,
+        force,
+        tuple(kernels),
+        matched.removed,
+        matched.added,
+        timed.all(matched.pairs),
+    )
+
+
+def _kernel(matched: Match, sides: tuple[Side, Side], timed: _Timed, force: bool) -> KernelDiff:
+    obstacles = kernels_apart(matched.before, matched.after, timed.problems(matched))
+    in_cycles = only_the_clock(obstacles) and not force
+    failed = any(obstacle.what is What.counters for obstacle in obstacles)
+    comparable = not obstacles or in_cycles or (force and not failed)
+    return KernelDiff(
+        matched,
+        obstacles,
+        judge(matched.before, matched.after, in_cycles=in_cycles) if comparable else None,
+        in_cycles,
+        timed.of(matched),
+        sides,
+    )
+
+
+class _Timed:
+    """The timed verdicts on variants, each made once."""
+
+    def __init__(self, before: Side, after: Side, floor: float | None) -> None:
+        self._before, self._after, self._floor = before, after, floor
+        self._launches = [side.timings.launches_of(side.report) for side in (before, after)]
+        self._made: dict[tuple[str, str], TimedChange] = {}
+
+    def labels(self, matched: Match) -> tuple[str, str] | None:
+        """The variants that the two sides of a match belong to, where both were timed."""
+        found = self._before.timings.of(matched.before), self._after.timings.of(matched.after)
+        return found if all(found) else None
+
+    def problems(self, matched: Match) -> tuple[Problem | None, Problem | None]:
+        """What the two variants declare to compute."""
+        labels = self.labels(matched)
+        if labels is None:
+            return None, None
+        one, other = self._before.timings.timed[labels[0]], self._after.timings.timed[labels[1]]
+        return problem_of(one.latency.target), problem_of(other.latency.target)
+
+    def of(self, matched: Match) -> TimedChange | None:
+        """The verdict on a match's variants, where each is one launch of this kernel."""
+        labels = self.labels(matched)
+        if (
+            labels is None
+            or self._is_one(labels)
+            or any(
+                launches[label] != 1 for launches, label in zip(self._launches, labels, strict=True)
+            )
+        ):
+            return None
+        return self._verdict(labels)
+
+    def all(self, pairs: Sequence[Match]) -> tuple[TimedChange, ...]:
+        """The verdicts on all variants that matched kernels belong to."""
+        found = [labels for one in pairs if (labels := self.labels(one))]
+        return tuple(
+            self._verdict(labels) for labels in dict.fromkeys(found) if not self._is_one(labels)
+        )
+
+    def _is_one(self, labels: tuple[str, str]) -> bool:
+        """Whether both are the very same samples."""
+        return labels[0] == labels[1] and self._before.timings.path == self._after.timings.path
+
+    def _verdict(self, labels: tuple[str, str]) -> TimedChange:
+        if labels not in self._made:
+            self._made[labels] = timed_change(
+                self._before.timings, self._after.timings, labels, floor=self._floor
+            )
+        return self._made[labels]
+
+
+def _total(found: Diff) -> Total:
+    seconds: dict[str, float] = {}
+    known = {
+        "launches": Cause("launches", "number of launches", Kind.launches, 0.0, *_NONE, ""),
+        "spread": Cause("spread", "launches unlike the median", Kind.rest, 0.0, *_NONE, ""),
+    }
+    for kernel in found.kernels:
+        if kernel.attribution is None:
+            continue
+        for cause in kernel.attribution.causes:
+            known.setdefault(cause.key, cause)
+        for key, value in _over_launches(kernel, kernel.attribution):
+            seconds[key] = seconds.get(key, 0.0) + value
+    causes = [
+        Cause(key, known[key].label, known[key].kind, value, *_NONE, "")
+        for key, value in seconds.items()
+    ]
+    return Total(
+        sum(_known(one.before.total) for one in found.kernels),
+        sum(_known(one.after.total) for one in found.kernels),
+        sum(_known(group.total) for group in found.removed),
+        sum(_known(group.total) for group in found.added),
+        tuple(sorted(causes, key=lambda cause: -abs(cause.seconds))),
+    )
+
+
+def _over_launches(kernel: KernelDiff, attribution: Attribution) -> Iterator[tuple[str, float]]:
+    """The seconds of a kernel's causes over all its launches, by key.
+
+    Causes of the median launch count for the smaller number of launches on either side; launches
+    more or fewer are a cause of their own, at the median of the side that has them; what the
+    medians leave of the sums is the spread.
+    """
+    before, after = (group.count - group.failed for group in (kernel.before, kernel.after))
+    times = min(before, after)
+    more = (after - before) * (kernel.after if after > before else kernel.before).median
+    yield from ((cause.key, cause.seconds * times) for cause in attribution.causes)
+    yield "launches", more
+    yield "spread", kernel.after.total - kernel.before.total - attribution.change * times - more
+
+
+def _known(seconds: float) -> float:
+    return 0.0 if math.isnan(seconds) else seconds

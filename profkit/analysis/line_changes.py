@@ -1,0 +1,95 @@
+"""Where in the source time went and goes: lines of two versions, aligned by their text."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+
+@dataclass(frozen=True)
+class LineCost:
+    """A source line and the seconds of a launch that its warp samples stand for."""
+
+    file: str
+    line: int
+    text: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class LineChange:
+    """A line of both versions, or of one: then the other's number is 0. Seconds of a launch."""
+
+    file: str
+    line_before: int
+    line_after: int
+    text: str
+    before: float
+    after: float
+
+    @property
+    def change(self) -> float:
+        return self.after - self.before
+
+
+def line_changes(before: Sequence[LineCost], after: Sequence[LineCost]) -> tuple[LineChange, ...]:
+    """All lines with samples on either side, the largest change first; their changes add up.
+
+    Files are taken as one by name, or as the only ones left; lines as one where `difflib` aligns
+    their texts, blanks apart: what was rewritten is a line gone and a line new. Lines without a
+    known text are aligned by nothing, each is its own.
+    """
+    found: list[LineChange] = []
+    files, files_after = _by_name(before), _by_name(after)
+    for name, name_after in _paired(files, files_after):
+        found += _of_file(files.get(name, ()), files_after.get(name_after, ()))
+    return tuple(sorted(found, key=lambda one: (-abs(one.change), one.file, one.line_after)))
+
+
+def _paired(
+    files: Mapping[str, Sequence[LineCost]], files_after: Mapping[str, Sequence[LineCost]]
+) -> list[tuple[str, str]]:
+    """Files of one name; the only ones left of both sides too; and each other one with none."""
+    both = [(name, name) for name in files if name in files_after]
+    left = [name for name in files if name not in files_after]
+    right = [name for name in files_after if name not in files]
+    if len(left) == len(right) == 1:
+        return [*both, (left[0], right[0])]
+    return [*both, *((name, "") for name in left), *(("", name) for name in right)]
+
+
+def _by_name(costs: Sequence[LineCost]) -> Mapping[str, Sequence[LineCost]]:
+    found: dict[str, list[LineCost]] = {}
+    for cost in sorted(costs, key=lambda cost: cost.line):
+        found.setdefault(PurePath(cost.file.replace("\\", "/")).stem, []).append(cost)
+    return found
+
+
+def _of_file(before: Sequence[LineCost], after: Sequence[LineCost]) -> list[LineChange]:
+    texts = [_key(cost, 0) for cost in before]
+    matcher = difflib.SequenceMatcher(None, texts, [_key(cost, 1) for cost in after], False)
+    found = []
+    for tag, start, end, start_after, end_after in matcher.get_opcodes():
+        if tag == "equal":
+            pairs = zip(before[start:end], after[start_after:end_after], strict=True)
+            found += [_both(one, other) for one, other in pairs]
+            continue
+        found += [
+            LineChange(cost.file, cost.line, 0, cost.text, cost.seconds, 0.0)
+            for cost in before[start:end]
+        ]
+        found += [
+            LineChange(cost.file, 0, cost.line, cost.text, 0.0, cost.seconds)
+            for cost in after[start_after:end_after]
+        ]
+    return found
+
+
+def _both(one: LineCost, other: LineCost) -> LineChange:
+    return LineChange(other.file, one.line, other.line, other.text, one.seconds, other.seconds)
+
+
+def _key(cost: LineCost, side: int) -> str:
+    return " ".join(cost.text.split()) or f"{side}:{cost.line}"

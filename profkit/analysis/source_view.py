@@ -1,0 +1,267 @@
+"""Source lines and machine code of a kernel, with what was sampled and counted at each.
+
+Counts of a line are the sums over its instructions, those of a file over its lines, and the total
+is the kernel's. An instruction belongs to the line that the compiler says it came from: inlined
+code and templates stand in the file that they are written in, not at the call.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from profkit.analysis.blame import EXECUTED, SAMPLES
+from profkit.analysis.checklist import Checklist
+from profkit.analysis.phases import KernelTimeline
+from profkit.analysis.summary import LaunchSummary
+from profkit.ingest import source_lines
+from profkit.ingest.sass_flow import Flow
+from profkit.ingest.sass_text import parse
+from profkit.metrics.catalog import catalog
+
+SAMPLED = "samples"
+SHARED_EXCESS = "shared_wavefronts_excessive"
+GLOBAL_EXCESS = "global_sectors_excessive"
+FIELDS = frozenset(
+    {
+        SAMPLED,
+        EXECUTED,
+        SHARED_EXCESS,
+        GLOBAL_EXCESS,
+        *(name for name in catalog().lines if name.startswith(SAMPLES)),
+    }
+)
+"""The catalogue's line quantities that the view is made of."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What was recorded at an instruction, a line or a kernel; NaN where it was not.
+
+    `samples` are warp samples, `stalls` those by reason (without the ones that are 0; empty where
+    not recorded), `executed` warp instructions, `shared_excess` shared-memory wavefronts and
+    `global_excess` L2 sectors beyond what ideal addresses need. `live` are the registers of a
+    thread that hold a value still needed, by the machine code, the largest of a line's
+    instructions.
+    """
+
+    samples: float
+    stalls: Mapping[str, float]
+    executed: float
+    shared_excess: float
+    global_excess: float
+    live: float
+
+
+@dataclass(frozen=True)
+class SourceLine:
+    """A line of source. `text` is "" where it was not recorded, `addresses` its instructions.
+
+    `findings` are the ranks of the checklist's items that blame it.
+    """
+
+    line: int
+    text: str
+    counts: Counts
+    findings: tuple[int, ...]
+    addresses: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """A machine instruction; `file` is "" and `line` 0 where no source is known."""
+
+    address: int
+    sass: str
+    file: str
+    line: int
+    counts: Counts
+    findings: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file with instructions of the kernel. `lines` are all of it where its text was recorded,
+    else those with instructions; ascending."""
+
+    name: str
+    lines: tuple[SourceLine, ...]
+
+
+@dataclass(frozen=True)
+class SourceView:
+    """A launch by line and instruction.
+
+    `files` have the one with the most samples first; none where no lines are known. `instructions`
+    are by address. `has_source` is whether the text of a line with instructions was recorded.
+    """
+
+    launch: int
+    files: tuple[SourceFile, ...]
+    instructions: tuple[Instruction, ...]
+    total: Counts
+    has_source: bool
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Inside:
+    """All that is known of the inside of a launch; None for what was not recorded."""
+
+    launch: LaunchSummary
+    timeline: KernelTimeline | None
+    view: SourceView | None
+
+
+Blamed = Mapping[tuple[str, int, str], tuple[int, ...]]
+"""Ranks by what they blame: (file, line, "") or ("", address, sass)."""
+
+
+def blamed(checklist: Checklist | None, launch: int) -> Blamed:
+    """What the items on a launch's kernel blame."""
+    found: dict[tuple[str, int, str], tuple[int, ...]] = {}
+    for item in checklist.items if checklist else ():
+        group = item.group
+        if group is None or launch not in {one.index for one in group.launches}:
+            continue
+        for place in item.places:
+            key = (place.file, place.line, "") if place.line else ("", place.address, place.sass)
+            found[key] = (*found.get(key, ()), item.rank)
+    return found
+
+
+def source_view(
+    launch: int,
+    rows: Sequence[source_lines.Instruction],
+    present: Collection[str],
+    texts: Mapping[str, Sequence[str]],
+    findings: Blamed,
+) -> SourceView:
+    """The view of a launch.
+
+    `rows` have values by the catalogue names of FIELDS; `present` are those that were recorded, the
+    others are NaN. `texts` are source files' lines.
+    """
+    live = live_registers([row.address for row in rows], [row.sass for row in rows])
+    found = tuple(
+        Instruction(
+            row.address,
+            " ".join(row.sass.split()),
+            row.file,
+            row.line,
+            _counts(row.values, present, registers),
+            _ranks(findings, row),
+        )
+        for row, registers in zip(rows, live, strict=True)
+    )
+    files = _files(found, texts, findings)
+    has_source = any(line.text and line.addresses for file in files for line in file.lines)
+    return SourceView(
+        launch,
+        files,
+        found,
+        added([one.counts for one in found]),
+        has_source,
+        _notes(found, has_source=has_source),
+    )
+
+
+def _ranks(findings: Blamed, row: source_lines.Instruction) -> tuple[int, ...]:
+    if row.line:
+        return findings.get((row.file, row.line, ""), ())
+    sass = " ".join(row.sass.split())
+    return (*findings.get(("", row.address, sass), ()), *findings.get(("", 0, sass), ()))
+
+
+def _counts(values: Mapping[str, float], present: Collection[str], live: float) -> Counts:
+    def get(name: str) -> float:
+        return values.get(name, 0.0) if name in present else math.nan
+
+    stalls = {
+        name.removeprefix(SAMPLES): value
+        for name, value in values.items()
+        if name.startswith(SAMPLES) and value
+    }
+    return Counts(get(SAMPLED), stalls, get(EXECUTED), get(SHARED_EXCESS), get(GLOBAL_EXCESS), live)
+
+
+def added(counts: Sequence[Counts]) -> Counts:
+    """The sum of several; of `live` the largest. All 0 and live NaN for none."""
+    stalls: dict[str, float] = {}
+    for one in counts:
+        for reason, value in one.stalls.items():
+            stalls[reason] = stalls.get(reason, 0.0) + value
+    known = [one.live for one in counts if not math.isnan(one.live)]
+    return Counts(
+        samples=math.fsum(one.samples for one in counts),
+        stalls=dict(sorted(stalls.items(), key=lambda item: -item[1])),
+        executed=math.fsum(one.executed for one in counts),
+        shared_excess=math.fsum(one.shared_excess for one in counts),
+        global_excess=math.fsum(one.global_excess for one in counts),
+        live=max(known, default=math.nan),
+    )
+
+
+def _files(
+    instructions: Sequence[Instruction], texts: Mapping[str, Sequence[str]], findings: Blamed
+) -> tuple[SourceFile, ...]:
+    by_file: dict[str, dict[int, list[Instruction]]] = {}
+    for one in instructions:
+        if one.line:
+            by_file.setdefault(one.file, {}).setdefault(one.line, []).append(one)
+    files = [
+        SourceFile(name, tuple(_lines(name, by_line, texts.get(name, ()), findings)))
+        for name, by_line in by_file.items()
+    ]
+    return tuple(sorted(files, key=_weight))
+
+
+def _lines(
+    name: str,
+    by_line: Mapping[int, Sequence[Instruction]],
+    text: Sequence[str],
+    findings: Blamed,
+) -> Iterable[SourceLine]:
+    for line in sorted({*by_line, *range(1, len(text) + 1)}):
+        own = by_line.get(line, ())
+        yield SourceLine(
+            line,
+            text[line - 1] if line <= len(text) else "",
+            added([one.counts for one in own]),
+            findings.get((name, line, ""), ()),
+            tuple(one.address for one in own),
+        )
+
+
+def _weight(file: SourceFile) -> tuple[float, float, str]:
+    of_file = added([line.counts for line in file.lines if line.addresses])
+    samples = 0.0 if math.isnan(of_file.samples) else of_file.samples
+    return -samples, -sum(bool(line.addresses) for line in file.lines), file.name
+
+
+def _notes(instructions: Sequence[Instruction], *, has_source: bool) -> tuple[str, ...]:
+    found = []
+    if not any(one.line for one in instructions):
+        found.append("no source lines are known: compile with -lineinfo")
+    elif not has_source:
+        found.append("the text of lines was not recorded: `ncu --import-source yes`")
+    unread = sum(not one.sass for one in instructions)
+    if unread:
+        found.append(
+            f"{unread:,} of {len(instructions):,} instructions have no text in the report: live "
+            "registers are not known"
+        )
+    return tuple(found)
+
+
+def live_registers(addresses: Sequence[int], sass: Sequence[str]) -> list[float]:
+    """The 32-bit registers of a thread that hold a value needed at or after each instruction.
+
+    Both sides of an instruction are looked at: what it and later ones read, and what it writes.
+    NaN for all where an instruction's text is missing.
+    """
+    if not all(sass):
+        return [math.nan] * len(sass)
+    flow = Flow(addresses, [parse(text) for text in sass])
+    return [float(count) for count in flow.live()]

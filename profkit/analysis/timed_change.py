@@ -1,0 +1,152 @@
+"""What timed latencies say of a change, where both reports' runs hold them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from profkit.analysis.latency import (
+    Pair,
+    Timed,
+    analyze_latency,
+    compare_saved,
+    compare_with,
+    interleaved,
+)
+from profkit.analysis.repeats import NOISE, Change
+from profkit.analysis.statistics import Classic
+from profkit.analysis.summary import Group, ReportSummary
+from profkit.analysis.verdict import DEFAULT, Thresholds, Verdict
+from profkit.ingest.latency import Latency, Saved
+
+INTERLEAVED = "interleaved"
+WITHIN_RUN = "within-run only"
+
+
+@dataclass(frozen=True)
+class TimedChange:
+    """The timed verdict on a variant: `before` and `after` are the two latencies.
+
+    `how` they were measured: INTERLEAVED, or WITHIN_RUN, where the machine's A/A floor, or NOISE
+    where that is unknown, widens the margin. `low` to `high` is the interval of `speedup`, None
+    where there is none. `why` tells what a verdict rests on, or why there is none; `valid` is false
+    where the environment moved or the two were measured differently.
+    """
+
+    before: Timed
+    after: Timed
+    how: str
+    change: Change
+    speedup: float
+    low: float | None
+    high: float | None
+    margin: float | None
+    why: str
+    classic: Classic
+    valid: bool
+
+
+@dataclass(frozen=True)
+class Timings:
+    """The latencies of a report's run by label, and the file they are from."""
+
+    path: str
+    timed: Mapping[str, Timed]
+
+    def of(self, group: Group) -> str:
+        """The one variant that all launches of a group belong to, by its NVTX range; "" if none."""
+        labels = {
+            label
+            for launch in group.launches
+            for label in launch.launch.nvtx
+            if label in self.timed
+        }
+        return labels.pop() if len(labels) == 1 else ""
+
+    def launches_of(self, report: ReportSummary) -> Mapping[str, int]:
+        """How many launches of a report each variant has."""
+        return Counter(
+            label
+            for launch in report.launches
+            for label in launch.launch.nvtx
+            if label in self.timed
+        )
+
+
+def timings(saved: Saved | None) -> Timings:
+    """The latencies of a file, analyzed; none where there is no file."""
+    if saved is None:
+        return Timings("", {})
+    return Timings(saved.path, {one.label: analyze_latency(one) for one in saved.latencies})
+
+
+def timed_change(
+    before: Timings,
+    after: Timings,
+    labels: tuple[str, str],
+    *,
+    floor: float | None = None,
+    thresholds: Thresholds = DEFAULT,
+) -> TimedChange:
+    """The verdict on the second label's latency against the first's.
+
+    `floor` is the machine's A/A floor between runs, a share. Raises BadInput for samples that
+    differ beyond measure.
+    """
+    one, other = before.timed[labels[0]], after.timed[labels[1]]
+    if before.path == after.path and _in_turns(one.latency, other.latency):
+        (pair,) = compare_with(one, (other,), thresholds=thresholds)
+        return _of_pair(pair)
+    return _of_saved(one, other, NOISE if floor is None else floor, thresholds)
+
+
+def _in_turns(one: Latency, other: Latency) -> bool:
+    return len(one.blocks) == len(other.blocks) > 1 and interleaved(one, other)
+
+
+def _of_pair(pair: Pair) -> TimedChange:
+    found = pair.comparison
+    return TimedChange(
+        before=pair.a,
+        after=pair.b,
+        how=INTERLEAVED,
+        change=_change(found.verdict),
+        speedup=found.speedup,
+        low=found.low,
+        high=found.high,
+        margin=found.margin.value,
+        why="; ".join(found.details) or found.reason.value,
+        classic=found.classic,
+        valid=found.verdict is not Verdict.INVALID,
+    )
+
+
+def _of_saved(one: Timed, other: Timed, floor: float, thresholds: Thresholds) -> TimedChange:
+    found = compare_saved(one, other, thresholds=thresholds, floor=floor, force=False)
+    within = found.within
+    return TimedChange(
+        before=one,
+        after=other,
+        how=WITHIN_RUN,
+        change=Change.inconclusive if found.obstacles else _change(within.verdict),
+        speedup=within.speedup,
+        low=within.low,
+        high=within.high,
+        margin=within.margin.value if within.margin else None,
+        why="; ".join(found.obstacles) or within.reason.value,
+        classic=found.classic,
+        valid=not found.obstacles,
+    )
+
+
+def _change(verdict: Verdict) -> Change:
+    match verdict:
+        case Verdict.IMPROVED:
+            return Change.improved
+        case Verdict.REGRESSED:
+            return Change.regressed
+        case Verdict.SAME:
+            return Change.same
+        case _:
+            return Change.inconclusive

@@ -1,0 +1,66 @@
+"""`profkit audit`: do claimed figures hold against each other and against datasheets?"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from profkit.commands.options import OutputOption, put
+from profkit.errors import UsageError
+
+_CONTRADICTED = 1
+
+
+class Format(StrEnum):
+    """How an audit is written."""
+
+    terminal = "terminal"
+    json = "json"
+    markdown = "markdown"
+
+
+def audit(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="Claims in YAML or JSON: rows, sentences.", show_default=False
+        ),
+    ],
+    gpu: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The GPU of claims that name none: L4, 'A100 80GB SXM'.",
+            show_default=False,
+        ),
+    ] = None,
+    format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.terminal,
+    output: OutputOption = None,
+) -> None:
+    """Hold claimed figures against each other and against datasheets; explain contradictions.
+
+    A row has any of: gpu, dtype, B, H, S, D, causal, flop, bytes, median_ms, ci_ms, gflops, gbps,
+    intensity, percent_of_peak, bound. A sentence may say the same in words. What can't be checked
+    is listed. Exits with 1 where a contradiction was found, with 5 for a file without claims.
+
+    Examples:
+
+      profkit audit claims.yaml
+
+      profkit audit results.json --gpu "H100 SXM" --format markdown
+    """
+    from profkit.analysis.audit import examine
+    from profkit.analysis.gpus import datasheet_named
+    from profkit.ingest.claims import read_claims
+    from profkit.render.audit import audit_text
+
+    if gpu is not None and datasheet_named(gpu) is None:
+        raise UsageError(f"--gpu {gpu!r} is not in the table of datasheets", "docs/audit.md")
+    claims = read_claims(path)
+    found = examine(claims.claims, gpu or "")
+    put(audit_text(claims, found, format.value, to_file=output is not None), output)
+    if found.contradictions:
+        raise typer.Exit(_CONTRADICTED)

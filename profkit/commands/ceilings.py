@@ -1,0 +1,85 @@
+"""`profkit ceilings`: the rates that this GPU really reaches."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from profkit.commands.options import OutputOption, interruptible, put
+from profkit.commands.telling import Teller
+from profkit.errors import EnvironmentProblem
+
+if TYPE_CHECKING:
+    from profkit.analysis.ceilings import Ceilings
+
+
+class Format(StrEnum):
+    """How to write roofs."""
+
+    terminal = "terminal"
+    markdown = "markdown"
+    json = "json"
+
+
+def ceilings(
+    gpu: Annotated[int | None, typer.Option(min=0, metavar="N", help="Which GPU.")] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="Only these roofs: dram, l2, fp32, tensor_fp16, ...; tensor for all of its kind.",
+        ),
+    ] = None,
+    output: OutputOption = None,
+    format: Annotated[
+        Format | None,
+        typer.Option("--format", help="How to write it; a FILE gets JSON.", show_default=False),
+    ] = None,
+) -> None:
+    """Measure this GPU's roofs: DRAM, L2, FMA pipes, and the tensor cores by type.
+
+    What can really be had: with random data, at the clock that the power cap leaves. No clock is
+    changed. It takes up to a minute. `profkit roofline --peaks measured` finds the roofs again.
+
+    Examples:
+
+      profkit ceilings
+
+      profkit ceilings --only dram,tensor_fp16 --format json
+
+      profkit ceilings --gpu 1 -o ceilings.json
+    """
+    from profkit.ceilings import measure_ceilings, roofs_named
+    from profkit.store.ceilings import keep_ceilings
+
+    names = roofs_named(only)
+    chosen = format or (Format.terminal if output is None else _by_name(output))
+    with interruptible(), Teller() as teller:
+        measured = measure_ceilings(names, gpu, teller.tell)
+    kept: Path | None = None
+    try:
+        kept = keep_ceilings(measured)
+    except EnvironmentProblem as error:
+        typer.echo(f"profkit: {error}", err=True)
+    put(_text(measured, chosen, kept, to_file=output is not None), output)
+
+
+def _text(measured: Ceilings, format: Format, kept: Path | None, *, to_file: bool) -> str:
+    if format is Format.json:
+        from profkit.store.ceilings import ceilings_json
+
+        return ceilings_json(measured)
+    from profkit.render.ceilings import ceilings_markdown, ceilings_terminal
+
+    if format is Format.markdown:
+        return ceilings_markdown(measured)
+    return ceilings_terminal(measured, kept, to_file=to_file)
+
+
+def _by_name(output: Path) -> Format:
+    """What a file's name asks for; JSON, which other verbs read, unless it is text."""
+    kinds = {".md": Format.markdown, ".txt": Format.terminal}
+    return kinds.get(output.suffix.lower(), Format.json)

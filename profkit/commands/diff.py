@@ -1,0 +1,326 @@
+"""`profkit diff`: did the fix work?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from profkit.commands.options import KernelOption, OutputOption, put
+from profkit.errors import BadInput, UsageError
+
+if TYPE_CHECKING:
+    from profkit.analysis.diff import Diff
+    from profkit.analysis.gates import Failure
+    from profkit.analysis.line_changes import LineChange
+    from profkit.report import Report
+
+_TOP_SHOWN = 3
+_MODES = ("auto", "name", "order", "nvtx")
+
+
+class Format(StrEnum):
+    """How a comparison is written."""
+
+    terminal = "terminal"
+    markdown = "markdown"
+    json = "json"
+    html = "html"
+    sarif = "sarif"
+    junit = "junit"
+    github = "github"
+
+
+_WITH_LINES = {Format.json, Format.sarif, Format.github}
+"""Formats that name the lines that findings blame."""
+
+
+def diff(
+    before: Annotated[
+        Path,
+        typer.Argument(metavar="BEFORE", help="A report, a run, or a folder of reports."),
+    ],
+    after: Annotated[
+        Path | None,
+        typer.Argument(metavar="AFTER", help="The same after the change.", show_default=False),
+    ] = None,
+    kernel: KernelOption = None,
+    match: Annotated[
+        str,
+        typer.Option(
+            metavar="HOW",
+            help="auto, name, order, nvtx, or a YAML file of `old name: new name`.",
+        ),
+    ] = "auto",
+    top: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Kernels to show in detail, 0 for all. [default: 3]",
+            show_default=False,
+        ),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show small changes too, and what one side alone has.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Compare what can't be compared, too.")
+    ] = False,
+    format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.terminal,
+    output: OutputOption = None,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="GATE,...",
+            help="Exit 1 on regression[:5%], new-finding, removed, metric:EXPRESSION; 3 on "
+            "inconclusive, incomparable; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Compare with this baseline: give one report.", show_default=False
+        ),
+    ] = None,
+    save_baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Keep the later report under this name, unless a gate fails.",
+            show_default=False,
+        ),
+    ] = None,
+    with_host: Annotated[
+        bool, typer.Option("--with-host", help="Write whole paths, folders of this machine too.")
+    ] = False,
+) -> None:
+    """Say whether a change made kernels faster, by how much, why, and what limits them now.
+
+    Examples:
+
+      profkit diff before.ncu-rep after.ncu-rep
+
+      profkit diff reports/sdpa/20260101T120000Z-aaaaaa reports/sdpa/20260102T120000Z-bbbbbb
+
+      profkit diff reports/sdpa --save-baseline main
+
+      profkit diff reports/sdpa --baseline main --fail-on regression:5%,new-finding
+    """
+    from profkit.analysis.gates import exit_code, failures, parse_gates
+
+    gates = parse_gates(fail_on or ())
+    mode, names = _matching(match)
+
+    @lru_cache(maxsize=1)
+    def read(path: Path) -> Report:
+        return _read(path, kernel)
+
+    earlier, later = _sides(before, after, baseline, save_baseline, read)
+    if earlier is None:
+        _save(str(save_baseline), later, read)
+        return
+    pairs, left_out = _paired(earlier, later, f"baseline {baseline}" if baseline else "")
+    shown = _TOP_SHOWN if top is None else top
+    texts: list[str] = []
+    found: list[tuple[str, Diff]] = []
+    failed: list[tuple[Failure, ...]] = []
+    for label, one, other in pairs:
+        second = read(other)
+        sides = read(one), second
+        lines = format in _WITH_LINES
+        compared = _compare(sides, mode, names, force=force, with_lines=lines)
+        found.append((label, compared))
+        failed.append(failures(compared, gates))
+        if format is Format.terminal:
+            texts.append(
+                _terminal(
+                    found[-1], sides, failed[-1], shown,
+                    everything=everything, to_file=output is not None,
+                )
+            )  # fmt: skip
+    if format is Format.terminal:
+        texts += [f"only in {side}: {path.name}\n" for side, path in left_out]
+        put("\n".join(texts), output)
+    else:
+        from profkit.render.diff_formats import diff_text
+
+        put(
+            diff_text(found, failed, format, top=shown, show_all=everything, with_host=with_host),
+            output,
+        )
+    code = exit_code([one for _, one in found], [one for several in failed for one in several])
+    if code:
+        raise typer.Exit(code)
+    if save_baseline:
+        _save(save_baseline, later, read)
+
+
+def _sides(
+    before: Path,
+    after: Path | None,
+    baseline: str | None,
+    save: str | None,
+    read: Callable[[Path], Report],
+) -> tuple[Path | None, Path]:
+    """The two paths to compare; only the later one where it is to be kept and nothing else."""
+    if baseline is not None:
+        if after is not None:
+            raise UsageError("--baseline takes the place of BEFORE", "give one report")
+        from profkit.store.baselines import find
+
+        return find(baseline, _gpu(before, read)).path, before
+    if after is not None:
+        return before, after
+    if save is None:
+        raise UsageError("one report is not a comparison", "give BEFORE and AFTER, or --baseline")
+    return None, before
+
+
+def _gpu(path: Path, read: Callable[[Path], Report]) -> str:
+    """The GPU of the first report that a path names."""
+    return read(_reports(path)[0]).summary.gpus[0].name
+
+
+def _save(name: str, path: Path, read: Callable[[Path], Report]) -> None:
+    from profkit.store.baselines import save
+
+    kept = save(name, path, _gpu(path, read))
+    typer.echo(f"baseline {kept.name} of {kept.gpu}: {kept.path}", err=True)
+
+
+def _compare(
+    sides: tuple[Report, Report],
+    mode: str,
+    names: Mapping[str, str] | None,
+    *,
+    force: bool,
+    with_lines: bool,
+) -> Diff:
+    """The comparison; `with_lines` looks up the lines that every finding blames."""
+    from profkit.analysis.diff import diff as compare
+    from profkit.analysis.matching import Mode
+
+    one, other = (
+        replace(report.side, found=report.checklist()) if with_lines else report.side
+        for report in sides
+    )
+    return compare(one, other, mode=Mode(mode), names=names, force=force)
+
+
+def _terminal(
+    found: tuple[str, Diff],
+    sides: tuple[Report, Report],
+    failed: Sequence[Failure],
+    top: int,
+    *,
+    everything: bool,
+    to_file: bool,
+) -> str:
+    from profkit.render.diff import diff_view
+    from profkit.render.diff_parts import failure
+    from profkit.render.terminal import rendered
+
+    label, compared = found
+    view = diff_view(compared, label, top, _lines(compared, sides, top), everything=everything)
+    gates = [f"FAILED  {failure(one)}\n" for one in failed]
+    return "".join([rendered(view, to_file=to_file), *(["\n", *gates] if gates else [])])
+
+
+def _paired(
+    before: Path, after: Path, called: str = ""
+) -> tuple[list[tuple[str, Path, Path]], list[tuple[str, Path]]]:
+    """The reports to compare, each pair with a title, and those that one side alone has.
+
+    `called` is what the earlier one is told as, "" for its own name.
+    """
+    sides = [_reports(path) for path in (before, after)]
+    if len(sides[0]) == len(sides[1]) == 1:
+        title = f"{called or _name(before, sides[0][0])} → {_name(after, sides[1][0])}"
+        return [(title, sides[0][0], sides[1][0])], []
+    ours, theirs = (
+        {_place(file, root): file for file in files}
+        for root, files in zip((before, after), sides, strict=True)
+    )
+    both = [(str(place), ours[place], theirs[place]) for place in ours if place in theirs]
+    if not both:
+        raise UsageError(
+            f"{before} and {after}: no report of one has its name in the other",
+            "name one report of each",
+        )
+    only = [("before", file) for place, file in ours.items() if place not in theirs]
+    return both, only + [("after", file) for place, file in theirs.items() if place not in ours]
+
+
+def _reports(path: Path) -> list[Path]:
+    from profkit.commands.reading import find_reports
+
+    files, failures = find_reports([path])
+    if failures:
+        raise failures[0]
+    return files
+
+
+def _place(file: Path, root: Path) -> Path:
+    """Where a report lies in its folder, without its suffix; its name where it was given itself."""
+    return (file.relative_to(root) if root.is_dir() else Path(file.name)).with_suffix("")
+
+
+def _name(given: Path, file: Path) -> str:
+    from profkit.render.text import literal
+
+    return literal(file.name if given == file else given.name or str(given))
+
+
+def _matching(asked: str) -> tuple[str, Mapping[str, str] | None]:
+    if asked in _MODES:
+        return asked, None
+    path = Path(asked)
+    if not path.is_file():
+        raise UsageError(
+            f"--match {asked!r} is not {', '.join(_MODES)} or a file", "see profkit diff --help"
+        )
+    return "auto", _names(path)
+
+
+def _names(path: Path) -> Mapping[str, str]:
+    import yaml
+
+    try:
+        told = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        raise BadInput(f"{path}: not YAML", "write `old name: new name`, one a line") from None
+    if not isinstance(told, dict) or not all(isinstance(name, str) for name in told.values()):
+        raise BadInput(f"{path}: not names of kernels", "write `old name: new name`, one a line")
+    return {str(old): new for old, new in told.items()}
+
+
+def _read(path: Path, kernel: str | None) -> Report:
+    from profkit.commands.reading import progress_line
+    from profkit.report import load
+
+    with progress_line() as progress:
+        return load(path, kernel=kernel, progress=progress)
+
+
+def _lines(
+    found: Diff, sides: tuple[Report, Report], top: int
+) -> Mapping[int, Sequence[LineChange]]:
+    """What changed by source line in the kernels that are shown and that did change."""
+    from profkit.analysis.line_changes import line_changes
+
+    changed = [one for one in found.kernels[: top or None] if one.changed]
+    made = {
+        one.after.typical.index: line_changes(
+            sides[0].line_costs(one.before.typical),
+            sides[1].line_costs(one.after.typical),
+        )
+        for one in changed
+    }
+    return {at: lines for at, lines in made.items() if lines}

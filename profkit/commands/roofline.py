@@ -1,0 +1,282 @@
+"""`profkit roofline`: kernels under the roofs of their GPU, as numbers or as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from profkit.commands.options import KernelOption, put
+from profkit.errors import BadInput, ProfkitError, UsageError
+
+if TYPE_CHECKING:
+    from profkit.analysis.roofline import Roofline
+    from profkit.report import Report
+
+_PICTURES = (".png", ".svg", ".pdf")
+_ALL = "all"
+
+
+class Format(StrEnum):
+    """How numbers are written."""
+
+    terminal = "terminal"
+    json = "json"
+    markdown = "markdown"
+
+
+class Level(StrEnum):
+    """Levels of memory, as options spell them."""
+
+    dram = "dram"
+    l2 = "l2"
+    l1 = "l1"
+    all = _ALL
+
+
+class PeaksFrom(StrEnum):
+    """Where roofs come from, as options spell it."""
+
+    held = "held"
+    datasheet = "datasheet"
+    measured = "measured"
+
+
+def roofline(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE|RUN...",
+            help="Reports (.ncu-rep, .ncu-repz), runs, or folders of them.",
+            show_default=False,
+        ),
+    ],
+    level: Annotated[
+        Level, typer.Option(help="The level of memory that bytes are of.")
+    ] = Level.all,
+    precision: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="fp32, tensor_fp16, ... or all. [default: the one nearest to its roof]",
+            show_default=False,
+        ),
+    ] = None,
+    peaks: Annotated[
+        PeaksFrom, typer.Option(help="Roofs: the report's at the clock it held, or others.")
+    ] = PeaksFrom.held,
+    ceilings: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Measured roofs, instead of those kept of this GPU (profkit ceilings).",
+            show_default=False,
+        ),
+    ] = None,
+    latency: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN|FILE",
+            help="Timed latencies, instead of those in the report's own run.",
+            show_default=False,
+        ),
+    ] = None,
+    kernel: KernelOption = None,
+    path: Annotated[
+        bool, typer.Option("--path", help="Join the points of several reports in order: a sweep.")
+    ] = False,
+    table: Annotated[
+        bool, typer.Option("--table", help="Print the numbers too when a picture is written.")
+    ] = False,
+    format: Annotated[Format, typer.Option("--format", help="How to write numbers.")] = (
+        Format.terminal
+    ),
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="A picture (.png, .svg, .pdf), or the numbers in the --format.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Show how near kernels come to what their GPU can compute and move.
+
+    Each kernel is a point for each level of memory: how much it computes for each byte there, and
+    how fast. A run's timed latencies take the place of ncu's durations. Two reports are joined by
+    arrows, before to after.
+
+    Examples:
+
+      profkit roofline reports/sdpa_s512
+
+      profkit roofline run.ncu-rep --kernel flash --level dram -o roofline.png
+
+      profkit roofline before.ncu-rep after.ncu-rep --table -o change.svg
+
+      profkit roofline s128.ncu-rep s512.ncu-rep s2048.ncu-rep --path -o sweep.pdf
+    """
+    from profkit.analysis.roofline import LEVELS, known_names
+
+    if ceilings is not None and peaks is not PeaksFrom.measured:
+        raise UsageError("--ceilings are measured roofs", "add --peaks measured")
+    picture = _picture(output, format)
+    levels = LEVELS if level is Level.all else (level.value,)
+    known_names(peaks, levels, precision)
+
+    def make(report: Report) -> Roofline:
+        return report.roofline(
+            peaks=peaks.value,
+            measured=_measured(peaks, ceilings, report),
+            latency=latency,
+            levels=levels,
+            precision=precision,
+            kernel=kernel,
+        )
+
+    shown, failures = _rooflines(paths, make)
+    if shown:
+        shown = _by_shape(shown) if path else shown
+        if picture is not None:
+            _plot(shown, picture, path=path)
+        if picture is None or table or format is not Format.terminal:
+            _print([one.roofline for one in shown], format, None if picture else output)
+    for failure in failures:
+        typer.echo(f"profkit: {failure}", err=True)
+    if failures:
+        raise typer.Exit(max(failure.exit_code for failure in failures))
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A report's roofline; `shapes` are those that its target names."""
+
+    path: Path
+    shapes: Mapping[str, Any]
+    roofline: Roofline
+
+
+def _picture(output: Path | None, format: Format) -> Path | None:
+    """The picture to write; raises UsageError for a name that none can have."""
+    if output is None or (output.suffix not in _PICTURES and format is not Format.terminal):
+        return None
+    from profkit.render.roofline_plot import check_suffix
+
+    check_suffix(output)
+    return output
+
+
+def _measured(
+    peaks: PeaksFrom, ceilings: Path | None, report: Report
+) -> Mapping[str, float] | None:
+    """Measured roofs by name: those of the file, or those kept of the report's GPU.
+
+    Raises EnvironmentProblem where none are kept of it, UsageError for those of another GPU.
+    """
+    if peaks is not PeaksFrom.measured:
+        return None
+    from profkit.analysis.ceilings import unfit
+    from profkit.files import latencies_of
+    from profkit.store.ceilings import find_ceilings, read_ceilings
+
+    saved = latencies_of(report.path)
+    told = next((one.gpu for one in saved.latencies if one.gpu), {}) if saved else {}
+    gpu = {**told, "name": report.gpu.name}
+    found = read_ceilings(ceilings) if ceilings else find_ceilings(gpu)
+    reasons = unfit(found, gpu)
+    if reasons:
+        raise UsageError(f"{ceilings}: not the roofs of this GPU ({reasons[0]})", "measure its own")
+    return found.plain
+
+
+def _rooflines(
+    paths: Sequence[Path], make: Callable[[Report], Roofline]
+) -> tuple[list[_Shown], list[ProfkitError]]:
+    """Those of all reports in order, and what went wrong; a filter that leaves nothing of some
+    reports but something of others is no failure."""
+    from profkit.commands.reading import find_reports
+    from profkit.files import variants_of
+    from profkit.report import load
+
+    files, failures = find_reports(paths)
+    shown = []
+    for file in files:
+        try:
+            found = make(load(file))
+        except ProfkitError as error:
+            failures.append(error)
+            continue
+        variants = variants_of(file)
+        shown.append(_Shown(file, variants.shapes if variants else {}, found))
+    if shown:
+        failures = [failure for failure in failures if isinstance(failure, BadInput)]
+    return shown, failures
+
+
+def _by_shape(shown: list[_Shown]) -> list[_Shown]:
+    """In the order of the one number in which the shapes differ; as given where there is none."""
+    differing = _differing(shown)
+    if len(differing) != 1:
+        return shown
+    values = [one.shapes.get(differing[0]) for one in shown]
+    if not all(isinstance(value, int | float) for value in values):
+        return shown
+    return sorted(shown, key=lambda one: one.shapes[differing[0]])
+
+
+def _differing(shown: Sequence[_Shown]) -> list[str]:
+    """The names of the shapes that are not the same in all reports."""
+    names = dict.fromkeys(name for one in shown for name in one.shapes)
+    return [name for name in names if len({str(one.shapes.get(name)) for one in shown}) > 1]
+
+
+def _print(rooflines: Sequence[Roofline], format: Format, output: Path | None) -> None:
+    put(_text(rooflines, format, to_file=output is not None), output)
+
+
+def _text(rooflines: Sequence[Roofline], format: Format, *, to_file: bool) -> str:
+    if format is Format.json:
+        from profkit.render.roofline_json import rooflines_json
+
+        return rooflines_json(rooflines)
+    from profkit.render.roofline import rooflines_markdown, rooflines_terminal
+
+    if format is Format.markdown:
+        return rooflines_markdown(rooflines)
+    return rooflines_terminal(rooflines, to_file=to_file)
+
+
+def _plot(shown: Sequence[_Shown], picture: Path, *, path: bool) -> None:
+    from profkit.render.roofline_plot import Joined, plot_rooflines
+
+    joined = Joined.arrows if len(shown) == 2 else Joined.apart
+    title, labels = _labels(shown)
+    plot_rooflines(
+        [one.roofline for one in shown],
+        picture,
+        title=title,
+        labels=labels,
+        joined=Joined.path if path else joined,
+    )
+
+
+def _labels(shown: Sequence[_Shown]) -> tuple[str, tuple[str, ...]]:
+    """What the reports have in common, and what tells them apart: shapes, or names."""
+    stems = tuple(one.path.stem for one in shown)
+    if len(shown) == 1:
+        return stems[0], ()
+    title = stems[0] if len(set(stems)) == 1 else shown[0].path.resolve().parent.name
+    differing = _differing(shown)
+    if differing:
+        return title, tuple(
+            " ".join(f"{name}={one.shapes.get(name)}" for name in differing) for one in shown
+        )
+    if len(set(stems)) == len(stems):
+        return title, stems
+    return title, tuple(one.path.resolve().parent.name for one in shown)

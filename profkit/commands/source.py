@@ -1,0 +1,99 @@
+"""`profkit source`: a kernel from the inside, over its life and by its lines."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from profkit.commands.options import KernelOption, OutputOption, put
+from profkit.errors import BadInput
+
+if TYPE_CHECKING:
+    from profkit.analysis.checklist import Checklist
+    from profkit.analysis.source_view import Inside
+    from profkit.report import Report
+
+_TOP_SHOWN = 10
+
+
+class Format(StrEnum):
+    """How a kernel's inside is written."""
+
+    terminal = "terminal"
+    json = "json"
+
+
+def source(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A report (.ncu-rep, .ncu-repz) or a run.", show_default=False
+        ),
+    ],
+    kernel: KernelOption = None,
+    top: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Lines to list; 0 for all (terminal).")
+    ] = _TOP_SHOWN,
+    sass: Annotated[
+        bool, typer.Option("--sass", help="List instructions, not source lines (terminal).")
+    ] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw its life: .png, .svg or .pdf.", show_default=False),
+    ] = None,
+    format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.terminal,
+    output: OutputOption = None,
+) -> None:
+    """Look inside the kernel that takes the most time: its life and its hottest lines.
+
+    Prologue, steady state and tail come from samples over time (ncu's section PmSampling), lines
+    from SourceCounters; text of lines from `ncu --import-source yes` and `nvcc -lineinfo`.
+
+    Examples:
+
+      profkit source run.ncu-rep
+
+      profkit source run.ncu-rep --kernel flash --top 20 --sass
+
+      profkit source reports/sdpa_s512 --plot life.png
+    """
+    from profkit.render.inside import inside_view
+    from profkit.render.inside_plot import check_plot, plot_timeline
+    from profkit.render.source_json import source_json
+    from profkit.render.terminal import console, rendered
+    from profkit.report import load
+
+    if plot is not None:
+        check_plot(plot)
+    report = load(path, kernel=kernel)
+    found = report.checklist()
+    inside = _look(report, found)
+    if plot is not None:
+        if inside.timeline is None:
+            raise BadInput(
+                f"{path}: {inside.launch.name} has no samples over time to draw",
+                "record with `ncu --section PmSampling`",
+            )
+        plot_timeline(inside.timeline, plot, inside.launch.name)
+    if format is Format.json:
+        put(source_json(report.summary, inside, found), output)
+        return
+    to_file = output is not None
+    width = console(to_file=to_file).width
+    shown = inside_view(report.summary, inside, found, top=top, sass=sass, width=width)
+    put(rendered(shown, to_file=to_file), output)
+
+
+def _look(report: Report, found: Checklist) -> Inside:
+    """Inside the typical launch of the kernel that takes the most time."""
+    from profkit.analysis.source_view import Inside
+
+    kernel = report.kernel(report.summary.groups[0].typical.index)
+    try:
+        view = kernel.source_view(found)
+    except BadInput:
+        view = None
+    return Inside(kernel.summary, kernel.timeline(), view)

@@ -1,0 +1,57 @@
+"""Comparisons in every written form but the terminal's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from profkit.analysis.diff import Diff
+from profkit.analysis.gates import Failure
+
+FORMATS = ("markdown", "json", "html", "sarif", "junit", "github")
+
+
+def diff_text(
+    diffs: Sequence[tuple[str, Diff]],
+    failures: Sequence[Sequence[Failure]],
+    format: str,
+    *,
+    top: int,
+    show_all: bool,
+    with_host: bool,
+) -> str:
+    """Comparisons, each with its label and the gates that it failed, in one of FORMATS.
+
+    `top` kernels (0: all) are told in detail, small changes too if `show_all`; JSON, SARIF and
+    JUnit have all kernels. "github" also appends the Markdown to the step's summary, the file of
+    $GITHUB_STEP_SUMMARY; it and "sarif" name files from the current folder. Raises
+    EnvironmentProblem where that summary can't be written.
+    """
+    match format:
+        case "json":
+            from profkit.render.diff_json import diff_json
+
+            return diff_json(diffs, failures, with_host=with_host)
+        case "html":
+            from profkit.render.diff_html import diff_html
+
+            return diff_html(diffs, failures, top=top, show_all=show_all)
+        case "junit":
+            from profkit.render.diff_junit import diff_junit
+
+            return diff_junit(diffs, failures)
+        case "sarif":
+            from profkit.render.diff_sarif import diff_sarif
+
+            return diff_sarif(diffs, failures, root=Path.cwd(), with_host=with_host)
+    from profkit.render.diff_markdown import diff_markdown
+
+    markdown = diff_markdown(diffs, failures, top=top, show_all=show_all)
+    if format == "markdown":
+        return markdown
+    from profkit.render.diff_github import append_summary, diff_github
+
+    if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
+        append_summary(markdown, summary)
+    return diff_github(diffs, failures, root=Path.cwd(), with_host=with_host)

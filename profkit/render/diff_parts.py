@@ -1,0 +1,148 @@
+"""What the written forms of a comparison show: a row a kernel, tables of what is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from profkit.analysis.attribution import Attribution
+from profkit.analysis.changes import Changed
+from profkit.analysis.diff import Diff, KernelDiff
+from profkit.analysis.finding_changes import FindingChange, Status
+from profkit.analysis.gates import Failure
+from profkit.analysis.repeats import Change
+from profkit.render import diff_words as words
+from profkit.render.text import literal, number, plural
+from profkit.render.view import Grid
+
+COLUMNS = ("Kernel", "Before → after", "Change", "Why, and what limits it")
+"""Headings of `row`."""
+
+_CHANGES, _FINDINGS = 12, 8
+
+
+@dataclass(frozen=True)
+class Detail:
+    """A kernel: its headline, what the verdict rests on, and tables."""
+
+    headline: str
+    evidence: tuple[str, ...]
+    grids: tuple[Grid, ...]
+
+
+def row(kernel: KernelDiff) -> tuple[str, str, str, str]:
+    """A kernel in a table: name, times, ratio, what became of it."""
+    told = "; ".join(literal(part) for part in words.told(kernel))
+    return words.name(kernel), words.times(kernel), words.ratio(kernel), told
+
+
+def ordered(diff: Diff, failed: Sequence[Failure]) -> tuple[list[KernelDiff], list[KernelDiff]]:
+    """The kernels to be seen first, those that fail a gate before all, and those that are SAME."""
+    failing = {failure.at for failure in failed}
+    first = [kernel for at, kernel in enumerate(diff.kernels) if at in failing]
+    others = [kernel for at, kernel in enumerate(diff.kernels) if at not in failing]
+    first += [kernel for kernel in others if kernel.change is not Change.same]
+    return first, [kernel for kernel in others if kernel.change is Change.same]
+
+
+def detail(kernel: KernelDiff, *, show_all: bool) -> Detail:
+    """What is known of a kernel; small changes and what one side alone has if `show_all`."""
+    grids: list[Grid] = []
+    if kernel.change is not Change.incomparable:
+        if kernel.attribution and (kernel.change is not Change.same or show_all):
+            grids.append(_why(kernel.attribution))
+        grids += _findings(kernel, show_all=show_all)
+        grids += _changed(kernel.changed, show_all=show_all)
+    if show_all and kernel.one_sided:
+        rows = tuple((literal(words.only_words(one)),) for one in kernel.one_sided)
+        grids.append(Grid("Recorded on one side only", ("Quantity",), rows))
+    evidence = tuple(literal(line) for line in words.evidence(kernel))
+    return Detail(literal(words.headline(kernel)), evidence, tuple(grids))
+
+
+def apart(diff: Diff) -> tuple[Grid, ...]:
+    """Kernels that one side alone has, with their time."""
+    return tuple(
+        Grid(f"{title} kernels", ("Kernel", "Time"), tuple(words.gone(groups)))
+        for title, groups in (("Removed", diff.removed), ("Added", diff.added))
+        if groups
+    )
+
+
+def timed(diff: Diff) -> tuple[str, ...]:
+    """The verdicts on timed variants that are not already a kernel's."""
+    said = {id(kernel.timed) for kernel in diff.kernels}
+    return tuple(
+        literal(f"{one.after.label}: {words.timing(one)}")
+        for one in diff.timed
+        if id(one) not in said
+    )
+
+
+def failure(one: Failure) -> str:
+    """A failed gate in a sentence: `regression:5%: transpose: 330.2 µs → 412.1 µs ...`."""
+    return literal(": ".join(part for part in (str(one.gate), one.kernel, one.why) if part))
+
+
+def failed_in_words(failures: Iterable[Sequence[Failure]]) -> str:
+    """How many gates failed how often, in a line; "" where none did."""
+    found = list(chain.from_iterable(failures))
+    if not found:
+        return ""
+    gates = len({str(one.gate) for one in found})
+    return f"{plural(gates, 'gate')} failed, {plural(len(found), 'reason')}"
+
+
+def _why(attribution: Attribution) -> Grid:
+    told, rest = words.causes(attribution)
+    rows = [
+        (literal(words.label(cause)), words.signed(cause.seconds), *words.cause_values(cause))
+        for cause in told
+    ]
+    smaller = len(attribution.causes) - len(told)
+    if smaller:
+        rows.append((f"{smaller} smaller", words.signed(rest), "", ""))
+    rows.append(("sum", words.signed(attribution.change), "", ""))
+    missing = ", ".join(attribution.missing)
+    note = f"Not told apart: {missing}; a side did not record them" if missing else ""
+    return Grid("Why", ("Cause", "Time", "Before", "After"), tuple(rows), note)
+
+
+def _findings(kernel: KernelDiff, *, show_all: bool) -> list[Grid]:
+    found = [one for one in kernel.findings if show_all or _tells(one)]
+    if not found:
+        return []
+    shown = found if show_all else found[:_FINDINGS]
+    rows = tuple(
+        (
+            one.category,
+            one.status.value,
+            literal(words.seen(one.seen)) if one.seen else "",
+            " → ".join(number(saved, "s") for saved in (one.saved_before, one.saved_after)),
+            words.estimate_held(one, kernel).removeprefix(f"{one.category}: "),
+        )
+        for one in shown
+    )
+    columns = ("Finding", "Became", "Seen in", "A fix saves", "Estimate")
+    return [Grid("Findings", columns, rows, _left(len(found) - len(shown)))]
+
+
+def _tells(one: FindingChange) -> bool:
+    if one.status is Status.unchanged:
+        return False
+    return one.status is not Status.new or words.weighs(one)
+
+
+def _changed(changed: Sequence[Changed], *, show_all: bool) -> list[Grid]:
+    telling = [one for one in changed if one.shown or show_all]
+    shown = telling if show_all else telling[:_CHANGES]
+    if not shown:
+        return []
+    rows = tuple(words.change_words(one) for one in shown)
+    columns = ("Quantity", "Before → after", "Change")
+    return [Grid("What else changed", columns, rows, _left(len(changed) - len(shown)))]
+
+
+def _left(count: int) -> str:
+    return f"{count} more, of less weight or within noise" if count else ""

@@ -1,0 +1,622 @@
+"""The roofline as a picture: roofs, points at each level of memory, and a label beside each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from profkit.analysis.roofline import LEVELS, Peaks, Point, Roof, Roofline
+from profkit.analysis.roofs import LEVEL_LABELS
+from profkit.errors import UsageError
+from profkit.render.roofline import rate_unit, subjects, time_words
+from profkit.render.room import Room, spread
+from profkit.render.text import literal, plural
+
+SUFFIXES = (".png", ".svg", ".pdf")
+
+# Inches and points: at 100 mm wide the smallest letters are still 5 points high.
+_WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 5.6, 0.48, 1.74, 0.8, 0.48
+_PLOT_HEIGHT, _LINE = 3.0, 0.13
+_TEXT, _SMALL, _TINY = 8.5, 7.8, 7.2
+_INK, _SOFT, _FAINT, _ALARM = "#1b1b1b", "#5a5a5a", "#c4c4c4", "#b00020"
+_COLOURS = {"dram": "#0072b2", "l2": "#00805e", "l1": "#a34e86"}
+_MARKERS = {"dram": "o", "l2": "s", "l1": "^"}
+_LEAST_AREA, _AREA, _TWIN_AREA, _ONE_AREA = 20.0, 150.0, 30.0, 42.0
+_LONGEST_NAME, _MOST_LABELS = 24, 16
+_WIDEST, _MANY_DECADES = 1e8, 1e7
+_NOTE_WIDTH = 96
+_LETTER = 0.6  # the width of a letter, as a share of the font's size
+
+
+class Joined(StrEnum):
+    """What joins the points of several reports: nothing, an arrow from each to the next, a path."""
+
+    apart = "apart"
+    arrows = "arrows"
+    path = "path"
+
+
+@dataclass(frozen=True)
+class _Series:
+    """The points of one kernel and precision in one report, by level, and its hollow twin."""
+
+    key: str
+    name: str
+    run: str
+    points: tuple[Point, ...]
+    twin: Point | None
+    area: float
+
+    @property
+    def main(self) -> Point:
+        return self.points[0]
+
+    @property
+    def label(self) -> str:
+        """The kernel, the report, or both where both are needed to tell it."""
+        return ", ".join(filter(None, (self.name, self.run)))
+
+    @property
+    def all(self) -> tuple[Point, ...]:
+        """The points, the twin behind them."""
+        return self.points if self.twin is None else (*self.points, self.twin)
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """The part of the plane that is shown, and its size in inches."""
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+    width: float
+    height: float
+
+    def across(self, intensity: float) -> float:
+        """Where an intensity is, as a share of the width."""
+        return _between(intensity, *self.x)
+
+    def up(self, rate: float) -> float:
+        """Where a rate is, as a share of the height."""
+        return _between(rate, *self.y)
+
+    def at(self, intensity: float, rate: float) -> tuple[float, float]:
+        """Where a point is, in points from the lower left corner."""
+        return self.across(intensity) * self.width * 72, self.up(rate) * self.height * 72
+
+    @property
+    def slope(self) -> float:
+        """Degrees at which a line of one decade a decade rises."""
+        high = self.height / math.log10(self.y[1] / self.y[0])
+        wide = self.width / math.log10(self.x[1] / self.x[0])
+        return math.degrees(math.atan2(high, wide))
+
+
+def _between(value: float, low: float, high: float) -> float:
+    return math.log(value / low) / math.log(high / low)
+
+
+def check_suffix(path: Path) -> None:
+    """Raise UsageError for a name that no picture can have."""
+    if path.suffix not in SUFFIXES:
+        raise UsageError(f"{path}: not a kind of plot", f"use {', '.join(SUFFIXES)}")
+
+
+def plot_rooflines(
+    rooflines: Sequence[Roofline],
+    path: Path,
+    *,
+    title: str,
+    labels: Sequence[str] = (),
+    joined: Joined = Joined.apart,
+) -> None:
+    """Write rooflines on one plot as .png, .svg or .pdf.
+
+    `labels` tell several reports apart. Raises UsageError for another kind of file, for reports of
+    different GPUs, and where no report has a point.
+    """
+    check_suffix(path)
+    figure = figure_of(rooflines, title=title, labels=labels, joined=joined)
+    # Nothing that changes from one writing to the next, so that files can be compared.
+    dates: dict[str, Any] = {
+        ".svg": {"Date": None},
+        ".pdf": {"CreationDate": None},
+        ".png": {"Software": None},
+    }
+    try:
+        figure.savefig(path, dpi=200, metadata=dates[path.suffix])
+    except OSError as error:
+        raise UsageError(f"{path}: can't be written ({error.strerror})") from None
+
+
+def figure_of(
+    rooflines: Sequence[Roofline],
+    *,
+    title: str,
+    labels: Sequence[str] = (),
+    joined: Joined = Joined.apart,
+) -> Any:
+    """The figure. Points are collections whose gid is `point:NAME:LEVEL` (`twin:NAME` for the
+    hollow ones), roofs lines whose gid is `roof:KEY`. Raises as `plot_rooflines` does."""
+    from matplotlib.figure import Figure
+
+    series = _series(rooflines, labels)
+    if not series:
+        raise UsageError(f"{title}: no kernel has a point", _why_none(rooflines))
+    roofs = _merged(rooflines)
+    labelled = _labelled(series, joined)
+    flags = _flag_lines(series)
+    notes = _caption(rooflines, series, joined, roofs)
+    height = max(_PLOT_HEIGHT, 2.0 * _LINE * (len(labelled) + len(_alike(roofs))))
+    under = _BOTTOM + _LINE * (len(flags) + len(notes)) + 0.06
+    figure = Figure(figsize=(_WIDTH, _TOP + height + under))
+    total = _TOP + height + under
+    frame = _frame(series, roofs, height)
+    axes = figure.add_axes((_LEFT / _WIDTH, under / total, frame.width / _WIDTH, height / total))
+    _draw_axes(axes, frame)
+    _draw_roofs(axes, frame, roofs, series)
+    _draw_joins(axes, series, joined)
+    if joined is Joined.path:
+        _name_stops(axes, frame, series)
+    for one in series:
+        _draw_series(axes, frame, one, levelled=joined is not Joined.path)
+    _draw_labels(axes, frame, _labels(frame, labelled, roofs))
+    _draw_head(figure, title, rooflines, series)
+    _draw_feet(figure, flags, notes, total)
+    return figure
+
+
+def _why_none(rooflines: Sequence[Roofline]) -> str:
+    reasons = dict.fromkeys(one.why for roofline in rooflines for one in roofline.outside)
+    return next(iter(reasons), "see `profkit metrics FILE`")
+
+
+def _series(rooflines: Sequence[Roofline], labels: Sequence[str]) -> list[_Series]:
+    found = []
+    for run, roofline in enumerate(rooflines):
+        shown = subjects(roofline.points, _LONGEST_NAME)
+        told = {one.main.share for one in shown}
+        for one in shown:
+            alone = bool(labels) and len(shown) == 1
+            same = len(told) == 1 or math.isnan(one.main.share)
+            area = _ONE_AREA if same else _LEAST_AREA + _AREA * one.main.share
+            key = f"{'' if len(shown) == 1 else one.main.name}:{one.main.precision}"
+            name, told_run = "" if alone else one.text, labels[run] if labels else ""
+            found.append(_Series(key, name, told_run, one.points, one.twin, area))
+    return found
+
+
+def _merged(rooflines: Sequence[Roofline]) -> tuple[Roof, ...]:
+    """The roofs of all, the highest of each key; raises UsageError for those of several GPUs."""
+    gpus = dict.fromkeys(roofline.gpu for roofline in rooflines)
+    if len(gpus) > 1:
+        raise UsageError(
+            f"different GPUs have different roofs: {', '.join(gpus)}", "plot them apart"
+        )
+    found: dict[str, Roof] = {}
+    for roof in (roof for roofline in rooflines for roof in roofline.roofs):
+        if roof.key not in found or roof.rate > found[roof.key].rate:
+            found[roof.key] = roof
+    return tuple(found.values())
+
+
+def _labelled(series: Sequence[_Series], joined: Joined) -> list[_Series]:
+    """Those that get a label; of too many, the ones of most time."""
+    return sorted(_named(series, joined), key=lambda one: -one.main.share)[:_MOST_LABELS]
+
+
+def _named(series: Sequence[_Series], joined: Joined) -> list[_Series]:
+    """Those to be labelled: all, or the last of each path."""
+    return list({one.key: one for one in series}.values() if joined is Joined.path else series)
+
+
+def _frame(series: Sequence[_Series], roofs: Sequence[Roof], height: float) -> _Frame:
+    points = [point for one in series for point in one.all]
+    memory, compute = _parted(roofs)
+    ridges = [top.rate / line.rate for top in compute for line in memory]
+    intensities = [point.intensity for point in points]
+    rates = [point.rate for point in points]
+    top = max([*rates, *(roof.rate for roof in compute)]) * 2.4
+    bottom = min([*rates, *(roof.rate / 10 for roof in compute)]) / 2.5
+    left = min([*intensities, *ridges]) / 4
+    right = min(max([*intensities, *(ridge * 4 for ridge in ridges)]) * 2.5, left * _WIDEST)
+    return _Frame((left, right), (bottom, top), _WIDTH - _LEFT - _RIGHT, height)
+
+
+def _parted(roofs: Iterable[Roof]) -> tuple[list[Roof], list[Roof]]:
+    """Roofs of memory and roofs of arithmetic."""
+    roofs = list(roofs)
+    return (
+        [roof for roof in roofs if roof.is_memory],
+        [roof for roof in roofs if not roof.is_memory],
+    )
+
+
+def _draw_axes(axes: Any, frame: _Frame) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(*frame.x)
+    axes.set_ylim(*frame.y)
+    axes.set_xlabel("arithmetic intensity (FLOP/B)", fontsize=_TEXT, color=_INK)
+    axes.annotate(
+        "TFLOP/s", (0, 1), (-4, 3), xycoords="axes fraction", textcoords="offset points",
+        fontsize=_TEXT, color=_INK, ha="center", va="bottom", annotation_clip=False,
+    )  # fmt: skip
+    wide = frame.x[1] / frame.x[0] >= _MANY_DECADES
+    for axis, unit in ((axes.xaxis, 1.0), (axes.yaxis, 1e12)):
+        axis.set_major_locator(LogLocator(base=10, numticks=20))
+        axis.set_major_formatter(FuncFormatter(lambda value, _, by=unit: _tick(value / by, wide)))
+        axis.set_minor_locator(LogLocator(base=10, subs=tuple(range(2, 10)), numticks=20))
+        axis.set_minor_formatter(NullFormatter())
+    axes.tick_params(labelsize=_SMALL, color=_FAINT, labelcolor=_INK, length=3)
+    axes.tick_params(which="minor", color=_FAINT, length=1.5)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(_FAINT)
+    axes.grid(which="major", color="#efefef", linewidth=0.6)
+    axes.set_axisbelow(True)
+
+
+def _tick(value: float, powers: bool) -> str:
+    if 0.0009 < value < (200 if powers else 20_000):
+        return f"{value:,g}"
+    return rf"$10^{{{round(math.log10(value))}}}$"
+
+
+def rate_words(value: float, unit: str) -> str:
+    """A rate in tera or giga to three digits: `1,070 TFLOP/s`, `4.81 TB/s`, `300 GB/s`."""
+    scaled, prefix = (value / 1e12, "T") if value >= 1e12 else (value / 1e9, "G")
+    return f"{_three(scaled)} {prefix}{unit}"
+
+
+def _three(value: float) -> str:
+    """To three digits: `1.99`, `13.9`, `1,070`."""
+    return f"{value:,.{max(0, 2 - math.floor(math.log10(value) + 1e-9))}f}"
+
+
+def _draw_roofs(axes: Any, frame: _Frame, roofs: Sequence[Roof], series: Sequence[_Series]) -> None:
+    memory, compute = _parted(roofs)
+    top = max((roof.rate for roof in compute), default=frame.y[1])
+    fastest = max((roof.rate for roof in memory), default=math.nan)
+    room = _room(frame, series)
+    for line in memory:
+        ends = (frame.y[0] / line.rate, top / line.rate)
+        _draw_roof(axes, line, ends, (frame.y[0], top), _COLOURS[line.key])
+        begin, end = (frame.at(x, 1)[0] for x in ends)
+        room.draw(begin, end, _rising(frame, line.rate))
+    for roof in compute:
+        begin = roof.rate / fastest if memory else frame.x[0]
+        _draw_roof(axes, roof, (begin, frame.x[1]), (roof.rate, roof.rate), _INK)
+        room.draw(frame.at(begin, 1)[0], frame.width * 72, _level(frame, roof.rate))
+    for line in memory:
+        _label_line(axes, frame, room, line)
+    held = {point.roof for one in series for point in one.points}
+    _mark_ridges(axes, frame, room, memory, [roof for roof in compute if roof.key in held])
+
+
+def _draw_roof(
+    axes: Any, roof: Roof, x: tuple[float, float], y: tuple[float, float], colour: str
+) -> None:
+    axes.plot(
+        x, y, color=colour, linewidth=1.3, zorder=2, gid=f"roof:{roof.key}", solid_capstyle="butt"
+    )
+
+
+def _level(frame: _Frame, rate: float) -> Callable[[float], float]:
+    height = frame.at(1, rate)[1]
+    return lambda _: height
+
+
+def _rising(frame: _Frame, bandwidth: float) -> Callable[[float], float]:
+    start, low = frame.at(frame.y[0] / bandwidth, frame.y[0])
+    rise = math.tan(math.radians(frame.slope))
+    return lambda across: low + (across - start) * rise
+
+
+def _room(frame: _Frame, series: Sequence[_Series]) -> Room:
+    """The plane with the points on it."""
+    room = Room(frame.width * 72, (frame.height + 0.2) * 72)
+    for one in series:
+        for point in one.all:
+            x, y = frame.at(min(point.intensity, frame.x[1]), point.rate)
+            half = math.sqrt(one.area) / 2
+            room.take((x - half, y - half, x + half, y + half))
+    return room
+
+
+def _label_line(axes: Any, frame: _Frame, room: Room, line: Roof) -> None:
+    """A memory roof's name along it, from where it enters the picture."""
+    text = f"{line.label} {rate_words(line.rate, 'B/s')}"
+    at = max(0.0, frame.across(frame.y[0] / line.rate)) + 0.04
+    x = frame.x[0] * (frame.x[1] / frame.x[0]) ** at
+    axes.annotate(
+        text, (x, x * line.rate), (-1.5, 2.5), textcoords="offset points", rotation=frame.slope,
+        rotation_mode="anchor", fontsize=_TINY, color=_COLOURS[line.key], ha="left", va="bottom",
+        zorder=6, path_effects=_halo(),
+    )  # fmt: skip
+    left, low = frame.at(x, x * line.rate)
+    turned = math.radians(frame.slope)
+    for letter in range(len(text)):
+        along = letter * _LETTER * _TINY
+        x, y = left + along * math.cos(turned), low + along * math.sin(turned)
+        room.take((x - _TINY, y, x, y + _TINY))
+
+
+def _mark_ridges(
+    axes: Any, frame: _Frame, room: Room, memory: Sequence[Roof], compute: Sequence[Roof]
+) -> None:
+    """A diamond where a line of memory meets a roof; its intensity beside it where there is room,
+    slow memory and high roofs first."""
+    for line in sorted(memory, key=lambda line: line.rate):
+        for roof in sorted(compute, key=lambda roof: -roof.rate):
+            ridge = roof.rate / line.rate
+            axes.plot(
+                ridge, roof.rate, marker="D", markersize=3, markerfacecolor="white",
+                markeredgecolor=_INK, markeredgewidth=0.7, zorder=3,
+                gid=f"ridge:{line.key}:{roof.key}", linestyle="none",
+            )  # fmt: skip
+            text = _three(ridge)
+            x, y = frame.at(ridge, roof.rate)
+            wide = _LETTER * len(text) * _TINY
+            left, right = (x - wide - 2.5, x - 2.5), (x + 2.5, x + wide + 2.5)
+            above, below = (y + 1.2, y + 1 + _TINY), (y - 1 - _TINY, y - 1.2)
+            corners = [(left, above), (right, below), (right, above)]
+            at = room.place([(a, c, b, d) for (a, b), (c, d) in corners])
+            if at is None:
+                continue
+            axes.annotate(
+                text, (ridge, roof.rate), (-2.5 if at == 0 else 2.5, -2.2 if at == 1 else 2),
+                textcoords="offset points", fontsize=_TINY - 0.4, color=_COLOURS[line.key],
+                ha="right" if at == 0 else "left", va="top" if at == 1 else "bottom", zorder=6,
+            )  # fmt: skip
+
+
+def _halo() -> list[Any]:
+    from matplotlib.patheffects import withStroke
+
+    return [withStroke(linewidth=2, foreground="white")]
+
+
+def _draw_series(axes: Any, frame: _Frame, one: _Series, *, levelled: bool) -> None:
+    rate = one.main.rate
+    shown = [min(point.intensity, frame.x[1]) for point in one.points]
+    if levelled and len(shown) > 1:
+        axes.plot(shown, [rate] * len(shown), color=_SOFT, linewidth=0.7, zorder=3.5)
+    for point, x in zip(one.points, shown, strict=True):
+        _draw_whisker(axes, frame, point, x, one.area)
+        beyond = point.intensity > frame.x[1]
+        axes.scatter(
+            [x], [rate], s=one.area, zorder=4.5, clip_on=False,
+            marker=">" if beyond else _MARKERS[point.level], color=_COLOURS[point.level],
+            edgecolors="white", linewidths=0.6, gid=f"point:{point.name}:{point.level}",
+        )  # fmt: skip
+        if point.flags:
+            _mark_impossible(axes, point, x, one.area)
+    if one.twin is not None:
+        _draw_twin(axes, one.main, one.twin)
+
+
+def _draw_whisker(axes: Any, frame: _Frame, point: Point, x: float, area: float) -> None:
+    """From one end of the interval to the other; with ends where the marker doesn't hide them."""
+    if math.isnan(point.low):
+        return
+    high = (frame.up(point.high) - frame.up(point.low)) * frame.height * 72
+    seen = high > math.sqrt(area)
+    axes.plot(
+        (x, x), (point.low, point.high), color=_INK, linewidth=0.9, zorder=5 if seen else 3.6,
+        marker="_" if seen else "", markersize=4,
+        gid=f"whisker:{point.name}:{point.level}",
+    )  # fmt: skip
+
+
+def _draw_twin(axes: Any, point: Point, twin: Point) -> None:
+    ends = ((point.intensity, twin.intensity), (point.rate, twin.rate))
+    axes.plot(*ends, color=_COLOURS["dram"], linewidth=0.9, linestyle=":", zorder=4.6)
+    axes.scatter(
+        [twin.intensity], [twin.rate], s=_TWIN_AREA, facecolors="white", zorder=4.7,
+        edgecolors=_COLOURS["dram"], linewidths=1.1, gid=f"twin:{twin.name}", marker="o",
+    )  # fmt: skip
+    if twin.flags:
+        _mark_impossible(axes, twin, twin.intensity, _TWIN_AREA)
+
+
+def _mark_impossible(axes: Any, point: Point, x: float, area: float) -> None:
+    axes.scatter(
+        [x], [point.rate], s=2 * area + 60, facecolors="none", edgecolors=_ALARM,
+        linewidths=1.2, zorder=5.5, gid=f"flag:{point.name}:{point.level}",
+    )  # fmt: skip
+    axes.scatter([x], [point.rate], s=22, marker="x", color=_ALARM, linewidths=1.2, zorder=5.6)
+
+
+def _draw_joins(axes: Any, series: Sequence[_Series], joined: Joined) -> None:
+    if joined is Joined.apart:
+        return
+    kept: dict[tuple[str, str], list[Point]] = {}
+    for one in series:
+        for point in one.points:
+            kept.setdefault((one.key, point.level), []).append(point)
+    for (_, level), points in kept.items():
+        for before, after in pairwise(points):
+            _join(axes, before, after, _COLOURS[level], arrow=joined is Joined.arrows)
+
+
+def _name_stops(axes: Any, frame: _Frame, series: Sequence[_Series]) -> None:
+    """Which report each point of a path is of, above or below its first level's point."""
+    room = _room(frame, series)
+    for one in series:
+        x, y = frame.at(one.main.intensity, one.main.rate)
+        half, lift = _LETTER * len(one.run) * _TINY / 2, math.sqrt(one.area) / 2 + 1
+        above, below = y + lift, y - lift - _TINY
+        boxes = [(x - half, low, x + half, low + _TINY) for low in (above, below)]
+        at = room.place(boxes)
+        if at is not None:
+            axes.annotate(
+                one.run, (one.main.intensity, one.main.rate), (0, lift if at == 0 else -lift),
+                textcoords="offset points", fontsize=_TINY - 0.6, color=_SOFT, ha="center",
+                va="bottom" if at == 0 else "top", zorder=6, parse_math=False,
+                path_effects=_halo(), gid=f"stop:{one.run}",
+            )  # fmt: skip
+
+
+def _join(axes: Any, before: Point, after: Point, colour: str, *, arrow: bool) -> None:
+    axes.annotate(
+        "", (after.intensity, after.rate), (before.intensity, before.rate), zorder=3.8,
+        arrowprops={
+            "arrowstyle": "-|>" if arrow else "-", "color": colour, "linewidth": 1.1,
+            "shrinkA": 4, "shrinkB": 5, "mutation_scale": 9,
+        },
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Label:
+    """Two lines in the right margin, led to from a point at the left (a share of the width)."""
+
+    up: float
+    across: float
+    first: str
+    second: str
+    colour: str
+    is_roof: bool = False
+
+
+def _labels(frame: _Frame, series: Sequence[_Series], roofs: Sequence[Roof]) -> list[_Label]:
+    """Of the kernels, and of the roofs of arithmetic, those of one rate together."""
+    found = []
+    for one in series:
+        right = max(min(frame.across(point.intensity), 1.0) for point in one.points)
+        colour = _ALARM if any(point.flags for point in one.points) else _INK
+        up = frame.up(one.main.rate)
+        found.append(_Label(up, right, one.label, time_words(one.main), colour))
+    for words, group in _alike(roofs).items():
+        names = " / ".join(roof.label for roof in group)
+        found.append(_Label(frame.up(group[0].rate), 1.0, names, words, _INK, is_roof=True))
+    return found
+
+
+def _alike(roofs: Iterable[Roof]) -> dict[str, list[Roof]]:
+    found: dict[str, list[Roof]] = {}
+    for roof in _parted(roofs)[1]:
+        found.setdefault(rate_words(roof.rate, rate_unit(roof.key)), []).append(roof)
+    return found
+
+
+def _draw_labels(axes: Any, frame: _Frame, labels: Sequence[_Label]) -> None:
+    """Labels in the right margin, none over another."""
+    heights = [_LINE * 1.95 / frame.height] * len(labels)
+    centres = spread([label.up for label in labels], heights, 0.0, 1.06)
+    for label, at in zip(labels, centres, strict=True):
+        axes.plot(
+            (label.across, 1.0, 1.035), (label.up, label.up, at), transform=axes.transAxes,
+            color=_INK if label.is_roof else _FAINT, linewidth=0.6, zorder=1.5, clip_on=False,
+        )  # fmt: skip
+        lines = (
+            (label.first, 0.5, "bottom", _SMALL, label.colour),
+            (label.second, -0.5, "top", _TINY, _SOFT),
+        )
+        for text, lift, edge, size, colour in lines:
+            axes.annotate(
+                text, (1.045, at), (0, lift), xycoords="axes fraction",
+                textcoords="offset points", fontsize=size, color=colour, va=edge,
+                style="italic" if label.is_roof else "normal", annotation_clip=False,
+                parse_math=False, gid=f"label:{label.first}",
+            )  # fmt: skip
+
+
+def _draw_head(
+    figure: Any, title: str, rooflines: Sequence[Roofline], series: Sequence[_Series]
+) -> None:
+    total = figure.get_figheight()
+    sources = dict.fromkeys(roof.source for one in rooflines for roof in one.roofs)
+    kinds = [_source(source, rooflines) for source in sources]
+    about = ", ".join([rooflines[0].gpu, *kinds])
+    left = 0.012
+    figure.text(left, 1 - 0.15 / total, literal(title), fontsize=_TEXT + 1, color=_INK,
+                va="center", weight="bold", parse_math=False)  # fmt: skip
+    figure.text(left, 1 - 0.32 / total, literal(about), fontsize=_SMALL, color=_SOFT, va="center",
+                parse_math=False)  # fmt: skip
+    levels = [level for level in LEVELS if any(p.level == level for s in series for p in s.points)]
+    handles = [_handle(_MARKERS[level], _COLOURS[level], LEVEL_LABELS[level]) for level in levels]
+    if any(one.twin for one in series):
+        handles.append(_handle("o", _COLOURS["dram"], "declared work", hollow=True))
+    if any(point.flags for one in series for point in one.all):
+        handles.append(_handle("x", _ALARM, "can't be: see below"))
+    figure.legend(
+        handles=handles, loc="upper left", bbox_to_anchor=(left, 1 - 0.44 / total), ncols=6,
+        frameon=False, fontsize=_SMALL, handletextpad=0.1, columnspacing=1.0, borderpad=0,
+        borderaxespad=0, labelcolor=_INK, handlelength=1.4,
+    )  # fmt: skip
+
+
+def _source(source: Peaks, rooflines: Sequence[Roofline]) -> str:
+    if source is not Peaks.held:
+        return f"{source} roofs"
+    clocks = sorted(one.sm_clock / 1e9 for one in rooflines if not math.isnan(one.sm_clock))
+    told = dict.fromkeys(f"{clock:.2f}" for clock in clocks[:: max(1, len(clocks) - 1)])
+    return f"roofs at the held clock, SM {' to '.join(told)} GHz" if told else "roofs as held"
+
+
+def _handle(marker: str, colour: str, label: str, *, hollow: bool = False) -> Any:
+    from matplotlib.lines import Line2D
+
+    return Line2D(
+        [], [], linestyle="none", marker=marker, markersize=5, label=label, color=colour,
+        markerfacecolor="white" if hollow else colour,
+    )  # fmt: skip
+
+
+def _draw_feet(figure: Any, flags: Sequence[str], notes: Sequence[str], total: float) -> None:
+    lines = [*((text, _ALARM) for text in flags), *((text, _SOFT) for text in notes)]
+    for at, (text, colour) in enumerate(reversed(lines)):
+        figure.text(0.012, (0.06 + at * _LINE) / total, literal(text), fontsize=_TINY, color=colour,
+                    va="bottom", parse_math=False)  # fmt: skip
+
+
+def _flag_lines(series: Sequence[_Series]) -> list[str]:
+    said = dict.fromkeys(
+        f"× {one.label}{_which(point)}: {flag}"
+        for one in series
+        for point in one.all
+        for flag in point.flags
+    )
+    return [line for text in said for line in _wrapped(text)]
+
+
+def _which(point: Point) -> str:
+    return " (declared)" if point.algorithmic else ""
+
+
+def _caption(
+    rooflines: Sequence[Roofline], series: Sequence[_Series], joined: Joined,
+    roofs: Sequence[Roof],
+) -> list[str]:  # fmt: skip
+    parts = []
+    points = [one.main for one in series]
+    if any(point.timed for point in points):
+        parts.append("rates by the timed median, brackets and whiskers its 95% interval")
+    if not all(point.timed for point in points):
+        parts.append("times by ncu are its durations")
+    if any(one.area != _ONE_AREA for one in series):
+        parts.append("marker area: share of time")
+    if any(one.twin for one in series):
+        parts.append("hollow: work and bytes that the target declares")
+    if any(roof.is_memory for roof in roofs) and len(roofs) > 1:
+        parts.append("◇ ridge, FLOP/B")
+    left = len(_named(series, joined)) - _MOST_LABELS
+    if left > 0:
+        parts.append(f"{left} more without a label")
+    outside = sum(len(roofline.outside) for roofline in rooflines)
+    if outside:
+        parts.append(f"{plural(outside, 'kernel')} without a point: no FLOP, or unknown")
+    return _wrapped("; ".join(parts))
+
+
+def _wrapped(text: str) -> list[str]:
+    import textwrap
+
+    return textwrap.wrap(text, _NOTE_WIDTH)

@@ -1,0 +1,64 @@
+"""Comparisons of made-up reports: kernels of a recorded one by other names, times and values."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from profkit.analysis.checklist import Checklist, checklist
+from profkit.analysis.diff import Diff, Side, diff
+from profkit.analysis.rules import shipped_rules
+from profkit.analysis.summary import ReportSummary, groups
+from profkit.analysis.timed_change import Timings, timings
+from tests.conftest import h200
+
+
+@dataclass(frozen=True)
+class Made:
+    """Launches of a kernel: a launch for each time, with these quantities and NVTX ranges."""
+
+    name: str
+    times: Sequence[float]
+    values: Mapping[str, float] = field(default_factory=dict)
+    nvtx: tuple[str, ...] = ()
+
+
+def report_of(*kernels: Made) -> ReportSummary:
+    """A report with these kernels; a time or value of NaN was not recorded."""
+    known = h200("known").summary
+    like = known.launches[0]
+    launches = []
+    for kernel in kernels:
+        for time in kernel.times:
+            told = dataclasses.replace(
+                like.launch, index=len(launches), name=kernel.name, nvtx=kernel.nvtx,
+                function=kernel.name,
+            )  # fmt: skip
+            values = {**like.values, **kernel.values, "duration": time}
+            missing = {name: "not collected" for name, one in values.items() if math.isnan(one)}
+            launches.append(
+                dataclasses.replace(
+                    like,
+                    launch=told,
+                    values={name: one for name, one in values.items() if name not in missing},
+                    missing={**like.missing, **missing},
+                )
+            )
+    made = tuple(launches)
+    return dataclasses.replace(known, launches=made, groups=groups(made), recorded=len(made))
+
+
+def side_of(report: ReportSummary, timed: Timings | None = None, *, found: bool = False) -> Side:
+    """A side; with `found`, what the shipped rules find in it."""
+    nothing = Checklist((), (), (), (), 0, 0, 0)
+    return Side(
+        report, checklist(report, shipped_rules()) if found else nothing, timed or timings(None)
+    )
+
+
+def compared(before: Sequence[Made], after: Sequence[Made], *, found: bool = False) -> Diff:
+    """The comparison of two reports with these kernels."""
+    sides = [side_of(report_of(*kernels), found=found) for kernels in (before, after)]
+    return diff(sides[0], sides[1])

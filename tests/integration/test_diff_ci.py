@@ -1,0 +1,113 @@
+"""`profkit diff` in CI: exit codes, baselines and written forms through the command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import jsonschema
+import pytest
+from typer.testing import Result
+
+from profkit.render.diff_markdown import MARKER
+from tests.conftest import CORPUS, H200, ROOT, needs_corpus
+
+Cli = Callable[..., Result]
+PAIR = H200 / "pairs" / "transpose_conflicts"
+SLOW, FAST = PAIR / "before.ncu-repz", PAIR / "after.ncu-repz"
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Baselines are of the current folder, and a test is no step of a workflow."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+
+
+def test_gates_end_with_their_code_and_are_told(profkit_cli: Cli) -> None:
+    slower = profkit_cli("diff", FAST, SLOW, "--fail-on", "regression:5%", "--fail-on", "removed")
+    assert slower.exit_code == 1
+    (failure,) = [line for line in slower.stdout.splitlines() if line.startswith("FAILED")]
+    assert failure.startswith("FAILED  regression:5%: transpose: 145.4 µs → 330.9 µs timed")
+    assert profkit_cli("diff", SLOW, FAST, "--fail-on", "regression").exit_code == 0
+    metric = "metric:shared_conflicts > before_shared_conflicts"
+    assert profkit_cli("diff", FAST, SLOW, "--fail-on", metric).exit_code == 1
+    wrong = profkit_cli("diff", FAST, SLOW, "--fail-on", "regresion")
+    assert (wrong.exit_code, wrong.stdout) == (2, "")
+    assert "did you mean regression?" in wrong.stderr
+
+
+def test_a_baseline_is_kept_compared_with_and_replaced(profkit_cli: Cli, tmp_path: Path) -> None:
+    absent = profkit_cli("diff", FAST, "--baseline", "main")
+    assert absent.exit_code == 5
+    assert "no baseline main" in absent.stderr
+    kept = profkit_cli("diff", FAST, "--save-baseline", "main")
+    assert (kept.exit_code, kept.stdout) == (0, "")
+    assert "baseline main of NVIDIA H200" in kept.stderr
+    gates = ("--fail-on", "regression")
+    worse = profkit_cli("diff", SLOW, "--baseline", "main", *gates, "--save-baseline", "main")
+    assert worse.exit_code == 1
+    assert worse.stdout.startswith("baseline main → before.ncu-repz")
+    again = profkit_cli("diff", FAST, "--baseline", "main", *gates)
+    assert again.exit_code == 0
+    assert "SAME" in again.stdout
+    (report,) = (tmp_path / ".profkit").rglob("*.ncu-repz")
+    report.write_bytes(report.read_bytes()[:-1])
+    damaged = profkit_cli("diff", FAST, "--baseline", "main")
+    assert damaged.exit_code == 5
+    assert "changed since it was saved" in damaged.stderr
+
+
+def test_one_report_alone_and_one_too_many_are_wrong_usage(profkit_cli: Cli) -> None:
+    for words in ((FAST,), (FAST, SLOW, "--baseline", "main")):
+        wrong = profkit_cli("diff", *words)
+        assert wrong.exit_code == 2
+        assert len(wrong.stderr.splitlines()) == 1
+
+
+@needs_corpus
+def test_reports_of_two_gpus_exit_with_3_in_every_form(profkit_cli: Cli) -> None:
+    other = CORPUS / "version2.ncu-rep"
+    if not other.is_file():
+        pytest.skip("that report is not here")
+    for form, said in (
+        ("terminal", "INCOMPARABLE"), ("markdown", "**INCOMPARABLE**"), ("junit", "<error"),
+        ("github", "::error title=profkit%3A incomparable"), ("json", '"refused": true'),
+    ):  # fmt: skip
+        done = profkit_cli("diff", SLOW, other, "--format", form, "--fail-on", "regression")
+        assert done.exit_code == 3
+        assert said in done.stdout
+
+
+def test_json_of_a_folder_keeps_its_schema_with_the_blamed_lines(
+    profkit_cli: Cli, tmp_path: Path
+) -> None:
+    for side, report in (("old", FAST), ("new", SLOW)):
+        for name in ("a", "b"):
+            place = tmp_path / side / name / "transpose.ncu-repz"
+            place.parent.mkdir(parents=True)
+            place.write_bytes(report.read_bytes())
+    done = profkit_cli("diff", "old", "new", "--format", "json", "-o", "diff.json")
+    assert (done.exit_code, done.stdout) == (0, "")
+    data = json.loads((tmp_path / "diff.json").read_text(encoding="utf-8"))
+    schema = json.loads((ROOT / "profkit/schemas/diff.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(data)
+    assert [one["label"] for one in data["comparisons"]] == ["a/transpose", "b/transpose"]
+    for comparison in data["comparisons"]:
+        (kernel,) = comparison["kernels"]
+        (new,) = [one for one in kernel["findings"] if one["category"] == "shared_bank_conflicts"]
+        assert new["after"]["where"][0]["line"] == 25
+
+
+def test_a_step_of_a_workflow_gets_annotations_and_a_summary(
+    profkit_cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summary = tmp_path / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    monkeypatch.chdir(ROOT)
+    done = profkit_cli("diff", FAST, SLOW, "--format", "github", "--fail-on", "new-finding")
+    assert done.exit_code == 1
+    place = "file=kernels/pairs/transpose_conflicts/before.cu,line=25"
+    assert done.stdout.startswith(f"::error {place},title=profkit%3A new-finding::")
+    assert summary.read_text(encoding="utf-8").startswith(MARKER)

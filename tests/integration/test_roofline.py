@@ -1,0 +1,442 @@
+"""Rooflines of recorded reports, against ncu's own exports: points, roofs, pictures, the verb."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import matplotlib.image
+import numpy as np
+import pytest
+from typer.testing import Result
+
+import profkit
+from profkit.analysis.ceilings import Ceiling, Ceilings
+from profkit.analysis.roofline import Peaks, Point, Roofline, roofline
+from profkit.errors import UsageError
+from profkit.ingest.variants import Variants
+from profkit.render.roofline_plot import Joined, figure_of, plot_rooflines
+from profkit.store.ceilings import ceilings_json
+from tests.conftest import CORPUS, H200, ROOT, export, h200, needs_corpus
+
+Cli = Callable[..., Result]
+RUN = H200 / "sdpa_s512"
+PAIR = H200 / "pairs" / "loop_order"
+PICTURE = ROOT / "tests" / "data" / "roofline_sdpa_s512.png"
+
+
+@cache
+def run() -> profkit.Report:
+    return profkit.load(RUN)
+
+
+@cache
+def timed() -> Roofline:
+    return run().roofline()
+
+
+def cell(name: str, column: str, launch: int = 0) -> float:
+    """What ncu's export says, in SI units."""
+    units, rows = export(name, "raw")
+    unit = units[column]
+    value = float(rows[launch][column].replace(",", ""))
+    scale = 1.0
+    for word, factor in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("K", 1e3)):
+        if unit.startswith((f"{word}byte", f"{word}hz", f"{word}inst")):
+            scale = factor
+    return value * {"us": 1e-6, "ms": 1e-3, "ns": 1e-9}.get(unit, scale)
+
+
+def by_level(found: Roofline, name: str | None = None) -> dict[str, Point]:
+    measured = [point for point in found.points if not point.algorithmic]
+    return {point.level: point for point in measured if name in {None, point.name}}
+
+
+@pytest.mark.parametrize(
+    ("name", "flop", "roof"),
+    [
+        ("sdpa_s512_flash", "sm__ops_path_tensor_src_fp16.sum", "tensor_fp16_mma_sync"),
+        ("sdpa_s512_cudnn", "sm__ops_path_tensor_src_fp16.sum", "tensor_fp16"),
+        (
+            "sdpa_s2048_d128_causal_flash",
+            "sm__ops_path_tensor_src_bf16_dst_fp32.sum",
+            "tensor_bf16_mma_sync",
+        ),
+    ],
+)
+def test_points_are_what_ncus_export_gives_by_hand(name: str, flop: str, roof: str) -> None:
+    seconds = cell(name, "gpu__time_duration.sum")
+    work = cell(name, flop)
+    l2 = cell(name, "derived__lts__lts2xbar_bytes.sum.per_second")
+    l1 = cell(name, "derived__l1tex__lsu_writeback_bytes_mem_lgds.sum.per_second")
+    dram = cell(name, "dram__bytes_read.sum") + cell(name, "dram__bytes_write.sum")
+    points = by_level(h200(name).roofline())
+    assert {point.roof for point in points.values()} == {roof}
+    for level, moved in (("dram", dram), ("l2", l2 * seconds), ("l1", l1 * seconds)):
+        assert points[level].intensity == pytest.approx(work / moved, rel=2e-3), level
+        assert points[level].rate == pytest.approx(work / seconds, rel=1e-3)
+        assert points[level].flags == ()
+
+
+def test_roofs_are_what_ncus_export_gives_by_hand() -> None:
+    name = "sdpa_s512_flash"
+    clock = cell(name, "gpc__cycles_elapsed.avg.per_second")
+    hmma = "sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32_sparsity_off.sum.peak_sustained"
+    fused = cell(name, "derived__sm__sass_thread_inst_executed_op_ffma_pred_on_x2")
+    by_hand = {
+        "dram": cell(name, "dram__bytes.sum.peak_sustained")
+        * cell(name, "dram__cycles_elapsed.avg.per_second"),
+        "l2": cell(name, "derived__lts__lts2xbar_bytes.sum.peak_sustained")
+        * cell(name, "lts__cycles_elapsed.avg.per_second"),
+        "l1": cell(name, "derived__l1tex__lsu_writeback_bytes_mem_lgds.sum.peak_sustained")
+        * cell(name, "l1tex__cycles_elapsed.avg.per_second"),
+        "fp32": fused * clock,
+        "tensor_fp16_mma_sync": cell(name, hmma) * clock,
+    }
+    found = h200(name).roofline()
+    assert {roof.key for roof in found.roofs} == set(by_hand)
+    for key, rate in by_hand.items():
+        roof = found.roof(key)
+        assert roof is not None
+        assert roof.rate == pytest.approx(rate, rel=2e-3), key
+        assert roof.source is Peaks.held
+    assert found.sm_clock == pytest.approx(clock, rel=1e-3)
+
+
+def test_declared_work_has_an_intensity_of_256_and_stands_beside_the_measured_one() -> None:
+    twins = {point.name: point for point in timed().points if point.algorithmic}
+    assert set(twins) == {"sdpa", "flash", "cudnn", "efficient", "math", "custom"}
+    for twin in twins.values():  # 4 B H S S D over 4 tensors of B H S D at 2 bytes
+        assert twin.intensity == 4 * 32 * 8 * 512 * 512 * 64 / (4 * 32 * 8 * 512 * 64 * 2) == 256
+        assert twin.level == "dram"
+    math_variant = by_level(timed(), "math")["dram"]
+    assert math_variant.intensity < 256 / 30
+
+
+def test_a_point_is_of_the_timed_median_and_its_interval() -> None:
+    saved = json.loads(next(RUN.glob("*/latency.json")).read_text(encoding="utf-8"))
+    for series in saved["series"]:
+        told = series["statistics"]
+        point = by_level(timed(), series["label"])["dram"]
+        assert point.timed
+        assert point.seconds == pytest.approx(told["median"])
+        work = point.rate * point.seconds
+        assert point.low == pytest.approx(work / told["interval"]["high"])
+        assert point.high == pytest.approx(work / told["interval"]["low"])
+    assert any("timed latency (events, cold L2)" in note for note in timed().notes)
+
+
+def test_a_variant_is_all_of_its_launches() -> None:
+    launches = [one for one in run().summary.launches if "math" in one.launch.nvtx]
+    assert len(launches) == 14
+    point = by_level(timed(), "math")["dram"]
+    work = sum(one.get("flop_fp32") for one in launches)
+    moved = sum(one.get("dram_bytes") for one in launches)
+    assert point.intensity == pytest.approx(work / moved)
+    assert point.rate == pytest.approx(work / point.seconds)
+    assert point.precision == "fp32"
+
+
+def test_each_precision_is_held_against_its_own_roof() -> None:
+    found = h200("sdpa_s512_flash").roofline(precision="all")
+    points = {point.precision: point for point in found.points if point.level == "dram"}
+    assert set(points) == {"tensor_fp16", "fp32"}
+    assert points["fp32"].roof == "fp32"
+    assert points["tensor_fp16"].roof == "tensor_fp16_mma_sync"
+    assert points["tensor_fp16"].rate > points["fp32"].rate
+    only = h200("sdpa_s512_flash").roofline(precision="fp32", levels=["dram"])
+    assert [(point.precision, point.level) for point in only.points] == [("fp32", "dram")]
+
+
+def test_kernels_without_work_say_so_and_how_near_memory_they_are() -> None:
+    found = h200("known").roofline()
+    outside = {one.name.partition("(")[0]: one for one in found.outside if one.seconds > 1e-5}
+    assert set(outside) == {
+        "copy_coalesced", "copy_strided", "transpose_conflict", "transpose_padded", "atomics",
+        "pointer_chase",
+    }  # fmt: skip
+    assert all(one.why == "no floating-point work" for one in outside.values())
+    peak = cell("known", "dram__bytes.sum.peak_sustained") * cell(
+        "known", "dram__cycles_elapsed.avg.per_second"
+    )
+    moved = cell("known", "dram__bytes.sum.per_second")
+    assert outside["copy_coalesced"].memory["dram"] == pytest.approx(moved / peak, rel=5e-3)
+
+
+def test_what_was_not_collected_is_said_with_the_section_to_add() -> None:
+    (one,) = h200("sdpa_s512_flash_set_basic").roofline().outside
+    assert one.why == "work unknown: not collected; record with ncu --section " + (
+        "SpeedOfLight_RooflineChart"
+    )
+    with pytest.raises(UsageError, match=r"no kernel has a point.*SpeedOfLight_RooflineChart"):
+        figure_of([h200("sdpa_s512_flash_set_basic").roofline()], title="basic")
+
+
+def test_datasheet_and_measured_roofs_and_what_stands_in_for_what_they_lack() -> None:
+    sheet = h200("sdpa_s512_cudnn").roofline(peaks="datasheet")
+    roofs = {roof.key: roof for roof in sheet.roofs}
+    assert roofs["tensor_fp16"].rate == 989e12
+    assert roofs["dram"].rate == 4.8e12
+    assert roofs["tensor_fp16"].source is Peaks.datasheet
+    assert roofs["l2"].source is Peaks.held
+    assert any(note.startswith("no datasheet roof for L2, L1") for note in sheet.notes)
+    own = h200("sdpa_s512_cudnn").roofline(
+        peaks="measured", measured={"dram": 4.3e12, "tensor_fp16": 760e12}
+    )
+    roofs = {roof.key: roof for roof in own.roofs}
+    assert (roofs["dram"].rate, roofs["dram"].source) == (4.3e12, Peaks.measured)
+    assert roofs["fp32"].source is Peaks.held
+    point = by_level(own)["dram"]
+    assert point.attainable == pytest.approx(min(760e12, point.intensity * 4.3e12))
+
+
+def test_a_point_above_a_roof_is_flagged_with_a_reason() -> None:
+    low = h200("sdpa_s512_cudnn").roofline(
+        peaks="measured", measured={"tensor_fp16": 100e12, "dram": 0.1e12}
+    )
+    point = by_level(low)["dram"]
+    assert point.attained > 1
+    assert [flag.partition(":")[0].partition(" of ")[2] for flag in point.flags] == [
+        "FP16 wgmma", "DRAM",
+    ]  # fmt: skip
+    assert all("no bound" in flag for flag in point.flags)
+    axes = figure_of([low], title="low").axes[0]
+    flagged = [item.get_gid() for item in axes.collections if "flag:" in (item.get_gid() or "")]
+    assert len(flagged) == len([one for one in low.points if one.flags])
+
+
+def test_hits_of_a_warm_cache_and_a_held_base_clock_are_named() -> None:
+    report = run().summary
+    fast = [
+        dataclasses.replace(
+            one, summary=dataclasses.replace(one.summary, median=1e-6, interval=None)
+        )
+        for one in _latencies()
+    ]
+    warm = [
+        dataclasses.replace(one, latency=dataclasses.replace(one.latency, cache="warm"))
+        for one in fast
+    ]
+    base = dataclasses.replace(
+        report, session=dataclasses.replace(report.session, clock_control="base")
+    )
+    flags = by_level(roofline(base, latencies=warm), "flash")["dram"].flags
+    assert "timed at a higher clock than the base clock that ncu held" in flags[0]
+    assert "warm cache" in flags[1]
+    cold = by_level(roofline(report, latencies=fast), "flash")["dram"].flags
+    assert "another clock" in cold[1]
+
+
+def _latencies() -> list[Any]:
+    from profkit.analysis.latency import analyze_latency
+    from profkit.ingest.latency import read_latencies
+
+    return [analyze_latency(one) for one in read_latencies(RUN).latencies if one.label == "flash"]
+
+
+def test_no_recorded_point_lies_above_a_roof() -> None:
+    for report in (run(), h200("known"), h200("sdpa_s512_math")):
+        for point in report.roofline(precision="all").points:
+            assert point.flags == () or point.precision == "fp16", point
+
+
+def test_a_part_of_a_report_makes_no_whole_variant() -> None:
+    part = profkit.load(RUN, kernel="flash_fwd").roofline()
+    assert not any(point.timed for point in part.points)
+    assert any("a latency is of all" in note for note in part.notes)
+    kept = run().roofline(kernel="flash_fwd")
+    assert {point.name for point in kept.points} == {"flash"}
+    assert all(point.timed for point in kept.points)
+
+
+def test_latencies_of_no_range_are_not_guessed() -> None:
+    found = h200("sdpa_s512_flash").roofline(latency=RUN)
+    assert not any(point.timed for point in found.points)
+    assert any("no launch lies in an NVTX range" in note for note in found.notes)
+
+
+def test_variants_without_latencies_are_added_up() -> None:
+    found = roofline(run().summary, variants=Variants(("math",)))
+    point = by_level(found, "math")["dram"]
+    launches = [one for one in run().summary.launches if "math" in one.launch.nvtx]
+    assert not point.timed
+    assert point.seconds == pytest.approx(sum(one.duration for one in launches))
+
+
+def test_what_is_drawn_is_where_the_numbers_are() -> None:
+    found = timed()
+    axes = figure_of([found], title="sdpa").axes[0]
+    drawn = {item.get_gid(): item.get_offsets()[0] for item in axes.collections}
+    for point in found.points:
+        gid = f"twin:{point.name}" if point.algorithmic else f"point:{point.name}:{point.level}"
+        assert tuple(drawn[gid]) == (point.intensity, point.rate), gid
+    lines = {line.get_gid(): line for line in axes.lines}
+    for roof in found.roofs:
+        x, y = lines[f"roof:{roof.key}"].get_data()
+        expected = roof.rate * np.array(x) if roof.is_memory else [roof.rate] * 2
+        assert np.allclose(np.array(y), expected)
+    for point in (one for one in found.points if not one.algorithmic):
+        _, y = lines[f"whisker:{point.name}:{point.level}"].get_data()
+        assert tuple(y) == (point.low, point.high)
+    (x,), (y,) = lines["ridge:dram:tensor_fp16"].get_data()
+    dram, tensor = found.roof("dram"), found.roof("tensor_fp16")
+    assert dram is not None
+    assert tensor is not None
+    assert (x, y) == (tensor.rate / dram.rate, tensor.rate)
+
+
+@pytest.mark.parametrize("precision", [None, "all"])
+def test_labels_do_not_overlap_and_lie_in_the_picture(precision: str | None) -> None:
+    figure = figure_of([run().roofline(precision=precision)], title="sdpa")
+    figure.canvas.draw()
+    axes = figure.axes[0]
+    boxes = [
+        text.get_window_extent()
+        for text in axes.texts
+        if (text.get_gid() or "").startswith("label:")
+    ]
+    assert len(boxes) >= 18
+    for at, one in enumerate(boxes):
+        assert one.x1 <= figure.bbox.x1
+        assert not any(one.shrunk(0.98, 0.8).overlaps(other) for other in boxes[at + 1 :])
+
+
+def test_two_reports_are_joined_by_an_arrow_and_more_by_a_path() -> None:
+    rooflines = [profkit.load(PAIR / f"{side}.ncu-repz").roofline() for side in ("before", "after")]
+    arrows = figure_of(rooflines, title="x", labels=("a", "b"), joined=Joined.arrows).axes[0]
+    ends = {
+        (tuple(text.xyann), tuple(text.xy)) for text in arrows.texts if text.arrow_patch is not None
+    }
+    first, second = (by_level(one) for one in rooflines)
+    assert ends == {
+        ((first[level].intensity, first[level].rate), (second[level].intensity, second[level].rate))
+        for level in ("dram", "l2", "l1")
+    }
+    three = figure_of(
+        [*rooflines, rooflines[0]], title="x", labels=("a", "b", "c"), joined=Joined.path
+    )
+    stops = [text.get_text() for text in three.axes[0].texts if "stop:" in (text.get_gid() or "")]
+    assert "b" in stops
+
+
+def test_a_picture_is_the_one_that_was_looked_at(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    file = tmp_path / "now.png"
+    plot_rooflines([timed()], file, title="sdpa_s512")
+    now = _small(matplotlib.image.imread(file)[..., :3].mean(axis=2))
+    if request.config.getoption("--regenerate"):
+        matplotlib.image.imsave(PICTURE, now, cmap="gray", vmin=0, vmax=1)
+    then = matplotlib.image.imread(PICTURE)[..., 0]
+    assert float(np.sqrt(np.mean((now - then) ** 2))) < 0.06
+
+
+def _small(grey: np.ndarray) -> np.ndarray:
+    """On a raster of 48 by 40: what fonts and versions change is lost in it."""
+    for axis, parts in ((0, 40), (1, 48)):
+        pieces = np.array_split(grey, parts, axis=axis)
+        grey = np.stack([piece.mean(axis=axis) for piece in pieces], axis=axis)
+    return grey
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_the_verb_writes_pictures_of_each_kind(
+    profkit_cli: Cli, tmp_path: Path, suffix: str
+) -> None:
+    file = tmp_path / f"roofline{suffix}"
+    done = profkit_cli("roofline", H200 / "sdpa_s512_cudnn.ncu-repz", "-o", file)
+    assert (done.exit_code, done.stdout) == (0, "")
+    starts = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
+    assert file.read_bytes().startswith(starts[suffix])
+
+
+def test_the_table_says_the_numbers(profkit_cli: Cli) -> None:
+    done = profkit_cli("roofline", RUN)
+    assert done.exit_code == 0, done.stderr
+    assert max(map(len, done.stdout.splitlines())) <= 100
+    rows = {line.split("  ")[0]: line for line in done.stdout.splitlines() if line}
+    assert "49.73 µs [49.55, 49.89]" in rows["cudnn"] or "49.73 µs [49.55, 49.89]" in done.stdout
+    assert "290.3" in done.stdout
+    assert "256.0" in done.stdout
+    assert "1.070 PFLOP/s" in done.stdout
+
+
+def test_markdown_and_json_have_the_same_points(profkit_cli: Cli, tmp_path: Path) -> None:
+    schema = json.loads((ROOT / "profkit/schemas/roofline.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    file = tmp_path / "points.json"
+    for what in (RUN, H200 / "known.ncu-repz", H200 / "sdpa_s512_flash_set_basic.ncu-repz"):
+        done = profkit_cli("roofline", what, "--format", "json", "-o", file)
+        assert done.exit_code == 0, done.stderr
+        data = json.loads(file.read_text(encoding="utf-8"))
+        jsonschema.Draft202012Validator(schema).validate(data)
+        assert data["schema"] == "profkit.roofline/1"
+        assert str(H200) not in file.read_text(encoding="utf-8")
+    done = profkit_cli("roofline", RUN, "--format", "markdown", "--level", "dram")
+    assert "| sdpa | 290.3 |" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("-o", "roofline.jpg"), 2, "not a kind of plot; use .png, .svg, .pdf"),
+        (("--precision", "fp17"), 2, "no precision 'fp17'; there are fp64, fp32"),
+        (("--level", "l3"), 2, "--level"),
+        (("--kernel", "("), 2, "no regular expression"),
+        (("--kernel", "nothing"), 2, "no kernel or variant matches 'nothing'"),
+        (("--latency", "nowhere.json"), 5, "nowhere.json: can't be read"),
+    ],
+)
+def test_wrong_usage_is_one_line(
+    profkit_cli: Cli, words: tuple[str, ...], code: int, said: str
+) -> None:
+    done = profkit_cli("roofline", H200 / "sdpa_s512_cudnn.ncu-repz", *words)
+    assert done.exit_code == code
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_measured_roofs_are_those_of_a_file_or_kept_of_the_gpu(
+    profkit_cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    report = H200 / "sdpa_s512_cudnn.ncu-repz"
+    words = ("roofline", report, "--peaks", "measured", "--format", "json")
+    none = profkit_cli(*words)
+    assert none.exit_code == 4
+    assert "run `profkit ceilings`" in none.stderr
+    copied = Ceiling(
+        "dram", 4.3e12, 4.2e12, 4.4e12, "B/s", "copy", 1e9, 30, 0.95, 1.9e9, 600.0, 50.0, (),
+        4.8e12, True, "",
+    )  # fmt: skip
+    file = tmp_path / "ceilings.json"
+    for gpu, code in (("NVIDIA H200", 0), ("NVIDIA L4", 2)):
+        measured = Ceilings(gpu, "", {"dram": copied}, created="2026-11-21T10:00:00+00:00")
+        file.write_text(ceilings_json(measured), encoding="utf-8")
+        done = profkit_cli(*words, "--ceilings", file)
+        assert done.exit_code == code, done.stderr
+        if code == 0:
+            roofs = {one["key"]: one for one in json.loads(done.stdout)["reports"][0]["roofs"]}
+            assert (roofs["dram"]["rate"], roofs["dram"]["source"]) == (4.3e12, "measured")
+            assert roofs["tensor_fp16"]["source"] == "held"
+    assert profkit_cli("roofline", report, "--ceilings", file).exit_code == 2
+
+
+@needs_corpus
+def test_others_reports_give_points_or_a_reason(profkit_cli: Cli) -> None:
+    for path in sorted(CORPUS.glob("*.ncu-rep")):
+        found = profkit.load(path).roofline(precision="all")
+        assert found.points or found.outside
+        for point in found.points:
+            assert point.intensity > 0
+            assert math.isfinite(point.rate)
+            assert point.flags or not point.attained > 1.01
+        assert all(one.why for one in found.outside)
+    done = profkit_cli("roofline", CORPUS / "KernelBench__matmul_kernel.ncu-rep")
+    assert done.exit_code == 0

@@ -1,0 +1,246 @@
+"""Gates: how they are written, what fails them, and the exit code that follows."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import profkit
+from profkit.analysis.diff import diff
+from profkit.analysis.gates import Failure, Kind, exit_code, failures, parse_gates
+from profkit.analysis.latency import analyze_latency
+from profkit.analysis.repeats import Change
+from profkit.analysis.timed_change import Timings
+from profkit.errors import UsageError
+from profkit.ingest.latency import read_latencies
+from profkit.metrics.catalog import catalog
+from tests.comparing import Made, compared, report_of, side_of
+from tests.conftest import H200
+
+
+def told(found: tuple[Failure, ...]) -> list[tuple[str, str]]:
+    return [(str(one.gate), one.kernel) for one in found]
+
+
+# --- how gates are written
+
+
+def test_gates_are_a_list_and_commas_inside_parentheses_are_not_its() -> None:
+    written = "regression:5%, inconclusive,metric:max(dram_bytes, l2_bytes) > 1e9,removed"
+    gates = parse_gates([written, "new-finding,regression:5%"])
+    assert [str(gate) for gate in gates] == [
+        "regression:5%",
+        "inconclusive",
+        "metric:max(dram_bytes, l2_bytes) > 1000000000.0",
+        "removed",
+        "new-finding",
+    ]
+    assert gates[0].margin == pytest.approx(0.05)
+    assert parse_gates(["regression"])[0].margin == 0
+    assert parse_gates(["", " , "]) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("regresion", "did you mean regression?"),
+        ("new_finding", "did you mean new-finding?"),
+        ("slower", "regression[:5%], inconclusive, incomparable, new-finding, removed, metric:"),
+        ("regression:5", "write regression:5%"),
+        ("regression:five%", "write regression:5%"),
+        ("regression:-5%", "write regression:5%"),
+        ("regression:nan%", "write regression:5%"),
+        ("inconclusive:3", "takes no value"),
+        ("metric:", "without an expression"),
+        ("metric:registers_per_thread", "compare it with something"),
+        ("metric:register_per_thread > 3", "did you mean registers_per_thread?"),
+        ("metric:before_dram_byte > 3", "did you mean before_dram_bytes?"),
+        ("metric:open('x') > 3", "not allowed"),
+        ("metric:dram_bytes >", "not an expression"),
+    ],
+)
+def test_what_is_no_gate_is_refused_with_what_to_write(text: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_gates([text])
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_no_quantity_is_taken_for_an_earlier_value() -> None:
+    assert not [name for name in catalog().quantities if name.startswith("before_")]
+
+
+# --- regressions
+
+
+def test_a_regression_fails_beyond_its_margin_with_both_times() -> None:
+    found = compared([Made("axpy", [100e-6])], [Made("axpy", [110e-6])])
+    (failure,) = failures(found, parse_gates(["regression"]))
+    assert (failure.kernel, failure.at) == ("axpy", 0)
+    assert failure.why == "100.0 µs → 110.0 µs by ncu: 10.0% slower"
+    assert failures(found, parse_gates(["regression:20%"])) == ()
+    (above,) = failures(found, parse_gates(["regression:5%"]))
+    assert above.why.endswith("10.0% slower, more than 5%")
+    assert exit_code([found], [above]) == 1
+
+
+@given(st.lists(st.floats(1e-6, 1e-2), min_size=1, max_size=4))
+@settings(max_examples=10, deadline=None)
+def test_a_report_against_itself_fails_no_gate(times: list[float]) -> None:
+    kernels = [Made(f"kernel_{at}", [time]) for at, time in enumerate(times)]
+    found = compared(kernels, kernels)
+    asked = "regression,inconclusive,incomparable,new-finding,removed,metric:waves>before_waves"
+    assert failures(found, parse_gates([asked])) == ()
+    assert exit_code([found], []) == 0
+
+
+@given(st.floats(1e-6, 1e-3), st.floats(0.3, 3), st.floats(0, 100))
+@settings(max_examples=15, deadline=None)
+def test_the_regression_gate_fails_as_the_verdict_and_the_margin_say(
+    time: float, factor: float, margin: float
+) -> None:
+    found = compared([Made("k", [time])], [Made("k", [time * factor])])
+    slower = found.kernels[0].change is Change.regressed
+    beyond = slower and 1 / found.kernels[0].speedup - 1 > margin / 100
+    failed = failures(found, parse_gates([f"regression:{margin}%"]))
+    assert bool(failed) == beyond
+    assert not failures(
+        compared([Made("k", [time])], [Made("k", [time])]), parse_gates(["regression"])
+    )
+
+
+def test_the_total_counts_where_no_kernel_is_a_reason() -> None:
+    gates = parse_gates(["regression"])
+    before = [Made("axpy", [100e-6])]
+    (added,) = failures(compared(before, [*before, Made("quite_new", [50e-6])]), gates)
+    assert (added.kernel, added.at) == ("", -1)
+    assert "100.0 µs → 150.0 µs" in added.why
+    assert "50.0 µs of it in added kernels" in added.why
+    more_launches = compared(before, [Made("axpy", [100e-6, 100e-6])])
+    assert told(failures(more_launches, gates)) == [("regression", "")]
+    slower_too = [Made("axpy", [110e-6]), Made("quite_new", [50e-6])]
+    assert told(failures(compared(before, slower_too), gates)) == [("regression", "axpy")]
+    no_duration = [*before, Made("broken", [math.nan])]
+    assert failures(compared(no_duration, [*before, Made("quite_new", [50e-6])]), gates) == ()
+
+
+def test_a_timed_regression_is_the_verdict_on_its_variant() -> None:
+    latencies = {
+        one.label: analyze_latency(one)
+        for one in read_latencies(H200 / "pairs" / "transpose_conflicts" / "latency.json").latencies
+    }
+    fast = Timings("fast.json", {"v": latencies["after"]})
+    slow = Timings("slow.json", {"v": latencies["before"]})
+    pieces = [Made("first", [50e-6], nvtx=("v",)), Made("second", [50e-6], nvtx=("v",))]
+    report = report_of(*pieces)
+    found = diff(side_of(report, fast), side_of(report, slow))
+    assert all(kernel.change is Change.same for kernel in found.kernels)
+    (failure,) = failures(found, parse_gates(["regression"]))
+    assert failure.at == -1
+    assert "timed, within-run only" in failure.why
+    assert not failures(
+        diff(side_of(report, slow), side_of(report, fast)), parse_gates(["regression"])
+    )
+    alone = report_of(pieces[0])
+    (kernel,) = failures(
+        diff(side_of(alone, fast), side_of(alone, slow)), parse_gates(["regression"])
+    )
+    assert (kernel.kernel, kernel.at) == ("first", 0)
+
+
+# --- what can't be told
+
+
+def test_scatter_is_inconclusive_and_exits_with_3_where_asked() -> None:
+    before = [100e-6, 120e-6, 90e-6, 130e-6, 95e-6, 125e-6]
+    found = compared([Made("k", before)], [Made("k", [time * 0.95 for time in before])])
+    assert found.kernels[0].change is Change.inconclusive
+    failed = failures(found, parse_gates(["inconclusive,regression"]))
+    assert told(failed) == [("inconclusive", "k")]
+    assert exit_code([found], failed) == 3
+    assert exit_code([found], ()) == 0
+
+
+def test_a_kernel_that_cant_be_compared_exits_with_3() -> None:
+    size = {"grid_size": 132.0, "block_size": 256.0}
+    found = compared(
+        [Made("k", [1e-4], size), Made("j", [1e-4])],
+        [Made("k", [1e-4], {**size, "grid_size": 1320.0}), Made("j", [2e-4])],
+    )
+    assert exit_code([found], failures(found, parse_gates(["removed"]))) == 3
+    failed = failures(found, parse_gates(["incomparable"]))
+    assert told(failed) == [("incomparable", "k")]
+    assert "problem size: 33,792 threads against 337,920 threads" in failed[0].why
+    assert exit_code([found], failures(found, parse_gates(["regression"]))) == 1
+
+
+def test_of_refused_reports_nothing_else_is_asked() -> None:
+    report = report_of(Made("k", [1e-4]))
+    other = dataclasses.replace(
+        report, session=dataclasses.replace(report.session, cache_control="none")
+    )
+    found = diff(side_of(report), side_of(other))
+    assert found.refused
+    assert failures(found, parse_gates(["regression,metric:dram_bytes > 0,removed"])) == ()
+    (failure,) = failures(found, parse_gates(["incomparable"]))
+    assert "cache control: all against none" in failure.why
+    assert exit_code([found], ()) == 3
+    forced = diff(side_of(report), side_of(other), force=True)
+    assert exit_code([forced], failures(forced, parse_gates(["regression"]))) == 0
+
+
+# --- findings, kernels, quantities
+
+
+def test_a_finding_that_a_change_brings_fails() -> None:
+    pair = H200 / "pairs" / "transpose_conflicts"
+    before, after = (profkit.load(pair / f"{one}.ncu-repz") for one in ("before", "after"))
+    gates = parse_gates(["new-finding"])
+    (failure,) = failures(profkit.diff(after, before), gates)
+    assert failure.why.startswith("shared_bank_conflicts is new, its fix would give 2.")
+    assert "shared_ways_load 1 → 32" in failure.why
+    assert failures(profkit.diff(before, after), gates) == ()
+
+
+def test_kernels_that_are_gone_fail_where_asked() -> None:
+    found = compared([Made("axpy", [1e-4]), Made("gone", [2e-5, 2e-5])], [Made("axpy", [1e-4])])
+    (failure,) = failures(found, parse_gates(["removed"]))
+    assert failure.kernel == "gone"
+    assert failure.why == "2 launches before, none now, it took 40.0 µs"
+
+
+def test_metrics_of_the_later_report_and_of_the_earlier() -> None:
+    found = compared(
+        [Made("a", [1e-4], {"registers_per_thread": 64, "dram_bytes": 1e6}),
+         Made("b", [1e-4], {"registers_per_thread": 200, "dram_bytes": 1e6})],
+        [Made("a", [1e-4], {"registers_per_thread": 168, "dram_bytes": 1.05e6}),
+         Made("b", [1e-4], {"registers_per_thread": 128, "dram_bytes": 1.2e6}),
+         Made("quite_new", [1e-6], {"registers_per_thread": 255, "dram_bytes": 9e6})],
+    )  # fmt: skip
+    (gate,) = parse_gates(["metric:registers_per_thread > 128"])
+    failed = failures(found, [gate])
+    assert [(one.kernel, one.why) for one in failed] == [
+        ("a", "it holds: registers_per_thread 168 register"),
+        ("quite_new", "it holds: registers_per_thread 255 register"),
+    ]
+    (grown,) = failures(found, parse_gates(["metric:dram_bytes > 1.1 * before_dram_bytes"]))
+    assert grown.kernel == "b"
+    assert grown.why == "it holds: dram_bytes 1,200,000 B, before_dram_bytes 1,000,000 B"
+    assert exit_code([found], [grown]) == 1
+
+
+def test_a_metric_that_is_missing_fails_and_says_so() -> None:
+    nothing = {"dram_bytes": math.nan}
+    found = compared([Made("a", [1e-4], nothing)], [Made("a", [1e-4])])
+    (failure,) = failures(found, parse_gates(["metric:dram_bytes > before_dram_bytes"]))
+    assert failure.why == "can't be told: before_dram_bytes is missing (not collected)"
+    assert failure.gate.kind is Kind.metric
+    assert exit_code([found], [failure]) == 1
+    told_anyway = "metric:known(before_dram_bytes) and dram_bytes > before_dram_bytes"
+    assert failures(found, parse_gates([told_anyway])) == ()
+    (zero,) = failures(found, parse_gates(["metric:sqrt(0 - dram_bytes) > 1"]))
+    assert "no number comes of" in zero.why

@@ -1,0 +1,134 @@
+"""Which kernel of one report is which of another's."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from profkit.analysis.matching import How, Matching, Mode, match, plain
+from profkit.analysis.summary import Group, groups
+from tests.conftest import h200
+
+KERNELS = [
+    "void sort<float>(float *)",
+    "void sort<int>(int *)",
+    "reduce_rows(float *)",
+    "reduce_columns(float *)",
+    "copy_tiles(char *)",
+    "ns::copy<4>(char *)",
+    "(anonymous namespace)::scan(int *)",
+]
+
+
+def groups_of(
+    names: Sequence[str], grids: Sequence[int] = (), ranges: Sequence[tuple[str, ...]] = ()
+) -> tuple[Group, ...]:
+    """A launch for each name, in order, with these grids and inside these NVTX ranges."""
+    known = h200("known").summary.launches[0]
+    launches = [
+        dataclasses.replace(
+            known,
+            launch=dataclasses.replace(
+                known.launch, index=at, name=name, nvtx=ranges[at] if ranges else ()
+            ),
+            values={**known.values, "grid_x": float(grids[at] if grids else 1)},
+        )
+        for at, name in enumerate(names)
+    ]
+    return groups(launches)
+
+
+def told(found: Matching) -> dict[str, tuple[str, How]]:
+    return {one.before.name: (one.after.name, one.how) for one in found.pairs}
+
+
+def test_equal_names_with_other_grids_and_what_is_gone_and_new() -> None:
+    found = match(
+        groups_of(["a(int)", "b(int)", "gone(int)"], [1, 2, 3]),
+        groups_of(["b(int)", "a(int)", "quite_new(float)"], [2, 7, 3]),
+    )
+    assert told(found) == {"a(int)": ("a(int)", How.shape), "b(int)": ("b(int)", How.same)}
+    assert [group.name for group in found.removed] == ["gone(int)"]
+    assert [group.name for group in found.added] == ["quite_new(float)"]
+
+
+def test_several_shapes_of_a_name_match_by_shape_before_order() -> None:
+    found = match(groups_of(["a", "a", "a"], [1, 2, 3]), groups_of(["a", "a", "a"], [3, 9, 1]))
+    pairs = {one.before.grid[0]: (one.after.grid[0], one.how) for one in found.pairs}
+    assert pairs == {1: (1, How.same), 3: (3, How.same), 2: (9, How.shape)}
+
+
+def test_other_template_arguments_and_renames_are_marked() -> None:
+    found = match(
+        groups_of(["void gemm<64, 64>(float *)", "softmax_rows(float *)", "tail()"]),
+        groups_of(["void gemm<128, 64>(float *)", "softmax_rows_fused(float *)", "tail()"]),
+    )
+    assert told(found)["void gemm<64, 64>(float *)"][1] is How.function
+    assert told(found)["softmax_rows(float *)"] == ("softmax_rows_fused(float *)", How.renamed)
+    (renamed,) = (one for one in found.pairs if one.how is How.renamed)
+    assert not renamed.certain
+    assert renamed.likeness == pytest.approx(2 / 3)
+
+
+def test_only_kernels_of_both_are_one_whatever_their_names() -> None:
+    found = match(groups_of(["flash_fwd"]), groups_of(["cudnn_sdpa"]))
+    assert told(found) == {"flash_fwd": ("cudnn_sdpa", How.only)}
+    assert not match(groups_of(["flash_fwd"]), groups_of(["cudnn_sdpa"]), Mode.name).pairs
+
+
+def test_by_order_and_by_range() -> None:
+    before = groups_of(["a", "b"], ranges=[("step", "load"), ("step", "sum")])
+    after = groups_of(["x", "y"], ranges=[("step", "sum"), ("step", "load")])
+    assert told(match(before, after, Mode.order)) == {
+        "a": ("x", How.order), "b": ("y", How.order)
+    }  # fmt: skip
+    assert told(match(before, after, Mode.nvtx)) == {"a": ("y", How.nvtx), "b": ("x", How.nvtx)}
+
+
+def test_names_from_a_file_come_first() -> None:
+    found = match(
+        groups_of(["void old<1>(int)", "new(int)"]),
+        groups_of(["new(int)", "other(int)"]),
+        names={"old": "other"},
+    )
+    assert told(found)["void old<1>(int)"] == ("other(int)", How.asked)
+    assert told(found)["new(int)"] == ("new(int)", How.same)
+
+
+def test_plain_names() -> None:
+    assert plain("void at::native::(anonymous namespace)::sum<float, at::K<3>>(float *, int)") == (
+        "at::native::sum"
+    )
+    assert plain("julia__5_6739") == "julia__5_6739"
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.sampled_from(KERNELS), min_size=1, max_size=8),
+    st.lists(st.sampled_from(KERNELS), min_size=1, max_size=8),
+    st.sampled_from(Mode),
+)
+def test_everything_is_matched_once_or_left(one: list[str], other: list[str], mode: Mode) -> None:
+    before, after = groups_of(one), groups_of(other)
+    found = match(before, after, mode)
+    assert sorted(map(id, [*(pair.before for pair in found.pairs), *found.removed])) == sorted(
+        map(id, before)
+    )
+    assert sorted(map(id, [*(pair.after for pair in found.pairs), *found.added])) == sorted(
+        map(id, after)
+    )
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(KERNELS), min_size=1, max_size=8, unique=True))
+def test_a_report_matches_itself(names: list[str]) -> None:
+    before, after = groups_of(names), groups_of(names)
+    found = match(before, after)
+    assert [(one.before.name, one.after.name) for one in found.pairs] == [
+        (group.name, group.name) for group in before
+    ]
+    assert {one.how for one in found.pairs} == {How.same}

@@ -1,0 +1,145 @@
+"""Lines and instructions of made-up kernels: sums, several files, what is missing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from profkit.analysis.source_view import FIELDS, Counts, SourceView, added, source_view
+from profkit.ingest.source_lines import Instruction
+
+ALL = set(FIELDS)
+NOTHING: Mapping[tuple[str, int, str], tuple[int, ...]] = {}
+
+
+def row(address: int, file: str, line: int, sass: str = "NOP", **values: float) -> Instruction:
+    return Instruction(address, sass, file, line, values)
+
+
+def view(*rows: Instruction, present: set[str] = ALL, **more: object) -> SourceView:
+    texts = more.get("texts", {})
+    findings = more.get("findings", NOTHING)
+    return source_view(0, rows, present, texts, findings)  # type: ignore[arg-type]
+
+
+def summed(counts: list[Counts]) -> tuple[float, ...]:
+    one = added(counts)
+    return one.samples, one.executed, one.shared_excess, one.global_excess
+
+
+ROWS = st.lists(
+    st.builds(
+        lambda file, line, samples, executed: (file, line, samples, executed),
+        st.sampled_from(["a.cu", "b.h", ""]),
+        st.integers(1, 4),
+        st.integers(0, 50),
+        st.integers(0, 10**12),
+    ),
+    max_size=40,
+)
+
+
+@given(rows=ROWS)
+def test_lines_add_up_to_instructions_and_these_to_the_kernel(
+    rows: list[tuple[str, int, int, int]],
+) -> None:
+    made = view(
+        *(
+            row(
+                16 * at,
+                file,
+                line if file else 0,
+                samples=float(samples),
+                instructions_executed=float(executed),
+                samples_wait=float(samples),
+            )
+            for at, (file, line, samples, executed) in enumerate(rows)
+        ),
+        texts={"a.cu": ["one", "two", "three", "four", "five"]},
+    )
+    instructions = [one.counts for one in made.instructions]
+    of_lines = [line.counts for file in made.files for line in file.lines]
+    without = [one.counts for one in made.instructions if not one.line]
+    assert summed([made.total]) == summed(instructions) == summed(of_lines + without)
+    assert made.total.samples == sum(samples for *_, samples, _ in rows)
+    assert made.total.executed == sum(executed for *_, executed in rows)
+    assert made.total.stalls.get("wait", 0) == made.total.samples
+    addresses = [at for file in made.files for line in file.lines for at in line.addresses]
+    assert sorted(addresses) == [one.address for one in made.instructions if one.line]
+
+
+def test_inlined_code_stands_in_the_file_it_is_written_in() -> None:
+    made = view(
+        row(0, "kernel.cu", 3, samples=1.0),
+        row(16, "helper.h", 7, samples=5.0),
+        row(32, "kernel.cu", 3, samples=2.0),
+        texts={"kernel.cu": ["", "", "call();"]},
+    )
+    assert [file.name for file in made.files] == ["helper.h", "kernel.cu"]
+    helper, kernel = made.files
+    assert [line.line for line in helper.lines] == [7]
+    assert helper.lines[0].text == ""
+    assert [line.line for line in kernel.lines] == [1, 2, 3]
+    assert kernel.lines[2].counts.samples == 3
+    assert kernel.lines[2].addresses == (0, 32)
+    assert kernel.lines[0].counts.samples == 0
+    assert made.has_source
+
+
+def test_what_was_not_recorded_is_not_0() -> None:
+    made = view(row(0, "a.cu", 1, instructions_executed=4.0), present={"instructions_executed"})
+    counts = made.files[0].lines[0].counts
+    assert counts.executed == made.total.executed == 4
+    assert math.isnan(counts.samples)
+    assert math.isnan(made.total.samples)
+    assert counts.stalls == {}
+    assert math.isnan(counts.shared_excess)
+    assert made.notes == ("the text of lines was not recorded: `ncu --import-source yes`",)
+
+
+def test_a_recorded_metric_without_a_value_here_is_0() -> None:
+    assert view(row(0, "a.cu", 1)).total.samples == 0
+
+
+def test_machine_code_alone_where_no_line_is_known() -> None:
+    made = view(row(0, "", 0, "LDG.E R0, [R2.64]", samples=2.0), row(16, "", 0, "EXIT"))
+    assert made.files == ()
+    assert not made.has_source
+    assert made.notes == ("no source lines are known: compile with -lineinfo",)
+    assert [one.counts.live for one in made.instructions] == [2, 0]
+    assert made.total.live == 2
+
+
+def test_live_registers_are_not_known_where_code_is_missing() -> None:
+    made = view(row(0, "a.cu", 1, "MOV R0, R1"), row(16, "a.cu", 2, ""))
+    assert math.isnan(made.total.live)
+    assert any("1 of 2 instructions have no text" in note for note in made.notes)
+
+
+@pytest.mark.parametrize(
+    ("blamed", "lines", "instructions"),
+    [
+        ({("a.cu", 1, ""): (1, 3)}, [(1, 3), ()], [(1, 3), (1, 3), (), ()]),
+        ({("", 48, "LDS R0, [R1]"): (2,)}, [(), ()], [(), (), (), (2,)]),
+        ({("", 0, "LDS R0, [R1]"): (2,)}, [(), ()], [(), (), (2,), (2,)]),
+    ],
+)
+def test_findings_stand_beside_what_they_blame(
+    blamed: Mapping[tuple[str, int, str], tuple[int, ...]],
+    lines: list[tuple[int, ...]],
+    instructions: list[tuple[int, ...]],
+) -> None:
+    made = view(
+        row(0, "a.cu", 1),
+        row(16, "a.cu", 1),
+        row(32, "", 0, "LDS R0,  [R1]"),
+        row(48, "", 0, "LDS R0,  [R1]"),
+        texts={"a.cu": ["x", "y"]},
+        findings=blamed,
+    )
+    assert [line.findings for line in made.files[0].lines] == lines
+    assert [one.findings for one in made.instructions] == instructions
