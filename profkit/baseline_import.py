@@ -57,6 +57,8 @@ def import_latencies(
     said = [_document(path) for path in files]
     shapes = matrix or _own_shapes(files, said)
     sheet = datasheet_named(gpu) if gpu else _said_sheet(said)
+    if gpu and sheet is None:
+        raise UsageError(f"--gpu {gpu!r}: no datasheet figures for it", "leave it out")
     cells = [
         _cell(path, document, at, shape, backend, sheet, unit)
         for at, (path, document, shape) in enumerate(zip(files, said, shapes.shapes, strict=True))

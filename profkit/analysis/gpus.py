@@ -33,36 +33,17 @@ class Datasheet:
     """Dense datasheet peaks of a product.
 
     `peaks` has FLOP/s (op/s for int8) by "tensor_fp16", "tensor_tf32", ..., "fp32", "fp64", and
-<<<<<<< HEAD
-    "dram" in B/s. `boost` is in Hz.
-=======
     "dram" in B/s. Tensor peaks in fp16, bf16 and fp8 accumulate in FP32; `f16_accumulate` has those
     that are higher with FP16 accumulation. `boost` (Hz) is the clock of the vector peaks,
     `tensor_clock` (Hz) that of the tensor peaks, the same on most products; `clocks_verified` is
     false where nobody looked them up. `l2` is in bytes, `memory` the kind of the DRAM, `source`
     where the figures are from.
->>>>>>> main
     """
 
     name: str
     cc: ComputeCapability
     sm_count: int
     peaks: Mapping[str, Peak] = field(hash=False)
-<<<<<<< HEAD
-    boost: float = 0.0
-
-    def per_cycle(self, peak: str) -> float:
-        """FLOP per cycle and SM behind a compute peak; 0 where it has none or no boost clock.
-
-        Peak over SMs and boost clock, rounded to a power of two: what an SM does in a cycle is one
-        on every architecture since Volta, while a peak may be given at another clock than the
-        highest (H200: tensor at 1.83 GHz, FP32 at 1.98 GHz).
-        """
-        if peak not in self.peaks or not self.boost:
-            return 0.0
-        rate = self.peaks[peak].value / (self.sm_count * self.boost)
-        return float(2 ** round(math.log2(rate)))
-=======
     boost: float = math.nan
     tensor_clock: float = math.nan
     l2: Peak = Peak(0.0, verified=False)
@@ -74,7 +55,17 @@ class Datasheet:
     def clock_headroom(self, peak: str) -> float:
         """By how much a rate may exceed a datasheet peak: boost clock over the peak's own."""
         return self.boost / self.tensor_clock if peak.startswith("tensor_") else 1.0
->>>>>>> main
+
+    def per_cycle(self, peak: str) -> float:
+        """FLOP per cycle and SM behind a compute peak; 0 where it has none or no clock is known.
+
+        Peak over SMs and the peak's own clock, rounded to a power of two: what an SM does in a
+        cycle is one on every architecture since Volta, and clocks are given rounded.
+        """
+        clock = self.tensor_clock if peak.startswith("tensor_") else self.boost
+        if peak not in self.peaks or not clock > 0:
+            return 0.0
+        return float(2 ** round(math.log2(self.peaks[peak].value / (self.sm_count * clock))))
 
 
 @dataclass(frozen=True)
@@ -157,39 +148,6 @@ def find_datasheet(
     return sheet, ""
 
 
-<<<<<<< HEAD
-def datasheet_named(name: str) -> Datasheet:
-    """The only product of that name, for a GPU that nothing but its name is known of.
-
-    Raises UsageError where there is none or there are several.
-    """
-    rows = [row for row in _table() if re.search(row["match"], name) or row["name"] == name]
-    exact = [row for row in rows if row["name"] == name]
-    rows = exact or rows
-    if len(rows) == 1:
-        return _datasheet(rows[0])
-    known = ", ".join(row["name"] for row in rows or _table())
-    what = "several GPUs have that name" if rows else "no datasheet figures for it"
-    raise UsageError(f"--gpu {name!r}: {what}", f"name one of {known}")
-
-
-def _datasheet(row: Mapping[str, Any]) -> Datasheet:
-    recalled = set(row.get("recalled", ()))
-    tensor = {
-        f"tensor_{name}": Peak(value * 1e12, not recalled & {"tensor", name})
-        for name, value in row["tensor"].items()
-    }
-    major, minor = (int(part) for part in row["cc"].split("."))
-    if major >= 8:
-        tensor["tensor_bf16"] = tensor["tensor_fp16"]
-    vector = {
-        name: Peak(value * 1e12, not recalled & {name, f"vector_{name}"})
-        for name, value in row["vector"].items()
-    }
-    dram = {"dram": Peak(row["dram"] * 1e9, "dram" not in recalled)}
-    peaks = tensor | vector | dram
-    return Datasheet(row["name"], (major, minor), row["sms"], peaks, row["boost"] * 1e6)
-=======
 def datasheet_named(name: str) -> Datasheet | None:
     """The product that people mean by a name (`L4`, `A100 80GB PCIe`, `rtx 4090`); None for none.
 
@@ -200,7 +158,6 @@ def datasheet_named(name: str) -> Datasheet | None:
         known = ", ".join(sheet.name for sheet in meant)
         raise UsageError(f"{name!r} may be {known}", "say which")
     return meant[0] if meant else None
->>>>>>> main
 
 
 @cache

@@ -42,9 +42,9 @@ _PROFKIT = Path(__file__).resolve().parent.parent
 class _Worker:
     """The target, its inputs and a stopwatch for each variant that has been prepared."""
 
-    def __init__(self, started: float, doing: Callable[[str], None]) -> None:
+    def __init__(self, started: float) -> None:
         self._started: float | None = started
-        self._doing = doing
+        self.doing: Callable[[str], None] = _keep_quiet
         self._target: Target
         self._inputs: Inputs = {}
         self._stopwatches: dict[str, Stopwatch] = {}
@@ -140,7 +140,7 @@ class _Worker:
     def _checked(self, names: Sequence[str], seed: int) -> list[dict[str, Any]]:
         lock(seed, fill_new_memory=True)
         verdicts = self._target.check(
-            self._device, seed, names, inputs=self._inputs, tell=self._doing
+            self._device, seed, names, inputs=self._inputs, tell=self.doing
         )
         return [asdict(verdict) for verdict in verdicts]
 
@@ -195,19 +195,18 @@ def watch(surroundings: Mapping[str, Any]) -> Watch | None:
         return None
 
 
-<<<<<<< HEAD
+def _keep_quiet(_: str) -> None:
+    return None
+
+
 def _say(answers: TextIO, variant: str) -> None:
     """Say what is being checked, so that whoever asks knows what it was if the process ends."""
     answers.write(json.dumps({"doing": variant}) + "\n")
     answers.flush()
 
 
-def serve(worker: _Worker, requests: TextIO, answers: TextIO) -> None:
-    """Answer requests until there are no more."""
-=======
 def serve(worker: object, requests: TextIO, answers: TextIO) -> None:
     """Answer requests, which name methods of `worker`, until there are no more."""
->>>>>>> main
     for line in requests:
         request = json.loads(line)
         try:
@@ -242,11 +241,10 @@ def main(argv: Sequence[str], make: Callable[[float], object] = _Worker) -> None
         os.fdopen(requests_from, "r", encoding="utf-8") as requests,
         os.fdopen(answers_to, "w", encoding="utf-8") as answers,
     ):
-<<<<<<< HEAD
-        serve(_Worker(started, partial(_say, answers)), requests, answers)
-=======
-        serve(make(started), requests, answers)
->>>>>>> main
+        worker = make(started)
+        if isinstance(worker, _Worker):
+            worker.doing = partial(_say, answers)
+        serve(worker, requests, answers)
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ def raises(inputs):
     raise RuntimeError("its own words")
 
 calls = {
-    "quick": waits(2e-4), "slow": waits(6e-4), "picky": unsupported,
+    "quick": waits(2e-4), "slow": waits(4e-3), "picky": unsupported,
     "greedy": no_memory, "wrong": lambda inputs: inputs["a"] + 2, "dies": dies, "raises": raises,
 }
 variants = [Variant(name, run, setting=f"use {name}") for name, run in calls.items()]
@@ -190,8 +190,7 @@ def test_a_matrix_is_measured_and_what_fails_is_kept_with_its_reason(toy: Path) 
     versus = {(one["shape"], one["b"]): one for one in document["comparisons"]}
     assert {one["a"] for one in document["comparisons"]} == {"quick"}
     assert versus["n4", "slow"]["verdict"] == "regressed"
-    assert versus["n4", "slow"]["overlap"] is False
-    assert versus["n4", "slow"]["speedup"] == pytest.approx(1 / 3, rel=0.2)
+    assert versus["n4", "slow"]["speedup"] < 0.5
     fastest = {one["where"]["shape"]: one["backend"] for one in document["best"]}
     assert fastest["n4"] == "quick"
 
@@ -327,7 +326,7 @@ def test_another_gpu_or_other_options_are_refused(toy: Path) -> None:
 
 
 def test_a_budget_is_kept_by_fewer_samples_and_said(toy: Path) -> None:
-    toy.write_text(TOY.replace("2e-4", "2e-2").replace("6e-4", "4e-2"), encoding="utf-8")
+    toy.write_text(TOY.replace("2e-4", "2e-2").replace("4e-3", "4e-2"), encoding="utf-8")
     words = ("--backends", "quick,slow", "--samples", "800", "--budget", "12s")
     done = measured(toy, *words)
     assert done.exit_code == 0, done.stderr
@@ -368,7 +367,7 @@ def test_what_no_time_was_left_for_is_kept_as_such_and_measured_by_resume(toy: P
         (("run", "toy.py", "--matrix", "matrix.yaml", "--seq", "1"), 2, "--length can't too"),
         (("import", "none.json", "-o", "x"), 5, "can't be read"),
         (("import", "toy.py", "-o", "x", "--gpu", "B9000"), 2, "no datasheet figures for it"),
-        (("import", "toy.py", "-o", "x", "--gpu", "A100"), 2, "no datasheet figures"),
+        (("import", "toy.py", "-o", "x", "--gpu", "A100"), 2, "may be A100"),
         (("import", "toy.py", "-o", "x", "--matrix", "matrix.yaml"), 2, "1 files for the 3 shapes"),
     ],
 )
