@@ -28,6 +28,7 @@ from profkit.commands.metrics import metrics
 from profkit.commands.optimize import optimize
 from profkit.commands.options import WithProgram
 from profkit.commands.profile import profile
+from profkit.commands.report import report
 from profkit.commands.roofline import roofline
 from profkit.commands.rules import rules
 from profkit.commands.source import source
@@ -125,8 +126,9 @@ def root(
 app.command(cls=WithProgram)(profile)
 app.command()(analyze)
 app.command()(checklist)
-app.command()(source)
+app.command()(report)
 app.command()(diff)
+app.command()(source)
 app.command(cls=WithProgram)(time)
 app.command()(compare)
 app.command(cls=WithProgram)(optimize)

@@ -38,7 +38,7 @@ from profkit.render.json import report_json
 from profkit.render.markdown import checklist_markdown
 from profkit.report import Report, load
 from profkit.store.lock import gpu_lock
-from profkit.store.run import Draft, draft, free_room, keep
+from profkit.store.run import Draft, draft, free_room, keep, listed
 from profkit.store.run import digest as file_digest
 
 if TYPE_CHECKING:
@@ -202,6 +202,7 @@ class _Profile:
                 self._draw(where, report, latency)
                 versions = _versions(tool, find("nsys") if timeline else None)
                 manifest = self._manifest(versions, gpu, checked, report, recorded, collected)
+                self._write_page(where, report, found, latency, manifest)
                 folder = keep(where, manifest)
         shown = self._plan.out / folder.relative_to(self._out)
         return Outcome(
@@ -414,6 +415,23 @@ class _Profile:
         text = checklist_markdown(summary, found, 0)
         (where.folder / "checklist.md").write_text(text, encoding="utf-8")
         report.kernels.to_parquet(where.folder / "kernels.parquet")
+
+    def _write_page(
+        self,
+        where: Draft,
+        report: Report,
+        found: Checklist,
+        latency: LatencyReport | None,
+        manifest: Mapping[str, Any],
+    ) -> None:
+        """The run's page, which tells of the files beside it."""
+        from profkit.page import RunParts, page_html
+
+        beside = manifest | {"files": listed(where.folder, manifest["files"])}
+        run = RunParts(latency, read_variants(where.folder), beside)
+        (where.folder / "report.html").write_text(
+            page_html(report, found, run=run), encoding="utf-8"
+        )
 
     def _draw(self, where: Draft, report: Report, latency: LatencyReport | None) -> None:
         """The roofline, where a kernel has a place on it; the verb says why where none has."""

@@ -178,6 +178,12 @@ class Kernel:
             several=self.summary.launch.workload == "range",
         )
 
+    def instruction_count(self) -> int:
+        """How many instructions there are counts of; 0 where none were recorded."""
+        from profkit.analysis.blame import EXECUTED
+
+        return counted(self._action, catalog().lines[EXECUTED].metric)
+
     def source_view(self, checklist: Checklist | None = None) -> SourceView:
         """Source lines and machine code with what was sampled and counted at each.
 
@@ -340,6 +346,15 @@ class Report:
         from profkit.analysis.timed_change import timings
 
         return Side(self.summary, self.checklist(blamed=0), timings(latencies_of(self.path)))
+
+    def page(self, *, with_host: bool = False) -> str:
+        """The report page: one HTML document that needs no network.
+
+        Computer name, paths and the whole command line are left out unless `with_host`.
+        """
+        from profkit.page import page_html
+
+        return page_html(self, self.checklist(), with_host=with_host)
 
     def explain(self, rule: Rule) -> tuple[Trial, ...]:
         """What a rule makes of each kernel, most time first."""

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -26,7 +27,7 @@ from profkit.analysis.verdict import (
     single_runs,
 )
 from profkit.errors import BadInput, EnvironmentProblem, UsageError
-from profkit.ingest.latency import Latency
+from profkit.ingest.latency import Latency, Saved
 
 POWER_CAP = "software power cap"
 _CLOCK_MOVED = 0.02
@@ -166,6 +167,39 @@ def analyze_latency(latency: Latency) -> Timed:
         clock=(min(clocks), max(clocks)) if clocks else None,
         throttled=throttled,
         launch_bound=_launch_bound(latency, summary.median),
+    )
+
+
+def latency_report(
+    saved: Saved,
+    names: Sequence[str] = (),
+    *,
+    thresholds: Thresholds = DEFAULT,
+    floor: float | None = None,
+) -> LatencyReport:
+    """What a file of latencies says, with verdicts on the series of `names` against their first.
+
+    `floor` is the machine's A/A floor, that of the file where it is None. Raises what
+    `analyze_latency` and `compare_with` do.
+    """
+    timed = {one.label: analyze_latency(one) for one in saved.latencies}
+    document = saved.document
+    known = document.get("floor") if floor is None else floor
+    pairs: tuple[Pair, ...] = ()
+    if names:
+        first, *others = [timed[name] for name in names]
+        pairs = compare_with(first, others, thresholds=thresholds, floor=known)
+    fingerprint = document.get("fingerprint")
+    return LatencyReport(
+        title=saved.latencies[0].target.get("name") or Path(saved.path).name,
+        timed=tuple(timed.values()),
+        pairs=pairs,
+        thresholds=thresholds,
+        floor=known,
+        fingerprint=fingerprint if isinstance(fingerprint, dict) else {},
+        fingerprint_sha256=document.get("fingerprint_sha256") or "",
+        seed=document.get("seed"),
+        warmup=document.get("warmup"),
     )
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from profkit.commands.reading import Advice
 
 _TOP_SHOWN = 3
+_TOP_ON_A_PAGE = 12
 _BY_TIME = "time"
 _CHECK_HALF_FROM = 0.05
 
@@ -36,6 +37,7 @@ class Format(StrEnum):
     json = "json"
     markdown = "markdown"
     csv = "csv"
+    html = "html"
 
 
 def analyze(
@@ -61,7 +63,7 @@ def analyze(
         typer.Option(
             min=0,
             metavar="N",
-            help="Kernels to show in detail, 0 for all. [default: 3; json and csv: all]",
+            help="Kernels to show in detail, 0 for all. [default: 3; html: 12; json and csv: all]",
             show_default=False,
         ),
     ] = None,
@@ -80,7 +82,7 @@ def analyze(
         bool,
         typer.Option(
             "--with-host",
-            help="Keep computer name, paths and the whole command line in json and markdown.",
+            help="Keep computer name, paths and the whole command line in json, markdown, html.",
         ),
     ] = False,
 ) -> None:
@@ -93,6 +95,8 @@ def analyze(
       profkit analyze run.ncu-rep --kernel flash --top 1
 
       profkit analyze reports/ --format json -o all.json
+
+      profkit analyze run.ncu-rep --format html -o run.html
 
       profkit analyze timeline.sqlite
     """
@@ -109,6 +113,10 @@ def analyze(
 
     known_key(sort)
     shown = top if top is not None else _default_top(format)
+    if format is Format.html:
+        advice = chosen(rules, disable or (), None)
+        _page(paths, kernel, nvtx, shown, advice, sort, output, with_host=with_host)
+        return
     selection = Selection(kernel, nvtx, _check_half_from(format, sort))
     advice = chosen(rules, disable or (), None if format is not Format.terminal else SHOWN)
     examined, failures = read_reports(paths, selection, advice)
@@ -119,6 +127,24 @@ def analyze(
         typer.echo(f"profkit: {failure}", err=True)
     if failures:
         raise typer.Exit(max(failure.exit_code for failure in failures))
+
+
+def _page(
+    paths: Sequence[Path],
+    kernel: str | None,
+    nvtx: str | None,
+    top: int,
+    advice: Advice,
+    sort: str,
+    output: Path | None,
+    *,
+    with_host: bool,
+) -> None:
+    from profkit.commands.report import page_of
+
+    if len(paths) > 1:
+        raise UsageError(f"a page is of one report, not of {len(paths)}", "name one of them")
+    put(page_of(paths[0], kernel, nvtx, top, advice, with_host=with_host, sort=sort), output)
 
 
 def _check_half_from(format: Format, sort: str) -> float:
@@ -138,6 +164,10 @@ def _analyze_timelines(
     *,
     filtered: bool,
 ) -> None:
+    if format is Format.html:
+        raise UsageError(
+            "a timeline has no page of its own", "give the report or run it belongs to"
+        )
     from profkit.analysis.checklist import region_items
     from profkit.analysis.rules import shipped_rules
     from profkit.analysis.timeline import summarize_timeline
@@ -161,6 +191,8 @@ def _analyze_timelines(
 
 
 def _default_top(format: Format) -> int:
+    if format is Format.html:
+        return _TOP_ON_A_PAGE
     return _TOP_SHOWN if format in {Format.terminal, Format.markdown} else 0
 
 

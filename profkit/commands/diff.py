@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from profkit.analysis.diff import Diff
     from profkit.analysis.gates import Failure
     from profkit.analysis.line_changes import LineChange
+    from profkit.analysis.timed_change import Timings
     from profkit.report import Report
 
 _TOP_SHOWN = 3
@@ -97,6 +98,14 @@ def diff(
             show_default=False,
         ),
     ] = None,
+    ablation: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Write the change as the table of an ablation study, in Markdown.",
+            show_default=False,
+        ),
+    ] = None,
     with_host: Annotated[
         bool, typer.Option("--with-host", help="Write whole paths, folders of this machine too.")
     ] = False,
@@ -112,9 +121,13 @@ def diff(
       profkit diff reports/sdpa --save-baseline main
 
       profkit diff reports/sdpa --baseline main --fail-on regression:5%,new-finding
+
+      profkit diff before.ncu-rep after.ncu-rep --ablation "padded tile" -o padding.md
     """
     from profkit.analysis.gates import exit_code, failures, parse_gates
 
+    if ablation and format not in {Format.terminal, Format.markdown}:
+        raise UsageError(f"--ablation writes Markdown, not {format}", "leave --format out")
     gates = parse_gates(fail_on or ())
     mode, names = _matching(match)
 
@@ -138,14 +151,16 @@ def diff(
         compared = _compare(sides, mode, names, force=force, with_lines=lines)
         found.append((label, compared))
         failed.append(failures(compared, gates))
-        if format is Format.terminal:
+        if ablation:
+            texts.append(_ablation(ablation, compared, sides, 1 if top is None else top))
+        elif format is Format.terminal:
             texts.append(
                 _terminal(
                     found[-1], sides, failed[-1], shown,
                     everything=everything, to_file=output is not None,
                 )
             )  # fmt: skip
-    if format is Format.terminal:
+    if ablation or format is Format.terminal:
         texts += [f"only in {side}: {path.name}\n" for side, path in left_out]
         put("\n".join(texts), output)
     else:
@@ -211,7 +226,25 @@ def _compare(
         replace(report.side, found=report.checklist()) if with_lines else report.side
         for report in sides
     )
-    return compare(one, other, mode=Mode(mode), names=names, force=force)
+    floor = _floor(one.timings, other.timings)
+    return compare(one, other, mode=Mode(mode), names=names, force=force, floor=floor)
+
+
+def _floor(before: Timings, after: Timings) -> float | None:
+    """The A/A floor between runs of the GPU that both sides were timed on, where it is known."""
+    from profkit.store.floor import read_floor
+
+    measured_with = {
+        timed.latency.measured_with for side in (before, after) for timed in side.timed.values()
+    }
+    known = read_floor(*measured_with.pop()) if len(measured_with) == 1 else None
+    return known.between_runs if known else None
+
+
+def _ablation(name: str, found: Diff, sides: tuple[Report, Report], top: int) -> str:
+    from profkit.render.ablation import ablation_markdown
+
+    return ablation_markdown(name, found, (sides[0].roofline(), sides[1].roofline()), top)
 
 
 def _terminal(

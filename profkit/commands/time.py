@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from enum import StrEnum
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from profkit.analysis.latency import LatencyReport, Pair, Timed
     from profkit.analysis.verdict import Thresholds
     from profkit.capture.worktree import Checkout
+    from profkit.ingest.latency import Latency
     from profkit.timing import Subject, TimingPlan
 
 _GATE_FAILED, _INCONCLUSIVE = 1, 3
@@ -410,29 +411,15 @@ def _measured(
 def _saved(
     path: Path, unit: Unit | None, compare: str | None, thresholds: Thresholds
 ) -> LatencyReport:
-    from profkit.analysis.latency import LatencyReport, analyze_latency, compare_with
+    from profkit.analysis.latency import latency_report
     from profkit.ingest.latency import read_latencies
 
     saved = read_latencies(path, unit.value if unit else None)
-    timed = {one.label: analyze_latency(one) for one in saved.latencies}
-    names = () if compare is None else _named(compare, path, tuple(timed))
-    document = saved.document
-    floor = _kept_floor([timed[name] for name in names], document.get("floor"))
-    pairs: tuple[Pair, ...] = ()
-    if names:
-        first, *others = [timed[name] for name in names]
-        pairs = compare_with(first, others, thresholds=thresholds, floor=floor)
-    return LatencyReport(
-        title=saved.latencies[0].target.get("name") or path.name,
-        timed=tuple(timed.values()),
-        pairs=pairs,
-        thresholds=thresholds,
-        floor=floor,
-        fingerprint=_mapping(document.get("fingerprint")),
-        fingerprint_sha256=document.get("fingerprint_sha256") or "",
-        seed=document.get("seed"),
-        warmup=document.get("warmup"),
-    )
+    latencies = {one.label: one for one in saved.latencies}
+    names = () if compare is None else _named(compare, path, tuple(latencies))
+    sides = [latencies[name] for name in names]
+    floor = _kept_floor(sides, saved.document.get("floor"))
+    return latency_report(saved, names, thresholds=thresholds, floor=floor)
 
 
 def _named(compare: str, path: Path, labels: Sequence[str]) -> tuple[str, ...]:
@@ -451,21 +438,17 @@ def _named(compare: str, path: Path, labels: Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def _kept_floor(sides: Sequence[Timed], told: float | None) -> float | None:
+def _kept_floor(sides: Sequence[Latency], told: float | None) -> float | None:
     """The largest A/A floor known of these: the file's own, and those kept of their GPUs.
 
     A file doesn't say whether its series come from one process, so that of two counts too.
     """
     from profkit.store.floor import read_floor
 
-    setups = {side.latency.measured_with for side in sides}
+    setups = {side.measured_with for side in sides}
     kept = [floor for setup in setups if (floor := read_floor(*setup))]
     known = [share for one in kept for share in (one.within_process, one.between_processes)]
     return max(known + ([] if told is None else [told]), default=None)
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, dict) else {}
 
 
 def _keep(

@@ -41,6 +41,11 @@ def factor(value: float) -> str:
     return f"{_factor(value, precise=value < _PRECISE_BELOW)}x"
 
 
+def run_gain(estimate: Estimate) -> str:
+    """The factor for the whole report: `1.05x`, `under 1.01x`."""
+    return factor(estimate.run) if estimate.run >= _WORTH_A_DIGIT else f"under {_WORTH_A_DIGIT}x"
+
+
 def _factor(value: float, *, precise: bool) -> str:
     digits = 0 if value >= _ROUND_FROM else 2 if precise else 1
     return f"{value:,.{digits}f}"
@@ -51,9 +56,8 @@ def prospects(item: Item) -> str:
     estimate, rule = item.finding.estimate, item.rule
     if estimate is None:
         return f"no gain promised by the counters; {rule.confidence} confidence that it limits"
-    run = factor(estimate.run) if estimate.run >= _WORTH_A_DIGIT else f"under {_WORTH_A_DIGIT}x"
     whole = "report" if item.group else "time from the first GPU work to the last"
-    said = [f"{run} for the whole {whole}", _next_limit(estimate, rule)]
+    said = [f"{run_gain(estimate)} for the whole {whole}", _next_limit(estimate, rule)]
     if item.peers:
         ranks = ", ".join(str(rank) for rank in item.peers)
         said.append(f"of the same weight as {ranks} on this kernel")
@@ -126,11 +130,16 @@ def _is_word(unit: str) -> bool:
 
 def places(found: Iterable[Place]) -> str:
     """Lines or instructions with their share: `known.cu:16 94.0%`; "" where there are none."""
-    told = (place for place in found if place.share >= _PLACE_WORTH_TELLING)
-    return ", ".join(f"{_place(place)} {percent(place.share)}" for place in told)
+    return ", ".join(f"{place_name(place)} {percent(place.share)}" for place in telling(found))
 
 
-def _place(place: Place) -> str:
+def telling(found: Iterable[Place]) -> tuple[Place, ...]:
+    """The places with a share worth telling."""
+    return tuple(place for place in found if place.share >= _PLACE_WORTH_TELLING)
+
+
+def place_name(place: Place) -> str:
+    """A line as `known.cu:16`, or an instruction."""
     if place.line:
         return f"{literal(Path(place.file).name)}:{place.line}"
     return f"`{literal(place.sass)}`"

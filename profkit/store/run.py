@@ -73,16 +73,7 @@ def keep(run: Draft, manifest: Mapping[str, Any]) -> Path:
     `manifest` is completed with `schema` and `files`; entries under its own `files` (such as the
     number of launches) are kept beside size and hash.
     """
-    told: Mapping[str, Mapping[str, Any]] = manifest.get("files", {})
-    files = {
-        file.relative_to(run.folder).as_posix(): {
-            **told.get(file.relative_to(run.folder).as_posix(), {}),
-            "bytes": file.stat().st_size,
-            "sha256": digest(file),
-        }
-        for file in sorted(run.folder.rglob("*"))
-        if file.is_file() and file.name != _LOCK
-    }
+    files = listed(run.folder, manifest.get("files", {}))
     text = json.dumps({"schema": SCHEMA, **manifest, "files": files}, indent=2) + "\n"
     target = run.folder / MANIFEST
     with target.open("w", encoding="utf-8") as file:
@@ -94,6 +85,16 @@ def keep(run: Draft, manifest: Mapping[str, Any]) -> Path:
     (run.folder / _LOCK).unlink(missing_ok=True)
     run.folder.rename(run.final)
     return run.final
+
+
+def listed(folder: Path, told: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The files of a folder as a manifest has them: what is `told` of each, bytes and SHA-256."""
+    return {
+        name: {**told.get(name, {}), "bytes": file.stat().st_size, "sha256": digest(file)}
+        for file in sorted(folder.rglob("*"))
+        if file.is_file() and file.name != _LOCK
+        for name in [file.relative_to(folder).as_posix()]
+    }
 
 
 def digest(path: Path) -> str:

@@ -68,9 +68,7 @@ def test_one_report_alone_and_one_too_many_are_wrong_usage(profkit_cli: Cli) -> 
 
 @needs_corpus
 def test_reports_of_two_gpus_exit_with_3_in_every_form(profkit_cli: Cli) -> None:
-    other = CORPUS / "version2.ncu-rep"
-    if not other.is_file():
-        pytest.skip("that report is not here")
+    other = CORPUS / "mixes-reconstruction__version2.ncu-rep"
     for form, said in (
         ("terminal", "INCOMPARABLE"), ("markdown", "**INCOMPARABLE**"), ("junit", "<error"),
         ("github", "::error title=profkit%3A incomparable"), ("json", '"refused": true'),

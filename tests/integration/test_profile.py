@@ -205,7 +205,7 @@ def test_a_target_becomes_a_kept_and_verifiable_run(bench: Bench) -> None:
     assert manifest["policy"]["clock_control"] == "none"
     assert set(manifest["files"]) == {
         "toy.ncu-rep", "timeline.sqlite", "analysis.json", "kernels.parquet", "check.json",
-        "checklist.md",
+        "checklist.md", "report.html",
     }  # fmt: skip
     assert "rules not evaluated" in done.stdout
     assert "rules not evaluated" in (run / "checklist.md").read_text(encoding="utf-8")
@@ -297,7 +297,7 @@ def test_a_program_of_any_kind_is_profiled_from_its_start(bench: Bench) -> None:
     (run,) = bench.kept()
     assert set(verify(run)["files"]) == {
         "app.ncu-repz", "timeline.sqlite", "analysis.json", "kernels.parquet",
-        "checklist.md",
+        "checklist.md", "report.html",
     }  # fmt: skip
     assert len(profkit.load(run / "app.ncu-repz")) == 1
 

@@ -1,0 +1,469 @@
+// What a reader does with the page: ticks, sorting, filtering, charts, source views, printing.
+(function () {
+  "use strict";
+
+  const root = document.documentElement;
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const charts = [];
+  const byId = (id) => document.getElementById(id);
+  const all = (selector, from) => Array.from((from || document).querySelectorAll(selector));
+
+  function element(name, properties, children) {
+    const made = document.createElement(name);
+    Object.assign(made, properties || {});
+    (children || []).forEach((child) => made.append(child));
+    return made;
+  }
+
+  function stored(key) {
+    try { return localStorage.getItem(key); } catch (error) { return null; }
+  }
+
+  function store(key, value) {
+    try { localStorage.setItem(key, value); } catch (error) { /* no storage here: kept until it closes */ }
+  }
+
+  // --- Theme ------------------------------------------------------------------------------------
+
+  function setTheme(name) {
+    root.dataset.theme = name;
+    byId("theme").textContent = name === "dark" ? "Light" : "Dark";
+    byId("theme").setAttribute("aria-label", "Switch to the " + (name === "dark" ? "light" : "dark") + " theme");
+    charts.forEach((chart) => chart.draw(chart.width));
+  }
+
+  function setUpTheme() {
+    byId("theme").removeAttribute("aria-pressed");
+    setTheme(root.dataset.theme);
+    byId("theme").addEventListener("click", function () {
+      const name = root.dataset.theme === "dark" ? "light" : "dark";
+      store("profkit-theme", name);
+      setTheme(name);
+    });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", function (event) {
+      if (!stored("profkit-theme")) setTheme(event.matches ? "dark" : "light");
+    });
+  }
+
+  // --- Checklist --------------------------------------------------------------------------------
+
+  function setUpChecklist() {
+    const items = all(".item");
+    if (!items.length) return;
+    const key = "profkit:" + document.body.dataset.key;
+    let ticked = [];
+    try { ticked = JSON.parse(stored(key) || "[]"); } catch (error) { /* not ours */ }
+    const done = new Set(Array.isArray(ticked) ? ticked : []);
+    const show = function () {
+      items.forEach(function (item) {
+        const isDone = done.has(item.dataset.key);
+        item.classList.toggle("done", isDone);
+        item.querySelector("input").checked = isDone;
+      });
+      byId("done").textContent = items.filter((item) => done.has(item.dataset.key)).length;
+    };
+    items.forEach(function (item) {
+      item.querySelector("input").addEventListener("change", function (event) {
+        if (event.target.checked) done.add(item.dataset.key); else done.delete(item.dataset.key);
+        store(key, JSON.stringify(Array.from(done)));
+        show();
+      });
+    });
+    byId("hide-done").addEventListener("change", (event) =>
+      document.querySelector(".items").classList.toggle("hide-done", event.target.checked));
+    show();
+  }
+
+  // --- Kernel table -----------------------------------------------------------------------------
+
+  function setUpTable() {
+    const table = byId("kernel-table");
+    const body = table.tBodies[0];
+    const rows = Array.from(body.rows);
+    all("thead th", table).forEach(function (head, at) {
+      head.querySelector("button").addEventListener("click", function () {
+        const words = head.classList.contains("txt");
+        const ascending = head.getAttribute("aria-sort") === "none"
+          ? words || head.dataset.key === "rank" : head.getAttribute("aria-sort") === "descending";
+        all("thead th", table).forEach((other) => other.setAttribute("aria-sort", "none"));
+        head.setAttribute("aria-sort", ascending ? "ascending" : "descending");
+        const value = (row) => row.cells[at].dataset.v;
+        rows.sort((a, b) => compared(value(a), value(b), ascending));
+        body.append(...rows);
+      });
+    });
+    byId("filter").addEventListener("input", function (event) {
+      const wanted = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
+      rows.forEach((row) => { row.hidden = !wanted.every((word) => row.dataset.search.includes(word)); });
+      byId("shown").textContent = rows.filter((row) => !row.hidden).length;
+    });
+  }
+
+  // Numbers as numbers; what is unknown comes last either way.
+  function compared(a, b, ascending) {
+    if (a === "" || b === "") return (a === "") - (b === "");
+    const numbers = !isNaN(a) && !isNaN(b);
+    const order = numbers ? a - b : a < b ? -1 : a > b ? 1 : 0;
+    return ascending ? order : -order;
+  }
+
+  // --- Charts -----------------------------------------------------------------------------------
+
+  function whenSeen(target, make) {
+    let made = false;
+    const once = function () {
+      if (!made && target.clientWidth) { made = true; make(); }
+    };
+    new IntersectionObserver(function (entries, observer) {
+      if (entries.some((entry) => entry.isIntersecting)) { once(); if (made) observer.disconnect(); }
+    }, { rootMargin: "400px" }).observe(target);
+    target.profkitDraw = once;
+  }
+
+  function setUpRoofline() {
+    const place = byId("roofline-chart");
+    if (!place || !data.roofline) return;
+    whenSeen(place, function () {
+      const level = document.querySelector("#levels input:checked");
+      const plot = profkitCharts.roofline(place, data.roofline, {
+        level: level ? level.value : "dram",
+        chosen: function (point) {
+          if (point && byId("kernel-" + point.launch)) location.hash = "kernel-" + point.launch;
+        },
+      });
+      charts.push(plot.chart);
+      place.profkit = plot;
+      const said = byId("roofline-said");
+      byId("levels").addEventListener("change", (event) => plot.set({ level: event.target.value }));
+      if (byId("precision")) byId("precision").addEventListener("change", (event) => plot.set({ precision: event.target.value }));
+      byId("zoom-in").addEventListener("click", () => plot.zoom(0.6));
+      byId("zoom-out").addEventListener("click", () => plot.zoom(1 / 0.6));
+      byId("zoom-reset").addEventListener("click", () => plot.zoom(0));
+      place.addEventListener("keydown", function (event) {
+        const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+        if (by) { said.textContent = plot.step(by); event.preventDefault(); }
+        if (event.key === "Enter") plot.chosen();
+        if (event.key === "Escape") { plot.leave(); said.textContent = ""; }
+        if (event.key === "+") plot.zoom(0.6);
+        if (event.key === "-") plot.zoom(1 / 0.6);
+        if (event.key === "0") plot.zoom(0);
+      });
+      place.addEventListener("blur", function () { plot.leave(); said.textContent = ""; });
+    });
+  }
+
+  function setUpCharts() {
+    setUpRoofline();
+    all("[data-timeline]").forEach((place) => whenSeen(place, () =>
+      charts.push(profkitCharts.timeline(place, data.timelines[place.dataset.timeline]))));
+    const latency = byId("latency-chart");
+    if (latency) {
+      whenSeen(latency, function () {
+        const made = profkitCharts.latency(latency, data.latency);
+        charts.push(made.chart);
+        const say = () => { byId("latency-note").textContent = made.note(); };
+        const axis = byId("latency-axis");
+        if (axis) {
+          axis.querySelector("[value=" + (made.common() ? "common" : "own") + "]").checked = true;
+          axis.addEventListener("change", function (event) { made.set({ common: event.target.value === "common" }); say(); });
+        }
+        say();
+      });
+    }
+  }
+
+  // --- Source views -----------------------------------------------------------------------------
+
+  const FIRST_ROWS = 300;
+  const SAMPLES = 0;
+  const COLUMNS = [["Executed", 1], ["Shared +", 2], ["Global +", 3], ["Live", 4]];
+  const MEANT = {
+    "Executed": "warp instructions executed", "Shared +": "shared-memory wavefronts beyond the ideal",
+    "Global +": "L2 sectors beyond the ideal", "Live": "registers of a thread that hold a value still needed",
+  };
+  const views = new Map();
+
+  function number(value) {
+    return value === null || value === undefined ? "" : value.toLocaleString("en");
+  }
+
+  function sourceView(launch) {
+    const key = String(launch);
+    if (!views.has(key)) {
+      const place = document.querySelector('[data-view="' + key + '"] .view');
+      if (!place || !data.sources[key]) return null;
+      views.set(key, newView(place, data.sources[key]));
+    }
+    return views.get(key);
+  }
+
+  function newView(place, source) {
+    const state = {
+      sass: !source.files.length, file: 0, heat: false, sampled: false, rows: FIRST_ROWS, here: 0, of: null,
+    };
+    const bar = element("div", { className: "view-bar" });
+    const wrap = element("div", { className: "view-wrap", tabIndex: 0 });
+    wrap.setAttribute("role", "region");
+    wrap.setAttribute("aria-label", "Lines or instructions with their samples");
+    const more = element("button", { type: "button" });
+    const notes = element("p", { className: "note" });
+    place.append(stallSummary(source), bar, wrap, more, notes);
+    more.addEventListener("click", function () { state.rows *= 4; draw(); });
+
+    function rows() {
+      const found = state.sass ? source.sass.map(sassRow) : source.files[state.file].lines.map(lineRow);
+      let kept = state.sampled ? found.filter((row) => (row.counts && row.counts[SAMPLES] > 0) || row.ranks.length) : found;
+      if (state.sass && state.of) kept = kept.filter((row) => row.file === state.of[0] && row.line === state.of[1]);
+      if (state.heat) kept = kept.slice().sort((a, b) => (b.counts ? b.counts[SAMPLES] : -1) - (a.counts ? a.counts[SAMPLES] : -1));
+      return kept;
+    }
+
+    function draw() {
+      drawBar();
+      const found = rows();
+      wrap.replaceChildren(viewTable(found, state, source, show));
+      more.hidden = found.length <= state.rows;
+      more.textContent = "Show more: " + (found.length - state.rows).toLocaleString("en") + " rows left";
+      const told = source.notes.slice();
+      if (state.sass && source.sass.length < source.instructions) {
+        told.push(source.sass.length + " of " + source.instructions + " instructions: the page leaves out the least sampled");
+      }
+      if (!state.sass && source.files[state.file].lines.length < source.files[state.file].of) {
+        told.push("lines far from the kernel's are left out");
+      }
+      notes.textContent = told.join(". ");
+    }
+
+    function drawBar() {
+      const parts = [];
+      if (source.files.length) {
+        parts.push(segments([["Source", false], ["SASS", true]], state.sass, function (value) {
+          state.sass = value; state.of = null; state.rows = FIRST_ROWS; draw();
+        }));
+      }
+      if (!state.sass && source.files.length > 1) {
+        const select = element("select", {});
+        select.setAttribute("aria-label", "File");
+        source.files.forEach((file, at) => select.append(element("option", { value: at, textContent: file.name, selected: at === state.file })));
+        select.addEventListener("change", function () { state.file = Number(select.value); state.rows = FIRST_ROWS; draw(); });
+        parts.push(select);
+      }
+      if (state.sass && state.of) {
+        const clear = element("button", { type: "button", textContent: source.files[state.of[0]].name + ":" + state.of[1] + " ×" });
+        clear.setAttribute("aria-label", "Show the instructions of all lines");
+        clear.addEventListener("click", function () { state.of = null; draw(); });
+        parts.push(clear);
+      }
+      parts.push(toggle("By samples", state.heat, (on) => { state.heat = on; draw(); }));
+      parts.push(toggle("Only what was sampled", state.sampled, (on) => { state.sampled = on; draw(); }));
+      bar.replaceChildren(...parts);
+    }
+
+    function show(change) {
+      Object.assign(state, { heat: false, sampled: false, rows: change.here ? 1e9 : FIRST_ROWS }, change);
+      draw();
+      const row = wrap.querySelector("tr.here");
+      if (row) wrap.scrollTop = Math.max(0, row.offsetTop - 160);
+      wrap.focus({ preventScroll: true });
+    }
+
+    draw();
+    return {
+      line: function (file, line) {
+        const at = source.files.findIndex((one) => one.name === file);
+        if (at >= 0) show({ sass: false, file: at, here: line });
+        else show({ sass: true, of: null, heat: true });
+      },
+    };
+  }
+
+  function lineRow(line) {
+    return { at: line[0], line: line[0], text: line[1], counts: line[2], stalls: line[3] || [], ranks: line[4] || [] };
+  }
+
+  function sassRow(row, at) {
+    return { at: at, address: row[0], text: row[1], counts: row[2], stalls: row[3], ranks: row[4], file: row[5], line: row[6] };
+  }
+
+  function segments(choices, chosen, pick) {
+    const group = element("span", { className: "segments" });
+    group.setAttribute("role", "group");
+    choices.forEach(function ([label, value]) {
+      const button = element("button", { type: "button", textContent: label });
+      button.setAttribute("aria-pressed", String(value === chosen));
+      if (value === chosen) button.style.cssText = "background: var(--accent); color: var(--surface)";
+      button.addEventListener("click", () => pick(value));
+      group.append(button);
+    });
+    return group;
+  }
+
+  function toggle(label, on, change) {
+    const box = element("input", { type: "checkbox", checked: on });
+    box.addEventListener("change", () => change(box.checked));
+    return element("label", { className: "switch" }, [box, label]);
+  }
+
+  function stallSummary(source) {
+    const total = source.stalls.reduce((sum, stall) => sum + stall[1], 0);
+    const box = element("div", {});
+    if (!total) return box;
+    const strip = element("div", { className: "stall-sum" });
+    strip.setAttribute("aria-hidden", "true");
+    const key = element("p", { className: "stall-key" });
+    source.stalls.forEach(function ([reason, count], at) {
+      const piece = element("i", {});
+      piece.style.cssText = "flex: " + count + " 0 0; opacity: " + Math.max(0.15, 1 - 0.16 * at);
+      strip.append(piece);
+      if (at < 8) key.append(element("span", { textContent: source.reasons[reason] + " " + percent(count / total) }));
+    });
+    box.append(element("p", { className: "note", textContent: number(source.total[SAMPLES]) + " samples of warps, by what they did or waited for" }), strip, key);
+    return box;
+  }
+
+  function percent(share) {
+    return (100 * share).toFixed(share < 0.1 ? 1 : 0) + "%";
+  }
+
+  function viewTable(found, state, source, show) {
+    const columns = COLUMNS.filter(([, at]) => source.total[at]);
+    const most = found.reduce((top, row) => Math.max(top, row.counts ? row.counts[SAMPLES] || 0 : 0), 0);
+    const heads = [state.sass ? "Address" : "Line", "Samples", "Stalled on"].concat(columns.map(([label]) => label), ["", state.sass ? "SASS" : "Source"]);
+    const head = element("tr", {}, heads.map(function (label) {
+      const cell = element("th", { scope: "col", textContent: label, title: MEANT[label] || "" });
+      if (["Stalled on", "SASS", "Source", ""].includes(label)) cell.className = "l";
+      return cell;
+    }));
+    const body = element("tbody", {});
+    let before = null;
+    found.slice(0, state.rows).forEach(function (row) {
+      if (!state.sass && !state.heat && !state.sampled && before !== null && row.line !== before + 1) {
+        body.append(element("tr", { className: "gap" }, [element("td", { colSpan: heads.length, textContent: "lines " + (before + 1) + " to " + (row.line - 1) })]));
+      }
+      before = row.line;
+      body.append(viewRow(row, state, source, columns, most, show));
+    });
+    return element("table", {}, [element("thead", {}, [head]), body]);
+  }
+
+  function viewRow(row, state, source, columns, most, show) {
+    const made = element("tr", {});
+    if (row.ranks.length) made.classList.add("blamed");
+    if (state.here && !state.sass && row.line === state.here) made.classList.add("here");
+    const samples = row.counts ? row.counts[SAMPLES] : null;
+    const sampled = element("td", { className: "s", textContent: samples ? number(samples) + " " + percent(samples / source.total[SAMPLES]).padStart(5) : "" });
+    if (samples && most) sampled.style.setProperty("--w", ((100 * samples) / most).toFixed(1) + "%");
+    const stalls = row.stalls.map(([reason, count]) => source.reasons[reason] + " " + percent(samples ? count / samples : 0));
+    made.append(placeCell(row, state, source, show), sampled, element("td", { className: "st", textContent: stalls.slice(0, 2).join(", "), title: stalls.join(", ") }));
+    columns.forEach(([, at]) => made.append(element("td", { textContent: row.counts ? number(row.counts[at]) : "" })));
+    const ranks = element("td", { className: "f l" });
+    row.ranks.forEach(function (rank, at) {
+      const item = byId("item-" + rank);
+      const title = item ? item.querySelector(".title").textContent : "";
+      const link = element("a", { href: "#item-" + rank, textContent: "finding " + rank, title: title });
+      ranks.append(...(at ? [" ", link] : [link]));
+    });
+    made.append(ranks, element("td", { className: "l", textContent: row.text }));
+    return made;
+  }
+
+  function placeCell(row, state, source, show) {
+    const cell = element("td", { className: "at" });
+    const hasLines = source.files.length > 0;
+    const text = state.sass ? row.address.toString(16).padStart(4, "0") : String(row.line);
+    if (state.sass ? !hasLines || row.file < 0 || !row.line : !row.counts) {
+      cell.textContent = text;
+      return cell;
+    }
+    const button = element("button", { type: "button", textContent: text });
+    button.title = state.sass ? source.files[row.file].name + ":" + row.line : "its instructions";
+    button.addEventListener("click", function () {
+      if (state.sass) show({ sass: false, file: row.file, here: row.line, of: null });
+      else show({ sass: true, of: [state.file, row.line] });
+    });
+    cell.append(button);
+    return cell;
+  }
+
+  function setUpSources() {
+    all("details.source").forEach((place) => place.addEventListener("toggle", function () {
+      if (place.open) sourceView(place.dataset.view);
+    }));
+    all("a[data-source]").forEach((link) => link.addEventListener("click", function (event) {
+      const [launch, rest] = [link.dataset.source.split(":")[0], link.dataset.source.split(":").slice(1)];
+      const line = Number(rest.pop());
+      const place = document.querySelector('[data-view="' + launch + '"]');
+      if (!place) return;
+      event.preventDefault();
+      reveal(place);
+      place.open = true;
+      sourceView(launch).line(rest.join(":"), line);
+      place.scrollIntoView({ block: "start" });
+    }));
+  }
+
+  // --- Finding one's way --------------------------------------------------------------------------
+
+  function reveal(target) {
+    for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+  }
+
+  function setUpLinks() {
+    const go = function () {
+      const target = location.hash.length > 1 && byId(decodeURIComponent(location.hash.slice(1)));
+      if (!target) return;
+      reveal(target);
+      const inner = target.querySelector(":scope > details");
+      if (inner && target.classList.contains("item")) inner.open = true;
+      target.scrollIntoView({ block: "start" });
+    };
+    addEventListener("hashchange", go);
+    go();
+    const links = new Map(all(".rail a").map((link) => [link.getAttribute("href").slice(1), link]));
+    const seen = new Set();
+    const observer = new IntersectionObserver(function (entries) {
+      entries.forEach((entry) => { if (entry.isIntersecting) seen.add(entry.target.id); else seen.delete(entry.target.id); });
+      const first = Array.from(links.keys()).find((id) => seen.has(id));
+      links.forEach((link, id) => { if (id === first) link.setAttribute("aria-current", "true"); else link.removeAttribute("aria-current"); });
+    }, { rootMargin: "-100px 0px -55% 0px" });
+    links.forEach((_, id) => { if (byId(id)) observer.observe(byId(id)); });
+  }
+
+  // --- Printing -----------------------------------------------------------------------------------
+
+  const PRINT_WIDTH = 700;
+  const KERNELS_PRINTED = 3;
+
+  // What is open is printed, the checklist whole, and the kernels with the most time.
+  function toOpen() {
+    const kernels = all("details.kernel").slice(0, KERNELS_PRINTED);
+    return all(".item details").concat(kernels).filter((one) => !one.open);
+  }
+
+  function setUpPrinting() {
+    let before = null;
+    addEventListener("beforeprint", function () {
+      if (before) return;
+      before = { theme: root.dataset.theme, closed: toOpen() };
+      before.closed.forEach((one) => { one.open = true; });
+      all(".chart").forEach((place) => { if (place.profkitDraw) place.profkitDraw(); });
+      root.dataset.theme = "light";
+      charts.forEach((chart) => chart.draw(Math.min(PRINT_WIDTH, chart.width)));
+    });
+    addEventListener("afterprint", function () {
+      if (!before) return;
+      before.closed.forEach((one) => { one.open = false; });
+      root.dataset.theme = before.theme;
+      before = null;
+      charts.forEach((chart) => chart.draw());
+    });
+  }
+
+  setUpTheme();
+  setUpChecklist();
+  setUpTable();
+  setUpCharts();
+  setUpSources();
+  setUpLinks();
+  setUpPrinting();
+})();
