@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from profkit import __version__
 from profkit.commands.analyze import analyze
 from profkit.commands.audit import audit
+from profkit.commands.baseline import baseline
 from profkit.commands.calibrate import calibrate
 from profkit.commands.ceilings import ceilings
 from profkit.commands.checklist import checklist
@@ -24,6 +25,7 @@ from profkit.commands.compare import compare
 from profkit.commands.diff import diff
 from profkit.commands.doctor import doctor
 from profkit.commands.metrics import metrics
+from profkit.commands.optimize import optimize
 from profkit.commands.options import WithProgram
 from profkit.commands.profile import profile
 from profkit.commands.report import report
@@ -129,6 +131,7 @@ app.command()(diff)
 app.command()(source)
 app.command(cls=WithProgram)(time)
 app.command()(compare)
+app.command(cls=WithProgram)(optimize)
 app.command()(roofline)
 app.command()(calibrate)
 app.command()(audit)
@@ -136,6 +139,7 @@ app.command()(ceilings)
 app.command()(metrics)
 app.command()(doctor)
 app.add_typer(rules, name="rules")
+app.add_typer(baseline, name="baseline")
 
 
 _ASCII = str.maketrans(

@@ -113,7 +113,7 @@ def paired(plan: TimingPlan) -> TimingPlan:
 
 def time_targets(plan: TimingPlan, tell: Tell) -> Timing:
     """Time as planned, alone on the GPU as far as profkit can tell; see `measure`."""
-    with gpu_lock(_lock_name(plan)):
+    with gpu_lock(lock_of(plan)):
         return measure(plan, tell)
 
 
@@ -176,9 +176,9 @@ def measure(plan: TimingPlan, tell: Tell, turns: Sequence[Turn] = ()) -> Timing:
         gpu = None if plan.device == "cpu" else _gpu(plan)
         own = {os.getpid(), *descendants(os.getpid())}  # `turns` may have used the GPU before
         neighbours = len(set(gpu.processes) - own) if gpu else 0
-        environment = _environment(plan)
+        environment = environment_of(plan)
         turns = turns or [
-            stack.enter_context(_worker(subject, environment)) for subject in plan.subjects
+            stack.enter_context(process_of(subject, environment)) for subject in plan.subjects
         ]
         opened = [
             _open(turn, subject, plan, tell)
@@ -192,12 +192,12 @@ def measure(plan: TimingPlan, tell: Tell, turns: Sequence[Turn] = ()) -> Timing:
         for one in series:
             tell("warm up", one.label)
             one.prepare(plan)
-        _take_turns(series, plan, tell)
+        take_turns(series, plan, tell)
     seconds = time.monotonic() - started
     return Timing(
         latencies=tuple(one.latency(plan) for one in series),
         left_out=left_out,
-        fingerprint=_of_device(opened[0].told),
+        fingerprint=of_device(opened[0].told),
         fingerprint_sha256=opened[0].told["fingerprint_sha256"],
         spans=_spans([one.told["spans"] for one in opened], series, seconds),
         seconds=seconds,
@@ -205,14 +205,15 @@ def measure(plan: TimingPlan, tell: Tell, turns: Sequence[Turn] = ()) -> Timing:
     )
 
 
-def _worker(subject: Subject, environment: Mapping[str, str]) -> AbstractContextManager[Turn]:
+def process_of(subject: Subject, environment: Mapping[str, str]) -> AbstractContextManager[Turn]:
+    """A process of its own for a subject; see `profkit.capture.turns.worker`."""
     if subject.python_path is not None:
         environment = {**environment, "PYTHONPATH": subject.python_path}
     return worker(subject.path.name, environment=environment, root=subject.root)
 
 
 @dataclass
-class _Series:
+class Series:
     """A variant that is being timed by one of the processes."""
 
     turn: Turn
@@ -286,15 +287,26 @@ class _Series:
 
 
 @dataclass(frozen=True)
-class _Opened:
-    """A process that has its target: what it told, its series, what can't run here."""
+class Opened:
+    """A process that has its target: what it told, its series, what can't run here or is wrong."""
 
     told: Mapping[str, Any]
-    series: tuple[_Series, ...]
+    series: tuple[Series, ...]
     left_out: Mapping[str, str]
+    wrong: Mapping[str, str]
 
 
-def _open(turn: Turn, subject: Subject, plan: TimingPlan, tell: Tell) -> _Opened:
+def _open(turn: Turn, subject: Subject, plan: TimingPlan, tell: Tell) -> Opened:
+    opened = open_target(turn, subject, plan, tell)
+    if opened.wrong:
+        name = opened.told["target"]["name"]
+        wrong = ", ".join(f"{label} ({why})" for label, why in opened.wrong.items())
+        raise TargetFailed(f"{name}: wrong results from {wrong}", "mend it first")
+    return opened
+
+
+def open_target(turn: Turn, subject: Subject, plan: TimingPlan, tell: Tell) -> Opened:
+    """Have a process load a target, check its variants and make the inputs."""
     tell("check", f"{subject.label or subject.path.name}")
     told = turn.ask(
         "open",
@@ -307,23 +319,20 @@ def _open(turn: Turn, subject: Subject, plan: TimingPlan, tell: Tell) -> _Opened
         foreign=str(subject.foreign) if subject.foreign else None,
     )
     checks = {check["name"]: check for check in told["checks"]}
-    wrong = [
-        f"{name} ({check['reason'] or 'relative error {:.1e}'.format(check['error'])})"
+    wrong = {
+        name: check["reason"] or f"relative error {check['error']:.1e}"
         for name, check in checks.items()
         if check["status"] == "failed"
-    ]
-    if wrong:
-        name = told["target"]["name"]
-        raise TargetFailed(f"{name}: wrong results from {', '.join(wrong)}", "mend it first")
+    }
     left_out = {
         subject.labelled(name): check["reason"]
         for name, check in checks.items()
         if check["status"] == "unsupported"
     }
     known = told["target"]["variants"]
-    names = [name for name in known if subject.labelled(name) not in left_out]
-    series = tuple(_Series(turn, subject, name, told, checks.get(name, {})) for name in names)
-    return _Opened(told, series, left_out)
+    names = [name for name in known if name not in wrong and subject.labelled(name) not in left_out]
+    series = tuple(Series(turn, subject, name, told, checks.get(name, {})) for name in names)
+    return Opened(told, series, left_out, wrong)
 
 
 @dataclass(frozen=True)
@@ -348,7 +357,7 @@ def repeat(plan: TimingPlan, comparisons: int, processes: int, tell: Tell) -> Re
     if len(plan.subjects) != 1:
         raise UsageError("a machine is calibrated with one target", "name one TARGET:VARIANT")
     started = time.monotonic()
-    with gpu_lock(_lock_name(plan)):
+    with gpu_lock(lock_of(plan)):
         within = _in_one_process(plan, comparisons, tell)
         between = [_in_two_processes(plan, at, processes, tell) for at in range(processes)]
     runs = [side for pair in between for side in pair]
@@ -361,8 +370,8 @@ def _in_one_process(
 ) -> list[tuple[Latency, Latency]]:
     (subject,) = plan.subjects
     pairs = []
-    environment = _environment(plan)
-    with _worker(subject, environment) as turn:
+    environment = environment_of(plan)
+    with process_of(subject, environment) as turn:
         opened = _open(turn, subject, plan, tell)
         if len(opened.series) != 1:
             names = ", ".join(opened.told["target"]["variants"])
@@ -373,7 +382,7 @@ def _in_one_process(
         for at in range(comparisons):
             tell("time", f"A/A {at + 1} of {comparisons}")
             sides = [replace(first, blocks=[]), replace(first, blocks=[])]
-            _take_turns(sides, plan, _silent)
+            take_turns(sides, plan, _silent)
             pairs.append((sides[0].latency(plan), sides[1].latency(plan)))
     return pairs
 
@@ -391,13 +400,13 @@ def _in_two_processes(
     return first, second
 
 
-def _of_device(told: Mapping[str, Any]) -> Mapping[str, Any]:
+def of_device(told: Mapping[str, Any]) -> Mapping[str, Any]:
     """The fingerprint, without a GPU that was not used."""
     surroundings: Mapping[str, Any] = told["fingerprint"]
     return surroundings if told["device"] == "cuda" else {**surroundings, "gpu": None}
 
 
-def _take_turns(series: Sequence[_Series], plan: TimingPlan, tell: Tell) -> None:
+def take_turns(series: Sequence[Series], plan: TimingPlan, tell: Tell) -> None:
     """All series, block by block, in one order and then in the reverse: a drift cancels out."""
     at = 0
     for block in range(plan.blocks):
@@ -412,7 +421,7 @@ def _silent(_stage: str, _what: str) -> None:
 
 
 def _spans(
-    told: Sequence[Mapping[str, float]], series: Sequence[_Series], whole: float
+    told: Sequence[Mapping[str, float]], series: Sequence[Series], whole: float
 ) -> tuple[Span, ...]:
     """Where the wall time went; the processes import side by side, the slowest counts."""
     blocks = [(one, block) for one in series for block in one.blocks]
@@ -440,14 +449,16 @@ def _gpu(plan: TimingPlan) -> GpuState | None:
         return None
 
 
-def _environment(plan: TimingPlan) -> Mapping[str, str]:
+def environment_of(plan: TimingPlan) -> Mapping[str, str]:
+    """The variables that a process of the plan gets beside the reduced environment."""
     if plan.device == "cpu":
         return plan.environment
     seen = visibility(_gpu(plan), plan.gpu, os.environ.get(VISIBLE))
     return {**plan.environment, **seen}
 
 
-def _lock_name(plan: TimingPlan) -> str:
+def lock_of(plan: TimingPlan) -> str:
+    """What the lock of the plan's device is named after."""
     if plan.device == "cpu":
         return "cpu"
     return lock_name(_gpu(plan), plan.gpu, os.environ.get(VISIBLE))

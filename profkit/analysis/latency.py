@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from profkit.analysis.gpus import Peak, find_datasheet
+from profkit.analysis.gpus import Datasheet, Peak, find_datasheet
 from profkit.analysis.statistics import Classic, Summary, classic, find_tick, summarize
 from profkit.analysis.verdict import (
     DEFAULT,
@@ -33,7 +33,7 @@ POWER_CAP = "software power cap"
 _CLOCK_MOVED = 0.02
 _WILD = 5
 _FEWEST_OF_AN_ORDER = 0.25
-_PEAKS: Mapping[str, tuple[str, ...]] = {
+PEAKS: Mapping[str, tuple[str, ...]] = {
     "float16": ("tensor_fp16",),
     "bfloat16": ("tensor_bf16",),
     "float32": ("fp32",),
@@ -341,7 +341,7 @@ def _faults(a: Timed, b: Timed) -> list[str]:
         for side in (a, b)
         if side.throttled_throughout
     ]
-    clocks = [_median_clock(side) for side in (a, b)]
+    clocks = [median_clock(side) for side in (a, b)]
     if all(clocks):
         low, high = sorted(clock for clock in clocks if clock)
         if high > low * (1 + _CLOCK_MOVED):
@@ -352,7 +352,8 @@ def _faults(a: Timed, b: Timed) -> list[str]:
     return faults
 
 
-def _median_clock(side: Timed) -> float | None:
+def median_clock(side: Timed) -> float | None:
+    """The SM clock (Hz), the median over blocks; None where it is unknown."""
     clocks = [
         block.gpu.sm_clock for block in side.latency.blocks if block.gpu and block.gpu.sm_clock
     ]
@@ -364,8 +365,7 @@ def _rates(latency: Latency, seconds: float) -> tuple[Rate | None, Rate | None]:
     if not work:
         return None, None
     peaks = _peaks(latency.gpu)
-    names = _PEAKS.get(latency.target.get("dtype", ""), ())
-    compute = next((name for name in names if name in peaks), "")
+    compute = compute_peak(latency.target.get("dtype", ""), peaks)
     flop, moved = work["flop"], work["bytes"]
     return (
         _rate(flop / seconds, compute, peaks) if flop else None,
@@ -378,14 +378,22 @@ def _rate(value: float, name: str, peaks: Mapping[str, Peak]) -> Rate:
     return Rate(value, peak.value if peak else None, name, peak.verified if peak else False)
 
 
+def compute_peak(dtype: str, peaks: Mapping[str, Peak]) -> str:
+    """The name of the peak that arithmetic on a dtype is held against; "" where there is none."""
+    return next((name for name in PEAKS.get(dtype, ()) if name in peaks), "")
+
+
 def _peaks(gpu: Mapping[str, Any]) -> Mapping[str, Peak]:
-    if not gpu:
-        return {}
-    major, minor = (int(part) for part in gpu["compute_capability"].split("."))
-    sheet, _ = find_datasheet(
-        gpu["name"], (major, minor), gpu["multiprocessors"], gpu["memory_bytes"]
-    )
+    sheet, _ = datasheet_of(gpu)
     return sheet.peaks if sheet else {}
+
+
+def datasheet_of(gpu: Mapping[str, Any]) -> tuple[Datasheet | None, str]:
+    """The datasheet of a fingerprint's GPU; None and the reason where there is none."""
+    if not gpu:
+        return None, "no GPU"
+    major, minor = (int(part) for part in gpu["compute_capability"].split("."))
+    return find_datasheet(gpu["name"], (major, minor), gpu["multiprocessors"], gpu["memory_bytes"])
 
 
 @dataclass(frozen=True)

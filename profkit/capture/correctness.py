@@ -31,6 +31,10 @@ class Status(StrEnum):
     unsupported = "unsupported"
 
 
+class WrongResult(Exception):
+    """A result that can't be right, whatever the reference gives; says why."""
+
+
 @dataclass(frozen=True)
 class Verdict:
     """The check of one variant.

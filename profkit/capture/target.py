@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from profkit.capture.correctness import BOUNDS, Status, Verdict, judge
+from profkit.capture.correctness import BOUNDS, Status, Verdict, WrongResult, judge
 from profkit.capture.environment import digest, fingerprint, lock
 from profkit.capture.work import Work
 from profkit.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
@@ -39,12 +39,18 @@ class Unsupported(Exception):
 class Variant:
     """One way to do a target's work.
 
-    `run` takes the inputs, leaves them as they are and returns one tensor. `name` is the name of
-    its NVTX range.
+    `run` takes the inputs, leaves them as they are and returns one tensor, or what the target's
+    `compared` makes one of. `name` is the name of its NVTX range. `setting` is what a program
+    writes to have it, `version` tells that of what it runs (raises Unsupported where that is not
+    installed), `chooses` names the variant that it comes down to for the inputs, None where it
+    chooses none.
     """
 
     name: str
     run: Callable[[Inputs], Any]
+    setting: str = ""
+    version: Callable[[], str] | None = None
+    chooses: Callable[[Inputs], str | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -54,7 +60,9 @@ class Target:
     `inputs(device, seed)` builds the tensors of `dtype` on "cuda" or "cpu", the same for the same
     seed. `reference(inputs)` gets copies in float64 and gives the right result, by the
     definition and not by a kernel under test. `shapes` and `work` describe one call of a variant.
-    Nothing may touch CUDA before `inputs` is called.
+    Nothing may touch CUDA before `inputs` is called. `compared` takes from a variant's result the
+    part that `reference` gives, where all of it would take too long; None: the whole. It raises
+    WrongResult (profkit.capture.correctness) where it sees that the rest can't be right.
 
     Raises ValueError for a name or dtype that can't be used, or variants named alike.
     """
@@ -66,6 +74,7 @@ class Target:
     reference: Callable[[Inputs], Any]
     variants: Sequence[Variant]
     work: Work | None = None
+    compared: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:
         names = [variant.name for variant in self.variants]
@@ -98,11 +107,27 @@ class Target:
             "variants": [variant.name for variant in self.variants],
         }
 
-    def check(self, device: str, seed: int = _SEED, names: Sequence[str] = ()) -> list[Verdict]:
-        """Hold each chosen variant against the reference; a variant that raises has failed."""
-        inputs = self.inputs(device, seed)
+    def check(
+        self,
+        device: str,
+        seed: int = _SEED,
+        names: Sequence[str] = (),
+        *,
+        inputs: Inputs | None = None,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> list[Verdict]:
+        """Hold each chosen variant against the reference; a variant that raises has failed.
+
+        `inputs` are those of the device and seed where they are there already. `tell` gets the
+        name of each variant before it is called.
+        """
+        inputs = self.inputs(device, seed) if inputs is None else inputs
         truth = self._truth(inputs)
-        return [self._verdict(variant, inputs, truth) for variant in self.chosen(names)]
+        verdicts = []
+        for variant in self.chosen(names):
+            tell(variant.name)
+            verdicts.append(self._verdict(variant, inputs, truth))
+        return verdicts
 
     def run_once(self, device: str, seed: int = _SEED, names: Sequence[str] = ()) -> list[str]:
         """Call each chosen variant exactly once for a profiler to see; the names that were run.
@@ -222,9 +247,12 @@ class Target:
         try:
             result = attempt(variant, inputs)
             _synchronise(truth)
+            result = result if self.compared is None else self.compared(result)
             return judge(variant.name, result, truth, self.dtype)
         except Unsupported as why:
             return Verdict(variant.name, Status.unsupported, None, bound, str(why))
+        except WrongResult as why:
+            return Verdict(variant.name, Status.failed, None, bound, str(why))
         except Exception as error:
             reason = _one_line(f"{type(error).__name__}: {error}")
             return Verdict(variant.name, Status.failed, None, bound, reason)

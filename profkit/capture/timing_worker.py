@@ -3,9 +3,10 @@
     python -m profkit.capture.timing_worker FD
 
 One JSON request a line on stdin, one JSON answer a line on the file descriptor FD: what the target
-prints goes elsewhere. Requests are {"do": "open" | "prepare" | "block", ...} with the keyword
-arguments of `_Worker`'s methods, of which "open" lets go of the target before; an answer is
+prints goes elsewhere. Requests are {"do": "declare" | "open" | "prepare" | "block", ...} with the
+keyword arguments of `_Worker`'s methods, of which "open" lets go of the target before; an answer is
 {"told": ...} or {"error", "message", "remedy"}, where "error" is an exit code of profkit.errors.
+Before it there may be lines {"doing": ...} that name the variant that is checked.
 The end of stdin ends the process.
 """
 
@@ -17,12 +18,21 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from profkit.capture.environment import digest, fingerprint, lock
+from profkit.capture.environment import WORKSPACE, digest, fingerprint, lock
 from profkit.capture.gpu import NoDriver, Watch
-from profkit.capture.target import Inputs, attempt, load_target, without_torch
+from profkit.capture.target import (
+    Inputs,
+    Target,
+    Unsupported,
+    Variant,
+    attempt,
+    load_target,
+    without_torch,
+)
 from profkit.capture.timing import Cache, Settings, Stopwatch, Timer
 from profkit.errors import EnvironmentProblem, ProfkitError, TargetFailed
 
@@ -34,6 +44,8 @@ class _Worker:
 
     def __init__(self, started: float) -> None:
         self._started: float | None = started
+        self.doing: Callable[[str], None] = _keep_quiet
+        self._target: Target
         self._inputs: Inputs = {}
         self._stopwatches: dict[str, Stopwatch] = {}
 
@@ -47,7 +59,7 @@ class _Worker:
         check: bool,
         foreign: str | None,
     ) -> Mapping[str, Any]:
-        """Import the target, check the variants, build the inputs; what it is and where it runs.
+        """Import the target, build the inputs, check the variants; what it is and where it runs.
 
         Raises EnvironmentProblem where modules come from below `foreign`, which is another tree.
         """
@@ -66,10 +78,12 @@ class _Worker:
         self._let_go()
         self._target = load_target(Path(path), arguments)
         chosen = [variant.name for variant in self._target.chosen(variants)]
-        verdicts = self._checked(chosen, seed) if check else []
-        checked = time.perf_counter()
         lock(seed)
         self._inputs = self._target.inputs(self._device, seed)
+        built = time.perf_counter()
+        verdicts = self._checked(chosen, seed) if check else []
+        lock(seed)
+        checked = time.perf_counter()
         if foreign is not None:
             _refuse_modules_from(Path(foreign))
         surroundings = fingerprint(Path(path).resolve().parent, dtype=self._target.dtype)
@@ -78,14 +92,25 @@ class _Worker:
             "target": _plain(self._target.described() | {"variants": chosen}),
             "device": self._device,
             "checks": verdicts,
+            "variants": {
+                variant.name: _about(variant, self._inputs)
+                for variant in self._target.chosen(chosen)
+            },
             "fingerprint": surroundings,
             "fingerprint_sha256": digest(surroundings),
             "spans": {
                 "imports": imported - started,
-                "check": checked - imported,
-                "inputs": time.perf_counter() - checked,
+                "check": checked - built,
+                "inputs": built - imported,
             },
         }
+
+    def declare(self, path: str, arguments: Sequence[str]) -> Mapping[str, Any]:
+        """Import the target and tell what it declares, and of each variant what it runs."""
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", WORKSPACE)  # a library may start CUDA
+        target = load_target(Path(path), arguments)
+        about = {variant.name: _about(variant, None) for variant in target.variants}
+        return {"target": _plain(target.described()), "variants": about}
 
     def prepare(self, variant: str, timer: str, cache: str, warmup: float, group: int) -> Any:
         """Warm a variant up; see `profkit.capture.timing.Ready`."""
@@ -106,6 +131,7 @@ class _Worker:
         """Give back the memory of the target before."""
         import torch
 
+        self.__dict__.pop("_target", None)
         self._inputs = {}
         self._stopwatches.clear()
         if torch.cuda.is_initialized():
@@ -113,8 +139,21 @@ class _Worker:
 
     def _checked(self, names: Sequence[str], seed: int) -> list[dict[str, Any]]:
         lock(seed, fill_new_memory=True)
-        verdicts = self._target.check(self._device, seed, names)
+        verdicts = self._target.check(
+            self._device, seed, names, inputs=self._inputs, tell=self.doing
+        )
         return [asdict(verdict) for verdict in verdicts]
+
+
+def _about(variant: Variant, inputs: Inputs | None) -> dict[str, Any]:
+    """What a variant tells of itself; `unavailable` says why what it runs is not installed."""
+    about: dict[str, Any] = {"setting": variant.setting, "version": None, "unavailable": ""}
+    try:
+        about["version"] = variant.version() if variant.version else None
+    except Unsupported as why:
+        about["unavailable"] = str(why)
+    chosen = variant.chooses(inputs) if variant.chooses and inputs is not None else None
+    return about | {"chosen": chosen}
 
 
 def _plain(described: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -156,6 +195,16 @@ def watch(surroundings: Mapping[str, Any]) -> Watch | None:
         return None
 
 
+def _keep_quiet(_: str) -> None:
+    return None
+
+
+def _say(answers: TextIO, variant: str) -> None:
+    """Say what is being checked, so that whoever asks knows what it was if the process ends."""
+    answers.write(json.dumps({"doing": variant}) + "\n")
+    answers.flush()
+
+
 def serve(worker: object, requests: TextIO, answers: TextIO) -> None:
     """Answer requests, which name methods of `worker`, until there are no more."""
     for line in requests:
@@ -192,7 +241,10 @@ def main(argv: Sequence[str], make: Callable[[float], object] = _Worker) -> None
         os.fdopen(requests_from, "r", encoding="utf-8") as requests,
         os.fdopen(answers_to, "w", encoding="utf-8") as answers,
     ):
-        serve(make(started), requests, answers)
+        worker = make(started)
+        if isinstance(worker, _Worker):
+            worker.doing = partial(_say, answers)
+        serve(worker, requests, answers)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,12 @@ _PACKAGES = Path(__file__).parent.parent.parent
 _KINDS: Mapping[int, type[ProfkitError]] = {
     kind.exit_code: kind for kind in (UsageError, EnvironmentProblem, BadInput, TargetFailed)
 }
+
+
+class Died(TargetFailed):
+    """The process ended while it was asked; `doing` is the variant that it checked then, or ""."""
+
+    doing = ""
 
 
 class Turn:
@@ -34,26 +40,37 @@ class Turn:
     def ask(self, do: str, **arguments: Any) -> Any:
         """The answer to a request.
 
-        Raises the worker's ProfkitError, and TargetFailed with its last words when it has died.
+        Raises the worker's ProfkitError, and Died with its last words when it has ended.
         """
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps({"do": do, **arguments}).encode() + b"\n")
             self._process.stdin.flush()
-            line = self._answers.readline()
+            answer, doing = self._answer()
         except BrokenPipeError:
-            line = ""
-        if not line:
+            answer, doing = None, ""
+        if answer is None:
             status = self._process.wait()
-            raise TargetFailed(
+            died = Died(
                 f"{self._name} ended with status {status} while it was timed: {self._last_words()}",
                 "run it alone with --check",
             )
-        answer = json.loads(line)
+            died.doing = doing
+            raise died
         if "error" in answer:
             kind = _KINDS.get(answer["error"], TargetFailed)
             raise kind(answer["message"], answer["remedy"])
         return answer["told"]
+
+    def _answer(self) -> tuple[Any, str]:
+        """The next answer, None where none comes any more, and what was done before it."""
+        doing = ""
+        while line := self._answers.readline():
+            answer = json.loads(line)
+            if "doing" not in answer:
+                return answer, ""
+            doing = answer["doing"]
+        return None, doing
 
     def _last_words(self) -> str:
         self._said.seek(0)
@@ -100,6 +117,14 @@ def worker(
             yield Turn(process, answers, said, name)
         finally:
             end(process)
+            _close(process)
+
+
+def _close(process: subprocess.Popen[bytes]) -> None:
+    """Close the pipe of the requests, of which one may be left that nobody has read."""
+    with suppress(OSError):
+        assert process.stdin is not None
+        process.stdin.close()
 
 
 def _with_profkit(environment: Mapping[str, str]) -> dict[str, str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 _BACKWARD_FLOP = 2.5
-_FORWARD_TENSORS = 4
-_BACKWARD_TENSORS = 8
+_FORWARD_TENSORS = 2
+_BACKWARD_TENSORS = 4
 
 
 @dataclass(frozen=True)
@@ -41,21 +41,30 @@ class Work:
         element_bytes: int,
         causal: bool = False,
         backward: bool = False,
+        kv_heads: int | None = None,
     ) -> Work:
         """Attention softmax(Q K^T) V over tensors of (batch, heads, length, dim).
+
+        `kv_heads` heads of K and V serve groups of as many heads of Q each; None: as many as of Q.
 
         FLOP: two matrix products of 2*S*S*D a head, so 4*B*H*S^2*D; half of it where causal;
         backward 2.5 times forward (five products for two). The softmax is not counted.
         Bytes: forward reads Q, K, V and writes O, 4*B*H*S*D elements; backward reads Q, K, V, O,
-        dO and writes dQ, dK, dV, 8*B*H*S*D. The per-row statistics are left out.
+        dO and writes dQ, dK, dV, 8*B*H*S*D. Half of these tensors have the heads of K and V. The
+        per-row statistics are left out.
         """
+        shared = heads if kv_heads is None else kv_heads
         _positive(batch=batch, heads=heads, length=length, dim=dim, element_bytes=element_bytes)
+        _positive(kv_heads=shared)
+        if heads % shared:
+            raise ValueError(f"{heads} heads of Q can't share {shared} of K and V evenly")
         flop = 4.0 * batch * heads * length * length * dim
         flop *= (0.5 if causal else 1.0) * (_BACKWARD_FLOP if backward else 1.0)
         tensors = _BACKWARD_TENSORS if backward else _FORWARD_TENSORS
         words = [f"attention {'backward' if backward else 'forward'}"]
-        words += [f"B={batch} H={heads} S={length} D={dim}"] + ["causal"] * causal
-        moved = float(tensors * batch * heads * length * dim * element_bytes)
+        groups = f"H={heads}" if shared == heads else f"H={heads}/{shared}"
+        words += [f"B={batch} {groups} S={length} D={dim}"] + ["causal"] * causal
+        moved = float(tensors * batch * (heads + shared) * length * dim * element_bytes)
         return cls(flop, moved, " ".join(words))
 
     @classmethod

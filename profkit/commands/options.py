@@ -86,10 +86,10 @@ _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
+def interruptible(left: str = "nothing was kept") -> Iterator[None]:
     """Ctrl-C, and signals that ask to end, end what is inside in order and the command with 130.
 
-    Signals that nohup and such turned off stay off.
+    `left` says what is there then. Signals that nohup and such turned off stay off.
     """
     for number in _ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:
@@ -97,7 +97,7 @@ def interruptible() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        typer.echo("profkit: interrupted; nothing was kept", err=True)
+        typer.echo(f"profkit: interrupted; {left}", err=True)
         raise typer.Exit(_INTERRUPTED) from None
 
 

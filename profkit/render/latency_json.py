@@ -52,17 +52,18 @@ def _series(timed: Timed, report: LatencyReport) -> Json:
         "gpu": dict(latency.gpu),
         "check": dict(latency.check),
         "ready": dict(latency.ready),
-        "statistics": _statistics(timed.summary),
+        "statistics": statistics_json(timed.summary),
         "flop_rate": _rate(timed.flop_rate),
         "bandwidth": _rate(timed.bandwidth),
         "throttled_blocks": dict(timed.throttled),
         "launch_bound": timed.launch_bound,
         "sentence": sentence(timed, report),
-        "blocks": _blocks(latency),
+        "blocks": blocks_json(latency),
     }
 
 
-def _blocks(latency: Latency) -> list[Json]:
+def blocks_json(latency: Latency) -> list[Json]:
+    """The blocks of a series with their samples."""
     return [
         {
             "turn": block.turn,
@@ -75,7 +76,8 @@ def _blocks(latency: Latency) -> list[Json]:
     ]
 
 
-def _statistics(summary: Summary) -> Json:
+def statistics_json(summary: Summary) -> Json:
+    """The statistics of a series."""
     return {
         "n": summary.n,
         "median": summary.median,

@@ -142,7 +142,7 @@ def test_attention_passes_and_what_needs_a_gpu_is_unsupported(
     assert status == 0
     schema("check").validate(report)
     variants = by_name(report)
-    for name in ("sdpa", "math"):
+    for name in ("default", "math"):
         assert variants[name]["status"] == "passed"
         assert 0 < variants[name]["error"] <= variants[name]["bound"]
     for name in ("cudnn", "efficient", "custom"):
@@ -292,7 +292,7 @@ def test_load_target_yields_the_callables(tmp_path: Path) -> None:
     inputs = target.inputs("cpu", 1)
     (math,) = target.chosen(["math"])
     assert math.run(inputs).shape == (2, 3, 65, 64)
-    with pytest.raises(UsageError, match="no variant 'x'; it has sdpa, flash"):
+    with pytest.raises(UsageError, match="no variant 'x'; it has default, flash"):
         target.chosen(["x"])
     with pytest.raises(TargetFailed, match="exits with 2"):
         load_target(TARGETS / "sdpa_sweep.py", ["--length", "0"])

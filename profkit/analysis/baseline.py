@@ -1,0 +1,492 @@
+"""What a baseline's cells amount to: rates, shares of peaks, regimes, scaling, which is best.
+
+Seconds, FLOP, bytes; shares of 1; what is unknown is None. Cells of different shapes are different
+work and are never compared; backends of a shape are, where they took turns.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from profkit.analysis.gpus import Datasheet
+from profkit.analysis.latency import (
+    Pair,
+    Timed,
+    analyze_latency,
+    compare_with,
+    compute_peak,
+    datasheet_of,
+    median_clock,
+)
+from profkit.analysis.statistics import Interval
+from profkit.analysis.verdict import DEFAULT, Thresholds, holm
+from profkit.ingest.cell import Cell, Status
+
+THRESHOLDS: Thresholds = replace(DEFAULT, samples=10)
+_SIZES = ("batch", "heads", "kv_heads", "length", "dim")
+_SAME_TOKENS = "length (same tokens)"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A cell with all that is derived of it; the names are those of `profkit.baseline/1`.
+
+    `seconds` is the median, `low` and `high` the ends of its interval. `bytes` are the least that
+    must cross DRAM. `held_peak` is the dense peak at `sm_clock`, `ridge` the intensity (FLOP/B)
+    from which on compute is the lower roof. `flags` say what can't be or is to be doubted.
+    """
+
+    id: str
+    shape: str
+    at: int
+    backend: str
+    status: Status
+    reason: str
+    arguments: Mapping[str, Any]
+    gpu: str | None
+    gpus: int = 1
+    version: str | None = None
+    chosen: str | None = None
+    file: str | None = None
+    round: str | None = None
+    batch: int | None = None
+    heads: int | None = None
+    kv_heads: int | None = None
+    length: int | None = None
+    dim: int | None = None
+    causal: bool | None = None
+    backward: bool | None = None
+    dtype: str | None = None
+    timer: str = ""
+    cache: str = ""
+    n: int | None = None
+    asked: int | None = None
+    fewer: str = ""
+    seconds: float | None = None
+    low: float | None = None
+    high: float | None = None
+    level: float | None = None
+    claim: str | None = None
+    refused: str | None = None
+    mean: float | None = None
+    cv: float | None = None
+    outliers: int | None = None
+    startup: int | None = None
+    autocorrelation: float | None = None
+    effective_n: float | None = None
+    drift: float | None = None
+    independence: str | None = None
+    dependence: tuple[str, ...] = ()
+    tick: float | None = None
+    flop: float | None = None
+    bytes: float | None = None
+    intensity: float | None = None
+    flop_rate: float | None = None
+    flop_rate_low: float | None = None
+    flop_rate_high: float | None = None
+    bandwidth: float | None = None
+    tokens_per_second: float | None = None
+    sm_clock: float | None = None
+    throttled: Mapping[str, int] = field(default_factory=dict)
+    precision: str | None = None
+    held_peak: float | None = None
+    share_of_held: float | None = None
+    datasheet_peak: float | None = None
+    share_of_datasheet: float | None = None
+    verified: bool | None = None
+    dram_peak: float | None = None
+    share_of_dram: float | None = None
+    ridge: float | None = None
+    regime: str | None = None
+    peak_memory: int | None = None
+    flags: tuple[str, ...] = ()
+
+    @property
+    def is_timed(self) -> bool:
+        return self.seconds is not None
+
+
+@dataclass(frozen=True)
+class Versus:
+    """The verdict on backend `b` against `a` at a shape; `overlap` of their intervals, None
+    where one has none."""
+
+    shape: str
+    pair: Pair
+    overlap: bool | None
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Two neighbouring cells of a backend that differ in the size `along`.
+
+    `exponent` is that of time over the size, log(time ratio) / log(size ratio); `flop_exponent`
+    that of the work.
+    """
+
+    backend: str
+    along: str
+    before: str
+    after: str
+    factor: float
+    time_ratio: float
+    flop_ratio: float | None
+    exponent: float
+    flop_exponent: float | None
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best of `among` cells that have `where` in common: by `by`, which is `measure`."""
+
+    what: str
+    where: Mapping[str, Any]
+    among: int
+    id: str
+    backend: str
+    value: str | int
+    by: str
+    measure: float
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """All that is derived of a baseline's cells."""
+
+    rows: tuple[Row, ...]
+    comparisons: tuple[Versus, ...]
+    scaling: tuple[Scaling, ...]
+    best: tuple[Best, ...]
+    datasheet: Datasheet | None
+    datasheet_note: str
+    notes: tuple[str, ...]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Cells by status."""
+        found: dict[str, int] = {}
+        for row in self.rows:
+            found[row.status.value] = found.get(row.status.value, 0) + 1
+        return found
+
+
+def derive(
+    cells: Sequence[Cell],
+    gpu: Mapping[str, Any],
+    *,
+    order: Sequence[str] = (),
+    floor: float | None = None,
+) -> Baseline:
+    """Derive all from cells on a GPU (as in a fingerprint, empty for none).
+
+    `order` is that of the backends: the first that a shape has is compared with the others. `floor`
+    is the A/A floor of the GPU. Raises BadInput for samples that can't be.
+    """
+    sheet, note = datasheet_of(gpu)
+    timed = {cell.id: analyze_latency(cell.latency) for cell in cells if cell.latency}
+    rows = tuple(_row(cell, timed.get(cell.id), gpu, sheet) for cell in cells)
+    return Baseline(
+        rows=rows,
+        comparisons=_comparisons(cells, timed, order, floor),
+        scaling=tuple(_scaling(rows)),
+        best=(*_best_backends(rows), *_best_sizes(rows)),
+        datasheet=sheet,
+        datasheet_note=note,
+        notes=tuple(_notes(cells, rows)),
+    )
+
+
+def _row(cell: Cell, timed: Timed | None, gpu: Mapping[str, Any], sheet: Datasheet | None) -> Row:
+    shapes = (cell.latency.target.get("shapes") or {}) if cell.latency else {}
+    row = Row(
+        id=cell.id,
+        shape=cell.shape,
+        at=cell.at,
+        backend=cell.backend,
+        status=cell.status,
+        reason=cell.reason,
+        arguments=dict(cell.arguments),
+        gpu=gpu.get("name"),
+        version=cell.version,
+        chosen=cell.chosen,
+        file=None if cell.status is Status.unavailable else f"cells/{cell.id}.json",
+        round=cell.round,
+        asked=cell.asked,
+        fewer=cell.fewer,
+        **_sizes({**cell.arguments, **shapes}),
+    )
+    if timed is None:
+        return row
+    row = _with_statistics(row, timed)
+    return _flagged(_with_rates(row, timed, sheet), timed)
+
+
+def _sizes(told: Mapping[str, Any]) -> dict[str, Any]:
+    """What the options of an attention target say; nothing for another target."""
+    found = {name: told[name] for name in (*_SIZES, "dtype") if told.get(name) is not None}
+    if "heads" in found:
+        found.setdefault("kv_heads", found["heads"])
+        found |= {name: bool(told.get(name, False)) for name in ("causal", "backward")}
+    return found
+
+
+def _with_statistics(row: Row, timed: Timed) -> Row:
+    summary, latency = timed.summary, timed.latency
+    interval: Interval | None = summary.interval
+    return replace(
+        row,
+        dtype=latency.target.get("dtype") or row.dtype,
+        timer=latency.timer,
+        cache=latency.cache,
+        n=summary.n,
+        seconds=summary.median,
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+        level=interval.level if interval else None,
+        claim=interval.claim.value if interval else None,
+        refused=summary.refused.value if summary.refused else None,
+        mean=summary.mean,
+        cv=summary.cv,
+        outliers=summary.outliers,
+        startup=summary.startup,
+        autocorrelation=summary.autocorrelation,
+        effective_n=summary.effective_n,
+        drift=summary.drift.relative if summary.drift else None,
+        independence=summary.independence.state.value,
+        dependence=tuple(reason.value for reason in summary.independence.reasons),
+        tick=summary.tick,
+        sm_clock=median_clock(timed),
+        throttled=dict(timed.throttled),
+        peak_memory=(latency.ready.get("memory") or {}).get("peak_allocated"),
+    )
+
+
+def _with_rates(row: Row, timed: Timed, sheet: Datasheet | None) -> Row:
+    work: Mapping[str, Any] = timed.latency.target.get("work") or {}
+    flop, moved, seconds = work.get("flop"), work.get("bytes"), timed.summary.median
+    peaks = sheet.peaks if sheet else {}
+    precision = compute_peak(row.dtype or "", peaks)
+    rate = _over(flop, seconds)
+    bandwidth = _over(moved, seconds)
+    quoted = peaks[precision].value if precision else None
+    held = _held_peak(sheet, precision, row.sm_clock)
+    dram = peaks["dram"].value if "dram" in peaks else None
+    intensity, ridge = _over(flop, moved), _over(held or quoted, dram)
+    return replace(
+        row,
+        flop=flop,
+        bytes=moved,
+        intensity=intensity,
+        flop_rate=rate,
+        flop_rate_low=_over(flop, row.high),
+        flop_rate_high=_over(flop, row.low),
+        bandwidth=bandwidth,
+        tokens_per_second=_over(_tokens(row), seconds),
+        precision=precision or None,
+        held_peak=held,
+        share_of_held=_over(rate, held),
+        datasheet_peak=quoted,
+        share_of_datasheet=_over(rate, quoted),
+        verified=peaks[precision].verified if precision else None,
+        dram_peak=dram,
+        share_of_dram=_over(bandwidth, dram),
+        ridge=ridge,
+        regime=None
+        if intensity is None or ridge is None
+        else ("compute" if intensity >= ridge else "memory"),
+    )
+
+
+def _held_peak(sheet: Datasheet | None, precision: str, clock: float | None) -> float | None:
+    """FLOP/s of all SMs at a clock: SMs x FLOP per cycle and SM x clock."""
+    if sheet is None or not precision or not clock:
+        return None
+    return sheet.sm_count * sheet.per_cycle(precision) * clock or None
+
+
+def _tokens(row: Row) -> float | None:
+    """Query rows of a call, over the batch."""
+    return None if row.batch is None or row.length is None else float(row.batch * row.length)
+
+
+def _over(above: float | None, below: float | None) -> float | None:
+    return above / below if above is not None and below else None
+
+
+def _flagged(row: Row, timed: Timed) -> Row:
+    flags = []
+    if max(row.share_of_held or 0.0, row.share_of_datasheet or 0.0) > 1:
+        flags.append("above the dense peak: less was done than declared, or by another unit")
+    if (row.share_of_dram or 0.0) > 1:
+        flags.append("the least traffic alone is above the DRAM peak: caches served part of it")
+    if timed.launch_bound:
+        flags.append("the host needs longer to submit a call than the GPU for its work")
+    flags += [f"throttled in every block: {why}" for why in timed.throttled_throughout]
+    if row.refused:
+        flags.append(f"no interval: {row.refused}")
+    elif row.dependence:
+        flags.append(f"samples are not independent: {', '.join(row.dependence)}")
+    overtaken = sum(block.overtaken or 0 for block in timed.latency.blocks)
+    if overtaken:
+        flags.append(f"{overtaken} samples may hold gaps of the host")
+    return replace(row, flags=tuple(flags))
+
+
+def _comparisons(
+    cells: Sequence[Cell], timed: Mapping[str, Timed], order: Sequence[str], floor: float | None
+) -> tuple[Versus, ...]:
+    """Backends of a shape that took turns against the first of them, corrected for all of them."""
+    rank = {name: at for at, name in enumerate(order)}
+    groups: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        if cell.round and cell.id in timed:
+            groups.setdefault((cell.shape, cell.round), []).append(cell)
+    found: list[tuple[str, Pair]] = []
+    for (shape, _), group in groups.items():
+        first, *others = sorted(
+            group, key=lambda cell: (rank.get(cell.backend, len(rank)), cell.backend)
+        )
+        pairs = compare_with(
+            timed[first.id],
+            [timed[other.id] for other in others],
+            thresholds=THRESHOLDS,
+            floor=floor,
+        )
+        found += [(shape, pair) for pair in pairs]
+    corrected = holm([pair.comparison for _, pair in found])
+    return tuple(
+        Versus(shape, replace(pair, comparison=comparison), _overlap(pair))
+        for (shape, pair), comparison in zip(found, corrected, strict=True)
+    )
+
+
+def _overlap(pair: Pair) -> bool | None:
+    a, b = pair.a.summary.interval, pair.b.summary.interval
+    if a is None or b is None:
+        return None
+    return a.low <= b.high and b.low <= a.high
+
+
+def _scaling(rows: Iterable[Row]) -> Iterator[Scaling]:
+    timed = [row for row in rows if row.is_timed]
+    for along in ("length", "batch", "heads", "dim", _SAME_TOKENS):
+        for _, group in _neighbours(timed, along):
+            for one, other in itertools.pairwise(group):
+                step = _step(one, other, along)
+                if step is not None:
+                    yield step
+
+
+def _neighbours(rows: Sequence[Row], along: str) -> Iterator[tuple[Any, list[Row]]]:
+    """Cells that differ in one size alone, by that size; each group with what it has in common."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        if _size(row, along) is not None:
+            groups.setdefault(tuple(_common(row, along).items()), []).append(row)
+    for key, group in groups.items():
+        group.sort(key=lambda row: _size(row, along) or 0)
+        sizes = [_size(row, along) for row in group]
+        if len(group) > 1 and len(set(sizes)) == len(sizes):
+            yield dict(key), group
+
+
+def _size(row: Row, along: str) -> int | None:
+    value: int | None = getattr(row, "length" if along == _SAME_TOKENS else along)
+    return value
+
+
+def _common(row: Row, along: str) -> dict[str, Any]:
+    """All that neighbours along a size share; K and V keep their heads' ratio to those of Q."""
+    shared = {
+        name: getattr(row, name)
+        for name in ("backend", "batch", "heads", "length", "dim", "dtype", "causal", "backward")
+    }
+    ratio = None if not row.kv_heads or not row.heads else row.heads // row.kv_heads
+    shared |= {"queries_a_head": ratio}
+    if along == _SAME_TOKENS:
+        tokens = _tokens(row)
+        return {**shared, "batch": None, "length": None, "tokens": tokens}
+    return {**shared, along: None}
+
+
+def _step(one: Row, other: Row, along: str) -> Scaling | None:
+    small, large = _size(one, along), _size(other, along)
+    if not small or not large or not one.seconds or not other.seconds:
+        return None
+    if along == _SAME_TOKENS and one.batch == other.batch:
+        return None
+    factor = large / small
+    ratio = other.seconds / one.seconds
+    flop = _over(other.flop, one.flop)
+    return Scaling(
+        backend=one.backend,
+        along=along,
+        before=one.id,
+        after=other.id,
+        factor=factor,
+        time_ratio=ratio,
+        flop_ratio=flop,
+        exponent=math.log(ratio) / math.log(factor),
+        flop_exponent=math.log(flop) / math.log(factor) if flop else None,
+    )
+
+
+def _best_backends(rows: Sequence[Row]) -> Iterator[Best]:
+    """The fastest backend of each shape, by the medians."""
+    for shape in dict.fromkeys(row.shape for row in rows):
+        group = [row for row in rows if row.shape == shape and row.seconds is not None]
+        if group:
+            best = min(group, key=lambda row: row.seconds or math.inf)
+            yield Best(
+                "backend",
+                {"shape": shape},
+                len(group),
+                best.id,
+                best.backend,
+                best.backend,
+                "seconds",
+                best.seconds or math.nan,
+            )
+
+
+def _best_sizes(rows: Sequence[Row]) -> Iterator[Best]:
+    """Along batch and length the cell of a backend with the highest FLOP rate."""
+    timed = [row for row in rows if row.flop_rate is not None]
+    for along in ("batch", "length"):
+        for common, group in _neighbours(timed, along):
+            best = max(group, key=lambda row: row.flop_rate or 0.0)
+            where = {name: value for name, value in common.items() if value is not None}
+            yield Best(
+                along,
+                where,
+                len(group),
+                best.id,
+                best.backend,
+                getattr(best, along),
+                "flop_rate",
+                best.flop_rate or math.nan,
+            )
+
+
+def _notes(cells: Sequence[Cell], rows: Sequence[Row]) -> Iterator[str]:
+    environments = [
+        {name: value for name, value in cell.fingerprint.items() if name != "dtype"}
+        for cell in cells
+        if cell.latency and cell.fingerprint
+    ]
+    environments = [one for at, one in enumerate(environments) if one not in environments[:at]]
+    if len(environments) > 1:
+        yield f"measured in {len(environments)} environments: compare their fingerprints"
+    few = sum(bool(row.fewer) for row in rows)
+    if few:
+        yield f"{few} cells have fewer samples than asked for, to keep the budget"
+    left = sum(row.status is Status.no_time for row in rows)
+    if left:
+        yield f"{left} cells were not measured for want of time: go on with --resume"
+    held = [row for row in rows if row.is_timed and row.sm_clock is None and row.gpu]
+    if held:
+        yield "the SM clock is unknown: shares are of the datasheet's peak alone"

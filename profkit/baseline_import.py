@@ -1,0 +1,248 @@
+"""A baseline made of latencies that others took, with what their files say of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from profkit.analysis.gpus import Datasheet, datasheet_named
+from profkit.capture.work import Work
+from profkit.errors import BadInput, UsageError
+from profkit.ingest.cell import Cell, Status
+from profkit.ingest.fields import parsed
+from profkit.ingest.latency import Latency, latency_from_json, read_latencies
+from profkit.ingest.matrix import Matrix, MatrixShape, Value, matrix_of
+from profkit.render.baseline_json import cell_json
+from profkit.render.latency_json import blocks_json
+from profkit.store.baseline import cell_file, held, read_plan, write_plan, write_whole
+
+_NAMES = {
+    "batch": ("batch", "batch_size", "B"),
+    "heads": ("heads", "num_heads", "n_heads", "H"),
+    "kv_heads": ("kv_heads", "num_kv_heads"),
+    "length": ("length", "seq", "seq_len", "seqlen", "S"),
+    "dim": ("dim", "head_dim", "D"),
+    "dtype": ("dtype",),
+    "causal": ("causal", "is_causal"),
+}
+_ELEMENT_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
+
+
+def import_latencies(
+    files: Sequence[Path],
+    folder: Path,
+    *,
+    matrix: Matrix | None,
+    gpu: str | None,
+    backend: str,
+    unit: str | None,
+    command: Sequence[str],
+) -> None:
+    """Write a baseline of files, each a cell of `backend`.
+
+    The shapes are those of `matrix` in the order of the files, or what the files say. `gpu` is the
+    name of a product with a datasheet. Raises UsageError for a folder that holds a baseline, a
+    matrix of another length or a shape that contradicts a file; BadInput for a file that can't be.
+    """
+    if read_plan(folder) is not None:
+        raise UsageError(f"{folder}: holds a baseline", "give -o another folder")
+    if matrix is not None and len(matrix.shapes) != len(files):
+        raise UsageError(
+            f"{len(files)} files for the {len(matrix.shapes)} shapes of {matrix.name}",
+            "name the files in the order of its shapes",
+        )
+    said = [_document(path) for path in files]
+    shapes = matrix or _own_shapes(files, said)
+    sheet = datasheet_named(gpu) if gpu else _said_sheet(said)
+    if gpu and sheet is None:
+        raise UsageError(f"--gpu {gpu!r}: no datasheet figures for it", "leave it out")
+    cells = [
+        _cell(path, document, at, shape, backend, sheet, unit)
+        for at, (path, document, shape) in enumerate(zip(files, said, shapes.shapes, strict=True))
+    ]
+    with held(folder):
+        for cell in cells:
+            write_whole(cell_file(folder, cell.id), cell_json(cell))
+        write_plan(folder, _plan(shapes, cells, backend, sheet, command))
+
+
+def _said_sheet(said: Sequence[Mapping[str, Any]]) -> Datasheet | None:
+    """The datasheet of the GPU that all files name; None where they don't, or it has none."""
+    names = {document.get("gpu") for document in said}
+    name = names.pop() if len(names) == 1 else None
+    if not isinstance(name, str):
+        return None
+    try:
+        return datasheet_named(name)
+    except UsageError:
+        return None
+
+
+def _document(path: Path) -> Mapping[str, Any]:
+    """What a file says beside its samples; nothing where it is no JSON object."""
+    try:
+        document = parsed(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, BadInput):
+        return {}  # whoever reads the samples says what is wrong
+    if not isinstance(document, dict):
+        return {}
+    return {
+        key: value
+        for key, value in document.items()
+        if not (isinstance(value, list) and len(value) > len(_NAMES)) and key != "series"
+    }
+
+
+def _own_shapes(files: Sequence[Path], said: Sequence[Mapping[str, Any]]) -> Matrix:
+    rows = [
+        _told(document) or {"file": path.stem} for path, document in zip(files, said, strict=True)
+    ]
+    return matrix_of("imported", "", rows)
+
+
+def _told(document: Mapping[str, Any]) -> dict[str, Value]:
+    """The shape that a file gives, under `config` or at its top."""
+    config = document.get("config")
+    config = config if isinstance(config, dict) else document
+    found: dict[str, Value] = {}
+    for name, spellings in _NAMES.items():
+        value = next((config[one] for one in spellings if one in config), None)
+        if name == "dtype" and isinstance(value, str):
+            found[name] = value.removeprefix("torch.")
+        elif type(value) is (bool if name == "causal" else int) and value >= (name != "causal"):
+            found[name] = value
+    return found
+
+
+def _cell(
+    path: Path,
+    document: Mapping[str, Any],
+    at: int,
+    shape: MatrixShape,
+    backend: str,
+    sheet: Datasheet | None,
+    unit: str | None,
+) -> Cell:
+    for name, value in _told(document).items():
+        if shape.arguments.get(name, value) != value:
+            raise UsageError(
+                f"{path}: is of {name} {value}, {shape.name} of {shape.arguments[name]}",
+                "name the files in the order of the matrix",
+            )
+    saved = read_latencies(path, unit)
+    if len(saved.latencies) > 1:
+        raise UsageError(
+            f"{path}: holds {len(saved.latencies)} series", "import files of one series each"
+        )
+    (latency,) = saved.latencies
+    return Cell(
+        shape=shape.name,
+        at=at,
+        arguments=dict(shape.arguments),
+        backend=backend,
+        status=Status.imported,
+        latency=_with_shape(latency, backend, shape, sheet),
+        fingerprint=saved.document.get("fingerprint") or {},
+        fingerprint_sha256=saved.document.get("fingerprint_sha256"),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        source={
+            "file": path.name,
+            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+            "said": dict(document),
+        },
+    )
+
+
+def _with_shape(
+    latency: Latency, backend: str, shape: MatrixShape, sheet: Datasheet | None
+) -> Latency:
+    """A latency with the target and the GPU that were told, where it does not know its own."""
+    return latency_from_json(
+        {
+            "label": backend,
+            "timer": latency.timer,
+            "cache": latency.cache,
+            "target": dict(latency.target) or _target(shape),
+            "gpu": dict(latency.gpu) or (_gpu(sheet) if sheet else {}),
+            "ready": dict(latency.ready),
+            "check": dict(latency.check),
+            "blocks": blocks_json(latency),
+        }
+    )
+
+
+def _target(shape: MatrixShape) -> dict[str, Any]:
+    told = dict(shape.arguments)
+    dtype = told.pop("dtype", None)
+    return {"name": "imported", "shapes": told, "dtype": dtype, "work": _work(told, str(dtype))}
+
+
+def _work(sizes: Mapping[str, Any], dtype: str) -> dict[str, Any] | None:
+    """The work of attention of these sizes; None where one of them is not known."""
+    needed = ("batch", "heads", "length", "dim")
+    if dtype not in _ELEMENT_BYTES or any(name not in sizes for name in needed):
+        return None
+    work = Work.attention(
+        *(sizes[name] for name in needed),
+        element_bytes=_ELEMENT_BYTES[dtype],
+        causal=bool(sizes.get("causal", False)),
+        backward=bool(sizes.get("backward", False)),
+        kv_heads=sizes.get("kv_heads"),
+    )
+    return {"flop": work.flop, "bytes": work.bytes, "what": work.what}
+
+
+def _gpu(sheet: Datasheet) -> dict[str, Any]:
+    """A whole product as a fingerprint has it; what nobody told is left out."""
+    return {
+        "name": sheet.name,
+        "compute_capability": f"{sheet.cc[0]}.{sheet.cc[1]}",
+        "multiprocessors": sheet.sm_count,
+        "memory_bytes": 0,
+    }
+
+
+def _plan(
+    matrix: Matrix,
+    cells: Sequence[Cell],
+    backend: str,
+    sheet: Datasheet | None,
+    command: Sequence[str],
+) -> dict[str, Any]:
+    latencies = [cell.latency for cell in cells if cell.latency]
+    own = next((dict(latency.gpu) for latency in latencies if latency.gpu), None)
+    return {
+        "asked": {
+            "target": None,
+            "matrix": {
+                "name": matrix.name,
+                "about": matrix.about,
+                "shapes": [
+                    {"name": shape.name, "arguments": dict(shape.arguments)}
+                    for shape in matrix.shapes
+                ],
+            },
+            "samples": None,
+            "blocks": None,
+            "seed": None,
+            "timer": latencies[0].timer,
+            "cache": latencies[0].cache,
+            "warmup": None,
+            "device": None,
+            "backends": [backend],
+        },
+        "target": {"name": None, "file": None, "sha256": None},
+        "gpu": own,
+        "gpu_from": "said" if sheet else ("measured" if own else "none"),
+        "measured_on": None,
+        "budget": None,
+        "command": list(command),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": None,
+        "backends": [
+            {"name": backend, "version": None, "available": True, "reason": "", "setting": ""}
+        ],
+    }

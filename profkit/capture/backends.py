@@ -1,0 +1,224 @@
+"""Implementations of attention by name: torch's, other libraries', and this checkout's own.
+
+A distribution adds one by an entry point of the group `profkit.backends`, whose name is the
+backend's and whose object is a `Backend`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import PackageNotFoundError, entry_points, version
+from pathlib import Path
+from typing import Any
+
+from profkit.capture.target import Unsupported
+
+GROUP = "profkit.backends"
+_OWN_KERNELS = "kernels.attention.ladder"
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A way to compute attention.
+
+    `attention(q, k, v, causal)` takes tensors of (batch, heads, length, dim), of which k and v may
+    have fewer heads, and gives one like q; it raises Unsupported for what it can't do. `version`
+    tells that of what it runs, and raises Unsupported where that is not installed. `setting` is
+    what a program writes to have it. `chooses` names the backend that it comes down to.
+    """
+
+    name: str
+    attention: Callable[[Any, Any, Any, bool], Any]
+    version: Callable[[], str]
+    setting: str
+    chooses: Callable[[Any, Any, Any, bool], str | None] | None = None
+
+
+def backends() -> Mapping[str, Backend]:
+    """Every backend by name, the shipped ones first; Unsupported is raised only when one is used.
+
+    One whose entry point can't be loaded is there all the same, and says so when it is used.
+    """
+    found = {backend.name: backend for backend in SHIPPED}
+    for entry in entry_points(group=GROUP):
+        if entry.name not in found:
+            found[entry.name] = _loaded(entry)
+    return found
+
+
+def _loaded(entry: Any) -> Backend:
+    try:
+        backend = entry.load()
+    except Exception as error:
+        return _broken(entry.name, f"{entry.value} can't be loaded ({_told(error)})")
+    if not isinstance(backend, Backend) or backend.name != entry.name:
+        return _broken(entry.name, f"{entry.value} is no Backend named {entry.name}")
+    return backend
+
+
+def _broken(name: str, why: str) -> Backend:
+    def refuse(*_: Any) -> Any:
+        raise Unsupported(why)
+
+    return Backend(name, refuse, refuse, "")
+
+
+def _sdpa(q: Any, k: Any, v: Any, causal: bool) -> Any:
+    from torch.nn.functional import scaled_dot_product_attention
+
+    if q.shape[1] == k.shape[1]:
+        return scaled_dot_product_attention(q, k, v, is_causal=causal)
+    return scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)
+
+
+def _sdpa_by(backend: str, q: Any, k: Any, v: Any, causal: bool) -> Any:
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    with sdpa_kernel(getattr(SDPBackend, backend)):
+        return _sdpa(q, k, v, causal)
+
+
+_OF_TORCH: Mapping[str, str] = {
+    "flash": "FLASH_ATTENTION",
+    "cudnn": "CUDNN_ATTENTION",
+    "efficient": "EFFICIENT_ATTENTION",
+    "math": "MATH",
+}
+
+
+def _torchs_choice(q: Any, k: Any, v: Any, causal: bool) -> str | None:
+    """The name of the backend that torch takes by itself; None where torch does not tell."""
+    import torch
+    from torch.nn.attention import SDPBackend
+
+    choice = getattr(torch, "_fused_sdp_choice", None)
+    if choice is None:
+        return None
+    grouped = {} if q.shape[1] == k.shape[1] else {"enable_gqa": True}
+    try:
+        number = choice(q, k, v, None, 0.0, causal, **grouped)
+    except (RuntimeError, TypeError):
+        return None
+    names = {int(getattr(SDPBackend, name)): short for short, name in _OF_TORCH.items()}
+    return names.get(int(number))
+
+
+def _torch_version() -> str:
+    import torch
+
+    return f"torch {torch.__version__}"
+
+
+def _cudnn_version() -> str:
+    import torch
+
+    found = torch.backends.cudnn.version()
+    if found is None:
+        raise Unsupported("torch was built without cuDNN")
+    return f"{_torch_version()}, cuDNN {found}"
+
+
+def _by_xformers(q: Any, k: Any, v: Any, causal: bool) -> Any:
+    ops = _module("xformers.ops")
+    mask = ops.LowerTriangularMask() if causal else None
+    q, k, v = (tensor.transpose(1, 2) for tensor in (q, k, v))
+    heads, groups = q.shape[2], k.shape[2]
+    if heads != groups:
+        q = q.unflatten(2, (groups, heads // groups))
+        k, v = (tensor.unsqueeze(3).expand(q.shape) for tensor in (k, v))
+    try:
+        out = ops.memory_efficient_attention(q, k, v, attn_bias=mask)
+    except NotImplementedError as error:
+        raise Unsupported(_told(error)) from error
+    return (out.flatten(2, 3) if heads != groups else out).transpose(1, 2)
+
+
+def _by_flash_attn(module: str, q: Any, k: Any, v: Any, causal: bool) -> Any:
+    function = _module(module).flash_attn_func
+    if not q.is_cuda:
+        raise Unsupported("the kernel needs a CUDA device")
+    q, k, v = (tensor.transpose(1, 2) for tensor in (q, k, v))
+    out = function(q, k, v, causal=causal)
+    return (out[0] if isinstance(out, tuple) else out).transpose(1, 2)
+
+
+def _of_this_checkout(q: Any, k: Any, v: Any, causal: bool) -> Any:
+    return _module(_OWN_KERNELS).fastest(q, k, v, causal)
+
+
+def _own_version() -> str:
+    """The kernels have no version: a digest of their sources tells them apart."""
+    folder = Path(_module(_OWN_KERNELS).__file__).parent
+    sources = sorted(file for file in folder.iterdir() if file.suffix in {".cu", ".py"})
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in sources)).hexdigest()
+    return f"sources {digest[:12]}"
+
+
+def _installed(module: str, *distributions: str) -> str:
+    """The versions of distributions of which a module can be imported; raises Unsupported."""
+    _module(module)
+    told = []
+    for name in distributions:
+        try:
+            told.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    return ", ".join(told) or module
+
+
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise Unsupported(f"{error.name} is not installed") from error
+    except Exception as error:  # built for another torch or CUDA, or for none
+        raise Unsupported(f"{name} can't be imported ({_told(error)})") from error
+
+
+def _told(error: BaseException) -> str:
+    words = " ".join(str(error).split())
+    return f"{type(error).__name__}: {words}"[:200]
+
+
+def _kernel_of_torch(name: str) -> Backend:
+    backend = _OF_TORCH[name]
+    return Backend(
+        name,
+        partial(_sdpa_by, backend),
+        _cudnn_version if name == "cudnn" else _torch_version,
+        f"with torch.nn.attention.sdpa_kernel(SDPBackend.{backend}): "
+        "scaled_dot_product_attention(...)",
+    )
+
+
+default = Backend(
+    "default", _sdpa, _torch_version, "scaled_dot_product_attention(...)", _torchs_choice
+)
+flash, cudnn, efficient, math = (_kernel_of_torch(name) for name in _OF_TORCH)
+xformers = Backend(
+    "xformers",
+    _by_xformers,
+    partial(_installed, "xformers.ops", "xformers"),
+    "xformers.ops.memory_efficient_attention(...)",
+)
+flash_attn = Backend(
+    "flash_attn",
+    partial(_by_flash_attn, "flash_attn"),
+    partial(_installed, "flash_attn", "flash-attn"),
+    "flash_attn.flash_attn_func(...)",
+)
+cutlass = Backend(  # the DSL itself has no attention; this one is written in it
+    "cutlass",
+    partial(_by_flash_attn, "flash_attn.cute"),
+    partial(_installed, "flash_attn.cute", "flash-attn-cute", "flash-attn-4", "nvidia-cutlass-dsl"),
+    "flash_attn.cute.flash_attn_func(...)",
+)
+custom = Backend(
+    "custom", _of_this_checkout, _own_version, "kernels.attention.ladder.fastest(q, k, v, causal)"
+)
+
+SHIPPED = (default, flash, cudnn, efficient, math, xformers, flash_attn, cutlass, custom)

@@ -1,0 +1,304 @@
+"""`profkit baseline`: every backend at every shape, measured or made of others' latencies."""
+
+from __future__ import annotations
+
+import re
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from profkit.commands.options import interruptible
+from profkit.commands.telling import Teller
+from profkit.commands.time import Cache, Device, Timer, UnitOption
+from profkit.errors import EnvironmentProblem, TargetFailed, UsageError
+
+if TYPE_CHECKING:
+    from profkit.analysis.baseline import Baseline
+    from profkit.ingest.matrix import Matrix, Value
+
+_DTYPES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}
+_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)([smh]?)")
+
+
+class Causal(StrEnum):
+    """Which masks."""
+
+    yes = "yes"
+    no = "no"
+    both = "both"
+
+
+class Format(StrEnum):
+    """How to tell of a baseline."""
+
+    terminal = "terminal"
+    json = "json"
+
+
+class Profiled(StrEnum):
+    """Which cells to profile."""
+
+    none = "none"
+    top = "top"
+    all = "all"
+
+
+BudgetOption = Annotated[
+    str | None, typer.Option(metavar="TIME", help="What it may take: 90s, 20m, 1h.")
+]
+FormatOption = Annotated[
+    Format, typer.Option("--format", help="How to tell of it; json is summary.json.")
+]
+_SIZES = {"metavar": "N,...", "show_default": False}
+
+baseline = typer.Typer(
+    name="baseline",
+    help="What a change has to beat: a matrix of shapes, each measured by every backend.",
+    no_args_is_help=True,
+)
+
+
+@baseline.command()
+def run(
+    target: Annotated[
+        Path, typer.Argument(metavar="TARGET", help="A target script (.py).", show_default=False)
+    ],
+    matrix: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Shapes (YAML); may be repeated.", show_default=False),
+    ] = None,
+    batch: Annotated[str | None, typer.Option(help="Batch sizes.", **_SIZES)] = None,
+    heads: Annotated[str | None, typer.Option(help="Heads of Q.", **_SIZES)] = None,
+    kv_heads: Annotated[str | None, typer.Option(help="Heads of K and V.", **_SIZES)] = None,
+    seq: Annotated[str | None, typer.Option(help="Sequence lengths.", **_SIZES)] = None,
+    dim: Annotated[str | None, typer.Option(help="Head dimensions.", **_SIZES)] = None,
+    dtype: Annotated[
+        str | None, typer.Option(metavar="T,...", help="fp16, bf16, fp32.", show_default=False)
+    ] = None,
+    causal: Annotated[
+        Causal | None, typer.Option(help="With the causal mask or without.", show_default=False)
+    ] = None,
+    backward: Annotated[
+        bool, typer.Option("--backward", help="Gradients alone instead of forward.")
+    ] = False,
+    backends: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...", help="Variants of the target; all of them.", show_default=False
+        ),
+    ] = None,
+    samples: Annotated[int, typer.Option(min=1, metavar="N", help="Samples a cell.")] = 100,
+    seed: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Of the inputs and of the order of shapes.")
+    ] = 42,
+    budget: BudgetOption = None,
+    profile: Annotated[
+        Profiled, typer.Option(help="Profile the three best shapes, all cells, or none.")
+    ] = Profiled.none,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with what the folder lacks.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="The baseline's folder: reports/baseline/TARGET.",
+            show_default=False,
+        ),
+    ] = None,
+    warmup_ms: Annotated[
+        float, typer.Option(min=0, metavar="MS", help="Warm a cell up at least so long.")
+    ] = 200,
+    timer: Annotated[Timer, typer.Option(help="What takes the times.")] = Timer.events,
+    cache: Annotated[Cache, typer.Option(help="What L2 holds when a call starts.")] = Cache.cold,
+    device: Annotated[
+        Device | None, typer.Option(help="cuda unless there is none; cpu times by host clock.")
+    ] = None,
+    gpu: Annotated[int | None, typer.Option(min=0, metavar="N", help="Which GPU.")] = None,
+    format: FormatOption = Format.terminal,
+) -> None:
+    """Measure a matrix of shapes by every backend of a target, a file a cell.
+
+    Every cell is kept as soon as it is known: interrupt it when you like and go on with --resume.
+    A budget is kept by fewer samples, which the cells say.
+
+    Examples:
+
+      profkit baseline run targets/sdpa_sweep.py --matrix targets/matrices/l4_study.yaml
+
+      profkit baseline run targets/sdpa_sweep.py --seq 512,1024 --batch 8 --dtype fp16,bf16
+
+      profkit baseline run targets/sdpa_sweep.py --causal both --budget 20m --out reports/b --resume
+    """
+    from profkit.baseline import BaselinePlan, measure_baseline, summarise
+    from profkit.capture import timing as how
+
+    if target.suffix != ".py" or not target.is_file():
+        raise UsageError(f"{target}: no such target", "give a target script, targets/NAME.py")
+    sizes: dict[str, list[Value]] = {
+        "batch": _wholes("--batch", batch),
+        "heads": _wholes("--heads", heads),
+        "kv_heads": _wholes("--kv-heads", kv_heads),
+        "length": _wholes("--seq", seq),
+        "dim": _wholes("--dim", dim),
+        "dtype": [_DTYPES.get(name, name) for name in _names(dtype)],
+        "causal": _masks(causal),
+        "backward": [True] if backward else [],
+    }
+    plan = BaselinePlan(
+        target=target,
+        matrix=_matrix(matrix or [], sizes),
+        out=out or Path("reports/baseline") / target.stem,
+        backends=tuple(_names(backends)),
+        settings=how.Settings(how.Timer(timer.value), how.Cache(cache.value), warmup_ms / 1e3),
+        samples=samples,
+        seed=seed,
+        budget=duration("--budget", budget),
+        device=device.value if device else None,
+        gpu=gpu,
+        resume=resume,
+        command=("profkit", *sys.argv[1:]),
+    )
+    with interruptible(_GO_ON), Teller() as teller:
+        measure_baseline(plan, teller.tell)
+        found = summarise(plan.out)
+        if profile is not Profiled.none:
+            from profkit.baseline_profiles import profile_cells, top_cells
+
+            timed = [row for row in found.rows if row.is_timed]
+            chosen = top_cells(timed) if profile is Profiled.top else timed
+            profile_cells(target, plan.out, chosen, gpu, teller.tell)
+            found = summarise(plan.out)
+    _show(found, plan.out, format)
+    _refuse_nothing(found)
+
+
+_GO_ON = "what was measured is kept: go on with --resume"
+
+
+@baseline.command(name="import")
+def import_(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Raw latencies, a file a cell.", show_default=False),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "-o", "--out", metavar="DIR", help="The baseline's folder.", show_default=False
+        ),
+    ],
+    matrix: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Their shapes (YAML), in the order of the files.",
+            show_default=False,
+        ),
+    ] = None,
+    gpu: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Where they were taken: L4, H200.", show_default=False),
+    ] = None,
+    backend: Annotated[
+        str, typer.Option(metavar="NAME", help="What they were taken of.")
+    ] = "default",
+    unit: UnitOption = None,
+    format: FormatOption = Format.terminal,
+) -> None:
+    """Make a baseline of latencies that others took: raw samples, one file a cell.
+
+    What a file says of its shape is taken, or what a matrix says; what nobody says stays unknown.
+
+    Examples:
+
+      profkit baseline import config_*.json -o l4 --matrix targets/matrices/l4_study.yaml --gpu L4
+
+      profkit baseline import samples.txt --unit us -o theirs
+    """
+    from profkit.baseline import summarise
+    from profkit.baseline_import import import_latencies
+    from profkit.ingest.matrix import read_matrix
+
+    shapes = read_matrix(matrix) if matrix else None
+    import_latencies(
+        files,
+        out,
+        matrix=shapes,
+        gpu=gpu,
+        backend=backend,
+        unit=unit.value if unit else None,
+        command=("profkit", *sys.argv[1:]),
+    )
+    _show(summarise(out), out, format)
+
+
+def duration(option: str, text: str | None) -> float | None:
+    """`90s`, `20m` or `1h` in seconds; raises UsageError."""
+    if text is None:
+        return None
+    match = _DURATION.fullmatch(text.strip())
+    seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
+    if not 0 < seconds < 1e7:
+        raise UsageError(f"{option} {text!r} is no time", "write 90s, 20m or 1h")
+    return seconds
+
+
+def _show(found: Baseline, folder: Path, format: Format) -> None:
+    from profkit.render.baseline import baseline_terminal
+    from profkit.store.baseline import SUMMARY, read_plan
+
+    if format is Format.json:
+        sys.stdout.write((folder / SUMMARY).read_text(encoding="utf-8"))
+        return
+
+    sys.stdout.write(baseline_terminal(found, read_plan(folder) or {}, str(folder)))
+
+
+def _refuse_nothing(found: Baseline) -> None:
+    """End with what is in the way where not one cell could be measured."""
+    if any(row.is_timed for row in found.rows):
+        return
+    first = found.rows[0] if found.rows else None
+    if first is None:
+        raise EnvironmentProblem("nothing was measured", "give a larger --budget")
+    kind = TargetFailed if first.status.value in {"wrong", "failed"} else EnvironmentProblem
+    raise kind(f"nothing could be measured; {first.id}: {first.reason}", "see the list above")
+
+
+def _matrix(paths: list[Path], sizes: dict[str, list[Value]]) -> Matrix:
+    from profkit.ingest.matrix import combined, joined, matrix_of, read_matrix
+
+    given = {name: values for name, values in sizes.items() if values}
+    if paths:
+        over = {"backward", "causal"} & set(given) or set(given)
+        if given:
+            raise UsageError(
+                f"--matrix names the shapes, so --{sorted(over)[0].replace('_', '-')} can't too",
+                "leave one of them out",
+            )
+        return joined([read_matrix(path) for path in paths])
+    return matrix_of("command line", "", combined(given))
+
+
+def _masks(causal: Causal | None) -> list[Value]:
+    if causal is None:
+        return []
+    return [False, True] if causal is Causal.both else [causal is Causal.yes]
+
+
+def _wholes(option: str, text: str | None) -> list[Value]:
+    found: list[Value] = []
+    for name in _names(text):
+        if not name.isdecimal() or int(name) < 1:
+            raise UsageError(f"{option} {text!r} is no list of sizes", f"{option} 128,256")
+        found.append(int(name))
+    return found
+
+
+def _names(text: str | None) -> list[str]:
+    return list(dict.fromkeys(name.strip() for name in (text or "").split(",") if name.strip()))

@@ -1,0 +1,103 @@
+"""`profkit optimize`: which variant of a target to use."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from profkit.commands.baseline import duration
+from profkit.commands.options import OutputOption, interruptible, put
+from profkit.commands.options import words_after_dashes as after_dashes
+from profkit.commands.telling import Teller
+from profkit.commands.time import Cache, Device, Timer
+from profkit.errors import EnvironmentProblem, UsageError
+
+_INCONCLUSIVE = 3
+
+
+class Format(StrEnum):
+    """How to write it."""
+
+    terminal = "terminal"
+    json = "json"
+
+
+def optimize(
+    context: typer.Context,
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TARGET[:VARIANT,...] [-- ARGUMENT...]",
+            help="A target script (.py) with the variants to try; then arguments for it.",
+            show_default=False,
+        ),
+    ],
+    baseline: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The variant in use: the first.", show_default=False),
+    ] = None,
+    target_speedup: Annotated[
+        float, typer.Option(metavar="X", help="What a change has to give to be worth it.")
+    ] = 1.10,
+    budget: Annotated[str, typer.Option(metavar="TIME", help="What it may take.")] = "10m",
+    warmup_ms: Annotated[
+        float, typer.Option(min=0, metavar="MS", help="Warm up at least so long.")
+    ] = 500,
+    timer: Annotated[Timer, typer.Option(help="What takes the times.")] = Timer.events,
+    cache: Annotated[Cache, typer.Option(help="What L2 holds when a call starts.")] = Cache.cold,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the inputs.")] = 42,
+    format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.terminal,
+    output: OutputOption = None,
+    device: Annotated[
+        Device | None, typer.Option(help="cuda unless there is none; cpu times by host clock.")
+    ] = None,
+    gpu: Annotated[int | None, typer.Option(min=0, metavar="N", help="Which GPU.")] = None,
+) -> None:
+    """Find out which variant of a target to use, and what to write to have it.
+
+    Variants take turns until each reaches the speed-up or falls short, or the budget is spent.
+    That nothing is to be gained is a result (0); exit code 3 says that it could not be decided.
+
+    Examples:
+
+      profkit optimize targets/sdpa_s512.py
+
+      profkit optimize targets/sdpa_sweep.py --budget 2m -- --length 4096 --causal
+
+      profkit optimize targets/sdpa_s512.py --baseline flash --target-speedup 1.05
+    """
+    from profkit.analysis.optimum import Outcome
+    from profkit.capture import timing as how
+    from profkit.optimizing import optimize as search
+    from profkit.render.optimize import optimize_json, optimize_terminal
+    from profkit.timing import TimingPlan, subject_of
+
+    if not 1 < target_speedup < 1000:
+        raise UsageError(f"--target-speedup {target_speedup:g} is no speed-up", "write 1.10")
+    count = len(words) - after_dashes(context)
+    if count != 1:
+        raise UsageError("one target is optimized at a time", "give its arguments after --")
+    plan = TimingPlan(
+        subjects=(subject_of(words[0]),),
+        arguments=tuple(words[1:]),
+        settings=how.Settings(how.Timer(timer.value), how.Cache(cache.value), warmup_ms / 1e3),
+        seed=seed,
+        device=device.value if device else None,
+        gpu=gpu,
+    )
+    seconds = duration("--budget", budget) or 0.0
+    with interruptible(), Teller() as teller:
+        found = search(plan, baseline, target_speedup, seconds, teller.tell)
+    as_json = format is Format.json
+    put(
+        optimize_json(found) if as_json else optimize_terminal(found, to_file=output is not None),
+        output,
+    )
+    if found.decision.outcome is Outcome.invalid:
+        raise EnvironmentProblem(
+            "not a measurement to believe", "see `profkit doctor`, and try again"
+        )
+    if found.decision.outcome is Outcome.undecided:
+        raise typer.Exit(_INCONCLUSIVE)

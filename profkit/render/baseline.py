@@ -1,0 +1,170 @@
+"""A baseline for a terminal: what was measured, the fastest of each shape, and what was not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from profkit.analysis.baseline import Baseline, Row, Versus
+from profkit.analysis.verdict import Verdict
+from profkit.ingest.cell import Status
+from profkit.render.terminal import console, rendered, table_of
+from profkit.render.text import literal, number, percent, plural, shorten
+from profkit.render.view import Grid
+
+_STATUS_WORDS = {
+    Status.unsupported: "no kernel for it",
+    Status.unavailable: "not available",
+    Status.out_of_memory: "out of memory",
+    Status.wrong: "wrong result",
+    Status.failed: "failed",
+    Status.no_time: "no time left",
+}
+_NONE = "-"
+_LONGEST_NAME = 30
+_SHAPES_IN_A_LIST = 1
+
+
+def baseline_terminal(
+    baseline: Baseline, plan: Mapping[str, Any], folder: str, *, to_file: bool = False
+) -> str:
+    """The baseline for a terminal; `plan` as `profkit.store.baseline` keeps it."""
+    width = console(to_file=to_file).width
+    asked = plan["asked"]
+    heading = f"{plan['target']['name'] or 'imported'}  {asked['matrix']['name']}"
+    parts: list[RenderableType] = [Text(literal(heading), "bold"), Text(_about(baseline, plan))]
+    if any(row.is_timed for row in baseline.rows):
+        parts += [
+            table_of(_medians(baseline, width), numbers=True),
+            table_of(_fastest(baseline), numbers=True),
+        ]
+    left = list(_not_measured(baseline))
+    if left:
+        parts += [Text(), Text("Not measured", "bold")]
+        parts += [Text(shorten(line, width)) for line in left]
+    flags = list(_flags(baseline))
+    if flags:
+        parts.append(Text())
+    parts += [Text(f"! {line}", "yellow") for line in (*flags, *baseline.notes)]
+    parts += [Text(), Text(f"Kept    {literal(folder)}")]
+    return rendered(Group(*parts), to_file=to_file)
+
+
+def _about(baseline: Baseline, plan: Mapping[str, Any]) -> str:
+    counts = baseline.counts
+    timed = sum(row.is_timed for row in baseline.rows)
+    device = (plan["measured_on"] or {}).get("device")
+    gpu = (plan["gpu"] or {}).get("name") or ("the CPU" if device == "cpu" else "an unknown GPU")
+    words = [f"{plural(timed, 'cell')} of {sum(counts.values())} on {literal(gpu)}"]
+    if plan["asked"].get("samples"):
+        words.append(f"{plan['asked']['samples']} samples each")
+    if plan["seconds"]:
+        words.append(f"{plan['seconds']:.0f} s")
+    return ", ".join(words)
+
+
+def _medians(baseline: Baseline, width: int) -> Grid:
+    """A row a shape, a column a backend, the fastest marked."""
+    timed = [row for row in baseline.rows if row.is_timed]
+    backends = list(dict.fromkeys(row.backend for row in timed))
+    by_cell = {(row.shape, row.backend): row for row in timed}
+    best = {one.where["shape"]: one.backend for one in baseline.best if one.what == "backend"}
+    fits = max(1, (width - _LONGEST_NAME) // 11)
+    shown = backends[:fits]
+    rows = tuple(
+        (
+            shorten(literal(shape), _LONGEST_NAME),
+            *(_median(by_cell.get((shape, name)), best[shape] == name) for name in shown),
+        )
+        for shape in dict.fromkeys(row.shape for row in timed)
+    )
+    note = "* the fastest by its median"
+    if len(backends) > fits:
+        note += f"; {', '.join(backends[fits:])}: in summary.json"
+    return Grid("Medians", ("Shape", *map(literal, shown)), rows, note)
+
+
+def _median(row: Row | None, best: bool) -> str:
+    if row is None or row.seconds is None:
+        return _NONE
+    return number(row.seconds, "s") + ("*" if best else "")
+
+
+def _fastest(baseline: Baseline) -> Grid:
+    """The fastest of each shape, its rates, and what it is against the reference backend."""
+    rows = {row.id: row for row in baseline.rows}
+    versus = {(one.shape, one.pair.b.label): one for one in baseline.comparisons}
+    reference = next((one.pair.a.label for one in baseline.comparisons), "")
+    told = [
+        _fastest_row(rows[best.id], versus.get((best.where["shape"], best.backend)))
+        for best in baseline.best
+        if best.what == "backend"
+    ]
+    columns = ("Shape", "Fastest", "FLOP/s", "Of peak", "Regime", f"Against {reference}")
+    return Grid(
+        "The fastest of each shape",
+        columns if reference else columns[:-1],
+        tuple(row if reference else row[:-1] for row in told),
+        "of the dense peak at the SM clock while it was measured; (d) of the datasheet",
+    )
+
+
+def _fastest_row(row: Row, versus: Versus | None) -> tuple[str, ...]:
+    return (
+        shorten(literal(row.shape), _LONGEST_NAME),
+        literal(row.backend) + (f" ({literal(row.chosen)})" if row.chosen else ""),
+        number(row.flop_rate, "FLOP/s") if row.flop_rate else _NONE,
+        _share(row),
+        row.regime or _NONE,
+        _verdict(versus),
+    )
+
+
+def _share(row: Row) -> str:
+    if row.share_of_held is not None:
+        return percent(row.share_of_held)
+    if row.share_of_datasheet is not None:
+        return f"{percent(row.share_of_datasheet)} (d)"
+    return _NONE
+
+
+def _verdict(versus: Versus | None) -> str:
+    """A verdict in the fewest words; the intervals are in summary.json."""
+    if versus is None:
+        return _NONE
+    comparison = versus.pair.comparison
+    match comparison.verdict:
+        case Verdict.IMPROVED:
+            return f"{comparison.speedup:.2f}x faster"
+        case Verdict.REGRESSED:
+            return f"{1 / comparison.speedup:.2f}x slower"
+        case verdict:
+            return verdict.name
+
+
+def _not_measured(baseline: Baseline) -> Iterator[str]:
+    """What was not measured, by backend and reason."""
+    groups: dict[tuple[str, Status, str], list[str]] = {}
+    for row in baseline.rows:
+        if row.status in _STATUS_WORDS:
+            groups.setdefault((row.backend, row.status, row.reason), []).append(row.shape)
+    everywhere = len({row.shape for row in baseline.rows})
+    for (backend, status, reason), shapes in groups.items():
+        where = "all shapes" if len(shapes) == everywhere else ", ".join(shapes[:_SHAPES_IN_A_LIST])
+        if _SHAPES_IN_A_LIST < len(shapes) < everywhere:
+            where += f" and {len(shapes) - _SHAPES_IN_A_LIST} more"
+        yield literal(f"{backend}, {where}: {_STATUS_WORDS[status]} ({reason})")
+
+
+def _flags(baseline: Baseline) -> Iterator[str]:
+    """What is to be doubted, each with the cells that it is of."""
+    groups: dict[str, list[str]] = {}
+    for row in baseline.rows:
+        for flag in row.flags:
+            groups.setdefault(flag, []).append(row.id)
+    for flag, cells in groups.items():
+        where = cells[0] if len(cells) == 1 else plural(len(cells), "cell")
+        yield literal(f"{where}: {flag}")

@@ -1,0 +1,181 @@
+"""A baseline as files: `profkit.cell/1`, `profkit.baseline/1` and the table of its cells.
+
+Numbers are in SI units, shares of 1, what is unknown is null; the schemas are in profkit/schemas.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from profkit import __version__
+from profkit.analysis.baseline import Baseline, Best, Row, Scaling, Versus
+from profkit.analysis.gpus import Datasheet
+from profkit.analysis.statistics import summarize
+from profkit.ingest.cell import SCHEMA as CELL_SCHEMA
+from profkit.ingest.cell import Cell
+from profkit.ingest.latency import Latency
+from profkit.render.latency_json import blocks_json, statistics_json
+
+SCHEMA = "profkit.baseline/1"
+_NOT_IN_THE_TABLE = ("arguments", "throttled", "dependence", "flags")
+
+Json = dict[str, Any]
+
+
+def cell_json(cell: Cell) -> str:
+    """A cell with its samples and their statistics."""
+    latency = cell.latency
+    document = {
+        "schema": CELL_SCHEMA,
+        "profkit": __version__,
+        "id": cell.id,
+        "shape": cell.shape,
+        "at": cell.at,
+        "arguments": dict(cell.arguments),
+        "backend": cell.backend,
+        "version": cell.version,
+        "setting": cell.setting,
+        "chosen": cell.chosen,
+        "status": cell.status.value,
+        "reason": cell.reason,
+        "asked": cell.asked,
+        "fewer": cell.fewer,
+        "latency": _series(latency) if latency else None,
+        "statistics": statistics_json(summarize(latency.samples)) if latency else None,
+        "round": cell.round,
+        "fingerprint": dict(cell.fingerprint),
+        "fingerprint_sha256": cell.fingerprint_sha256,
+        "created": cell.created,
+        "seconds": cell.seconds,
+        "source": dict(cell.source) if cell.source else None,
+    }
+    return json.dumps(document, indent=1, allow_nan=False) + "\n"
+
+
+def _series(latency: Latency) -> Json:
+    return {
+        "label": latency.label,
+        "timer": latency.timer,
+        "cache": latency.cache,
+        "target": dict(latency.target),
+        "gpu": dict(latency.gpu),
+        "check": dict(latency.check),
+        "ready": dict(latency.ready),
+        "blocks": blocks_json(latency),
+    }
+
+
+def summary_json(
+    baseline: Baseline,
+    cells: Sequence[Cell],
+    plan: Mapping[str, Any],
+    profiles: Sequence[Mapping[str, Any]],
+) -> str:
+    """All that was derived, with what was asked for (the plan as `profkit.store.baseline` keeps
+    it)."""
+    asked = plan["asked"]
+    wanted = len(asked["matrix"]["shapes"]) * len(plan["backends"])
+    document = {
+        "schema": SCHEMA,
+        "profkit": __version__,
+        "name": f"{plan['target']['name'] or 'imported'} {asked['matrix']['name']}",
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "target": dict(plan["target"]),
+        "matrix": asked["matrix"],
+        "options": {
+            name: asked.get(name)
+            for name in ("samples", "blocks", "seed", "timer", "cache", "warmup", "backends")
+        }
+        | {"device": (plan["measured_on"] or {}).get("device"), "budget": plan["budget"]},
+        "command": list(plan["command"]),
+        "gpu": plan["gpu"],
+        "gpu_from": plan.get("gpu_from", "measured" if plan["gpu"] else "none"),
+        "datasheet": _datasheet(baseline.datasheet),
+        "datasheet_note": baseline.datasheet_note,
+        "fingerprints": {
+            cell.fingerprint_sha256: dict(cell.fingerprint)
+            for cell in cells
+            if cell.fingerprint_sha256
+        },
+        "backends": [dict(backend) for backend in plan["backends"]],
+        "complete": len(baseline.rows) == wanted and "no_time" not in baseline.counts,
+        "counts": baseline.counts,
+        "cells": [row_json(row) for row in baseline.rows],
+        "comparisons": [_versus(versus) for versus in baseline.comparisons],
+        "scaling": [_scaling(step) for step in baseline.scaling],
+        "best": [_best(best) for best in baseline.best],
+        "profiles": [dict(profile) for profile in profiles],
+        "notes": list(baseline.notes),
+        "seconds": plan["seconds"],
+    }
+    return json.dumps(document, indent=1, allow_nan=False) + "\n"
+
+
+def row_json(row: Row) -> Json:
+    """A cell's row."""
+    return asdict(row) | {"status": row.status.value}
+
+
+def cells_parquet(baseline: Baseline) -> bytes:
+    """The rows as a Parquet table, lists and mappings as JSON."""
+    import pandas as pd
+
+    frame = pd.DataFrame([row_json(row) for row in baseline.rows])
+    for name in _NOT_IN_THE_TABLE:
+        frame[name] = [json.dumps(value) for value in frame[name]]
+    numbers = [
+        name
+        for name, kind in Row.__annotations__.items()
+        if kind.startswith(("float", "int")) and name not in {"at", "gpus"}
+    ]
+    frame = frame.astype(dict.fromkeys(numbers, "float64"))
+    table = io.BytesIO()
+    frame.to_parquet(table, index=False)
+    return table.getvalue()
+
+
+def _datasheet(sheet: Datasheet | None) -> Json | None:
+    if sheet is None:
+        return None
+    return {
+        "name": sheet.name,
+        "peaks": {name: peak.value for name, peak in sheet.peaks.items()},
+        "unverified": [name for name, peak in sheet.peaks.items() if not peak.verified],
+    }
+
+
+def _versus(versus: Versus) -> Json:
+    pair, comparison = versus.pair, versus.pair.comparison
+    return {
+        "shape": versus.shape,
+        "a": pair.a.label,
+        "b": pair.b.label,
+        "verdict": comparison.verdict.value,
+        "reason": comparison.reason.value,
+        "speedup": comparison.speedup,
+        "low": comparison.low,
+        "high": comparison.high,
+        "p_value": comparison.p_value,
+        "p_adjusted": comparison.p_adjusted,
+        "margin": comparison.margin.value,
+        "overlap": versus.overlap,
+        "delta": comparison.classic.delta.value,
+        "claimable": comparison.classic.claimable,
+        "blocks": comparison.blocks,
+        "samples_in_a_block": pair.samples_in_a_block,
+    }
+
+
+def _scaling(step: Scaling) -> Json:
+    row = asdict(step)
+    before, after = row.pop("before"), row.pop("after")
+    return {"from": before, "to": after, **row}
+
+
+def _best(best: Best) -> Json:
+    return asdict(best)

@@ -1,0 +1,112 @@
+"""The folder of a baseline: a plan, a file a cell, and what was derived. Each file is whole.
+
+DIR/baseline.json  DIR/cells/SHAPE.BACKEND.json  DIR/summary.json  DIR/cells.parquet
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from profkit.errors import BadInput, EnvironmentProblem
+from profkit.ingest.cell import Cell, read_cell
+
+PLAN, SUMMARY, TABLE, CELLS, PROFILES = (
+    "baseline.json", "summary.json", "cells.parquet", "cells", "profiles"
+)  # fmt: skip
+SCHEMA = "profkit.baseline-plan/1"
+_PART = ".part"
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """The folder for this process alone; raises EnvironmentProblem where another one writes it."""
+    try:
+        (folder / CELLS).mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise EnvironmentProblem(
+                f"{folder}: another process writes this baseline", "wait for it to end"
+            ) from None
+        except OSError:  # a file system without locks
+            pass
+        for left in (*folder.glob(f".*{_PART}"), *(folder / CELLS).glob(f".*{_PART}")):
+            left.unlink(missing_ok=True)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file under a temporary name and rename it, on disk: it is whole or not there.
+
+    Raises EnvironmentProblem, with nothing left behind, where there is no room or no permission.
+    """
+    temporary = path.with_name(f".{path.name}{_PART}")
+    data = content.encode() if isinstance(content, str) else content
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise _unwritable(path, error) from None
+
+
+def write_plan(folder: Path, plan: Mapping[str, Any]) -> None:
+    """Keep what was asked for."""
+    write_whole(folder / PLAN, json.dumps({"schema": SCHEMA, **plan}, indent=2) + "\n")
+
+
+def read_plan(folder: Path) -> Mapping[str, Any] | None:
+    """What was asked for; None where no baseline was begun, BadInput where it can't be read."""
+    path = folder / PLAN
+    try:
+        plan = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        raise BadInput(f"{path}: can't be read", "give --out another folder") from None
+    if not isinstance(plan, dict) or plan.get("schema") != SCHEMA:
+        raise BadInput(f"{path}: not the plan of a baseline", "give --out another folder")
+    return plan
+
+
+def cell_file(folder: Path, cell_id: str) -> Path:
+    """The file of a cell."""
+    return folder / CELLS / f"{cell_id}.json"
+
+
+def read_cells(folder: Path) -> tuple[Cell, ...]:
+    """Every cell that was kept, in the matrix's order; raises BadInput for a file that is none."""
+    found = [read_cell(file) for file in sorted((folder / CELLS).glob("[!.]*.json"))]
+    return tuple(sorted(found, key=lambda cell: (cell.at, cell.backend)))
+
+
+def read_profiles(folder: Path) -> list[dict[str, Any]]:
+    """What was profiled of the baseline, and what could not be; empty where nothing was asked."""
+    try:
+        found = json.loads((folder / PROFILES / "profiles.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    return found if isinstance(found, list) else []
+
+
+def _unwritable(path: Path, error: OSError) -> EnvironmentProblem:
+    return EnvironmentProblem(
+        f"{path}: can't be written ({error.strerror}); what was measured before is kept",
+        "make room, then go on with --resume",
+    )

@@ -1,0 +1,482 @@
+"""`profkit baseline`: matrices measured on the CPU, interrupted, resumed, and others' latencies."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
+
+from profkit.cli import app
+from profkit.ingest.latency import read_latencies
+from tests.conftest import CORPUS, ROOT
+
+pytest.importorskip("torch", reason="targets need torch")
+
+L4 = CORPUS.parent / "l4_latency"
+needs_l4 = pytest.mark.skipif(
+    not L4.is_dir(), reason="others' latencies (../shared/corpus/l4_latency) are not here"
+)
+SCHEMAS = ROOT / "profkit" / "schemas"
+SWEEP = ROOT / "targets" / "sdpa_sweep.py"
+STUDY = ROOT / "targets" / "matrices" / "l4_study.yaml"
+TOY = """
+import argparse, os, time
+from pathlib import Path
+from profkit import Target, Unsupported, Variant, Work, normal_inputs
+
+options = argparse.ArgumentParser(add_help=False)
+options.add_argument("--n", type=int, default=1)
+options.add_argument("--kind", default="plain")
+asked = options.parse_known_args()[0]
+n = asked.n
+
+def waits(seconds):
+    def run(inputs):
+        end = time.perf_counter() + seconds * n
+        while time.perf_counter() < end:
+            pass
+        return inputs["a"] + 1
+    return run
+
+def unsupported(inputs):
+    if n > 1:
+        raise Unsupported("no kernel for n above 1")
+    return inputs["a"] + 1
+
+def no_memory(inputs):
+    raise MemoryError("CUDA out of memory. Tried to allocate 9 GiB")
+
+def dies(inputs):
+    if n == 1:
+        os._exit(3)
+    return inputs["a"] + 1
+
+def raises(inputs):
+    raise RuntimeError("its own words")
+
+calls = {
+    "quick": waits(2e-4), "slow": waits(4e-3), "picky": unsupported,
+    "greedy": no_memory, "wrong": lambda inputs: inputs["a"] + 2, "dies": dies, "raises": raises,
+}
+variants = [Variant(name, run, setting=f"use {name}") for name, run in calls.items()]
+
+def version():
+    if (Path(__file__).parent / "removed").exists():
+        raise Unsupported("the library is not installed")
+    return "library 1.2"
+
+variants.append(Variant("library", waits(3e-4), version=version))
+target = Target(
+    name="toy", shapes={"n": n}, dtype="float32",
+    work=Work(1e6 * n, 1e3 * n, f"n={n}"),
+    inputs=lambda device, seed: normal_inputs(device, seed, "float32", a=(64,)),
+    reference=lambda inputs: inputs["a"] + 1,
+    variants=variants,
+)
+if __name__ == "__main__":
+    target.main(options=options)
+"""
+MATRIX = """
+schema: profkit.matrix/1
+name: toy_matrix
+groups:
+  - vary: {n: [1, 2, 4]}
+"""
+QUICK = ("--device", "cpu", "--warmup-ms", "1", "--samples", "80")
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Path:
+    (tmp_path / "matrix.yaml").write_text(MATRIX, encoding="utf-8")
+    file = tmp_path / "toy.py"
+    file.write_text(TOY, encoding="utf-8")
+    return file
+
+
+def environment(folder: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "XDG_STATE_HOME": str(folder / "state"),
+        "PROFKIT_LOCK_DIR": str(folder),
+        "OMP_NUM_THREADS": "1",
+    }
+
+
+def run(folder: Path, *arguments: str | Path) -> Result:
+    """The command in this process; what it times runs in one of its own all the same."""
+    with contextlib.chdir(folder):
+        words = ["baseline", *map(str, arguments)]
+        return CliRunner().invoke(app, words, env=environment(folder))
+
+
+def command(toy: Path, *arguments: str) -> list[str]:
+    words = ["run", str(toy), "--matrix", str(toy.with_name("matrix.yaml")), *QUICK]
+    words += ["--out", str(toy.with_name("out")), *arguments]
+    return [sys.executable, "-m", "profkit", "baseline", *words]
+
+
+def measured(toy: Path, *arguments: str | Path) -> Result:
+    matrix = toy.with_name("matrix.yaml")
+    out = toy.with_name("out")
+    return run(toy.parent, "run", toy, "--matrix", matrix, *QUICK, "--out", out, *arguments)
+
+
+def failure(done: Result) -> str:
+    assert "Traceback" not in done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("profkit:")]
+    return line
+
+
+def validated(path: Path, schema: str) -> Any:
+    document = json.loads(path.read_text("utf-8"))
+    jsonschema.validate(document, json.loads((SCHEMAS / f"{schema}.json").read_text("utf-8")))
+    return document
+
+
+def summary(toy: Path) -> Any:
+    return validated(toy.with_name("out") / "summary.json", "baseline")
+
+
+def by_id(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {cell["id"]: cell for cell in document["cells"]}
+
+
+def test_a_matrix_is_measured_and_what_fails_is_kept_with_its_reason(toy: Path) -> None:
+    done = measured(toy)
+    assert done.exit_code == 0, done.stderr
+    document = summary(toy)
+    cells = by_id(document)
+    assert len(cells) == 3 * 8
+    assert document["complete"] is True
+    assert {name: cells[f"n1.{name}"]["status"] for name in ("quick", "greedy", "wrong")} == {
+        "quick": "measured",
+        "greedy": "out_of_memory",
+        "wrong": "wrong",
+    }
+    assert cells["n1.raises"]["status"] == cells["n1.dies"]["status"] == "failed"
+    assert "its own words" in cells["n1.raises"]["reason"]
+    assert "ended with status 3" in cells["n1.dies"]["reason"]
+    assert cells["n1.picky"]["status"] == "measured"
+    assert cells["n2.dies"]["status"] == "measured"
+    assert cells["n2.picky"]["status"] == "unsupported"
+    assert cells["n2.picky"]["reason"] == "no kernel for n above 1"
+    assert cells["n1.library"]["version"] == "library 1.2"
+
+    quick = cells["n4.quick"]
+    kept = validated(toy.with_name("out") / quick["file"], "cell")
+    samples = [value for block in kept["latency"]["blocks"] for value in block["samples"]]
+    assert len(samples) == quick["n"] == 80
+    assert quick["seconds"] == kept["statistics"]["median"]
+    assert quick["flop_rate"] == pytest.approx(4e6 / quick["seconds"])
+    assert quick["intensity"] == 1000
+    assert quick["tokens_per_second"] is None
+    assert kept["fingerprint"]["versions"]["torch"]
+    assert kept["setting"] == "use quick"
+
+    versus = {(one["shape"], one["b"]): one for one in document["comparisons"]}
+    assert {one["a"] for one in document["comparisons"]} == {"quick"}
+    assert versus["n4", "slow"]["verdict"] == "regressed"
+    assert versus["n4", "slow"]["speedup"] < 0.5
+    fastest = {one["where"]["shape"]: one["backend"] for one in document["best"]}
+    assert fastest["n4"] == "quick"
+
+    table = pd.read_parquet(toy.with_name("out") / "cells.parquet")
+    assert list(table["id"]) == [cell["id"] for cell in document["cells"]]
+    assert "out of memory" in done.stdout
+    assert "the library" not in done.stdout
+    assert str(toy.parent) not in json.dumps(document["cells"])
+
+
+def test_blocks_of_a_shape_take_turns_and_shapes_are_shuffled(toy: Path) -> None:
+    done = measured(toy, "--backends", "quick,slow,library", "--seed", "3")
+    assert done.exit_code == 0, done.stderr
+    cells = by_id(summary(toy))
+    order = sorted(("n1", "n2", "n4"), key=lambda shape: started(toy, f"{shape}.quick"))
+    stages = [line.split()[5] for line in done.stderr.splitlines() if " of 3 " in line]
+    assert stages == order
+    again = measured(toy, "--backends", "quick,slow,library", "--seed", "3", "--resume")
+    assert again.exit_code == 0
+    assert " of " not in again.stderr
+    names = ["quick", "slow", "library"]
+    turns = sorted(
+        (block["turn"], name)
+        for name in names
+        for block in validated(toy.with_name("out") / f"cells/n2.{name}.json", "cell")["latency"][
+            "blocks"
+        ]
+    )
+    assert [name for _, name in turns][:6] == [*names, *reversed(names)]
+    assert cells["n2.quick"]["round"] == cells["n2.slow"]["round"] != cells["n1.quick"]["round"]
+
+
+def started(toy: Path, cell: str) -> float:
+    return (toy.with_name("out") / "cells" / f"{cell}.json").stat().st_mtime
+
+
+def test_killed_in_a_cell_resume_measures_only_what_is_missing(toy: Path) -> None:
+    out = toy.with_name("out")
+    process = subprocess.Popen(
+        command(toy, "--backends", "quick,slow"),
+        cwd=toy.parent,
+        env=environment(toy.parent),
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 300
+    while time.monotonic() < deadline and len(list(out.glob("cells/[!.]*.json"))) < 2:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    kept = {file: file.read_bytes() for file in out.glob("cells/[!.]*.json")}
+    assert 2 <= len(kept) < 6
+    assert not (out / "summary.json").exists()
+    (out / "cells" / ".n2.quick.json.part").write_text("{")  # as a kill in the write leaves it
+
+    refused = measured(toy, "--backends", "quick,slow")
+    assert refused.exit_code == 2
+    assert "go on with it with --resume" in failure(refused)
+    done = measured(toy, "--backends", "quick,slow", "--resume")
+    assert done.exit_code == 0, done.stderr
+    assert len(list(out.glob("cells/*.json"))) == 6
+    assert not list(out.glob("cells/.*"))
+    assert all(file.read_bytes() == content for file, content in kept.items())
+    assert summary(toy)["counts"] == {"measured": 6}
+
+
+def test_a_full_disk_loses_nothing_and_says_so(toy: Path) -> None:
+    """A limit on the size of files stands for the disk: a write fails half-way, as there."""
+    limited = subprocess.run(
+        command(toy, "--backends", "quick,slow"),
+        cwd=toy.parent,
+        env=environment(toy.parent),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+        preexec_fn=limit_files,
+    )
+    assert limited.returncode == 4
+    assert "can't be written" in limited.stderr
+    assert "what was measured before is kept; make room, then go on with" in limited.stderr
+    assert "Traceback" not in limited.stderr
+    out = toy.with_name("out")
+    assert not list(out.rglob("*.part"))
+    done = measured(toy, "--backends", "quick,slow", "--resume")
+    assert done.exit_code == 0, done.stderr
+    assert summary(toy)["counts"] == {"measured": 6}
+
+
+def limit_files() -> None:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
+
+
+def test_a_backend_that_was_removed_is_unavailable_and_its_cells_stay(toy: Path) -> None:
+    done = measured(toy, "--backends", "quick,library")
+    assert done.exit_code == 0, done.stderr
+    cells = toy.with_name("out") / "cells"
+    for shape in ("n2", "n4"):
+        (cells / f"{shape}.library.json").unlink()
+    toy.with_name("removed").touch()
+    again = measured(toy, "--backends", "quick,library", "--resume")
+    assert again.exit_code == 0, again.stderr
+    rows = by_id(summary(toy))
+    assert rows["n1.library"]["status"] == "measured"
+    assert rows["n2.library"]["status"] == "unavailable"
+    assert rows["n2.library"]["reason"] == "the library is not installed"
+    assert "library, " in again.stdout
+    assert "not available (the library is not installed)" in again.stdout
+
+    toy.write_text(TOY.replace('variants.append(Variant("library"', '(Variant("library"'))
+    gone = measured(toy, "--backends", "quick,library", "--resume")
+    assert gone.exit_code == 0, gone.stderr
+    reason = by_id(summary(toy))["n4.library"]["reason"]
+    assert reason == "the target does not have it any more"
+
+
+def test_another_gpu_or_other_options_are_refused(toy: Path) -> None:
+    done = measured(toy, "--backends", "quick")
+    assert done.exit_code == 0, done.stderr
+    out = toy.with_name("out")
+    (out / "cells" / "n2.quick.json").unlink()
+    plan = json.loads((out / "baseline.json").read_text("utf-8"))
+    other = {"device": "cuda", "name": "NVIDIA H200", "uuid": "GPU-1", "multiprocessors": 132}
+    (out / "baseline.json").write_text(json.dumps(plan | {"measured_on": other}))
+    refused = measured(toy, "--backends", "quick", "--resume")
+    assert refused.exit_code == 4
+    assert "was measured on NVIDIA H200 GPU-1, this is the CPU" in failure(refused)
+    assert not (out / "cells" / "n2.quick.json").exists()
+    for option in (("--samples", "81"), ("--seed", "1"), ("--backends", "slow")):
+        wrong = measured(toy, "--backends", "quick", "--resume", *option)
+        assert wrong.exit_code == 2
+        assert f"was begun with another {option[0][2:]}" in failure(wrong)
+
+
+def test_a_budget_is_kept_by_fewer_samples_and_said(toy: Path) -> None:
+    toy.write_text(TOY.replace("2e-4", "2e-2").replace("4e-3", "4e-2"), encoding="utf-8")
+    words = ("--backends", "quick,slow", "--samples", "800", "--budget", "12s")
+    done = measured(toy, *words)
+    assert done.exit_code == 0, done.stderr
+    document = summary(toy)
+    timed = [cell for cell in document["cells"] if cell["status"] == "measured"]
+    assert timed
+    for cell in timed:
+        assert cell["n"] < cell["asked"] == 800
+        assert cell["fewer"].startswith(f"{cell['n']} of 800, for the budget of 12 s")
+    assert {cell["status"] for cell in document["cells"]} <= {"measured", "no_time"}
+    for cell in document["cells"]:
+        if cell["status"] == "no_time":
+            assert "the budget of 12 s was spent" in cell["reason"]
+    assert "fewer samples than asked for" in done.stdout
+
+
+def test_what_no_time_was_left_for_is_kept_as_such_and_measured_by_resume(toy: Path) -> None:
+    toy.write_text(TOY.replace("2e-4", "1e-2"), encoding="utf-8")
+    done = measured(toy, "--backends", "quick", "--budget", "1s", "--samples", "24")
+    document = summary(toy)
+    left = [cell["id"] for cell in document["cells"] if cell["status"] == "no_time"]
+    assert left
+    assert document["complete"] is False
+    assert "no time left" in done.stdout
+    again = measured(toy, "--backends", "quick", "--samples", "24", "--resume")
+    assert again.exit_code == 0, again.stderr
+    assert summary(toy)["complete"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (("run", "none.py"), 2, "no such target"),
+        (("run", "toy.py", "--backends", "nope"), 2, "has no backend 'nope'; it has quick, slow"),
+        (("run", "toy.py", "--seq", "a"), 2, "--seq 'a' is no list of sizes"),
+        (("run", "toy.py", "--budget", "soon"), 2, "--budget 'soon' is no time; write 90s, 20m"),
+        (("run", "toy.py", "--matrix", "none.yaml"), 5, "can't be read"),
+        (("run", "toy.py", "--matrix", "matrix.yaml", "--seq", "1"), 2, "--length can't too"),
+        (("import", "none.json", "-o", "x"), 5, "can't be read"),
+        (("import", "toy.py", "-o", "x", "--gpu", "B9000"), 2, "no datasheet figures for it"),
+        (("import", "toy.py", "-o", "x", "--gpu", "A100"), 2, "may be A100"),
+        (("import", "toy.py", "-o", "x", "--matrix", "matrix.yaml"), 2, "1 files for the 3 shapes"),
+    ],
+)
+def test_failures_are_one_line(
+    toy: Path, arguments: tuple[str, ...], status: int, words: str
+) -> None:
+    done = run(toy.parent, *arguments, *(QUICK if arguments[0] == "run" else ()))
+    assert done.exit_code == status, done.stderr
+    assert words in failure(done)
+
+
+def test_attention_with_grouped_heads_and_backward_on_the_cpu(tmp_path: Path) -> None:
+    sizes = ("--batch", "2", "--heads", "4", "--kv-heads", "2", "--seq", "16,32", "--dim", "64")
+    out = tmp_path / "out"
+    done = run(
+        tmp_path, "run", SWEEP, *sizes, "--dtype", "bf16", "--causal", "yes", *QUICK,
+        "--backends", "default,math,cudnn,xformers,custom", "--out", out,
+    )  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    document = validated(out / "summary.json", "baseline")
+    cells = by_id(document)
+    row = cells["b2-h4-kv2-s32-d64-bf16-causal.math"]
+    assert row["flop"] == 4 * 2 * 4 * 32 * 32 * 64 / 2
+    assert row["bytes"] == 2 * (2 * 4 + 2 * 2) * 2 * 32 * 64
+    assert row["tokens_per_second"] == pytest.approx(64 / row["seconds"])
+    assert cells["b2-h4-kv2-s32-d64-bf16-causal.default"]["chosen"] in {"flash", "math"}
+    assert cells["b2-h4-kv2-s16-d64-bf16-causal.custom"]["status"] == "unsupported"
+    backends = {one["name"]: one for one in document["backends"]}
+    assert backends["xformers"]["available"] is False
+    assert backends["xformers"]["reason"] == "xformers is not installed"
+    assert backends["math"]["version"].startswith("torch ")
+    steps = [step for step in document["scaling"] if step["backend"] == "math"]
+    assert [(step["along"], step["factor"], step["flop_exponent"]) for step in steps] == [
+        ("length", 2, 2)
+    ]
+
+    back = run(
+        tmp_path, "run", SWEEP, *sizes, "--dtype", "fp32", "--backward", *QUICK,
+        "--backends", "math,default", "--out", tmp_path / "back",
+    )  # fmt: skip
+    assert back.exit_code == 0, back.stderr
+    rows = by_id(validated(tmp_path / "back" / "summary.json", "baseline"))
+    row = rows["b2-h4-kv2-s32-d64-fp32-backward.math"]
+    assert row["status"] == "measured"
+    assert row["flop"] == 2.5 * 4 * 2 * 4 * 32 * 32 * 64
+    assert row["bytes"] == 4 * (4 * 4 + 4 * 2) * 2 * 32 * 64
+
+
+@needs_l4
+def test_a_published_study_is_imported_with_its_shapes_and_its_faults(tmp_path: Path) -> None:
+    files = sorted(L4.glob("config_*.json"))
+    done = run(
+        tmp_path, "import", *files, "-o", "l4", "--matrix", STUDY, "--gpu", "L4"
+    )  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    document = validated(tmp_path / "l4" / "summary.json", "baseline")
+    assert document["gpu_from"] == "said"
+    cells = by_id(document)
+    row = cells["b32-h8-s512-d64-fp16.default"]
+    assert row["status"] == "imported"
+    assert row["seconds"] == pytest.approx(321.0e-6, rel=1e-3)
+    assert (row["flop"], row["bytes"], row["intensity"]) == (17_179_869_184, 67_108_864, 256)
+    assert row["flop_rate"] == pytest.approx(53.516e12, rel=1e-4)  # published: 53,516 GFLOP/s
+    assert row["bandwidth"] == pytest.approx(209.05e9, rel=1e-3)  # published: 209 GB/s
+    assert row["datasheet_peak"] == 121e12
+    assert row["share_of_datasheet"] == pytest.approx(0.442, abs=1e-3)
+    assert row["held_peak"] is None
+    assert row["ridge"] == pytest.approx(121e12 / 300e9)
+    assert row["regime"] == "memory"
+    assert row["refused"] == "drifting"
+    short = cells["b32-h8-s256-d64-fp16.default"]
+    assert short["share_of_dram"] > 1
+    assert any("above the DRAM peak" in flag for flag in short["flags"])
+    assert document["comparisons"] == []
+    kept = validated(tmp_path / "l4" / row["file"], "cell")
+    assert kept["source"]["file"] == "config_03.json"
+    assert kept["source"]["said"]["statistics"]["median_ms"] == pytest.approx(0.321, rel=1e-3)
+    assert kept["latency"]["blocks"][0]["samples"] == list(
+        read_latencies(files[2]).latencies[0].samples
+    )
+
+    twisted = run(
+        tmp_path, "import", *reversed(files), "-o", "x", "--matrix", STUDY, "--gpu", "L4"
+    )  # fmt: skip
+    assert twisted.exit_code == 2
+    assert "name the files in the order of the matrix" in failure(twisted)
+
+
+@needs_l4
+def test_what_files_say_of_themselves_is_enough(tmp_path: Path) -> None:
+    done = run(tmp_path, "import", *sorted(L4.glob("enhanced_*.json")), "-o", "l4")
+    assert done.exit_code == 0, done.stderr
+    document = validated(tmp_path / "l4" / "summary.json", "baseline")
+    assert document["gpu"]["name"] == "L4"
+    assert by_id(document)["b32-h8-s1024-d64-fp16.default"]["dtype"] == "float16"
+    lengths = [step["factor"] for step in document["scaling"] if step["along"] == "length"]
+    assert lengths == [2, 2, 2]
+
+
+def test_bare_samples_are_imported_and_nothing_is_made_up(tmp_path: Path) -> None:
+    (tmp_path / "theirs.txt").write_text("\n".join(str(10 + at % 7) for at in range(100)))
+    done = run(tmp_path, "import", "theirs.txt", "--unit", "us", "-o", "out")
+    assert done.exit_code == 0, done.stderr
+    document = validated(tmp_path / "out" / "summary.json", "baseline")
+    (row,) = document["cells"]
+    assert row["seconds"] == pytest.approx(13e-6)
+    unknown = ("flop", "bytes", "gpu", "dtype", "regime", "sm_clock", "batch", "held_peak")
+    assert {name: row[name] for name in unknown} == dict.fromkeys(unknown)
+    assert document["gpu_from"] == "none"
+    again = run(tmp_path, "import", "theirs.txt", "--unit", "us", "-o", "out")
+    assert again.exit_code == 2
+    assert "holds a baseline" in failure(again)
