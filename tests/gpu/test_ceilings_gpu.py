@@ -81,7 +81,7 @@ def test_the_roofs_of_an_h200(document: Any) -> None:
     assert 0.95 * 732e12 <= rates["tensor_fp16"].rate <= 1.05 * 798e12
     # mma.sync gets two thirds of what wgmma does, clock for clock.
     a_cycle = rates["tensor_fp16_mma_sync"].rate / rates["tensor_fp16_mma_sync"].sm_clock
-    assert a_cycle == pytest.approx(2 / 3 * 132 * 4096, rel=0.05)
+    assert 0.85 <= a_cycle / (2 / 3 * 132 * 4096) <= 1.02
     assert rates["l2"].rate > 1.1 * rates["dram"].rate
 
 
