@@ -56,7 +56,9 @@ def import_latencies(
         )
     said = [_document(path) for path in files]
     shapes = matrix or _own_shapes(files, said)
-    sheet = _named(gpu) if gpu else _said_sheet(said)
+    sheet = datasheet_named(gpu) if gpu else _said_sheet(said)
+    if gpu and sheet is None:
+        raise UsageError(f"--gpu {gpu!r}: no datasheet figures for it", "leave it out")
     cells = [
         _cell(path, document, at, shape, backend, sheet, unit)
         for at, (path, document, shape) in enumerate(zip(files, said, shapes.shapes, strict=True))
@@ -65,14 +67,6 @@ def import_latencies(
         for cell in cells:
             write_whole(cell_file(folder, cell.id), cell_json(cell))
         write_plan(folder, _plan(shapes, cells, backend, sheet, command))
-
-
-def _named(gpu: str) -> Datasheet:
-    """The datasheet of a product; raises UsageError where there is none or there are several."""
-    sheet = datasheet_named(gpu)
-    if sheet is None:
-        raise UsageError(f"--gpu {gpu!r} is not in the table of datasheets", "docs/audit.md")
-    return sheet
 
 
 def _said_sheet(said: Sequence[Mapping[str, Any]]) -> Datasheet | None:

@@ -109,14 +109,22 @@ def _datasheet(device: Mapping[str, Any], machine: Mapping[str, Any]) -> Datashe
 
 
 def _measured(load: Mapping[str, Any]) -> Measured:
-    blocks = load["blocks"]
-    moments = [block["gpu"] for block in blocks if block["gpu"] is not None]
     return Measured(
         how=load["how"],
         amount=load["amount"],
-        samples=tuple(value for block in blocks for value in block["samples"]),
-        moments=tuple(
-            Moment(**{**moment, "throttled_by": tuple(moment["throttled_by"])})
-            for moment in moments
-        ),
+        samples=_samples(load["bursts"]),
+        moments=_moments(load["bursts"]),
+        steady_samples=_samples(load["steady"]),
+        steady_moments=_moments(load["steady"]),
+    )
+
+
+def _samples(blocks: Sequence[Mapping[str, Any]]) -> tuple[float, ...]:
+    return tuple(value for block in blocks for value in block["samples"])
+
+
+def _moments(blocks: Sequence[Mapping[str, Any]]) -> tuple[Moment, ...]:
+    told = [block["gpu"] for block in blocks if block["gpu"] is not None]
+    return tuple(
+        Moment(**{**moment, "throttled_by": tuple(moment["throttled_by"])}) for moment in told
     )

@@ -427,7 +427,7 @@ class _Profile:
         """The run's page, which tells of the files beside it."""
         from profkit.page import RunParts, page_html
 
-        beside = manifest | {"files": listed(where.folder, manifest["files"])}
+        beside = {**manifest, "files": listed(where.folder, manifest["files"])}
         run = RunParts(latency, read_variants(where.folder), beside)
         (where.folder / "report.html").write_text(
             page_html(report, found, run=run), encoding="utf-8"

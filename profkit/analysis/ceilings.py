@@ -45,6 +45,9 @@ _SETTINGS = (
 )
 
 
+SLOW_TO_RISE = 0.02
+"""By how much of it a steady rate may exceed a burst's before the burst is doubted."""
+
 _L1_FILL = 64  # bytes a cycle and multiprocessor from L2, on every GPU from Volta on
 
 
@@ -52,25 +55,32 @@ _L1_FILL = 64  # bytes a cycle and multiprocessor from L2, on every GPU from Vol
 class Measured:
     """A load as it was timed: seconds a call, the GPU at the start of each block of samples.
 
-    `amount` is what a call moves or computes, `how` says in words what was called.
+    `samples` and `moments` are of bursts after pauses, those of `steady` of a load that had been
+    on for long; empty where it was not. `amount` is what a call moves or computes, `how` says in
+    words what was called.
     """
 
     how: str
     amount: float
     samples: tuple[float, ...]
     moments: tuple[Moment, ...]
+    steady_samples: tuple[float, ...] = ()
+    steady_moments: tuple[Moment, ...] = ()
 
 
 @dataclass(frozen=True)
 class Ceiling:
     """The rate that was reached, and how.
 
-    `rate` is `amount` (bytes, FLOP or operations of a call) over the median time of a call, in
-    `unit` ("B/s", "FLOP/s", "op/s"); `low` and `high` come from the ends of the median's interval,
-    NaN where it has none, and `level` is the coverage that it claims, NaN for none. `sm_clock`
-    (Hz), `power` (W) and `temperature` (degrees C) are medians of what the driver told while it
-    ran, NaN where it told nothing, `sm_clock_low` and `sm_clock_high` the lowest and the highest of
-    the clocks; `throttled_by` are the reasons for which it held the clock down.
+    `rate` is what a short burst reaches: `amount` (bytes, FLOP or operations of a call) over the
+    median time of a call, in `unit` ("B/s", "FLOP/s", "op/s"); `low` and `high` come from the ends
+    of the median's interval, NaN where it has none, and `level` is the coverage that it claims, NaN
+    for none. `sm_clock` (Hz), `power` (W) and `temperature` (degrees C) are medians of what the
+    driver told in the bursts, NaN where it told nothing, `sm_clock_low` and `sm_clock_high` the
+    lowest and the highest of the clocks; `throttled_by` are the reasons for which it held the clock
+    down. `steady` is the rate of the same calls once they have been on for long enough to settle at
+    the clock that the power cap leaves, NaN where that was not measured, and `steady_clock` (Hz),
+    `steady_power` (W) and `steady_throttled_by` what the driver told then.
     `peak` is the datasheet's, NaN where none applies, `verified` as there. `problem` says why the
     rate can't be what it is called; "" where nothing speaks against it.
     """
@@ -93,6 +103,10 @@ class Ceiling:
     problem: str
     sm_clock_low: float = math.nan
     sm_clock_high: float = math.nan
+    steady: float = math.nan
+    steady_clock: float = math.nan
+    steady_power: float = math.nan
+    steady_throttled_by: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -103,6 +117,11 @@ class Ceiling:
     def share(self) -> float:
         """Of the datasheet's peak; NaN where none applies."""
         return self.rate / self.peak
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether a steady load did better, so that the bursts were over before the clock rose."""
+        return self.steady > self.rate * (1 + SLOW_TO_RISE)
 
 
 @dataclass(frozen=True)
@@ -138,7 +157,7 @@ def unit_of(name: str) -> str:
 
 
 def ceiling(name: str, ways: Sequence[Measured], sheet: Datasheet | None, sm_count: int) -> Ceiling:
-    """A roof from the fastest of the ways to reach it; raises BadInput for bad samples.
+    """A roof from the way to reach it whose bursts are fastest; raises BadInput for bad samples.
 
     `sheet` is the GPU's datasheet, None where none applies.
     """
@@ -147,7 +166,7 @@ def ceiling(name: str, ways: Sequence[Measured], sheet: Datasheet | None, sm_cou
     best = max(range(len(ways)), key=rates.__getitem__)
     way, summary, rate = ways[best], summaries[best], rates[best]
     interval = summary.interval
-    clocks = _known(way, lambda moment: moment.sm_clock)
+    clocks = _clocks(way.moments)
     clock = _median(clocks)
     peak = sheet.peaks.get(_physical(name)) if sheet else None
     boost = sheet.boost if sheet else math.nan
@@ -162,16 +181,18 @@ def ceiling(name: str, ways: Sequence[Measured], sheet: Datasheet | None, sm_cou
         samples=summary.n,
         level=(interval.level if interval else None) or math.nan,
         sm_clock=clock,
-        power=_median(_known(way, lambda moment: moment.power)),
-        temperature=_median(_known(way, lambda moment: moment.temperature)),
-        throttled_by=tuple(
-            dict.fromkeys(reason for moment in way.moments for reason in moment.throttled_by)
-        ),
+        power=_median(_powers(way.moments)),
+        temperature=_median(_known(way.moments, lambda moment: moment.temperature)),
+        throttled_by=_reasons(way.moments),
         peak=peak.value if peak else math.nan,
         verified=peak.verified if peak else False,
         problem=_problem(name, rate, peak.value if peak else math.nan, boost, clock, sm_count),
         sm_clock_low=min(clocks, default=math.nan),
         sm_clock_high=max(clocks, default=math.nan),
+        steady=way.amount / _median(way.steady_samples),
+        steady_clock=_median(_clocks(way.steady_moments)),
+        steady_power=_median(_powers(way.steady_moments)),
+        steady_throttled_by=_reasons(way.steady_moments),
     )
 
 
@@ -207,8 +228,20 @@ def _physical(name: str) -> str:
     return "dram" if name == "dram_read" else name.removesuffix(MMA_SYNC)
 
 
-def _known(way: Measured, told: Callable[[Moment], float | None]) -> list[float]:
-    return [value for moment in way.moments if (value := told(moment)) is not None]
+def _clocks(moments: Sequence[Moment]) -> list[float]:
+    return _known(moments, lambda moment: moment.sm_clock)
+
+
+def _powers(moments: Sequence[Moment]) -> list[float]:
+    return _known(moments, lambda moment: moment.power)
+
+
+def _known(moments: Sequence[Moment], told: Callable[[Moment], float | None]) -> list[float]:
+    return [value for moment in moments if (value := told(moment)) is not None]
+
+
+def _reasons(moments: Sequence[Moment]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(reason for moment in moments for reason in moment.throttled_by))
 
 
 def _median(values: Sequence[float]) -> float:

@@ -265,8 +265,10 @@ class _Timed:
         return self._verdict(labels)
 
     def all(self, pairs: Sequence[Match]) -> tuple[TimedChange, ...]:
-        """The verdicts on all variants that matched kernels belong to."""
+        """The verdicts on all variants that matched kernels belong to, or that both sides have."""
         found = [labels for one in pairs if (labels := self.labels(one))]
+        common = self._before.timings.timed.keys() & self._after.timings.timed.keys()
+        found += [(label, label) for label in self._before.timings.timed if label in common]
         return tuple(
             self._verdict(labels) for labels in dict.fromkeys(found) if not self._is_one(labels)
         )

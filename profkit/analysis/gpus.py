@@ -57,7 +57,11 @@ class Datasheet:
         return self.boost / self.tensor_clock if peak.startswith("tensor_") else 1.0
 
     def per_cycle(self, peak: str) -> float:
-        """FLOP per cycle and SM behind a compute peak; 0 where it has none or no clock."""
+        """FLOP per cycle and SM behind a compute peak; 0 where it has none or no clock is known.
+
+        Peak over SMs and the peak's own clock, rounded to a power of two: what an SM does in a
+        cycle is one on every architecture since Volta, and clocks are given rounded.
+        """
         clock = self.tensor_clock if peak.startswith("tensor_") else self.boost
         if peak not in self.peaks or not clock > 0:
             return 0.0

@@ -112,13 +112,16 @@ class Target:
         device: str,
         seed: int = _SEED,
         names: Sequence[str] = (),
+        *,
+        inputs: Inputs | None = None,
         tell: Callable[[str], None] = lambda _: None,
     ) -> list[Verdict]:
         """Hold each chosen variant against the reference; a variant that raises has failed.
 
-        `tell` gets the name of each before it is called.
+        `inputs` are those of the device and seed where they are there already. `tell` gets the
+        name of each variant before it is called.
         """
-        inputs = self.inputs(device, seed)
+        inputs = self.inputs(device, seed) if inputs is None else inputs
         truth = self._truth(inputs)
         verdicts = []
         for variant in self.chosen(names):

@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from profkit.capture.environment import digest, fingerprint, lock
+from profkit.capture.environment import WORKSPACE, digest, fingerprint, lock
 from profkit.capture.gpu import NoDriver, Watch
 from profkit.capture.target import (
     Inputs,
@@ -42,9 +42,9 @@ _PROFKIT = Path(__file__).resolve().parent.parent
 class _Worker:
     """The target, its inputs and a stopwatch for each variant that has been prepared."""
 
-    def __init__(self, started: float, doing: Callable[[str], None]) -> None:
+    def __init__(self, started: float) -> None:
         self._started: float | None = started
-        self._doing = doing
+        self.doing: Callable[[str], None] = _keep_quiet
         self._target: Target
         self._inputs: Inputs = {}
         self._stopwatches: dict[str, Stopwatch] = {}
@@ -59,7 +59,7 @@ class _Worker:
         check: bool,
         foreign: str | None,
     ) -> Mapping[str, Any]:
-        """Import the target, check the variants, build the inputs; what it is and where it runs.
+        """Import the target, build the inputs, check the variants; what it is and where it runs.
 
         Raises EnvironmentProblem where modules come from below `foreign`, which is another tree.
         """
@@ -78,10 +78,12 @@ class _Worker:
         self._let_go()
         self._target = load_target(Path(path), arguments)
         chosen = [variant.name for variant in self._target.chosen(variants)]
-        verdicts = self._checked(chosen, seed) if check else []
-        checked = time.perf_counter()
         lock(seed)
         self._inputs = self._target.inputs(self._device, seed)
+        built = time.perf_counter()
+        verdicts = self._checked(chosen, seed) if check else []
+        lock(seed)
+        checked = time.perf_counter()
         if foreign is not None:
             _refuse_modules_from(Path(foreign))
         surroundings = fingerprint(Path(path).resolve().parent, dtype=self._target.dtype)
@@ -98,13 +100,14 @@ class _Worker:
             "fingerprint_sha256": digest(surroundings),
             "spans": {
                 "imports": imported - started,
-                "check": checked - imported,
-                "inputs": time.perf_counter() - checked,
+                "check": checked - built,
+                "inputs": built - imported,
             },
         }
 
     def declare(self, path: str, arguments: Sequence[str]) -> Mapping[str, Any]:
         """Import the target and tell what it declares, and of each variant what it runs."""
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", WORKSPACE)  # a library may start CUDA
         target = load_target(Path(path), arguments)
         about = {variant.name: _about(variant, None) for variant in target.variants}
         return {"target": _plain(target.described()), "variants": about}
@@ -136,7 +139,9 @@ class _Worker:
 
     def _checked(self, names: Sequence[str], seed: int) -> list[dict[str, Any]]:
         lock(seed, fill_new_memory=True)
-        verdicts = self._target.check(self._device, seed, names, self._doing)
+        verdicts = self._target.check(
+            self._device, seed, names, inputs=self._inputs, tell=self.doing
+        )
         return [asdict(verdict) for verdict in verdicts]
 
 
@@ -190,6 +195,10 @@ def watch(surroundings: Mapping[str, Any]) -> Watch | None:
         return None
 
 
+def _keep_quiet(_: str) -> None:
+    return None
+
+
 def _say(answers: TextIO, variant: str) -> None:
     """Say what is being checked, so that whoever asks knows what it was if the process ends."""
     answers.write(json.dumps({"doing": variant}) + "\n")
@@ -218,13 +227,10 @@ def serve(worker: object, requests: TextIO, answers: TextIO) -> None:
         answers.flush()
 
 
-def main(
-    argv: Sequence[str], make: Callable[[float, Callable[[str], None]], object] = _Worker
-) -> None:
+def main(argv: Sequence[str], make: Callable[[float], object] = _Worker) -> None:
     """Serve until the end; what a target reads from stdin is empty.
 
-    `make` gets the time at which the process started, by time.perf_counter(), and what says what
-    is being done.
+    `make` gets the time at which the process started, by time.perf_counter().
     """
     started = time.perf_counter()
     requests_from, answers_to = os.dup(0), int(argv[0])
@@ -235,7 +241,10 @@ def main(
         os.fdopen(requests_from, "r", encoding="utf-8") as requests,
         os.fdopen(answers_to, "w", encoding="utf-8") as answers,
     ):
-        serve(make(started, partial(_say, answers)), requests, answers)
+        worker = make(started)
+        if isinstance(worker, _Worker):
+            worker.doing = partial(_say, answers)
+        serve(worker, requests, answers)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +117,14 @@ def worker(
             yield Turn(process, answers, said, name)
         finally:
             end(process)
+            _close(process)
+
+
+def _close(process: subprocess.Popen[bytes]) -> None:
+    """Close the pipe of the requests, of which one may be left that nobody has read."""
+    with suppress(OSError):
+        assert process.stdin is not None
+        process.stdin.close()
 
 
 def _with_profkit(environment: Mapping[str, str]) -> dict[str, str]:

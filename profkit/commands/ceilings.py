@@ -41,8 +41,9 @@ def ceilings(
 ) -> None:
     """Measure this GPU's roofs: DRAM, L2, FMA pipes, and the tensor cores by type.
 
-    What can really be had: with random data, at the clock that the power cap leaves. No clock is
-    changed. It takes up to a minute. `profkit roofline --peaks measured` finds the roofs again.
+    What can really be had, with random data: the rate of a short burst, and beside it what a steady
+    load keeps at the clock that the power cap leaves. No clock is changed. It takes up to a minute.
+    `profkit roofline --peaks measured` finds the roofs of bursts again.
 
     Examples:
 

@@ -16,7 +16,7 @@ from profkit.render.terminal import facts, rendered, table_of
 from profkit.render.text import literal, number, percent, plural
 from profkit.render.view import Grid, Panel, Row
 
-_COLUMNS = ("Roof", "Rate", "95% interval", "Of datasheet", "SM clock", "Power")
+_COLUMNS = ("Roof", "Rate", "95% interval", "Of datasheet", "SM clock", "Steady", "Power")
 _CAP = "software power cap"
 
 
@@ -55,9 +55,12 @@ def warnings(ceilings: Ceilings) -> tuple[str, ...]:
         f"{one.label}: impossible, {one.problem}" for one in ceilings.rates.values() if one.problem
     ]
     for one in ceilings.rates.values():
-        held = [reason for reason in one.throttled_by if reason != _CAP]
+        reasons = dict.fromkeys((*one.throttled_by, *one.steady_throttled_by))
+        held = [reason for reason in reasons if reason != _CAP]
         if held:
             found.append(f"{one.label}: the clock was held down ({', '.join(held)})")
+        if one.doubtful:
+            found.append(f"{one.label}: bursts were slower than a steady load, the clock rose late")
     if ceilings.neighbours:
         others = plural(ceilings.neighbours, "process")
         found.append(f"{others} of others on the GPU: roofs may be higher than these")
@@ -72,8 +75,9 @@ def _rates(ceilings: Ceilings) -> Grid:
             number(one.rate, one.unit),
             _interval(one),
             percent(one.share) + ("" if one.verified or math.isnan(one.share) else "?"),
-            _clock(one),
-            number(one.power, "W") if math.isnan(one.power) else f"{one.power:.0f} W",
+            _whole(one.sm_clock / 1e6, "MHz"),
+            _steady(one),
+            _whole(one.steady_power, "W"),
         )
         for one in ceilings.rates.values()
     )
@@ -88,17 +92,23 @@ def _interval(one: Ceiling) -> str:
     return f"{'≈' if math.isnan(one.level) else '±'}{half:.2%}"
 
 
-def _clock(one: Ceiling) -> str:
-    if math.isnan(one.sm_clock):
-        return "n/a"
-    capped = " *" if _CAP in one.throttled_by else ""
-    return f"{one.sm_clock / 1e6:.0f} MHz{capped}"
+def _steady(one: Ceiling) -> str:
+    capped = " *" if _CAP in one.steady_throttled_by else ""
+    return number(one.steady, one.unit) + capped
+
+
+def _whole(value: float, unit: str) -> str:
+    return "n/a" if math.isnan(value) else f"{value:.0f} {unit}"
 
 
 def _notes(ceilings: Ceilings) -> Iterable[str]:
     rates = ceilings.rates.values()
-    if any(_CAP in one.throttled_by for one in rates):
+    yield "Rate and clock are of short bursts, Steady and Power of a load that stays on."
+    if any(_CAP in one.steady_throttled_by for one in rates):
         yield "* the power cap holds the clock down: a steady load of this kind gets no more."
+    capped = [one.label for one in rates if _CAP in one.throttled_by]
+    if capped:
+        yield f"The power cap held the clock down in bursts too: {'; '.join(capped)}."
     if any(not one.verified and not math.isnan(one.peak) for one in rates):
         yield "? of a datasheet figure that nobody looked up."
 

@@ -39,11 +39,22 @@ def diff_view(found: Diff, title: str, top: int, lines: Lines, *, everything: bo
     shown = found.kernels[: top or None]
     if len(found.kernels) > 1 or found.removed or found.added:
         parts += [Text(words.summary(found)), *_total(found)]
+    parts += _variants(found)
     for kernel in shown:
         at = kernel.after.typical.index
         parts += [Text(), *_kernel(kernel, lines.get(at, ()), everything=everything)]
     parts += _others(found, shown)
     return Group(*parts)
+
+
+def _variants(found: Diff) -> list[RenderableType]:
+    """The timed variants that are no single kernel's."""
+    told = {id(kernel.timed) for kernel in found.kernels}
+    left = [one for one in found.timed if id(one) not in told]
+    if not left:
+        return []
+    lines = [_indented(f"{words.variant(one)}  {words.timing(one)}") for one in left]
+    return [Text(), Text("Timed variants of several launches", "bold"), *lines]
 
 
 def _kernel(

@@ -248,6 +248,12 @@ def timing(timed: TimedChange) -> str:
     return f"timed, {timed.how}: {medians}   {said}   {verdict}, {timed.why}"
 
 
+def variant(timed: TimedChange) -> str:
+    """The variant's label, both where they differ."""
+    one, other = literal(timed.before.label), literal(timed.after.label)
+    return one if one == other else f"{one}{_ARROW}{other}"
+
+
 def estimate_held(one: FindingChange, kernel: KernelDiff) -> str:
     """What the earlier report promised for a finding against what was achieved; "" without."""
     estimate = one.before.finding.estimate if one.before else None

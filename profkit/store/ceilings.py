@@ -36,7 +36,10 @@ __all__ = [
 ]
 
 SCHEMA = "profkit.ceilings/1"
-STATISTIC = "median over blocks of back-to-back calls, after a warm-up to a steady SM clock"
+STATISTIC = (
+    "rate: median over short bursts of calls, each after a pause; "
+    "steady: median over blocks of back-to-back calls, after a warm-up to a steady SM clock"
+)
 _NUMBERS = (
     "low",
     "high",
@@ -47,6 +50,9 @@ _NUMBERS = (
     "power",
     "temperature",
     "peak",
+    "steady",
+    "steady_clock",
+    "steady_power",
 )
 _SMALLEST = 1e-3
 _REMEDY = "run `profkit ceilings` on it"
@@ -169,6 +175,7 @@ def _row(ceiling: Ceiling) -> dict[str, Any]:
         "samples": ceiling.samples,
         **numbers,
         "throttled_by": list(ceiling.throttled_by),
+        "steady_throttled_by": list(ceiling.steady_throttled_by),
         "share": _finite(ceiling.share),
         "verified": ceiling.verified,
         "problem": ceiling.problem,
@@ -219,6 +226,7 @@ def _ceiling(row: Any) -> Ceiling:
         amount=fields.number("amount", _SMALLEST) or math.nan,
         samples=fields.whole("samples", 1) or 0,
         throttled_by=fields.texts("throttled_by"),
+        steady_throttled_by=fields.texts("steady_throttled_by"),
         verified=bool(fields.flag("verified")),
         problem=fields.text("problem"),
         **known,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import os
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from profkit.store.ceilings import read_ceilings  # noqa: E402
 
 KERNELS = ROOT / "profkit" / "capture" / "ceilings"
 PLAUSIBLE = (0.55, 1.0)  # of the datasheet's peak
+FAR_FROM_ITS_PEAK = {"tensor_int8": 0.4}  # torch._int_mm is not the fastest that could be written
 
 
 @pytest.fixture(scope="module")
@@ -53,16 +55,21 @@ def machine() -> Machine:
 
 def test_every_roof_is_measured_and_possible(document: Any) -> None:
     told, measured, kept = document
-    assert told["seconds"] < 90
+    assert told["seconds"] < 60
     assert set(measured.rates) | set(measured.left_out) == set(LABELS)
     for one in measured.rates.values():
         assert one.problem == "", one
-        assert one.low <= one.rate <= one.high
-        assert (one.high - one.low) / one.rate < 0.05
+        if not math.isnan(one.low):
+            assert one.low <= one.rate <= one.high
+            assert (one.high - one.low) / one.rate < 0.05
         assert one.sm_clock > 0
-        if one.share == one.share and not one.name.endswith("_mma_sync"):
-            assert PLAUSIBLE[0] < one.share <= PLAUSIBLE[1], one
-    assert kept.rates == measured.rates
+        assert 0 < one.steady <= one.rate * 1.02, one
+        assert one.steady_clock > 0
+        if not math.isnan(one.share) and not one.name.endswith("_mma_sync"):
+            least = FAR_FROM_ITS_PEAK.get(one.name, PLAUSIBLE[0])
+            assert least < one.share <= PLAUSIBLE[1], one
+    assert set(kept.rates) == set(measured.rates)
+    assert kept.plain == measured.plain
 
 
 def test_the_roofs_of_an_h200(document: Any) -> None:
@@ -74,7 +81,7 @@ def test_the_roofs_of_an_h200(document: Any) -> None:
     assert 0.95 * 732e12 <= rates["tensor_fp16"].rate <= 1.05 * 798e12
     # mma.sync gets two thirds of what wgmma does, clock for clock.
     a_cycle = rates["tensor_fp16_mma_sync"].rate / rates["tensor_fp16_mma_sync"].sm_clock
-    assert a_cycle == pytest.approx(2 / 3 * 132 * 4096, rel=0.05)
+    assert 0.85 <= a_cycle / (2 / 3 * 132 * 4096) <= 1.02
     assert rates["l2"].rate > 1.1 * rates["dram"].rate
 
 

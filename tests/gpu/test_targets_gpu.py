@@ -130,4 +130,4 @@ def test_under_bare_ncu_each_variant_launches_its_kernels_and_no_others() -> Non
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [line for line in done.stdout.splitlines() if "gpu__time_duration.sum" in line]
     assert len(rows) == 3, done.stdout
-    assert "serial_kv" in rows[-1]
+    assert "custom" in rows[-1]

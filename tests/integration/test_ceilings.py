@@ -1,14 +1,17 @@
-"""`profkit ceilings` where there is no GPU: one line that says so, and what may be asked."""
+"""`profkit ceilings` without a GPU: what it says, and what becomes of what a GPU tells."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
 
+from profkit.store.ceilings import find_ceilings
 from tests.conftest import ROOT
 
 
@@ -62,3 +65,65 @@ def test_a_gpu_that_is_not_there_and_one_that_can_not_be_reached(tmp_path: Path)
     status, _, told = run(tmp_path, PYTHONPATH=paths)
     assert status == 4
     assert told.startswith("profkit: CUDA_VISIBLE_DEVICES hides every GPU; unset it")
+
+
+# ---- With a process that answers as the one on a GPU does
+
+
+MADE = """
+import sys
+from profkit import ceilings, cli
+ceilings._WORKER = "tests.stand_in.ceilings_worker"
+sys.argv = ["profkit", "ceilings", *sys.argv[1:]]
+cli.main()
+"""
+
+
+def made_h200(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    variables = {key: os.environ[key] for key in os.environ if key != "CUDA_VISIBLE_DEVICES"}
+    return subprocess.run(
+        [sys.executable, "-c", MADE, *map(str, arguments)],
+        env={**variables, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(folder / "state"),
+             "PROFKIT_LOCK_DIR": str(folder)},
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+
+
+def test_what_was_measured_is_written_and_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "ceilings.json"
+    done = made_h200(tmp_path, "--only", "dram,l2,fp32,tensor_fp16,tensor_fp8", "-o", output)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    told = json.loads(output.read_text(encoding="utf-8"))
+    schema = ROOT / "profkit" / "schemas" / "ceilings.json"
+    jsonschema.validate(told, json.loads(schema.read_text(encoding="utf-8")))
+    assert told["left_out"] == {"tensor_fp8": "its tensor cores have no such type"}
+    rows = {row["name"]: row for row in told["ceilings"]}
+    assert list(rows) == ["dram", "l2", "fp32", "tensor_fp16"]
+    assert rows["dram"]["rate"] == pytest.approx(4.3e12)
+    assert rows["dram"]["how"] == "way 1 (the fastest of 2 ways)"
+    assert rows["dram"]["share"] == pytest.approx(4.3 / 4.8)
+    assert (rows["dram"]["sm_clock"], rows["dram"]["throttled_by"]) == (1.98e9, [])
+    assert rows["dram"]["steady"] == pytest.approx(0.9 * 4.3e12)
+    assert (rows["dram"]["steady_clock"], rows["dram"]["steady_power"]) == (1.7e9, 690.0)
+    assert rows["dram"]["steady_throttled_by"] == ["software power cap"]
+    # 4.2 TB/s are less than DRAM gave, and 1.2 PFLOP/s more than the chip has.
+    assert "did not stay in L2" in rows["l2"]["problem"]
+    assert "the count can't be right" in rows["tensor_fp16"]["problem"]
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert set(find_ceilings({"name": "NVIDIA H200"}).rates) == {"dram", "fp32"}
+
+
+def test_a_load_with_a_wrong_result_ends_it(tmp_path: Path) -> None:
+    done = made_h200(tmp_path, "--only", "dram,fp64")
+    assert done.returncode == 6
+    assert "wrong result from multiply_add.cu; no rate of it can be believed" in done.stderr
+
+
+def test_where_no_roof_can_be_measured_it_says_why(tmp_path: Path) -> None:
+    done = made_h200(tmp_path, "--only", "tensor_fp8,tensor_int8")
+    assert done.returncode == 4
+    told = "no roof can be measured here: its tensor cores have no such type; see `profkit doctor`"
+    assert told in done.stderr

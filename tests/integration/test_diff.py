@@ -328,6 +328,10 @@ def test_runs_of_one_target_are_judged_by_their_latencies(tmp_path: Path) -> Non
     assert timed["flash"].change is Change.regressed
     assert timed["flash"].speedup == pytest.approx(1 / 1.05)
     assert timed["custom"].change is Change.same
+    assert {one.before.label: one.change for one in found.timed} == {
+        "sdpa": Change.same, "flash": Change.regressed, "cudnn": Change.same,
+        "efficient": Change.same, "math": Change.same, "custom": Change.same,
+    }  # fmt: skip
     assert "within-run only" in " ".join(evidence(timed["flash"]))
     untimed = profkit.diff(profkit.load(run), profkit.load(run))
     assert {kernel.change for kernel in untimed.kernels} == {Change.same}

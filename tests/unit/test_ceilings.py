@@ -35,6 +35,7 @@ from tests.conftest import ROOT
 
 SCHEMA = json.loads((ROOT / "profkit" / "schemas" / "ceilings.json").read_text(encoding="utf-8"))
 GIB = 1 << 30
+CAP = "software power cap"
 H200 = Machine((9, 0), sm_count=132, l2_bytes=60 << 20, memory_bytes=150_000_000_000)
 T4 = Machine((7, 5), sm_count=40, l2_bytes=4 << 20, memory_bytes=15_800_000_000)
 DEVICE = {"name": "NVIDIA H200", "uuid": "GPU-1", "multiprocessors": 132, "power_limit": 700.0}
@@ -51,7 +52,8 @@ def timed(seconds: float, amount: float, how: str = "copy.cu", clock: float = 1.
     noise = np.random.default_rng(1).uniform(-1e-3, 1e-3, 70)
     samples = tuple((seconds * (1 + noise - np.median(noise))).tolist())
     moments = (Moment(clock, 400.0, 50.0, ()), Moment(clock - 4e7, 420.0, 51.0, ()))
-    return Measured(how, amount, samples, moments)
+    steady = (Moment(1.5e9, 690.0, 60.0, (CAP,)), Moment(1.4e9, 680.0, 61.0, (CAP,)))
+    return Measured(how, amount, samples, moments, (seconds * 1.25,) * 9, steady)
 
 
 def measured(*names: str, rate: float = 4e12, **fields: Any) -> Ceilings:
@@ -118,7 +120,18 @@ def test_a_rate_is_the_amount_over_the_median_time() -> None:
     assert (one.sm_clock, one.sm_clock_low, one.sm_clock_high) == (1.96e9, 1.94e9, 1.98e9)
     assert (one.power, one.temperature) == (410.0, 50.5)
     assert one.share == pytest.approx(4.3 / 4.8)
+    assert one.throttled_by == ()
     assert one.problem == ""
+
+
+def test_beside_it_stands_what_a_steady_load_gets() -> None:
+    one = ceiling("dram", [timed(1e-3, 4.3e9)], sheet(), 132)
+    assert one.steady == pytest.approx(4.3e12 / 1.25)
+    assert (one.steady_clock, one.steady_power) == (1.45e9, 685.0)
+    assert one.steady_throttled_by == (CAP,)
+    assert not one.doubtful
+    late = ceiling("dram", [replace(timed(1e-3, 4.3e9), steady_samples=(0.9e-3,) * 9)], None, 132)
+    assert late.doubtful
 
 
 def test_the_fastest_way_is_the_roof() -> None:
@@ -157,6 +170,7 @@ def test_an_l2_no_faster_than_dram_was_missed() -> None:
 def test_without_nvml_and_datasheet_nothing_is_made_up() -> None:
     one = ceiling("fp32", [Measured("x", 6e10, (1e-3,) * 40, ())], None, 132)
     assert all(map(math.isnan, (one.sm_clock, one.power, one.temperature, one.peak, one.share)))
+    assert all(map(math.isnan, (one.steady, one.steady_clock, one.steady_power)))
     assert one.problem == ""
 
 
@@ -307,10 +321,7 @@ def test_what_can_not_be_kept_is_said(state: Path) -> None:
 def shown(**change: Any) -> Ceilings:
     rates: dict[str, Ceiling] = {
         "dram": ceiling("dram", [timed(1e-3, 4.31e9)], sheet(), 132),
-        "tensor_fp16": replace(
-            ceiling("tensor_fp16", [timed(1.46e-3, 1.0995e12)], sheet(), 132),
-            throttled_by=("software power cap",),
-        ),
+        "tensor_fp16": ceiling("tensor_fp16", [timed(1.46e-3, 1.0995e12)], sheet(), 132),
     }
     return Ceilings("NVIDIA H200", "GPU-1", rates, seconds=41.2, **change)
 
@@ -321,26 +332,47 @@ def test_the_terminal_shows_rates_and_how_they_were_had() -> None:
     assert max(map(len, lines)) <= 100
     (copy,) = (line for line in lines if line.startswith("DRAM copy") and "TB/s" in line)
     assert copy.split() == [
-        "DRAM", "copy", "4.310", "TB/s", "±0.02%", "89.8%", "1960", "MHz", "410", "W",
+        "DRAM", "copy", "4.310", "TB/s", "±0.02%", "89.8%", "1960", "MHz",
+        "3.448", "TB/s", "*", "685", "W",
     ]  # fmt: skip
     assert "753.1 TFLOP/s" in text
-    assert "1960 MHz *" in text
+    assert "602.5 TFLOP/s *" in text
     assert "* the power cap holds the clock down" in text
+    assert "in bursts too" not in text
     assert "Kept  /kept/GPU-1.json" in text
 
 
 def test_what_speaks_against_roofs_is_shown() -> None:
     whole = shown(left_out={"tensor_fp8": "no such type"}, neighbours=1)
-    bad = replace(whole.rates["dram"], problem="hits", throttled_by=("hardware thermal slowdown",))
+    hot = ("hardware thermal slowdown",)
+    bad = replace(whole.rates["dram"], problem="hits", steady=5e12, steady_throttled_by=hot)
     whole = replace(whole, rates={**whole.rates, "dram": bad})
     assert warnings(whole) == (
         "DRAM copy: impossible, hits",
         "DRAM copy: the clock was held down (hardware thermal slowdown)",
+        "DRAM copy: bursts were slower than a steady load, the clock rose late",
         "1 process of others on the GPU: roofs may be higher than these",
         "tensor FP8: not measured, no such type",
     )
     for text in (ceilings_terminal(whole, None, to_file=True), ceilings_markdown(whole)):
         assert "impossible, hits" in text
+
+
+def test_a_power_cap_that_holds_bursts_down_is_said() -> None:
+    whole = shown()
+    capped = replace(whole.rates["tensor_fp16"], throttled_by=(CAP,))
+    text = ceilings_terminal(
+        replace(whole, rates={**whole.rates, "tensor_fp16": capped}), None, to_file=True
+    )
+    assert "The power cap held the clock down in bursts too: tensor FP16." in text
+
+
+def test_all_columns_fit_with_the_longest_name() -> None:
+    name = "tensor_bf16_mma_sync"
+    whole = replace(shown(), rates={name: ceiling(name, [timed(1.7e-3, 1.0995e12)], sheet(), 132)})
+    (row,) = (line for line in ceilings_terminal(whole, None, to_file=True).splitlines()
+              if line.startswith("tensor BF16, mma.sync") and "646.8" in line)  # fmt: skip
+    assert row.endswith("517.4 TFLOP/s *  685 W")
 
 
 def test_markdown_is_a_table() -> None:

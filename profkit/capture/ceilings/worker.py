@@ -11,7 +11,7 @@ import gc
 import math
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -20,22 +20,25 @@ from profkit.capture.ceilings.loads import Load, loads
 from profkit.capture.environment import fingerprint, lock
 from profkit.capture.gpu import Watch
 from profkit.capture.target import Unsupported, without_torch
-from profkit.capture.timing import Block, Cache, Settings, Stopwatch, Timer
+from profkit.capture.timing import Block, Cache, Ready, Settings, Stopwatch, Timer
 from profkit.capture.timing_worker import main, watch
 from profkit.errors import EnvironmentProblem, TargetFailed
 
-_SETTINGS = Settings(Timer.events, Cache.warm, warmup=0.5)
+_SETTINGS = Settings(Timer.events, Cache.warm, warmup=0.4)
 _BLOCKS = 4
 _FEWEST, _MOST = 10, 100
-_SECONDS_A_BLOCK, _SECONDS_A_SAMPLE = 0.12, 0.005
+_SECONDS_A_BLOCK, _SECONDS_A_SAMPLE = 0.12, 0.002
 _LARGEST_GROUP = 20
+_PAUSE = 0.3
+_FEWEST_WARM, _SECONDS_WARM = 2, 0.005
+_FEWEST_IN_A_BURST, _SECONDS_A_BURST = 3, 0.012
 _BROKEN = "CUDA error"
 
 
 class _Ceilings:
     """The GPU, and the loads of the roof that is being measured."""
 
-    def __init__(self, _started: float, _say: Callable[[str], None]) -> None:
+    def __init__(self, _started: float) -> None:
         self._watch: Watch | None = None
 
     def open(self, seed: int) -> Mapping[str, Any]:
@@ -81,10 +84,10 @@ class _Ceilings:
             torch.cuda.empty_cache()
 
     def _timed(self, load: Load) -> Mapping[str, Any]:
-        """Warm up to a steady clock, then blocks of samples.
+        """Blocks of samples at a steady clock, then bursts.
 
-        A sample is of several calls, so that little of a block is pauses, in which the GPU would
-        save the power for a higher clock than it can keep.
+        A sample is of several calls, so that little of a steady block is pauses, in which the GPU
+        would save the power for a higher clock than it can keep.
         """
         import torch
 
@@ -97,12 +100,29 @@ class _Ceilings:
         ready = stopwatch.prepare()
         wanted = _SECONDS_A_BLOCK / (ready.rough * group)
         count = max(_FEWEST, min(_MOST, math.ceil(wanted)))
-        blocks: Sequence[Block] = [stopwatch.block(count, ready.host) for _ in range(_BLOCKS)]
+        steady = [stopwatch.block(count, ready.host) for _ in range(_BLOCKS)]
+        bursts = [_burst(load, stopwatch, ready, group) for _ in range(_BLOCKS)]
         return {
             "how": load.how,
             "amount": load.amount,
-            "blocks": [asdict(block) for block in blocks],
+            "bursts": [asdict(block) for block in bursts],
+            "steady": [asdict(block) for block in steady],
         }
+
+
+def _burst(load: Load, stopwatch: Stopwatch, ready: Ready, group: int) -> Block:
+    """A few samples after a pause, over before the power cap takes hold.
+
+    Calls go before them, so that the clock has come up when the block begins and looks at it.
+    """
+    import torch
+
+    time.sleep(_PAUSE)
+    for _ in range(max(_FEWEST_WARM, math.ceil(_SECONDS_WARM / ready.rough))):
+        load.call()
+    torch.cuda.synchronize()
+    count = max(_FEWEST_IN_A_BURST, math.ceil(_SECONDS_A_BURST / (ready.rough * group)))
+    return stopwatch.block(count, ready.host)
 
 
 def _wall_seconds(load: Load) -> float:

@@ -1,0 +1,132 @@
+"""`profkit optimize`: which variant to use, on CPU targets whose speeds are known."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from typer.testing import CliRunner, Result
+
+from profkit.cli import app
+from tests.conftest import ROOT
+
+pytest.importorskip("torch", reason="targets need torch")
+
+SCHEMA = ROOT / "profkit" / "schemas" / "optimize.json"
+TOY = """
+import time
+from profkit import Target, Unsupported, Variant, Work, normal_inputs
+
+def waits(seconds):
+    def run(inputs):
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            pass
+        return inputs["a"] + 1
+    return run
+
+def unsupported(inputs):
+    raise Unsupported("not on this machine")
+
+target = Target(
+    name="toy", shapes={"n": 64}, dtype="float32",
+    inputs=lambda device, seed: normal_inputs(device, seed, "float32", a=(64,)),
+    reference=lambda inputs: inputs["a"] + 1,
+    variants=[
+        Variant("now", waits(6e-4), chooses=lambda inputs: "twin"),
+        Variant("twin", waits(6e-4)),
+        Variant("fast", waits(3e-4), setting="with fast_mode(): ..."),
+        Variant("slow", waits(9e-4)),
+        Variant("wrong", lambda inputs: inputs["a"] + 2), Variant("absent", unsupported),
+    ],
+)
+if __name__ == "__main__":
+    target.main()
+"""
+QUICK = ("--device", "cpu", "--warmup-ms", "1")
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Path:
+    file = tmp_path / "toy.py"
+    file.write_text(TOY, encoding="utf-8")
+    return file
+
+
+def run(toy: Path, *arguments: str) -> Result:
+    environment = {
+        **os.environ,
+        "XDG_STATE_HOME": str(toy.parent / "state"),
+        "PROFKIT_LOCK_DIR": str(toy.parent),
+        "OMP_NUM_THREADS": "1",
+    }
+    with contextlib.chdir(toy.parent):
+        return CliRunner().invoke(app, ["optimize", *arguments, *QUICK], env=environment)
+
+
+def found(done: Result) -> Any:
+    document = json.loads(done.stdout)
+    jsonschema.validate(document, json.loads(SCHEMA.read_text("utf-8")))
+    return document
+
+
+def test_the_fastest_variant_is_found_with_its_setting(toy: Path) -> None:
+    done = run(toy, "toy.py", "--format", "json", "--budget", "60s")
+    assert done.exit_code == 0, done.stderr
+    document = found(done)
+    assert (document["outcome"], document["use"]) == ("use", "fast")
+    assert document["setting"] == "with fast_mode(): ..."
+    assert document["in_use"] == "now"
+    fast, *others = document["candidates"]
+    assert fast["standing"] == "reaches"
+    assert 1.5 < fast["low"] <= fast["speedup"] <= fast["high"]
+    assert {one["variant"]: one["standing"] for one in others}["slow"] == "short"
+    assert set(document["left_out"]) == {"wrong", "absent"}
+    assert "relative error" in document["left_out"]["wrong"]
+    assert document["seconds"] < 60  # decided long before the budget was spent
+
+
+def test_that_nothing_is_to_be_gained_is_a_result(toy: Path) -> None:
+    done = run(toy, "toy.py:now,twin,slow", "--target-speedup", "1.5")
+    assert done.exit_code == 0, done.stderr
+    assert "Keep now (now is already twin): nothing else is 1.50x as fast" in done.stdout
+    assert "falls short of it" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (("toy.py", "--target-speedup", "0.9"), 2, "is no speed-up"),
+        (("toy.py", "--budget", "long"), 2, "is no time"),
+        (("none.py",), 2, "no such target"),
+        (("toy.py", "other.py"), 2, "one target is optimized at a time"),
+    ],
+)
+def test_wrong_usage_is_one_line(
+    toy: Path, arguments: tuple[str, ...], status: int, words: str
+) -> None:
+    done = run(toy, *arguments)
+    assert done.exit_code == status
+    (line,) = done.stderr.splitlines()
+    assert words in line
+
+
+@pytest.mark.parametrize(
+    ("baseline", "status", "words"),
+    [
+        ("nope", 2, "no variant 'nope'"),
+        ("wrong", 6, "wrong: relative error"),
+        ("absent", 4, "absent can't run here: not on this machine"),
+    ],
+)
+def test_a_variant_in_use_that_can_not_be(
+    toy: Path, baseline: str, status: int, words: str
+) -> None:
+    done = run(toy, "toy.py:now,wrong,absent", "--baseline", baseline)
+    assert done.exit_code == status
+    assert words in done.stderr

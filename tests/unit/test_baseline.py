@@ -1,0 +1,267 @@
+"""What is derived of a baseline's cells, against numbers worked out by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from profkit.analysis.baseline import Baseline, Row, derive
+from profkit.analysis.gpus import datasheet_named
+from profkit.capture.work import Work
+from profkit.ingest.cell import Cell, Status
+from profkit.ingest.latency import latency_from_json
+
+H200 = {
+    "name": "NVIDIA H200",
+    "compute_capability": "9.0",
+    "multiprocessors": 132,
+    "memory_bytes": 150_000_000_000,
+}
+BLOCKS = 8
+
+
+def cell(
+    seconds: float,
+    *,
+    backend: str = "default",
+    of: int = 1,
+    place: int = 0,
+    round_: str | None = "r",
+    clock: float | None = 1.785e9,
+    gpu: Mapping[str, Any] = H200,
+    throttled: Sequence[str] = (),
+    **sizes: Any,
+) -> Cell:
+    """A cell of attention whose samples scatter by 0.1%; `place` among the `of` that took turns."""
+    shape = {"batch": 32, "heads": 8, "length": 512, "dim": 64, "causal": False} | sizes
+    dtype = shape.pop("dtype", "float16")
+    work = Work.attention(
+        shape["batch"],
+        shape["heads"],
+        shape["length"],
+        shape["dim"],
+        element_bytes=2,
+        causal=shape["causal"],
+        kv_heads=shape.get("kv_heads"),
+        backward=shape.get("backward", False),
+    )
+    noise = np.random.default_rng(place).normal(1, 1e-3, (BLOCKS, 13))
+    moment = {
+        "sm_clock": clock, "power": None, "temperature": None, "throttled_by": list(throttled)
+    }  # fmt: skip
+    blocks = [
+        {
+            "turn": at * of + (place if at % 2 == 0 else of - 1 - place),
+            "gpu": moment,
+            "samples": (seconds * noise[at]).tolist(),
+        }
+        for at in range(BLOCKS)
+    ]
+    latency = latency_from_json(
+        {
+            "label": backend,
+            "timer": "events",
+            "cache": "cold",
+            "target": {
+                "name": "sdpa",
+                "shapes": shape,
+                "dtype": dtype,
+                "work": {"flop": work.flop, "bytes": work.bytes, "what": work.what},
+            },
+            "gpu": gpu,
+            "ready": {"memory": {"peak_allocated": 80_500_000}},
+            "blocks": blocks,
+        }
+    )
+    name = "-".join(f"{key}{value}" for key, value in (shape | {"dtype": dtype}).items())
+    return Cell(
+        shape=name,
+        at=0,
+        arguments=shape | {"dtype": dtype},
+        backend=backend,
+        status=Status.measured,
+        latency=latency,
+        round=round_,
+        asked=100,
+    )
+
+
+def row(one: Cell, gpu: Mapping[str, Any] = H200) -> Row:
+    (found,) = derive([one], gpu).rows
+    return found
+
+
+@pytest.mark.parametrize(
+    ("gpu", "peak", "per_cycle"),
+    [
+        ("H200", "tensor_fp16", 4096),
+        ("H200", "fp32", 256),
+        ("L4", "tensor_fp16", 1024),
+        ("L4", "fp32", 256),
+        ("A30", "tensor_fp16", 2048),
+        ("RTX 4090", "tensor_fp16", 512),
+        ("V100 SXM2", "tensor_fp16", 1024),
+        ("B200", "tensor_fp16", 8192),
+        ("H20", "tensor_fp16", 1024),
+    ],
+)
+def test_flop_of_an_sm_in_a_cycle(gpu: str, peak: str, per_cycle: int) -> None:
+    sheet = datasheet_named(gpu)
+    assert sheet is not None
+    assert sheet.per_cycle(peak) == per_cycle
+
+
+def test_rates_and_shares_of_a_cell() -> None:
+    found = row(cell(50.9e-6))
+    seconds = found.seconds
+    assert seconds == pytest.approx(50.9e-6, rel=1e-3)
+    assert (found.flop, found.bytes, found.intensity) == (17_179_869_184, 67_108_864, 256)
+    assert found.flop_rate == pytest.approx(17_179_869_184 / seconds)
+    assert found.bandwidth == pytest.approx(67_108_864 / seconds)
+    assert found.tokens_per_second == pytest.approx(32 * 512 / seconds)
+    assert found.held_peak == 132 * 4096 * 1.785e9  # 965 TFLOP/s, as ncu gives it at that clock
+    assert found.share_of_held == pytest.approx(0.3497, abs=1e-3)
+    assert found.share_of_datasheet == pytest.approx(337.5e12 / 989e12, abs=1e-3)
+    assert found.share_of_dram == pytest.approx(1.318e12 / 4.8e12, abs=1e-3)
+    assert found.ridge == pytest.approx(965.1e12 / 4.8e12, rel=1e-3)  # 201 FLOP/B
+    assert found.regime == "compute"
+    assert found.peak_memory == 80_500_000
+    assert found.flop_rate_low is not None
+    assert found.flop_rate_high is not None
+    assert found.flop_rate_low < found.flop_rate < found.flop_rate_high
+
+
+def test_grouped_heads_and_masks() -> None:
+    """The published rate of 671 TFLOP/s at S=4096 with 64 heads of Q and 8 of K and V."""
+    shape = {"batch": 1, "heads": 64, "kv_heads": 8, "length": 4096, "dim": 128}
+    flop = 4 * 64 * 4096**2 * 128
+    grouped = row(cell(flop / 671e12, dtype="bfloat16", **shape))
+    assert grouped.flop_rate == pytest.approx(671e12, rel=1e-3)
+    assert grouped.bytes == 2 * (2 * 64 + 2 * 8) * 4096 * 128
+    assert grouped.precision == "tensor_bf16"
+    causal = row(cell(1e-3, dtype="bfloat16", causal=True, **shape))
+    assert causal.flop == flop / 2
+    assert causal.bytes == grouped.bytes
+    backward = row(cell(1e-3, dtype="bfloat16", backward=True, **shape))
+    assert backward.flop == 2.5 * flop
+    assert backward.bytes == 2 * grouped.bytes
+
+
+def test_what_is_unknown_stays_unknown() -> None:
+    no_clock = row(cell(50.9e-6, clock=None))
+    assert (no_clock.held_peak, no_clock.share_of_held) == (None, None)
+    assert no_clock.ridge == pytest.approx(989e12 / 4.8e12)
+    nowhere = row(cell(50.9e-6, gpu={}), {})
+    unknown = ("precision", "datasheet_peak", "dram_peak", "ridge", "regime", "verified", "gpu")
+    assert {name: getattr(nowhere, name) for name in unknown} == dict.fromkeys(unknown)
+    assert nowhere.flop_rate is not None
+    failed = row(Cell("s", 0, {"n": 1}, "default", Status.out_of_memory, "too large"))
+    assert (failed.seconds, failed.flop, failed.batch, failed.causal) == (None, None, None, None)
+
+
+def test_what_cannot_be_is_flagged() -> None:
+    assert row(cell(50.9e-6)).flags == ()
+    (impossible,) = row(cell(15e-6)).flags  # 1145 TFLOP/s; 4.5 TB/s is below 4.8
+    assert "above the dense peak" in impossible
+    cached = row(cell(13e-6, length=128, batch=64, heads=16))
+    assert any("caches served part of it" in flag for flag in cached.flags)
+    held = row(cell(50.9e-6, throttled=["hardware slowdown"]))
+    assert held.flags == ("throttled in every block: hardware slowdown",)
+    assert held.throttled == {"hardware slowdown": BLOCKS}
+
+
+def alternatives(*speeds: tuple[str, float], **more: Any) -> list[Cell]:
+    return [
+        cell(seconds, backend=name, place=at, of=len(speeds), **more)
+        for at, (name, seconds) in enumerate(speeds)
+    ]
+
+
+def test_backends_that_took_turns_are_compared_with_the_first() -> None:
+    cells = alternatives(("cudnn", 50e-6), ("default", 50.05e-6), ("flash", 72e-6))
+    found = derive(cells, H200, order=("default", "flash", "cudnn"))
+    versus = {(one.pair.a.label, one.pair.b.label): one for one in found.comparisons}
+    assert set(versus) == {("default", "cudnn"), ("default", "flash")}
+    assert versus["default", "cudnn"].pair.comparison.verdict.name == "SAME"
+    slower = versus["default", "flash"]
+    assert slower.pair.comparison.verdict.name == "REGRESSED"
+    assert slower.overlap is False
+    assert slower.pair.comparison.speedup == pytest.approx(50.05 / 72, rel=1e-3)
+    assert [one.backend for one in found.best if one.what == "backend"] == ["cudnn"]
+
+
+def test_other_shapes_and_other_rounds_are_never_compared() -> None:
+    one = alternatives(("default", 50e-6), ("flash", 72e-6))
+    other = alternatives(("default", 50e-6), ("flash", 72e-6), length=1024)
+    found = derive([*one, *other], H200)
+    assert [versus.shape for versus in found.comparisons] == [one[0].shape, other[0].shape]
+    apart = [cell(50e-6), cell(72e-6, backend="flash", round_="another")]
+    assert derive(apart, H200).comparisons == ()
+
+
+def test_holm_runs_over_all_comparisons_of_a_baseline() -> None:
+    few = derive(alternatives(("default", 50e-6), ("flash", 72e-6)), H200)
+    cells = [
+        one
+        for length in (128, 256, 512, 1024)
+        for one in alternatives(("default", 50e-6), ("flash", 72e-6), length=length)
+    ]
+    many = derive(cells, H200)
+    (alone,) = few.comparisons
+    adjusted = sorted(one.pair.comparison.p_adjusted or 0.0 for one in many.comparisons)
+    raw = sorted(one.pair.comparison.p_value for one in many.comparisons)
+    assert alone.pair.comparison.p_adjusted == alone.pair.comparison.p_value
+    assert adjusted[0] == pytest.approx(4 * raw[0])
+
+
+def scaling_of(found: Baseline, along: str) -> list[tuple[float, float, float | None]]:
+    return [
+        (step.factor, step.exponent, step.flop_exponent)
+        for step in found.scaling
+        if step.along == along
+    ]
+
+
+def test_scaling_is_between_neighbours_that_differ_in_one_size() -> None:
+    cells = [
+        cell(20e-6, length=256),
+        cell(60e-6, length=512),
+        cell(10e-6, length=512, batch=4),
+        cell(1.0, length=512, dtype="bfloat16"),
+    ]
+    found = derive(cells, H200)
+    ((factor, exponent, flop),) = scaling_of(found, "length")
+    assert (factor, flop) == (2, 2)
+    assert exponent == pytest.approx(math.log2(3), rel=1e-2)
+    ((factor, exponent, flop),) = scaling_of(found, "batch")
+    assert (factor, flop) == (8, 1)
+    assert exponent == pytest.approx(math.log(6) / math.log(8), rel=1e-2)
+    best = {one.what: one for one in found.best if one.what != "backend"}
+    assert best["length"].value == 512 or best["length"].value == 256
+    assert best["batch"].value == 32
+
+
+def test_scaling_at_the_same_number_of_tokens() -> None:
+    cells = [cell(1e-3, length=512, batch=32), cell(2e-3, length=1024, batch=16)]
+    ((factor, exponent, flop),) = scaling_of(derive(cells, H200), "length (same tokens)")
+    assert (factor, flop) == (2, 1)
+    assert exponent == pytest.approx(1, rel=1e-2)
+
+
+def test_environments_apart_from_the_dtype_are_counted() -> None:
+    import dataclasses
+
+    one = dataclasses.replace(cell(1e-3), fingerprint={"dtype": "float16", "versions": "1"})
+    same = dataclasses.replace(
+        cell(1e-3, length=1024), fingerprint={"dtype": "bfloat16", "versions": "1"}
+    )
+    other = dataclasses.replace(
+        cell(1e-3, length=2048), fingerprint={"dtype": "float16", "versions": "2"}
+    )
+    assert derive([one, same], H200).notes == ()
+    (note,) = derive([one, same, other], H200).notes
+    assert note.startswith("measured in 2 environments")

@@ -1,0 +1,111 @@
+"""Which variant to use: standings, the decision, and what looking several times costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from profkit.analysis.latency import Pair
+from profkit.analysis.optimum import (
+    LOOKS,
+    Candidate,
+    Outcome,
+    Standing,
+    decide,
+    standing,
+    thresholds_of_looks,
+)
+from profkit.analysis.verdict import (
+    DEFAULT,
+    Comparison,
+    Margin,
+    Source,
+    Verdict,
+    compare,
+    judge,
+)
+
+random = np.random.default_rng(1)
+
+
+def against(speedup: float, scatter: float = 0.002, blocks: int = 8) -> Comparison:
+    """Blocks of the one in use and of a variant that is `speedup` times as fast."""
+    a = [50e-6 * random.normal(1, scatter) * random.normal(1, 1e-3, 13) for _ in range(blocks)]
+    b = [50e-6 / speedup * random.normal(1, scatter) * random.normal(1, 1e-3, 13) for _ in a]
+    return compare(a, b, thresholds=thresholds_of_looks())
+
+
+def candidate(label: str, comparison: Comparison, target: float = 1.10) -> Candidate:
+    pair = SimpleNamespace(b=SimpleNamespace(label=label), comparison=comparison)
+    return Candidate(cast("Pair", pair), standing(comparison, target))
+
+
+@pytest.mark.parametrize(
+    ("speedup", "scatter", "expected"),
+    [
+        (1.44, 0.002, Standing.reaches),
+        (1.05, 0.002, Standing.short),
+        (1.0, 0.002, Standing.short),
+        (0.5, 0.002, Standing.short),
+        (1.12, 0.05, Standing.open),
+    ],
+)
+def test_a_variant_reaches_the_target_or_falls_short_or_is_open(
+    speedup: float, scatter: float, expected: Standing
+) -> None:
+    assert standing(against(speedup, scatter), 1.10) is expected
+
+
+def test_the_fastest_that_reaches_is_used() -> None:
+    found = decide([candidate("a", against(1.2)), candidate("b", against(1.4))])
+    assert found.outcome is Outcome.use
+    assert found.candidate is not None
+    assert found.candidate.label == "b"
+
+
+def test_nothing_that_reaches_is_a_result() -> None:
+    kept = decide([candidate("a", against(1.05)), candidate("b", against(0.7))])
+    assert kept.outcome is Outcome.keep
+    assert kept.candidate is not None
+    assert kept.candidate.label == "a"
+    assert decide([candidate("b", against(0.7))]).candidate is None
+    assert decide([]).outcome is Outcome.keep
+
+
+def test_what_is_open_and_may_be_faster_leaves_it_undecided() -> None:
+    wild = against(1.5, scatter=0.5, blocks=6)
+    rival = candidate("wild", replace(wild, speedup=1.5, low=0.5, high=4.0))
+    assert decide([candidate("a", against(1.2)), rival]).outcome is Outcome.undecided
+    slow = candidate("slow", replace(wild, speedup=1.1, low=0.5, high=4.0))
+    assert decide([candidate("a", against(1.2)), slow]).outcome is Outcome.use
+    assert decide([slow]).outcome is Outcome.undecided
+
+
+def test_an_environment_that_moved_decides_nothing() -> None:
+    moved = candidate("a", replace(against(1.4), verdict=Verdict.INVALID))
+    assert moved.standing is Standing.invalid
+    assert decide([moved]).outcome is Outcome.invalid
+
+
+def test_levels_are_shared_among_the_looks() -> None:
+    asked: Any = thresholds_of_looks()
+    assert 1 - asked.level == pytest.approx((1 - DEFAULT.level) / len(LOOKS))
+    assert 1 - asked.same_level == pytest.approx((1 - DEFAULT.same_level) / len(LOOKS))
+
+
+def test_looking_four_times_at_nothing_rarely_finds_something() -> None:
+    """A/A ratios of up to 64 blocks that scatter by 1.4%, looked at four times."""
+    margin = Margin(0.0, Source.ASKED)
+    false = 0
+    for _ in range(400):
+        ratios = random.normal(0, 0.014, LOOKS[-1])
+        false += any(
+            judge(ratios[:look], margin, thresholds_of_looks(), 13).verdict
+            in {Verdict.IMPROVED, Verdict.REGRESSED}
+            for look in LOOKS
+        )
+    assert false <= 32  # 5% and what 400 tries allow; without the correction 50 and more
