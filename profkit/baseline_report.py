@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from profkit.analysis.checklist import Item
 from profkit.analysis.latency import analyze_latency, compare_with
 from profkit.analysis.published import against_published
 from profkit.analysis.written import Profiled, Step, Written
+from profkit.capture.backends import SHIPPED
 from profkit.errors import BadInput, ProfkitError
 from profkit.files import LATENCY, SUFFIXES, one_report
 from profkit.ingest.cell import Status, read_cell
@@ -46,7 +48,7 @@ def gather(folder: Path, *, price: float | None = None, ladder: Path | None = No
         scaling=tuple(_scaling(one) for one in summary["scaling"]),
         statistics=statistics,
         sources=sources,
-        evidence=evidence(rows),
+        evidence=evidence(rows, statistics),
         goals=tuple(goal(row) for row in top_rows(rows, _TOP)),
         against=against_published(rows, sheet["name"] if sheet else None),
         profiled=tuple(_profiled(folder, one) for one in summary["profiles"]),
@@ -139,21 +141,15 @@ def _profiled(folder: Path, told: Mapping[str, Any]) -> Profiled:
 def _steps(ladder: Path, backends: set[str]) -> tuple[Step, ...]:
     """Each variant of a recording after the one before it; its reference and backends are none."""
     saved = read_latencies(ladder / LATENCY)
-    reference, *others = saved.latencies
-    known = backends | _known_backends()
+    _, *others = saved.latencies
+    known = backends | {backend.name for backend in SHIPPED}
     rungs = [analyze_latency(one) for one in others if one.label not in known]
     first = {one.label: _first_finding(ladder, one.label) for one in rungs}
     steps = []
-    for before, after in zip(rungs, rungs[1:], strict=False):
+    for before, after in pairwise(rungs):
         (pair,) = compare_with(before, [after], thresholds=THRESHOLDS)
         steps.append(Step(pair, first[before.label], first[after.label]))
     return tuple(steps)
-
-
-def _known_backends() -> set[str]:
-    from importlib.metadata import entry_points
-
-    return {point.name for point in entry_points(group="profkit.backends")}
 
 
 def _first_finding(ladder: Path, variant: str) -> Item | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from profkit.analysis.baseline import Row
 from profkit.analysis.statistics import CLAIMABLE_DELTA, CLAIMABLE_SPEEDUP, DRIFT_MATTERS
@@ -14,6 +15,7 @@ class Evidence:
     """How many timed cells have which fault, and the worst of it.
 
     `correlation` is the highest lag-1 autocorrelation over ranks of a cell that is not independent,
+    `raw` the highest over the times themselves of any cell,
     `drift` the largest change from the first half of a cell's samples to the second as a share,
     `tick` (s) the coarsest timer grid and `tick_share` the largest share of a median that it is;
     None where there is none. `claimed` counts the cells whose interval claims its level without a
@@ -27,6 +29,7 @@ class Evidence:
     refused: int
     correlated: int
     correlation: float | None
+    raw: float | None
     started_up: int
     drifting: int
     drift: float | None
@@ -39,8 +42,10 @@ class Evidence:
     launch_bound: int
 
 
-def evidence(rows: Sequence[Row]) -> Evidence:
-    """What the timed cells of a baseline support."""
+def evidence(
+    rows: Sequence[Row], statistics: Mapping[str, Mapping[str, Any]] | None = None
+) -> Evidence:
+    """What the timed cells of a baseline support; `statistics` as in `profkit.cell/1`, by cell."""
     timed = [row for row in rows if row.is_timed]
     correlated = [row for row in timed if "autocorrelated" in row.dependence]
     drifts = [row.drift for row in timed if abs(row.drift or 0.0) >= DRIFT_MATTERS]
@@ -53,6 +58,7 @@ def evidence(rows: Sequence[Row]) -> Evidence:
         refused=sum(row.refused is not None for row in timed),
         correlated=len(correlated),
         correlation=_largest(row.autocorrelation for row in correlated),
+        raw=_largest(one["raw_autocorrelation"] for one in (statistics or {}).values()),
         started_up=sum(bool(row.startup) for row in timed),
         drifting=sum("drifting" in row.dependence for row in timed),
         drift=max((one for one in drifts if one is not None), key=abs, default=None),

@@ -76,6 +76,11 @@ class Figure:
     caption: str
     svg: str
 
+    @property
+    def alternative(self) -> str:
+        """What it shows in a sentence, for who does not see it."""
+        return self.caption.split(". ")[0].rstrip(".")
+
 
 @dataclass(frozen=True)
 class Code:

@@ -1,11 +1,12 @@
 """A document in LaTeX, for pdflatex with the packages that come with it.
 
 Tables are `longtable`s, so that they may go over pages. Drawings are named in a comment: pdflatex
-takes no SVG, so `\\includegraphics` asks for the PDF that a converter makes of it, where there is one.
+takes no SVG, so `\\includegraphics` asks for the PDF that a converter makes of it, if any.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -20,6 +21,7 @@ _SPECIAL = {
     "≤": r"\ensuremath{\leq}", "·": r"\ensuremath{\cdot}", "²": r"\ensuremath{^2}", "…": r"\dots{}",
     "’": "'", "–": "--", "ρ": r"\ensuremath{\rho}", "δ": r"\ensuremath{\delta}",
 }  # fmt: skip
+_BREAKS, _BREAK = re.compile(r"[-.=,/]|\\\\_"), r"\g<0>\\allowbreak{}"
 _LEVELS = {1: "section*", 2: "section", 3: "subsection", 4: "subsubsection"}
 _HEAD = r"""\documentclass[10pt]{article}
 \usepackage[T1]{fontenc}
@@ -27,7 +29,7 @@ _HEAD = r"""\documentclass[10pt]{article}
 \usepackage{textcomp}
 \usepackage{longtable}
 \usepackage{graphicx}
-\usepackage[a4paper,margin=18mm]{geometry}
+\usepackage[a4paper,landscape,margin=16mm]{geometry}
 \usepackage[hidelinks]{hyperref}
 \setlength{\parindent}{0pt}
 \setlength{\parskip}{4pt}
@@ -59,7 +61,7 @@ def _bullets(block: doc.Bullets, _: str) -> str:
 def _table(block: doc.Table, _: str) -> str:
     """Columns of words share what width the numbers leave."""
     numbers = len(block.columns) - block.words
-    share = max(0.12, (0.96 - 0.075 * numbers) / max(1, block.words) - 0.02)
+    share = max(0.1, (0.98 - 0.092 * numbers) / max(1, block.words) - 0.015)
     shape = f"p{{{share:.3f}\\textwidth}}" * block.words + "r" * numbers
     head = " & ".join(f"\\textbf{{{_text(column)}}}" for column in block.columns)
     rows = "\n".join(" & ".join(_text(cell) for cell in row) + r" \\" for row in block.rows)
@@ -103,7 +105,7 @@ def _span(span: doc.Span) -> str:
     text = _escape(span.text)
     match span.style:
         case doc.Style.code:
-            return f"\\texttt{{{text}}}"
+            return f"\\texttt{{{_BREAKS.sub(_BREAK, text)}}}"
         case doc.Style.strong:
             return f"\\textbf{{{text}}}"
         case doc.Style.link:
@@ -117,7 +119,7 @@ def _address(address: str) -> str:
 
 
 def _escape(text: str) -> str:
-    """Text with LaTeX's characters made harmless; those that it has no glyph for are spelled out."""
+    """Text with LaTeX's characters made harmless; those without a glyph are spelled out."""
     return "".join(_SPECIAL.get(one) or _glyph(one) for one in text)
 
 

@@ -41,7 +41,9 @@ def _table(block: doc.Table, _: str) -> str:
 
 
 def _figure(block: doc.Figure, folder: str) -> str:
-    return f"![{escape(block.caption)}]({folder}/{block.name})\n\n{_folded(_text(block.caption))}"
+    return (
+        f"![{escape(block.alternative)}]({folder}/{block.name})\n\n{_folded(_text(block.caption))}"
+    )
 
 
 def _code(block: doc.Code, _: str) -> str:

@@ -35,11 +35,15 @@ def to_beat(written: Written) -> Iterator[Block]:
         return
     first = written.goals[0]
     yield Paragraph(
-        f"A change may be claimed an improvement over a cell where its interval lies below the cell's, "
-        f"Cliff's delta is at least {first.delta} (of all pairs of a sample before and one after, at "
+        f"A change may be claimed an improvement over a cell where its interval lies below the "
+        f"cell's, "
+        f"Cliff's delta is at least {first.delta} (of all pairs of a sample before and one "
+        f"after, at "
         f"least {percent(first.pairs)} have the latter faster), and its median is at least "
-        f"{CLAIMABLE_SPEEDUP:.2f} times as fast. These are necessary: a verdict needs blocks that take "
-        f"turns (`profkit time --against`). The {plural(len(written.goals), 'shape')} with the highest "
+        f"{CLAIMABLE_SPEEDUP:.2f} times as fast. These are necessary: a verdict needs blocks "
+        f"that take "
+        f"turns (`profkit time --against`). The {plural(len(written.goals), 'shape')} with the "
+        f"highest "
         f"rates:"
     )
     yield Table(
@@ -55,13 +59,15 @@ def to_beat(written: Written) -> Iterator[Block]:
     )  # fmt: skip
     if any(one.below is None for one in written.goals):
         yield Paragraph(
-            "Nothing can be claimed over a cell without an interval: it is to be measured anew, until "
+            "Nothing can be claimed over a cell without an interval: it is to be measured "
+            "anew, until "
             "its samples are steady."
         )
     yield Heading(3, "Profiles")
     if not written.profiled:
         yield Paragraph(
-            "No cell was profiled (`profkit baseline run ... --profile top` does it), so what limits "
+            "No cell was profiled (`profkit baseline run ... --profile top` does it), so what "
+            "limits "
             "them is not told here."
         )
     for one in written.profiled:
@@ -99,9 +105,12 @@ def published(written: Written) -> Iterator[Block]:
         )
         return
     yield Paragraph(
-        "Figures of the same shape, dtype and mask, as published. Rates are FLOP over time, 4·B·H·S²·D "
-        "forward and half of it causal on both sides; shares are of each GPU's own dense datasheet peak. "
-        "A ratio above 1 means that this baseline is higher. Different GPUs, libraries, caches and timers "
+        "Figures of the same shape, dtype and mask, as published. Rates are FLOP over time, "
+        "4·B·H·S²·D "
+        "forward and half of it causal on both sides; shares are of each GPU's own dense "
+        "datasheet peak. "
+        "A ratio above 1 means that this baseline is higher. Different GPUs, libraries, caches "
+        "and timers "
         "lie between them: such a ratio is no verdict, and neither heads nor batch divide it."
     )
     for source in dict.fromkeys(one.figure.series for one in written.against):
@@ -129,7 +138,7 @@ def _against(one: Against, timed: bool) -> list[str]:
     line = [
         verbatim(row.shape), f"{verbatim(row.backend)}{other}",
         words.quantity(one.figure.flop_rate, "FLOP/s"), words.quantity(row.flop_rate, "FLOP/s"),
-        f"{one.rate_ratio:.3g}", words.share(one.figure.share), words.share(row.share_of_datasheet),
+        f"{one.rate_ratio:.2f}", words.share(one.figure.share), words.share(row.share_of_datasheet),
         words.decimal(one.share_ratio),
     ]  # fmt: skip
     return [*line, words.decimal(one.time_ratio, 3)] if timed else line
@@ -150,34 +159,41 @@ def _faults(same: Sequence[Against]) -> Iterator[Block]:
     yield Table(
         "",
         ("Shape", "What is wrong", "Published", "Supported", "Autocorr.", "Drift", "Slow at first"),
-        cells([
-            [verbatim(one.row.shape), "; ".join(fault.value for fault in one.faults) or "nothing seen",
-             seconds_between(one.figure.low or 0.0, one.figure.high or 0.0), words.interval(one.row),
-             words.decimal(one.row.autocorrelation),
-             words.NONE if one.row.drift is None else f"{one.row.drift:+.1%}",
-             str(one.row.startup or 0)]
-            for one in judged
-        ]),
+        cells([_judged(one) for one in judged]),
         words=2,
     )  # fmt: skip
+
+
+def _judged(one: Against) -> list[str]:
+    row, figure = one.row, one.figure
+    return [
+        verbatim(row.shape), "; ".join(fault.value for fault in one.faults) or "nothing seen",
+        seconds_between(figure.low or 0.0, figure.high or 0.0), words.interval(row),
+        words.decimal(row.autocorrelation),
+        words.NONE if row.drift is None else f"{row.drift:+.1%}", str(row.startup or 0),
+    ]  # fmt: skip
 
 
 def ablation(written: Written) -> Iterator[Block]:
     """The steps of a ladder as an ablation study; an empty row to fill in where there is none."""
     yield Heading(2, "Ablation")
-    columns = ("Step", "Hypothesis", "Estimate", "Before", "After", "Speed-up", "Delta", "Verdict",
-               "Limited by now")  # fmt: skip
+    columns = ("Step", "Hypothesis", "Limited by now", "Estimate", "Before", "After", "Speed-up",
+               "Delta", "Verdict")  # fmt: skip
     if not written.steps:
         yield Paragraph(
-            "A row for each change that is tried, measured in turns with what it changes: `profkit diff "
-            "BEFORE AFTER --ablation NAME` writes its evidence. Give a recording of such variants with "
+            "A row for each change that is tried, measured in turns with what it changes: "
+            "`profkit diff "
+            "BEFORE AFTER --ablation NAME` writes its evidence. Give a recording of such "
+            "variants with "
             "`--ablation DIR`, and the table is filled from it."
         )
         yield Table("", columns, (tuple("..." for _ in columns),), words=3)
         return
     yield Paragraph(
-        f"From the recording {verbatim(written.steps_title)}: each variant after the one before it, from "
-        "blocks that took turns. The hypothesis is the first finding on the variant before, its estimate "
+        f"From the recording {verbatim(written.steps_title)}: each variant after the one before "
+        f"it, from "
+        "blocks that took turns. The hypothesis is the first finding on the variant before, "
+        "its estimate "
         "what profkit promised for fixing that finding alone; a step may change more than that."
     )
     yield Table("", columns, cells([_step(one) for one in written.steps]), words=3)
@@ -189,11 +205,11 @@ def _step(step: Step) -> list[str]:
     return [
         f"{verbatim(pair.a.label)} → {verbatim(pair.b.label)}",
         unmarked(step.aim.rule.title) if step.aim else "none: nothing was found",
+        unmarked(step.limit.rule.title) if step.limit else "no rule holds",
         unmarked(findings.gain(estimate)) if estimate else "none was promised",
         _latency(pair.a), _latency(pair.b),
         f"{comparison.speedup:.3g}x [{comparison.low:.3g}, {comparison.high:.3g}]",
         f"{comparison.classic.delta.value:+.2f}", comparison.verdict.name,
-        unmarked(step.limit.rule.title) if step.limit else "no rule holds",
     ]  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from profkit.analysis.baseline import Row
+from profkit.analysis.baseline_evidence import Evidence
 from profkit.analysis.written import Written
 from profkit.render.document import (
     Block,
@@ -17,20 +18,26 @@ from profkit.render.document import (
     unmarked,
     verbatim,
 )
-from profkit.render.text import count, number, percent, plural
+from profkit.render.text import number, percent, plural
 from profkit.render.written import words
 from profkit.render.written.drawings import drawings
 
 _CAPTIONS = {
-    "latency.svg": "Latency by sequence length, both axes logarithmic. Whiskers are intervals of the "
+    "latency.svg": "Latency by sequence length, both axes logarithmic. Whiskers are intervals "
+    "of the "
     "median, dotted where they claim no level; hollow points have none. Lines join cells of one "
     "backend that differ in length alone, or in length and batch with as many tokens.",
     "peak.svg": "Share of the dense peak that each cell reaches.",
-    "bandwidth.svg": "The least bytes of a call over its latency. It is DRAM traffic only where caches "
+    "bandwidth.svg": "The least bytes of a call over its latency. It is DRAM traffic only "
+    "where caches "
     "are cold and nothing is moved twice.",
     "roofline.svg": "Roofline by the declared work: the path that each backend takes as S grows. A "
     "point above DRAM's slope was served by caches.",
 }
+_RATES = (
+    "Shape", "Backend", "FLOP/B", "FLOP/s", "of held peak", "of datasheet", "Bytes/s", "of DRAM",
+    "Ridge", "Regime",
+)  # fmt: skip
 _VERDICTS = {
     "improved": "faster",
     "regressed": "slower",
@@ -48,8 +55,10 @@ def statistics(written: Written) -> Iterator[Block]:
         return
     yield Paragraph(
         "No sample is dropped. CV is the standard deviation over the mean; outliers lie beyond 3.5 "
-        "scaled median absolute deviations; autocorrelation is that of ranks at lag 1; drift is the second "
-        "half's median over the first half's, less 1; effective N is how many independent samples the "
+        "scaled median absolute deviations; autocorrelation is that of ranks at lag 1; drift "
+        "is the second "
+        "half's median over the first half's, less 1; effective N is how many independent "
+        "samples the "
         "run is worth; the tick is the grid of the timer."
     )
     yield Table(
@@ -91,7 +100,7 @@ def _quality(row: Row) -> list[str]:
         words.NONE if row.startup is None else str(row.startup),
         words.decimal(row.autocorrelation),
         words.NONE if row.drift is None else f"{row.drift:+.1%}",
-        words.NONE if row.effective_n is None else count(round(row.effective_n, 1)),
+        words.decimal(row.effective_n, 1),
         words.time(row.tick),
     ]  # fmt: skip
 
@@ -104,31 +113,40 @@ def _unsupported(written: Written) -> Iterator[str]:
             dict.fromkeys(row.refused or "" for row in written.timed if row.refused)
         )
         yield (
-            f"An interval for {plural(found.refused, 'cell')} ({reasons}): {words.listed(cells_)}. Their "
+            f"An interval for {plural(found.refused, 'cell')} ({reasons}): "
+            f"{words.listed(cells_)}. Their "
             "medians describe these runs and no more."
         )
     if found.widened:
         yield (
-            f"A level for the intervals of {plural(found.widened, 'cell')}: the samples depend on each "
+            f"A level for the intervals of {plural(found.widened, 'cell')}: the samples depend "
+            f"on each "
             "other, so the intervals were widened by what is known of that."
         )
     if found.conditional:
-        yield f"That the samples of {plural(found.conditional, 'cell')} are independent: too few to tell."
+        yield (
+            f"That the samples of {plural(found.conditional, 'cell')} are independent: too "
+            f"few to tell."
+        )
     if found.correlated and found.correlation is not None:
         yield (
-            f"Independence: in {plural(found.correlated, 'cell')} a sample tells of the next, with a lag-1 "
-            f"autocorrelation of up to {found.correlation:.2f}; of some cells all samples are worth "
+            f"Independence: in {plural(found.correlated, 'cell')} a sample tells of the next, "
+            f"with a lag-1 "
+            f"autocorrelation of up to {found.correlation:.2f} of their ranks"
+            f"{_raw(found)}; of some cells all samples are worth "
             f"{found.fewest_effective:.1f} independent ones."
         )
     if found.started_up:
         slow = max(row.startup or 0 for row in written.timed)
         yield (
             f"That warm-up was over: {plural(found.started_up, 'cell')} begin with up to "
-            f"{plural(slow, 'slow sample')}, which inflate mean and CV (up to {words.share(found.cv)})."
+            f"{plural(slow, 'slow sample')}, which inflate mean and CV (up to "
+            f"{words.share(found.cv)})."
         )
     if found.drifting and found.drift is not None:
         yield (
-            f"A steady state in {plural(found.drifting, 'cell')}: the halves of a run differ by up to "
+            f"A steady state in {plural(found.drifting, 'cell')}: the halves of a run differ by "
+            f"up to "
             f"{abs(found.drift):.0%}."
         )
     if found.tick is not None and found.tick_share is not None:
@@ -141,7 +159,14 @@ def _unsupported(written: Written) -> Iterator[str]:
     if found.launch_bound:
         yield f"GPU time alone: {plural(found.launch_bound, 'cell')} wait for the host."
     yield "P99 of a cell below 368 samples; such a percentile is not given."
-    yield "Comparisons between shapes: they are different work, so the overlap of their intervals says nothing."
+    yield (
+        "Comparisons between shapes: they are different work, so the overlap of their "
+        "intervals says nothing."
+    )
+
+
+def _raw(found: Evidence) -> str:
+    return "" if found.raw is None else f" (over the times themselves {found.raw:.2f} in a cell)"
 
 
 def performance(written: Written) -> Iterator[Block]:
@@ -150,18 +175,16 @@ def performance(written: Written) -> Iterator[Block]:
     rated = [row for row in written.timed if row.flop_rate]
     if rated:
         yield Paragraph(
-            "FLOP and bytes are those that the target declares for a call: what the problem needs, each "
-            "input read and each output written once. Shares are of dense peaks: at the clock that was "
-            "held while measuring, and of the datasheet. The regime is the side of the ridge that the "
+            "FLOP and bytes are those that the target declares for a call: what the problem "
+            "needs, each "
+            "input read and each output written once. Shares are of dense peaks: at the clock "
+            "that was "
+            "held while measuring, and of the datasheet. The regime is the side of the ridge "
+            "that the "
             "intensity lies on; it says which roof is lower, not what limits the kernel."
         )
-        yield Table(
-            "What the medians amount to",
-            ("Shape", "Backend", "FLOP/B", "FLOP/s", "of held peak", "of datasheet", "Bytes/s",
-             "of DRAM", "Ridge", "Regime"),
-            cells([_rates(row) for row in rated]),
-            words=2,
-        )  # fmt: skip
+        columns, rows = words.known(_RATES, [_rates(row) for row in rated])
+        yield Table("What the medians amount to", columns, rows, words=2)
     for name, svg in drawings(written.rows, written.scaling).items():
         yield Figure(name, _CAPTIONS[name], svg)
     yield from _clocks(written.timed)
@@ -190,7 +213,8 @@ def _clocks(rows: Sequence[Row]) -> Iterator[Block]:
     reasons = sorted({why for row in rows for why in row.throttled})
     told = f" The driver held it down for: {unmarked(', '.join(reasons))}." if reasons else ""
     yield Paragraph(
-        f"The SM clock while measuring was {number(min(clocks), 'Hz')} to {number(max(clocks), 'Hz')}, "
+        f"The SM clock while measuring was {number(min(clocks), 'Hz')} to "
+        f"{number(max(clocks), 'Hz')}, "
         f"the median of each cell's blocks.{told}"
     )
 
@@ -200,7 +224,8 @@ def _scaling(written: Written) -> Iterator[Block]:
         return
     yield Heading(3, "Scaling")
     yield Paragraph(
-        "Between neighbouring cells that differ in one size: the exponent of time over that size, beside "
+        "Between neighbouring cells that differ in one size: the exponent of time over that "
+        "size, beside "
         "that of the work. A smaller exponent than the work's means that the chip was used better."
     )
     yield Table(
@@ -208,7 +233,8 @@ def _scaling(written: Written) -> Iterator[Block]:
         ("From", "To", "Along", "Size", "Time", "Work", "Exponent", "of the work"),
         cells([
             [verbatim(one.before), verbatim(one.after), one.along, f"{one.factor:g}x",
-             f"{one.time_ratio:.2f}x", words.NONE if one.flop_ratio is None else f"{one.flop_ratio:g}x",
+             f"{one.time_ratio:.2f}x",
+             words.NONE if one.flop_ratio is None else f"{one.flop_ratio:g}x",
              f"{one.exponent:.2f}", words.decimal(one.flop_exponent)]
             for one in written.scaling
         ]),
@@ -244,14 +270,16 @@ def _versus(written: Written) -> Iterator[Block]:
         return
     yield Heading(3, "Backends against each other")
     yield Paragraph(
-        "Verdicts on the second backend against the first, from blocks that took turns; p-values are "
-        "corrected by Holm over all comparisons of this baseline. Whether intervals overlap is told "
+        "Verdicts on the second backend against the first, from blocks that took turns; "
+        "p-values are "
+        "corrected by Holm over all comparisons of this baseline. Whether intervals overlap is "
+        "told "
         "for alternatives at one shape alone."
     )
     yield Table(
         "",
-        ("Shape", "Of", "Against", "Verdict", "Speed-up", "Interval", "p (Holm)", "Delta", "Overlap",
-         "Claimable"),
+        ("Shape", "Of", "Against", "Verdict", "Speed-up", "Interval", "p (Holm)", "Delta",
+         "Overlap", "Claimable"),
         cells([
             [verbatim(one["shape"]), verbatim(one["b"]), verbatim(one["a"]),
              _VERDICTS.get(one["verdict"], one["verdict"]), f"{one['speedup']:.3g}x",
@@ -271,5 +299,5 @@ def _flags(written: Written) -> Iterator[str]:
         for flag in row.flags:
             groups.setdefault(flag, []).append(row.id)
     for flag, ids in groups.items():
-        yield f"{unmarked(flag)}: {words.listed(ids)}"
+        yield f"{words.listed(ids)}: {unmarked(flag)}"
     yield from map(unmarked, written.summary["notes"])

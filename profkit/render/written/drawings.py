@@ -11,7 +11,8 @@ from profkit.analysis.baseline import Row, Scaling
 from profkit.render.text import literal, number
 
 _COLOURS = (
-    "#0072b2", "#d55e00", "#00805e", "#a34e86", "#8a6d00", "#3b3b98", "#56a0c9", "#7a7a7a", "#c23b22",
+    "#0072b2", "#d55e00", "#00805e", "#a34e86", "#8a6d00", "#3b3b98", "#56a0c9", "#7a7a7a",
+    "#c23b22",
 )  # fmt: skip
 _MARKERS = "osD^vPX<>"
 _GREY, _GRID = "#8c8c8c", "#e5e5e5"
@@ -160,13 +161,16 @@ def _panel(
     across: Measure,
     backends: Sequence[str],
 ) -> None:
+    from matplotlib.ticker import LogLocator
+
     by_id = {row.id: row for row in rows}
     for one, other in _steps(scaling, by_id):
         pairs = [(across(row), axis.value(row)) for row in (one, other)]
         if all(x and y for x, y in pairs):
             colour = _COLOURS[backends.index(one.backend) % len(_COLOURS)]
             xs, ys = zip(*pairs, strict=True)
-            axes.plot(xs, ys, color=colour, linewidth=1.1, alpha=0.75, zorder=2)
+            axes.plot(xs, ys, color=colour, linewidth=1.1, alpha=0.75, zorder=2,
+                      linestyle="-" if one.batch == other.batch else ":")  # fmt: skip
     for at, backend in enumerate(backends):
         colour, marker = _COLOURS[at % len(_COLOURS)], _MARKERS[at % len(_MARKERS)]
         own = [row for row in rows if row.backend == backend and across(row) and axis.value(row)]
@@ -182,7 +186,8 @@ def _panel(
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     if axis.log:
-        axes.set_yscale("log")
+        axes.set_yscale("log", subs=[])
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.grid(color=_GRID, linewidth=0.6, which="major")
     axes.set_axisbelow(True)
@@ -244,8 +249,9 @@ def _dots(rows: Sequence[Row]) -> str:
         axes = figure.subplots()
         for at, row in enumerate(rows):
             if row.low is not None and row.high is not None:
+                style = ":" if row.claim == "widened" else "-"
                 axes.plot([row.low * scale, row.high * scale], [at, at], color=_COLOURS[0],
-                          linewidth=2, linestyle=":" if row.claim == "widened" else "-")  # fmt: skip
+                          linewidth=2, linestyle=style)  # fmt: skip
             face = "white" if row.refused else _COLOURS[0]
             axes.plot((row.seconds or 0) * scale, at, "o", color=_COLOURS[0], markerfacecolor=face)
         axes.set_yticks(range(len(rows)), [literal(row.id).replace("$", r"\$") for row in rows])

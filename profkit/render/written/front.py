@@ -24,6 +24,10 @@ from profkit.render.written import words
 
 _MOST_CLAIMS = 60
 _BLUE, _GREEN, _GREY, _AMBER = "#0b57a4", "#2e7d32", "#546e7a", "#b26a00"
+_COMPLETE = {
+    True: "All cells are measured or have a reason.",
+    False: "It is not complete: cells are missing.",
+}
 _STATUS = {
     "unsupported": "no kernel for it",
     "unavailable": "not installed",
@@ -42,7 +46,8 @@ def front(written: Written) -> Iterator[Block]:
     yield Bullets(tuple(_summary(written)))
     yield Heading(2, "Claims")
     yield Paragraph(
-        "What was measured of the fastest backend of each shape. A claim holds for its shape, on this "
+        "What was measured of the fastest backend of each shape. A claim holds for its shape, "
+        "on this "
         "machine and with these versions; nothing is extrapolated."
     )
     yield Bullets(tuple(claim(written, row) for row in written.fastest()[:_MOST_CLAIMS]))
@@ -80,7 +85,8 @@ def _summary(written: Written) -> Iterator[str]:
     yield (
         f"{plural(len(timed), 'cell')} of {len(written.rows)} have a time: "
         f"{plural(shapes, 'shape')} by {plural(len(summary['backends']), 'backend')}, on "
-        f"{words.device(written)}. {'All cells are measured or have a reason.' if summary['complete'] else 'It is not complete: cells are missing.'}"
+        f"{words.device(written)}. "
+        f"{_COMPLETE[summary['complete']]}"
     )
     yield from _best(written)
     yield from _standing(written)
@@ -129,9 +135,14 @@ def _trust(written: Written) -> str:
     if not found.cells:
         return "Nothing was measured: see what was not measured below."
     sound = found.claimed + found.conditional
+    condition = (
+        f" ({found.conditional} of them if the samples are independent)"
+        if found.conditional
+        else ""
+    )
     told = (
         f"{sound} of {plural(found.cells, 'cell')} have an interval with a level"
-        f"{f' ({found.conditional} of them if the samples are independent)' if found.conditional else ''}, "
+        f"{condition}, "
         f"{found.widened} a widened one without a level, {found.refused} none."
     )
     return told + (" The reasons are under Statistics." if sound < found.cells else "")
@@ -139,17 +150,14 @@ def _trust(written: Written) -> str:
 
 def claim(written: Written, row: Row) -> str:
     """The sentence that may be quoted of a cell."""
-    imported = row.status.value == "imported"
-    whence = "Measured by others" if imported else "Measured"
-    version = f" ({unmarked(row.version)})" if row.version else ""
+    whence = "Measured by others" if row.status.value == "imported" else "Measured"
+    sizes = words.shape(row)
+    what = f"attention of {sizes}" if row.length is not None else f"{verbatim(row.shape)} ({sizes})"
     return (
-        f"{whence}: attention of {words.shape(row)}, by {words.backend(row)}{version}, on "
-        f"{words.device(written)}, {words.versions(written)}: median {words.time(row.seconds)}, "
-        f"{words.interval_words(row)}, N={row.n}, by {words.method(row)}, {words.seed(written)}."
-        if row.length is not None
-        else f"{whence}: {verbatim(row.shape)} ({words.shape(row)}), by {words.backend(row)}{version}, on "
-        f"{words.device(written)}, {words.versions(written)}: median {words.time(row.seconds)}, "
-        f"{words.interval_words(row)}, N={row.n}, by {words.method(row)}, {words.seed(written)}."
+        f"{whence}: {what}, by {words.backend(row)}, on {words.device(written)}, "
+        f"{words.versions(written)}: median {words.time(row.seconds)}, "
+        f"{words.interval_words(row)}, "
+        f"N={row.n}, by {words.method(row)}, {words.seed(written)}."
     )
 
 
@@ -181,7 +189,14 @@ def _configuration(written: Written) -> Iterator[Block]:
 def _options(written: Written) -> Iterator[tuple[str, str]]:
     summary, options = written.summary, written.summary["options"]
     first = next(iter(written.timed), None)
-    yield "target", verbatim(summary["target"]["file"] or "imported latencies")
+    yield (
+        "target",
+        (
+            verbatim(summary["target"]["file"])
+            if summary["target"]["file"]
+            else "imported latencies"
+        ),
+    )
     if summary["target"]["sha256"]:
         yield "SHA-256 of the target", verbatim(summary["target"]["sha256"])
     if first is not None:
@@ -191,7 +206,8 @@ def _options(written: Written) -> Iterator[tuple[str, str]]:
         yield (
             "blocks",
             (
-                f"{options['blocks']}: the backends of a shape take turns, in reverse order in every "
+                f"{options['blocks']}: the backends of a shape take turns, in reverse order in "
+                f"every "
                 "second block"
             ),
         )

@@ -12,6 +12,8 @@ from profkit.render.document import unmarked, verbatim
 from profkit.render.text import number, percent, seconds_between
 
 NONE = "-"
+_FAR = 20
+_VERSIONS = ("driver", "CUDA", "cudnn", "torch", "triton", "python")
 _LETTERS = {
     "batch": "B", "heads": "H", "kv_heads": "Hkv", "length": "S", "dim": "D",
 }  # fmt: skip
@@ -57,14 +59,21 @@ def interval(row: Row) -> str:
     if row.low is None or row.high is None:
         return f"none: {row.refused or 'not known'}"
     mark = {"widened": "≈ ", "if independent": "if independent "}.get(row.claim or "", "")
-    return f"{mark}{seconds_between(row.low, row.high)}"
+    return f"{mark}{between(row.low, row.high)}"
+
+
+def between(low: float, high: float) -> str:
+    """Both ends in one unit; each in its own where they are far apart."""
+    if high > _FAR * low:
+        return f"[{time(low)}, {time(high)}]"
+    return seconds_between(low, high)
 
 
 def interval_words(row: Row) -> str:
     """The interval with what it claims, for a sentence."""
     if row.low is None or row.high is None:
         return f"no interval, which the samples do not support ({row.refused or 'not known'})"
-    ends = seconds_between(row.low, row.high)
+    ends = between(row.low, row.high)
     if row.claim == "widened" or row.level is None:
         why = ", ".join(row.dependence) or "the timer's resolution"
         return f"interval {ends}, widened and without a level ({why})"
@@ -74,9 +83,10 @@ def interval_words(row: Row) -> str:
 
 
 def backend(row: Row) -> str:
-    """A backend, and what it chose."""
-    chosen = f" (which chose {verbatim(row.chosen)})" if row.chosen else ""
-    return f"{verbatim(row.backend)}{chosen}"
+    """A backend with its version, and what it chose."""
+    chosen = f"which chose {verbatim(row.chosen)}" if row.chosen else ""
+    told = ", ".join(filter(None, (unmarked(row.version or ""), chosen)))
+    return f"{verbatim(row.backend)} ({told})" if told else verbatim(row.backend)
 
 
 def device(written: Written) -> str:
@@ -108,8 +118,8 @@ def versions(written: Written) -> str:
     if first["gpu"] is None:
         told.pop("driver")
     told["CUDA"] = told.pop("cuda", None)
-    return ", ".join(f"{name} {unmarked(str(told[name]))}" for name in
-                     ("driver", "CUDA", "cudnn", "torch", "triton", "python") if told.get(name))  # fmt: skip
+    names = [name for name in _VERSIONS if told.get(name)]
+    return ", ".join(f"{name} {unmarked(str(told[name]))}" for name in names)
 
 
 def method(row: Row) -> str:
@@ -134,6 +144,17 @@ def command(words: Iterable[str]) -> str:
 def _quoted(word: str) -> str:
     plain = all(one.isalnum() or one in "-_./=,:+@%" for one in word)
     return word if plain and word else "'" + word.replace("'", "'\\''") + "'"
+
+
+def known(
+    columns: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Columns and rows without the columns in which nothing is known."""
+    kept = [at for at in range(len(columns)) if any(row[at] != NONE for row in rows)]
+    return (
+        tuple(columns[at] for at in kept),
+        tuple(tuple(row[at] for at in kept) for row in rows),
+    )
 
 
 def listed(names: Sequence[str], most: int = 6) -> str:
