@@ -15,9 +15,10 @@ _COLOURS = (
     "#c23b22",
 )  # fmt: skip
 _MARKERS = "osD^vPX<>"
+_LETTER = 0.065
 _GREY, _GRID = "#8c8c8c", "#e5e5e5"
 _PANEL, _HEIGHT, _ACROSS = 4.3, 3.2, 2
-_DETERMINISTIC = {
+_DETERMINISTIC: Any = {
     "svg.hashsalt": "profkit", "svg.fonttype": "none", "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"], "font.size": 9,
 }  # fmt: skip
@@ -148,9 +149,21 @@ def _panels(
             for axes in grid.flat
             for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
         }
-        figure.legend(handles.values(), handles.keys(), loc="outside lower center", fontsize=8,
-                      ncols=min(5, max(1, len(handles))), frameon=False)  # fmt: skip
+        figure.legend(
+            handles.values(),
+            handles.keys(),
+            loc="outside lower center",
+            fontsize=8,
+            ncols=_columns(list(handles), width),
+            frameon=False,
+        )
         return _svg(figure)
+
+
+def _columns(labels: Sequence[str], width: float) -> int:
+    """How many columns of a legend fit in `width` inches."""
+    longest = max((len(label) for label in labels), default=1)
+    return max(1, min(len(labels), int(width / (_LETTER * (longest + 6)))))
 
 
 def _panel(

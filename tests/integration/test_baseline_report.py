@@ -1,0 +1,307 @@
+"""`profkit baseline report`: what a saved baseline says when it is written up."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from profkit.analysis.audit import audit
+from profkit.analysis.baseline_evidence import goal
+from profkit.baseline_report import gather
+from profkit.ingest.claims import read_claims
+from tests.conftest import CORPUS, ROOT
+
+L4 = CORPUS.parent / "l4_latency"
+needs_l4 = pytest.mark.skipif(
+    not L4.is_dir(), reason="others' latencies (../shared/corpus/l4_latency) are not here"
+)
+needs_latex = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not here")
+LADDER = ROOT / "reports" / "h200" / "ladder"
+MATRIX = """
+schema: profkit.matrix/1
+name: tiny
+about: Shapes that a CPU has done in no time.
+groups:
+  - with: {heads: 2, dim: 16, dtype: float32, batch: 2}
+    vary: {length: [16, 32]}
+"""
+SECTIONS = [
+    "Summary",
+    "Claims",
+    "Configuration",
+    "Statistics",
+    "Performance",
+    "What must be beaten",
+    "Comparison with published numbers",
+    "Ablation",
+    "Reproducibility",
+    "Limitations",
+    "Appendix: methods",
+]
+
+
+def run(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "profkit", "baseline", *map(str, arguments)],
+        cwd=folder,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "XDG_STATE_HOME": str(folder / "state"),
+            "PROFKIT_LOCK_DIR": str(folder),
+            "OMP_NUM_THREADS": "1",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def on_cpu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("torch", reason="targets need torch")
+    folder = tmp_path_factory.mktemp("cpu")
+    (folder / "matrix.yaml").write_text(MATRIX, encoding="utf-8")
+    sweep = ROOT / "targets" / "sdpa_sweep.py"
+    done = run(
+        folder, "run", sweep, "--matrix", "matrix.yaml", "--device", "cpu", "--warmup-ms", "1",
+        "--samples", "48", "--backends", "default,math,xformers", "--out", "kept",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return folder / "kept"
+
+
+@pytest.fixture(scope="module")
+def on_l4(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("l4")
+    files = sorted(L4.glob("config_*.json"))
+    matrix = ROOT / "targets" / "matrices" / "l4_study.yaml"
+    done = run(folder, "import", *files, "-o", "kept", "--matrix", matrix, "--gpu", "L4")
+    assert done.returncode == 0, done.stderr
+    return folder / "kept"
+
+
+def written(baseline: Path, into: Path, name: str, *arguments: str | Path) -> str:
+    into.mkdir(exist_ok=True)
+    done = run(into, "report", baseline, "-o", name, *arguments)
+    assert done.returncode == 0, done.stderr
+    return (into / name).read_text(encoding="utf-8")
+
+
+def claims(text: str) -> list[str]:
+    section = text.split("## Claims")[1].split("\n## ")[0]
+    return [" ".join(one.split()) for one in section.split("\n- ")[1:]]
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {
+        str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(folder.rglob("*"))
+        if file.is_file() and file.suffix in {".md", ".html", ".tex", ".svg"}
+    }
+
+
+def test_the_same_data_give_the_same_bytes_wherever_they_lie(on_cpu: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "elsewhere" / "kept"
+    shutil.copytree(on_cpu, moved)
+    for into, baseline in ((tmp_path / "one", on_cpu), (tmp_path / "two", moved)):
+        for name in ("r.md", "r.html", "r.tex"):
+            written(baseline, into, name, "--ablation", LADDER, "--price", "3.5")
+    first, second = digests(tmp_path / "one"), digests(tmp_path / "two")
+    assert first == second
+    assert {"r.md", "r.html", "r.tex", "r-drawings/latency.svg"} <= set(first)
+    texts = [(tmp_path / "one" / name).read_text("utf-8") for name in ("r.md", "r.html", "r.tex")]
+    assert not any(str(place) in text for text in texts for place in (on_cpu.parent, ROOT))
+
+
+def test_every_claim_has_its_parts(on_cpu: Path, tmp_path: Path) -> None:
+    import torch
+
+    text = written(on_cpu, tmp_path, "r.md")
+    told = claims(text)
+    assert len(told) == 2
+    for one, length in zip(told, (16, 32), strict=True):
+        assert one.startswith("Measured: ")
+        assert f"B=2 H=2 S={length} D=16, float32, forward" in one
+        assert f"torch {torch.__version__}" in one
+        assert re.search(r"median [\d.,]+ (ns|µs|ms|s), .*interval", one)
+        assert "N=48" in one
+        assert "by the host's clock around a synchronised call" in one
+        assert "seed 42" in one
+        assert "on the CPU" in one
+    assert "expected" not in text.split("## Reproducibility")[0]
+
+
+def test_markdown_has_its_sections_tables_and_drawings(on_cpu: Path, tmp_path: Path) -> None:
+    text = written(on_cpu, tmp_path, "r.md", "--price", "7.2")
+    assert re.findall(r"^## (.*)$", text, re.M) == SECTIONS
+    for block in re.findall(r"(?:^\|.*\n)+", text, re.M):
+        widths = {len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}
+        assert len(widths) == 1, block
+    places = re.findall(r"\]\((r-drawings/[^)]+)\)", text)
+    assert places
+    for place in places:
+        root = ElementTree.fromstring((tmp_path / place).read_text("utf-8"))
+        assert root.tag.endswith("svg")
+    badges = re.findall(r"!\[(\w+)\]\(https://img\.shields\.io/badge/[^)\s]+\)", text)
+    assert badges == ["latency", "bandwidth", "GPU", "environment"]
+    assert (tmp_path / "r-drawings" / "badge-latency.svg").is_file()
+    seconds = json.loads((on_cpu / "summary.json").read_text("utf-8"))["seconds"]
+    assert f"{seconds / 3600 * 7.2:,.2f} $ at 7.2 $ an hour" in " ".join(text.split())
+    assert "`xformers`" in text.split("### What was not measured")[1].split("\n## ")[0]
+
+
+def test_an_audit_of_the_summary_and_of_the_report_finds_nothing(
+    on_cpu: Path, tmp_path: Path
+) -> None:
+    assert audit(read_claims(on_cpu / "summary.json").claims) == ()
+    told = {"claims": claims(written(on_cpu, tmp_path, "r.md"))}
+    (tmp_path / "claims.json").write_text(json.dumps(told), encoding="utf-8")
+    assert audit(read_claims(tmp_path / "claims.json").claims) == ()
+
+
+class Page(HTMLParser):
+    """Collects what a page would load, its headings, and whether elements end."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.tags: dict[str, int] = {}
+        self.ids: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] = self.tags.get(tag, 0) + 1
+        for name, value in attrs:
+            if name in {"src", "data", "poster"} or (name == "href" and tag == "link"):
+                self.loads.append(f"{tag} {value}")
+            if name == "id" and value:
+                self.ids.append(value)
+
+
+def test_html_is_one_file_that_loads_nothing(on_cpu: Path, tmp_path: Path) -> None:
+    text = written(on_cpu, tmp_path, "r.html")
+    page = Page(text)
+    assert page.loads == []
+    assert page.tags.get("script", 0) == 0
+    assert page.tags["h2"] == len(SECTIONS)
+    assert page.tags["svg"] >= 4
+    assert len(page.ids) == len(set(page.ids))
+    assert "@import" not in text
+    assert sorted(file.name for file in tmp_path.iterdir() if file.suffix) == ["r.html"]
+
+
+@needs_latex
+def test_latex_compiles(on_cpu: Path, tmp_path: Path) -> None:
+    written(on_cpu, tmp_path, "r.tex", "--ablation", LADDER)
+    done = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "r.tex"],
+        cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert (tmp_path / "r.pdf").stat().st_size > 10_000
+
+
+def test_the_goal_is_what_the_classic_rule_asks_for(on_cpu: Path) -> None:
+    told = gather(on_cpu)
+    assert told.goals
+    for one in told.goals:
+        row = one.row
+        assert row.seconds is not None
+        assert one.median <= row.seconds / 1.10
+        assert one.below == row.low
+        assert one.pairs == pytest.approx(0.65)
+        assert one == goal(row)
+
+
+def test_the_ablation_table_is_filled_from_a_recording(on_cpu: Path, tmp_path: Path) -> None:
+    text = written(on_cpu, tmp_path, "r.md", "--ablation", LADDER)
+    section = text.split("## Ablation")[1].split("\n## ")[0]
+    rows = [line for line in section.splitlines() if " → " in line and line.startswith("|")]
+    steps = [re.findall(r"`(\w+)`", line)[:2] for line in rows]
+    names = ["serial_kv", "all_threads", "split_kv", "tensor_core", "swizzled", "async_pipeline",
+             "triton_flash", "hopper"]  # fmt: skip
+    assert steps == [list(pair) for pair in pairwise(names)]
+    swizzled = next(line for line in rows if "→ `swizzled`" in line)
+    assert "Shared-memory accesses conflict over banks" in swizzled
+    assert "IMPROVED" in swizzled
+    series = json.loads((LADDER / "latency.json").read_text("utf-8"))["series"]
+    medians = {one["label"]: one["statistics"]["median"] for one in series}
+    speedup = medians["tensor_core"] / medians["swizzled"]
+    (shown,) = re.findall(r"\| ([\d.]+)x \\\[", swizzled)[-1:]
+    assert float(shown) == pytest.approx(speedup, rel=0.02)
+
+
+def test_names_of_others_are_text_in_every_form(on_cpu: Path, tmp_path: Path) -> None:
+    baseline = tmp_path / "kept"
+    shutil.copytree(on_cpu, baseline)
+    summary = json.loads((baseline / "summary.json").read_text("utf-8"))
+    summary["matrix"]["about"] = "<script>alert(1)</script> a|b `c` 100% $x_1$ \\end{document} µ"
+    (baseline / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    assert "<script>" not in written(baseline, tmp_path, "r.html")
+    assert "\\<script\\>" in written(baseline, tmp_path, "r.md")
+    latex = written(baseline, tmp_path, "r.tex")
+    assert latex.count("\\end{document}") == 1
+    assert "100\\% \\$x\\_1\\$" in latex
+
+
+def test_a_summary_that_is_not_of_its_cells_is_refused(on_cpu: Path, tmp_path: Path) -> None:
+    baseline = tmp_path / "kept"
+    shutil.copytree(on_cpu, baseline)
+    summary = json.loads((baseline / "summary.json").read_text("utf-8"))
+    next(row for row in summary["cells"] if row["seconds"])["seconds"] *= 0.9
+    (baseline / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    done = run(tmp_path, "report", baseline)
+    assert done.returncode == 5
+    assert "is not of the samples in" in done.stderr
+    done = run(tmp_path, "report", tmp_path)
+    assert done.returncode == 5
+    assert "no baseline" in done.stderr
+
+
+@needs_l4
+def test_others_latencies_are_told_with_their_faults(on_l4: Path, tmp_path: Path) -> None:
+    text = written(on_l4, tmp_path, "r.md")
+    plain = " ".join(text.split())
+    faults = plain.split("### What the data do not support")[1].split("## Performance")[0]
+    assert "An interval for 4 cells (drifting)" in faults
+    assert "8 cells begin with up to 3 slow samples" in faults
+    assert "0.97" in faults
+    assert "differ by up to 18%" in faults
+    assert "1.024 µs" in faults
+    assert "10 of 10 published intervals of these samples claim more" in plain
+    assert "one step of the timer wide" in plain
+    for one in claims(text):
+        assert one.startswith("Measured by others: ")
+        assert "driver and versions not known" in one
+        assert "seed not known" in one
+    assert audit(read_claims(on_l4 / "summary.json").claims, "L4") == ()
+
+
+@needs_l4
+def test_others_latencies_beside_published_figures(on_l4: Path) -> None:
+    found = {(one.figure.series, one.row.length, one.row.batch, one.row.heads): one
+             for one in gather(on_l4).against}  # fmt: skip
+    own = found["SDPA on an L4", 512, 32, 8]
+    assert own.same_gpu
+    assert own.time_ratio == pytest.approx(1, abs=1e-3)
+    assert own.row.flop_rate == pytest.approx(4 * 32 * 8 * 512**2 * 64 / 0.321e-3, rel=1e-3)
+    other = found["SDPA cudnn, seen before", 512, 32, 8]
+    assert not other.same_gpu
+    assert other.time_ratio is None
+    here, there = 53.516 / 121, 17.18 / 0.0509 / 989.5  # TFLOP/s over each dense FP16 peak
+    assert other.share_ratio == pytest.approx(here / there, rel=0.01)
