@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from profkit.analysis.baseline import THRESHOLDS, Row, Scaling
 from profkit.analysis.baseline_evidence import cost, evidence, goal, top_rows
 from profkit.analysis.checklist import Item
+from profkit.analysis.diff import KernelDiff
 from profkit.analysis.latency import analyze_latency, compare_with
 from profkit.analysis.published import against_published
 from profkit.analysis.written import Profiled, Step, Written
@@ -24,6 +25,9 @@ from profkit.files import LATENCY, SUFFIXES, one_report
 from profkit.ingest.cell import Status, read_cell
 from profkit.ingest.latency import read_latencies
 from profkit.store.baseline import SUMMARY
+
+if TYPE_CHECKING:
+    from profkit.report import Report
 
 _SCHEMA = "profkit.baseline/1"
 _REMEDY = "derive it anew: profkit baseline run ... --resume, or import it again"
@@ -144,22 +148,31 @@ def _steps(ladder: Path, backends: set[str]) -> tuple[Step, ...]:
     _, *others = saved.latencies
     known = backends | {backend.name for backend in SHIPPED}
     rungs = [analyze_latency(one) for one in others if one.label not in known]
-    first = {one.label: _first_finding(ladder, one.label) for one in rungs}
+    reports = {one.label: _report(ladder, one.label) for one in rungs}
     steps = []
     for before, after in pairwise(rungs):
         (pair,) = compare_with(before, [after], thresholds=THRESHOLDS)
-        steps.append(Step(pair, first[before.label], first[after.label]))
+        sides = reports[before.label], reports[after.label]
+        steps.append(Step(pair, *map(_first_finding, sides), _evidence(*sides)))
     return tuple(steps)
 
 
-def _first_finding(ladder: Path, variant: str) -> Item | None:
-    """The first finding of a variant's report in a recording."""
+def _report(ladder: Path, variant: str) -> Report | None:
+    """A variant's report in a recording."""
     from profkit.report import load
 
-    file = next(
-        (file for suffix in SUFFIXES if (file := ladder / f"{variant}{suffix}").is_file()), None
-    )
-    if file is None:
+    files = (ladder / f"{variant}{suffix}" for suffix in SUFFIXES)
+    return next((load(file) for file in files if file.is_file()), None)
+
+
+def _first_finding(report: Report | None) -> Item | None:
+    return next(iter(report.checklist(blamed=0).items), None) if report else None
+
+
+def _evidence(before: Report | None, after: Report | None) -> KernelDiff | None:
+    """What changed between two reports of one kernel each, whatever it is called."""
+    from profkit.report import diff
+
+    if before is None or after is None or len(before) != 1 or len(after) != 1:
         return None
-    found = load(file).checklist(blamed=0)
-    return next(iter(found.items), None)
+    return next(iter(diff(before, after, match="order", force=True).kernels), None)

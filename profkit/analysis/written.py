@@ -9,6 +9,7 @@ from typing import Any
 from profkit.analysis.baseline import Row, Scaling
 from profkit.analysis.baseline_evidence import Evidence, Goal
 from profkit.analysis.checklist import Checklist, Item
+from profkit.analysis.diff import KernelDiff
 from profkit.analysis.latency import Pair
 from profkit.analysis.published import Against
 
@@ -28,12 +29,14 @@ class Step:
     """A change in a ladder of variants that took turns: `pair.b` after `pair.a`.
 
     `aim` is the first finding on the variant before, `limit` that on the one after; None where its
-    profile has none or there is no profile.
+    profile has none or there is no profile. `evidence` is what changed between the profiles, where
+    each has one kernel.
     """
 
     pair: Pair
     aim: Item | None
     limit: Item | None
+    evidence: KernelDiff | None = None
 
 
 @dataclass(frozen=True)

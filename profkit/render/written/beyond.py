@@ -9,7 +9,7 @@ from profkit.analysis.latency import Timed
 from profkit.analysis.published import Against
 from profkit.analysis.statistics import CLAIMABLE_SPEEDUP
 from profkit.analysis.written import Profiled, Step, Written
-from profkit.render import findings
+from profkit.render import diff_words, findings
 from profkit.render.document import (
     Block,
     Bullets,
@@ -24,7 +24,7 @@ from profkit.render.latency import latency_words
 from profkit.render.text import percent, plural, seconds_between
 from profkit.render.written import words
 
-_FINDINGS = 5
+_FINDINGS, _CAUSES = 5, 3
 
 
 def to_beat(written: Written) -> Iterator[Block]:
@@ -177,8 +177,10 @@ def _judged(one: Against) -> list[str]:
 def ablation(written: Written) -> Iterator[Block]:
     """The steps of a ladder as an ablation study; an empty row to fill in where there is none."""
     yield Heading(2, "Ablation")
-    columns = ("Step", "Hypothesis", "Limited by now", "Estimate", "Before", "After", "Speed-up",
-               "Delta", "Verdict")  # fmt: skip
+    columns = (
+        "Step", "Hypothesis", "What changed under ncu", "Limited by now", "Estimate", "Before",
+        "After", "Speed-up", "Delta", "Verdict",
+    )  # fmt: skip
     if not written.steps:
         yield Paragraph(
             "A row for each change that is tried, measured in turns with what it changes: "
@@ -187,16 +189,18 @@ def ablation(written: Written) -> Iterator[Block]:
             "variants with "
             "`--ablation DIR`, and the table is filled from it."
         )
-        yield Table("", columns, (tuple("..." for _ in columns),), words=3)
+        yield Table("", columns, (tuple("..." for _ in columns),), words=4)
         return
     yield Paragraph(
         f"From the recording {verbatim(written.steps_title)}: each variant after the one before "
         f"it, from "
         "blocks that took turns. The hypothesis is the first finding on the variant before, "
         "its estimate "
-        "what profkit promised for fixing that finding alone; a step may change more than that."
+        "what profkit promised for fixing that finding alone; a step may change more than "
+        "that. What changed is by "
+        "profkit diff's attribution, which adds up to the change of ncu's duration."
     )
-    yield Table("", columns, cells([_step(one) for one in written.steps]), words=3)
+    yield Table("", columns, cells([_step(one) for one in written.steps]), words=4)
 
 
 def _step(step: Step) -> list[str]:
@@ -205,12 +209,24 @@ def _step(step: Step) -> list[str]:
     return [
         f"{verbatim(pair.a.label)} → {verbatim(pair.b.label)}",
         unmarked(step.aim.rule.title) if step.aim else "none: nothing was found",
+        unmarked(_changed(step)),
         unmarked(step.limit.rule.title) if step.limit else "no rule holds",
         unmarked(findings.gain(estimate)) if estimate else "none was promised",
         _latency(pair.a), _latency(pair.b),
         f"{comparison.speedup:.3g}x [{comparison.low:.3g}, {comparison.high:.3g}]",
         f"{comparison.classic.delta.value:+.2f}", comparison.verdict.name,
     ]  # fmt: skip
+
+
+def _changed(step: Step) -> str:
+    """The largest causes of the change of time."""
+    attribution = step.evidence.attribution if step.evidence else None
+    if attribution is None:
+        return words.NONE
+    told, _ = diff_words.causes(attribution)
+    return "; ".join(
+        f"{diff_words.label(cause)} {diff_words.signed(cause.seconds)}" for cause in told[:_CAUSES]
+    )
 
 
 def _latency(timed: Timed) -> str:
