@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.commands.options import put
+from profkit.commands.telling import Teller
 from profkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -77,7 +78,11 @@ def report(
     from profkit.render.written.report import report_text
 
     form = _form(format, output)
-    document = written_report(gather(folder, price=price, ladder=ablation))
+    with Teller() as teller:
+        teller.tell("read the baseline", "")
+        told = gather(folder, price=price, ladder=ablation)
+        teller.tell("write the report", "")
+        document = written_report(told)
     drawings = f"{output.stem}-drawings" if output else "drawings"
     put(report_text(document, form, drawings), output)
     if output is not None and form != Form.html:

@@ -19,7 +19,8 @@ _SPECIAL = {
     "µ": r"\ensuremath{\mu}", "×": r"\ensuremath{\times}", "±": r"\ensuremath{\pm}",
     "≈": r"\ensuremath{\approx}", "→": r"\ensuremath{\rightarrow}", "≥": r"\ensuremath{\geq}",
     "≤": r"\ensuremath{\leq}", "·": r"\ensuremath{\cdot}", "²": r"\ensuremath{^2}", "…": r"\dots{}",
-    "’": "'", "−": r"\ensuremath{-}", "–": "--", "ρ": r"\ensuremath{\rho}", "δ": r"\ensuremath{\delta}",
+    "’": "'", "−": r"\ensuremath{-}", "–": "--",
+    "ρ": r"\ensuremath{\rho}", "δ": r"\ensuremath{\delta}",
 }  # fmt: skip
 _BREAKS, _BREAK = re.compile(r"[-.=,/]|\\\\_"), r"\g<0>\\allowbreak{}"
 _LEVELS = {1: "section*", 2: "section", 3: "subsection", 4: "subsubsection"}

@@ -21,10 +21,11 @@ from profkit.render.document import (
     verbatim,
 )
 from profkit.render.latency import latency_words
-from profkit.render.text import percent, plural, seconds_between
+from profkit.render.text import percent, plural, seconds_between, shorten
 from profkit.render.written import words
 
 _FINDINGS, _CAUSES = 5, 3
+_LONGEST = 60
 
 
 def to_beat(written: Written) -> Iterator[Block]:
@@ -85,7 +86,7 @@ def _profile(told: Profiled) -> Iterator[Block]:
     else:
         yield Paragraph("No rule found anything.")
     for kernel, line in findings.roofs(told.found):
-        yield Paragraph(f"At a roof: {verbatim(kernel)}: {unmarked(line)}")
+        yield Paragraph(f"At a roof: {verbatim(shorten(kernel, _LONGEST))}: {unmarked(line)}")
 
 
 def _item(item: Item) -> str:
@@ -93,7 +94,9 @@ def _item(item: Item) -> str:
     gain = f"{findings.gain(estimate)} " if estimate else ""
     seen = unmarked("; ".join(findings.evidence(item)))
     actions = " ".join(map(unmarked, item.actions))
-    return f"**{unmarked(gain)}{unmarked(item.rule.title)}** ({seen}). {actions}"
+    kernel = verbatim(shorten(findings.kernel_name(item.group), _LONGEST)) if item.group else ""
+    where = f", {kernel}" if kernel else ""
+    return f"**{unmarked(gain)}{unmarked(item.rule.title)}**{where} ({seen}). {actions}"
 
 
 def published(written: Written) -> Iterator[Block]:

@@ -176,14 +176,20 @@ def _panel(
 ) -> None:
     from matplotlib.ticker import LogLocator
 
-    by_id = {row.id: row for row in rows}
-    for one, other in _steps(scaling, by_id):
+    steps = list(_steps(scaling, {row.id: row for row in rows}))
+    kinds = {one.batch == other.batch for one, other in steps}
+    for one, other in steps:
         pairs = [(across(row), axis.value(row)) for row in (one, other)]
         if all(x and y for x, y in pairs):
-            colour = _COLOURS[backends.index(one.backend) % len(_COLOURS)]
-            xs, ys = zip(*pairs, strict=True)
-            axes.plot(xs, ys, color=colour, linewidth=1.1, alpha=0.75, zorder=2,
-                      linestyle="-" if one.batch == other.batch else ":")  # fmt: skip
+            aside = len(kinds) > 1 and one.batch != other.batch
+            axes.plot(
+                *zip(*pairs, strict=True),
+                color=_COLOURS[backends.index(one.backend) % len(_COLOURS)],
+                linestyle=":" if aside else "-",
+                linewidth=1.1,
+                alpha=0.75,
+                zorder=2,
+            )
     for at, backend in enumerate(backends):
         colour, marker = _COLOURS[at % len(_COLOURS)], _MARKERS[at % len(_MARKERS)]
         own = [row for row in rows if row.backend == backend and across(row) and axis.value(row)]
@@ -192,11 +198,12 @@ def _panel(
             if shown:
                 name = literal(backend) + (", no interval" if refused else "")
                 axes.plot([across(row) for row in shown], [axis.value(row) for row in shown],
-                          marker, color=colour, markersize=5, zorder=3, linestyle="none",
+                          marker, color=colour, markersize=_size(at), zorder=3, linestyle="none",
                           markerfacecolor="white" if refused else colour,
                           label=name.replace("$", r"\$"))  # fmt: skip
         _whiskers(axes, own, axis, across, colour)
     axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_locator(LogLocator(base=2, numticks=8))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     if axis.log:
         axes.set_yscale("log", subs=[])
@@ -205,6 +212,11 @@ def _panel(
     axes.grid(color=_GRID, linewidth=0.6, which="major")
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _size(at: int) -> float:
+    """Of the markers of the backend in that place: those behind others are larger."""
+    return max(4.0, 8.0 - at)
 
 
 def _whiskers(axes: Any, rows: Sequence[Row], axis: _Axis, across: Measure, colour: str) -> None:

@@ -1,0 +1,108 @@
+"""Published figures beside cells: rates by hand, shares of each GPU's own peak, faults."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profkit.analysis.baseline import Row
+from profkit.analysis.baseline_evidence import cost, evidence, goal, top_rows
+from profkit.analysis.published import Fault, against_published, published
+from profkit.ingest.cell import Status
+
+FLOP = 4 * 32 * 8 * 512**2 * 64
+
+
+def row(seconds: float, **more: object) -> Row:
+    told = Row(
+        id="a.default", shape="a", at=0, backend="default", status=Status.imported, reason="",
+        arguments={}, gpu="L4", batch=32, heads=8, kv_heads=8, length=512, dim=64, causal=False,
+        backward=False, dtype="float16", n=100, seconds=seconds, flop=FLOP,
+        flop_rate=FLOP / seconds, share_of_datasheet=FLOP / seconds / 121e12,
+    )  # fmt: skip
+    return replace(told, **more)  # type: ignore[arg-type]
+
+
+def test_every_figure_is_of_a_product_with_a_peak_and_not_above_it() -> None:
+    assert len(published()) > 50
+    assert {one.gpu for one in published()} == {"L4", "H100 SXM", "H200"}
+    assert all(one.share is not None and 0 < one.share < 1 for one in published())
+    assert all(
+        one.low <= one.seconds <= one.high
+        for one in published()
+        if one.seconds and one.low and one.high
+    )
+
+
+def test_rates_of_times_are_those_that_were_published_with_them() -> None:
+    told = {17772: 0, 43240: 0, 53516: 0, 49747: 0, 55245: 0}  # GFLOP/s of the study's lengths
+    rates = [one.flop_rate / 1e9 for one in published() if one.series == "SDPA on an L4"]
+    assert rates[:5] == pytest.approx(list(told), rel=1e-3)
+
+
+def test_a_causal_series_counts_half_of_the_work_and_heads_of_k_and_v_their_own() -> None:
+    shapes = {one.series: one.shape for one in published()}
+    assert shapes["FlashAttention-3, d 128, causal"]["causal"] is True
+    assert shapes["cuDNN, 64 heads on 8, d 128"]["kv_heads"] == 8
+    assert all(shape["batch"] * shape["length"] == 16384 and shape["heads"] * shape["dim"] == 2048
+               for name, shape in shapes.items() if name.startswith("FlashAttention"))  # fmt: skip
+
+
+def test_same_samples_of_a_drifting_run_support_no_interval() -> None:
+    found = against_published([row(0.32102e-3, refused="drifting", tick=1.024e-6)], "L4")
+    one = next(one for one in found if one.figure.series == "SDPA on an L4")
+    assert one.same_samples
+    assert one.faults == (Fault.refused,)
+    assert one.rate_ratio == pytest.approx(0.321 / 0.32102, rel=1e-6)
+    measured = replace(one.row, status=Status.measured)
+    again = against_published([measured], "L4")
+    assert next(one for one in again if one.figure.series == "SDPA on an L4").faults == ()
+
+
+def test_another_gpu_is_held_by_rates_and_shares_and_never_by_times() -> None:
+    found = against_published([row(0.0748e-3, gpu="H200")], "H200")
+    seen = {one.figure.series: one for one in found}
+    assert seen["SDPA default, seen before"].time_ratio == pytest.approx(50.8 / 74.8)
+    assert seen["SDPA on an L4"].time_ratio is None
+    assert seen["SDPA on an L4"].rate_ratio == pytest.approx(0.321 / 0.0748)
+    assert not seen["SDPA flash, seen before"].same_backend
+    assert against_published([row(1e-3, dtype="float32")], "L4") == ()
+
+
+def test_goal_by_hand() -> None:
+    narrow = goal(row(110e-6, low=109e-6, high=111e-6))
+    assert narrow.median == pytest.approx(100e-6)
+    assert narrow.below == 109e-6
+    wide = goal(row(110e-6, low=80e-6, high=150e-6))
+    assert wide.median == 80e-6
+    assert goal(row(110e-6)).below is None
+    with pytest.raises(ValueError, match="has no time"):
+        goal(replace(row(1.0), seconds=None))
+
+
+def test_top_rows_are_the_fastest_of_the_shapes_with_the_highest_rates() -> None:
+    rows = [
+        row(2e-3, id="a.slow", backend="slow"),
+        row(1e-3, id="a.fast", backend="fast"),
+        row(1e-4, id="b.fast", shape="b"),
+        replace(row(1.0, id="c.none", shape="c"), seconds=None, flop_rate=None),
+    ]
+    assert [one.id for one in top_rows(rows, 3)] == ["b.fast", "a.fast"]
+
+
+def test_evidence_counts_cells_by_fault() -> None:
+    found = evidence([
+        row(1e-3, claim="holds", tick=1e-6, drift=0.002),
+        row(1e-3, refused="drifting", drift=-0.2, dependence=("autocorrelated", "drifting"),
+            autocorrelation=0.9, effective_n=5.0, startup=2, outliers=3, cv=0.4),
+    ])  # fmt: skip
+    assert (found.cells, found.claimed, found.refused, found.correlated) == (2, 1, 1, 1)
+    assert found.drift == -0.2
+    assert found.tick_share == pytest.approx(1e-3)
+    assert found.fewest_effective == 5.0
+
+
+def test_cost_is_hours_times_price_times_gpus() -> None:
+    assert cost(1800, 3.0) == 1.5
+    assert cost(3600, 2.5, gpus=4) == 10
