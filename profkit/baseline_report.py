@@ -149,11 +149,13 @@ def _steps(ladder: Path, backends: set[str]) -> tuple[Step, ...]:
     known = backends | {backend.name for backend in SHIPPED}
     rungs = [analyze_latency(one) for one in others if one.label not in known]
     reports = {one.label: _report(ladder, one.label) for one in rungs}
+    first = {label: _first_finding(report) for label, report in reports.items()}
     steps = []
-    for before, after in pairwise(rungs):
-        (pair,) = compare_with(before, [after], thresholds=THRESHOLDS)
-        sides = reports[before.label], reports[after.label]
-        steps.append(Step(pair, *map(_first_finding, sides), _evidence(*sides)))
+    for one, other in pairwise(rungs):
+        (pair,) = compare_with(one, [other], thresholds=THRESHOLDS)
+        before, after = one.label, other.label
+        changed = _evidence(reports[before], reports[after])
+        steps.append(Step(pair, first[before], first[after], changed))
     return tuple(steps)
 
 

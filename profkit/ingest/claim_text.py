@@ -184,6 +184,13 @@ def _shape(reading: _Reading) -> None:
             reading.take(match, 2, 3)
 
 
+def _kind(reading: _Reading) -> None:
+    """`causal` and `backward` change how much work a shape is; `non-causal` does not."""
+    for name in ("causal", "backward"):
+        if re.search(rf"(?<!non-)(?<!non)(?<!not )\b{name}\b", reading.text, re.I):
+            reading.found[name] = True
+
+
 def _overlap(reading: _Reading) -> None:
     """`all 10 configurations have non-overlapping CIs`."""
     if not re.search(r"non-?overlapping|(?:do not|don't|never) overlap", reading.text, re.I):
@@ -370,6 +377,6 @@ def _gpus(reading: _Reading) -> None:
 
 
 _RULES: tuple[Callable[[_Reading], None], ...] = (
-    _dtype, _memory, _gpus, _interval, _labelled_end, _shape, _overlap, _grid, _ratios,
+    _dtype, _memory, _gpus, _interval, _labelled_end, _shape, _kind, _overlap, _grid, _ratios,
     _before_after, _shares, _rates, _share_kind, _amounts, _sides, _time, _bound,
 )  # fmt: skip

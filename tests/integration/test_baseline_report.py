@@ -273,6 +273,30 @@ def test_a_summary_that_is_not_of_its_cells_is_refused(on_cpu: Path, tmp_path: P
     assert "no baseline" in done.stderr
 
 
+def test_findings_of_profiled_cells_are_listed_and_those_without_are_named(
+    on_cpu: Path, tmp_path: Path
+) -> None:
+    baseline = tmp_path / "kept"
+    shutil.copytree(on_cpu, baseline)
+    run_of = baseline / "profiles" / "one"
+    run_of.mkdir(parents=True)
+    shutil.copy(LADDER / "tensor_core.ncu-repz", run_of / "report.ncu-repz")
+    summary = json.loads((baseline / "summary.json").read_text("utf-8"))
+    summary["profiles"] = [
+        {"id": "one.default", "folder": "profiles/one", "reason": ""},
+        {"id": "two.default", "folder": None, "reason": "ncu is not here"},
+        {"id": "three.default", "folder": "profiles/three", "reason": ""},
+    ]
+    (baseline / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    told = written(baseline, tmp_path, "r.md").split("### Profiles")[1].split("\n## ")[0]
+    one, two, three = told.split("#### ")[1:]
+    boxes = re.findall(r"^- \[ \] \*\*(.*)", one, re.M)
+    assert "Shared-memory accesses conflict over banks" in boxes[0]
+    assert "Not profiled: ncu is not here." in two
+    assert "Not profiled: " in three
+    assert str(tmp_path) not in three
+
+
 @needs_l4
 def test_others_latencies_are_told_with_their_faults(on_l4: Path, tmp_path: Path) -> None:
     text = written(on_l4, tmp_path, "r.md")

@@ -232,3 +232,27 @@ def test_any_document_is_audited_or_refused(tmp_path: Path, document: object) ->
     found = examine(claims.claims, "L4")
     for form in ("terminal", "markdown", "json"):
         assert audit_text(claims, found, form, to_file=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "causal", "backward"),
+    [("forward, causal", True, None), ("non-causal", None, None), ("Causal backward", True, True),
+     ("not causal, forward", None, None)],
+)  # fmt: skip
+def test_a_sentence_tells_the_mask_and_the_direction(
+    words: str, causal: bool | None, backward: bool | None
+) -> None:
+    found, _ = understood(f"B=4 H=32 S=4096 D=64, {words}: median 491.6 µs on an H200")
+    assert (found.get("causal"), found.get("backward")) == (causal, backward)
+
+
+def test_ends_of_a_rates_interval_and_what_a_gpu_is_are_no_claims_of_work(tmp_path: Path) -> None:
+    path = tmp_path / "summary.json"
+    path.write_text(
+        '{"gpu": {"name": "L4", "memory_bytes": 0}, "cells": [{"B": 1, "H": 1, "S": 64, "D": 64,'
+        ' "flop_rate": 5e9, "flop_rate_low": 4e9, "flop_rate_high": 6e9}]}',
+        encoding="utf-8",
+    )
+    (row,) = [claim for claim in read_claims(path).claims if claim.says_something]
+    assert row.gpus == ("L4",)
+    assert set(row.figures) == {"flop_rate"}

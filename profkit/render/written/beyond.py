@@ -36,16 +36,12 @@ def to_beat(written: Written) -> Iterator[Block]:
         return
     first = written.goals[0]
     yield Paragraph(
-        f"A change may be claimed an improvement over a cell where its interval lies below the "
-        f"cell's, "
-        f"Cliff's delta is at least {first.delta} (of all pairs of a sample before and one "
-        f"after, at "
-        f"least {percent(first.pairs)} have the latter faster), and its median is at least "
-        f"{CLAIMABLE_SPEEDUP:.2f} times as fast. These are necessary: a verdict needs blocks "
-        f"that take "
-        f"turns (`profkit time --against`). The {plural(len(written.goals), 'shape')} with the "
-        f"highest "
-        f"rates:"
+        "A change may be claimed an improvement over a cell where its interval lies below the "
+        f"cell's, Cliff's delta is at least {first.delta} (of all pairs of a sample before and one "
+        f"after, at least {percent(first.pairs)} have the latter faster), and its median is at "
+        f"least {CLAIMABLE_SPEEDUP:.2f} times as fast. These are necessary: a verdict needs blocks "
+        f"that take turns (`profkit time --against`). The {plural(len(written.goals), 'shape')} "
+        "with the highest rates:"
     )
     yield Table(
         "",
@@ -60,16 +56,14 @@ def to_beat(written: Written) -> Iterator[Block]:
     )  # fmt: skip
     if any(one.below is None for one in written.goals):
         yield Paragraph(
-            "Nothing can be claimed over a cell without an interval: it is to be measured "
-            "anew, until "
-            "its samples are steady."
+            "Nothing can be claimed over a cell without an interval: it is to be measured anew, "
+            "until its samples are steady."
         )
     yield Heading(3, "Profiles")
     if not written.profiled:
         yield Paragraph(
             "No cell was profiled (`profkit baseline run ... --profile top` does it), so what "
-            "limits "
-            "them is not told here."
+            "limits them is not told here."
         )
     for one in written.profiled:
         yield from _profile(one)
@@ -109,12 +103,10 @@ def published(written: Written) -> Iterator[Block]:
         return
     yield Paragraph(
         "Figures of the same shape, dtype and mask, as published. Rates are FLOP over time, "
-        "4·B·H·S²·D "
-        "forward and half of it causal on both sides; shares are of each GPU's own dense "
-        "datasheet peak. "
-        "A ratio above 1 means that this baseline is higher. Different GPUs, libraries, caches "
-        "and timers "
-        "lie between them: such a ratio is no verdict, and neither heads nor batch divide it."
+        "4·B·H·S²·D forward and half of it causal on both sides; shares are of each GPU's own "
+        "dense datasheet peak. A ratio above 1 means that this baseline is higher. Different "
+        "GPUs, libraries, caches and timers lie between them: such a ratio is no verdict, and "
+        "neither heads nor batch divide it."
     )
     for source in dict.fromkeys(one.figure.series for one in written.against):
         group = [one for one in written.against if one.figure.series == source]
@@ -155,9 +147,9 @@ def _faults(same: Sequence[Against]) -> Iterator[Block]:
     faulty = [one for one in judged if one.faults]
     yield Heading(3, "The published intervals of these samples")
     yield Paragraph(
-        f"These cells are the published samples themselves, so the medians agree. Of "
+        "These cells are the published samples themselves, so the medians agree. Of "
         f"{plural(len(judged), 'published interval')}, {len(faulty)} claim more than the samples "
-        f"support: they take the samples for independent, which they are not."
+        "support: they take the samples for independent, which they are not."
     )
     yield Table(
         "",
@@ -187,21 +179,17 @@ def ablation(written: Written) -> Iterator[Block]:
     if not written.steps:
         yield Paragraph(
             "A row for each change that is tried, measured in turns with what it changes: "
-            "`profkit diff "
-            "BEFORE AFTER --ablation NAME` writes its evidence. Give a recording of such "
-            "variants with "
-            "`--ablation DIR`, and the table is filled from it."
+            "`profkit diff BEFORE AFTER --ablation NAME` writes its evidence. Give a recording of "
+            "such variants with `--ablation DIR`, and the table is filled from it."
         )
         yield Table("", columns, (tuple("..." for _ in columns),), words=4)
         return
     yield Paragraph(
         f"From the recording {verbatim(written.steps_title)}: each variant after the one before "
-        f"it, from "
-        "blocks that took turns. The hypothesis is the first finding on the variant before, "
-        "its estimate "
-        "what profkit promised for fixing that finding alone; a step may change more than "
-        "that. What changed is by "
-        "profkit diff's attribution, which adds up to the change of ncu's duration."
+        "it, from blocks that took turns. The hypothesis is the first finding on the variant "
+        "before, its estimate what profkit promised for fixing that finding alone; a step may "
+        "change more than that. What changed is by profkit diff's attribution, which adds up to "
+        "the change of ncu's duration."
     )
     yield Table("", columns, cells([_step(one) for one in written.steps]), words=4)
 

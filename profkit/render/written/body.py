@@ -23,16 +23,15 @@ from profkit.render.written import words
 from profkit.render.written.drawings import drawings
 
 _CAPTIONS = {
-    "latency.svg": "Latency by sequence length, both axes logarithmic. Whiskers are intervals "
-    "of the "
-    "median, dotted where they claim no level; hollow points have none. Lines join cells of one "
-    "backend that differ in length alone, or in length and batch with as many tokens.",
+    "latency.svg": "Latency by sequence length, both axes logarithmic. Whiskers are intervals of "
+    "the median, dotted where they claim no level; hollow points have none. Lines join cells of "
+    "one backend that differ in length alone, or in length and batch with as many tokens (dotted "
+    "where there are both).",
     "peak.svg": "Share of the dense peak that each cell reaches.",
-    "bandwidth.svg": "The least bytes of a call over its latency. It is DRAM traffic only "
-    "where caches "
-    "are cold and nothing is moved twice.",
-    "roofline.svg": "Roofline by the declared work: the path that each backend takes as S grows. A "
-    "point above DRAM's slope was served by caches.",
+    "bandwidth.svg": "The least bytes of a call over its latency. It is DRAM traffic only where "
+    "caches are cold and nothing is moved twice.",
+    "roofline.svg": "Roofline by the declared work: the path that each backend takes as S grows. "
+    "A point above DRAM's slope was served by caches.",
 }
 _RATES = (
     "Shape", "Backend", "FLOP/B", "FLOP/s", "of held peak", "of datasheet", "Bytes/s", "of DRAM",
@@ -54,12 +53,10 @@ def statistics(written: Written) -> Iterator[Block]:
         yield Paragraph("No cell has samples.")
         return
     yield Paragraph(
-        "No sample is dropped. CV is the standard deviation over the mean; outliers lie beyond 3.5 "
-        "scaled median absolute deviations; autocorrelation is that of ranks at lag 1; drift "
-        "is the second "
-        "half's median over the first half's, less 1; effective N is how many independent "
-        "samples the "
-        "run is worth; the tick is the grid of the timer."
+        "No sample is dropped. CV is the standard deviation over the mean; outliers lie beyond "
+        "3.5 scaled median absolute deviations; autocorrelation is that of ranks at lag 1; drift "
+        "is the second half's median over the first half's, less 1; effective N is how many "
+        "independent samples the run is worth; the tick is the grid of the timer."
     )
     yield Table(
         "Medians and their intervals",
@@ -113,28 +110,25 @@ def _unsupported(written: Written) -> Iterator[str]:
             dict.fromkeys(row.refused or "" for row in written.timed if row.refused)
         )
         yield (
-            f"An interval for {plural(found.refused, 'cell')} ({reasons}): "
-            f"{words.listed(cells_)}. Their "
-            "medians describe these runs and no more."
+            f"An interval for {plural(found.refused, 'cell')} ({reasons}): {words.listed(cells_)}. "
+            "Their medians describe these runs and no more."
         )
     if found.widened:
         yield (
-            f"A level for the intervals of {plural(found.widened, 'cell')}: the samples depend "
-            f"on each "
-            "other, so the intervals were widened by what is known of that."
+            f"A level for the intervals of {plural(found.widened, 'cell')}: the samples depend on "
+            "each other, so the intervals were widened by what is known of that."
         )
     if found.conditional:
         yield (
-            f"That the samples of {plural(found.conditional, 'cell')} are independent: too "
-            f"few to tell."
+            f"That the samples of {plural(found.conditional, 'cell')} are independent: too few to "
+            "tell."
         )
     if found.correlated and found.correlation is not None:
         yield (
-            f"Independence: in {plural(found.correlated, 'cell')} a sample tells of the next, "
-            f"with a lag-1 "
-            f"autocorrelation of up to {found.correlation:.2f} of their ranks"
-            f"{_raw(found)}; of some cells all samples are worth "
-            f"{found.fewest_effective:.1f} independent ones."
+            f"Independence: in {plural(found.correlated, 'cell')} a sample tells of the next, with "
+            f"a lag-1 autocorrelation of up to {found.correlation:.2f} of their "
+            f"ranks{_raw(found)}; of some cells all samples are worth {found.fewest_effective:.1f} "
+            "independent ones."
         )
     if found.started_up:
         slow = max(row.startup or 0 for row in written.timed)
@@ -145,9 +139,8 @@ def _unsupported(written: Written) -> Iterator[str]:
         )
     if found.drifting and found.drift is not None:
         yield (
-            f"A steady state in {plural(found.drifting, 'cell')}: the halves of a run differ by "
-            f"up to "
-            f"{abs(found.drift):.0%}."
+            f"A steady state in {plural(found.drifting, 'cell')}: the halves of a run differ by up "
+            f"to {abs(found.drift):.0%}."
         )
     if found.tick is not None and found.tick_share is not None:
         yield (
@@ -160,8 +153,8 @@ def _unsupported(written: Written) -> Iterator[str]:
         yield f"GPU time alone: {plural(found.launch_bound, 'cell')} wait for the host."
     yield "P99 of a cell below 368 samples; such a percentile is not given."
     yield (
-        "Comparisons between shapes: they are different work, so the overlap of their "
-        "intervals says nothing."
+        "Comparisons between shapes: they are different work, so the overlap of their intervals "
+        "says nothing."
     )
 
 
@@ -176,12 +169,10 @@ def performance(written: Written) -> Iterator[Block]:
     if rated:
         yield Paragraph(
             "FLOP and bytes are those that the target declares for a call: what the problem "
-            "needs, each "
-            "input read and each output written once. Shares are of dense peaks: at the clock "
-            "that was "
-            "held while measuring, and of the datasheet. The regime is the side of the ridge "
-            "that the "
-            "intensity lies on; it says which roof is lower, not what limits the kernel."
+            "needs, each input read and each output written once. Shares are of dense peaks: at "
+            "the clock that was held while measuring, and of the datasheet. The regime is the "
+            "side of the ridge that the intensity lies on; it says which roof is lower, not what "
+            "limits the kernel."
         )
         columns, rows = words.known(_RATES, [_rates(row) for row in rated])
         yield Table("What the medians amount to", columns, rows, words=2)
@@ -214,8 +205,7 @@ def _clocks(rows: Sequence[Row]) -> Iterator[Block]:
     told = f" The driver held it down for: {unmarked(', '.join(reasons))}." if reasons else ""
     yield Paragraph(
         f"The SM clock while measuring was {number(min(clocks), 'Hz')} to "
-        f"{number(max(clocks), 'Hz')}, "
-        f"the median of each cell's blocks.{told}"
+        f"{number(max(clocks), 'Hz')}, the median of each cell's blocks.{told}"
     )
 
 
@@ -224,9 +214,9 @@ def _scaling(written: Written) -> Iterator[Block]:
         return
     yield Heading(3, "Scaling")
     yield Paragraph(
-        "Between neighbouring cells that differ in one size: the exponent of time over that "
-        "size, beside "
-        "that of the work. A smaller exponent than the work's means that the chip was used better."
+        "Between neighbouring cells that differ in one size: the exponent of time over that size, "
+        "beside that of the work. A smaller exponent than the work's means that the chip was used "
+        "better."
     )
     yield Table(
         "",
@@ -270,11 +260,9 @@ def _versus(written: Written) -> Iterator[Block]:
         return
     yield Heading(3, "Backends against each other")
     yield Paragraph(
-        "Verdicts on the second backend against the first, from blocks that took turns; "
-        "p-values are "
-        "corrected by Holm over all comparisons of this baseline. Whether intervals overlap is "
-        "told "
-        "for alternatives at one shape alone."
+        "Verdicts on the second backend against the first, from blocks that took turns; p-values "
+        "are corrected by Holm over all comparisons of this baseline. Whether intervals overlap "
+        "is told for alternatives at one shape alone."
     )
     yield Table(
         "",

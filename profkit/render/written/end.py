@@ -71,7 +71,7 @@ def _circumstances(written: Written) -> Iterator[str]:
     if written.cost is None:
         yield (
             f"{told}. What that costs: {seconds / 3600:.3g} h times the price of an hour "
-            f"(`--price`)."
+            "(`--price`)."
         )
     else:
         yield f"{told}, {written.cost:,.2f} $ at {written.price:g} $ an hour."
@@ -95,42 +95,38 @@ def _limits(written: Written) -> Iterator[str]:
     if imported:
         yield (
             "The samples are others': how they were taken, and on which machine, is what their "
-            "files "
-            "and the matrix say, and no more."
+            "files and the matrix say, and no more."
         )
     else:
         yield (
             "One process on one machine measured everything: what a process has in common "
-            "(addresses, "
-            "the driver's state) is common to all cells, and another machine of the same "
-            "product differs."
+            "(addresses, the driver's state) is common to all cells, and another machine of the "
+            "same product differs."
         )
     if summary["gpu_from"] == "said":
         yield (
             f"The GPU is what was said of the data ({words.device(written)}); nothing in them "
-            f"shows it."
+            "shows it."
         )
     if summary["gpu"] is None:
         yield "It was not measured on a GPU: rates have no peak to be held against."
     if any(row.is_timed and row.sm_clock is None for row in written.rows) and summary["gpu"]:
         yield (
-            "The SM clock is unknown, so shares are of the datasheet's peak at its own clock; "
-            "a chip "
-            "that ran slower or faster is judged by the wrong roof."
+            "The SM clock is unknown, so shares are of the datasheet's peak at its own clock; a "
+            "chip that ran slower or faster is judged by the wrong roof."
         )
     if any(row.verified is False for row in timed):
         yield "The datasheet peak is from memory: nobody looked it up."
     caches = {row.cache for row in timed if row.timer != "wall"}
     if "cold" in caches:
         yield (
-            "L2 was flushed before each call; in a program that just wrote its inputs, calls "
-            "are faster."
+            "L2 was flushed before each call; in a program that just wrote its inputs, calls are "
+            "faster."
         )
     if "" in caches or imported:
         yield (
-            "Whether L2 was cold is not known; where the bytes came faster than DRAM has them, "
-            "it was "
-            "warm, and bandwidth is no share of DRAM's."
+            "Whether L2 was cold is not known; where the bytes came faster than DRAM has them, it "
+            "was warm, and bandwidth is no share of DRAM's."
         )
     if any(row.fewer for row in timed):
         few = sum(bool(row.fewer) for row in timed)
@@ -142,33 +138,25 @@ def _limits(written: Written) -> Iterator[str]:
 
 
 _METHODS = (
-    "**Interval of the median**: percentile bootstrap, 10,000 resamples with a fixed seed of "
-    "its own; 95%. "
-    "Widened by the lag-1 autocorrelation of ranks and by one tick at either end; refused "
-    "where the halves "
-    "of a run differ. Efron and Tibshirani, An Introduction to the Bootstrap, 1993; Hoefler "
-    "and Belli, "
-    "Scientific Benchmarking of Parallel Computing Systems, SC 2015.",
+    "**Interval of the median**: percentile bootstrap, 10,000 resamples with a fixed seed of its "
+    "own; 95%. Widened by the lag-1 autocorrelation of ranks and by one tick at either end; "
+    "refused where the halves of a run differ. Efron and Tibshirani, An Introduction to the "
+    "Bootstrap, 1993; Hoefler and Belli, Scientific Benchmarking of Parallel Computing Systems, "
+    "SC 2015.",
     "**Independence**: rank version of von Neumann's ratio. Bartels, JASA 77 (1982), 40-46. "
-    "Effective N is "
-    "N (1 - r) / (1 + r) for an autocorrelation r.",
+    "Effective N is N (1 - r) / (1 + r) for an autocorrelation r.",
     "**Percentiles**: given from as many samples as bound them at 95% on both sides. Conover, "
-    "Practical "
-    "Nonparametric Statistics, 3rd ed., section 3.2.",
+    "Practical Nonparametric Statistics, 3rd ed., section 3.2.",
     "**Outliers**: beyond 3.5 scaled median absolute deviations; counted, never dropped. "
-    "Iglewicz and "
-    "Hoaglin, How to Detect and Handle Outliers, 1993.",
+    "Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993.",
     "**Verdicts**: a t-interval over the log ratios of block medians, against a margin; Holm, "
-    "Scandinavian "
-    "Journal of Statistics 6 (1979), 65-70, over all comparisons.",
+    "Scandinavian Journal of Statistics 6 (1979), 65-70, over all comparisons.",
     "**Effect size**: Cliff, Psychological Bulletin 114 (1993), 494-509; in words by Romano et "
     "al., 2006.",
-    "**Work**: attention has 4·B·H·S²·D FLOP forward, half of it causal, 2.5 times backward; "
-    "its least "
-    "bytes are its inputs and outputs once.",
+    "**Work**: attention has 4·B·H·S²·D FLOP forward, half of it causal, 2.5 times backward; its "
+    "least bytes are its inputs and outputs once.",
     "**Roofline**: Williams, Waterman and Patterson, CACM 52 (2009), 65-76. The dense peak at "
-    "the held "
-    "clock is SMs times FLOP per cycle and SM times the clock while measuring.",
+    "the held clock is SMs times FLOP per cycle and SM times the clock while measuring.",
 )
 
 

@@ -22,7 +22,6 @@ from profkit.render.document import (
 from profkit.render.text import number, percent, plural
 from profkit.render.written import words
 
-_MOST_CLAIMS = 60
 _BLUE, _GREEN, _GREY, _AMBER = "#0b57a4", "#2e7d32", "#546e7a", "#b26a00"
 _COMPLETE = {
     True: "All cells are measured or have a reason.",
@@ -46,11 +45,10 @@ def front(written: Written) -> Iterator[Block]:
     yield Bullets(tuple(_summary(written)))
     yield Heading(2, "Claims")
     yield Paragraph(
-        "What was measured of the fastest backend of each shape. A claim holds for its shape, "
-        "on this "
-        "machine and with these versions; nothing is extrapolated."
+        "What was measured of the fastest backend of each shape. A claim holds for its shape, on "
+        "this machine and with these versions; nothing is extrapolated."
     )
-    yield Bullets(tuple(claim(written, row) for row in written.fastest()[:_MOST_CLAIMS]))
+    yield Bullets(tuple(claim(written, row) for row in written.fastest()))
     yield from _configuration(written)
 
 
@@ -85,8 +83,7 @@ def _summary(written: Written) -> Iterator[str]:
     yield (
         f"{plural(len(timed), 'cell')} of {len(written.rows)} have a time: "
         f"{plural(shapes, 'shape')} by {plural(len(summary['backends']), 'backend')}, on "
-        f"{words.device(written)}. "
-        f"{_COMPLETE[summary['complete']]}"
+        f"{words.device(written)}. {_COMPLETE[summary['complete']]}"
     )
     yield from _best(written)
     yield from _standing(written)
@@ -96,7 +93,7 @@ def _summary(written: Written) -> Iterator[str]:
         count = sum(bool(one.faults) for one in faulty)
         yield (
             f"**{count} of {len(faulty)} published intervals of these samples claim more than the "
-            f"samples support**: see Comparison with published numbers."
+            "samples support**: see Comparison with published numbers."
         )
 
 
@@ -141,8 +138,7 @@ def _trust(written: Written) -> str:
         else ""
     )
     told = (
-        f"{sound} of {plural(found.cells, 'cell')} have an interval with a level"
-        f"{condition}, "
+        f"{sound} of {plural(found.cells, 'cell')} have an interval with a level{condition}, "
         f"{found.widened} a widened one without a level, {found.refused} none."
     )
     return told + (" The reasons are under Statistics." if sound < found.cells else "")
@@ -156,8 +152,7 @@ def claim(written: Written, row: Row) -> str:
     return (
         f"{whence}: {what}, by {words.backend(row)}, on {words.device(written)}, "
         f"{words.versions(written)}: median {words.time(row.seconds)}, "
-        f"{words.interval_words(row)}, "
-        f"N={row.n}, by {words.method(row)}, {words.seed(written)}."
+        f"{words.interval_words(row)}, N={row.n}, by {words.method(row)}, {words.seed(written)}."
     )
 
 
@@ -207,8 +202,7 @@ def _options(written: Written) -> Iterator[tuple[str, str]]:
             "blocks",
             (
                 f"{options['blocks']}: the backends of a shape take turns, in reverse order in "
-                f"every "
-                "second block"
+                "every second block"
             ),
         )
     if options["warmup"] is not None:
