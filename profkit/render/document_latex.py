@@ -19,7 +19,7 @@ _SPECIAL = {
     "µ": r"\ensuremath{\mu}", "×": r"\ensuremath{\times}", "±": r"\ensuremath{\pm}",
     "≈": r"\ensuremath{\approx}", "→": r"\ensuremath{\rightarrow}", "≥": r"\ensuremath{\geq}",
     "≤": r"\ensuremath{\leq}", "·": r"\ensuremath{\cdot}", "²": r"\ensuremath{^2}", "…": r"\dots{}",
-    "’": "'", "−": r"\ensuremath{-}", "–": "--",
+    "’": "'", "−": r"\ensuremath{-}", "–": r"\textendash{}",
     "ρ": r"\ensuremath{\rho}", "δ": r"\ensuremath{\delta}",
 }  # fmt: skip
 _BREAKS, _BREAK = re.compile(r"[-.=,/]|\\\\_"), r"\g<0>\\allowbreak{}"
@@ -28,6 +28,7 @@ _HEAD = r"""\documentclass[10pt]{article}
 \usepackage[T1]{fontenc}
 \usepackage[utf8]{inputenc}
 \usepackage{textcomp}
+\usepackage{array}
 \usepackage{longtable}
 \usepackage{graphicx}
 \usepackage[a4paper,landscape,margin=16mm]{geometry}
@@ -63,7 +64,8 @@ def _table(block: doc.Table, _: str) -> str:
     """Columns of words share what width the numbers leave."""
     numbers = len(block.columns) - block.words
     share = max(0.1, (0.98 - 0.092 * numbers) / max(1, block.words) - 0.015)
-    shape = f"p{{{share:.3f}\\textwidth}}" * block.words + "r" * numbers
+    words = f">{{\\raggedright\\arraybackslash}}p{{{share:.3f}\\textwidth}}"
+    shape = words * block.words + "r" * numbers
     head = " & ".join(f"\\textbf{{{_text(column)}}}" for column in block.columns)
     rows = "\n".join(" & ".join(_text(cell) for cell in row) + r" \\" for row in block.rows)
     caption = f"\\textbf{{{_text(block.caption)}}}\n\n" if block.caption else ""
@@ -121,7 +123,8 @@ def _address(address: str) -> str:
 
 def _escape(text: str) -> str:
     """Text with LaTeX's characters made harmless; those without a glyph are spelled out."""
-    return "".join(_SPECIAL.get(one) or _glyph(one) for one in text)
+    escaped = "".join(_SPECIAL.get(one) or _glyph(one) for one in text)
+    return escaped.replace("--", "-{}-")  # two hyphens would become a dash
 
 
 def _glyph(character: str) -> str:
