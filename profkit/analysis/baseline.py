@@ -344,6 +344,9 @@ def _flagged(row: Row, timed: Timed) -> Row:
     return replace(row, flags=tuple(flags))
 
 
+_FEWEST_BLOCKS = 2
+
+
 def _comparisons(
     cells: Sequence[Cell], timed: Mapping[str, Timed], order: Sequence[str], floor: float | None
 ) -> tuple[Versus, ...]:
@@ -358,6 +361,8 @@ def _comparisons(
         first, *others = sorted(
             group, key=lambda cell: (rank.get(cell.backend, len(rank)), cell.backend)
         )
+        if len(timed[first.id].latency.blocks) < _FEWEST_BLOCKS:
+            continue
         pairs = compare_with(
             timed[first.id],
             [timed[other.id] for other in others],
