@@ -7,7 +7,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from types import FrameType
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand
@@ -86,25 +87,36 @@ _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 @contextmanager
-def interruptible(left: str = "nothing was kept") -> Iterator[None]:
+def interruptible() -> Iterator[None]:
     """Ctrl-C, and signals that ask to end, end what is inside in order and the command with 130.
 
-    `left` says what is there then. Signals that nohup and such turned off stay off.
+    Signals that nohup and such turned off stay off. What fails after such a signal failed for it:
+    an extension module that is being imported makes an ImportError of the interruption.
     """
+    asked: list[int] = []
+
+    def interrupt(number: int, _: FrameType | None) -> None:
+        asked.append(number)
+        raise _Ended
+
     for number in _ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _interrupt)
+            signal.signal(number, interrupt)
     try:
         yield
     except KeyboardInterrupt:
-        typer.echo(f"profkit: interrupted; {left}", err=True)
-        raise typer.Exit(_INTERRUPTED) from None
+        _end()
+    except Exception:
+        if not asked:
+            raise
+        _end()
+
+
+def _end() -> NoReturn:
+    typer.echo("profkit: interrupted; nothing was kept", err=True)
+    raise typer.Exit(_INTERRUPTED) from None
 
 
 class _Ended(KeyboardInterrupt):
     """Not KeyboardInterrupt itself: one that passes through exec(), which making a dataclass calls,
     has Python end by SIGINT whoever caught it afterwards."""
-
-
-def _interrupt(*_: Any) -> None:
-    raise _Ended

@@ -275,7 +275,7 @@ def test_a_transpose_from_the_inside(profkit_cli: Cli) -> None:
     assert "220 samples 1.504 µs apart, 330.0 µs; ncu's duration 330.2 µs" in shown
     assert "* phases by L1 and shared memory" in shown
     assert "100.0%  ██████  known.cu:8" in shown
-    assert "65.01 M excess wavefronts; 12 live" in shown
+    assert "65.01 M excess wavefronts; 12 live" in " ".join(shown.split())
     assert "Shared-memory accesses conflict over banks" in shown
     assert "more kernel" not in shown
 
