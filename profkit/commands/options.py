@@ -87,11 +87,12 @@ _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
+def interruptible(left: str = "nothing was kept") -> Iterator[None]:
     """Ctrl-C, and signals that ask to end, end what is inside in order and the command with 130.
 
-    Signals that nohup and such turned off stay off. What fails after such a signal failed for it:
-    an extension module that is being imported makes an ImportError of the interruption.
+    `left` says what is there then. Signals that nohup and such turned off stay off. What fails
+    after such a signal failed for it: an extension module that is being imported makes an
+    ImportError of the interruption.
     """
     asked: list[int] = []
 
@@ -105,15 +106,15 @@ def interruptible() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        _end()
+        _end(left)
     except Exception:
         if not asked:
             raise
-        _end()
+        _end(left)
 
 
-def _end() -> NoReturn:
-    typer.echo("profkit: interrupted; nothing was kept", err=True)
+def _end(left: str) -> NoReturn:
+    typer.echo(f"profkit: interrupted; {left}", err=True)
     raise typer.Exit(_INTERRUPTED) from None
 
 
