@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -278,8 +279,7 @@ def _paired(
         title = f"{called or _name(before, sides[0][0])} → {_name(after, sides[1][0])}"
         return [(title, sides[0][0], sides[1][0])], []
     ours, theirs = (
-        {_place(file, root): file for file in files}
-        for root, files in zip((before, after), sides, strict=True)
+        _places(files, root) for root, files in zip((before, after), sides, strict=True)
     )
     both = [(str(place), ours[place], theirs[place]) for place in ours if place in theirs]
     if not both:
@@ -300,8 +300,22 @@ def _reports(path: Path) -> list[Path]:
     return files
 
 
+def _places(files: Sequence[Path], root: Path) -> dict[Path, Path]:
+    """Reports by where they lie in their folder, without suffixes; a lone run of a target without
+    the folder that has the time in its name, which is another in each folder of runs."""
+    from profkit.store.run import is_run_name
+
+    whole = {_place(file, root): file for file in files}
+    bare = {
+        place: Path(*(part for part in place.parts if not is_run_name(part))) for place in whole
+    }
+    counts = Counter(bare.values())
+    return {
+        bare[place] if counts[bare[place]] == 1 else place: file for place, file in whole.items()
+    }
+
+
 def _place(file: Path, root: Path) -> Path:
-    """Where a report lies in its folder, without its suffix; its name where it was given itself."""
     return (file.relative_to(root) if root.is_dir() else Path(file.name)).with_suffix("")
 
 

@@ -28,6 +28,7 @@ from profkit.errors import BadInput, EnvironmentProblem
 from profkit.ingest.integrity import MANIFEST
 
 SCHEMA = "profkit.run/1"
+_NAME = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
 _PARTIAL = ".partial-"
 _LOCK = ".lock"
 _SURELY_LOCKED = 3600.0
@@ -65,6 +66,11 @@ def draft(out: Path, target: str) -> Iterator[Draft]:
                 f"{parent}: can't be written ({error.strerror})", "give --out another folder"
             ) from None
         yield Draft(folder, final)
+
+
+def is_run_name(name: str) -> bool:
+    """Whether a folder is named as runs are: the UTC time and a short id."""
+    return _NAME.fullmatch(name) is not None
 
 
 def keep(run: Draft, manifest: Mapping[str, Any]) -> Path:

@@ -361,6 +361,20 @@ def test_folders_are_paired_by_the_names_of_their_reports(profkit_cli: Cli, tmp_
     assert "only in after: three.ncu-repz" in shown
 
 
+def test_runs_of_two_folders_are_paired_whenever_they_were_recorded(
+    profkit_cli: Cli, tmp_path: Path
+) -> None:
+    for folder, time in (("a", "20260101T120000Z-00aa11"), ("b", "20260102T130000Z-22bb33")):
+        for target in ("flash", "cudnn"):
+            run = tmp_path / folder / target / time
+            run.mkdir(parents=True)
+            (run / f"{target}.ncu-repz").symlink_to(H200 / f"sdpa_s512_{target}.ncu-repz")
+    result = profkit_cli("diff", tmp_path / "a", tmp_path / "b")
+    assert result.exit_code == 0, result.stderr
+    assert " ".join(result.stdout.split()).count("SAME (no difference)") == 2
+    assert "only in" not in result.stdout
+
+
 def test_names_from_a_file(profkit_cli: Cli, tmp_path: Path) -> None:
     folder = PAIRS / "fuse_passes"
     names = tmp_path / "names.yaml"
