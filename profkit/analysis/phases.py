@@ -12,7 +12,7 @@ that are its plateau, their median is the *steady rate*, and the phases are:
 
 The driver is smoothed for that by a running median over five samples, which keeps the place of an
 edge and takes out what is shorter than three samples; before and after the kernel nothing is busy.
-A boundary is known to one sample, where the plateau is no shorter than half of its ramps.
+A boundary is known to one sample, where the plateau outlasts half of its ramps by five samples.
 """
 
 from __future__ import annotations

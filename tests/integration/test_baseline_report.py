@@ -329,3 +329,28 @@ def test_others_latencies_beside_published_figures(on_l4: Path) -> None:
     assert other.time_ratio is None
     here, there = 53.516 / 121, 17.18 / 0.0509 / 989.5  # TFLOP/s over each dense FP16 peak
     assert other.share_ratio == pytest.approx(here / there, rel=0.01)
+
+
+RECORDED = ROOT / "reports" / "h200" / "baseline"
+
+
+@pytest.mark.parametrize("name", ["l4_study", "attention_paper", "gqa_long"])
+def test_the_committed_report_comes_of_the_recorded_data_byte_for_byte(
+    tmp_path: Path, name: str
+) -> None:
+    more = () if name == "gqa_long" else ("--ablation", LADDER)
+    written(RECORDED / name, tmp_path, "report.md", *more)
+    kept = {
+        file: digest
+        for file, digest in digests(RECORDED / name).items()
+        if file.startswith("report")
+    }
+    assert "report-drawings/latency.svg" in kept
+    assert digests(tmp_path) == kept
+
+
+@pytest.mark.parametrize("name", ["l4_study", "attention_paper", "gqa_long"])
+def test_audit_finds_nothing_in_what_was_recorded(name: str) -> None:
+    claims = read_claims(RECORDED / name / "summary.json").claims
+    assert claims
+    assert audit(claims) == ()
