@@ -11,10 +11,15 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from hypothesis import settings
 from typer.testing import CliRunner, Result
 
 import profkit
 from profkit.cli import app
+
+# Machines differ, and a first call imports: how long a case takes is no fault of it.
+settings.register_profile("profkit", deadline=None)
+settings.load_profile("profkit")
 
 ROOT = Path(__file__).parent.parent
 H200 = ROOT / "reports" / "h200"
