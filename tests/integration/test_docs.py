@@ -26,7 +26,7 @@ TARGETS = re.findall(
     r"```python\n(.*?)```", (ROOT / "docs" / "profile.md").read_text(encoding="utf-8"), re.DOTALL
 )
 SAMPLES = re.findall(
-    r"`profkit (analyze [^`]*)` \(parts of it[^\n]*\n\n```text\n(.*?)```", README, re.S
+    r"`profkit ((?:analyze|diff) [^`]*)`\s\(parts of it[^\n]*\n\n```text\n(.*?)```", README, re.S
 )
 LEFT_OUT = "\n...\n"
 
