@@ -74,7 +74,9 @@ def test_commands_and_their_options_exist(words: list[str]) -> None:
     context = verb.make_context(words[1], words[2:])
     if "fail_on" in context.params:
         asked = context.params["fail_on"]
-        parse_gates([asked] if isinstance(asked, str) else asked or [])
+        gates = parse_gates([asked] if isinstance(asked, str) else asked or [])
+        assert bool(gates) == bool(asked)
+    assert context.params
 
 
 def test_the_page_names_every_gate_and_format() -> None:

@@ -231,7 +231,7 @@ def test_html_needs_nothing_else_and_runs_nothing() -> None:
 @pytest.mark.parametrize("gates", ["regression,removed", "incomparable", ""])
 def test_junit_keeps_its_schema(gates: str) -> None:
     schema = xmlschema.XMLSchema(str(ROOT / "tests" / "data" / "junit.xsd"))
-    schema.validate(written("junit", awkward(), regressed(), refused(), gates=gates))
+    assert schema.is_valid(written("junit", awkward(), regressed(), refused(), gates=gates))
 
 
 def test_junit_has_a_case_a_kernel_and_failures_by_gate() -> None:
@@ -265,7 +265,7 @@ def sarif_schema() -> Any:
 
 def test_sarif_keeps_the_standard() -> None:
     for diffs in ((awkward(),), (regressed(), awkward()), (refused(),)):
-        sarif_schema().validate(json.loads(written("sarif", *diffs)))
+        assert not list(sarif_schema().iter_errors(json.loads(written("sarif", *diffs))))
 
 
 def test_sarif_names_the_line_of_what_a_change_brought() -> None:
