@@ -68,7 +68,7 @@ def _copies(machine: Machine, seed: int) -> Sequence[Load]:
 
     vectors = _in_dram(machine)
     source = _normal((vectors, 4), torch.float32, seed, machine.device)
-    target = torch.empty_like(source)
+    target = torch.zeros_like(source)
     kernel = compile_kernel(_FOLDER / "copy.cu", "copy")
     amount = counts.copy_bytes(vectors)
     size = f"{source.nbytes >> 20} MiB read and as many written"
@@ -129,7 +129,7 @@ def _multiply_adds(real: str, machine: Machine, seed: int) -> Sequence[Load]:
     steps = _FMA_STEPS // (_SLOW_FP64 if real == "double" and not machine.full_fp64 else 1)
     dtype = torch.float64 if real == "double" else torch.float32
     start = _normal((blocks * counts.FMA_THREADS * counts.FMA_CHAINS,), dtype, seed, machine.device)
-    end = torch.empty_like(start)
+    end = torch.zeros_like(start)  # unset memory could hold the very result, of a call before
     kernel = compile_kernel(_FOLDER / "multiply_add.cu", "multiply_add", defines={"REAL": real})
     passed = ctypes.c_double if real == "double" else ctypes.c_float
     a, b = _GROWTH
