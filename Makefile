@@ -23,11 +23,14 @@ demo: .venv/profkit  ## analyze a recorded H200 profile, no GPU needed
 	$(BIN)/profkit analyze $(REPORT)
 
 # The vendor's reader frees nothing of the reports it has read: one process would take 16 GB.
-test: .venv/profkit-test  ## run all tests
+TESTS := unit a-d e-o p-z
+test: $(addprefix test-,$(TESTS))  ## run all tests; -k goes on after one part has failed
+
+test-unit: .venv/profkit-test
 	$(BIN)/python -m pytest tests/unit tests/gpu
-	$(BIN)/python -m pytest tests/integration/test_[a-d]*.py
-	$(BIN)/python -m pytest tests/integration/test_[e-o]*.py
-	$(BIN)/python -m pytest tests/integration/test_[p-z]*.py
+
+test-%: .venv/profkit-test
+	$(BIN)/python -m pytest tests/integration/test_[$*]*.py
 
 lint: .venv/profkit-test  ## ruff and mypy --strict
 	$(BIN)/ruff check .
