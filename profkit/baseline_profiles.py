@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from profkit.analysis.baseline import Row
+from profkit.baseline_plan import BaselinePlan
 from profkit.errors import ProfkitError, UsageError
 from profkit.ingest.matrix import MatrixShape
 from profkit.profiling import Plan, profile
-from profkit.store.baseline import PROFILES, read_profiles, write_whole
+from profkit.store.baseline import PROFILES, held, read_profiles, write_whole
 from profkit.timing import Tell
 
 TOP = 3
@@ -30,34 +31,47 @@ def _rate(row: Row | None) -> float:
     return (row.flop_rate or 0.0) if row else 0.0
 
 
-def profile_cells(
-    target: Path, folder: Path, rows: Sequence[Row], gpu: int | None, tell: Tell
-) -> None:
-    """Profile cells that were not yet; what can't be profiled is kept with its reason."""
+def profile_cells(plan: BaselinePlan, rows: Sequence[Row], started: float, tell: Tell) -> None:
+    """Profile cells that were not yet; what can't be profiled is kept with its reason.
+
+    The plan's budget counts from `started`, of the monotonic clock.
+    """
+    folder = plan.out
     kept: list[dict[str, Any]] = [one for one in read_profiles(folder) if one.get("folder")]
     done = {one["id"] for one in kept}
-    (folder / PROFILES).mkdir(exist_ok=True)
-    for at, row in enumerate(row for row in rows if row.id not in done):
-        tell(f"profile {at + 1}  {row.id}", "")
-        kept.append(_profiled(target, folder, row, gpu, tell))
-        write_whole(folder / PROFILES / "profiles.json", json.dumps(kept, indent=1) + "\n")
+    todo = [row for row in rows if row.id not in done]
+    with held(folder):
+        (folder / PROFILES).mkdir(exist_ok=True)
+        for at, row in enumerate(todo):
+            stage = f"profile {at + 1} of {len(todo)}  {row.id}"
+            left = None if plan.budget is None else plan.budget - (time.monotonic() - started)
+            kept.append(_profiled(plan, row, left, lambda *told, stage=stage: tell(stage, told[1])))
+            write_whole(folder / PROFILES / "profiles.json", json.dumps(kept, indent=1) + "\n")
 
 
-def _profiled(target: Path, folder: Path, row: Row, gpu: int | None, tell: Tell) -> dict[str, Any]:
+def _profiled(plan: BaselinePlan, row: Row, left: float | None, tell: Tell) -> dict[str, Any]:
+    """A profile within `left` seconds (None: no limit), or why there is none."""
+    if left is not None and left <= 0:
+        return _missing(row, "the budget was spent before")
     words = MatrixShape(row.shape, row.arguments).words
-    plan = Plan(
-        program=(str(target), *words),
+    chosen = Plan(
+        program=(str(plan.target), *words),
         variants=(row.backend,),
-        out=folder / PROFILES,
-        gpu=gpu,
+        out=plan.out / PROFILES,
+        gpu=plan.gpu,
+        timeout=left,
         timeline=False,
         samples=0,
         compress=True,
     )
     try:
-        outcome = profile(plan, lambda stage, what: tell(f"profile {row.id}", f"{stage} {what}"))
+        outcome = profile(chosen, tell)
     except UsageError:
         raise
     except ProfkitError as error:
-        return {"id": row.id, "folder": None, "reason": error.message}
-    return {"id": row.id, "folder": str(outcome.folder.relative_to(folder)), "reason": ""}
+        return _missing(row, error.message)
+    return {"id": row.id, "folder": str(outcome.folder.relative_to(plan.out)), "reason": ""}
+
+
+def _missing(row: Row, why: str) -> dict[str, Any]:
+    return {"id": row.id, "folder": None, "reason": why}

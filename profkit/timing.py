@@ -205,11 +205,13 @@ def measure(plan: TimingPlan, tell: Tell, turns: Sequence[Turn] = ()) -> Timing:
     )
 
 
-def process_of(subject: Subject, environment: Mapping[str, str]) -> AbstractContextManager[Turn]:
+def process_of(
+    subject: Subject, environment: Mapping[str, str], patience: float | None = None
+) -> AbstractContextManager[Turn]:
     """A process of its own for a subject; see `profkit.capture.turns.worker`."""
     if subject.python_path is not None:
         environment = {**environment, "PYTHONPATH": subject.python_path}
-    return worker(subject.path.name, environment=environment, root=subject.root)
+    return worker(subject.path.name, environment=environment, root=subject.root, patience=patience)
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 import tempfile
@@ -28,10 +29,36 @@ class Died(TargetFailed):
     doing = ""
 
 
+class Silent(Died):
+    """The process said nothing for as long as it was given, and was ended."""
+
+
+class _Answers:
+    """JSON documents from a pipe, a line each; waits `patience` seconds for one, None: for ever."""
+
+    def __init__(self, descriptor: int, patience: float | None):
+        self._descriptor = descriptor
+        self._patience = patience
+        self._rest = b""
+
+    def next(self) -> Any:
+        """The next document, None at the end; raises TimeoutError."""
+        while b"\n" not in self._rest:
+            ready, _, _ = select.select([self._descriptor], [], [], self._patience)
+            if not ready:
+                raise TimeoutError
+            read = os.read(self._descriptor, 1 << 16)
+            if not read:
+                return None
+            self._rest += read
+        line, self._rest = self._rest.split(b"\n", 1)
+        return json.loads(line)
+
+
 class Turn:
     """A living process that can be told to time; `worker` starts one."""
 
-    def __init__(self, process: subprocess.Popen[bytes], answers: Any, said: Any, name: str):
+    def __init__(self, process: subprocess.Popen[bytes], answers: _Answers, said: Any, name: str):
         self._process = process
         self._answers = answers
         self._said = said
@@ -40,37 +67,35 @@ class Turn:
     def ask(self, do: str, **arguments: Any) -> Any:
         """The answer to a request.
 
-        Raises the worker's ProfkitError, and Died with its last words when it has ended.
+        Raises the worker's ProfkitError, Died with its last words when it has ended, and Silent
+        when it had to be.
         """
         assert self._process.stdin is not None
+        doing = ""
         try:
             self._process.stdin.write(json.dumps({"do": do, **arguments}).encode() + b"\n")
             self._process.stdin.flush()
-            answer, doing = self._answer()
+            while (answer := self._answers.next()) is not None and "doing" in answer:
+                doing = answer["doing"]
         except BrokenPipeError:
-            answer, doing = None, ""
+            answer = None
+        except TimeoutError:
+            end(self._process)
+            raise self._lost(Silent, f"{self._name} gave no answer in time", doing) from None
         if answer is None:
             status = self._process.wait()
-            died = Died(
-                f"{self._name} ended with status {status} while it was timed: {self._last_words()}",
-                "run it alone with --check",
-            )
-            died.doing = doing
-            raise died
+            words = f"ended with status {status} while it was timed: {self._last_words()}"
+            raise self._lost(Died, f"{self._name} {words}", doing)
         if "error" in answer:
             kind = _KINDS.get(answer["error"], TargetFailed)
             raise kind(answer["message"], answer["remedy"])
         return answer["told"]
 
-    def _answer(self) -> tuple[Any, str]:
-        """The next answer, None where none comes any more, and what was done before it."""
-        doing = ""
-        while line := self._answers.readline():
-            answer = json.loads(line)
-            if "doing" not in answer:
-                return answer, ""
-            doing = answer["doing"]
-        return None, doing
+    @staticmethod
+    def _lost(kind: type[Died], message: str, doing: str) -> Died:
+        lost = kind(message, "run it alone with --check")
+        lost.doing = doing
+        return lost
 
     def _last_words(self) -> str:
         self._said.seek(0)
@@ -85,21 +110,19 @@ def worker(
     environment: Mapping[str, str],
     root: Path | None = None,
     module: str = _TIMES_TARGETS,
+    patience: float | None = None,
 ) -> Iterator[Turn]:
     """A process that can hold a target, started in `root`; ended when the block ends.
 
     `name` is what it is called if it dies, `module` what it runs: one that serves as
-    `timing_worker` does.
+    `timing_worker` does. One that says nothing for `patience` seconds is ended.
 
     `environment` adds to the reduced one. The process imports this profkit, whatever its folder
     holds.
     """
     reading, writing = os.pipe()
     words = [sys.executable, "-P", "-m", module, str(writing)]
-    with (
-        tempfile.TemporaryFile() as said,
-        os.fdopen(reading, "r", encoding="utf-8") as answers,
-    ):
+    with tempfile.TemporaryFile() as said, os.fdopen(reading, "rb") as answers:
         try:
             process = subprocess.Popen(
                 supervised(words),
@@ -114,7 +137,7 @@ def worker(
         finally:
             os.close(writing)
         try:
-            yield Turn(process, answers, said, name)
+            yield Turn(process, _Answers(answers.fileno(), patience), said, name)
         finally:
             end(process)
             _close(process)

@@ -98,6 +98,14 @@ def run(
         int, typer.Option(min=0, metavar="N", help="Of the inputs and of the order of shapes.")
     ] = 42,
     budget: BudgetOption = None,
+    timeout: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="A cell that gives no answer for so long has failed: 10m.",
+            show_default=False,
+        ),
+    ] = None,
     profile: Annotated[
         Profiled, typer.Option(help="Profile the three best shapes, all cells, or none.")
     ] = Profiled.none,
@@ -136,7 +144,8 @@ def run(
 
       profkit baseline run targets/sdpa_sweep.py --causal both --budget 20m --out reports/b --resume
     """
-    from profkit.baseline import BaselinePlan, measure_baseline, summarise
+    from profkit import baseline_plan as what
+    from profkit.baseline import run_baseline
     from profkit.capture import timing as how
 
     if target.suffix != ".py" or not target.is_file():
@@ -151,7 +160,7 @@ def run(
         "causal": _masks(causal),
         "backward": [True] if backward else [],
     }
-    plan = BaselinePlan(
+    plan = what.BaselinePlan(
         target=target,
         matrix=_matrix(matrix or [], sizes),
         out=out or Path("reports/baseline") / target.stem,
@@ -160,21 +169,15 @@ def run(
         samples=samples,
         seed=seed,
         budget=duration("--budget", budget),
+        timeout=duration("--timeout", timeout) or what.TIMEOUT,
+        profiled=what.Profiled(profile.value),
         device=device.value if device else None,
         gpu=gpu,
         resume=resume,
         command=("profkit", *sys.argv[1:]),
     )
     with interruptible(_GO_ON), Teller() as teller:
-        measure_baseline(plan, teller.tell)
-        found = summarise(plan.out)
-        if profile is not Profiled.none:
-            from profkit.baseline_profiles import profile_cells, top_cells
-
-            timed = [row for row in found.rows if row.is_timed]
-            chosen = top_cells(timed) if profile is Profiled.top else timed
-            profile_cells(target, plan.out, chosen, gpu, teller.tell)
-            found = summarise(plan.out)
+        found = run_baseline(plan, teller.tell)
     _show(found, plan.out, format)
     _refuse_nothing(found)
 

@@ -6,6 +6,8 @@ import contextlib
 import json
 import os
 import resource
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +23,8 @@ from typer.testing import CliRunner, Result
 
 from profkit.cli import app
 from profkit.ingest.latency import read_latencies
-from tests.conftest import CORPUS, ROOT
+from profkit.store.run import verify
+from tests.conftest import CORPUS, ROOT, plain_bytes
 
 pytest.importorskip("torch", reason="targets need torch")
 
@@ -95,6 +98,7 @@ name: toy_matrix
 groups:
   - vary: {n: [1, 2, 4]}
 """
+TWO = ("--backends", "quick,slow")
 QUICK = ("--device", "cpu", "--warmup-ms", "1", "--samples", "80")
 
 
@@ -230,7 +234,7 @@ def started(toy: Path, cell: str) -> float:
 def test_killed_in_a_cell_resume_measures_only_what_is_missing(toy: Path) -> None:
     out = toy.with_name("out")
     process = subprocess.Popen(
-        command(toy, "--backends", "quick,slow"),
+        command(toy, *TWO),
         cwd=toy.parent,
         env=environment(toy.parent),
         stderr=subprocess.DEVNULL,
@@ -245,10 +249,10 @@ def test_killed_in_a_cell_resume_measures_only_what_is_missing(toy: Path) -> Non
     assert not (out / "summary.json").exists()
     (out / "cells" / ".n2.quick.json.part").write_text("{")  # as a kill in the write leaves it
 
-    refused = measured(toy, "--backends", "quick,slow")
+    refused = measured(toy, *TWO)
     assert refused.exit_code == 2
     assert "go on with it with --resume" in failure(refused)
-    done = measured(toy, "--backends", "quick,slow", "--resume")
+    done = measured(toy, *TWO, "--resume")
     assert done.exit_code == 0, done.stderr
     assert len(list(out.glob("cells/*.json"))) == 6
     assert not list(out.glob("cells/.*"))
@@ -259,7 +263,7 @@ def test_killed_in_a_cell_resume_measures_only_what_is_missing(toy: Path) -> Non
 def test_a_full_disk_loses_nothing_and_says_so(toy: Path) -> None:
     """A limit on the size of files stands for the disk: a write fails half-way, as there."""
     limited = subprocess.run(
-        command(toy, "--backends", "quick,slow"),
+        command(toy, *TWO),
         cwd=toy.parent,
         env=environment(toy.parent),
         capture_output=True,
@@ -274,9 +278,119 @@ def test_a_full_disk_loses_nothing_and_says_so(toy: Path) -> None:
     assert "Traceback" not in limited.stderr
     out = toy.with_name("out")
     assert not list(out.rglob("*.part"))
-    done = measured(toy, "--backends", "quick,slow", "--resume")
+    done = measured(toy, *TWO, "--resume")
     assert done.exit_code == 0, done.stderr
     assert summary(toy)["counts"] == {"measured": 6}
+
+
+@pytest.fixture
+def ncu(toy: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The stand-in, which hands out a recorded report."""
+    here = toy.with_name("ncu")
+    shutil.copy2(ROOT / "tests" / "stand_in" / "ncu", here)
+    report = toy.with_name("report.ncu-rep")
+    report.write_bytes(plain_bytes("sdpa_s512_flash_set_basic"))
+    told = {"mode": "good", "report": str(report)}
+    toy.with_name("stand_in.json").write_text(json.dumps(told), encoding="utf-8")
+    monkeypatch.setenv("PROFKIT_NCU", str(here))
+    return here
+
+
+def profiles(toy: Path) -> dict[str, Any]:
+    return {one["id"]: one for one in summary(toy)["profiles"]}
+
+
+@pytest.mark.usefixtures("ncu")
+def test_the_best_cells_are_profiled_with_their_options_and_only_once(toy: Path) -> None:
+    done = measured(toy, *TWO, "--profile", "top")
+    assert done.exit_code == 0, done.stderr
+    assert set(profiles(toy)) == {f"n{n}.quick" for n in (1, 2, 4)}
+    out = toy.with_name("out")
+    for one in profiles(toy).values():
+        verify(out / one["folder"])
+        checked = json.loads((out / one["folder"] / "check.json").read_text("utf-8"))
+        assert [variant["name"] for variant in checked["variants"]] == ["quick"]
+        assert f"n{checked['shapes']['n']}.quick" == one["id"]
+    options, program, _ = json.loads(toy.with_name("ncu_seen.json").read_text("utf-8"))
+    assert options["--set"] == "full"
+    assert program[program.index("--variant") + 1] == "quick"
+    assert program[program.index("--n") + 1] in {"1", "2", "4"}
+
+    every = measured(toy, *TWO, "--profile", "all", "--resume")
+    assert every.exit_code == 0, every.stderr
+    assert len(profiles(toy)) == 6
+    assert every.stderr.count("profile ") == 3
+    assert len({one["folder"] for one in profiles(toy).values()}) == 6
+
+
+def test_cells_without_a_profile_say_why_and_are_tried_again(
+    toy: Path, ncu: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROFKIT_NCU", str(toy.with_name("none")))
+    done = measured(toy, "--backends", "quick", "--profile", "top")
+    assert done.exit_code == 0, done.stderr
+    assert all("ncu" in one["reason"] for one in profiles(toy).values())
+    monkeypatch.setenv("PROFKIT_NCU", str(ncu))
+    words = ("--backends", "quick", "--profile", "top", "--resume")
+    late = measured(toy, *words, "--budget", "0.001s")
+    assert late.exit_code == 0, late.stderr
+    assert {one["reason"] for one in profiles(toy).values()} == {"the budget was spent before"}
+    again = measured(toy, *words)
+    assert again.exit_code == 0, again.stderr
+    assert all(one["folder"] for one in profiles(toy).values())
+
+
+needs_namespaces = pytest.mark.skipif(
+    subprocess.run(
+        ["sh", "-c", "unshare -rm mount -t tmpfs -o size=64k tmpfs /mnt"],
+        capture_output=True,
+        check=False,
+    ).returncode
+    != 0,
+    reason="a small disk can't be mounted here (unshare -rm mount -t tmpfs)",
+)
+
+
+@needs_namespaces
+def test_a_disk_that_fills_up_keeps_whole_cells_to_go_on_with(toy: Path) -> None:
+    out, kept = toy.with_name("out"), toy.with_name("kept")
+    out.mkdir()
+    script = (
+        f"mount -t tmpfs -o size=48k tmpfs {out} && {shlex.join(command(toy, *TWO))}; "
+        f"status=$?; cp -r {out} {kept}; exit $status"
+    )
+    full = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", script],
+        cwd=toy.parent,
+        env=environment(toy.parent),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert full.returncode == 4, full.stderr
+    assert "can't be written (No space left on device)" in full.stderr
+    assert "make room, then go on with --resume" in full.stderr
+    cells = {file: file.read_bytes() for file in kept.glob("cells/*")}
+    assert 0 < len(cells) < 6
+    for file in cells:
+        validated(file, "cell")
+    out.rmdir()  # what was mounted there went with the namespace
+    kept.rename(out)
+    done = measured(toy, *TWO, "--resume")
+    assert done.exit_code == 0, done.stderr
+    assert summary(toy)["counts"] == {"measured": 6}
+    assert all((out / "cells" / file.name).read_bytes() == was for file, was in cells.items())
+
+
+def test_a_backend_that_hangs_is_ended_and_the_others_go_on(toy: Path) -> None:
+    toy.write_text(TOY.replace("os._exit(3)", "time.sleep(600)"), encoding="utf-8")
+    done = measured(toy, "--backends", "quick,dies,slow", "--timeout", "20s")
+    assert done.exit_code == 0, done.stderr
+    cells = by_id(summary(toy))
+    assert cells["n1.dies"]["status"] == "failed"
+    assert cells["n1.dies"]["reason"] == "no answer for 20 s, so that it was ended"
+    assert {cell["status"] for cell in cells.values() if cell["id"] != "n1.dies"} == {"measured"}
 
 
 def limit_files() -> None:
