@@ -52,7 +52,7 @@ def as_shown(before: Side, after: Side) -> str:
     """What `profkit diff` prints of two reports that were read."""
     found = diff(before, after)
     assert len(found.kernels) == KERNELS
-    return rendered(diff_view(found, "", 3, {}, everything=False), to_file=True)
+    return rendered(diff_view(found, "", 3, everything=False), to_file=True)
 
 
 def in_full(before: Side, after: Side) -> None:

@@ -345,7 +345,8 @@ class Report:
         from profkit.analysis.diff import Side
         from profkit.analysis.timed_change import timings
 
-        return Side(self.summary, self.checklist(blamed=0), timings(latencies_of(self.path)))
+        timed = timings(latencies_of(self.path))
+        return Side(self.summary, self.checklist(blamed=0), timed, self.line_costs)
 
     def page(self, *, with_host: bool = False) -> str:
         """The report page: one HTML document that needs no network.

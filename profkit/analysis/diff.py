@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,21 +26,30 @@ from profkit.analysis.finding_changes import (
     finding_changes,
     limit,
 )
+from profkit.analysis.line_changes import LineChange, LineCost, line_changes
 from profkit.analysis.matching import Match, Mode, match
 from profkit.analysis.repeats import Change, Profiled, judge
-from profkit.analysis.summary import Group, ReportSummary
+from profkit.analysis.summary import Group, LaunchSummary, ReportSummary
 from profkit.analysis.timed_change import TimedChange, Timings, timed_change
 
 _NONE = (math.nan, math.nan)
 
 
+def _no_lines(_: LaunchSummary) -> Sequence[LineCost]:
+    return ()
+
+
 @dataclass(frozen=True)
 class Side:
-    """A report with what was found in it and the latencies of its run."""
+    """A report with what was found in it and the latencies of its run.
+
+    `line_costs` looks up the source lines of a launch by their time, where there is a source.
+    """
 
     report: ReportSummary
     found: Checklist
     timings: Timings
+    line_costs: Callable[[LaunchSummary], Sequence[LineCost]] = _no_lines
 
 
 @dataclass(frozen=True)
@@ -123,6 +132,19 @@ class KernelDiff:
     def one_sided(self) -> tuple[OneSided, ...]:
         """Quantities that one side alone recorded."""
         return one_sided(self.before.typical, self.after.typical)
+
+    @cached_property
+    def lines(self) -> tuple[LineChange, ...]:
+        """Where in the source its time went and goes, largest change first; () without a source.
+
+        Nothing for a kernel that did not change. Looking lines up takes a while of each kernel.
+        """
+        if not self.changed:
+            return ()
+        before, after = self.sides
+        return line_changes(
+            before.line_costs(self.before.typical), after.line_costs(self.after.typical)
+        )
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from profkit.errors import BadInput, UsageError
 if TYPE_CHECKING:
     from profkit.analysis.diff import Diff
     from profkit.analysis.gates import Failure
-    from profkit.analysis.line_changes import LineChange
     from profkit.analysis.timed_change import Timings
     from profkit.report import Report
 
@@ -157,25 +156,44 @@ def diff(
         elif format is Format.terminal:
             texts.append(
                 _terminal(
-                    found[-1], sides, failed[-1], shown,
+                    found[-1], failed[-1], shown,
                     everything=everything, to_file=output is not None,
                 )
             )  # fmt: skip
+    alone = [(side, path.name) for side, path in left_out]
     if ablation or format is Format.terminal:
-        texts += [f"only in {side}: {path.name}\n" for side, path in left_out]
+        texts += [f"only in {side}: {name}\n" for side, name in alone]
         put("\n".join(texts), output)
     else:
-        from profkit.render.diff_formats import diff_text
-
-        put(
-            diff_text(found, failed, format, top=shown, show_all=everything, with_host=with_host),
-            output,
+        text = _written(
+            found, failed, format, alone, top=shown, show_all=everything, with_host=with_host
         )
+        put(text, output)
     code = exit_code([one for _, one in found], [one for several in failed for one in several])
     if code:
         raise typer.Exit(code)
     if save_baseline:
         _save(save_baseline, later, read)
+
+
+def _written(
+    found: Sequence[tuple[str, Diff]],
+    failed: Sequence[Sequence[Failure]],
+    format: Format,
+    alone: Sequence[tuple[str, str]],
+    *,
+    top: int,
+    show_all: bool,
+    with_host: bool,
+) -> str:
+    from profkit.render.diff_formats import diff_text
+
+    if format in {Format.sarif, Format.junit}:
+        for side, name in alone:
+            typer.echo(f"only in {side}: {name}", err=True)
+    return diff_text(
+        found, failed, format, top=top, show_all=show_all, with_host=with_host, left_out=alone
+    )
 
 
 def _sides(
@@ -250,7 +268,6 @@ def _ablation(name: str, found: Diff, sides: tuple[Report, Report], top: int) ->
 
 def _terminal(
     found: tuple[str, Diff],
-    sides: tuple[Report, Report],
     failed: Sequence[Failure],
     top: int,
     *,
@@ -262,7 +279,7 @@ def _terminal(
     from profkit.render.terminal import rendered
 
     label, compared = found
-    view = diff_view(compared, label, top, _lines(compared, sides, top), everything=everything)
+    view = diff_view(compared, label, top, everything=everything)
     gates = [f"FAILED  {failure(one)}\n" for one in failed]
     return "".join([rendered(view, to_file=to_file), *(["\n", *gates] if gates else [])])
 
@@ -354,20 +371,3 @@ def _read(path: Path, kernel: str | None) -> Report:
 
     with progress_line() as progress:
         return load(path, kernel=kernel, progress=progress)
-
-
-def _lines(
-    found: Diff, sides: tuple[Report, Report], top: int
-) -> Mapping[int, Sequence[LineChange]]:
-    """What changed by source line in the kernels that are shown and that did change."""
-    from profkit.analysis.line_changes import line_changes
-
-    changed = [one for one in found.kernels[: top or None] if one.changed]
-    made = {
-        one.after.typical.index: line_changes(
-            sides[0].line_costs(one.before.typical),
-            sides[1].line_costs(one.after.typical),
-        )
-        for one in changed
-    }
-    return {at: lines for at, lines in made.items() if lines}

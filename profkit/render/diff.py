@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Group, RenderableType
@@ -24,11 +24,8 @@ _CHANGES, _LINES, _GONE, _FINDINGS = 12, 6, 8, 6
 _LONGEST_LINE = 56
 _STYLES = {Change.improved: "green", Change.regressed: "red", Change.same: "dim"}
 
-Lines = Mapping[int, Sequence[LineChange]]
-"""Changes by source line of some kernels, by the index of the later side's typical launch."""
 
-
-def diff_view(found: Diff, title: str, top: int, lines: Lines, *, everything: bool) -> Group:
+def diff_view(found: Diff, title: str, top: int, *, everything: bool) -> Group:
     """The first `top` kernels (0: all) in detail, the others in a line each."""
     parts: list[RenderableType] = [Text(title, "bold")]
     if found.refused:
@@ -41,8 +38,7 @@ def diff_view(found: Diff, title: str, top: int, lines: Lines, *, everything: bo
         parts += [Text(words.summary(found)), *_total(found)]
     parts += _variants(found)
     for kernel in shown:
-        at = kernel.after.typical.index
-        parts += [Text(), *_kernel(kernel, lines.get(at, ()), everything=everything)]
+        parts += [Text(), *_kernel(kernel, everything=everything)]
     parts += _others(found, shown)
     return Group(*parts)
 
@@ -57,9 +53,7 @@ def _variants(found: Diff) -> list[RenderableType]:
     return [Text(), Text("Timed variants of several launches", "bold"), *lines]
 
 
-def _kernel(
-    kernel: KernelDiff, lines: Sequence[LineChange], *, everything: bool
-) -> list[RenderableType]:
+def _kernel(kernel: KernelDiff, *, everything: bool) -> list[RenderableType]:
     heading = Text(words.headline(kernel), _STYLES.get(kernel.change, ""))
     parts: list[RenderableType] = [Rule(characters="─", style="dim"), heading]
     parts += [_indented(line) for line in words.evidence(kernel)]
@@ -69,7 +63,7 @@ def _kernel(
         parts += _why(kernel.attribution)
     parts += _findings(kernel, everything=everything)
     parts += _changed(kernel, everything=everything)
-    parts += _lines(lines, everything=everything)
+    parts += _lines(kernel.lines, everything=everything)
     if everything:
         parts += [Text(f"  {words.only_words(one)}", "dim") for one in kernel.one_sided]
     elif kernel.one_sided:

@@ -20,23 +20,25 @@ def diff_text(
     top: int,
     show_all: bool,
     with_host: bool,
+    left_out: Sequence[tuple[str, str]] = (),
 ) -> str:
     """Comparisons, each with its label and the gates that it failed, in one of FORMATS.
 
-    `top` kernels (0: all) are told in detail, small changes too if `show_all`; JSON, SARIF and
-    JUnit have all kernels. "github" also appends the Markdown to the step's summary, the file of
-    $GITHUB_STEP_SUMMARY; it and "sarif" name files from the current folder. Raises
-    EnvironmentProblem where that summary can't be written.
+    `left_out` are the sides and names of reports that one side alone has; SARIF and JUnit have no
+    place for them. `top` kernels (0: all) are told in detail, small changes too if `show_all`;
+    JSON, SARIF and JUnit have all kernels. "github" also appends the Markdown to the step's
+    summary, the file of $GITHUB_STEP_SUMMARY; it and "sarif" name files from the current folder.
+    Raises EnvironmentProblem where that summary can't be written.
     """
     match format:
         case "json":
             from profkit.render.diff_json import diff_json
 
-            return diff_json(diffs, failures, with_host=with_host)
+            return diff_json(diffs, failures, top=top, with_host=with_host, left_out=left_out)
         case "html":
             from profkit.render.diff_html import diff_html
 
-            return diff_html(diffs, failures, top=top, show_all=show_all)
+            return diff_html(diffs, failures, top=top, show_all=show_all, left_out=left_out)
         case "junit":
             from profkit.render.diff_junit import diff_junit
 
@@ -47,7 +49,7 @@ def diff_text(
             return diff_sarif(diffs, failures, root=Path.cwd(), with_host=with_host)
     from profkit.render.diff_markdown import diff_markdown
 
-    markdown = diff_markdown(diffs, failures, top=top, show_all=show_all)
+    markdown = diff_markdown(diffs, failures, top=top, show_all=show_all, left_out=left_out)
     if format == "markdown":
         return markdown
     from profkit.render.diff_github import append_summary, diff_github

@@ -44,6 +44,7 @@ def diff_html(
     *,
     top: int,
     show_all: bool,
+    left_out: Sequence[tuple[str, str]] = (),
 ) -> str:
     """Every kernel in a table, `top` of them (0: all) with all that is known."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -63,6 +64,7 @@ def diff_html(
     return environment.get_template("diff.html.j2").render(
         columns=parts.COLUMNS,
         failed=parts.failed_in_words(failures),
+        alone=parts.only_in(left_out),
         sections=sections,
         version=__version__,
     )

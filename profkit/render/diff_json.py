@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from pathlib import PurePath
 from typing import Any
 
 from profkit import __version__
@@ -19,6 +20,7 @@ from profkit.analysis.diff import Diff, KernelDiff, Side
 from profkit.analysis.finding_changes import FindingChange
 from profkit.analysis.gates import Failure
 from profkit.analysis.latency import Timed
+from profkit.analysis.line_changes import LineChange
 from profkit.analysis.repeats import Change, Profiled
 from profkit.analysis.summary import Group
 from profkit.analysis.timed_change import TimedChange
@@ -35,21 +37,30 @@ def diff_json(
     diffs: Sequence[tuple[str, Diff]],
     failures: Sequence[Sequence[Failure]],
     *,
+    top: int,
     with_host: bool,
+    left_out: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """All kernels of all comparisons, each with the gates that it failed."""
+    """All kernels of all comparisons, each with the gates that it failed.
+
+    `top` of a comparison (0: all) have their source lines. `left_out` are the sides and names of
+    reports that one side alone has.
+    """
     document = {
         "schema": SCHEMA,
         "profkit": __version__,
         "comparisons": [
-            _comparison(label, diff, failed, with_host=with_host)
+            _comparison(label, diff, failed, top=top, with_host=with_host)
             for (label, diff), failed in zip(diffs, failures, strict=True)
         ],
+        "left_out": [{"side": side, "file": name} for side, name in left_out],
     }
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
-def _comparison(label: str, diff: Diff, failed: Sequence[Failure], *, with_host: bool) -> Json:
+def _comparison(
+    label: str, diff: Diff, failed: Sequence[Failure], *, top: int, with_host: bool
+) -> Json:
     total = diff.total
     before, after = (_side(side, with_host=with_host) for side in diff.sides)
     return {
@@ -68,7 +79,9 @@ def _comparison(label: str, diff: Diff, failed: Sequence[Failure], *, with_host:
             "added_s": total.added,
             "causes": [_cause(one) for one in total.causes],
         },
-        "kernels": [_kernel(one) for one in diff.kernels],
+        "kernels": [
+            _kernel(one, with_lines=not top or at < top) for at, one in enumerate(diff.kernels)
+        ],
         "removed": [_group(group) for group in diff.removed],
         "added": [_group(group) for group in diff.added],
         "removed_findings": [_item(item) for item in diff.removed_findings],
@@ -106,7 +119,7 @@ def _failure(one: Failure) -> Json:
     }
 
 
-def _kernel(kernel: KernelDiff) -> Json:
+def _kernel(kernel: KernelDiff, *, with_lines: bool) -> Json:
     limit = kernel.limit
     return {
         "name": kernel.after.name,
@@ -130,6 +143,7 @@ def _kernel(kernel: KernelDiff) -> Json:
         "limit": {"name": limit.name, "busy": _number(limit.busy)} if limit else None,
         "changed": [_changed(one) for one in kernel.changed],
         "one_sided": [_one_sided(one) for one in kernel.one_sided],
+        "lines": [_line(one) for one in kernel.lines] if with_lines else None,
     }
 
 
@@ -266,6 +280,17 @@ def _one_sided(one: OneSided) -> Json:
         "value": one.value,
         "unit": one.unit,
         "why": one.why,
+    }
+
+
+def _line(one: LineChange) -> Json:
+    return {
+        "file": PurePath(one.file).name,
+        "line_before": one.line_before or None,
+        "line_after": one.line_after or None,
+        "text": one.text,
+        "before_s": one.before,
+        "after_s": one.after,
     }
 
 

@@ -63,11 +63,17 @@ def diff_markdown(
     *,
     top: int,
     show_all: bool,
+    left_out: Sequence[tuple[str, str]] = (),
 ) -> str:
     """The comparisons: gates that failed, a table of kernels, and `top` of them (0: all) folded."""
     lines = [MARKER, "## profkit diff"]
     if failed := parts.failed_in_words(failures):
         lines += ["", f"**{_prose(failed)}**"]
+    alone = parts.only_in(left_out)
+    for line in alone[:_FAILURES]:
+        lines += ["", _prose(_cut(line))]
+    if len(alone) > _FAILURES:
+        lines += ["", f"{len(alone) - _FAILURES} more reports are on one side only"]
     sections = [
         _section(label, diff, failed, top, show_all=show_all)
         for (label, diff), failed in zip(diffs, failures, strict=True)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import PurePath
 
 from profkit.analysis.attribution import Attribution
 from profkit.analysis.changes import Changed
 from profkit.analysis.diff import Diff, KernelDiff
 from profkit.analysis.finding_changes import FindingChange, Status
 from profkit.analysis.gates import Failure
+from profkit.analysis.line_changes import LineChange
 from profkit.analysis.repeats import Change
 from profkit.render import diff_words as words
 from profkit.render.text import literal, number, plural
@@ -19,7 +21,7 @@ from profkit.render.view import Grid
 COLUMNS = ("Kernel", "Before → after", "Change", "Why, and what limits it")
 """Headings of `row`."""
 
-_CHANGES, _FINDINGS = 12, 8
+_CHANGES, _FINDINGS, _LINES = 12, 8, 6
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ def detail(kernel: KernelDiff, *, show_all: bool) -> Detail:
             grids.append(_why(kernel.attribution))
         grids += _findings(kernel, show_all=show_all)
         grids += _changed(kernel.changed, show_all=show_all)
+        grids += _lines(kernel.lines, show_all=show_all)
     if show_all and kernel.one_sided:
         rows = tuple((literal(words.only_words(one)),) for one in kernel.one_sided)
         grids.append(Grid("Recorded on one side only", ("Quantity",), rows))
@@ -78,6 +81,11 @@ def timed(diff: Diff) -> tuple[str, ...]:
         for one in diff.timed
         if id(one) not in said
     )
+
+
+def only_in(left_out: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """Reports that one side alone has, a line each: `only in before: matmul.ncu-rep`."""
+    return tuple(literal(f"only in {side}: {name}") for side, name in left_out)
 
 
 def failure(one: Failure) -> str:
@@ -142,6 +150,20 @@ def _changed(changed: Sequence[Changed], *, show_all: bool) -> list[Grid]:
     rows = tuple(words.change_words(one) for one in shown)
     columns = ("Quantity", "Before → after", "Change")
     return [Grid("What else changed", columns, rows, _left(len(changed) - len(shown)))]
+
+
+def _lines(lines: Sequence[LineChange], *, show_all: bool) -> list[Grid]:
+    shown = lines if show_all else lines[:_LINES]
+    if not shown:
+        return []
+    rows = []
+    for line in shown:
+        where, spent, text = words.line_words(line)
+        rows.append((f"{literal(PurePath(line.file).name)}:{where}", spent, text))
+    left = len(lines) - len(shown)
+    note = f"{plural(left, 'line')} more" if left else ""
+    columns = ("Line", "Before → after", "Source")
+    return [Grid("By source line (samples as time)", columns, tuple(rows), note)]
 
 
 def _left(count: int) -> str:

@@ -360,6 +360,55 @@ def test_folders_are_paired_by_the_names_of_their_reports(profkit_cli: Cli, tmp_
     assert "only in before: two.ncu-repz" in shown
     assert "only in after: three.ncu-repz" in shown
 
+    def written(format: str) -> Result:
+        return profkit_cli("diff", tmp_path / "a", tmp_path / "b", "--format", format)
+
+    alone = [
+        {"side": "before", "file": "two.ncu-repz"},
+        {"side": "after", "file": "three.ncu-repz"},
+    ]
+    assert json.loads(written("json").stdout)["left_out"] == alone
+    for format in ("markdown", "html"):
+        text = written(format).stdout
+        assert "only in before: two.ncu-repz" in text
+        assert "only in after: three.ncu-repz" in text
+    for format in ("sarif", "junit"):
+        assert "only in before: two.ncu-repz" in written(format).stderr
+
+
+def test_source_lines_whose_time_changed_are_in_every_form_that_people_read(
+    profkit_cli: Cli,
+) -> None:
+    """Of a loop whose inner load now hits L1: the line of that load lost the most time."""
+    folder = PAIRS / "loop_order"
+    files = folder / "before.ncu-repz", folder / "after.ncu-repz"
+    told = json.loads(profkit_cli("diff", *files, "--format", "json").stdout)
+    (kernel,) = told["comparisons"][0]["kernels"]
+    first, *rest = kernel["lines"]
+    assert (first["file"], first["line_before"], first["line_after"]) == ("after.cu", 26, 25)
+    assert "sum += dot(source[column], vector[column]);" in first["text"]
+    assert first["before_s"] > 5 * first["after_s"]
+    changes = [abs(one["after_s"] - one["before_s"]) for one in (first, *rest)]
+    assert changes == sorted(changes, reverse=True)
+    for side in ("before", "after"):  # samples of all lines stand for the whole launch at most
+        spent = sum(one[f"{side}_s"] for one in (first, *rest))
+        assert 0.9 * kernel[side]["median_s"] < spent <= kernel[side]["median_s"] * (1 + 1e-9)
+    for format in ("markdown", "html"):
+        text = profkit_cli("diff", *files, "--format", format).stdout
+        assert "By source line" in text
+        assert "after.cu:26 → 25" in text
+
+
+def test_lines_are_looked_up_for_as_many_kernels_as_are_asked_for(profkit_cli: Cli) -> None:
+    files = (H200 / "sdpa_s512_math.ncu-repz", H200 / "sdpa_s512_math.ncu-repz")
+
+    def lines(top: str) -> list[object]:
+        text = profkit_cli("diff", *files, "--format", "json", "--top", top).stdout
+        return [one["lines"] for one in json.loads(text)["comparisons"][0]["kernels"]]
+
+    assert [one is None for one in lines("1")] == [False, *[True] * (len(lines("0")) - 1)]
+    assert None not in lines("0")
+
 
 def test_runs_of_two_folders_are_paired_whenever_they_were_recorded(
     profkit_cli: Cli, tmp_path: Path
