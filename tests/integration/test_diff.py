@@ -360,20 +360,20 @@ def test_folders_are_paired_by_the_names_of_their_reports(profkit_cli: Cli, tmp_
     assert "only in before: two.ncu-repz" in shown
     assert "only in after: three.ncu-repz" in shown
 
-    def written(format: str) -> Result:
-        return profkit_cli("diff", tmp_path / "a", tmp_path / "b", "--format", format)
+    def written(form: str) -> Result:
+        return profkit_cli("diff", tmp_path / "a", tmp_path / "b", "--format", form)
 
     alone = [
         {"side": "before", "file": "two.ncu-repz"},
         {"side": "after", "file": "three.ncu-repz"},
     ]
     assert json.loads(written("json").stdout)["left_out"] == alone
-    for format in ("markdown", "html"):
-        text = written(format).stdout
+    for form in ("markdown", "html"):
+        text = written(form).stdout
         assert "only in before: two.ncu-repz" in text
         assert "only in after: three.ncu-repz" in text
-    for format in ("sarif", "junit"):
-        assert "only in before: two.ncu-repz" in written(format).stderr
+    for form in ("sarif", "junit"):
+        assert "only in before: two.ncu-repz" in written(form).stderr
 
 
 def test_source_lines_whose_time_changed_are_in_every_form_that_people_read(
@@ -393,8 +393,8 @@ def test_source_lines_whose_time_changed_are_in_every_form_that_people_read(
     for side in ("before", "after"):  # samples of all lines stand for the whole launch at most
         spent = sum(one[f"{side}_s"] for one in (first, *rest))
         assert 0.9 * kernel[side]["median_s"] < spent <= kernel[side]["median_s"] * (1 + 1e-9)
-    for format in ("markdown", "html"):
-        text = profkit_cli("diff", *files, "--format", format).stdout
+    for form in ("markdown", "html"):
+        text = profkit_cli("diff", *files, "--format", form).stdout
         assert "By source line" in text
         assert "after.cu:26 → 25" in text
 
