@@ -76,7 +76,7 @@ def found(done: Result) -> Any:
 
 
 def test_the_fastest_variant_is_found_with_its_setting(toy: Path) -> None:
-    done = run(toy, "toy.py", "--format", "json", "--budget", "60s")
+    done = run(toy, "toy.py", "--format", "json", "--budget", "240s")
     assert done.exit_code == 0, done.stderr
     document = found(done)
     assert (document["outcome"], document["use"]) == ("use", "fast")
@@ -88,7 +88,7 @@ def test_the_fastest_variant_is_found_with_its_setting(toy: Path) -> None:
     assert {one["variant"]: one["standing"] for one in others}["slow"] == "short"
     assert set(document["left_out"]) == {"wrong", "absent"}
     assert "relative error" in document["left_out"]["wrong"]
-    assert document["seconds"] < 60  # decided long before the budget was spent
+    assert document["seconds"] < 240  # decided long before the budget was spent
 
 
 def test_that_nothing_is_to_be_gained_is_a_result(toy: Path) -> None:
