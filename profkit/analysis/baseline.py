@@ -22,7 +22,7 @@ from profkit.analysis.latency import (
     datasheet_of,
     median_clock,
 )
-from profkit.analysis.statistics import Interval
+from profkit.analysis.statistics import DRIFT_MATTERS, Interval, State
 from profkit.analysis.verdict import DEFAULT, Thresholds, holm
 from profkit.ingest.cell import Cell, Status
 
@@ -36,8 +36,9 @@ class Row:
     """A cell with all that is derived of it; the names are those of `profkit.baseline/1`.
 
     `seconds` is the median, `low` and `high` the ends of its interval. `bytes` are the least that
-    must cross DRAM. `held_peak` is the dense peak at `sm_clock`, `ridge` the intensity (FLOP/B)
-    from which on compute is the lower roof. `flags` say what can't be or is to be doubted.
+    must cross DRAM. `sm_clock` is what the driver told before each block, the median; `held_peak`
+    the dense peak at it, `ridge` the intensity (FLOP/B) from which on compute is the lower roof.
+    `overtaken` samples may hold gaps of the host. `flags` say what can't be or is to be doubted.
     """
 
     id: str
@@ -81,6 +82,7 @@ class Row:
     drift: float | None = None
     independence: str | None = None
     dependence: tuple[str, ...] = ()
+    overtaken: int | None = None
     tick: float | None = None
     flop: float | None = None
     bytes: float | None = None
@@ -258,11 +260,18 @@ def _with_statistics(row: Row, timed: Timed) -> Row:
         drift=summary.drift.relative if summary.drift else None,
         independence=summary.independence.state.value,
         dependence=tuple(reason.value for reason in summary.independence.reasons),
+        overtaken=_overtaken(timed),
         tick=summary.tick,
         sm_clock=median_clock(timed),
         throttled=dict(timed.throttled),
         peak_memory=(latency.ready.get("memory") or {}).get("peak_allocated"),
     )
+
+
+def _overtaken(timed: Timed) -> int | None:
+    """Samples that the GPU began before the host had submitted them; None where nobody counted."""
+    counts = [block.overtaken for block in timed.latency.blocks if block.overtaken is not None]
+    return sum(counts) if counts else None
 
 
 def _with_rates(row: Row, timed: Timed, sheet: Datasheet | None) -> Row:
@@ -336,11 +345,14 @@ def _flagged(row: Row, timed: Timed) -> Row:
     flags += [f"throttled in every block: {why}" for why in timed.throttled_throughout]
     if row.refused:
         flags.append(f"no interval: {row.refused}")
-    elif row.dependence:
+    elif row.independence == State.NOT_INDEPENDENT.value:
         flags.append(f"samples are not independent: {', '.join(row.dependence)}")
-    overtaken = sum(block.overtaken or 0 for block in timed.latency.blocks)
-    if overtaken:
-        flags.append(f"{overtaken} samples may hold gaps of the host")
+    elif row.independence == State.UNKNOWN.value and abs(row.drift or 0.0) >= DRIFT_MATTERS:
+        flags.append(
+            f"the halves of the samples differ by {row.drift:+.1%}, too few to tell drift by"
+        )
+    if row.overtaken:
+        flags.append(f"{row.overtaken} sample{'s' * (row.overtaken > 1)} may hold gaps of the host")
     return replace(row, flags=tuple(flags))
 
 

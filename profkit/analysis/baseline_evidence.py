@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from profkit.analysis.baseline import Row
-from profkit.analysis.statistics import CLAIMABLE_DELTA, CLAIMABLE_SPEEDUP, DRIFT_MATTERS
+from profkit.analysis.statistics import (
+    CLAIMABLE_DELTA,
+    CLAIMABLE_SPEEDUP,
+    DRIFT_MATTERS,
+    Reason,
+    State,
+)
 
 
 @dataclass(frozen=True)
@@ -16,10 +22,15 @@ class Evidence:
 
     `correlation` is the highest lag-1 autocorrelation over ranks of a cell that is not independent,
     `raw` the highest over the times themselves of any cell,
-    `drift` the largest change from the first half of a cell's samples to the second as a share,
+    `drift` the largest change from the first half of a drifting cell's samples to the second as a
+    share, `unsteady` cells differ so too but have too few samples to tell drift by,
+    `cv` is the highest of a cell that begins with slow samples,
     `tick` (s) the coarsest timer grid and `tick_share` the largest share of a median that it is;
     None where there is none. `claimed` counts the cells whose interval claims its level without a
-    condition, `conditional` those that do if samples are independent.
+    condition, `conditional` those that do if samples are independent. `overtaken` cells have
+    samples that may hold gaps of the host, `launch_bound` ones take the host longer than the GPU.
+    `clock` is the lowest and highest SM clock (Hz) that was read before a block's samples, `capped`
+    cells were at a power cap then.
     """
 
     cells: int
@@ -33,6 +44,7 @@ class Evidence:
     started_up: int
     drifting: int
     drift: float | None
+    unsteady: int
     outlying: int
     cv: float | None
     fewest_effective: float | None
@@ -40,6 +52,9 @@ class Evidence:
     tick_share: float | None
     throttled: int
     launch_bound: int
+    overtaken: int
+    clock: tuple[float, float] | None
+    capped: int
 
 
 def evidence(
@@ -48,7 +63,9 @@ def evidence(
     """What the timed cells of a baseline support; `statistics` as in `profkit.cell/1`, by cell."""
     timed = [row for row in rows if row.is_timed]
     correlated = [row for row in timed if "autocorrelated" in row.dependence]
-    drifts = [row.drift for row in timed if abs(row.drift or 0.0) >= DRIFT_MATTERS]
+    drifting = [row for row in timed if Reason.DRIFTING.value in row.dependence]
+    unsteady = [row for row in timed if abs(row.drift or 0.0) >= DRIFT_MATTERS]
+    clocks = [row.sm_clock for row in timed if row.sm_clock]
     ticks = [row for row in timed if row.tick]
     return Evidence(
         cells=len(timed),
@@ -60,15 +77,19 @@ def evidence(
         correlation=_largest(row.autocorrelation for row in correlated),
         raw=_largest(one["raw_autocorrelation"] for one in (statistics or {}).values()),
         started_up=sum(bool(row.startup) for row in timed),
-        drifting=sum("drifting" in row.dependence for row in timed),
-        drift=max((one for one in drifts if one is not None), key=abs, default=None),
+        drifting=len(drifting),
+        drift=max((row.drift for row in drifting if row.drift is not None), key=abs, default=None),
+        unsteady=sum(row.independence == State.UNKNOWN.value for row in unsteady),
         outlying=sum(bool(row.outliers) for row in timed),
-        cv=_largest(row.cv for row in timed),
+        cv=_largest(row.cv for row in timed if row.startup),
         fewest_effective=min((row.effective_n for row in timed if row.effective_n), default=None),
         tick=_largest(row.tick for row in ticks),
         tick_share=_largest((row.tick or 0.0) / (row.seconds or 1.0) for row in ticks),
         throttled=sum(bool(row.throttled) for row in timed),
         launch_bound=sum(any("host needs longer" in flag for flag in row.flags) for row in timed),
+        overtaken=sum(bool(row.overtaken) for row in timed),
+        clock=(min(clocks), max(clocks)) if clocks else None,
+        capped=sum(any("power" in why for why in row.throttled) for row in timed),
     )
 
 

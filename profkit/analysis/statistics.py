@@ -340,11 +340,11 @@ def _unbiased(correlation: float, n: int) -> float:
 def effective_size(n: int, correlation: float) -> float:
     """Independent samples worth as much as n of an AR(1) series: n (1 - rho) / (1 + rho).
 
-    Bayley and Hammersley 1946, for the mean. The median of an AR(1) series varies less than that
-    (its signs are correlated by 2 / pi asin(rho^k)), so it errs on the wide side.
+    One at least. Bayley and Hammersley 1946, for the mean. The median of an AR(1) series varies
+    less than that (its signs are correlated by 2 / pi asin(rho^k)), so it errs on the wide side.
     """
     rho = _unbiased(correlation, n)
-    return n * (1 - rho) / (1 + rho)
+    return max(1.0, n * (1 - rho) / (1 + rho))  # the formula is that of n far above 1 / (1 - rho)
 
 
 def _effective_at_least(n: int, correlation: float) -> float:

@@ -108,7 +108,7 @@ def _fastest(baseline: Baseline) -> Grid:
         "The fastest of each shape",
         columns if reference else columns[:-1],
         tuple(row if reference else row[:-1] for row in told),
-        "of the dense peak at the SM clock while it was measured; (d) of the datasheet",
+        "of the datasheet's dense peak",
     )
 
 
@@ -124,11 +124,7 @@ def _fastest_row(row: Row, versus: Versus | None) -> tuple[str, ...]:
 
 
 def _share(row: Row) -> str:
-    if row.share_of_held is not None:
-        return percent(row.share_of_held)
-    if row.share_of_datasheet is not None:
-        return f"{percent(row.share_of_datasheet)} (d)"
-    return _NONE
+    return _NONE if row.share_of_datasheet is None else percent(row.share_of_datasheet)
 
 
 def _verdict(versus: Versus | None) -> str:

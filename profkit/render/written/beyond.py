@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from decimal import ROUND_FLOOR, Decimal
 
 from profkit.analysis.checklist import Item
 from profkit.analysis.latency import Timed
@@ -48,8 +49,8 @@ def to_beat(written: Written) -> Iterator[Block]:
         ("Shape", "Backend", "Median now", "Interval now", "Median at most", "Interval below"),
         cells([
             [verbatim(one.row.shape), verbatim(one.row.backend), words.time(one.row.seconds),
-             words.interval(one.row), f"{one.median * 1e3:.4g} ms",
-             "measure it anew" if one.below is None else f"{one.below * 1e3:.4g} ms"]
+             words.interval(one.row), f"{_at_most(one.median)} ms",
+             "measure it anew" if one.below is None else f"{_at_most(one.below)} ms"]
             for one in written.goals
         ]),
         words=2,
@@ -104,9 +105,10 @@ def published(written: Written) -> Iterator[Block]:
     yield Paragraph(
         "Figures of the same shape, dtype and mask, as published. Rates are FLOP over time, "
         "4·B·H·S²·D forward and half of it causal on both sides; shares are of each GPU's own "
-        "dense datasheet peak. A ratio above 1 means that this baseline is higher. Different "
-        "GPUs, libraries, caches and timers lie between them: such a ratio is no verdict, and "
-        "neither heads nor batch divide it."
+        "dense datasheet peak. Ratios are this baseline's over the published figure; that of "
+        "times, where it is given, the published time over this one's: above 1 this baseline is "
+        "faster in each. Different GPUs, libraries, caches and timers lie between them: such a "
+        "ratio is no verdict, and neither heads nor batch divide it."
     )
     for source in dict.fromkeys(one.figure.series for one in written.against):
         group = [one for one in written.against if one.figure.series == source]
@@ -222,3 +224,9 @@ def _changed(step: Step) -> str:
 
 def _latency(timed: Timed) -> str:
     return latency_words(timed)
+
+
+def _at_most(seconds: float) -> str:
+    """Milliseconds in four digits, rounded down: what is printed must meet the rule too."""
+    exact = Decimal(seconds * 1e3)
+    return f"{exact.quantize(Decimal(1).scaleb(exact.adjusted() - 3), ROUND_FLOOR):f}"

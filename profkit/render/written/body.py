@@ -34,7 +34,7 @@ _CAPTIONS = {
     "A point above DRAM's slope was served by caches.",
 }
 _RATES = (
-    "Shape", "Backend", "FLOP/B", "FLOP/s", "of held peak", "of datasheet", "Bytes/s", "of DRAM",
+    "Shape", "Backend", "FLOP/B", "FLOP/s", "of datasheet", "at read clock", "Bytes/s", "of DRAM",
     "Ridge", "Regime",
 )  # fmt: skip
 _VERDICTS = {
@@ -103,6 +103,17 @@ def _quality(row: Row) -> list[str]:
 
 
 def _unsupported(written: Written) -> Iterator[str]:
+    yield from _without_level(written)
+    yield from _unsteady(written)
+    yield from _beside_the_work(written.evidence)
+    yield "P99 of a cell below 368 samples; such a percentile is not given."
+    yield (
+        "Comparisons between shapes: they are different work, so the overlap of their intervals "
+        "says nothing."
+    )
+
+
+def _without_level(written: Written) -> Iterator[str]:
     found = written.evidence
     if found.refused:
         cells_ = [row.id for row in written.timed if row.refused]
@@ -130,18 +141,30 @@ def _unsupported(written: Written) -> Iterator[str]:
             f"ranks{_raw(found)}; of some cells all samples are worth {found.fewest_effective:.1f} "
             "independent ones."
         )
+
+
+def _unsteady(written: Written) -> Iterator[str]:
+    found = written.evidence
     if found.started_up:
         slow = max(row.startup or 0 for row in written.timed)
         yield (
-            f"That warm-up was over: {plural(found.started_up, 'cell')} begin with up to "
+            f"That warm-up was over: {_cells(found.started_up)} up to "
             f"{plural(slow, 'slow sample')}, which inflate mean and CV (up to "
             f"{words.share(found.cv)})."
         )
     if found.drifting and found.drift is not None:
         yield (
             f"A steady state in {plural(found.drifting, 'cell')}: the halves of a run differ by up "
-            f"to {abs(found.drift):.0%}."
+            f"to {abs(found.drift):.1%}."
         )
+    if found.unsteady:
+        yield (
+            f"A steady state in {plural(found.unsteady, 'cell')}: the halves differ, and the "
+            "samples are too few to tell drift from chance."
+        )
+
+
+def _beside_the_work(found: Evidence) -> Iterator[str]:
     if found.tick is not None and found.tick_share is not None:
         yield (
             f"Differences below one tick of the timer, {number(found.tick, 's')} (up to "
@@ -149,13 +172,28 @@ def _unsupported(written: Written) -> Iterator[str]:
         )
     if found.throttled:
         yield f"A free clock: in {plural(found.throttled, 'cell')} the driver held the clock down."
+    if found.clock:
+        capped = f"; {plural(found.capped, 'cell')} met a power cap" if found.capped else ""
+        yield (
+            "The clock of the samples: the driver was asked just before each block, not during it"
+            f"{capped}. Under a power cap the clock moves within milliseconds, so shares of a peak "
+            "at that clock are rough; those of the datasheet's are to be quoted."
+        )
+    if found.overtaken:
+        yield (
+            f"GPU time alone in {plural(found.overtaken, 'cell')}: the GPU began some samples "
+            "before the host had submitted them, so they may hold its gaps."
+        )
     if found.launch_bound:
-        yield f"GPU time alone: {plural(found.launch_bound, 'cell')} wait for the host."
-    yield "P99 of a cell below 368 samples; such a percentile is not given."
-    yield (
-        "Comparisons between shapes: they are different work, so the overlap of their intervals "
-        "says nothing."
-    )
+        yield (
+            f"The time of a program that submits call after call: in "
+            f"{plural(found.launch_bound, 'cell')} the host needs longer for a call than the GPU. "
+            "Calls were queued before they were timed."
+        )
+
+
+def _cells(count: int) -> str:
+    return "1 cell begins with" if count == 1 else f"{count} cells begin with"
 
 
 def _raw(found: Evidence) -> str:
@@ -169,10 +207,10 @@ def performance(written: Written) -> Iterator[Block]:
     if rated:
         yield Paragraph(
             "FLOP and bytes are those that the target declares for a call: what the problem "
-            "needs, each input read and each output written once. Shares are of dense peaks: at "
-            "the clock that was held while measuring, and of the datasheet. The regime is the "
-            "side of the ridge that the intensity lies on; it says which roof is lower, not what "
-            "limits the kernel."
+            "needs, each input read and each output written once. Shares are of dense peaks: of "
+            "the datasheet's, and of that at the SM clock that was read before the samples, which "
+            "is rough. The regime is the side of the ridge that the intensity lies on; it says "
+            "which roof is lower, not what limits the kernel."
         )
         columns, rows = words.known(_RATES, [_rates(row) for row in rated])
         yield Table("What the medians amount to", columns, rows, words=2)
@@ -190,8 +228,8 @@ def performance(written: Written) -> Iterator[Block]:
 def _rates(row: Row) -> list[str]:
     return [
         verbatim(row.shape), verbatim(row.backend), words.decimal(row.intensity, 0),
-        words.quantity(row.flop_rate, "FLOP/s"), words.share(row.share_of_held),
-        words.share(row.share_of_datasheet), words.quantity(row.bandwidth, "B/s"),
+        words.quantity(row.flop_rate, "FLOP/s"), words.share(row.share_of_datasheet),
+        words.share(row.share_of_held), words.quantity(row.bandwidth, "B/s"),
         "cached" if (row.share_of_dram or 0) > 1 else words.share(row.share_of_dram),
         words.decimal(row.ridge, 0), row.regime or words.NONE,
     ]  # fmt: skip
@@ -204,8 +242,8 @@ def _clocks(rows: Sequence[Row]) -> Iterator[Block]:
     reasons = sorted({why for row in rows for why in row.throttled})
     told = f" The driver held it down for: {unmarked(', '.join(reasons))}." if reasons else ""
     yield Paragraph(
-        f"The SM clock while measuring was {number(min(clocks), 'Hz')} to "
-        f"{number(max(clocks), 'Hz')}, the median of each cell's blocks.{told}"
+        f"Just before the samples the SM clock was {number(min(clocks), 'Hz')} to "
+        f"{number(max(clocks), 'Hz')}, the median of each cell's readings, one a block.{told}"
     )
 
 

@@ -55,8 +55,9 @@ def drawings(rows: Sequence[Row], scaling: Sequence[Scaling]) -> dict[str, str]:
             ),
         )
     }
-    if any(_share(row) is not None for row in timed):
-        axis = _Axis(_share_label(timed), lambda row: _times(_share(row), 100), log=False)
+    if any(row.share_of_datasheet is not None for row in timed):
+        label = "% of the datasheet's dense peak"
+        axis = _Axis(label, lambda row: _times(row.share_of_datasheet, 100), log=False)
         found["peak.svg"] = _panels(timed, scaling, axis, lambda axes, _: axes.set_ylim(bottom=0))
     if any(row.bandwidth for row in timed):
         label = "least bytes / latency (GB/s)"
@@ -81,15 +82,6 @@ def drawings(rows: Sequence[Row], scaling: Sequence[Scaling]) -> dict[str, str]:
 
 def _times(value: float | None, scale: float) -> float | None:
     return None if value is None else value * scale
-
-
-def _share(row: Row) -> float | None:
-    return row.share_of_datasheet if row.share_of_held is None else row.share_of_held
-
-
-def _share_label(rows: Sequence[Row]) -> str:
-    held = any(row.share_of_held is not None for row in rows)
-    return "% of the dense peak" + (" at the held clock" if held else " of the datasheet")
 
 
 def _time_scale(rows: Sequence[Row]) -> tuple[float, str]:
@@ -259,7 +251,7 @@ def _roofs(axes: Any, rows: Sequence[Row]) -> None:
     held = [one.held_peak for one in rows if one.held_peak]
     if held:
         axes.axhspan(min(held) / 1e12, max(held) / 1e12, color="#d55e00", alpha=0.25,
-                     label="dense peak at the held clocks")  # fmt: skip
+                     label="the same at the clocks read before")  # fmt: skip
     axes.set_xlim(left, right)
 
 

@@ -140,11 +140,13 @@ def _limits(written: Written) -> Iterator[str]:
 _METHODS = (
     "**Interval of the median**: percentile bootstrap, 10,000 resamples with a fixed seed of its "
     "own; 95%. Widened by the lag-1 autocorrelation of ranks and by one tick at either end; "
-    "refused where the halves of a run differ. Efron and Tibshirani, An Introduction to the "
-    "Bootstrap, 1993; Hoefler and Belli, Scientific Benchmarking of Parallel Computing Systems, "
-    "SC 2015.",
+    "refused where the halves of a run differ by 1% or more and beyond chance, and where "
+    "autocorrelation leaves less than six samples' worth. Efron and Tibshirani, An Introduction "
+    "to the Bootstrap, 1993; Hoefler and Belli, Scientific Benchmarking of Parallel Computing "
+    "Systems, SC 2015.",
     "**Independence**: rank version of von Neumann's ratio. Bartels, JASA 77 (1982), 40-46. "
-    "Effective N is N (1 - r) / (1 + r) for an autocorrelation r.",
+    "Effective N is N (1 - r) / (1 + r), 1 at least, where the ranks' lag-1 autocorrelation is "
+    "beyond chance; r is that times 1 + 4/N (Marriott and Pope, Biometrika 41 (1954), 390-402).",
     "**Percentiles**: given from as many samples as bound them at 95% on both sides. Conover, "
     "Practical Nonparametric Statistics, 3rd ed., section 3.2.",
     "**Outliers**: beyond 3.5 scaled median absolute deviations; counted, never dropped. "
@@ -156,7 +158,8 @@ _METHODS = (
     "**Work**: attention has 4·B·H·S²·D FLOP forward, half of it causal, 2.5 times backward; its "
     "least bytes are its inputs and outputs once.",
     "**Roofline**: Williams, Waterman and Patterson, CACM 52 (2009), 65-76. The dense peak at "
-    "the held clock is SMs times FLOP per cycle and SM times the clock while measuring.",
+    "the read clock is SMs times FLOP per cycle and SM times the SM clock that the driver told "
+    "just before the samples.",
 )
 
 

@@ -107,9 +107,7 @@ def _best(written: Written) -> Iterator[str]:
         f"({verbatim(low.shape)}) to {words.quantity(high.flop_rate, 'FLOP/s')} "
         f"({verbatim(high.shape)})"
     )
-    if high.share_of_held is not None:
-        told += f", {percent(high.share_of_held)} of the dense peak at the clock that was held"
-    elif high.share_of_datasheet is not None:
+    if high.share_of_datasheet is not None:
         told += f", {percent(high.share_of_datasheet)} of the datasheet's dense peak"
     yield told + "."
 
