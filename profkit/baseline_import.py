@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from profkit.analysis.gpus import Datasheet, datasheet_named
@@ -28,6 +29,7 @@ _NAMES = {
     "dtype": ("dtype",),
     "causal": ("causal", "is_causal"),
 }
+_UNITS_APART = 100  # a median of other samples than all may differ; by so much it is a unit
 _ELEMENT_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 
 
@@ -138,13 +140,20 @@ def _cell(
             f"{path}: holds {len(saved.latencies)} series", "import files of one series each"
         )
     (latency,) = saved.latencies
+    said = latency.claimed.median if latency.claimed else None
+    if said and not 1 / _UNITS_APART < said / median(latency.samples) < _UNITS_APART:
+        raise BadInput(
+            f"{path}: says a median of {said:.4g} s, that of its samples is "
+            f"{median(latency.samples):.4g} s",
+            "one of them is in another unit: mend the file",
+        )
     return Cell(
         shape=shape.name,
         at=at,
         arguments=dict(shape.arguments),
         backend=backend,
         status=Status.imported,
-        latency=_with_shape(latency, backend, shape, sheet),
+        latency=_with_shape(path, latency, backend, shape, sheet),
         fingerprint=saved.document.get("fingerprint") or {},
         fingerprint_sha256=saved.document.get("fingerprint_sha256"),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -152,20 +161,25 @@ def _cell(
             "file": path.name,
             "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
             "said": dict(document),
+            "median": said,
         },
     )
 
 
 def _with_shape(
-    latency: Latency, backend: str, shape: MatrixShape, sheet: Datasheet | None
+    path: Path, latency: Latency, backend: str, shape: MatrixShape, sheet: Datasheet | None
 ) -> Latency:
     """A latency with the target and the GPU that were told, where it does not know its own."""
+    try:
+        target = dict(latency.target) or _target(shape)
+    except ValueError as error:
+        raise BadInput(f"{path}: {error}", "mend the shape that it gives") from None
     return latency_from_json(
         {
             "label": backend,
             "timer": latency.timer,
             "cache": latency.cache,
-            "target": dict(latency.target) or _target(shape),
+            "target": target,
             "gpu": dict(latency.gpu) or (_gpu(sheet) if sheet else {}),
             "ready": dict(latency.ready),
             "check": dict(latency.check),

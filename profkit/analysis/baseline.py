@@ -224,7 +224,8 @@ def _row(cell: Cell, timed: Timed | None, gpu: Mapping[str, Any], sheet: Datashe
     if timed is None:
         return row
     row = _with_statistics(row, timed)
-    return _flagged(_with_rates(row, timed, sheet), timed)
+    said = (cell.source or {}).get("median")
+    return _flagged(_with_rates(row, timed, sheet), timed, said)
 
 
 def _sizes(told: Mapping[str, Any]) -> dict[str, Any]:
@@ -334,8 +335,11 @@ def _over(above: float | None, below: float | None) -> float | None:
     return above / below if above is not None and below else None
 
 
-def _flagged(row: Row, timed: Timed) -> Row:
+def _flagged(row: Row, timed: Timed, said: float | None) -> Row:
+    """The row with its flags; `said` is the median (s) that an imported file gives."""
     flags = []
+    if said and row.seconds and abs(said / row.seconds - 1) >= _SAID_OFF:
+        flags.append(f"the file's own median is {said / row.seconds - 1:+.1%} off its samples")
     if max(row.share_of_held or 0.0, row.share_of_datasheet or 0.0) > 1:
         flags.append("above the dense peak: less was done than declared, or by another unit")
     if (row.share_of_dram or 0.0) > 1:
@@ -357,6 +361,7 @@ def _flagged(row: Row, timed: Timed) -> Row:
 
 
 _FEWEST_BLOCKS = 2
+_SAID_OFF = 0.001  # figures are rounded
 
 
 def _comparisons(

@@ -269,8 +269,10 @@ def _others(path: Path, document: Mapping[str, Any], unit: str | None) -> Latenc
         raise BadInput("holds no list of latencies", f"looked for {', '.join(_RAW)}")
     statistics = document.get("statistics")
     statistics = statistics if isinstance(statistics, dict) else {}
-    if unit is None:
-        unit = _implied_unit(statistics)
+    told = _implied_unit(statistics)
+    if unit is not None and told not in {None, unit}:
+        raise UsageError(f"{path}: says that its latencies are in {told}", "leave --unit out")
+    unit = unit or told
     bare = _bare(path, document[key], unit)
     scale = UNITS[unit or "s"]
     claimed = Claimed(
