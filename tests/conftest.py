@@ -11,14 +11,18 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from typer.testing import CliRunner, Result
 
 import profkit
 from profkit.cli import app
 
-# Machines differ, and a first call imports: how long a case takes is no fault of it.
-settings.register_profile("profkit", deadline=None)
+# Machines differ, and a first call imports: how long a case takes is no fault of it. The cases are
+# the same every time; `--hypothesis-profile searching` looks for others.
+settings.register_profile(
+    "profkit", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("searching", settings.get_profile("profkit"), derandomize=False)
 settings.load_profile("profkit")
 
 ROOT = Path(__file__).parent.parent

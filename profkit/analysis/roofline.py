@@ -53,8 +53,8 @@ class Point:
     ncu's duration otherwise. `share` is of the report's time. `algorithmic` is the twin whose work
     and bytes are those that the target declares. `roof` is the key of the compute roof that it is
     held against, `attainable` (FLOP/s) the lower of that and of the level's line at this intensity,
-    at the clock that this launch held; `limit` says which of the two. `flags` say why it can't be,
-    where it is above.
+    at the clock that this launch held (where `timed`: of the drawn roofs); `limit` says which of
+    the two. `flags` say why it can't be, where it is above.
     """
 
     name: str
@@ -96,8 +96,8 @@ class Outside:
 class Roofline:
     """Points under their roofs. `sm_clock` (Hz) is the one that the drawn roofs were held at.
 
-    Roofs are those of the launch with the highest clock; each point is held against its own
-    launch's.
+    Roofs are those of the launch with the highest clock; a point by ncu's duration is held against
+    its own launch's, one by timed latency against the drawn ones.
     """
 
     title: str
@@ -179,9 +179,11 @@ def roofline(
     variants and kernels in whose name the regular expression is found; raises UsageError where that
     leaves none, and for names that are none.
     """
-    chosen = Roofs(peaks, measured or {})
     subjects, notes = _subjects(report, latencies or (), variants)
     subjects = _matching(subjects, kernel, report.path)
+    launches = [launch for subject in subjects for launch in subject.launches]
+    best = reference(launches)
+    chosen = Roofs(peaks, measured or {}, best)
     known_names(peaks, levels, precision)
     points: list[Point] = []
     outside: list[Outside] = []
@@ -191,8 +193,6 @@ def roofline(
         points += made
         if not made:
             outside.append(_outside(subject, chosen, levels, precision))
-    launches = [launch for subject in subjects for launch in subject.launches]
-    best = reference(launches)
     used = {point.roof for point in points} | set(used_keys(launches))
     roofs = drawn(best, launches, chosen, levels, used)
     gpus = report.gpus
@@ -278,7 +278,9 @@ def _timing_notes(found: Sequence[_Subject], timed: Sequence[Timed]) -> list[str
     ways = dict.fromkeys(_how(one) for one in own)
     notes = [
         f"rates are by timed latency ({'; '.join(ways)}): median, whisker its 95% interval; "
-        "work and bytes are ncu's"
+        "work and bytes are ncu's",
+        "timed calls are held against the roofs at the report's highest clock: at a lower one, as "
+        "a power cap sets it, they attained more",
     ]
     waiting = [one.label for one in own if one.launch_bound]
     if waiting:
@@ -330,7 +332,8 @@ def _doings(subject: _Subject, roofs: Roofs) -> list[_Doing]:
         if done:
             most, launch = max(done, key=lambda pair: pair[0].operations)
             total = sum(work.operations for work, _ in done)
-            found.append(_Doing(precision, total, roofs.of(launch, key_of(most))))
+            roof = roofs.over(launch, key_of(most), timed=subject.timed is not None)
+            found.append(_Doing(precision, total, roof))
     return sorted(found, key=lambda one: _order(one.operations / one.roof.rate))
 
 
@@ -353,7 +356,7 @@ def _point(
     *,
     algorithmic: bool = False,
 ) -> Point:
-    memory = roofs.of(subject.typical, level)
+    memory = roofs.over(subject.typical, level, timed=subject.timed is not None)
     intensity, rate = doing.operations / moved, doing.operations / subject.seconds
     interval = subject.timed.summary.interval if subject.timed else None
     bound, limit = attainable(doing.roof, memory, intensity)
@@ -429,7 +432,9 @@ def _outside(
 ) -> Outside:
     launch = subject.typical
     shares = {
-        level: _traffic(subject, level) / subject.seconds / roofs.of(launch, level).rate
+        level: _traffic(subject, level)
+        / subject.seconds
+        / roofs.over(launch, level, timed=subject.timed is not None).rate
         for level in levels
     }
     return Outside(

