@@ -71,8 +71,12 @@ def _continued(plan: BaselinePlan) -> dict[str, Any] | None:
         raise UsageError(
             f"{plan.out}: holds a baseline", "go on with it with --resume, or give --out another"
         )
-    now = _asked(plan)
-    for name, value in now.items():
+    if before["target"]["sha256"] != _digest(plan.target):
+        raise UsageError(
+            f"{plan.out}: was begun with another {plan.target.name}: it has changed since",
+            "cells of two programs are no baseline: give --out another folder",
+        )
+    for name, value in _asked(plan).items():
         if before["asked"].get(name) != value:
             raise UsageError(
                 f"{plan.out}: was begun with another {name}",
@@ -124,7 +128,7 @@ def _declared(plan: BaselinePlan, process: Process, before: Mapping[str, Any] | 
             continue
         told = told or declared
         work = declared["target"]["work"]
-        if work:
+        if work and work["flop"] > 0:  # by which a call's time is expected
             flop[shape.name] = work["flop"]
     if told is None:
         assert failure is not None
@@ -159,7 +163,7 @@ def _first_plan(plan: BaselinePlan, declared: Declared) -> dict[str, Any]:
         "target": {
             "name": declared.name,
             "file": plan.target.name,
-            "sha256": hashlib.sha256(plan.target.read_bytes()).hexdigest(),
+            "sha256": _digest(plan.target),
         },
         "gpu": None,
         "measured_on": None,
@@ -168,6 +172,10 @@ def _first_plan(plan: BaselinePlan, declared: Declared) -> dict[str, Any]:
         "created": now(),
         "seconds": 0.0,
     }
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def summarise(folder: Path) -> Baseline:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from profkit.analysis.budget import Outlook, Todo
+from profkit.analysis.budget import GPU_PROBES, Outlook, Todo
 from profkit.baseline_plan import BaselinePlan, Declared
 from profkit.capture.environment import digest
 from profkit.capture.turns import Died, Silent, Turn
@@ -99,7 +99,13 @@ class Measuring:
         self._started = started
         self._before = before["seconds"]
         self._tell = tell
-        self._outlook = Outlook(declared.flop, plan.samples, plan.blocks, plan.settings.warmup)
+        self._outlook = Outlook(
+            declared.flop,
+            plan.samples,
+            plan.blocks,
+            plan.settings.warmup,
+            probes=1 if plan.device == "cpu" else GPU_PROBES,
+        )
         self._stage = ""
         self._about = {one["name"]: one for one in declared.backends}
 
@@ -160,7 +166,7 @@ class Measuring:
             return
         calls = {one.variant: float(one.ready["rough"]) for one in series}
         self._outlook.saw_preparation(time.monotonic() - started, list(calls.values()))
-        samples = {one.variant: calls[one.variant] + one.ready["flush"] for one in series}
+        samples = {one.variant: one.sample_seconds for one in series}
         wanted = self._outlook.samples(samples, later, self._budget_left())
         taken = self._take_turns(round_, series, wanted)
         for one in taken:

@@ -27,6 +27,10 @@ class UsageError(ProfkitError):
     exit_code = 2
 
 
+class NothingMatches(UsageError):
+    """A filter leaves nothing of a report."""
+
+
 class BadInput(ProfkitError):
     """A file that can't be believed: absent, damaged, empty or of another kind."""
 

@@ -154,7 +154,7 @@ class _Search:
 
     def _samples_in_a_block(self) -> int:
         """As many as let the first look come in a third of the time."""
-        round_ = sum(one.ready["rough"] + one.ready["flush"] for one in (self._ours, *self._live))
+        round_ = sum(one.sample_seconds for one in (self._ours, *self._live))
         left = (self._until - time.monotonic()) / 3
         return max(_FEWEST, min(_MOST, int(left / (LOOKS[0] * round_))))
 

@@ -269,6 +269,11 @@ class Series:
     def on_gpu(self) -> bool:
         return bool(self.told["device"] == "cuda")
 
+    @property
+    def sample_seconds(self) -> float:
+        """About what a sample takes, its calls and the flush before them; once prepared."""
+        return float(self.ready["rough"]) * self.group + float(self.ready["flush"])
+
     def _ask_to_prepare(self, settings: Settings) -> None:
         self.ready = self._ask("prepare", variant=self.variant, **asdict(settings))
 

@@ -7,6 +7,7 @@ work and are never compared; backends of a shape are, where they took turns.
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,7 @@ from profkit.ingest.cell import Cell, Status
 
 THRESHOLDS: Thresholds = replace(DEFAULT, samples=10)
 _SIZES = ("batch", "heads", "kv_heads", "length", "dim")
+_KNOWN_OPTIONS = frozenset({*_SIZES, "dtype", "causal", "backward"})
 _SAME_TOKENS = "length (same tokens)"
 
 
@@ -230,11 +232,17 @@ def _row(cell: Cell, timed: Timed | None, gpu: Mapping[str, Any], sheet: Datashe
 
 def _sizes(told: Mapping[str, Any]) -> dict[str, Any]:
     """What the options of an attention target say; nothing for another target."""
-    found = {name: told[name] for name in (*_SIZES, "dtype") if told.get(name) is not None}
+    found = {name: told[name] for name in _SIZES if _is_size(told.get(name))}
+    if isinstance(told.get("dtype"), str):
+        found["dtype"] = told["dtype"]
     if "heads" in found:
         found.setdefault("kv_heads", found["heads"])
         found |= {name: bool(told.get(name, False)) for name in ("causal", "backward")}
     return found
+
+
+def _is_size(value: Any) -> bool:
+    return type(value) is int and value > 0
 
 
 def _with_statistics(row: Row, timed: Timed) -> Row:
@@ -416,12 +424,19 @@ def _neighbours(rows: Sequence[Row], along: str) -> Iterator[tuple[Any, list[Row
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         if _size(row, along) is not None:
-            groups.setdefault(tuple(_common(row, along).items()), []).append(row)
-    for key, group in groups.items():
+            key = tuple(_common(row, along).items())
+            groups.setdefault((key, _other_options(row)), []).append(row)
+    for (key, _), group in groups.items():
         group.sort(key=lambda row: _size(row, along) or 0)
         sizes = [_size(row, along) for row in group]
         if len(group) > 1 and len(set(sizes)) == len(sizes):
             yield dict(key), group
+
+
+def _other_options(row: Row) -> str:
+    """What else the target was told, which neighbours must share."""
+    others = {key: value for key, value in row.arguments.items() if key not in _KNOWN_OPTIONS}
+    return json.dumps(others, sort_keys=True)
 
 
 def _size(row: Row, along: str) -> int | None:

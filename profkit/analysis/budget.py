@@ -16,7 +16,7 @@ Todo: TypeAlias = tuple[str, Sequence[str]]
 """A shape, and its backends that are to be measured."""
 
 FEWEST_IN_A_BLOCK = 3
-_CALLS_TO_PREPARE = 65  # of profkit.capture.timing: 20 probes each for four questions at most
+GPU_PROBES = 65  # of profkit.capture.timing: 20 probes each for four questions at most
 _FIRST_GAP = 1e-4
 
 
@@ -50,13 +50,15 @@ def samples_a_block(asked: int, blocks: int, cost: float, limit: float) -> int:
 class Outlook:
     """What the rest of a baseline is expected to take; it learns as it goes.
 
-    `flop` is by shape, `warmup` (s) of a cell, `asked` samples in `blocks` blocks.
+    `flop` (above 0) is by shape, `warmup` (s) of a cell, which takes `probes` calls more to
+    prepare, `asked` samples in `blocks` blocks.
     """
 
     flop: Mapping[str, float]
     asked: int
     blocks: int
     warmup: float
+    probes: int = GPU_PROBES
     _rates: dict[str, float] = field(default_factory=dict)
     _calls: list[float] = field(default_factory=list)
     _gaps: list[float] = field(default_factory=list)
@@ -129,7 +131,7 @@ class Outlook:
         return median(self._calls) if self._calls else 0.0
 
     def _preparation(self, call: float) -> float:
-        return self.warmup + _CALLS_TO_PREPARE * call
+        return self.warmup + self.probes * call
 
     def _overhead(self, todo: Todo) -> float:
         """Seconds of a shape beside its samples; nothing is expected before anything is known."""

@@ -152,6 +152,7 @@ class Total:
     """Seconds of ncu's over the kernels of a report: matched ones before and after, and the rest.
 
     `causes` split the change over all launches; with `removed` and `added` they add up to it.
+    Kernels of which a launch was not measured on either side are left out, `unmeasured` of them.
     """
 
     before: float
@@ -159,6 +160,7 @@ class Total:
     removed: float
     added: float
     causes: tuple[Cause, ...]
+    unmeasured: int = 0
 
 
 @dataclass(frozen=True)
@@ -313,7 +315,8 @@ def _total(found: Diff) -> Total:
         "launches": Cause("launches", "number of launches", Kind.launches, 0.0, *_NONE, ""),
         "spread": Cause("spread", "launches unlike the median", Kind.rest, 0.0, *_NONE, ""),
     }
-    for kernel in found.kernels:
+    whole = [one for one in found.kernels if not (one.before.failed or one.after.failed)]
+    for kernel in whole:
         if kernel.attribution is None:
             continue
         for cause in kernel.attribution.causes:
@@ -325,11 +328,14 @@ def _total(found: Diff) -> Total:
         for key, value in seconds.items()
     ]
     return Total(
-        sum(_known(one.before.total) for one in found.kernels),
-        sum(_known(one.after.total) for one in found.kernels),
+        sum(_known(one.before.total) for one in whole),
+        sum(_known(one.after.total) for one in whole),
         sum(_known(group.total) for group in found.removed),
         sum(_known(group.total) for group in found.added),
         tuple(sorted(causes, key=lambda cause: -abs(cause.seconds))),
+        len(found.kernels)
+        - len(whole)
+        + sum(group.failed > 0 for group in (*found.removed, *found.added)),
     )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -110,7 +110,7 @@ class Expression:
     """A checked expression: its text, syntax tree and the names that it reads, in order."""
 
     text: str
-    tree: ast.expr
+    tree: ast.expr = field(compare=False)
     names: tuple[str, ...]
 
     def __call__(self, columns: Mapping[str, Column]) -> Column:

@@ -131,7 +131,7 @@ class _Side:
 def _by_rules(left: _Side, right: _Side, mode: Mode) -> list[Match]:
     found: list[Match] = []
     if mode is Mode.nvtx:
-        found += _joined(left, right, lambda group: (_ranges(group), group.name), How.nvtx)
+        found += _joined(left, right, _named_in_ranges, How.nvtx)
         found += _joined(left, right, _ranges, How.nvtx)
     found += _joined(left, right, lambda group: (group.name, group.grid, group.block), How.same)
     found += _joined(left, right, lambda group: group.name, How.shape)
@@ -139,6 +139,12 @@ def _by_rules(left: _Side, right: _Side, mode: Mode) -> list[Match]:
         found += _joined(left, right, lambda group: plain(group.name), How.function)
         found += _like(left, right)
     return found
+
+
+def _named_in_ranges(group: Group) -> tuple[object, ...]:
+    """Its ranges and its name; nothing outside of any range."""
+    ranges = _ranges(group)
+    return (ranges, group.name) if ranges else ()
 
 
 def _asked(left: _Side, right: _Side, names: Mapping[str, str]) -> list[Match]:

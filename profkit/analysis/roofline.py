@@ -28,7 +28,7 @@ from profkit.analysis.roofs import (
     used_keys,
 )
 from profkit.analysis.summary import PRECISIONS, Group, LaunchSummary, ReportSummary
-from profkit.errors import UsageError
+from profkit.errors import NothingMatches, UsageError
 
 if TYPE_CHECKING:
     from profkit.analysis.latency import Timed
@@ -248,7 +248,7 @@ def _matching(subjects: list[_Subject], kernel: str | None, path: str) -> list[_
         if any(pattern.search(name) for name in (subject.name, *subject.kernels))
     ]
     if not found:
-        raise UsageError(
+        raise NothingMatches(
             f"{path}: no kernel or variant matches {kernel!r}", "see `profkit analyze`"
         )
     return found

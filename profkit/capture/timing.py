@@ -218,15 +218,15 @@ class Stopwatch:
         self._timed()
         torch.cuda.synchronize()
         self._roughly = _wall(self._timed)
-        clocks: list[float] = []
+        clocks: list[float | None] = []
         while True:
             for _ in range(self._calls_in(_WARMUP_ROUND)):
                 self._timed()
             if self._watch:
-                clocks.append(self._watch.now().sm_clock or 0.0)
+                clocks.append(self._watch.now().sm_clock)
             torch.cuda.synchronize()
             passed = time.perf_counter() - started
-            steady = _stands_still(clocks) if clocks else None
+            steady = _stands_still(clocks)
             if passed >= self._settings.warmup and (
                 steady is not False or passed >= _WARMUP_LIMIT * self._settings.warmup
             ):
@@ -505,8 +505,11 @@ def _events(count: int) -> list[Any]:
     return [torch.cuda.Event(enable_timing=True) for _ in range(count)]
 
 
-def _stands_still(clocks: Sequence[float]) -> bool:
-    last = clocks[-_STEADY_READINGS:]
+def _stands_still(clocks: Sequence[float | None]) -> bool | None:
+    """Whether the last readings agree; None where the driver told no clock."""
+    last = [clock for clock in clocks[-_STEADY_READINGS:] if clock]
+    if not last:
+        return None
     return len(last) == _STEADY_READINGS and max(last) - min(last) <= _STEADY * max(last)
 
 

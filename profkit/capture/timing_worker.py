@@ -152,8 +152,24 @@ def _about(variant: Variant, inputs: Inputs | None) -> dict[str, Any]:
         about["version"] = variant.version() if variant.version else None
     except Unsupported as why:
         about["unavailable"] = str(why)
-    chosen = variant.chooses(inputs) if variant.chooses and inputs is not None else None
-    return about | {"chosen": chosen}
+    except Exception as error:
+        about["unavailable"] = f"its version can't be told ({_words(error)})"
+    return about | {"chosen": _chosen(variant, inputs)}
+
+
+def _chosen(variant: Variant, inputs: Inputs | None) -> str | None:
+    """The variant that it comes down to, None where it does not say or fails to."""
+    if variant.chooses is None or inputs is None:
+        return None
+    try:
+        return variant.chooses(inputs)
+    except Exception:
+        return None
+
+
+def _words(error: Exception) -> str:
+    words = " ".join(str(error).split())[:300]
+    return f"{type(error).__name__}: {words}"
 
 
 def _plain(described: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -217,10 +233,9 @@ def serve(worker: object, requests: TextIO, answers: TextIO) -> None:
                 "error": error.exit_code, "message": error.message, "remedy": error.remedy
             }  # fmt: skip
         except Exception as error:
-            words = " ".join(str(error).split())[:300]
             answer = {
                 "error": TargetFailed.exit_code,
-                "message": f"{type(error).__name__}: {words}",
+                "message": _words(error),
                 "remedy": "",
             }
         answers.write(json.dumps(answer) + "\n")

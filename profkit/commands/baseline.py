@@ -283,11 +283,15 @@ def _matrix(paths: list[Path], sizes: dict[str, list[Value]]) -> Matrix:
         over = {"backward", "causal"} & set(given) or set(given)
         if given:
             raise UsageError(
-                f"--matrix names the shapes, so --{sorted(over)[0].replace('_', '-')} can't too",
+                f"--matrix names the shapes, so {_option(sorted(over)[0])} can't too",
                 "leave one of them out",
             )
         return joined([read_matrix(path) for path in paths])
     return matrix_of("command line", "", combined(given))
+
+
+def _option(name: str) -> str:
+    return f"--{'seq' if name == 'length' else name.replace('_', '-')}"
 
 
 def _masks(causal: Causal | None) -> list[Value]:

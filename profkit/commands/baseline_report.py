@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +16,7 @@ from profkit.errors import UsageError
 if TYPE_CHECKING:
     from profkit.render.document import Document
 
+_IN_A_LINK = re.compile(r"[^A-Za-z0-9._-]+")
 _SUFFIXES = {".md": "markdown", ".markdown": "markdown", ".html": "html", ".htm": "html",
              ".tex": "latex"}  # fmt: skip
 
@@ -83,7 +85,7 @@ def report(
         told = gather(folder, price=price, ladder=ablation)
         teller.tell("write the report", "")
         document = written_report(told)
-    drawings = f"{output.stem}-drawings" if output else "drawings"
+    drawings = f"{_IN_A_LINK.sub('-', output.stem)}-drawings" if output else "drawings"
     put(report_text(document, form, drawings), output)
     if output is not None and form != Form.html:
         _draw(document, output.with_name(drawings))

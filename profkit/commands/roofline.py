@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from profkit.commands.options import KernelOption, put
-from profkit.errors import BadInput, ProfkitError, UsageError
+from profkit.errors import NothingMatches, ProfkitError, UsageError
 
 if TYPE_CHECKING:
     from profkit.analysis.roofline import Roofline
@@ -215,7 +215,7 @@ def _rooflines(
         variants = variants_of(file)
         shown.append(_Shown(file, variants.shapes if variants else {}, found))
     if shown:
-        failures = [failure for failure in failures if isinstance(failure, BadInput)]
+        failures = [one for one in failures if not isinstance(one, NothingMatches)]
     return shown, failures
 
 

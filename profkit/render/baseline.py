@@ -60,7 +60,7 @@ def _about(baseline: Baseline, plan: Mapping[str, Any]) -> str:
     gpu = (plan["gpu"] or {}).get("name") or ("the CPU" if device == "cpu" else "an unknown GPU")
     words = [f"{plural(timed, 'cell')} of {sum(counts.values())} on {literal(gpu)}"]
     if plan["asked"].get("samples"):
-        words.append(f"{plan['asked']['samples']} samples each")
+        words.append(f"{plan['asked']['samples']} samples asked for")
     if plan["seconds"]:
         words.append(f"{plan['seconds']:.0f} s")
     return ", ".join(words)

@@ -78,6 +78,7 @@ def _comparison(
             "removed_s": total.removed,
             "added_s": total.added,
             "causes": [_cause(one) for one in total.causes],
+            "unmeasured": total.unmeasured,
         },
         "kernels": [
             _kernel(one, with_lines=not top or at < top) for at, one in enumerate(diff.kernels)
@@ -186,7 +187,7 @@ def _timed(one: TimedChange) -> Json:
         "before": _latency(one.before),
         "after": _latency(one.after),
         "how": one.how,
-        "verdict": one.change.value,
+        "verdict": one.change.value if one.valid else "INVALID",
         "valid": one.valid,
         "speedup": _number(one.speedup),
         "low": _optional(one.low),

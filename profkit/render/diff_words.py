@@ -220,7 +220,9 @@ def evidence(kernel: KernelDiff) -> list[str]:
         lines.append(_profiled(kernel))
     elif kernel.by_timing:
         medians = _ARROW.join(number(group.median, "s") for group in (kernel.before, kernel.after))
-        lines.append(f"under ncu {medians}, {faster(kernel.before.median / kernel.after.median)}")
+        ratio = kernel.before.median / kernel.after.median
+        known = f", {faster(ratio)}" if math.isfinite(ratio) and ratio > 0 else ""
+        lines.append(f"under ncu {medians}{known}")
     if kernel.in_cycles and not kernel.by_timing:
         lines.append("cycles compared, not time: what memory limits needs more of them at more MHz")
     lines += [f"differs: {obstacle}" for obstacle in kernel.obstacles if kernel.profiled]
@@ -315,6 +317,8 @@ def summary(found: Diff) -> str:
     sum_words = f"{number(before, 's')}{_ARROW}{number(after, 's')}"
     ratio_words = faster(before / after) if before > 0 and after > 0 else ""
     kernels = plural(len(found.kernels), "kernel")
+    if total.unmeasured:
+        rest.append(f"the times without {plural(total.unmeasured, 'kernel')} not measured whole")
     return f"{kernels}   {sum_words}   {ratio_words}   {', '.join((*counts, *rest))}"
 
 

@@ -22,7 +22,7 @@ _SPECIAL = {
     "’": "'", "−": r"\ensuremath{-}", "–": r"\textendash{}",
     "ρ": r"\ensuremath{\rho}", "δ": r"\ensuremath{\delta}",
 }  # fmt: skip
-_BREAKS, _BREAK = re.compile(r"[-.=,/]|\\\\_"), r"\g<0>\\allowbreak{}"
+_BREAKS, _BREAK = re.compile(r"[-.=,/]|\\_"), r"\g<0>\\allowbreak{}"
 _LEVELS = {1: "section*", 2: "section", 3: "subsection", 4: "subsubsection"}
 _HEAD = r"""\documentclass[10pt]{article}
 \usepackage[T1]{fontenc}
@@ -67,7 +67,9 @@ def _table(block: doc.Table, _: str) -> str:
     words = f">{{\\raggedright\\arraybackslash}}p{{{share:.3f}\\textwidth}}"
     shape = words * block.words + "r" * numbers
     head = " & ".join(f"\\textbf{{{_text(column)}}}" for column in block.columns)
-    rows = "\n".join(" & ".join(_text(cell) for cell in row) + r" \\" for row in block.rows)
+    rows = "\n".join(
+        " & ".join(_text(cell) for cell in row) + r" \tabularnewline" for row in block.rows
+    )
     caption = f"\\textbf{{{_text(block.caption)}}}\n\n" if block.caption else ""
     return (
         f"{caption}{{\\scriptsize\\setlength{{\\tabcolsep}}{{3pt}}\n"
@@ -128,7 +130,7 @@ def _escape(text: str) -> str:
 
 
 def _glyph(character: str) -> str:
-    """Latin letters as they are; code points of others."""
-    if ord(character) < 0x180:
+    """Western letters as they are, for which T1 has a glyph each; code points of others."""
+    if ord(character) < 0x100:
         return character
     return f"U+{ord(character):04X}"

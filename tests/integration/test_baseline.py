@@ -478,7 +478,7 @@ def test_what_no_time_was_left_for_is_kept_as_such_and_measured_by_resume(toy: P
         (("run", "toy.py", "--seq", "a"), 2, "--seq 'a' is no list of sizes"),
         (("run", "toy.py", "--budget", "soon"), 2, "--budget 'soon' is no time; write 90s, 20m"),
         (("run", "toy.py", "--matrix", "none.yaml"), 5, "can't be read"),
-        (("run", "toy.py", "--matrix", "matrix.yaml", "--seq", "1"), 2, "--length can't too"),
+        (("run", "toy.py", "--matrix", "matrix.yaml", "--seq", "1"), 2, "--seq can't too"),
         (("import", "none.json", "-o", "x"), 5, "can't be read"),
         (("import", "toy.py", "-o", "x", "--gpu", "B9000"), 2, "no datasheet figures for it"),
         (("import", "toy.py", "-o", "x", "--gpu", "A100"), 2, "may be A100"),
