@@ -13,12 +13,14 @@ __all__ = [
     "Variant",
     "Work",
     "__version__",
+    "asked",
     "diff",
     "load",
     "normal_inputs",
 ]
 
 if TYPE_CHECKING:
+    from profkit.capture.script_options import asked
     from profkit.capture.target import Target, Unsupported, Variant, normal_inputs
     from profkit.capture.work import Work
     from profkit.report import Kernel, Report, diff, load
@@ -34,4 +36,8 @@ def __getattr__(name: str) -> Any:
         from profkit.capture import target
 
         return getattr(target, name)
+    if name == "asked":
+        from profkit.capture.script_options import asked
+
+        return asked
     raise AttributeError(f"module 'profkit' has no attribute {name!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from profkit import Target, Variant, Work, normal_inputs
+from profkit import Target, Variant, Work, asked, normal_inputs
 
 ELEMENT_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4}
 
@@ -13,8 +13,8 @@ for letter, what in (("m", "rows of A"), ("n", "columns of B"), ("k", "columns o
     options.add_argument(f"--{letter}", type=int, default=4096, help=what)
 options.add_argument("--dtype", choices=tuple(ELEMENT_BYTES), default="float16")
 
-asked = options.parse_known_args()[0]
-m, n, k, dtype = asked.m, asked.n, asked.k, asked.dtype
+shape = asked(options)
+m, n, k, dtype = shape.m, shape.n, shape.k, shape.dtype
 if min(m, n, k) < 1:
     options.error("--m, --n and --k must be at least 1")
 

@@ -9,11 +9,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from kernels import pair
+from profkit import asked
 
 options = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
 options.add_argument("name", choices=pair.names(), metavar="NAME", help=", ".join(pair.names()))
 
-target = pair.read(options.parse_known_args()[0].name).target()
+target = pair.read(asked(options).name).target()
 
 if __name__ == "__main__":
     target.main(options=options)

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from profkit import Target, Unsupported, Variant, Work, normal_inputs
+from profkit import Target, Unsupported, Variant, Work, asked, normal_inputs
 from profkit.capture.backends import Backend, backends
 from profkit.capture.correctness import WrongResult
 
@@ -73,14 +73,14 @@ def asked_shape(default: Shape) -> tuple[argparse.ArgumentParser, Shape]:
     )
     options.add_argument("--causal", action="store_true", default=default.causal)
     options.add_argument("--backward", action="store_true", default=default.backward)
-    asked = Shape(**vars(options.parse_known_args()[0]))
+    shape = Shape(**vars(asked(options)))
     for size in (*sizes, "kv_heads"):
-        value = getattr(asked, size)
+        value = getattr(shape, size)
         if value is not None and value < 1:
             options.error(f"--{size.replace('_', '-')} must be at least 1, not {value}")
-    if asked.heads % asked.shared_heads:
-        options.error(f"--heads {asked.heads} is no multiple of --kv-heads {asked.kv_heads}")
-    return options, asked
+    if shape.heads % shape.shared_heads:
+        options.error(f"--heads {shape.heads} is no multiple of --kv-heads {shape.kv_heads}")
+    return options, shape
 
 
 def attention(name: str, shape: Shape, ours: Mapping[str, Kernel] | None = None) -> Target:

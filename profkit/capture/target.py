@@ -298,7 +298,7 @@ def load_target(path: Path, arguments: Sequence[str] = ()) -> Target:
     """Import a target script, which gets `arguments`, without running it; its one Target.
 
     Raises BadInput for a file that is absent or defines no Target or several, TargetFailed for a
-    script that can't be imported.
+    script that can't be imported, UsageError for options that it refuses.
     """
     if not path.is_file():
         raise BadInput(f"{path}: no such file")
@@ -312,6 +312,8 @@ def load_target(path: Path, arguments: Sequence[str] = ()) -> Target:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
+    except UsageError:
+        raise
     except SystemExit as error:
         raise TargetFailed(f"{path} exits with {error.code} when it is imported") from error
     except Exception as error:

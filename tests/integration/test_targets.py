@@ -294,8 +294,13 @@ def test_load_target_yields_the_callables(tmp_path: Path) -> None:
     assert math.run(inputs).shape == (2, 3, 65, 64)
     with pytest.raises(UsageError, match="no variant 'x'; it has default, flash"):
         target.chosen(["x"])
-    with pytest.raises(TargetFailed, match="exits with 2"):
-        load_target(TARGETS / "sdpa_sweep.py", ["--length", "0"])
+    for words, why in (
+        (["--length", "0"], "sdpa_sweep.py: --length must be at least 1, not 0"),
+        (["--lenght", "16"], "sdpa_sweep.py has no option --lenght; it has .*--length S"),
+        (["--dtype", "fp17"], "argument --dtype: invalid choice: 'fp17'"),
+    ):
+        with pytest.raises(UsageError, match=why):
+            load_target(TARGETS / "sdpa_sweep.py", words)
     with pytest.raises(BadInput, match="no such file"):
         load_target(tmp_path / "none.py")
     (tmp_path / "empty.py").write_text("x = 1\n")

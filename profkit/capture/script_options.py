@@ -1,0 +1,42 @@
+"""Options of a target script's own, which it needs before its target is made."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from profkit.errors import UsageError
+
+
+def asked(options: argparse.ArgumentParser) -> argparse.Namespace:
+    """What the command line says of a script's own options.
+
+    `options` is made with `add_help=False` and given to `Target.main` too. Where the script is run,
+    words that are none of its options are left to `Target.main`; where profkit imports it there is
+    nobody else to know them. Raises UsageError then for what is wrong, and makes `options.error`
+    raise it.
+    """
+    if _is_run():
+        return options.parse_known_args()[0]
+    options.error = _refuse  # type: ignore[method-assign]
+    known, left = options.parse_known_args()
+    if left:
+        names = " ".join(options.format_usage().removeprefix("usage:").split()[1:])
+        raise UsageError(f"{_script()} has no option {left[0]}", f"it has {names}")
+    return known
+
+
+def _is_run() -> bool:
+    """Whether the script that the command line is of is the program itself."""
+    program = getattr(sys.modules["__main__"], "__file__", None)
+    return program is not None and Path(program).resolve() == Path(sys.argv[0]).resolve()
+
+
+def _script() -> str:
+    return Path(sys.argv[0]).name
+
+
+def _refuse(message: str) -> NoReturn:
+    raise UsageError(f"{_script()}: {message}", "see its --help")
