@@ -23,7 +23,7 @@ demo: .venv/profkit  ## analyze a recorded H200 profile, no GPU needed
 	$(BIN)/profkit analyze $(REPORT)
 
 # The vendor's reader frees nothing of the reports it has read: one process would take 16 GB.
-TESTS := unit a-d e-o p-z
+TESTS := unit a-c d e-o p q-s t-z
 test: $(addprefix test-,$(TESTS))  ## run all tests; -k goes on after one part has failed
 
 test-unit: .venv/profkit-test

@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 from profkit.analysis.gpus import Datasheet, datasheet_named
+from profkit.capture.target import NAME
 from profkit.capture.work import Work
 from profkit.errors import BadInput, UsageError
 from profkit.ingest.cell import Cell, Status
@@ -18,7 +19,7 @@ from profkit.ingest.latency import Latency, latency_from_json, read_latencies
 from profkit.ingest.matrix import Matrix, MatrixShape, Value, matrix_of
 from profkit.render.baseline_json import cell_json
 from profkit.render.latency_json import blocks_json
-from profkit.store.baseline import cell_file, held, read_plan, write_plan, write_whole
+from profkit.store.baseline import PLAN, cell_file, held, read_plan, write_plan, write_whole
 
 _NAMES = {
     "batch": ("batch", "batch_size", "B"),
@@ -49,6 +50,10 @@ def import_latencies(
     name of a product with a datasheet. Raises UsageError for a folder that holds a baseline, a
     matrix of another length or a shape that contradicts a file; BadInput for a file that can't be.
     """
+    if not NAME.fullmatch(backend):
+        raise UsageError(
+            f"--backend {backend!r} is no name", "use letters, digits, '_', '.', '+', '-'"
+        )
     if read_plan(folder) is not None:
         raise UsageError(f"{folder}: holds a baseline", "give -o another folder")
     if matrix is not None and len(matrix.shapes) != len(files):
@@ -66,21 +71,33 @@ def import_latencies(
         for at, (path, document, shape) in enumerate(zip(files, said, shapes.shapes, strict=True))
     ]
     with held(folder):
-        for cell in cells:
-            write_whole(cell_file(folder, cell.id), cell_json(cell))
-        write_plan(folder, _plan(shapes, cells, backend, sheet, command))
+        try:
+            write_plan(folder, _plan(shapes, cells, backend, sheet, command))
+            for cell in cells:
+                write_whole(cell_file(folder, cell.id), cell_json(cell))
+        except BaseException:  # half an import is none, and not to be mixed with the next
+            for cell in cells:
+                cell_file(folder, cell.id).unlink(missing_ok=True)
+            (folder / PLAN).unlink(missing_ok=True)
+            raise
 
 
 def _said_sheet(said: Sequence[Mapping[str, Any]]) -> Datasheet | None:
     """The datasheet of the GPU that all files name; None where they don't, or it has none."""
-    names = {document.get("gpu") for document in said}
+    names = {_name_of(document.get("gpu")) for document in said}
     name = names.pop() if len(names) == 1 else None
-    if not isinstance(name, str):
+    if name is None:
         return None
     try:
         return datasheet_named(name)
     except UsageError:
         return None
+
+
+def _name_of(gpu: object) -> str | None:
+    """A GPU's name, given as such or among others of its facts."""
+    name = gpu.get("name") if isinstance(gpu, Mapping) else gpu
+    return name if isinstance(name, str) else None
 
 
 def _document(path: Path) -> Mapping[str, Any]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _SCHEMA = "profkit.baseline/1"
 _REMEDY = "derive it anew: profkit baseline run ... --resume, or import it again"
 _TOP = 3
+_STATISTICS = {"percentiles", "raw_autocorrelation"}
 
 
 def gather(folder: Path, *, price: float | None = None, ladder: Path | None = None) -> Written:
@@ -110,7 +111,8 @@ def _files(
     folder: Path, rows: Sequence[Row]
 ) -> tuple[dict[str, Mapping[str, Any]], dict[str, Mapping[str, Any]]]:
     """What the cells' files say of samples and sources; the medians must be the summary's."""
-    statistics, sources = {}, {}
+    statistics: dict[str, Mapping[str, Any]] = {}
+    sources: dict[str, Mapping[str, Any]] = {}
     for row in rows:
         if not row.is_timed or row.file is None:
             continue
@@ -118,7 +120,10 @@ def _files(
         cell = read_cell(path)
         if cell.latency is None or not _same(float(np.median(cell.latency.samples)), row.seconds):
             raise BadInput(f"{folder / SUMMARY}: is not of the samples in {path.name}", _REMEDY)
-        statistics[row.id] = json.loads(path.read_text(encoding="utf-8"))["statistics"]
+        told = json.loads(path.read_text(encoding="utf-8")).get("statistics")
+        if not isinstance(told, dict) or not told.keys() >= _STATISTICS:
+            raise BadInput(f"{path}: lacks the statistics of its samples", _REMEDY)
+        statistics[row.id] = told
         if cell.source:
             sources[row.id] = cell.source
     return statistics, sources

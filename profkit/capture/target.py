@@ -25,7 +25,8 @@ Inputs = Mapping[str, Any]
 """Tensors by name, all on one device."""
 
 _SEED = 42
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
+"""What targets and variants may be called: names of files and NVTX ranges."""
 _NO_KERNEL = re.compile(r"No available kernel|No viable backend", re.IGNORECASE)
 _LONGEST_REASON = 300
 _TORCH = "torch"
@@ -79,7 +80,7 @@ class Target:
     def __post_init__(self) -> None:
         names = [variant.name for variant in self.variants]
         for name in (self.name, *names):
-            if not _NAME.fullmatch(name):
+            if not NAME.fullmatch(name):
                 raise ValueError(f"{name!r} is no name: use letters, digits, '_', '.', '+', '-'")
         if not names or len(set(names)) < len(names):
             raise ValueError(f"a target needs variants with different names, not {names}")

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from profkit import __version__
-from profkit.analysis.optimum import Candidate, Outcome, Standing
+from profkit.analysis.optimum import LOOKS, Candidate, Outcome, Standing
 from profkit.optimizing import Optimum
 from profkit.render.latency import change, latency_words
 from profkit.render.terminal import rendered, table_of
@@ -17,6 +17,7 @@ from profkit.render.text import literal
 from profkit.render.view import Grid
 
 SCHEMA = "profkit.optimize/1"
+_VISIBLE = 0.05
 _STANDING = {
     Standing.reaches: "reaches the target",
     Standing.short: "falls short of it",
@@ -61,6 +62,8 @@ def verdict_words(found: Optimum) -> str:
             return "Not a measurement to believe: the environment moved"
         case _:
             best_words = f", {best.label} looks best" if best else ""
+            if found.blocks >= LOOKS[-1]:
+                return f"Not decided{best_words}: {found.blocks} blocks scatter too much to tell"
             return f"Not decided{best_words}: give a longer --budget"
 
 
@@ -87,7 +90,16 @@ def _grid(found: Optimum) -> Grid:
         f"Variants, {found.speedup:.2f}x asked for",
         ("Variant", "Median", f"Against {literal(found.in_use.label)}", ""),
         tuple(rows),
+        "Ratios are the mean over blocks that took turns, medians are over all samples"
+        if any(_differ(found, one) for one in found.candidates)
+        else "",
     )
+
+
+def _differ(found: Optimum, one: Candidate) -> bool:
+    """Whether the ratio of the medians is visibly another than that of the blocks."""
+    medians = found.in_use.summary.median / one.pair.b.summary.median
+    return abs(medians / one.pair.comparison.speedup - 1) > _VISIBLE
 
 
 def _ranked(found: Optimum) -> list[Candidate]:

@@ -5,6 +5,7 @@ DIR/baseline.json  DIR/cells/SHAPE.BACKEND.json  DIR/summary.json  DIR/cells.par
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -21,6 +22,10 @@ PLAN, SUMMARY, TABLE, CELLS, PROFILES = (
 )  # fmt: skip
 SCHEMA = "profkit.baseline-plan/1"
 _PART = ".part"
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_ASKED = {
+    "matrix", "samples", "blocks", "seed", "timer", "cache", "warmup", "device", "backends"
+}  # fmt: skip
 
 
 @contextmanager
@@ -80,9 +85,26 @@ def read_plan(folder: Path) -> Mapping[str, Any] | None:
         return None
     except (OSError, ValueError):
         raise BadInput(f"{path}: can't be read", "give --out another folder") from None
-    if not isinstance(plan, dict) or plan.get("schema") != SCHEMA:
+    if not _is_plan(plan):
         raise BadInput(f"{path}: not the plan of a baseline", "give --out another folder")
-    return plan
+    return dict(plan)
+
+
+def _is_plan(plan: Any) -> bool:
+    """Whether it has what every plan has; who wrote it checked the values."""
+    if not isinstance(plan, dict) or plan.get("schema") != SCHEMA:
+        return False
+    asked, target = plan.get("asked"), plan.get("target")
+    return (
+        isinstance(asked, dict)
+        and asked.keys() >= _ASKED
+        and isinstance(asked["matrix"], dict)
+        and isinstance(asked["matrix"].get("shapes"), list)
+        and isinstance(target, dict)
+        and target.keys() >= {"name", "file", "sha256"}
+        and plan.keys() >= {"gpu", "measured_on", "budget", "command", "created", "seconds"}
+        and isinstance(plan.get("backends"), list)
+    )
 
 
 def cell_file(folder: Path, cell_id: str) -> Path:
@@ -102,11 +124,18 @@ def read_profiles(folder: Path) -> list[dict[str, Any]]:
         found = json.loads((folder / PROFILES / "profiles.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return []
-    return found if isinstance(found, list) else []
+    known = {"id", "folder", "reason"}
+    return [
+        one
+        for one in (found if isinstance(found, list) else [])
+        if isinstance(one, dict) and one.keys() >= known
+    ]
 
 
 def _unwritable(path: Path, error: OSError) -> EnvironmentProblem:
-    return EnvironmentProblem(
-        f"{path}: can't be written ({error.strerror}); what was measured before is kept",
-        "make room, then go on with --resume",
-    )
+    told = f"{path}: can't be written ({error.strerror})"
+    if error.errno in _FULL:
+        return EnvironmentProblem(
+            f"{told}; what was measured before is kept", "make room, then go on with --resume"
+        )
+    return EnvironmentProblem(told, "give --out a folder that can be")

@@ -52,8 +52,9 @@ def _take(descriptor: int, gpu: str, path: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
+        what = "the CPU" if gpu == "cpu" else f"GPU {gpu}"
         raise EnvironmentProblem(
-            f"GPU {gpu} is being profiled by process {holder}", "wait for it to end"
+            f"{what} is being measured by process {holder}", "wait for it to end"
         ) from None
     except OSError as error:
         raise _unusable(path, error) from None

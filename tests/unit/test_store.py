@@ -61,7 +61,7 @@ def test_a_lock_that_another_user_made_is_held_all_the_same(shared: Path) -> Non
     lock_file(shared).chmod(0o444)
     with without_rights():
         with gpu_lock("GPU-1"):
-            assert refusal().startswith("GPU GPU-1 is being profiled by process")
+            assert refusal().startswith("GPU GPU-1 is being measured by process")
         assert refusal() == ""
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from profkit.analysis.baseline import Row
 from profkit.analysis.written import Written
@@ -194,7 +195,7 @@ def _options(written: Written) -> Iterator[tuple[str, str]]:
         yield "SHA-256 of the target", verbatim(summary["target"]["sha256"])
     if first is not None:
         yield "timer", words.method(first)
-    yield "samples a cell", str(options["samples"] or "as many as the files have")
+    yield "samples a cell", _samples(options)
     if options["blocks"]:
         yield (
             "blocks",
@@ -272,3 +273,14 @@ def _missing(rows: list[Row]) -> Iterator[str]:
     for (backend, status, reason), shapes in groups.items():
         why = f" ({unmarked(reason)})" if reason else ""
         yield f"{verbatim(backend)}, {words.listed(shapes)}: {_STATUS[status]}{why}"
+
+
+def _samples(options: Mapping[str, Any]) -> str:
+    """How many were asked for, and how many whole blocks of them are."""
+    asked, blocks = options["samples"], options["blocks"]
+    if not asked:
+        return "as many as the files have"
+    each = -(-asked // blocks) if blocks else 0
+    return (
+        f"{asked} asked for, {each * blocks} in {blocks} blocks of {each}" if each else str(asked)
+    )
