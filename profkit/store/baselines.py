@@ -27,7 +27,7 @@ from profkit.files import CHECK, LATENCY, reports_in
 from profkit.ingest.integrity import MANIFEST, check_unchanged
 from profkit.store.run import digest
 
-SCHEMA = "profkit.baseline/1"
+SCHEMA = "profkit.kept-baseline/1"
 ROOT = Path(".profkit") / "baselines"
 """Where baselines are kept, below the current folder."""
 

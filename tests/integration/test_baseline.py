@@ -81,10 +81,12 @@ def version():
         raise Unsupported("the library is not installed")
     return "library 1.2"
 
-variants.append(Variant("library", waits(3e-4), version=version))
+if not (Path(__file__).parent / "gone").exists():
+    variants.append(Variant("library", waits(3e-4), version=version))
+FLOP = 1e6
 target = Target(
     name="toy", shapes={"n": n}, dtype="float32",
-    work=Work(1e6 * n, 1e3 * n, f"n={n}"),
+    work=Work(FLOP * n, 1e3 * n, f"n={n}"),
     inputs=lambda device, seed: normal_inputs(device, seed, "float32", a=(64,)),
     reference=lambda inputs: inputs["a"] + 1,
     variants=variants,
@@ -414,11 +416,38 @@ def test_a_backend_that_was_removed_is_unavailable_and_its_cells_stay(toy: Path)
     assert "library, " in again.stdout
     assert "not available (the library is not installed)" in again.stdout
 
-    toy.write_text(TOY.replace('variants.append(Variant("library"', '(Variant("library"'))
+    toy.with_name("gone").touch()
     gone = measured(toy, "--backends", "quick,library", "--resume")
     assert gone.exit_code == 0, gone.stderr
     reason = by_id(summary(toy))["n4.library"]["reason"]
     assert reason == "the target does not have it any more"
+
+
+def test_a_target_that_has_changed_is_another(toy: Path) -> None:
+    done = measured(toy, "--backends", "quick")
+    assert done.exit_code == 0, done.stderr
+    toy.write_text(TOY.replace("2e-4", "3e-4"), encoding="utf-8")
+    refused = measured(toy, "--backends", "quick", "--resume")
+    assert refused.exit_code == 2
+    assert "begun with another toy.py: it has changed since" in failure(refused)
+
+
+def test_work_without_flop_is_measured_too(toy: Path) -> None:
+    toy.write_text(TOY.replace("FLOP = 1e6", "FLOP = 0"), encoding="utf-8")
+    done = measured(toy, *TWO, "--budget", "10m")
+    assert done.exit_code == 0, done.stderr
+    rows = by_id(summary(toy))
+    assert {row["status"] for row in rows.values()} == {"measured"}
+    assert rows["n4.quick"]["flop_rate"] in {None, 0}
+
+
+def test_a_backend_that_fails_to_tell_its_version_is_left_out_alone(toy: Path) -> None:
+    toy.write_text(TOY.replace('return "library 1.2"', 'raise OSError("no symbol")'))
+    done = measured(toy, "--backends", "quick,library")
+    assert done.exit_code == 0, done.stderr
+    backends = {one["name"]: one for one in summary(toy)["backends"]}
+    assert backends["library"]["reason"] == "its version can't be told (OSError: no symbol)"
+    assert by_id(summary(toy))["n1.quick"]["status"] == "measured"
 
 
 def test_another_gpu_or_other_options_are_refused(toy: Path) -> None:
@@ -579,6 +608,51 @@ def test_what_files_say_of_themselves_is_enough(tmp_path: Path) -> None:
     assert by_id(document)["b32-h8-s1024-d64-fp16.default"]["dtype"] == "float16"
     lengths = [step["factor"] for step in document["scaling"] if step["along"] == "length"]
     assert lengths == [2, 2, 2]
+
+
+def theirs(folder: Path, name: str, **told: Any) -> Path:
+    """A file of latencies of about 0.32 ms, as others write them."""
+    config = {"batch_size": 32, "num_heads": 8, "seq_len": 512, "head_dim": 64, "dtype": "float16"}
+    document = {
+        "config": config | told.pop("config", {}),
+        "raw_latencies": [0.32 + at % 7 * 1e-3 for at in range(40)],
+        "statistics": {"median_ms": 0.323},
+        **told,
+    }
+    file = folder / f"{name}.json"
+    file.write_text(json.dumps(document), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize(
+    ("told", "options", "status", "words"),
+    [
+        ({"config": {"num_kv_heads": 3}}, (), 5, "8 heads of Q can't share 3 of K and V evenly"),
+        ({}, ("--unit", "s"), 2, "says that its latencies are in ms; leave --unit out"),
+        ({"statistics": {"median_ms": 323.0}}, (), 5, "says a median of 0.323 s, that of its"),
+        ({}, ("--backend", "a/b"), 2, "--backend 'a/b' is no name"),
+    ],
+)
+def test_a_file_that_contradicts_itself_is_refused_and_leaves_nothing(
+    tmp_path: Path, told: dict[str, Any], options: tuple[str, ...], status: int, words: str
+) -> None:
+    good, bad = theirs(tmp_path, "good"), theirs(tmp_path, "bad", **told)
+    done = run(tmp_path, "import", *([bad] if options else [good, bad]), "-o", "out", *options)
+    assert done.exit_code == status, done.stderr
+    assert words in failure(done)
+    assert not list(tmp_path.glob("out/**/*.json"))
+
+
+def test_figures_of_a_file_are_used_and_held_against_its_samples(tmp_path: Path) -> None:
+    gpu = {"name": "NVIDIA L4", "memory": "24 GB"}
+    off = theirs(tmp_path, "off", gpu=gpu, statistics={"median_ms": 0.33})
+    done = run(tmp_path, "import", off, "-o", "out")
+    assert done.exit_code == 0, done.stderr
+    document = validated(tmp_path / "out" / "summary.json", "baseline")
+    assert document["gpu"]["name"] == "L4"
+    (row,) = document["cells"]
+    assert row["seconds"] == pytest.approx(0.323e-3)
+    assert "the file's own median is +2.2% off its samples" in row["flags"]
 
 
 def test_bare_samples_are_imported_and_nothing_is_made_up(tmp_path: Path) -> None:

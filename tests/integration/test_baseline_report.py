@@ -259,6 +259,26 @@ def test_names_of_others_are_text_in_every_form(on_cpu: Path, tmp_path: Path) ->
     assert "100\\% \\$x\\_1\\$" in latex
 
 
+def test_drawings_lie_in_a_folder_that_every_form_can_name(on_cpu: Path, tmp_path: Path) -> None:
+    text = written(on_cpu, tmp_path, "my 100% (1).md")
+    named = re.findall(r"\]\(([^)]*\.svg)\)", text)
+    assert named
+    assert all((tmp_path / name).is_file() for name in named)
+
+
+def test_a_cell_that_lost_its_statistics_is_refused(on_cpu: Path, tmp_path: Path) -> None:
+    baseline = tmp_path / "kept"
+    shutil.copytree(on_cpu, baseline)
+    timed = next(row for row in json.loads((baseline / "summary.json").read_text())["cells"]
+                 if row["seconds"])  # fmt: skip
+    file = baseline / timed["file"]
+    cell = json.loads(file.read_text("utf-8"))
+    file.write_text(json.dumps({name: cell[name] for name in cell if name != "statistics"}))
+    done = run(tmp_path, "report", baseline)
+    assert done.returncode == 5
+    assert "lacks the statistics of its samples" in done.stderr
+
+
 def test_a_summary_that_is_not_of_its_cells_is_refused(on_cpu: Path, tmp_path: Path) -> None:
     baseline = tmp_path / "kept"
     shutil.copytree(on_cpu, baseline)

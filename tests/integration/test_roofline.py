@@ -132,6 +132,16 @@ def test_a_point_is_of_the_timed_median_and_its_interval() -> None:
     assert any("timed latency (events, cold L2)" in note for note in timed().notes)
 
 
+def test_a_timed_point_is_held_against_the_roof_that_is_drawn() -> None:
+    """SDPA at S=512 beside the wgmma roof of the highest clock, 132 SMs x 4096 FLOP x 1.98 GHz."""
+    found = timed()
+    roof = found.roof("tensor_fp16")
+    assert roof is not None
+    assert roof.rate == pytest.approx(132 * 4096 * 1.98e9, rel=1e-2)
+    point = by_level(found, "sdpa")["dram"]
+    assert point.attained == pytest.approx(point.rate / roof.rate)
+
+
 def test_a_variant_is_all_of_its_launches() -> None:
     launches = [one for one in run().summary.launches if "math" in one.launch.nvtx]
     assert len(launches) == 14

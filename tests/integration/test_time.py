@@ -424,18 +424,24 @@ def test_runs_measured_differently_are_incomparable_unless_forced(tmp_path: Path
     assert "IMPROVED" in forced.stdout
 
 
-def throttled(folder: Path, reason: str, clocks: tuple[float, float] = (1.98e9, 1.98e9)) -> Path:
-    """Two series in turns on a GPU that was throttled throughout."""
+def throttled(
+    folder: Path,
+    reason: str,
+    clocks: tuple[float, float] = (1.98e9, 1.98e9),
+    first: float | None = None,
+) -> Path:
+    """Two series in turns on a GPU that was throttled throughout; `first` is a clock of both."""
     rng = np.random.default_rng(3)
     series = []
     for label, clock in zip(("a", "b"), clocks, strict=True):
-        gpu = {"sm_clock": clock, "power": 300.0, "temperature": 90.0, "throttled_by": [reason]}
+        gpu = {"power": 300.0, "temperature": 90.0, "throttled_by": [reason]}
         blocks = [
             {
-                "turn": turn, "seconds": None, "gpu": gpu,
+                "turn": turn, "seconds": None,
+                "gpu": gpu | {"sm_clock": clock if at or first is None else first},
                 "samples": (5e-5 * (1 + 0.002 * rng.standard_normal(30))).tolist(),
             }
-            for turn in IN_TURNS[label]
+            for at, turn in enumerate(IN_TURNS[label])
         ]  # fmt: skip
         series.append({"label": label, "timer": "events", "cache": "cold", "blocks": blocks})
     file = folder / "throttled.json"
@@ -689,6 +695,9 @@ def test_a_power_cap_is_said_and_a_moved_clock_is_invalid(tmp_path: Path) -> Non
     invalid = run(tmp_path, "time", "--from", moved, "--compare", "a,b", "--fail-on", "regression")
     assert invalid.returncode == 4
     assert "the SM clock was 1980 MHz for a and 1900 MHz for b" in invalid.stderr
+    noisy = throttled(tmp_path, "software power cap", (1.98e9, 1.9e9), first=1.94e9)
+    done = run(tmp_path, "time", "--from", noisy, "--compare", "a,b", "--fail-on", "regression")
+    assert done.returncode == 0, done.stderr
 
 
 def test_an_inconclusive_names_the_command_that_settles_it(tmp_path: Path) -> None:

@@ -245,6 +245,22 @@ def test_scaling_is_between_neighbours_that_differ_in_one_size() -> None:
     assert best["batch"].value == 32
 
 
+def test_cells_that_differ_in_an_option_of_their_own_are_no_neighbours() -> None:
+    cells = [cell(1e-3, length=1024, window=128), cell(3e-3, length=2048, window=512)]
+    assert scaling_of(derive(cells, H200), "length") == []
+    cells.append(cell(2e-3, length=2048, window=128))
+    ((factor, exponent, _),) = scaling_of(derive(cells, H200), "length")
+    assert (factor, exponent) == (2, pytest.approx(1, rel=1e-2))
+
+
+def test_sizes_that_are_none_of_attentions_are_left_alone() -> None:
+    import dataclasses
+
+    one = cell(1e-3)
+    odd = dataclasses.replace(one, arguments={"heads": [8], "dim": [4, 2], "kv_heads": 3})
+    assert row(dataclasses.replace(odd, latency=None)).heads is None
+
+
 def test_scaling_at_the_same_number_of_tokens() -> None:
     cells = [cell(1e-3, length=512, batch=32), cell(2e-3, length=1024, batch=16)]
     ((factor, exponent, flop),) = scaling_of(derive(cells, H200), "length (same tokens)")

@@ -144,9 +144,9 @@ def test_a_changed_or_missing_file_is_noticed(root: Path, run: Path) -> None:
         "",
         "[]",
         "{}",
-        '{"schema": "profkit.baseline/1", "name": "main", "gpu": "g", "saved": "2026-01-01",'
+        '{"schema": "profkit.kept-baseline/1", "name": "main", "gpu": "g", "saved": "2026-01-01",'
         ' "folder": "../..", "reports": ["x"], "files": {"x": {"sha256": ""}}}',
-        '{"schema": "profkit.baseline/1", "name": "main", "gpu": "g", "saved": "2026-01-01",'
+        '{"schema": "profkit.kept-baseline/1", "name": "main", "gpu": "g", "saved": "2026-01-01",'
         ' "folder": "a", "reports": ["/etc/passwd"], "files": {"/etc/passwd": {"sha256": ""}}}',
     ],
 )

@@ -64,6 +64,17 @@ def test_cheap_cells_get_all_samples_and_dear_ones_fewer() -> None:
     assert some["fast"] > some["slow"] >= FEWEST_IN_A_BLOCK
 
 
+def test_preparing_takes_as_many_calls_as_it_does() -> None:
+    on_gpu = Outlook({"a": 1e9}, asked=24, blocks=8, warmup=0.0)
+    on_cpu = Outlook({"a": 1e9}, asked=24, blocks=8, warmup=0.0, probes=1)
+    for one in (on_gpu, on_cpu):
+        one.saw_call("a", "x", 0.1)
+        one.saw_gap(0.0)
+        one.saw_preparation(0.0, [])
+    assert on_gpu.seconds([("a", ["x"])]) == pytest.approx((24 + 65) * 0.1)
+    assert on_cpu.seconds([("a", ["x"])]) == pytest.approx((24 + 1) * 0.1)
+
+
 def test_whether_anything_fits() -> None:
     seen = outlook()
     assert seen.fits(("short", ["fast"]), 2.0)

@@ -67,3 +67,12 @@ def test_no_text_changes_the_structure(text: str) -> None:
     assert latex.count("\\end{document}") == 1
     body = latex.split("\\begin{document}")[1]
     assert body.count("{") - body.count("\\{") == body.count("}") - body.count("\\}")
+
+
+def test_latex_breaks_long_names_takes_brackets_and_has_a_glyph_for_all() -> None:
+    table = Table("", ("Kernel", "Time"), (("[a]", verbatim("flash_fwd_kernel")), ("Ħ é", "1")), 2)
+    text = document_latex(Document("x", (table,)), "drawings")
+    assert "flash\\_\\allowbreak{}fwd\\_\\allowbreak{}kernel" in text
+    assert "[a] &" in text
+    assert "\\\\\n[" not in text  # where a bracket would be the length of a gap
+    assert "U+0126 é" in text

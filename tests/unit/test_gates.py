@@ -70,6 +70,10 @@ def test_what_is_no_gate_is_refused_with_what_to_write(text: str, said: str) -> 
     assert "\n" not in str(caught.value)
 
 
+def test_a_gate_that_is_asked_for_twice_is_one() -> None:
+    assert len(parse_gates(["metric:waves>2,metric:waves>2,removed", "removed"])) == 2
+
+
 def test_no_quantity_is_taken_for_an_earlier_value() -> None:
     assert not [name for name in catalog().quantities if name.startswith("before_")]
 

@@ -89,6 +89,13 @@ def test_by_order_and_by_range() -> None:
     assert told(match(before, after, Mode.nvtx)) == {"a": ("y", How.nvtx), "b": ("x", How.nvtx)}
 
 
+def test_outside_of_any_range_shapes_tell_more_than_the_order() -> None:
+    before, after = groups_of(["a", "a"], [1, 2]), groups_of(["a", "a"], [2, 1])
+    found = match(before, after, Mode.nvtx)
+    assert [(one.before.grid[0], one.after.grid[0]) for one in found.pairs] == [(1, 1), (2, 2)]
+    assert {one.how for one in found.pairs} == {How.same}
+
+
 def test_names_from_a_file_come_first() -> None:
     found = match(
         groups_of(["void old<1>(int)", "new(int)"]),

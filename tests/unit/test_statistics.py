@@ -181,6 +181,7 @@ def test_correlation_p_value_is_that_of_all_permutations() -> None:
 def test_effective_size_of_an_ar_series() -> None:
     assert effective_size(1000, 0.5) == pytest.approx(1000 / 3, rel=0.01)
     assert effective_size(1000, -0.5) == 1000
+    assert effective_size(24, 0.9) == 1  # by the formula 0.12, which no series is worth
 
 
 def autoregressive(n: int, rho: float, seed: int) -> Array:
