@@ -636,7 +636,8 @@ def theirs(folder: Path, name: str, **told: Any) -> Path:
 def test_a_file_that_contradicts_itself_is_refused_and_leaves_nothing(
     tmp_path: Path, told: dict[str, Any], options: tuple[str, ...], status: int, words: str
 ) -> None:
-    good, bad = theirs(tmp_path, "good"), theirs(tmp_path, "bad", **told)
+    longer = told.get("config", {}) | {"seq_len": 1024}
+    good, bad = theirs(tmp_path, "good"), theirs(tmp_path, "bad", **told | {"config": longer})
     done = run(tmp_path, "import", *([bad] if options else [good, bad]), "-o", "out", *options)
     assert done.exit_code == status, done.stderr
     assert words in failure(done)

@@ -325,7 +325,7 @@ def test_others_latencies_are_told_with_their_faults(on_l4: Path, tmp_path: Path
     assert "An interval for 4 cells (drifting)" in faults
     assert "8 cells begin with up to 3 slow samples" in faults
     assert "0.97" in faults
-    assert "differ by up to 18%" in faults
+    assert "differ by up to 17.7%" in faults
     assert "1.024 µs" in faults
     assert "10 of 10 published intervals of these samples claim more" in plain
     assert "one step of the timer wide" in plain
