@@ -34,10 +34,10 @@ def instructions(action: Any, metrics: Mapping[str, str]) -> list[Instruction]:
         metric = action.metric_by_name(metric_name)
         if metric is None or not metric.has_correlation_ids():
             continue
-        counters = metric.correlation_ids()
+        counters, unit = metric.correlation_ids(), metric.unit()
         for at in range(metric.num_instances()):
             row = values.setdefault(counters.as_uint64(at), {})
-            row[name] = to_si(metric.as_double(at), metric.unit())
+            row[name] = to_si(metric.as_double(at), unit)
     return [_instruction(action, address, row) for address, row in sorted(values.items())]
 
 

@@ -44,9 +44,9 @@ def _is_sampled(name: str, ending: str) -> bool:
 
 
 def _read(metric: Any) -> Series:
-    stamps = metric.correlation_ids()
+    stamps, unit = metric.correlation_ids(), metric.unit()
     samples = [
-        (stamps.as_uint64(at), to_si(metric.as_double(at), metric.unit()))
+        (stamps.as_uint64(at), to_si(metric.as_double(at), unit))
         for at in range(metric.num_instances())
     ]
     stamped = [sample for sample in samples if sample[0] > 0]
