@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from profkit.analysis.comparability import Problem, problem_of
 from profkit.analysis.latency import (
     Pair,
     Timed,
@@ -56,13 +57,19 @@ class Timings:
 
     def of(self, group: Group) -> str:
         """The one variant that all launches of a group belong to, by its NVTX range; "" if none."""
-        labels = {
-            label
-            for launch in group.launches
-            for label in launch.launch.nvtx
-            if label in self.timed
-        }
+        labels = self._labels(group)
         return labels.pop() if len(labels) == 1 else ""
+
+    def problem_of(self, group: Group) -> Problem | None:
+        """The one problem that all variants with launches of a group declare; None if none."""
+        problems = {problem_of(self.timed[label].latency.target) for label in self._labels(group)}
+        return problems.pop() if len(problems) == 1 else None
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What the variants declare to compute."""
+        declared = (problem_of(one.latency.target) for one in self.timed.values())
+        return tuple(dict.fromkeys(filter(None, declared)))
 
     def launches_of(self, report: ReportSummary) -> Mapping[str, int]:
         """How many launches of a report each variant has."""
@@ -72,6 +79,14 @@ class Timings:
             for label in launch.launch.nvtx
             if label in self.timed
         )
+
+    def _labels(self, group: Group) -> set[str]:
+        return {
+            label
+            for launch in group.launches
+            for label in launch.launch.nvtx
+            if label in self.timed
+        }
 
 
 def timings(saved: Saved | None) -> Timings:

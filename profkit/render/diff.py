@@ -164,7 +164,7 @@ def _total(found: Diff) -> list[RenderableType]:
     if len(found.kernels) < 2 or not change:
         return []
     told = ", ".join(f"{words.label(one)} {words.signed(one.seconds)}" for one in causes)
-    return [Text(f"  of matched kernels {words.signed(change)}: {told}", "dim")]
+    return [Text(f"  of compared kernels {words.signed(change)}: {told}", "dim")]
 
 
 def _others(found: Diff, shown: Sequence[KernelDiff]) -> list[RenderableType]:

@@ -79,6 +79,7 @@ def _comparison(
             "added_s": total.added,
             "causes": [_cause(one) for one in total.causes],
             "unmeasured": total.unmeasured,
+            "incomparable": total.incomparable,
         },
         "kernels": [
             _kernel(one, with_lines=not top or at < top) for at, one in enumerate(diff.kernels)

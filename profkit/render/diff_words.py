@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from profkit.analysis.attribution import Attribution, Cause, Kind
 from profkit.analysis.changes import Changed, OneSided
-from profkit.analysis.diff import Diff, KernelDiff
+from profkit.analysis.diff import Diff, KernelDiff, Total
 from profkit.analysis.finding_changes import WORTH, FindingChange, Limit, Seen, Status
 from profkit.analysis.line_changes import LineChange
 from profkit.analysis.matching import How
@@ -314,12 +314,25 @@ def summary(found: Diff) -> str:
         for groups, word in ((found.removed, "removed"), (found.added, "added"))
         if groups
     ]
-    sum_words = f"{number(before, 's')}{_ARROW}{number(after, 's')}"
+    sum_words = f"{number(before, 's')}{_ARROW}{number(after, 's')}" if before or after else ""
     ratio_words = faster(before / after) if before > 0 and after > 0 else ""
     kernels = plural(len(found.kernels), "kernel")
-    if total.unmeasured:
-        rest.append(f"the times without {plural(total.unmeasured, 'kernel')} not measured whole")
-    return f"{kernels}   {sum_words}   {ratio_words}   {', '.join((*counts, *rest))}"
+    if sum_words:
+        rest += _left_out(total)
+    parts = kernels, sum_words, ratio_words, ", ".join((*counts, *rest))
+    return "   ".join(part for part in parts if part)
+
+
+def _left_out(total: Total) -> list[str]:
+    """What the sums do not count."""
+    return [
+        f"the times without {plural(count, 'kernel')} {why}"
+        for count, why in (
+            (total.unmeasured, "not measured whole"),
+            (total.incomparable, "that can't be compared"),
+        )
+        if count
+    ]
 
 
 def gone(groups: Sequence[Group]) -> list[tuple[str, str]]:

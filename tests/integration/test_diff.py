@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import math
@@ -17,9 +18,10 @@ from typer.testing import Result
 
 import profkit
 from profkit.analysis.attribution import factors_of, stalls_of
-from profkit.analysis.diff import Diff, KernelDiff
+from profkit.analysis.diff import Diff, KernelDiff, diff
 from profkit.analysis.finding_changes import Status
 from profkit.analysis.repeats import Change
+from profkit.analysis.timed_change import timings
 from profkit.ingest.pairs import read_pair
 from profkit.render.diff_words import evidence, headline
 from tests.conftest import CORPUS, H200, needs_corpus
@@ -166,9 +168,11 @@ def test_what_a_reader_sees_of_a_fix(profkit_cli: Cli) -> None:
 
 
 def test_times_that_clocks_spoil_are_compared_in_cycles() -> None:
-    kernel = main_kernel(pair("mma_sync_gemm"))
-    assert kernel.timed is not None
-    assert not kernel.timed.valid
+    sides = (
+        dataclasses.replace(side("mma_sync_gemm", which).side, timings=timings(None))
+        for which in ("before", "after")
+    )
+    kernel = main_kernel(diff(*sides))
     assert kernel.in_cycles
     before, after = (
         group.median * group.typical.get("sm_clock") for group in (kernel.before, kernel.after)
@@ -303,6 +307,28 @@ def test_another_launch_shape_without_declared_work_is_another_problem(profkit_c
     forced = profkit_cli("diff", *sides, "--force")
     assert forced.exit_code == 0
     assert "1.47x faster" in forced.stdout
+
+
+def test_a_kernel_of_several_variants_has_the_problem_that_they_declare(profkit_cli: Cli) -> None:
+    """Two lengths of one target: cuDNN's kernel runs in two variants, in equal grids."""
+    sweep = H200 / "sdpa_sweep"
+    sides = sweep / "20261121T170612Z-c6b07a", sweep / "20261121T170653Z-015599"
+    asked = "--fail-on", "regression"
+    result = profkit_cli("diff", *sides, *asked, "--format", "json")
+    assert result.exit_code == 3, result.stderr
+    (told,) = json.loads(result.stdout)["comparisons"]
+    assert told["failures"] == []
+    assert {one["verdict"] for one in told["kernels"]} == {"INCOMPARABLE"}
+    (cudnn,) = [one for one in told["kernels"] if one["name"].startswith("cudnn")]
+    assert cudnn["before"]["grid"] == cudnn["after"]["grid"]
+    assert "length=128" in cudnn["obstacles"][0]["before"]
+    assert "length=256" in cudnn["obstacles"][0]["after"]
+    total = told["total"]
+    assert (total["before_s"], total["after_s"], total["causes"]) == (0, 0, [])
+    assert total["incomparable"] == 3
+    shown = profkit_cli("diff", *sides, *asked).stdout
+    assert shown.splitlines()[1] == "3 kernels   3 INCOMPARABLE"
+    assert "of compared kernels" not in shown
 
 
 def test_runs_of_one_target_are_judged_by_their_latencies(tmp_path: Path) -> None:
