@@ -13,7 +13,6 @@ from rich.text import Text
 
 from profkit.analysis.attribution import Attribution, Cause, Kind
 from profkit.analysis.diff import Diff, KernelDiff
-from profkit.analysis.finding_changes import FindingChange, Status
 from profkit.analysis.line_changes import LineChange
 from profkit.analysis.repeats import Change
 from profkit.render import diff_words as words
@@ -113,7 +112,7 @@ def _cause(cause: Cause, largest: float) -> tuple[Text, ...]:
 
 
 def _findings(kernel: KernelDiff, *, everything: bool) -> list[RenderableType]:
-    found = [one for one in kernel.findings if everything or _matters(one)]
+    found = [one for one in kernel.findings if everything or one.tells]
     if not found:
         return []
     parts: list[RenderableType] = [Text(), Text("Findings", "bold")]
@@ -123,11 +122,6 @@ def _findings(kernel: KernelDiff, *, everything: bool) -> list[RenderableType]:
         if held:
             parts.append(_indented(held, 4))
     return parts
-
-
-def _matters(one: FindingChange) -> bool:
-    changed = one.status is not Status.unchanged
-    return changed and (one.status is not Status.new or words.weighs(one))
 
 
 def _changed(kernel: KernelDiff, *, everything: bool) -> list[RenderableType]:

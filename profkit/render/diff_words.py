@@ -92,7 +92,7 @@ def told(kernel: KernelDiff) -> Iterable[str]:
     if kernel.change is Change.same:
         return
     resolved = kernel.resolved[:_RESOLVED_TOLD]
-    new = [one for one in kernel.findings if one.status is Status.new and weighs(one)]
+    new = [one for one in kernel.findings if one.status is Status.new and one.tells]
     if resolved:
         yield ", ".join(finding(one) for one in resolved)
     elif kernel.attribution and (cause := _main_cause(kernel.attribution)):
@@ -123,6 +123,12 @@ def finding(one: FindingChange) -> str:
     return f"{said} ({', '.join(details)})" if details else said
 
 
+def fix_saves(one: FindingChange) -> str:
+    """The time of a launch that a fix was, and is, taken to save; "" where none was promised."""
+    saved = one.saved_before, one.saved_after
+    return _ARROW.join(number(seconds, "s") for seconds in saved) if any(saved) else ""
+
+
 def seen(one: Seen) -> str:
     """The quantity that shows it: `32-way → none`, `xu_busy 92.1% → 9.8%`."""
     if one.name.startswith("shared_ways"):
@@ -140,11 +146,6 @@ def quantity(value: float, unit: str) -> str:
     if math.isnan(value):
         return "n/a"
     return number(value, unit) if unit in {"1", "s", "B", "B/s", "Hz", "FLOP"} else compact(value)
-
-
-def weighs(one: FindingChange) -> bool:
-    """Whether a finding of the later report promises enough to be told among the first."""
-    return one.promises >= WORTH
 
 
 def why(attribution: Attribution) -> str:

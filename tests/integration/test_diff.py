@@ -38,6 +38,8 @@ MIRROR = {
     Status.new: Status.resolved,
     Status.eased: Status.heavier,
     Status.heavier: Status.eased,
+    Status.masked: Status.unmasked,
+    Status.unmasked: Status.masked,
 }
 
 
