@@ -28,7 +28,7 @@ from profkit.analysis.line_changes import LineChange, LineCost, line_changes
 from profkit.analysis.matching import Match, Mode, match
 from profkit.analysis.repeats import Change, Profiled, judge
 from profkit.analysis.summary import Group, LaunchSummary, ReportSummary
-from profkit.analysis.timed_change import TimedChange, Timings, timed_change
+from profkit.analysis.timed_change import TimedChange, Timings, same_samples, timed_change
 
 _NONE = (math.nan, math.nan)
 
@@ -294,7 +294,8 @@ class _Timed:
 
     def _is_one(self, labels: tuple[str, str]) -> bool:
         """Whether both are the very same samples."""
-        return labels[0] == labels[1] and self._before.timings.path == self._after.timings.path
+        one, other = self._before.timings.timed[labels[0]], self._after.timings.timed[labels[1]]
+        return same_samples(one, other)
 
     def _verdict(self, labels: tuple[str, str]) -> TimedChange:
         if labels not in self._made:

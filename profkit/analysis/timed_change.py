@@ -110,10 +110,23 @@ def timed_change(
     differ beyond measure.
     """
     one, other = before.timed[labels[0]], after.timed[labels[1]]
-    if before.path == after.path and _in_turns(one.latency, other.latency):
+    if _of_one_run(before, after, labels) and _in_turns(one.latency, other.latency):
         (pair,) = compare_with(one, (other,), thresholds=thresholds)
         return _of_pair(pair)
     return _of_saved(one, other, NOISE if floor is None else floor, thresholds)
+
+
+def same_samples(one: Timed, other: Timed) -> bool:
+    """Whether two latencies are one measurement, wherever their files lie."""
+    return one.latency.blocks == other.latency.blocks
+
+
+def _of_one_run(before: Timings, after: Timings, labels: tuple[str, str]) -> bool:
+    """Whether both sides hold the same samples of both variants: a file, or a copy of it."""
+    sides = [[side.timed.get(label) for label in labels] for side in (before, after)]
+    return all(
+        one and other and same_samples(one, other) for one, other in zip(*sides, strict=True)
+    )
 
 
 def _in_turns(one: Latency, other: Latency) -> bool:

@@ -334,15 +334,15 @@ def test_a_kernel_of_several_variants_has_the_problem_that_they_declare(profkit_
 
 
 def test_runs_of_one_target_are_judged_by_their_latencies(tmp_path: Path) -> None:
-    """A run against a copy of it whose variant took 5% longer each time."""
+    """A run against a copy of it whose variant took 5% longer each time, the others 0.1%."""
     (run,) = (folder for folder in (H200 / "sdpa_s512").iterdir() if folder.is_dir())
     copy = tmp_path / run.name
     shutil.copytree(run, copy)
     latency = json.loads((copy / "latency.json").read_text(encoding="utf-8"))
     for series in latency["series"]:
-        if series["label"] == "flash":
-            for block in series["blocks"]:
-                block["samples"] = [sample * 1.05 for sample in block["samples"]]
+        longer = 1.05 if series["label"] == "flash" else 1.001
+        for block in series["blocks"]:
+            block["samples"] = [sample * longer for sample in block["samples"]]
     text = json.dumps(latency).encode()
     (copy / "latency.json").write_bytes(text)
     manifest = json.loads((copy / "manifest.json").read_text(encoding="utf-8"))
@@ -364,6 +364,20 @@ def test_runs_of_one_target_are_judged_by_their_latencies(tmp_path: Path) -> Non
     untimed = profkit.diff(profkit.load(run), profkit.load(run))
     assert {kernel.change for kernel in untimed.kernels} == {Change.same}
     assert untimed.total.before == pytest.approx(untimed.total.after)
+
+
+def test_a_copied_latency_is_the_same_measurement(
+    profkit_cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A baseline holds a copy of the run's latencies: what was timed in turns still was."""
+    folder = PAIRS / "transpose_conflicts"
+    monkeypatch.chdir(tmp_path)
+    kept = profkit_cli("diff", folder / "before.ncu-repz", "--save-baseline", "main")
+    assert kept.exit_code == 0, kept.stderr
+    against = profkit_cli("diff", folder / "after.ncu-repz", "--baseline", "main").stdout
+    direct = profkit_cli("diff", folder / "before.ncu-repz", folder / "after.ncu-repz").stdout
+    assert "timed, interleaved" in direct
+    assert against.splitlines()[1:] == direct.splitlines()[1:]
 
 
 def test_variants_timed_in_turns_are_judged_by_them() -> None:
