@@ -27,6 +27,7 @@ _CATEGORIES = {
     "l2_busy": "l2_bandwidth",
     "issue_busy": "instruction_issue",
 }
+_UNSURE = "low"
 _SHARED = "shared_bank_conflicts"
 _WAYS = ("shared_ways_load", "shared_ways_store", "shared_ways_atomic")
 
@@ -98,10 +99,14 @@ class FindingChange:
 
 @dataclass(frozen=True)
 class Limit:
-    """What limits a kernel: a category or a resource, and how busy that is (NaN for a finding)."""
+    """What limits a kernel: a category or a resource, and how busy that is (NaN for a finding).
+
+    It is not `certain` where it rests on a finding of low confidence alone.
+    """
 
     name: str
     busy: float
+    certain: bool = True
 
 
 def finding_changes(
@@ -117,11 +122,31 @@ def finding_changes(
 
 
 def limit(group: Group, found: Checklist) -> Limit | None:
-    """What limits a kernel now; None where neither a finding nor a busy resource tells."""
+    """What limits a kernel now; None where neither a finding nor a busy resource tells.
+
+    A finding of low confidence tells where nothing else does.
+    """
     items = [item for item in found.of(group) if item.finding.estimate]
-    promising = [item for item in items if _factor(item) >= LIMITS]
-    if promising:
-        return Limit(max(promising, key=_factor).rule.category, math.nan)
+    likely = [item for item in items if item.rule.confidence != _UNSURE]
+    return (
+        _promising(likely, LIMITS)
+        or _busiest(group)
+        or _promising(items, LIMITS)
+        or _promising(likely, WORTH)
+        or _promising(items, WORTH)
+    )
+
+
+def _promising(items: Sequence[Item], least: float) -> Limit | None:
+    """The finding that promises most, from a factor on."""
+    found = max(items, key=_factor, default=None)
+    if found is None or _factor(found) < least:
+        return None
+    return Limit(found.rule.category, math.nan, found.rule.confidence != _UNSURE)
+
+
+def _busiest(group: Group) -> Limit | None:
+    """The resource that is busiest, where it is busy enough to limit."""
     busy = {
         name: group.typical.get(name) / REACH.get(name, 1.0)
         for name in RESOURCES
@@ -130,8 +155,7 @@ def limit(group: Group, found: Checklist) -> Limit | None:
     if busy and max(busy.values()) >= BUSY:
         name = max(busy, key=lambda name: busy[name])
         return Limit(_CATEGORIES.get(name, RESOURCES[name]), group.typical.get(name))
-    worth = [item for item in items if _factor(item) >= WORTH]
-    return Limit(max(worth, key=_factor).rule.category, math.nan) if worth else None
+    return None
 
 
 def _by_category(found: Checklist, group: Group) -> Mapping[str, Item]:

@@ -101,7 +101,8 @@ def told(kernel: KernelDiff) -> Iterable[str]:
         yield ", ".join(finding(one) for one in new[:_RESOLVED_TOLD])
     if kernel.limit and kernel.limit.name not in {one.category for one in resolved}:
         word = "still" if kernel.limit.name in _lasting(kernel) else "now"
-        yield f"{word} limited by {limited(kernel.limit)}"
+        perhaps = "" if kernel.limit.certain else "perhaps "
+        yield f"{perhaps}{word} limited by {limited(kernel.limit)}"
 
 
 def _lasting(kernel: KernelDiff) -> set[str]:

@@ -112,6 +112,19 @@ def test_a_resource_is_not_needed_less_because_the_kernel_takes_longer() -> None
     assert changes("tail_effect", back=True)["tensor_cores_unused"].status is Status.masked
 
 
+def test_a_finding_of_low_confidence_limits_only_where_nothing_surer_does() -> None:
+    """A polynomial an element keeps issue slots busy; that it be a matrix product is a guess."""
+    found = changes("tail_effect")["tensor_cores_unused"]
+    assert found.after is not None
+    assert found.after.rule.confidence == "low"
+    assert headline(main("tail_effect")).endswith("now limited by instruction_issue (62.7% busy)")
+    ladder = [
+        profkit.load(H200 / "ladder" / f"{name}.ncu-repz") for name in ("async_pipeline", "hopper")
+    ]
+    (guessed,) = profkit.diff(*ladder).kernels
+    assert headline(guessed).endswith("perhaps now limited by special_functions")
+
+
 def test_at_an_unchanged_time_a_threshold_is_no_event() -> None:
     def made(busy: float, bytes_moved: float, time: float) -> list[Made]:
         quiet = {"l2_busy": 0.3, "l1_busy": 0.3, "dram_bytes": bytes_moved, "dram_busy": busy}
