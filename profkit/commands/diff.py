@@ -276,10 +276,10 @@ def _terminal(
 ) -> str:
     from profkit.render.diff import diff_view
     from profkit.render.diff_parts import failure
-    from profkit.render.terminal import rendered
+    from profkit.render.terminal import console, rendered
 
     label, compared = found
-    view = diff_view(compared, label, top, everything=everything)
+    view = diff_view(compared, label, top, console(to_file=to_file).width, everything=everything)
     gates = [f"FAILED  {failure(one)}\n" for one in failed]
     return "".join([rendered(view, to_file=to_file), *(["\n", *gates] if gates else [])])
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from typer.testing import Result
+from typer.testing import CliRunner, Result
 
 import profkit
 from profkit.analysis.attribution import factors_of, stalls_of
@@ -22,6 +22,7 @@ from profkit.analysis.diff import Diff, KernelDiff, diff
 from profkit.analysis.finding_changes import Status
 from profkit.analysis.repeats import Change
 from profkit.analysis.timed_change import timings
+from profkit.cli import app
 from profkit.ingest.pairs import read_pair
 from profkit.render.diff_words import evidence, headline
 from tests.conftest import CORPUS, H200, needs_corpus
@@ -167,6 +168,25 @@ def test_what_a_reader_sees_of_a_fix(profkit_cli: Cli) -> None:
     assert "sum −183.2 µs" in shown
     assert "after.cu:25 120.9 µs → 40.60 µs" in shown
     assert all(len(line) <= 100 for line in result.stdout.splitlines())
+
+
+@pytest.mark.parametrize("columns", [60, 70, 79])
+@pytest.mark.parametrize("name", ["transpose_conflicts", "ffma_gemm", "softmax_passes"])
+def test_a_narrow_terminal_has_every_number_and_every_line_of_source(
+    name: str, columns: int
+) -> None:
+    files = [str(PAIRS / name / f"{which}.ncu-repz") for which in ("before", "after")]
+
+    def shown(width: int) -> tuple[list[str], list[str]]:
+        runner = CliRunner(env={"COLUMNS": str(width)})
+        text = runner.invoke(app, ["diff", *files, "--all"]).stdout
+        assert all(len(line) <= width for line in text.splitlines())
+        told, source = text.split("By source line")
+        places = re.findall(r"^  (\S+:\d+.*? (?:0|[\d.]+ \S+s) → (?:0|[\d.]+ \S+s))", source, re.M)
+        return re.findall(r"\d[\d.,]*", told), places
+
+    assert shown(columns) == shown(120)
+    assert shown(columns)[1]
 
 
 def test_times_that_clocks_spoil_are_compared_in_cycles() -> None:
