@@ -211,10 +211,19 @@ def _sides(
 
         return find(baseline, _gpu(before, read)).path, before
     if after is not None:
+        _refuse_timings(before, after)
         return before, after
     if save is None:
         raise UsageError("one report is not a comparison", "give BEFORE and AFTER, or --baseline")
     return None, before
+
+
+def _refuse_timings(before: Path, after: Path) -> None:
+    if all(path.is_file() and path.suffix == ".json" for path in (before, after)):
+        raise UsageError(
+            f"{before} and {after} are no reports",
+            f"compare timings by `profkit compare {before} {after}`",
+        )
 
 
 def _gpu(path: Path, read: Callable[[Path], Report]) -> str:
@@ -241,6 +250,9 @@ def _compare(
     from profkit.analysis.diff import diff as compare
     from profkit.analysis.matching import Mode
 
+    before, after = (report.path for report in sides)
+    if before.samefile(after):
+        typer.echo(f"both sides are the same file: {before}", err=True)
     one, other = (
         replace(report.side, found=report.checklist()) if with_lines else report.side
         for report in sides

@@ -26,7 +26,11 @@ _GONE = "none"
 _ARROW = " → "
 _NO_DIFFERENCE = 5e-4
 _LONGEST_NAME = 64
-_NOT_WAITS = {"selected": "issuing", "not_selected": "ready, another warp issued"}
+_EXPLAINED = {
+    "selected": "issuing",
+    "not_selected": "ready, another warp issued",
+    "wait": "fixed latency",
+}
 
 
 def headline(kernel: KernelDiff) -> str:
@@ -185,7 +189,7 @@ def label(cause: Cause) -> str:
     """A cause's name: warp states by ncu's reason."""
     if cause.kind is not Kind.stall:
         return cause.label
-    known = _NOT_WAITS.get(cause.label)
+    known = _EXPLAINED.get(cause.label)
     return f"{cause.label} ({known})" if known else f"{cause.label} wait"
 
 
@@ -285,8 +289,12 @@ def _how_much(one: Changed) -> str:
         return "gone"
     factor = one.after / one.before
     if 0 < factor <= 0.5:
-        return f"{1 / factor:,.3g}x less"
-    return f"{factor:,.3g}x" if factor >= 2 else f"{factor - 1:+.1%}"
+        return f"{_times(1 / factor)} less"
+    return _times(factor) if factor >= 2 else f"{factor - 1:+.1%}"
+
+
+def _times(factor: float) -> str:
+    return f"{factor:,.0f}x" if factor >= 100 else f"{factor:.3g}x"
 
 
 def only_words(one: OneSided) -> str:

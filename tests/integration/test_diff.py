@@ -18,13 +18,14 @@ from typer.testing import CliRunner, Result
 
 import profkit
 from profkit.analysis.attribution import factors_of, stalls_of
+from profkit.analysis.changes import Changed, Sort
 from profkit.analysis.diff import Diff, KernelDiff, diff
 from profkit.analysis.finding_changes import Status
 from profkit.analysis.repeats import Change
 from profkit.analysis.timed_change import timings
 from profkit.cli import app
 from profkit.ingest.pairs import read_pair
-from profkit.render.diff_words import evidence, headline
+from profkit.render.diff_words import change_words, evidence, headline
 from tests.conftest import CORPUS, H200, needs_corpus
 
 Cli = Callable[..., Result]
@@ -513,6 +514,51 @@ def test_failures_are_one_line(
     assert result.exit_code == code
     assert said in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_file_against_itself_is_said_to_be_one(profkit_cli: Cli, tmp_path: Path) -> None:
+    report = H200 / "sdpa_s512_flash.ncu-repz"
+    link = tmp_path / "other.ncu-repz"
+    link.symlink_to(report)
+    for other in (report, link):
+        result = profkit_cli("diff", report, other)
+        assert result.exit_code == 0
+        assert result.stderr == f"both sides are the same file: {report}\n"
+    apart = profkit_cli("diff", report, H200 / "sdpa_s512_cudnn.ncu-repz")
+    assert "same file" not in apart.stderr
+
+
+def test_timings_are_sent_to_the_verb_that_compares_them(profkit_cli: Cli) -> None:
+    files = [H200 / "ladder" / f"length_{length}.json" for length in (128, 256)]
+    result = profkit_cli("diff", *files)
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert f"`profkit compare {files[0]} {files[1]}`" in line
+
+
+def test_numbers_are_read_aloud(profkit_cli: Cli) -> None:
+    folder = PAIRS / "tail_effect"
+    files = folder / "before.ncu-repz", folder / "after.ncu-repz"
+    gate = "metric:grid_size > 1 and registers_per_thread > 2"
+    told = profkit_cli("diff", *files, "--fail-on", gate, "--all").stdout
+    assert "grid_size 2128 blocks, registers_per_thread 61 registers" in told
+    folder = PAIRS / "one_accumulator"
+    told = profkit_cli("diff", folder / "before.ncu-repz", folder / "after.ncu-repz").stdout
+    assert "Why  mostly less wait (fixed latency) an instruction" in told
+    assert "wait wait" not in told
+
+
+def test_large_factors_are_written_out() -> None:
+    def told(before: float, after: float) -> str:
+        conflicts = Changed(
+            "shared_conflicts", "", "wavefront", Sort.amount, before, after, 1.0, shown=True
+        )
+        return change_words(conflicts)[2]
+
+    assert told(58_730_000, 7963) == "7,375x less"
+    assert told(7963, 58_730_000) == "7,375x"
+    assert told(100, 1616) == "16.2x"
+    assert told(100, 103) == "+3.0%"
 
 
 def test_totals_add_up_over_kernels_that_come_and_go() -> None:

@@ -259,8 +259,8 @@ def test_metrics_of_the_later_report_and_of_the_earlier() -> None:
     (gate,) = parse_gates(["metric:registers_per_thread > 128"])
     failed = failures(found, [gate])
     assert [(one.kernel, one.why) for one in failed] == [
-        ("a", "it holds: registers_per_thread 168 register"),
-        ("quite_new", "it holds: registers_per_thread 255 register"),
+        ("a", "it holds: registers_per_thread 168 registers"),
+        ("quite_new", "it holds: registers_per_thread 255 registers"),
     ]
     (grown,) = failures(found, parse_gates(["metric:dram_bytes > 1.1 * before_dram_bytes"]))
     assert grown.kernel == "b"
