@@ -52,6 +52,11 @@ class Problem:
     dtype: str
     work: tuple[float, float] | None
 
+    @property
+    def size(self) -> tuple[str, str, tuple[float, float] | None]:
+        """What makes it the same problem as another, whatever computes it."""
+        return self.shapes, self.dtype, self.work
+
     def __str__(self) -> str:
         return " ".join(part for part in (self.target, self.shapes, self.dtype) if part)
 
@@ -114,7 +119,7 @@ def _size_apart(
 ) -> tuple[Obstacle, ...]:
     one, other = problems
     if one and other:
-        if (one.shapes, one.dtype, one.work) == (other.shapes, other.dtype, other.work):
+        if one.size == other.size:
             return ()
         return (Obstacle(What.problem, _told(one), _told(other)),)
     threads = [_threads(launch) for launch in (before, after)]

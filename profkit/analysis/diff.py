@@ -12,11 +12,9 @@ from profkit.analysis.changes import Changed, OneSided, changes, one_sided
 from profkit.analysis.checklist import Checklist, Item
 from profkit.analysis.comparability import (
     Obstacle,
-    Problem,
     What,
     kernels_apart,
     only_the_clock,
-    problem_of,
     reports_apart,
 )
 from profkit.analysis.finding_changes import (
@@ -30,7 +28,7 @@ from profkit.analysis.line_changes import LineChange, LineCost, line_changes
 from profkit.analysis.matching import Match, Mode, match
 from profkit.analysis.repeats import Change, Profiled, judge
 from profkit.analysis.summary import Group, LaunchSummary, ReportSummary
-from profkit.analysis.timed_change import TimedChange, Timings, timed_change
+from profkit.analysis.timed_change import TimedChange, Timings, same_samples, timed_change
 
 _NONE = (math.nan, math.nan)
 
@@ -152,7 +150,9 @@ class Total:
     """Seconds of ncu's over the kernels of a report: matched ones before and after, and the rest.
 
     `causes` split the change over all launches; with `removed` and `added` they add up to it.
-    Kernels of which a launch was not measured on either side are left out, `unmeasured` of them.
+    Kernels left out: `unmeasured`, of which a launch was not measured on either side; and
+    `incomparable`, matched without a verdict, or on one side alone with a problem that the other
+    run does not have.
     """
 
     before: float
@@ -161,6 +161,7 @@ class Total:
     added: float
     causes: tuple[Cause, ...]
     unmeasured: int = 0
+    incomparable: int = 0
 
 
 @dataclass(frozen=True)
@@ -240,7 +241,9 @@ def diff(
 
 
 def _kernel(matched: Match, sides: tuple[Side, Side], timed: _Timed, force: bool) -> KernelDiff:
-    obstacles = kernels_apart(matched.before, matched.after, timed.problems(matched))
+    before, after = sides
+    problems = before.timings.problem_of(matched.before), after.timings.problem_of(matched.after)
+    obstacles = kernels_apart(matched.before, matched.after, problems)
     in_cycles = only_the_clock(obstacles) and not force
     failed = any(obstacle.what is What.counters for obstacle in obstacles)
     comparable = not obstacles or in_cycles or (force and not failed)
@@ -267,14 +270,6 @@ class _Timed:
         found = self._before.timings.of(matched.before), self._after.timings.of(matched.after)
         return found if all(found) else None
 
-    def problems(self, matched: Match) -> tuple[Problem | None, Problem | None]:
-        """What the two variants declare to compute."""
-        labels = self.labels(matched)
-        if labels is None:
-            return None, None
-        one, other = self._before.timings.timed[labels[0]], self._after.timings.timed[labels[1]]
-        return problem_of(one.latency.target), problem_of(other.latency.target)
-
     def of(self, matched: Match) -> TimedChange | None:
         """The verdict on a match's variants, where each is one launch of this kernel."""
         labels = self.labels(matched)
@@ -299,7 +294,8 @@ class _Timed:
 
     def _is_one(self, labels: tuple[str, str]) -> bool:
         """Whether both are the very same samples."""
-        return labels[0] == labels[1] and self._before.timings.path == self._after.timings.path
+        one, other = self._before.timings.timed[labels[0]], self._after.timings.timed[labels[1]]
+        return same_samples(one, other)
 
     def _verdict(self, labels: tuple[str, str]) -> TimedChange:
         if labels not in self._made:
@@ -316,7 +312,12 @@ def _total(found: Diff) -> Total:
         "spread": Cause("spread", "launches unlike the median", Kind.rest, 0.0, *_NONE, ""),
     }
     whole = [one for one in found.kernels if not (one.before.failed or one.after.failed)]
-    for kernel in whole:
+    compared = [one for one in whole if one.change is not Change.incomparable]
+    before, after = found.sides
+    removed, added = found.removed, found.added
+    if not found.forced:
+        removed, added = _alone(removed, before, after), _alone(added, after, before)
+    for kernel in compared:
         if kernel.attribution is None:
             continue
         for cause in kernel.attribution.causes:
@@ -328,14 +329,24 @@ def _total(found: Diff) -> Total:
         for key, value in seconds.items()
     ]
     return Total(
-        sum(_known(one.before.total) for one in whole),
-        sum(_known(one.after.total) for one in whole),
-        sum(_known(group.total) for group in found.removed),
-        sum(_known(group.total) for group in found.added),
+        sum(one.before.total for one in compared),
+        sum(one.after.total for one in compared),
+        sum(_known(group.total) for group in removed),
+        sum(_known(group.total) for group in added),
         tuple(sorted(causes, key=lambda cause: -abs(cause.seconds))),
-        len(found.kernels)
-        - len(whole)
-        + sum(group.failed > 0 for group in (*found.removed, *found.added)),
+        len(found.kernels) - len(whole) + sum(group.failed > 0 for group in (*removed, *added)),
+        len(whole) - len(compared) + len((*found.removed, *found.added)) - len((*removed, *added)),
+    )
+
+
+def _alone(groups: Sequence[Group], side: Side, other: Side) -> tuple[Group, ...]:
+    """Those of a side's own kernels that do not compute a problem that the other run has not."""
+    known = {problem.size for problem in other.timings.problems}
+    problems = [side.timings.problem_of(group) for group in groups]
+    return tuple(
+        group
+        for group, problem in zip(groups, problems, strict=True)
+        if not known or problem is None or problem.size in known
     )
 
 

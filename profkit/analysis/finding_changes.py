@@ -1,4 +1,4 @@
-"""What became of findings: resolved, eased, heavier, new; and what limits a kernel now."""
+"""What became of findings: resolved, masked, eased, heavier, new; and what limits a kernel now."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from enum import StrEnum
 
 from profkit.analysis.checklist import Checklist, Item
 from profkit.analysis.limits import REACH, RESOURCES
+from profkit.analysis.measures import MOVED, Measure, known_gain, measures
+from profkit.analysis.repeats import within_noise
 from profkit.analysis.summary import Group, LaunchSummary
-from profkit.metrics.catalog import catalog
 
 REMAINS = 0.1
 """A finding is resolved when no more than this share of the time that it weighed remains."""
@@ -26,26 +27,30 @@ _CATEGORIES = {
     "l2_busy": "l2_bandwidth",
     "issue_busy": "instruction_issue",
 }
+_UNSURE = "low"
 _SHARED = "shared_bank_conflicts"
-_COUNTED = frozenset(
-    ("instruction", "cycle", "s", "sector", "request", "wavefront", "B", "B/s", "FLOP", "FLOP/s")
-)
 _WAYS = ("shared_ways_load", "shared_ways_store", "shared_ways_atomic")
 
 
 class Status(StrEnum):
-    """What became of a finding."""
+    """What became of a finding.
+
+    `masked`: no longer seen though its own measure got no better, for something else takes the
+    time now. `unmasked`: seen for the first time though its measure got no worse.
+    """
 
     resolved = "resolved"
+    masked = "masked"
     eased = "eased"
     unchanged = "unchanged"
     heavier = "heavier"
+    unmasked = "unmasked"
     new = "new"
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A quantity that a finding rests on, before and after; NaN where it was not recorded."""
+    """The quantity that shows what became of a finding, before and after; NaN for no accesses."""
 
     name: str
     before: float
@@ -79,13 +84,29 @@ class FindingChange:
         estimate = self.after.finding.estimate if self.after else None
         return estimate.likely if estimate else math.nan
 
+    @property
+    def tells(self) -> bool:
+        """Whether it is told unasked: it changed, and what comes, or hides, is worth a fix."""
+        match self.status:
+            case Status.unchanged:
+                return False
+            case Status.new | Status.unmasked:
+                return self.promises >= WORTH
+            case Status.masked:
+                return self.promised >= WORTH
+        return True
+
 
 @dataclass(frozen=True)
 class Limit:
-    """What limits a kernel: a category or a resource, and how busy that is (NaN for a finding)."""
+    """What limits a kernel: a category or a resource, and how busy that is (NaN for a finding).
+
+    It is not `certain` where it rests on a finding of low confidence alone.
+    """
 
     name: str
     busy: float
+    certain: bool = True
 
 
 def finding_changes(
@@ -101,11 +122,31 @@ def finding_changes(
 
 
 def limit(group: Group, found: Checklist) -> Limit | None:
-    """What limits a kernel now; None where neither a finding nor a busy resource tells."""
+    """What limits a kernel now; None where neither a finding nor a busy resource tells.
+
+    A finding of low confidence tells where nothing else does.
+    """
     items = [item for item in found.of(group) if item.finding.estimate]
-    promising = [item for item in items if _factor(item) >= LIMITS]
-    if promising:
-        return Limit(max(promising, key=_factor).rule.category, math.nan)
+    likely = [item for item in items if item.rule.confidence != _UNSURE]
+    return (
+        _promising(likely, LIMITS)
+        or _busiest(group)
+        or _promising(items, LIMITS)
+        or _promising(likely, WORTH)
+        or _promising(items, WORTH)
+    )
+
+
+def _promising(items: Sequence[Item], least: float) -> Limit | None:
+    """The finding that promises most, from a factor on."""
+    found = max(items, key=_factor, default=None)
+    if found is None or _factor(found) < least:
+        return None
+    return Limit(found.rule.category, math.nan, found.rule.confidence != _UNSURE)
+
+
+def _busiest(group: Group) -> Limit | None:
+    """The resource that is busiest, where it is busy enough to limit."""
     busy = {
         name: group.typical.get(name) / REACH.get(name, 1.0)
         for name in RESOURCES
@@ -114,8 +155,7 @@ def limit(group: Group, found: Checklist) -> Limit | None:
     if busy and max(busy.values()) >= BUSY:
         name = max(busy, key=lambda name: busy[name])
         return Limit(_CATEGORIES.get(name, RESOURCES[name]), group.typical.get(name))
-    worth = [item for item in items if _factor(item) >= WORTH]
-    return Limit(max(worth, key=_factor).rule.category, math.nan) if worth else None
+    return None
 
 
 def _by_category(found: Checklist, group: Group) -> Mapping[str, Item]:
@@ -131,23 +171,34 @@ def _change(
     category: str, item: Item | None, item_after: Item | None, before: Group, after: Group
 ) -> FindingChange:
     saved, saved_after = _saved(item, before), _saved(item_after, after)
-    return FindingChange(
-        category,
-        _status(item, item_after, saved, saved_after),
-        item,
-        item_after,
-        saved,
-        saved_after,
-        _seen(item or item_after, before.typical, after.typical),
-    )
+    gone = item_after is None or (saved > 0 and saved_after <= REMAINS * saved)
+    came = not gone and (item is None or (saved_after > 0 and saved <= REMAINS * saved_after))
+    judged = item_after if came or item is None else item
+    told = measures(judged.rule.verify) if judged else ()
+    if gone or came:
+        status = _come_or_gone(told, before, after, gone=gone)
+    else:
+        status = _weighed(saved, saved_after)
+    seen = _seen(category, status, told, before.typical, after.typical)
+    return FindingChange(category, status, item, item_after, saved, saved_after, seen)
 
 
-def _status(item: Item | None, item_after: Item | None, saved: float, saved_after: float) -> Status:
-    """Mirrors: what is resolved one way is new the other, what eases gets heavier."""
-    if item_after is None or (saved > 0 and saved_after <= REMAINS * saved):
-        return Status.resolved
-    if item is None or (saved_after > 0 and saved <= REMAINS * saved_after):
-        return Status.new
+def _come_or_gone(told: Sequence[Measure], before: Group, after: Group, *, gone: bool) -> Status:
+    """Whether a finding that is on one side alone was mended, or brought, or only came to show.
+
+    Mirrors: what is resolved one way is new the other, what is masked unmasked. At an unchanged
+    time nothing else can have hidden it: it stands at the threshold of its rule.
+    """
+    gain = known_gain(told, before.typical, after.typical)
+    if math.isnan(gain) or (gain if gone else -gain) >= MOVED:
+        return Status.resolved if gone else Status.new
+    if abs(gain) < MOVED and within_noise(before.median / after.median):
+        return Status.unchanged
+    return Status.masked if gone else Status.unmasked
+
+
+def _weighed(saved: float, saved_after: float) -> Status:
+    """Of a finding on both sides; mirrors: what eases gets heavier."""
     if min(saved, saved_after) >= (1 - REMAINS) * max(saved, saved_after):
         return Status.unchanged
     return Status.eased if saved_after < saved else Status.heavier
@@ -163,16 +214,49 @@ def _factor(item: Item) -> float:
     return item.finding.estimate.likely if item.finding.estimate else 1.0
 
 
-def _seen(item: Item | None, before: LaunchSummary, after: LaunchSummary) -> Seen | None:
-    """The first quantity of a finding's evidence that changed, rates and shares before counts; of
-    bank conflicts, their ways."""
-    names: Sequence[str] = [told.what for told in item.finding.evidence] if item else ()
-    if item and item.rule.category == _SHARED:
-        ways = max(_WAYS, key=lambda name: before.values.get(name, 0.0))
-        names = (ways, *names)
-    seen = [
-        Seen(name, before.get(name), after.get(name)) for name in names if name in before.values
-    ]
-    moved = [one for one in seen if one.before != one.after]
-    telling = [one for one in moved if catalog().quantities[one.name].unit not in _COUNTED]
-    return next(iter((*telling, *moved)), None)
+def _seen(
+    category: str,
+    status: Status,
+    told: Sequence[Measure],
+    before: LaunchSummary,
+    after: LaunchSummary,
+) -> Seen | None:
+    """The first quantity of a defect's measures that moved as its status says; None without one.
+
+    Of bank conflicts it is their ways.
+    """
+    if category == _SHARED and (ways := _ways(status, before, after)):
+        return ways
+    for measure in told:
+        agreeing = [
+            Seen(name, before.get(name), after.get(name))
+            for name in measure.names
+            if _agrees(status, measure.gain_of(name, before, after))
+        ]
+        if agreeing:
+            return max(agreeing, key=lambda one: max(one.before, one.after))
+    return None
+
+
+def _ways(status: Status, before: LaunchSummary, after: LaunchSummary) -> Seen | None:
+    """The worst conflicts of a kind of access on either side; accesses that are not there have
+    none."""
+    found = [(name, [launch.values.get(name, 1.0) for launch in (before, after)]) for name in _WAYS]
+    name, ways = max(found, key=lambda one: max(one[1]))
+    if not _agrees(status, (ways[0] - ways[1]) / max(ways)):
+        return None
+    return Seen(name, before.get(name), after.get(name))
+
+
+def _agrees(status: Status, gain: float) -> bool:
+    """Whether a quantity that got better by that share shows what became of a finding."""
+    match status:
+        case Status.resolved | Status.eased:
+            return gain >= MOVED
+        case Status.new | Status.heavier:
+            return gain <= -MOVED
+        case Status.masked:
+            return gain < MOVED
+        case Status.unmasked:
+            return gain > -MOVED
+    return abs(gain) < MOVED

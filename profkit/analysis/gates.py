@@ -18,6 +18,7 @@ from profkit.analysis.summary import Group, LaunchSummary
 from profkit.analysis.timed_change import TimedChange
 from profkit.errors import UsageError
 from profkit.metrics.catalog import catalog
+from profkit.metrics.unit_words import unit_after
 
 BEFORE = "before_"
 """What stands before the name of a quantity of the earlier report."""
@@ -304,7 +305,7 @@ def _values(expression: Expression, row: _Row) -> str:
 def _with_unit(name: str, value: float) -> str:
     unit = catalog().quantities[name.removeprefix(BEFORE)].unit
     text = f"{value:,.0f}" if abs(value) >= _WHOLE_FROM else f"{value:.6g}"
-    return text if unit == "1" else f"{text} {unit}"
+    return text if unit == "1" else f"{text} {unit_after(value, unit)}"
 
 
 def _untold(expression: Expression, row: _Row) -> str:

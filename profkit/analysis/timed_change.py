@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from profkit.analysis.comparability import Problem, problem_of
 from profkit.analysis.latency import (
     Pair,
     Timed,
@@ -56,13 +57,19 @@ class Timings:
 
     def of(self, group: Group) -> str:
         """The one variant that all launches of a group belong to, by its NVTX range; "" if none."""
-        labels = {
-            label
-            for launch in group.launches
-            for label in launch.launch.nvtx
-            if label in self.timed
-        }
+        labels = self._labels(group)
         return labels.pop() if len(labels) == 1 else ""
+
+    def problem_of(self, group: Group) -> Problem | None:
+        """The one problem that all variants with launches of a group declare; None if none."""
+        problems = {problem_of(self.timed[label].latency.target) for label in self._labels(group)}
+        return problems.pop() if len(problems) == 1 else None
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What the variants declare to compute."""
+        declared = (problem_of(one.latency.target) for one in self.timed.values())
+        return tuple(dict.fromkeys(filter(None, declared)))
 
     def launches_of(self, report: ReportSummary) -> Mapping[str, int]:
         """How many launches of a report each variant has."""
@@ -72,6 +79,14 @@ class Timings:
             for label in launch.launch.nvtx
             if label in self.timed
         )
+
+    def _labels(self, group: Group) -> set[str]:
+        return {
+            label
+            for launch in group.launches
+            for label in launch.launch.nvtx
+            if label in self.timed
+        }
 
 
 def timings(saved: Saved | None) -> Timings:
@@ -95,10 +110,23 @@ def timed_change(
     differ beyond measure.
     """
     one, other = before.timed[labels[0]], after.timed[labels[1]]
-    if before.path == after.path and _in_turns(one.latency, other.latency):
+    if _of_one_run(before, after, labels) and _in_turns(one.latency, other.latency):
         (pair,) = compare_with(one, (other,), thresholds=thresholds)
         return _of_pair(pair)
     return _of_saved(one, other, NOISE if floor is None else floor, thresholds)
+
+
+def same_samples(one: Timed, other: Timed) -> bool:
+    """Whether two latencies are one measurement, wherever their files lie."""
+    return one.latency.blocks == other.latency.blocks
+
+
+def _of_one_run(before: Timings, after: Timings, labels: tuple[str, str]) -> bool:
+    """Whether both sides hold the same samples of both variants: a file, or a copy of it."""
+    sides = [[side.timed.get(label) for label in labels] for side in (before, after)]
+    return all(
+        one and other and same_samples(one, other) for one, other in zip(*sides, strict=True)
+    )
 
 
 def _in_turns(one: Latency, other: Latency) -> bool:

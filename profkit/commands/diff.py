@@ -211,10 +211,19 @@ def _sides(
 
         return find(baseline, _gpu(before, read)).path, before
     if after is not None:
+        _refuse_timings(before, after)
         return before, after
     if save is None:
         raise UsageError("one report is not a comparison", "give BEFORE and AFTER, or --baseline")
     return None, before
+
+
+def _refuse_timings(before: Path, after: Path) -> None:
+    if all(path.is_file() and path.suffix == ".json" for path in (before, after)):
+        raise UsageError(
+            f"{before} and {after} are no reports",
+            f"compare timings by `profkit compare {before} {after}`",
+        )
 
 
 def _gpu(path: Path, read: Callable[[Path], Report]) -> str:
@@ -241,6 +250,9 @@ def _compare(
     from profkit.analysis.diff import diff as compare
     from profkit.analysis.matching import Mode
 
+    before, after = (report.path for report in sides)
+    if before.samefile(after):
+        typer.echo(f"both sides are the same file: {before}", err=True)
     one, other = (
         replace(report.side, found=report.checklist()) if with_lines else report.side
         for report in sides
@@ -276,10 +288,10 @@ def _terminal(
 ) -> str:
     from profkit.render.diff import diff_view
     from profkit.render.diff_parts import failure
-    from profkit.render.terminal import rendered
+    from profkit.render.terminal import console, rendered
 
     label, compared = found
-    view = diff_view(compared, label, top, everything=everything)
+    view = diff_view(compared, label, top, console(to_file=to_file).width, everything=everything)
     gates = [f"FAILED  {failure(one)}\n" for one in failed]
     return "".join([rendered(view, to_file=to_file), *(["\n", *gates] if gates else [])])
 

@@ -48,7 +48,7 @@ def _rows(kernel: KernelDiff, rooflines: Rooflines) -> Iterable[tuple[str, Seque
     yield "Effect size", [classic_line(kernel.timed.classic)] if kernel.timed else []
     yield "Verdict", [_verdict(kernel)]
     yield "Profiling evidence", [*_causes(kernel), *_changes(kernel)]
-    yield "Findings", [words.finding(one) for one in kernel.findings if _told(one)]
+    yield "Findings", [words.finding(one) for one in kernel.findings if one.tells]
     yield "Roofline", _roofs(kernel, rooflines)
 
 
@@ -105,12 +105,6 @@ def _causes(kernel: KernelDiff) -> list[str]:
 def _changes(kernel: KernelDiff) -> list[str]:
     shown = [words.change_words(one) for one in kernel.changed if one.shown][:_CHANGES]
     return [f"{name} {values} ({how_much})" for name, values, how_much in shown]
-
-
-def _told(one: FindingChange) -> bool:
-    return one.status is not Status.unchanged and (
-        one.status is not Status.new or words.weighs(one)
-    )
 
 
 def _roofs(kernel: KernelDiff, rooflines: Rooflines) -> list[str]:

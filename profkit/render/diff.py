@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -13,20 +14,25 @@ from rich.text import Text
 
 from profkit.analysis.attribution import Attribution, Cause, Kind
 from profkit.analysis.diff import Diff, KernelDiff
-from profkit.analysis.finding_changes import FindingChange, Status
 from profkit.analysis.line_changes import LineChange
 from profkit.analysis.repeats import Change
 from profkit.render import diff_words as words
-from profkit.render.text import bar, literal, plural
+from profkit.render.text import bar, literal, plural, shorten
 
 _BAR = 12
 _CHANGES, _LINES, _GONE, _FINDINGS = 12, 6, 8, 6
 _LONGEST_LINE = 56
+_BARS_FROM = 80
+_GAP = 2
+_NARROWEST, _NARROWEST_LINE = 12, 8
 _STYLES = {Change.improved: "green", Change.regressed: "red", Change.same: "dim"}
 
 
-def diff_view(found: Diff, title: str, top: int, *, everything: bool) -> Group:
-    """The first `top` kernels (0: all) in detail, the others in a line each."""
+def diff_view(found: Diff, title: str, top: int, width: int, *, everything: bool) -> Group:
+    """The first `top` kernels (0: all) in detail, the others in a line each.
+
+    Where `width` is short bars go and words are shortened, numbers never.
+    """
     parts: list[RenderableType] = [Text(title, "bold")]
     if found.refused:
         parts += [Text(f"! INCOMPARABLE  {obstacle}", "yellow") for obstacle in found.obstacles]
@@ -38,7 +44,7 @@ def diff_view(found: Diff, title: str, top: int, *, everything: bool) -> Group:
         parts += [Text(words.summary(found)), *_total(found)]
     parts += _variants(found)
     for kernel in shown:
-        parts += [Text(), *_kernel(kernel, everything=everything)]
+        parts += [Text(), *_kernel(kernel, width, everything=everything)]
     parts += _others(found, shown)
     return Group(*parts)
 
@@ -53,17 +59,17 @@ def _variants(found: Diff) -> list[RenderableType]:
     return [Text(), Text("Timed variants of several launches", "bold"), *lines]
 
 
-def _kernel(kernel: KernelDiff, *, everything: bool) -> list[RenderableType]:
+def _kernel(kernel: KernelDiff, width: int, *, everything: bool) -> list[RenderableType]:
     heading = Text(words.headline(kernel), _STYLES.get(kernel.change, ""))
     parts: list[RenderableType] = [Rule(characters="─", style="dim"), heading]
     parts += [_indented(line) for line in words.evidence(kernel)]
     if kernel.change is Change.incomparable:
         return parts
     if kernel.attribution and (kernel.change is not Change.same or everything):
-        parts += _why(kernel.attribution)
+        parts += _why(kernel.attribution, width)
     parts += _findings(kernel, everything=everything)
-    parts += _changed(kernel, everything=everything)
-    parts += _lines(kernel.lines, everything=everything)
+    parts += _changed(kernel, width, everything=everything)
+    parts += _lines(kernel.lines, width, everything=everything)
     if everything:
         parts += [Text(f"  {words.only_words(one)}", "dim") for one in kernel.one_sided]
     elif kernel.one_sided:
@@ -76,23 +82,20 @@ def _indented(line: str, by: int = 2) -> RenderableType:
     return Padding(Text(literal(line), "dim"), (0, 0, 0, by))
 
 
-def _why(attribution: Attribution) -> list[RenderableType]:
+def _why(attribution: Attribution, width: int) -> list[RenderableType]:
     said = words.why(attribution)
     title = Text.assemble(("Why  ", "bold"), (said, "") if said else "")
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True)
-    for _ in range(2):
-        table.add_column(justify="right", no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(width=_BAR, no_wrap=True)
     told, rest = words.causes(attribution)
     largest = max((abs(cause.seconds) for cause in told), default=0.0)
-    for cause in told:
-        table.add_row(*_cause(cause, largest))
+    rows: list[tuple[Text, ...]] = [_cause(cause, largest) for cause in told]
     smaller = len(attribution.causes) - len(told)
+    empty = Text(), Text(), Text()
     if smaller:
-        table.add_row(f"  {smaller} smaller", words.signed(rest), "", "", "")
-    table.add_row(Text("  sum", "bold"), Text(words.signed(attribution.change), "bold"), "", "", "")
+        rows.append((Text(f"  {smaller} smaller"), Text(words.signed(rest)), *empty))
+    rows.append((Text("  sum", "bold"), Text(words.signed(attribution.change), "bold"), *empty))
+    if width < _BARS_FROM:
+        rows = [row[:-1] for row in rows]
+    table = _fitted(rows, width, ("left", "right", "right", "left", "left"))
     parts: list[RenderableType] = [Text(), title, table]
     if attribution.missing:
         missing = ", ".join(attribution.missing)
@@ -113,7 +116,7 @@ def _cause(cause: Cause, largest: float) -> tuple[Text, ...]:
 
 
 def _findings(kernel: KernelDiff, *, everything: bool) -> list[RenderableType]:
-    found = [one for one in kernel.findings if everything or _matters(one)]
+    found = [one for one in kernel.findings if everything or one.tells]
     if not found:
         return []
     parts: list[RenderableType] = [Text(), Text("Findings", "bold")]
@@ -125,19 +128,15 @@ def _findings(kernel: KernelDiff, *, everything: bool) -> list[RenderableType]:
     return parts
 
 
-def _matters(one: FindingChange) -> bool:
-    changed = one.status is not Status.unchanged
-    return changed and (one.status is not Status.new or words.weighs(one))
-
-
-def _changed(kernel: KernelDiff, *, everything: bool) -> list[RenderableType]:
+def _changed(kernel: KernelDiff, width: int, *, everything: bool) -> list[RenderableType]:
     shown = [one for one in kernel.changed if one.shown or everything]
     if not shown:
         return []
-    table = Table.grid(padding=(0, 2, 0, 0))
-    for one in shown if everything else shown[:_CHANGES]:
-        name, values, how_much = words.change_words(one)
-        table.add_row(f"  {name}", values, Text(how_much, "dim"))
+    told = map(words.change_words, shown if everything else shown[:_CHANGES])
+    rows = [
+        (Text(f"  {name}"), Text(values), Text(how_much, "dim")) for name, values, how_much in told
+    ]
+    table = _fitted(rows, width, ("left", "left", "left"))
     parts: list[RenderableType] = [Text(), Text("What else changed", "bold"), table]
     left = len(kernel.changed) - min(len(shown), _CHANGES)
     if left and not everything:
@@ -145,17 +144,41 @@ def _changed(kernel: KernelDiff, *, everything: bool) -> list[RenderableType]:
     return parts
 
 
-def _lines(lines: Sequence[LineChange], *, everything: bool) -> list[RenderableType]:
+def _lines(lines: Sequence[LineChange], width: int, *, everything: bool) -> list[RenderableType]:
     if not lines:
         return []
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True, overflow="ellipsis", max_width=_LONGEST_LINE)
+    rows = []
     for line in lines if everything else lines[:_LINES]:
         where, spent, text = words.line_words(line)
-        table.add_row(f"  {Path(line.file).name}:{where}", spent, Text(text, "dim"))
+        rows.append((f"  {Path(line.file).name}:{where}", spent, text))
+    room = width - sum(max(len(row[at]) for row in rows) + _GAP for at in (0, 1))
+    longest = min(room, _LONGEST_LINE)
+    cells: list[tuple[Text, ...]] = [
+        (Text(where), Text(spent), Text(_cut(text, longest), "dim")) for where, spent, text in rows
+    ]
+    if longest < _NARROWEST_LINE:
+        cells = [row[:-1] for row in cells]
+    table = _fitted(cells, width, ("left", "left", "left"))
     return [Text(), Text("By source line (samples as time)", "bold"), table]
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: max(longest - 1, 0)]}…"
+
+
+def _fitted(
+    rows: Sequence[tuple[Text, ...]], width: int, sides: Sequence[Literal["left", "right"]]
+) -> Table:
+    """A table whose first column has the room that the others leave, its words shortened to it."""
+    others = range(1, len(rows[0]))
+    taken = sum(max(row[at].cell_len for row in rows) + _GAP for at in others)
+    room = max(width - taken, _NARROWEST)
+    table = Table.grid(padding=(0, _GAP, 0, 0))
+    for side in sides[: len(rows[0])]:
+        table.add_column(justify=side, no_wrap=True)
+    for name, *values in rows:
+        table.add_row(Text(shorten(name.plain, room), name.style), *values)
+    return table
 
 
 def _total(found: Diff) -> list[RenderableType]:
@@ -164,7 +187,7 @@ def _total(found: Diff) -> list[RenderableType]:
     if len(found.kernels) < 2 or not change:
         return []
     told = ", ".join(f"{words.label(one)} {words.signed(one.seconds)}" for one in causes)
-    return [Text(f"  of matched kernels {words.signed(change)}: {told}", "dim")]
+    return [Text(f"  of compared kernels {words.signed(change)}: {told}", "dim")]
 
 
 def _others(found: Diff, shown: Sequence[KernelDiff]) -> list[RenderableType]:

@@ -17,7 +17,7 @@ from profkit.analysis.changes import Changed, OneSided
 from profkit.analysis.checklist import Item
 from profkit.analysis.comparability import Obstacle
 from profkit.analysis.diff import Diff, KernelDiff, Side
-from profkit.analysis.finding_changes import FindingChange
+from profkit.analysis.finding_changes import FindingChange, Limit
 from profkit.analysis.gates import Failure
 from profkit.analysis.latency import Timed
 from profkit.analysis.line_changes import LineChange
@@ -79,6 +79,7 @@ def _comparison(
             "added_s": total.added,
             "causes": [_cause(one) for one in total.causes],
             "unmeasured": total.unmeasured,
+            "incomparable": total.incomparable,
         },
         "kernels": [
             _kernel(one, with_lines=not top or at < top) for at, one in enumerate(diff.kernels)
@@ -141,11 +142,15 @@ def _kernel(kernel: KernelDiff, *, with_lines: bool) -> Json:
         "timed": _timed(kernel.timed) if kernel.timed else None,
         "attribution": _attribution(kernel.attribution) if kernel.attribution else None,
         "findings": [_finding(one) for one in kernel.findings],
-        "limit": {"name": limit.name, "busy": _number(limit.busy)} if limit else None,
+        "limit": _limit(limit) if limit else None,
         "changed": [_changed(one) for one in kernel.changed],
         "one_sided": [_one_sided(one) for one in kernel.one_sided],
         "lines": [_line(one) for one in kernel.lines] if with_lines else None,
     }
+
+
+def _limit(limit: Limit) -> Json:
+    return {"name": limit.name, "busy": _number(limit.busy), "certain": limit.certain}
 
 
 def _basis(kernel: KernelDiff) -> str | None:

@@ -10,12 +10,11 @@ from pathlib import PurePath
 from profkit.analysis.attribution import Attribution
 from profkit.analysis.changes import Changed
 from profkit.analysis.diff import Diff, KernelDiff
-from profkit.analysis.finding_changes import FindingChange, Status
 from profkit.analysis.gates import Failure
 from profkit.analysis.line_changes import LineChange
 from profkit.analysis.repeats import Change
 from profkit.render import diff_words as words
-from profkit.render.text import literal, number, plural
+from profkit.render.text import literal, plural
 from profkit.render.view import Grid
 
 COLUMNS = ("Kernel", "Before → after", "Change", "Why, and what limits it")
@@ -118,7 +117,7 @@ def _why(attribution: Attribution) -> Grid:
 
 
 def _findings(kernel: KernelDiff, *, show_all: bool) -> list[Grid]:
-    found = [one for one in kernel.findings if show_all or _tells(one)]
+    found = [one for one in kernel.findings if show_all or one.tells]
     if not found:
         return []
     shown = found if show_all else found[:_FINDINGS]
@@ -127,19 +126,13 @@ def _findings(kernel: KernelDiff, *, show_all: bool) -> list[Grid]:
             one.category,
             one.status.value,
             literal(words.seen(one.seen)) if one.seen else "",
-            " → ".join(number(saved, "s") for saved in (one.saved_before, one.saved_after)),
+            words.fix_saves(one),
             words.estimate_held(one, kernel).removeprefix(f"{one.category}: "),
         )
         for one in shown
     )
     columns = ("Finding", "Became", "Seen in", "A fix saves", "Estimate")
     return [Grid("Findings", columns, rows, _left(len(found) - len(shown)))]
-
-
-def _tells(one: FindingChange) -> bool:
-    if one.status is Status.unchanged:
-        return False
-    return one.status is not Status.new or words.weighs(one)
 
 
 def _changed(changed: Sequence[Changed], *, show_all: bool) -> list[Grid]:

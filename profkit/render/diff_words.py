@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from profkit.analysis.attribution import Attribution, Cause, Kind
 from profkit.analysis.changes import Changed, OneSided
-from profkit.analysis.diff import Diff, KernelDiff
+from profkit.analysis.diff import Diff, KernelDiff, Total
 from profkit.analysis.finding_changes import WORTH, FindingChange, Limit, Seen, Status
 from profkit.analysis.line_changes import LineChange
 from profkit.analysis.matching import How
@@ -26,7 +26,11 @@ _GONE = "none"
 _ARROW = " → "
 _NO_DIFFERENCE = 5e-4
 _LONGEST_NAME = 64
-_NOT_WAITS = {"selected": "issuing", "not_selected": "ready, another warp issued"}
+_EXPLAINED = {
+    "selected": "issuing",
+    "not_selected": "ready, another warp issued",
+    "wait": "fixed latency",
+}
 
 
 def headline(kernel: KernelDiff) -> str:
@@ -92,7 +96,7 @@ def told(kernel: KernelDiff) -> Iterable[str]:
     if kernel.change is Change.same:
         return
     resolved = kernel.resolved[:_RESOLVED_TOLD]
-    new = [one for one in kernel.findings if one.status is Status.new and weighs(one)]
+    new = [one for one in kernel.findings if one.status is Status.new and one.tells]
     if resolved:
         yield ", ".join(finding(one) for one in resolved)
     elif kernel.attribution and (cause := _main_cause(kernel.attribution)):
@@ -101,7 +105,8 @@ def told(kernel: KernelDiff) -> Iterable[str]:
         yield ", ".join(finding(one) for one in new[:_RESOLVED_TOLD])
     if kernel.limit and kernel.limit.name not in {one.category for one in resolved}:
         word = "still" if kernel.limit.name in _lasting(kernel) else "now"
-        yield f"{word} limited by {limited(kernel.limit)}"
+        perhaps = "" if kernel.limit.certain else "perhaps "
+        yield f"{perhaps}{word} limited by {limited(kernel.limit)}"
 
 
 def _lasting(kernel: KernelDiff) -> set[str]:
@@ -123,6 +128,12 @@ def finding(one: FindingChange) -> str:
     return f"{said} ({', '.join(details)})" if details else said
 
 
+def fix_saves(one: FindingChange) -> str:
+    """The time of a launch that a fix was, and is, taken to save; "" where none was promised."""
+    saved = one.saved_before, one.saved_after
+    return _ARROW.join(number(seconds, "s") for seconds in saved) if any(saved) else ""
+
+
 def seen(one: Seen) -> str:
     """The quantity that shows it: `32-way → none`, `xu_busy 92.1% → 9.8%`."""
     if one.name.startswith("shared_ways"):
@@ -140,11 +151,6 @@ def quantity(value: float, unit: str) -> str:
     if math.isnan(value):
         return "n/a"
     return number(value, unit) if unit in {"1", "s", "B", "B/s", "Hz", "FLOP"} else compact(value)
-
-
-def weighs(one: FindingChange) -> bool:
-    """Whether a finding of the later report promises enough to be told among the first."""
-    return one.promises >= WORTH
 
 
 def why(attribution: Attribution) -> str:
@@ -183,7 +189,7 @@ def label(cause: Cause) -> str:
     """A cause's name: warp states by ncu's reason."""
     if cause.kind is not Kind.stall:
         return cause.label
-    known = _NOT_WAITS.get(cause.label)
+    known = _EXPLAINED.get(cause.label)
     return f"{cause.label} ({known})" if known else f"{cause.label} wait"
 
 
@@ -283,8 +289,12 @@ def _how_much(one: Changed) -> str:
         return "gone"
     factor = one.after / one.before
     if 0 < factor <= 0.5:
-        return f"{1 / factor:,.3g}x less"
-    return f"{factor:,.3g}x" if factor >= 2 else f"{factor - 1:+.1%}"
+        return f"{_times(1 / factor)} less"
+    return _times(factor) if factor >= 2 else f"{factor - 1:+.1%}"
+
+
+def _times(factor: float) -> str:
+    return f"{factor:,.0f}x" if factor >= 100 else f"{factor:.3g}x"
 
 
 def only_words(one: OneSided) -> str:
@@ -314,12 +324,25 @@ def summary(found: Diff) -> str:
         for groups, word in ((found.removed, "removed"), (found.added, "added"))
         if groups
     ]
-    sum_words = f"{number(before, 's')}{_ARROW}{number(after, 's')}"
+    sum_words = f"{number(before, 's')}{_ARROW}{number(after, 's')}" if before or after else ""
     ratio_words = faster(before / after) if before > 0 and after > 0 else ""
     kernels = plural(len(found.kernels), "kernel")
-    if total.unmeasured:
-        rest.append(f"the times without {plural(total.unmeasured, 'kernel')} not measured whole")
-    return f"{kernels}   {sum_words}   {ratio_words}   {', '.join((*counts, *rest))}"
+    if sum_words:
+        rest += _left_out(total)
+    parts = kernels, sum_words, ratio_words, ", ".join((*counts, *rest))
+    return "   ".join(part for part in parts if part)
+
+
+def _left_out(total: Total) -> list[str]:
+    """What the sums do not count."""
+    return [
+        f"the times without {plural(count, 'kernel')} {why}"
+        for count, why in (
+            (total.unmeasured, "not measured whole"),
+            (total.incomparable, "that can't be compared"),
+        )
+        if count
+    ]
 
 
 def gone(groups: Sequence[Group]) -> list[tuple[str, str]]:

@@ -15,6 +15,7 @@ from profkit.analysis.summary import Group
 from profkit.analysis.units import unit_of
 from profkit.ingest.session import Session
 from profkit.ingest.source_lines import Place
+from profkit.metrics.unit_words import is_word, unit_after
 from profkit.render.text import compact, literal, number, percent, plural
 
 HEADING = "What limits, and what a fix would give"
@@ -111,21 +112,14 @@ def missed(told: Evidence) -> str:
 
 
 def _with_unit(value: float, unit: str) -> str:
-    if not _is_word(unit):
+    if not is_word(unit):
         return number(value, unit) if unit else compact(value)
-    head, per, base = unit.partition("/")
-    return f"{compact(value)} {plural(1 if value == 1 else 2, head).partition(' ')[2]}{per}{base}"
+    return f"{compact(value)} {unit_after(value, unit)}"
 
 
 def _beside(value: float, unit: str) -> str:
     """A value after one of the same unit: words are not repeated."""
-    return compact(value) if _is_word(unit) else _with_unit(value, unit)
-
-
-def _is_word(unit: str) -> bool:
-    """Whether a unit is a counted thing (`instruction`, `sector/request`) and no symbol."""
-    head = unit.partition("/")[0]
-    return len(head) > 2 and head.islower()
+    return compact(value) if is_word(unit) else _with_unit(value, unit)
 
 
 def places(found: Iterable[Place]) -> str:

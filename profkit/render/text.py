@@ -6,6 +6,8 @@ import math
 import unicodedata
 from collections.abc import Iterable
 
+from profkit.metrics.unit_words import unit_after
+
 _SI = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
 _SCALED = {"B", "B/s", "FLOP", "FLOP/s", "op", "op/s", "Hz", "FLOP/B"}
@@ -50,7 +52,7 @@ def number(value: float, unit: str) -> str:
         case _ if unit in _SCALED:
             return _scaled(value, unit, _SI)
         case _:
-            return f"{count(value)} {unit}"
+            return f"{count(value)} {unit_after(value, unit)}"
 
 
 def seconds_between(low: float, high: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import math
@@ -13,15 +14,18 @@ from pathlib import Path
 
 import pytest
 import yaml
-from typer.testing import Result
+from typer.testing import CliRunner, Result
 
 import profkit
 from profkit.analysis.attribution import factors_of, stalls_of
-from profkit.analysis.diff import Diff, KernelDiff
+from profkit.analysis.changes import Changed, Sort
+from profkit.analysis.diff import Diff, KernelDiff, diff
 from profkit.analysis.finding_changes import Status
 from profkit.analysis.repeats import Change
+from profkit.analysis.timed_change import timings
+from profkit.cli import app
 from profkit.ingest.pairs import read_pair
-from profkit.render.diff_words import evidence, headline
+from profkit.render.diff_words import change_words, evidence, headline
 from tests.conftest import CORPUS, H200, needs_corpus
 
 Cli = Callable[..., Result]
@@ -36,6 +40,8 @@ MIRROR = {
     Status.new: Status.resolved,
     Status.eased: Status.heavier,
     Status.heavier: Status.eased,
+    Status.masked: Status.unmasked,
+    Status.unmasked: Status.masked,
 }
 
 
@@ -165,13 +171,31 @@ def test_what_a_reader_sees_of_a_fix(profkit_cli: Cli) -> None:
     assert all(len(line) <= 100 for line in result.stdout.splitlines())
 
 
-def test_times_that_clocks_spoil_are_compared_in_cycles(tmp_path: Path) -> None:
-    folder = PAIRS / "mma_sync_gemm"
-    alone = [
-        Path(shutil.copy(folder / f"{which}.ncu-repz", tmp_path)) for which in ("before", "after")
-    ]
-    kernel = main_kernel(profkit.diff(*map(profkit.load, alone)))
-    assert kernel.timed is None
+@pytest.mark.parametrize("columns", [60, 70, 79])
+@pytest.mark.parametrize("name", ["transpose_conflicts", "ffma_gemm", "softmax_passes"])
+def test_a_narrow_terminal_has_every_number_and_every_line_of_source(
+    name: str, columns: int
+) -> None:
+    files = [str(PAIRS / name / f"{which}.ncu-repz") for which in ("before", "after")]
+
+    def shown(width: int) -> tuple[list[str], list[str]]:
+        runner = CliRunner(env={"COLUMNS": str(width)})
+        text = runner.invoke(app, ["diff", *files, "--all"]).stdout
+        assert all(len(line) <= width for line in text.splitlines())
+        told, source = text.split("By source line")
+        places = re.findall(r"^  (\S+:\d+.*? (?:0|[\d.]+ \S+s) → (?:0|[\d.]+ \S+s))", source, re.M)
+        return re.findall(r"\d[\d.,]*", told), places
+
+    assert shown(columns) == shown(120)
+    assert shown(columns)[1]
+
+
+def test_times_that_clocks_spoil_are_compared_in_cycles() -> None:
+    sides = (
+        dataclasses.replace(side("mma_sync_gemm", which).side, timings=timings(None))
+        for which in ("before", "after")
+    )
+    kernel = main_kernel(diff(*sides))
     assert kernel.in_cycles
     before, after = (
         group.median * group.typical.get("sm_clock") for group in (kernel.before, kernel.after)
@@ -308,16 +332,38 @@ def test_another_launch_shape_without_declared_work_is_another_problem(profkit_c
     assert "1.47x faster" in forced.stdout
 
 
+def test_a_kernel_of_several_variants_has_the_problem_that_they_declare(profkit_cli: Cli) -> None:
+    """Two lengths of one target: cuDNN's kernel runs in two variants, in equal grids."""
+    sweep = H200 / "sdpa_sweep"
+    sides = sweep / "20261121T170612Z-c6b07a", sweep / "20261121T170653Z-015599"
+    asked = "--fail-on", "regression"
+    result = profkit_cli("diff", *sides, *asked, "--format", "json")
+    assert result.exit_code == 3, result.stderr
+    (told,) = json.loads(result.stdout)["comparisons"]
+    assert told["failures"] == []
+    assert {one["verdict"] for one in told["kernels"]} == {"INCOMPARABLE"}
+    (cudnn,) = [one for one in told["kernels"] if one["name"].startswith("cudnn")]
+    assert cudnn["before"]["grid"] == cudnn["after"]["grid"]
+    assert "length=128" in cudnn["obstacles"][0]["before"]
+    assert "length=256" in cudnn["obstacles"][0]["after"]
+    total = told["total"]
+    assert (total["before_s"], total["after_s"], total["causes"]) == (0, 0, [])
+    assert total["incomparable"] == 3
+    shown = profkit_cli("diff", *sides, *asked).stdout
+    assert shown.splitlines()[1] == "3 kernels   3 INCOMPARABLE"
+    assert "of compared kernels" not in shown
+
+
 def test_runs_of_one_target_are_judged_by_their_latencies(tmp_path: Path) -> None:
-    """A run against a copy of it whose variant took 5% longer each time."""
+    """A run against a copy of it whose variant took 5% longer each time, the others 0.1%."""
     (run,) = (folder for folder in (H200 / "sdpa_s512").iterdir() if folder.is_dir())
     copy = tmp_path / run.name
     shutil.copytree(run, copy)
     latency = json.loads((copy / "latency.json").read_text(encoding="utf-8"))
     for series in latency["series"]:
-        if series["label"] == "flash":
-            for block in series["blocks"]:
-                block["samples"] = [sample * 1.05 for sample in block["samples"]]
+        longer = 1.05 if series["label"] == "flash" else 1.001
+        for block in series["blocks"]:
+            block["samples"] = [sample * longer for sample in block["samples"]]
     text = json.dumps(latency).encode()
     (copy / "latency.json").write_bytes(text)
     manifest = json.loads((copy / "manifest.json").read_text(encoding="utf-8"))
@@ -339,6 +385,20 @@ def test_runs_of_one_target_are_judged_by_their_latencies(tmp_path: Path) -> Non
     untimed = profkit.diff(profkit.load(run), profkit.load(run))
     assert {kernel.change for kernel in untimed.kernels} == {Change.same}
     assert untimed.total.before == pytest.approx(untimed.total.after)
+
+
+def test_a_copied_latency_is_the_same_measurement(
+    profkit_cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A baseline holds a copy of the run's latencies: what was timed in turns still was."""
+    folder = PAIRS / "transpose_conflicts"
+    monkeypatch.chdir(tmp_path)
+    kept = profkit_cli("diff", folder / "before.ncu-repz", "--save-baseline", "main")
+    assert kept.exit_code == 0, kept.stderr
+    against = profkit_cli("diff", folder / "after.ncu-repz", "--baseline", "main").stdout
+    direct = profkit_cli("diff", folder / "before.ncu-repz", folder / "after.ncu-repz").stdout
+    assert "timed, interleaved" in direct
+    assert against.splitlines()[1:] == direct.splitlines()[1:]
 
 
 def test_variants_timed_in_turns_are_judged_by_them() -> None:
@@ -454,6 +514,51 @@ def test_failures_are_one_line(
     assert result.exit_code == code
     assert said in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_file_against_itself_is_said_to_be_one(profkit_cli: Cli, tmp_path: Path) -> None:
+    report = H200 / "sdpa_s512_flash.ncu-repz"
+    link = tmp_path / "other.ncu-repz"
+    link.symlink_to(report)
+    for other in (report, link):
+        result = profkit_cli("diff", report, other)
+        assert result.exit_code == 0
+        assert result.stderr == f"both sides are the same file: {report}\n"
+    apart = profkit_cli("diff", report, H200 / "sdpa_s512_cudnn.ncu-repz")
+    assert "same file" not in apart.stderr
+
+
+def test_timings_are_sent_to_the_verb_that_compares_them(profkit_cli: Cli) -> None:
+    files = [H200 / "ladder" / f"length_{length}.json" for length in (128, 256)]
+    result = profkit_cli("diff", *files)
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert f"`profkit compare {files[0]} {files[1]}`" in line
+
+
+def test_numbers_are_read_aloud(profkit_cli: Cli) -> None:
+    folder = PAIRS / "tail_effect"
+    files = folder / "before.ncu-repz", folder / "after.ncu-repz"
+    gate = "metric:grid_size > 1 and registers_per_thread > 2"
+    told = profkit_cli("diff", *files, "--fail-on", gate, "--all").stdout
+    assert "grid_size 2128 blocks, registers_per_thread 61 registers" in told
+    folder = PAIRS / "one_accumulator"
+    told = profkit_cli("diff", folder / "before.ncu-repz", folder / "after.ncu-repz").stdout
+    assert "Why  mostly less wait (fixed latency) an instruction" in told
+    assert "wait wait" not in told
+
+
+def test_large_factors_are_written_out() -> None:
+    def told(before: float, after: float) -> str:
+        conflicts = Changed(
+            "shared_conflicts", "", "wavefront", Sort.amount, before, after, 1.0, shown=True
+        )
+        return change_words(conflicts)[2]
+
+    assert told(58_730_000, 7963) == "7,375x less"
+    assert told(7963, 58_730_000) == "7,375x"
+    assert told(100, 1616) == "16.2x"
+    assert told(100, 103) == "+3.0%"
 
 
 def test_totals_add_up_over_kernels_that_come_and_go() -> None:

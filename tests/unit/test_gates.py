@@ -13,11 +13,13 @@ import profkit
 from profkit.analysis.diff import diff
 from profkit.analysis.gates import Failure, Kind, exit_code, failures, parse_gates
 from profkit.analysis.latency import analyze_latency
+from profkit.analysis.matching import Mode
 from profkit.analysis.repeats import Change
 from profkit.analysis.timed_change import Timings
 from profkit.errors import UsageError
 from profkit.ingest.latency import read_latencies
 from profkit.metrics.catalog import catalog
+from profkit.render.diff_words import summary
 from tests.comparing import Made, compared, report_of, side_of
 from tests.conftest import H200
 
@@ -132,6 +134,39 @@ def test_the_total_counts_where_no_kernel_is_a_reason() -> None:
     assert failures(compared(no_duration, [*before, Made("quite_new", [50e-6])]), gates) == ()
 
 
+def test_the_total_is_of_what_can_be_compared() -> None:
+    size = {"grid_size": 132.0, "block_size": 256.0}
+    larger = {**size, "grid_size": 1320.0}
+    found = compared(
+        [Made("grown", [10e-6], size), Made("axpy", [30e-6]), Made("copy", [50e-6])],
+        [Made("grown", [90e-6], larger), Made("axpy", [20e-6]), Made("copy", [50e-6])],
+    )
+    total = found.total
+    assert (total.before, total.after) == (pytest.approx(80e-6), pytest.approx(70e-6))
+    assert sum(cause.seconds for cause in total.causes) == pytest.approx(-10e-6)
+    assert (total.incomparable, total.unmeasured) == (1, 0)
+    assert summary(found) == (
+        "3 kernels   80.00 µs → 70.00 µs   1.14x faster   1 IMPROVED, 1 SAME, 1 INCOMPARABLE, "
+        "the times without 1 kernel that can't be compared"
+    )
+
+
+def test_kernels_of_a_problem_that_one_side_alone_has_are_no_part_of_the_total() -> None:
+    def timed(length: int) -> Timings:
+        shapes = {"q": f"length={length}"}
+        (one, _) = read_latencies(H200 / "pairs" / "transpose_conflicts" / "latency.json").latencies
+        told = dataclasses.replace(one, target={"name": "attention", "shapes": shapes})
+        return Timings(f"{length}.json", {"v": analyze_latency(told)})
+
+    short, long = (report_of(Made(name, [1e-5], nvtx=("v",))) for name in ("axpy", "q_w_e"))
+    apart = diff(side_of(short, timed(128)), side_of(long, timed(256)), mode=Mode.name)
+    assert (len(apart.removed), len(apart.added)) == (1, 1)
+    assert (apart.total.removed, apart.total.added, apart.total.incomparable) == (0, 0, 2)
+    alike = diff(side_of(short, timed(128)), side_of(long, timed(128)), mode=Mode.name)
+    assert alike.total.removed == alike.total.added == pytest.approx(1e-5)
+    assert alike.total.incomparable == 0
+
+
 def test_a_timed_regression_is_the_verdict_on_its_variant() -> None:
     latencies = {
         one.label: analyze_latency(one)
@@ -228,8 +263,8 @@ def test_metrics_of_the_later_report_and_of_the_earlier() -> None:
     (gate,) = parse_gates(["metric:registers_per_thread > 128"])
     failed = failures(found, [gate])
     assert [(one.kernel, one.why) for one in failed] == [
-        ("a", "it holds: registers_per_thread 168 register"),
-        ("quite_new", "it holds: registers_per_thread 255 register"),
+        ("a", "it holds: registers_per_thread 168 registers"),
+        ("quite_new", "it holds: registers_per_thread 255 registers"),
     ]
     (grown,) = failures(found, parse_gates(["metric:dram_bytes > 1.1 * before_dram_bytes"]))
     assert grown.kernel == "b"

@@ -39,8 +39,8 @@ from profkit.render.text import (
         (0.0, "1", "0.0%"),
         (1.159, "1", "115.9%"),
         (math.nan, "B", "n/a"),
-        (3.9296, "cycle", "3.930 cycle"),
-        (1_234_567.0, "wavefront", "1,234,567 wavefront"),
+        (3.9296, "cycle", "3.930 cycles"),
+        (1_234_567.0, "wavefront", "1,234,567 wavefronts"),
     ],
 )
 def test_numbers_carry_their_unit(value: float, unit: str, shown: str) -> None:

@@ -1,0 +1,84 @@
+"""The measures of a defect: what its rule says to verify, as data. `stall_barrier falls`."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from profkit.analysis.summary import LaunchSummary
+from profkit.metrics.catalog import catalog
+
+MOVED = 0.1
+"""The share of the larger side from which a measure has moved: less is noise, or no fix."""
+LEAST_SHARE = 0.02
+"""The points (of 1) below which a share that moved tells nothing."""
+
+_CLAUSE = re.compile(r"(?P<names>\w+(?:(?:, | and | or )\w+)*) (?P<moves>falls?|rises?)\b")
+_NAMES = re.compile(", | and | or ")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Quantities that a fix lowers together, or raises (`rises`); all of one unit."""
+
+    names: tuple[str, ...]
+    rises: bool
+
+    def gain(self, before: LaunchSummary, after: LaunchSummary) -> float:
+        """By how much it got better, as a share of the larger side; below 0 where it got worse.
+
+        NaN where a side did not record it. A resource's falling share is taken times the duration:
+        what the work needs of it does not fall because something else takes longer.
+        """
+        names = [name for name in self.names if name in before.values and name in after.values]
+        if not names:
+            return math.nan
+        sides = [sum(launch.values[name] for name in names) for launch in (before, after)]
+        if _is_share(names[0]) and max(sides) < LEAST_SHARE:
+            return 0.0
+        if names[0].endswith("_busy") and not self.rises:
+            sides = [
+                side * launch.duration for side, launch in zip(sides, (before, after), strict=True)
+            ]
+        return self._better(*sides)
+
+    def gain_of(self, name: str, before: LaunchSummary, after: LaunchSummary) -> float:
+        """By how much one of its quantities got better as it stands; NaN where not recorded."""
+        sides = before.get(name), after.get(name)
+        if _is_share(name) and abs(sides[1] - sides[0]) < LEAST_SHARE:
+            return 0.0
+        return self._better(*sides)
+
+    def _better(self, before: float, after: float) -> float:
+        largest = max(abs(before), abs(after))
+        if largest == 0:
+            return 0.0
+        return (after - before if self.rises else before - after) / largest
+
+
+@cache
+def measures(verify: tuple[str, ...]) -> tuple[Measure, ...]:
+    """The measures that a rule's `verify` names, in its order; none where no quantity moves."""
+    return tuple(dict.fromkeys(found for line in verify for found in _measures(line)))
+
+
+def known_gain(told: Sequence[Measure], before: LaunchSummary, after: LaunchSummary) -> float:
+    """The gain of the first measure that both sides recorded; NaN without one."""
+    gains = (measure.gain(before, after) for measure in told)
+    return next((gain for gain in gains if not math.isnan(gain)), math.nan)
+
+
+def _measures(line: str) -> Iterator[Measure]:
+    known = catalog().quantities
+    for clause in _CLAUSE.finditer(line):
+        names = [name for name in _NAMES.split(clause["names"]) if name in known]
+        alike = tuple(name for name in names if known[name].unit == known[names[0]].unit)
+        if alike:
+            yield Measure(alike, clause["moves"].startswith("rise"))
+
+
+def _is_share(name: str) -> bool:
+    return catalog().quantities[name].unit == "1"

@@ -1,0 +1,167 @@
+"""What became of findings: mended, or hidden by something else; and the quantity that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+import pytest
+
+import profkit
+from profkit.analysis.diff import Diff, KernelDiff
+from profkit.analysis.finding_changes import FindingChange, Status
+from profkit.analysis.gates import failures, parse_gates
+from profkit.analysis.measures import Measure, measures
+from profkit.analysis.rules import shipped_rules
+from profkit.render.diff_words import finding, headline
+from tests.comparing import Made, compared
+from tests.conftest import H200
+
+PAIRS = H200 / "pairs"
+NAMES = sorted(folder.name for folder in PAIRS.iterdir() if (folder / "after.ncu-repz").is_file())
+MORE_IS_BETTER = (
+    "occupancy_", "threads_per_instruction", "grid_size", "sm_active_share", "tensor_busy",
+    "issue_rate", "l2_hit_rate", "warps_", "fp32_fused", "flop_tensor_wgmma",
+)  # fmt: skip
+"""Quantities of which the programming guides want more; of what defects are measured by otherwise,
+stalls, traffic, instructions, conflicts, imbalance, they want less."""
+SHOWN_AS = {
+    Status.resolved: "better", Status.eased: "better", Status.new: "worse", Status.heavier: "worse",
+    Status.masked: "no better", Status.unmasked: "no worse", Status.unchanged: "alike",
+}  # fmt: skip
+
+
+@cache
+def pair(name: str, *, back: bool = False) -> Diff:
+    sides = [profkit.load(PAIRS / name / f"{which}.ncu-repz") for which in ("before", "after")]
+    return profkit.diff(*(reversed(sides) if back else sides))
+
+
+def changes(name: str, *, back: bool = False) -> Mapping[str, FindingChange]:
+    return {one.category: one for one in main(name, back=back).findings}
+
+
+def main(name: str, *, back: bool = False) -> KernelDiff:
+    return pair(name, back=back).kernels[0]
+
+
+def moved(one: FindingChange) -> set[str]:
+    """How the quantity in brackets moved: what may be said of it."""
+    assert one.seen is not None
+    before, after = (
+        1.0 if value != value else value for value in (one.seen.before, one.seen.after)
+    )
+    if abs(after - before) < 0.1 * max(before, after) or before == after:
+        return {"alike", "no better", "no worse"}
+    better = (after > before) == one.seen.name.startswith(MORE_IS_BETTER)
+    if abs(after - before) < 0.02:
+        return {"alike", "no better", "no worse"}
+    return {"better", "no worse"} if better else {"worse", "no better"}
+
+
+@pytest.mark.parametrize("back", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_bracket_agrees_with_the_word_before_it(name: str, back: bool) -> None:
+    for kernel in pair(name, back=back).kernels:
+        for one in kernel.findings:
+            if one.seen:
+                assert SHOWN_AS[one.status] in moved(one), finding(one)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("integer_division", "instruction_overhead resolved (integer_instructions"),
+        ("no_unrolling", "instruction_overhead resolved (integer_instructions"),
+        ("scalar_half", "instruction_issue resolved (instructions_executed"),
+        ("loads_in_flight", "memory_latency resolved (stall_long_scoreboard"),
+        ("workload_imbalance", "memory_latency resolved (stall_long_scoreboard"),
+        ("pointer_chase", "memory_latency resolved (stall_long_scoreboard"),
+        ("register_spills", "register_spills resolved (local_memory_instructions 153.7 M → 0)"),
+        ("atomics_global", "atomics_contention resolved (global_atomic_instructions"),
+        ("atomics_shared", "shared_bank_conflicts resolved (24.5-way → none)"),
+        ("mma_sync_gemm", "tensor_path_legacy resolved (flop_tensor_hmma 549.8 GFLOP → 0 FLOP)"),
+    ],
+)
+def test_a_fix_is_shown_by_the_defects_own_measure(name: str, said: str) -> None:
+    assert any(finding(one).startswith(said) for one in changes(name).values())
+
+
+def test_what_a_slower_kernel_hides_is_not_resolved() -> None:
+    """Conflicts put into a transpose: each warp waits longer at barriers, as many bytes move."""
+    kernel = main("transpose_conflicts", back=True)
+    found = {one.category: one for one in kernel.findings}
+    assert found["barrier_stalls"].status is Status.masked
+    assert found["dram_bandwidth"].status is Status.masked
+    assert found["shared_bank_conflicts"].status is Status.new
+    assert kernel.resolved == ()
+    assert "resolved" not in headline(kernel)
+    assert "masked" not in headline(kernel)
+
+
+def test_what_a_fix_lays_bare_is_not_new() -> None:
+    found = changes("reduction_conflicts")
+    assert found["barrier_stalls"].status is Status.unmasked
+    assert found["barrier_stalls"].promises > 1.05
+    assert failures(pair("reduction_conflicts"), parse_gates(["new-finding"])) == ()
+    assert found["shared_bank_conflicts"].status is Status.resolved
+
+
+def test_a_resource_is_not_needed_less_because_the_kernel_takes_longer() -> None:
+    """Of the same multiply-adds in 1.8 times the time the FMA pipe's share falls, not its need."""
+    assert changes("tail_effect", back=True)["tensor_cores_unused"].status is Status.masked
+
+
+def test_a_finding_of_low_confidence_limits_only_where_nothing_surer_does() -> None:
+    """A polynomial an element keeps issue slots busy; that it be a matrix product is a guess."""
+    found = changes("tail_effect")["tensor_cores_unused"]
+    assert found.after is not None
+    assert found.after.rule.confidence == "low"
+    assert headline(main("tail_effect")).endswith("now limited by instruction_issue (62.7% busy)")
+    ladder = [
+        profkit.load(H200 / "ladder" / f"{name}.ncu-repz") for name in ("async_pipeline", "hopper")
+    ]
+    (guessed,) = profkit.diff(*ladder).kernels
+    assert headline(guessed).endswith("perhaps now limited by special_functions")
+
+
+def test_at_an_unchanged_time_a_threshold_is_no_event() -> None:
+    def made(busy: float, bytes_moved: float, time: float) -> list[Made]:
+        quiet = {"l2_busy": 0.3, "l1_busy": 0.3, "dram_bytes": bytes_moved, "dram_busy": busy}
+        return [Made("k", [time], quiet)]
+
+    def status(*sides: list[Made]) -> Status:
+        (kernel,) = compared(*sides, found=True).kernels
+        return {one.category: one.status for one in kernel.findings}["dram_bandwidth"]
+
+    above, below = made(0.61, 1e9, 1e-4), made(0.59, 0.98e9, 1e-4)
+    assert status(above, below) is status(below, above) is Status.unchanged
+    assert status(above, made(0.4, 0.6e9, 1e-4)) is Status.resolved
+    assert status(above, made(0.3, 1e9, 2e-4)) is Status.masked
+    assert status(made(0.3, 1e9, 2e-4), above) is Status.unmasked
+
+
+def test_what_to_verify_is_read_as_quantities_that_move() -> None:
+    told = measures(
+        (
+            "fp32_added and fp32_multiplied fall while fp32_fused rises",
+            "alu_busy, fma_busy or xu_busy falls for the same work",
+            "the second kernel is gone",
+            "loads_per_wait rises to 4 or more",
+        )
+    )
+    assert told == (
+        Measure(("fp32_added", "fp32_multiplied"), rises=False),
+        Measure(("fp32_fused",), rises=True),
+        Measure(("alu_busy", "fma_busy", "xu_busy"), rises=False),
+    )
+
+
+def test_rules_say_what_to_verify_in_quantities() -> None:
+    """All that come with profkit but one, whose fix is that a kernel is gone."""
+    in_words = {
+        rule.name
+        for rule in shipped_rules()
+        if not rule.about_timeline and not measures(rule.verify)
+    }
+    assert in_words == {"handed_over_through_dram"}
