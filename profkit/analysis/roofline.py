@@ -27,7 +27,7 @@ from profkit.analysis.roofs import (
     traffic,
     used_keys,
 )
-from profkit.analysis.summary import PRECISIONS, Group, LaunchSummary, ReportSummary
+from profkit.analysis.summary import PRECISIONS, LaunchSummary, ReportSummary, groups
 from profkit.errors import NothingMatches, UsageError
 
 if TYPE_CHECKING:
@@ -255,17 +255,12 @@ def _matching(subjects: list[_Subject], kernel: str | None, path: str) -> list[_
 
 
 def _kernels(report: ReportSummary, launches: Sequence[LaunchSummary]) -> list[_Subject]:
-    kept = {launch.index for launch in launches}
+    """Launches by kernel and shape, each group as its typical launch."""
     return [
-        _Subject(group.name, (group.typical,), group.share)
-        for group in _regrouped(report.groups, kept)
-        if group.count > group.failed
+        _Subject(group.name, (group.typical,), group.total / report.total)
+        for group in groups(launches)
+        if group.total > 0
     ]
-
-
-def _regrouped(groups: Sequence[Group], kept: set[int]) -> list[Group]:
-    """Groups whose typical launch is among those kept."""
-    return [group for group in groups if group.typical.index in kept]
 
 
 def _timing_notes(found: Sequence[_Subject], timed: Sequence[Timed]) -> list[str]:

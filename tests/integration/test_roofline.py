@@ -14,11 +14,14 @@ import jsonschema
 import matplotlib.image
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from typer.testing import Result
 
 import profkit
 from profkit.analysis.ceilings import Ceiling, Ceilings
 from profkit.analysis.roofline import Peaks, Point, Roofline, roofline
+from profkit.analysis.summary import groups
 from profkit.errors import UsageError
 from profkit.ingest.variants import Variants
 from profkit.render.roofline_plot import Joined, figure_of, plot_rooflines
@@ -267,6 +270,30 @@ def test_variants_without_latencies_are_added_up() -> None:
     launches = [one for one in run().summary.launches if "math" in one.launch.nvtx]
     assert not point.timed
     assert point.seconds == pytest.approx(sum(one.duration for one in launches))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_each_launch_counts_once_whichever_lie_in_a_variants_range(data: st.DataObject) -> None:
+    summary = run().summary
+    launches = tuple(
+        dataclasses.replace(
+            one,
+            launch=dataclasses.replace(
+                one.launch, nvtx=data.draw(st.sampled_from([(), ("a",), ("b",), ("b", "a")]))
+            ),
+        )
+        for one in summary.launches
+    )
+    marked = dataclasses.replace(summary, launches=launches, groups=groups(launches))
+    found = roofline(marked, variants=Variants(("a", "b")), precision="all")
+    shares = {(one.name, one.launch): one.share for one in (*found.points, *found.outside)}
+    assert sum(shares.values()) == pytest.approx(1)
+    total = sum(one.duration for one in launches)
+    for name, sides in (("a", {("a",), ("b", "a")}), ("b", {("b",)})):
+        inside = sum(one.duration for one in launches if one.launch.nvtx in sides)
+        told = sum(share for (own, _), share in shares.items() if own == name)
+        assert told == pytest.approx(inside / total)
 
 
 def test_what_is_drawn_is_where_the_numbers_are() -> None:
