@@ -26,7 +26,11 @@ _GONE = "none"
 _ARROW = " → "
 _NO_DIFFERENCE = 5e-4
 _LONGEST_NAME = 64
-_NOT_WAITS = {"selected": "issuing", "not_selected": "ready, another warp issued"}
+_STATES = {
+    "selected": "issuing",
+    "not_selected": "ready, another warp issued",
+    "wait": "a fixed latency",
+}
 
 
 def headline(kernel: KernelDiff) -> str:
@@ -183,7 +187,7 @@ def label(cause: Cause) -> str:
     """A cause's name: warp states by ncu's reason."""
     if cause.kind is not Kind.stall:
         return cause.label
-    known = _NOT_WAITS.get(cause.label)
+    known = _STATES.get(cause.label)
     return f"{cause.label} ({known})" if known else f"{cause.label} wait"
 
 
