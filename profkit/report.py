@@ -20,9 +20,11 @@ from profkit.ingest.ncu_report import Launch, RawReport, every_metric, nvtx_rang
 from profkit.ingest.session import Session
 from profkit.ingest.source_lines import (
     Place,
+    code_of,
     counted,
     hottest,
     instructions,
+    located,
     recorded,
     source_files,
     source_text,
@@ -384,15 +386,21 @@ class Report:
         return timeline_of(self.path) if whole else {}
 
     def _blame(self, launch: LaunchSummary, metric: str) -> tuple[Place, ...]:
-        from profkit.analysis.blame import AWAITED, SAMPLES
+        from profkit.analysis.blame import AWAITED, EXECUTED, SAMPLES
+        from profkit.analysis.source_view import SAMPLED
 
         action = self.kernel(launch.index)._action
-        if metric not in AWAITED:
-            return hottest(action, catalog().lines[metric].metric, _PLACES)
-        sampled = self._sampled(launch)
-        causes = sampled.causes(AWAITED[metric], _PLACES) if sampled else ()
-        waiting = catalog().lines[SAMPLES + AWAITED[metric]].metric
-        return causes or hottest(action, waiting, _PLACES)
+        lines = catalog().lines
+        found: tuple[Place, ...] = ()
+        if metric in AWAITED:
+            sampled = self._sampled(launch)
+            found = sampled.causes(AWAITED[metric], _PLACES) if sampled else ()
+            metric = SAMPLES + AWAITED[metric]
+        found = found or hottest(action, lines[metric].metric, _PLACES)
+        if all(place.line for place in found):
+            return found
+        whole = (lines[name].metric for name in (EXECUTED, SAMPLED, metric))
+        return located(found, code_of(action, whole))
 
     def _sampled(self, launch: LaunchSummary) -> Sampled | None:
         """What the launch's samples by instruction say.

@@ -78,10 +78,10 @@ def signals_as_in_a_terminal() -> None:
 
 @pytest.fixture
 def profkit_cli() -> Callable[..., Result]:
-    """Run a command line in this process."""
+    """Run a command line in this process, in this environment with what is named changed."""
     runner = CliRunner(env={"COLUMNS": None})
 
-    def run(*arguments: str | Path) -> Result:
-        return runner.invoke(app, [str(argument) for argument in arguments])
+    def run(*arguments: str | Path, **environment: str) -> Result:
+        return runner.invoke(app, [str(argument) for argument in arguments], env=environment)
 
     return run

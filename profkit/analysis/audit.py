@@ -42,6 +42,11 @@ class Audit:
     outcomes: tuple[Outcome, ...]
 
     @property
+    def checked(self) -> bool:
+        """Whether anything was held against anything."""
+        return any(outcome.checks for outcome in self.outcomes)
+
+    @property
     def contradictions(self) -> tuple[Contradiction, ...]:
         return tuple(one for outcome in self.outcomes for one in outcome.found if not one.doubt)
 

@@ -249,7 +249,7 @@ def _median(values: Sequence[float]) -> float:
 
 
 def unfit(ceilings: Ceilings, gpu: Mapping[str, Any]) -> tuple[str, ...]:
-    """Why these are not the roofs of a GPU, empty where nothing known speaks against it.
+    """Why these are not the roofs of a report's GPU, empty where nothing known speaks against it.
 
     `gpu` is a fingerprint's device, or as much of one as is known: "name", "uuid",
     "multiprocessors", "memory_bytes", "power_limit" (W), "ecc", "mig", clocks (Hz). What either
@@ -261,7 +261,7 @@ def unfit(ceilings: Ceilings, gpu: Mapping[str, Any]) -> tuple[str, ...]:
         "uuid": ceilings.uuid or None,
     }
     return tuple(
-        f"{name.replace('_', ' ')} {measured[name]} when measured, {gpu[name]} now"
+        f"{name.replace('_', ' ')} {measured[name]} when measured, {gpu[name]} in the report"
         for name in _SETTINGS
         if measured.get(name) is not None
         and gpu.get(name) is not None

@@ -27,7 +27,7 @@ from profkit.analysis.roofs import (
     traffic,
     used_keys,
 )
-from profkit.analysis.summary import PRECISIONS, Group, LaunchSummary, ReportSummary
+from profkit.analysis.summary import PRECISIONS, LaunchSummary, ReportSummary, groups
 from profkit.errors import NothingMatches, UsageError
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ class Point:
     where `timed` (then `low` and `high` are the rates at the ends of its 95% interval, else NaN),
     ncu's duration otherwise. `share` is of the report's time. `algorithmic` is the twin whose work
     and bytes are those that the target declares. `roof` is the key of the compute roof that it is
-    held against, `attainable` (FLOP/s) the lower of that and of the level's line at this intensity,
-    at the clock that this launch held (where `timed`: of the drawn roofs); `limit` says which of
-    the two. `flags` say why it can't be, where it is above.
+    held against and `roof_rate` (FLOP/s) its height, `attainable` the lower of that and of the
+    level's line at this intensity, both at the clock that this launch held (where `timed`: of the
+    drawn roofs); `limit` says which of the two. `flags` say why it can't be, where it is above.
     """
 
     name: str
@@ -72,7 +72,13 @@ class Point:
     roof: str
     attainable: float
     flags: tuple[str, ...]
+    roof_rate: float
     limit: str = ""
+
+    @property
+    def of_roof(self) -> float:
+        """The rate as a share of its compute roof."""
+        return self.rate / self.roof_rate
 
     @property
     def attained(self) -> float:
@@ -255,17 +261,12 @@ def _matching(subjects: list[_Subject], kernel: str | None, path: str) -> list[_
 
 
 def _kernels(report: ReportSummary, launches: Sequence[LaunchSummary]) -> list[_Subject]:
-    kept = {launch.index for launch in launches}
+    """Launches by kernel and shape, each group as its typical launch."""
     return [
-        _Subject(group.name, (group.typical,), group.share)
-        for group in _regrouped(report.groups, kept)
-        if group.count > group.failed
+        _Subject(group.name, (group.typical,), group.total / report.total)
+        for group in groups(launches)
+        if group.total > 0
     ]
-
-
-def _regrouped(groups: Sequence[Group], kept: set[int]) -> list[Group]:
-    """Groups whose typical launch is among those kept."""
-    return [group for group in groups if group.typical.index in kept]
 
 
 def _timing_notes(found: Sequence[_Subject], timed: Sequence[Timed]) -> list[str]:
@@ -376,6 +377,7 @@ def _point(
         roof=doing.roof.key,
         attainable=bound,
         flags=(),
+        roof_rate=doing.roof.rate,
         limit=limit,
     )
     return replace(point, flags=_flags(point, doing.roof, memory, subject, report))

@@ -109,16 +109,20 @@ class Sampled:
 
     def causes(self, reason: str, most: int) -> tuple[Place, ...]:
         """The source lines, or instructions, that others wait for most, largest first."""
-        found: dict[tuple[str, int, str], float] = {}
+        found: dict[tuple[str, int, int], float] = {}
+        texts: dict[int, str] = {}
         waits = self._samples.waits(reason)
         for wait in waits:
             row = self._samples.rows[wait.producer]
-            key = (row.file, row.line, "" if row.line else " ".join(row.sass.split()))
+            address = 0 if row.line else row.address
+            texts[address] = "" if row.line else " ".join(row.sass.split())
+            key = (row.file, row.line, address)
             found[key] = found.get(key, 0.0) + wait.samples
         total = sum(wait.samples for wait in waits)
         largest = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:most]
         return tuple(
-            Place(file, line, sass, samples / total) for (file, line, sass), samples in largest
+            Place(file, line, texts[address], samples / total, address)
+            for (file, line, address), samples in largest
         )
 
     def _shares(self, match: tuple[Match, ...]) -> tuple[float, float]:

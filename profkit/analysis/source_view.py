@@ -114,19 +114,19 @@ class Inside:
     view: SourceView | None
 
 
-Blamed = Mapping[tuple[str, int, str], tuple[int, ...]]
-"""Ranks by what they blame: (file, line, "") or ("", address, sass)."""
+Blamed = Mapping[tuple[str, int], tuple[int, ...]]
+"""Ranks by what they blame: (file, line), or ("", address) of an instruction without a line."""
 
 
 def blamed(checklist: Checklist | None, launch: int) -> Blamed:
     """What the items on a launch's kernel blame."""
-    found: dict[tuple[str, int, str], tuple[int, ...]] = {}
+    found: dict[tuple[str, int], tuple[int, ...]] = {}
     for item in checklist.items if checklist else ():
         group = item.group
         if group is None or launch not in {one.index for one in group.launches}:
             continue
         for place in item.places:
-            key = (place.file, place.line, "") if place.line else ("", place.address, place.sass)
+            key = (place.file, place.line) if place.line else ("", place.address)
             found[key] = (*found.get(key, ()), item.rank)
     return found
 
@@ -168,10 +168,7 @@ def source_view(
 
 
 def _ranks(findings: Blamed, row: source_lines.Instruction) -> tuple[int, ...]:
-    if row.line:
-        return findings.get((row.file, row.line, ""), ())
-    sass = " ".join(row.sass.split())
-    return (*findings.get(("", row.address, sass), ()), *findings.get(("", 0, sass), ()))
+    return findings.get((row.file, row.line) if row.line else ("", row.address), ())
 
 
 def _counts(values: Mapping[str, float], present: Collection[str], live: float) -> Counts:
@@ -229,7 +226,7 @@ def _lines(
             line,
             text[line - 1] if line <= len(text) else "",
             added([one.counts for one in own]),
-            findings.get((name, line, ""), ()),
+            findings.get((name, line), ()),
             tuple(one.address for one in own),
         )
 

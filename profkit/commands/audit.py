@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from profkit.commands.options import OutputOption, put
-from profkit.errors import UsageError
+from profkit.errors import BadInput, UsageError
+
+if TYPE_CHECKING:
+    from profkit.analysis.audit import Audit
 
 _CONTRADICTED = 1
 
@@ -61,6 +64,22 @@ def audit(
         raise UsageError(f"--gpu {gpu!r} is not in the table of datasheets", "docs/audit.md")
     claims = read_claims(path)
     found = examine(claims.claims, gpu or "")
+    if not found.checked:
+        raise _nothing_checked(found, path)
     put(audit_text(claims, found, format.value, to_file=output is not None), output)
     if found.contradictions:
         raise typer.Exit(_CONTRADICTED)
+
+
+def _nothing_checked(found: Audit, path: Path) -> BadInput:
+    """Figures that none holds anything against are no claims: a file of anything has such."""
+    left = [
+        f"{one.claim.where}: {why}".removeprefix(": ")
+        for one in found.outcomes
+        for why in one.unchecked
+    ]
+    more = f", and {len(left) - 1:,} more" if len(left) > 1 else ""
+    return BadInput(
+        f"{path}: holds no claim that can be checked ({left[0]}{more})",
+        "name the GPU (--gpu), shape and figures by the keys in docs/audit.md",
+    )

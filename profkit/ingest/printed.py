@@ -14,6 +14,7 @@ import yaml
 
 from profkit.errors import BadInput
 from profkit.ingest.fields import parsed
+from profkit.ingest.integrity import MAGIC, ZSTD_MAGIC
 
 NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _WHOLE = re.compile(rf"[-+]?(?:{NUMBER}|\.\d+)")
@@ -21,6 +22,16 @@ _DEEPEST, _MOST_NODES = 50, 500_000
 _TEXT, _NULL = "tag:yaml.org,2002:str", "tag:yaml.org,2002:null"
 _SIGNIFICANT = 3
 _LEAST, _MOST = 1e-30, 1e60
+_READ = "`profkit analyze` reads it; claims are YAML or JSON"
+_RECORDINGS = (
+    (MAGIC, "an Nsight Compute report", _READ),
+    (ZSTD_MAGIC, "a compressed Nsight Compute report", _READ),
+    (
+        b"SQLite format 3\0",
+        "an SQLite database",
+        "`profkit analyze` reads an nsys export; claims are YAML or JSON",
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -107,15 +118,32 @@ def read_printed(path: Path) -> Any:
 
     Raises BadInput for a file that can't be read or is neither.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise BadInput(f"{path}: can't be read ({why})", "check the path") from None
+    text = _text(path)
     try:
         return _json(text) if path.suffix == ".json" else _yaml(text)
     except BadInput as error:
         raise BadInput(f"{path}: {error.message}", error.remedy or "check the file") from None
+
+
+def _text(path: Path) -> str:
+    try:
+        raw = path.read_bytes()
+    except IsADirectoryError:
+        raise BadInput(
+            f"{path}: a directory, not a YAML or JSON file",
+            "name a file in it; `profkit analyze` reads reports and runs",
+        ) from None
+    except OSError as error:
+        raise BadInput(f"{path}: can't be read ({error.strerror})", "check the path") from None
+    for magic, what, remedy in _RECORDINGS:
+        if raw.startswith(magic):
+            raise BadInput(f"{path}: {what}, not a YAML or JSON file", remedy)
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise BadInput(
+            f"{path}: not text in UTF-8, so neither YAML nor JSON", "give a YAML or JSON file"
+        ) from None
 
 
 def _json(text: str) -> Any:

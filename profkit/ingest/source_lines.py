@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from typing import Any
 
 from profkit.ingest.ncu_report import to_si
@@ -79,12 +79,52 @@ def _instruction(action: Any, address: int, values: Mapping[str, float]) -> Inst
     )
 
 
+_ADDRESS = re.compile(r"\b0x[0-9a-f]{3,}\b")
+
+
+@dataclass(frozen=True)
+class Code:
+    """Where the instructions of a launch are: places in it are told from where it begins, for the
+    addresses are others in each process."""
+
+    addresses: frozenset[int]
+
+    @cached_property
+    def start(self) -> int:
+        return min(self.addresses, default=0)
+
+    def offset(self, address: int) -> str:
+        """The distance from the first instruction: `+0x0bc0`."""
+        return f"+{address - self.start:#06x}"
+
+    def told(self, sass: str) -> str:
+        """An instruction's text with the places in the code that it names told likewise."""
+
+        def target(match: re.Match[str]) -> str:
+            address = int(match[0], 16)
+            return self.offset(address) if address in self.addresses else match[0]
+
+        return _ADDRESS.sub(target, sass)
+
+
+def code_of(action: Any, metrics: Iterable[str]) -> Code:
+    """The code of a launch, as far as any of the metrics, by ncu's name, has a value for it."""
+    addresses: set[int] = set()
+    for name in metrics:
+        metric = action.metric_by_name(name)
+        if metric is not None and metric.has_correlation_ids():
+            counters = metric.correlation_ids()
+            addresses.update(map(counters.as_uint64, range(metric.num_instances())))
+    return Code(frozenset(addresses))
+
+
 @dataclass(frozen=True)
 class Place:
     """What of a launch a metric blames: a source line, or an instruction where no line is known.
 
     `share` is of the metric's sum over the launch; `sass` is "" for a line. `address` is the
-    instruction's program counter, 0 for a line or several instructions of the same text.
+    instruction's program counter, 0 for a line, and `offset` how far from the kernel's start that
+    is, as `+0x0bc0`; "" for a line or where it was not looked up.
     """
 
     file: str
@@ -92,6 +132,17 @@ class Place:
     sass: str
     share: float
     address: int = field(default=0, compare=False)
+    offset: str = field(default="", compare=False)
+
+
+def located(places: Sequence[Place], code: Code) -> tuple[Place, ...]:
+    """Places with each instruction told from where the code begins."""
+    return tuple(
+        place
+        if place.line
+        else replace(place, sass=code.told(place.sass), offset=code.offset(place.address))
+        for place in places
+    )
 
 
 def hottest(action: Any, metric_name: str, most: int) -> tuple[Place, ...]:

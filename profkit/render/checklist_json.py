@@ -79,6 +79,7 @@ def _place(place: Place) -> Json:
         "file": Path(place.file).name or None,
         "line": place.line or None,
         "instruction": place.sass or None,
+        "offset": place.offset or None,
         "share": place.share,
     }
 

@@ -133,10 +133,10 @@ def telling(found: Iterable[Place]) -> tuple[Place, ...]:
 
 
 def place_name(place: Place) -> str:
-    """A line as `known.cu:16`, or an instruction."""
+    """A line as `known.cu:16`, or an instruction after its distance from the kernel's start."""
     if place.line:
         return f"{literal(Path(place.file).name)}:{place.line}"
-    return f"`{literal(place.sass)}`"
+    return f"{place.offset} `{literal(place.sass)}`".lstrip()
 
 
 def kernel_name(group: Group | None) -> str:

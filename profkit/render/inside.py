@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +24,7 @@ from profkit.analysis.source_view import (
     added,
 )
 from profkit.analysis.summary import NOT_STALLED, ReportSummary
+from profkit.ingest.source_lines import Code
 from profkit.render import panels
 from profkit.render.checklist import in_short
 from profkit.render.names import told_apart
@@ -42,7 +42,6 @@ _SHARE, _BAR, _GAP = 6, 6, 2
 _WIDEST_PLACE = 32
 _WAIT_FROM = 0.01
 _STALLS_SHOWN = 2
-_ADDRESS = re.compile(r"\b0x[0-9a-f]{3,}\b")
 _UNSAMPLED = "Nothing was sampled over its life: record with `ncu --section PmSampling`"
 _UNCOUNTED = "Nothing was recorded by instruction: record with `ncu --section SourceCounters`"
 
@@ -82,7 +81,7 @@ def _quiet(text: str) -> Text:
 
 
 def timeline_parts(timeline: KernelTimeline, width: int) -> list[RenderableType]:
-    """The tracks as sparklines, each scaled to its own peak, over a rule of the phases."""
+    """The tracks as sparklines, each from 0 to its own peak, under a rule of the phases."""
     across = width - _LABEL - _FIGURES
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True, width=_LABEL - 1)
@@ -97,7 +96,7 @@ def timeline_parts(timeline: KernelTimeline, width: int) -> list[RenderableType]
         mark = " *" if track.name == timeline.driver else ""
         table.add_row(
             Text(f"{track.label}{mark}"),
-            Text(sparkline(track.values, cells), "cyan"),
+            Text(sparkline(track.values, cells, counted=track.unit == _COUNTED), "cyan"),
             _steady(timeline, track),
             _level(_peak(track), track.unit),
         )
@@ -108,16 +107,24 @@ def timeline_parts(timeline: KernelTimeline, width: int) -> list[RenderableType]
     ]
 
 
-def sparkline(values: Sequence[float] | NDArray[np.float64], cells: int) -> str:
-    """Values over time in so many characters, from 0 to their peak; blank where none is known."""
+def sparkline(
+    values: Sequence[float] | NDArray[np.float64], cells: int, *, counted: bool = False
+) -> str:
+    """Values over time in so many characters; blank where none is known.
+
+    A full character is the largest single value, and each the mean of its values: of what is
+    `counted`, which has no level, the largest.
+    """
     import numpy as np
 
-    means = [
-        float(np.mean(known)) if len(known := part[np.isfinite(part)]) else math.nan
-        for part in np.array_split(np.asarray(values, dtype=float), max(1, min(cells, len(values))))
+    every = np.asarray(values, dtype=float)
+    of_several = np.max if counted else np.mean
+    parts = [
+        float(of_several(known)) if len(known := part[np.isfinite(part)]) else math.nan
+        for part in np.array_split(every, max(1, min(cells, len(every))))
     ]
-    peak = max((mean for mean in means if not math.isnan(mean)), default=0.0)
-    return "".join(_spark(mean, peak) for mean in means)
+    peak = max((value for value in every if not math.isnan(value)), default=0.0)
+    return "".join(_spark(part, peak) for part in parts)
 
 
 def _spark(value: float, peak: float) -> str:
@@ -180,7 +187,9 @@ def _steady(timeline: KernelTimeline, track: Track) -> str:
 
 
 def _level(value: float, unit: str) -> str:
-    return percent(value) if unit == "1" else number(float(f"{value:.3g}"), unit)
+    if unit == "1":
+        return percent(value)
+    return number(value if unit == _COUNTED else float(f"{value:.3g}"), unit)
 
 
 @dataclass(frozen=True)
@@ -200,29 +209,18 @@ def hottest(view: SourceView, *, sass: bool = False) -> tuple[Spot, ...]:
     that has lines is one spot.
     """
     if sass or not view.files:
-        first = min((one.address for one in view.instructions), default=0)
-        places = {one.address for one in view.instructions}
-        spots = [_of_instruction(one, first, places) for one in view.instructions]
+        code = Code(frozenset(one.address for one in view.instructions))
+        spots = [_of_instruction(one, code) for one in view.instructions]
     else:
         spots = [_of_line(file, line) for file in view.files for line in file.lines]
         spots += _without_line(view)
     return tuple(sorted((spot for spot in spots if _weight(spot)[0] < 0), key=_weight))
 
 
-def _of_instruction(one: Instruction, first: int, places: Collection[int]) -> Spot:
-    """Places in the code, branch targets too, are told from where the kernel begins."""
-
-    def told(match: re.Match[str]) -> str:
-        address = int(match[0], 16)
-        return _offset(address - first) if address in places else match[0]
-
+def _of_instruction(one: Instruction, code: Code) -> Spot:
     at = f"{literal(Path(one.file).name)}:{one.line} " if one.line else ""
-    text = literal(_ADDRESS.sub(told, one.sass))
-    return Spot(f"{at}{_offset(one.address - first)}", text, one.counts, one.findings)
-
-
-def _offset(distance: int) -> str:
-    return f"+{distance:#06x}"
+    text = literal(code.told(one.sass))
+    return Spot(f"{at}{code.offset(one.address)}", text, one.counts, one.findings)
 
 
 def _of_line(file: SourceFile, line: SourceLine) -> Spot:

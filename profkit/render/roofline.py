@@ -22,7 +22,8 @@ from profkit.render.view import Grid
 
 _LONGEST_NAME, _WHOLE_NAME = 22, 60
 _DECLARED = "declared"
-_UNDER = "Attained: of the nearest roof, of memory or of arithmetic"
+_UNDER = "The nearest roof, of memory or of arithmetic, is the one that leaves least room above it"
+_ATTAINED = "attained: of the lower of its roof and the level's line there"
 
 
 def rooflines_terminal(rooflines: Sequence[Roofline], *, to_file: bool) -> str:
@@ -154,11 +155,13 @@ def _kernels(roofline: Roofline, shown: Sequence[Subject]) -> Grid:
         point, tightest = one.main, one.tightest
         flagged = any(point.flags for point in one.points)
         rate = number(point.rate, rate_unit(point.precision))
-        attained = percent(tightest.attained) + (" ×" if flagged else "")
-        under = _label(point.roof, roofline)
-        limit = _label(tightest.limit, roofline)
-        rows.append((one.text, time_words(point), rate, under, attained, limit))
-    columns = ("Kernel", "Time", "Rate", "Its roof", "Attained", "Nearest roof")
+        own = _share_of(point.of_roof, point.roof, roofline)
+        nearest = "the same"
+        if tightest.limit != point.roof:
+            nearest = _share_of(tightest.attained, tightest.limit, roofline)
+        nearest += " ×" if flagged else ""
+        rows.append((one.text, time_words(point), rate, own, nearest))
+    columns = ("Kernel", "Time", "Rate", "Of its roof", "Of the nearest")
     return Grid("Kernels", columns, tuple(rows), _UNDER)
 
 
@@ -175,7 +178,7 @@ def _levels(shown: Sequence[Subject]) -> Grid:
         rows.append((one.text, *cells))
     heads = [head for level in levels for head in (LEVEL_LABELS[level], "attained")]
     columns = ("FLOP/B at", *heads, *(["declared"] if twins else []))
-    return Grid("Intensity", columns, tuple(rows))
+    return Grid("Intensity", columns, tuple(rows), _ATTAINED)
 
 
 def _at_level(point: Point | None) -> tuple[str, str]:
@@ -191,6 +194,11 @@ def _intensity(point: Point) -> str:
 
 def _level(point: Point) -> str:
     return _DECLARED if point.algorithmic else LEVEL_LABELS[point.level]
+
+
+def _share_of(share: float, key: str, roofline: Roofline) -> str:
+    """`17.9% of DRAM`."""
+    return f"{percent(share)} of {_label(key, roofline)}"
 
 
 def _label(key: str, roofline: Roofline) -> str:

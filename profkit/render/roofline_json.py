@@ -74,6 +74,7 @@ def _point(point: Point) -> Json:
         "timed": point.timed,
         "share": _finite(point.share),
         "roof": point.roof,
+        "of_roof": _finite(point.of_roof),
         "attainable": _finite(point.attainable),
         "attained": _finite(point.attained),
         "bound_by": point.limit or None,

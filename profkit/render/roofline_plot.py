@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -12,9 +12,9 @@ from typing import Any
 
 from profkit.analysis.roofline import LEVELS, Peaks, Point, Roof, Roofline
 from profkit.analysis.roofs import LEVEL_LABELS
-from profkit.errors import UsageError
+from profkit.errors import BadInput, UsageError
 from profkit.render.roofline import rate_unit, subjects, time_words
-from profkit.render.room import Room, spread
+from profkit.render.room import Box, Room, spread
 from profkit.render.text import literal, plural
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -31,6 +31,9 @@ _LONGEST_NAME, _MOST_LABELS = 24, 16
 _WIDEST, _MANY_DECADES = 1e8, 1e7
 _NOTE_WIDTH = 96
 _LETTER = 0.6  # the width of a letter, as a share of the font's size
+# Points: from line to text, half of a box that lines and slanted text are covered with, and the
+# distance of one to the next; markers nearer than the last have one name.
+_LIFT, _DOT, _STEP, _TOGETHER = 2.2, 1.0, 2.0, 9.0
 
 
 class Joined(StrEnum):
@@ -116,8 +119,8 @@ def plot_rooflines(
 ) -> None:
     """Write rooflines on one plot as .png, .svg or .pdf.
 
-    `labels` tell several reports apart. Raises UsageError for another kind of file, for reports of
-    different GPUs, and where no report has a point.
+    `labels` tell several reports apart. Raises UsageError for another kind of file and for reports
+    of different GPUs, BadInput where no report has a point.
     """
     check_suffix(path)
     figure = figure_of(rooflines, title=title, labels=labels, joined=joined)
@@ -146,25 +149,30 @@ def figure_of(
 
     series = _series(rooflines, labels)
     if not series:
-        raise UsageError(f"{title}: no kernel has a point", _why_none(rooflines))
+        raise BadInput(
+            f"{title}: no kernel has a point to draw ({_why_none(rooflines)})",
+            "leave out -o for the numbers",
+        )
     roofs = _merged(rooflines)
     labelled = _labelled(series, joined)
-    flags = _flag_lines(series)
-    notes = _caption(rooflines, series, joined, roofs)
     height = max(_PLOT_HEIGHT, 2.0 * _LINE * (len(labelled) + len(_alike(roofs))))
-    under = _BOTTOM + _LINE * (len(flags) + len(notes)) + 0.06
-    figure = Figure(figsize=(_WIDTH, _TOP + height + under))
-    total = _TOP + height + under
     frame = _frame(series, roofs, height)
-    axes = figure.add_axes((_LEFT / _WIDTH, under / total, frame.width / _WIDTH, height / total))
+    figure = Figure()
+    axes = figure.add_axes((0, 0, 1, 1))
+    room = _room(frame, series, joined)
     _draw_axes(axes, frame)
-    _draw_roofs(axes, frame, roofs, series)
+    _draw_roofs(axes, frame, room, roofs, series)
     _draw_joins(axes, series, joined)
-    if joined is Joined.path:
-        _name_stops(axes, frame, series)
+    unnamed = _name_stops(axes, frame, room, series) if joined is Joined.path else 0
     for one in series:
         _draw_series(axes, frame, one, levelled=joined is not Joined.path)
     _draw_labels(axes, frame, _labels(frame, labelled, roofs))
+    flags = _flag_lines(series)
+    notes = _caption(rooflines, series, joined, roofs, unnamed)
+    under = _BOTTOM + _LINE * (len(flags) + len(notes)) + 0.06
+    total = _TOP + height + under
+    figure.set_size_inches(_WIDTH, total)
+    axes.set_position((_LEFT / _WIDTH, under / total, frame.width / _WIDTH, height / total))
     _draw_head(figure, title, rooflines, series)
     _draw_feet(figure, flags, notes, total)
     return figure
@@ -172,7 +180,7 @@ def figure_of(
 
 def _why_none(rooflines: Sequence[Roofline]) -> str:
     reasons = dict.fromkeys(one.why for roofline in rooflines for one in roofline.outside)
-    return next(iter(reasons), "see `profkit metrics FILE`")
+    return next(iter(reasons), "no launch was measured")
 
 
 def _series(rooflines: Sequence[Roofline], labels: Sequence[str]) -> list[_Series]:
@@ -279,11 +287,12 @@ def _three(value: float) -> str:
     return f"{value:,.{max(0, 2 - math.floor(math.log10(value) + 1e-9))}f}"
 
 
-def _draw_roofs(axes: Any, frame: _Frame, roofs: Sequence[Roof], series: Sequence[_Series]) -> None:
+def _draw_roofs(
+    axes: Any, frame: _Frame, room: Room, roofs: Sequence[Roof], series: Sequence[_Series]
+) -> None:
     memory, compute = _parted(roofs)
     top = max((roof.rate for roof in compute), default=frame.y[1])
     fastest = max((roof.rate for roof in memory), default=math.nan)
-    room = _room(frame, series)
     for line in memory:
         ends = (frame.y[0] / line.rate, top / line.rate)
         _draw_roof(axes, line, ends, (frame.y[0], top), _COLOURS[line.key])
@@ -318,33 +327,71 @@ def _rising(frame: _Frame, bandwidth: float) -> Callable[[float], float]:
     return lambda across: low + (across - start) * rise
 
 
-def _room(frame: _Frame, series: Sequence[_Series]) -> Room:
-    """The plane with the points on it."""
+def _room(frame: _Frame, series: Sequence[_Series], joined: Joined) -> Room:
+    """The plane with the points on it, and what joins them."""
     room = Room(frame.width * 72, (frame.height + 0.2) * 72)
     for one in series:
         for point in one.all:
-            x, y = frame.at(min(point.intensity, frame.x[1]), point.rate)
-            half = math.sqrt(one.area) / 2
-            room.take((x - half, y - half, x + half, y + half))
+            room.take(_marker(frame, point, one.area))
+    for before, after in _joins(series, joined):
+        (left, low), (right, high) = (_shown(frame, point) for point in (before, after))
+        steps = max(1, math.ceil(math.hypot(right - left, high - low) / _STEP))
+        for step in range(steps + 1):
+            x = left + (right - left) * step / steps
+            y = low + (high - low) * step / steps
+            room.take((x - _DOT, y - _DOT, x + _DOT, y + _DOT))
     return room
 
 
+def _shown(frame: _Frame, point: Point) -> tuple[float, float]:
+    """Where a point is drawn: at the edge where it lies to the right of the picture."""
+    return frame.at(min(point.intensity, frame.x[1]), point.rate)
+
+
+def _marker(frame: _Frame, point: Point, area: float) -> Box:
+    x, y = _shown(frame, point)
+    half = math.sqrt(area) / 2
+    return (x - half, y - half, x + half, y + half)
+
+
 def _label_line(axes: Any, frame: _Frame, room: Room, line: Roof) -> None:
-    """A memory roof's name along it, from where it enters the picture."""
+    """A memory roof's name along it, above or below it, as near to where it enters the picture as
+    there is room; where it enters where there is none."""
     text = f"{line.label} {rate_words(line.rate, 'B/s')}"
-    at = max(0.0, frame.across(frame.y[0] / line.rate)) + 0.04
-    x = frame.x[0] * (frame.x[1] / frame.x[0]) ** at
+    enters = max(0.0, frame.across(frame.y[0] / line.rate)) + 0.04
+    tried = [
+        (frame.x[0] * (frame.x[1] / frame.x[0]) ** (enters + step * 0.02), above)
+        for step in range(15)
+        for above in (True, False)
+    ]
+    slants = [_slant(frame, x, x * line.rate, len(text), above=above) for x, above in tried]
+    free = (at for at, slant in enumerate(slants) if all(map(room.is_free, slant)))
+    chosen = next(free, 0)
+    for box in slants[chosen]:
+        room.take(box)
+    x, above = tried[chosen]
     axes.annotate(
-        text, (x, x * line.rate), (-1.5, 2.5), textcoords="offset points", rotation=frame.slope,
-        rotation_mode="anchor", fontsize=_TINY, color=_COLOURS[line.key], ha="left", va="bottom",
-        zorder=6, path_effects=_halo(),
+        text, (x, x * line.rate), (-1.5, 2.5) if above else (1.5, -2.5),
+        textcoords="offset points", rotation=frame.slope, rotation_mode="anchor", fontsize=_TINY,
+        color=_COLOURS[line.key], ha="left", va="bottom" if above else "top", zorder=6,
+        path_effects=_halo(), gid=f"line:{line.key}",
     )  # fmt: skip
-    left, low = frame.at(x, x * line.rate)
+
+
+def _slant(frame: _Frame, x: float, y: float, letters: int, *, above: bool) -> list[Box]:
+    """Small boxes that cover a text that stands on, or hangs from, a line of memory."""
     turned = math.radians(frame.slope)
-    for letter in range(len(text)):
-        along = letter * _LETTER * _TINY
-        x, y = left + along * math.cos(turned), low + along * math.sin(turned)
-        room.take((x - _TINY, y, x, y + _TINY))
+    across, up = math.cos(turned), math.sin(turned)
+    left, low = frame.at(x, y)
+    side = 1 if above else -1
+    length, height = letters * _LETTER * _TINY, 1.1 * _TINY
+    found = []
+    for step in range(math.ceil(length / _STEP) + 1):
+        for rise in (0.0, 0.5, 1.0):
+            along, away = step * _STEP, side * (_LIFT + rise * height)
+            at, high = left + along * across - away * up, low + along * up + away * across
+            found.append((at - _DOT, high - _DOT, at + _DOT, high + _DOT))
+    return found
 
 
 def _mark_ridges(
@@ -434,33 +481,113 @@ def _mark_impossible(axes: Any, point: Point, x: float, area: float) -> None:
 
 
 def _draw_joins(axes: Any, series: Sequence[_Series], joined: Joined) -> None:
+    for before, after in _joins(series, joined):
+        _join(axes, before, after, _COLOURS[after.level], arrow=joined is Joined.arrows)
+
+
+def _joins(series: Sequence[_Series], joined: Joined) -> Iterator[tuple[Point, Point]]:
+    """Each point with the next of the same kernel and level."""
     if joined is Joined.apart:
         return
     kept: dict[tuple[str, str], list[Point]] = {}
     for one in series:
         for point in one.points:
             kept.setdefault((one.key, point.level), []).append(point)
-    for (_, level), points in kept.items():
-        for before, after in pairwise(points):
-            _join(axes, before, after, _COLOURS[level], arrow=joined is Joined.arrows)
+    for points in kept.values():
+        yield from pairwise(points)
 
 
-def _name_stops(axes: Any, frame: _Frame, series: Sequence[_Series]) -> None:
-    """Which report each point of a path is of, above or below its first level's point."""
-    room = _room(frame, series)
-    for one in series:
-        x, y = frame.at(one.main.intensity, one.main.rate)
-        half, lift = _LETTER * len(one.run) * _TINY / 2, math.sqrt(one.area) / 2 + 1
-        above, below = y + lift, y - lift - _TINY
-        boxes = [(x - half, low, x + half, low + _TINY) for low in (above, below)]
-        at = room.place(boxes)
-        if at is not None:
+def _name_stops(axes: Any, frame: _Frame, room: Room, series: Sequence[_Series]) -> int:
+    """Which report each stop of a path is of, beside its points of the first level: once for those
+    that stand together. Returns how many found no room."""
+    words = _stop_words(one.run for one in series)
+    unnamed = 0
+    markers = [(one.run, _marker(frame, one.main, one.area)) for one in series]
+    for run, stop in words.items():
+        own = [box for other, box in markers if other == run]
+        for column in _columns(own, [box for other, box in markers if other != run]):
+            sides = _beside(column, _LETTER * len(stop) * _TINY, _TINY, frame.height * 72)
+            at = room.place(sides)
+            if at is None:
+                unnamed += 1
+                continue
+            left, low, right, high = sides[at]
+            middle = ((left + right) / 2, (low + high) / 2)
             axes.annotate(
-                one.run, (one.main.intensity, one.main.rate), (0, lift if at == 0 else -lift),
-                textcoords="offset points", fontsize=_TINY - 0.6, color=_SOFT, ha="center",
-                va="bottom" if at == 0 else "top", zorder=6, parse_math=False,
-                path_effects=_halo(), gid=f"stop:{one.run}",
+                stop, (0, 0), middle, xycoords="axes points", textcoords="axes points",
+                fontsize=_TINY - 0.6, color=_SOFT, ha="center", va="center", zorder=6,
+                parse_math=False, path_effects=_halo(), gid=f"stop:{run}",
             )  # fmt: skip
+            _lead(axes, column, sides[at])
+    return unnamed
+
+
+def _stop_words(runs: Iterable[str]) -> dict[str, str]:
+    """What names each stop: the value alone where one shape tells all apart."""
+    told = list(dict.fromkeys(runs))
+    if _shape(told):
+        return {run: run.partition("=")[2] for run in told}
+    return {run: run for run in told}
+
+
+def _shape(runs: Sequence[str]) -> str:
+    """The one shape that tells the stops apart; "" where there is none."""
+    names = {run.partition("=")[0] for run in runs}
+    single = len(names) == 1 and all(run.count("=") == 1 for run in runs)
+    return names.pop() if single else ""
+
+
+def _columns(markers: Iterable[Box], others: Sequence[Box]) -> list[Box]:
+    """Around each set of a stop's markers that stand above one another or side by side, with no
+    other stop's among them."""
+    found: list[Box] = []
+    for marker in markers:
+        column = marker
+        for box in list(found):
+            both = (
+                min(column[0], box[0]), min(column[1], box[1]),
+                max(column[2], box[2]), max(column[3], box[3]),
+            )  # fmt: skip
+            above = column[0] < box[2] and box[0] < column[2]
+            alone = not any(_gap(both, other) == 0 for other in others)
+            if _gap(column, box) < _TOGETHER or (above and alone):
+                found.remove(box)
+                column = both
+        found.append(column)
+    return found
+
+
+def _gap(a: Box, b: Box) -> float:
+    """The distance between two boxes; 0 where they overlap."""
+    return math.hypot(max(0.0, a[0] - b[2], b[0] - a[2]), max(0.0, a[1] - b[3], b[1] - a[3]))
+
+
+def _beside(column: Box, wide: float, high: float, most: float) -> list[Box]:
+    """Where the name of a column may stand: close by on any side, then above or below further and
+    further out."""
+    left, low, right, top = column
+    middle, centre = (left + right) / 2, (low + top) / 2
+    over, under = top + 1 + high / 2, low - 1 - high / 2
+    before, after = left - 1 - wide / 2, right + 1 + wide / 2
+    centres = [
+        (middle, over), (middle, under), (after, centre), (before, centre),
+        (after, over), (after, under), (before, over), (before, under),
+    ]  # fmt: skip
+    for step in range(1, round(most / high)):
+        for x in (middle, after, before):
+            centres += [(x, over + step * high / 2), (x, under - step * high / 2)]
+    return [(x - wide / 2, y - high / 2, x + wide / 2, y + high / 2) for x, y in centres]
+
+
+def _lead(axes: Any, column: Box, label: Box) -> None:
+    """A line from a name to its column, where it is further than a line of text."""
+    if _gap(column, label) <= _TINY:
+        return
+    above = label[1] > column[3]
+    foot = ((column[0] + column[2]) / 2, column[3] if above else column[1])
+    head = ((label[0] + label[2]) / 2, label[1] if above else label[3])
+    line = {"arrowstyle": "-", "color": _FAINT, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0}
+    axes.annotate("", foot, head, xycoords="axes points", textcoords="axes points", arrowprops=line)
 
 
 def _join(axes: Any, before: Point, after: Point, colour: str, *, arrow: bool) -> None:
@@ -593,7 +720,7 @@ def _which(point: Point) -> str:
 
 def _caption(
     rooflines: Sequence[Roofline], series: Sequence[_Series], joined: Joined,
-    roofs: Sequence[Roof],
+    roofs: Sequence[Roof], unnamed: int,
 ) -> list[str]:  # fmt: skip
     parts = []
     points = [one.main for one in series]
@@ -607,6 +734,11 @@ def _caption(
         parts.append("hollow: work and bytes that the target declares")
     if any(roof.is_memory for roof in roofs) and len(roofs) > 1:
         parts.append("◇ ridge, FLOP/B")
+    shape = _shape([one.run for one in series]) if joined is Joined.path else ""
+    if shape:
+        parts.append(f"numbers beside points: {shape}")
+    if unnamed:
+        parts.append(f"{plural(unnamed, 'stop')} without room for a name")
     left = len(_named(series, joined)) - _MOST_LABELS
     if left > 0:
         parts.append(f"{left} more without a label")

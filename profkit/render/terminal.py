@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
@@ -18,6 +18,7 @@ from profkit.analysis.summary import Group as KernelGroup
 from profkit.analysis.summary import ReportSummary
 from profkit.render import overview, panels
 from profkit.render.checklist import findings_view
+from profkit.render.fit import fitted
 from profkit.render.names import told_apart
 from profkit.render.text import bar, literal, plural, shorten
 from profkit.render.view import Grid, Panel, Row
@@ -204,22 +205,36 @@ def _panel(panel: Panel) -> RenderableType:
     return Group(*parts)
 
 
+@dataclasses.dataclass(frozen=True)
+class _Fitted:
+    """A grid that takes the width it is given."""
+
+    grid: Grid
+
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
+        names, rows = fitted(self.grid, options.max_width)
+        yield from (Text(line, "dim") for line in names)
+        yield from map(Text, rows)
+
+
 def table_of(grid: Grid, *, numbers: bool = False) -> RenderableType:
     """A grid with its title and note; `numbers` puts all columns but the first to the right."""
     parts: list[RenderableType] = [Text(), Text(grid.title, "bold")]
     if grid.rows:
-        table = Table.grid(padding=(0, 2 if numbers else 3, 0, 0))
-        for at in range(len(grid.columns)):
-            table.add_column(
-                overflow="fold", no_wrap=numbers, justify="right" if numbers and at else "left"
-            )
-        table.add_row(*(Text(name, "dim") for name in grid.columns))
-        for row in grid.rows:
-            table.add_row(*(Text(cell) for cell in row))
-        parts.append(table)
+        parts.append(_numbers(grid) if numbers else _Fitted(grid))
     if grid.note:
         parts.append(Text(grid.note, "dim"))
     return Group(*parts)
+
+
+def _numbers(grid: Grid) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for at in range(len(grid.columns)):
+        table.add_column(no_wrap=True, justify="right" if at else "left")
+    table.add_row(*(Text(name, "dim") for name in grid.columns))
+    for row in grid.rows:
+        table.add_row(*map(Text, row))
+    return table
 
 
 def _rules(rows: Sequence[Row], width: int) -> RenderableType:

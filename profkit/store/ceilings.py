@@ -55,7 +55,7 @@ _NUMBERS = (
     "steady_power",
 )
 _SMALLEST = 1e-3
-_REMEDY = "run `profkit ceilings` on it"
+_REMEDY = "run `profkit ceilings` on it, or give --ceilings FILE"
 
 
 def read_ceilings(path: Path | str) -> Ceilings:

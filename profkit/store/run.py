@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from profkit.errors import BadInput, EnvironmentProblem
+from profkit.ingest.fields import Fields, parsed
 from profkit.ingest.integrity import MANIFEST
 
 SCHEMA = "profkit.run/1"
@@ -110,16 +111,42 @@ def digest(path: Path) -> str:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a run; raises BadInput for a folder that is no run."""
+    """The manifest of a run; raises BadInput for a folder that is no run, and a damaged one."""
+    file = folder / MANIFEST
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        manifest = parsed(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BadInput(f"{folder}: not a run directory ({MANIFEST} is missing)") from None
     except (OSError, ValueError):
-        raise BadInput(f"{folder / MANIFEST}: can't be read", "restore it") from None
+        raise BadInput(f"{file}: can't be read", "restore it") from None
+    except BadInput as error:
+        raise BadInput(f"{file}: {error.message}", "restore it") from None
     if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
-        raise BadInput(f"{folder / MANIFEST}: not the manifest of a run")
+        raise BadInput(f"{file}: not the manifest of a run")
+    try:
+        _check_kinds(Fields(manifest, ""))
+    except BadInput as error:
+        raise BadInput(f"{file}: {error.message}", "restore it") from None
     return manifest
+
+
+def _check_kinds(manifest: Fields) -> None:
+    """Raise BadInput for a part that is not what its readers take it for."""
+    for key in ("versions", "gpu", "fingerprint", "policy"):
+        manifest.fields(key)
+    manifest.texts("warnings")
+    for at, row in enumerate(manifest.rows("stages")):
+        where = f"stages[{at}]"
+        stage = Fields({where: row}, "").fields(where)
+        stage.needs("name", "seconds")
+        stage.text("name")
+        stage.number("seconds", 0)
+    files = manifest.fields("files")
+    for name in files.row:
+        entry = files.fields(name)
+        entry.needs("bytes", "sha256")
+        entry.whole("bytes", 0)
+        entry.text("sha256")
 
 
 def verify(folder: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from tests.conftest import ROOT
+from tests.conftest import H200, ROOT
 from tests.integration.test_views import schema
 
 Cli = Callable[..., Result]
@@ -160,7 +160,10 @@ def test_a_wrong_row_ends_with_1_in_every_format(
 def test_the_gpu_may_be_given(profkit_cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_text("claims: [peak FP16 rate 30 TFLOP/s]", encoding="utf-8")
-    assert profkit_cli("audit", path).exit_code == 0
+    unnamed = profkit_cli("audit", path)
+    assert unnamed.exit_code == 5
+    assert "no GPU named" in unnamed.stderr
+    assert "--gpu" in unnamed.stderr
     assert profkit_cli("audit", path, "--gpu", "L4").exit_code == 1
 
 
@@ -193,6 +196,45 @@ def test_bad_files_end_with_5(profkit_cli: Cli, tmp_path: Path, text: str, words
     assert result.exit_code == 5
     assert words in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "claims: [{gpu: Voodoo 2, bandwidth_peak_gbps: 1}]",
+        "- in 2048 MiB it took 3 ways",
+        "{kept: [16 chains of 24000 steps], duration: {seconds: 3.5}}",
+    ],
+)
+def test_figures_with_nothing_to_hold_them_against_end_with_5(
+    profkit_cli: Cli, tmp_path: Path, text: str
+) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(text, encoding="utf-8")
+    result = profkit_cli("audit", path)
+    assert result.exit_code == 5
+    assert "holds no claim" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "what"),
+    [
+        (H200 / "ceilings.json", "holds no claim that can be checked"),
+        (H200 / "known.ncu-repz", "a compressed Nsight Compute report, not a YAML or JSON file"),
+        (H200 / "sdpa_s512_math.sqlite", "an SQLite database, not a YAML or JSON file"),
+        (H200 / "sdpa_s512", "a directory, not a YAML or JSON file"),
+        (ROOT / "docs" / "img" / "roofline.png", "neither YAML nor JSON"),
+        (H200 / "nothing.yaml", "No such file"),
+    ],
+)
+def test_what_is_no_file_of_claims_is_named(profkit_cli: Cli, path: Path, what: str) -> None:
+    result = profkit_cli("audit", path)
+    assert result.exit_code == 5
+    assert what in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert "; " in result.stderr
 
 
 def test_text_from_the_file_is_shown_as_text(profkit_cli: Cli, tmp_path: Path) -> None:

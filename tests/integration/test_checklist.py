@@ -61,7 +61,9 @@ def test_bank_conflicts_are_blamed_on_their_line_and_bounded_by_l2(profkit_cli: 
     document = checklist(profkit_cli, KNOWN, "--kernel", "transpose_conflict")
     item = document["checklist"][0]
     assert item["category"] == "shared_bank_conflicts"
-    assert item["where"] == [{"file": "known.cu", "line": 8, "instruction": None, "share": 1.0}]
+    assert item["where"] == [
+        {"file": "known.cu", "line": 8, "instruction": None, "offset": None, "share": 1.0}
+    ]
     assert item["bounded_by"] == "L2"
     assert item["bound_s"] == pytest.approx(135e-6, rel=0.01)
     assert item["range"][1] <= 2.46

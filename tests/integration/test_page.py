@@ -393,6 +393,44 @@ def test_nothing_of_the_host_is_told_unless_asked(tmp_path: Path, profkit_cli: C
     assert host in own.read_text(encoding="utf-8")
 
 
+def test_what_was_not_settled_names_the_command_that_settles_it(pages: dict[str, Path]) -> None:
+    text = pages["run"].read_text(encoding="utf-8")
+    assert ">INCONCLUSIVE</span>" in text
+    assert "profkit time TARGET --compare sdpa,flash,cudnn,efficient,math,custom" in text
+    assert ">Of datasheet peak</th>" in text
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"stages": [{"name": "ncu", "seconds": None}]},
+        {"stages": 3},
+        {"files": {"x": {}}},
+        {"files": []},
+        {"warnings": [1]},
+        {"gpu": "H200"},
+        {"fingerprint": {"gpu": {"power_limit": "much", "sm_clock": [1]}}},
+    ],
+)
+def test_a_damaged_manifest_takes_nothing_from_the_page_but_itself(
+    tmp_path: Path, profkit_cli: Cli, damage: dict[str, Any]
+) -> None:
+    (run,) = RUN.iterdir()
+    copied = tmp_path / "run"
+    copied.mkdir()
+    shutil.copy(run / "sdpa_s512.ncu-repz", copied)
+    manifest = json.loads((run / "manifest.json").read_text(encoding="utf-8"))
+    (copied / "manifest.json").write_text(json.dumps(manifest | damage), encoding="utf-8")
+    page = tmp_path / "page.html"
+    result = profkit_cli("report", copied, "-o", page, "--top", "1")
+    if result.exit_code:
+        assert result.exit_code == 5
+        assert result.stderr.startswith("profkit: ")
+        assert len(result.stderr.splitlines()) == 1
+    else:
+        assert "sdpa_s512" in page.read_text(encoding="utf-8")
+
+
 def test_analyze_writes_the_page_of_any_one_report(tmp_path: Path, profkit_cli: Cli) -> None:
     page = tmp_path / "page.html"
     result = profkit_cli(

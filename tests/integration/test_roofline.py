@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -14,12 +15,17 @@ import jsonschema
 import matplotlib.image
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.transforms import Affine2D
 from typer.testing import Result
 
 import profkit
 from profkit.analysis.ceilings import Ceiling, Ceilings
 from profkit.analysis.roofline import Peaks, Point, Roofline, roofline
-from profkit.errors import UsageError
+from profkit.analysis.summary import groups
+from profkit.errors import BadInput
+from profkit.files import variants_of
 from profkit.ingest.variants import Variants
 from profkit.render.roofline_plot import Joined, figure_of, plot_rooflines
 from profkit.store.ceilings import ceilings_json
@@ -27,6 +33,7 @@ from tests.conftest import CORPUS, H200, ROOT, export, h200, needs_corpus
 
 Cli = Callable[..., Result]
 RUN = H200 / "sdpa_s512"
+SWEEP = H200 / "sdpa_sweep"
 PAIR = H200 / "pairs" / "loop_order"
 PICTURE = ROOT / "tests" / "data" / "roofline_sdpa_s512.png"
 
@@ -184,7 +191,7 @@ def test_what_was_not_collected_is_said_with_the_section_to_add() -> None:
     assert one.why == "work unknown: not collected; record with ncu --section " + (
         "SpeedOfLight_RooflineChart"
     )
-    with pytest.raises(UsageError, match=r"no kernel has a point.*SpeedOfLight_RooflineChart"):
+    with pytest.raises(BadInput, match=r"no kernel has a point.*SpeedOfLight_RooflineChart"):
         figure_of([h200("sdpa_s512_flash_set_basic").roofline()], title="basic")
 
 
@@ -279,6 +286,30 @@ def test_variants_without_latencies_are_added_up() -> None:
     assert point.seconds == pytest.approx(sum(one.duration for one in launches))
 
 
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_each_launch_counts_once_whichever_lie_in_a_variants_range(data: st.DataObject) -> None:
+    summary = run().summary
+    launches = tuple(
+        dataclasses.replace(
+            one,
+            launch=dataclasses.replace(
+                one.launch, nvtx=data.draw(st.sampled_from([(), ("a",), ("b",), ("b", "a")]))
+            ),
+        )
+        for one in summary.launches
+    )
+    marked = dataclasses.replace(summary, launches=launches, groups=groups(launches))
+    found = roofline(marked, variants=Variants(("a", "b")), precision="all")
+    shares = {(one.name, one.launch): one.share for one in (*found.points, *found.outside)}
+    assert sum(shares.values()) == pytest.approx(1)
+    total = sum(one.duration for one in launches)
+    for name, sides in (("a", {("a",), ("b", "a")}), ("b", {("b",)})):
+        inside = sum(one.duration for one in launches if one.launch.nvtx in sides)
+        told = sum(share for (own, _), share in shares.items() if own == name)
+        assert told == pytest.approx(inside / total)
+
+
 def test_what_is_drawn_is_where_the_numbers_are() -> None:
     found = timed()
     axes = figure_of([found], title="sdpa").axes[0]
@@ -331,8 +362,57 @@ def test_two_reports_are_joined_by_an_arrow_and_more_by_a_path() -> None:
     three = figure_of(
         [*rooflines, rooflines[0]], title="x", labels=("a", "b", "c"), joined=Joined.path
     )
-    stops = [text.get_text() for text in three.axes[0].texts if "stop:" in (text.get_gid() or "")]
-    assert "b" in stops
+    stops = {text.get_text() for text in three.axes[0].texts if "stop:" in (text.get_gid() or "")}
+    assert stops == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize("levels", [("dram",), ("dram", "l2", "l1")])
+def test_each_stop_of_a_sweep_is_named_over_nothing_else(levels: tuple[str, ...]) -> None:
+    runs = sorted(SWEEP.glob("*/*.ncu-repz"))
+    lengths = [variants_of(run).shapes["length"] for run in runs]  # type: ignore[union-attr]
+    figure = figure_of(
+        [profkit.load(run).roofline(levels=levels) for run in runs],
+        title="sweep",
+        labels=[f"length={length}" for length in lengths],
+        joined=Joined.path,
+    )
+    figure.canvas.draw()
+    axes = figure.axes[0]
+    named = [text for text in axes.texts if (text.get_gid() or "").startswith("stop:")]
+    assert {text.get_text() for text in named} == {"128", "256", "512", "1024", "2048", "4096"}
+    boxes = [text.get_window_extent().shrunk(0.9, 0.7) for text in named]
+    points = [
+        axes.transData.transform(item.get_offsets()[0])
+        for item in axes.collections
+        if (item.get_gid() or "").startswith(("point:", "twin:"))
+    ]
+    lines = [text for text in axes.texts if (text.get_gid() or "").startswith("line:")]
+    for at, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[at + 1 :])
+        assert not any(box.contains(*point) for point in points)
+        assert not any(box.overlaps(line.get_window_extent()) for line in lines)
+    assert any("numbers beside points: length" in text.get_text() for text in figure.texts)
+
+
+def test_the_name_of_a_memory_roof_lies_on_no_roof() -> None:
+    for report in (run(), h200("known"), h200("sdpa_s512_flash")):
+        figure = figure_of([report.roofline()], title="x")
+        figure.canvas.draw()
+        axes = figure.axes[0]
+        names = [text for text in axes.texts if (text.get_gid() or "").startswith("line:")]
+        assert len(names) == 3
+        for text in names:
+            slope = text.get_rotation()
+            text.set_rotation(0)
+            flat = text.get_window_extent()
+            corner = (flat.x0, flat.y0 if text.get_va() == "bottom" else flat.y1)
+            flatten = Affine2D().rotate_deg_around(*corner, -slope)
+            for line in axes.lines:
+                if (line.get_gid() or "").startswith("roof:"):
+                    ends = axes.transData.transform(np.column_stack(line.get_data()))
+                    along = np.linspace(ends[0], ends[1], 2000)
+                    inside = flat.shrunk(0.98, 0.8).count_contains(flatten.transform(along))
+                    assert inside == 0, (report.path, text.get_text(), line.get_gid())
 
 
 def test_a_picture_is_the_one_that_was_looked_at(
@@ -375,6 +455,39 @@ def test_the_table_says_the_numbers(profkit_cli: Cli) -> None:
     assert "290.3" in done.stdout
     assert "256.0" in done.stdout
     assert "1.070 PFLOP/s" in done.stdout
+
+
+def test_a_narrow_terminal_breaks_no_number_and_no_name(profkit_cli: Cli) -> None:
+    wide = profkit_cli("roofline", RUN).stdout.split()
+    done = profkit_cli("roofline", RUN, COLUMNS="60")
+    assert max(map(len, done.stdout.splitlines())) <= 60
+    assert {word for word in wide if "/" not in word} <= set(done.stdout.split())
+    for whole in ("49.76 µs [49.65, 49.90]", "345.3 TFLOP/s", "16.2% of FP16 mma.sync"):
+        assert whole in done.stdout
+
+
+def test_the_share_of_its_roof_stands_beside_that_of_the_nearest(profkit_cli: Cli) -> None:
+    what = (H200 / "sdpa_s512_flash.ncu-repz", "--kernel", "flash", "--level", "dram")
+    done = profkit_cli("roofline", *what, "--precision", "all")
+    (row,) = (line for line in done.stdout.splitlines() if "3.550 TFLOP/s" in line)
+    assert row.endswith("5.9% of FP32             17.9% of DRAM")
+    page = (ROOT / "docs" / "roofline.md").read_text(encoding="utf-8")
+    for share in ("38.6%", "5.9%", "17.9%"):
+        assert share in done.stdout
+        assert share in page
+
+
+def test_a_picture_needs_a_point_and_numbers_do_not(profkit_cli: Cli, tmp_path: Path) -> None:
+    what = ("roofline", H200 / "known.ncu-repz", "--kernel", "copy_strided")
+    done = profkit_cli(*what)
+    assert done.exit_code == 0
+    assert "no floating-point work" in done.stdout
+    drawn = profkit_cli(*what, "-o", tmp_path / "x.png")
+    assert drawn.exit_code == 5
+    assert drawn.stderr == (
+        "profkit: known: no kernel has a point to draw (no floating-point work); "
+        "leave out -o for the numbers\n"
+    )
 
 
 def test_markdown_and_json_have_the_same_points(profkit_cli: Cli, tmp_path: Path) -> None:
@@ -421,6 +534,7 @@ def test_measured_roofs_are_those_of_a_file_or_kept_of_the_gpu(
     none = profkit_cli(*words)
     assert none.exit_code == 4
     assert "run `profkit ceilings`" in none.stderr
+    assert "--ceilings FILE" in none.stderr
     copied = Ceiling(
         "dram", 4.3e12, 4.2e12, 4.4e12, "B/s", "copy", 1e9, 30, 0.95, 1.9e9, 600.0, 50.0, (),
         4.8e12, True, "",
@@ -436,6 +550,12 @@ def test_measured_roofs_are_those_of_a_file_or_kept_of_the_gpu(
             assert (roofs["dram"]["rate"], roofs["dram"]["source"]) == (4.3e12, "measured")
             assert roofs["tensor_fp16"]["source"] == "held"
     assert profkit_cli("roofline", report, "--ceilings", file).exit_code == 2
+    of_another = Ceilings("NVIDIA H200", "GPU-1", {"dram": copied}, created=measured.created)
+    file.write_text(ceilings_json(of_another), encoding="utf-8")
+    run_words = ("roofline", RUN, "--peaks", "measured", "--ceilings", file)
+    done = profkit_cli(*run_words)
+    assert done.exit_code == 2
+    assert re.search(r"\(uuid GPU-1 when measured, GPU-\S+ in the report\)", done.stderr)
 
 
 @needs_corpus

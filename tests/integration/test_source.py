@@ -6,6 +6,7 @@ import csv
 import json
 import lzma
 import math
+import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,7 @@ from typer.testing import Result
 import profkit
 from profkit.analysis.phases import BUSY, KernelTimeline
 from profkit.errors import UsageError
+from profkit.render.inside import sparkline
 from profkit.render.inside_plot import SUFFIXES, plot_timeline, timeline_figure
 from tests.conftest import CAUSAL, CORPUS, H200, REDUCED, h200, needs_corpus
 from tests.integration.test_views import schema
@@ -278,6 +280,36 @@ def test_a_transpose_from_the_inside(profkit_cli: Cli) -> None:
     assert "65.01 M excess wavefronts; 12 live" in " ".join(shown.split())
     assert "Shared-memory accesses conflict over banks" in shown
     assert "more kernel" not in shown
+
+
+def test_a_finding_names_an_instruction_as_the_listing_does(profkit_cli: Cli) -> None:
+    done = profkit_cli("source", H200 / "sdpa_s512", "--kernel", "flash", "--sass", "--top", "0")
+    listing, _, findings = done.stdout.partition("Findings that blame them")
+    listed = dict(re.findall(r"^ *\S+%.* (\+0x[0-9a-f]{4})  (.+)$", listing, re.M))
+    named = re.findall(r"(\+0x[0-9a-f]{4}) `([^`]+)`", " ".join(findings.split()))
+    assert len(named) >= 6
+    for offset, text in named:
+        assert listed[offset] == text
+    assert "0x7f" not in done.stdout
+    found = profkit_cli("checklist", H200 / "sdpa_s512", "--format", "json")
+    places = [one for item in json.loads(found.stdout)["checklist"] for one in item["where"]]
+    assert all(bool(one["instruction"]) == bool(one["offset"]) for one in places)
+
+
+def test_a_full_character_is_the_peak_that_is_printed() -> None:
+    spiky = [0.135] * 99 + [0.977]
+    assert sparkline(spiky, 10) == "▂" * 10
+    assert sparkline(spiky, 100) == "▂" * 99 + "█"
+    assert sparkline([0.5, 1.0, math.nan], 3) == "▅█ "
+    assert sparkline([1056.0] + [0.0] * 19, 2, counted=True) == "█▁"
+
+
+def test_blocks_launched_are_counted_exactly(profkit_cli: Cli) -> None:
+    """1,056 blocks: as a rate of three digits they would be 1,060."""
+    shown = profkit_cli("source", H200 / "known.ncu-repz", "--kernel", "fma_bound").stdout
+    (row,) = (line for line in shown.splitlines() if line.startswith("Blocks launched"))
+    blocks = math.prod(h200("known").kernel(4).summary.grid)
+    assert row.split()[-2:] == [f"{blocks:,}", "block"]
 
 
 def test_the_kernel_with_the_most_time_unless_told(profkit_cli: Cli) -> None:

@@ -284,7 +284,7 @@ def test_roofs_under_other_settings_are_stale() -> None:
     assert unfit(whole, DEVICE) == ()
     assert unfit(whole, {"name": "NVIDIA H200", "driver": "600", "ecc": None}) == ()
     (why,) = unfit(whole, {**DEVICE, "power_limit": 500.0})
-    assert why == "power limit 700.0 when measured, 500.0 now"
+    assert why == "power limit 700.0 when measured, 500.0 in the report"
     keep_ceilings(whole)
     with pytest.raises(EnvironmentProblem, match=r"power limit 700\.0 when measured"):
         find_ceilings({**DEVICE, "power_limit": 500.0})

@@ -96,7 +96,7 @@ def test_of_many_instructions_the_most_sampled_and_the_blamed_are_kept() -> None
         notes=(),
     )
     data = source_data(view)
-    addresses = [row[0] for row in data["sass"]]
+    addresses = [int(row[0], 16) for row in data["sass"]]
     assert data["instructions"] == many
     assert len(addresses) == MOST_ROWS
     assert addresses == sorted(addresses)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
 import tempfile
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import pytest
 
 from profkit import profiling
 from profkit.capture.doctor import diagnose
-from profkit.errors import EnvironmentProblem
+from profkit.errors import BadInput, EnvironmentProblem
 from profkit.store import run as runs
 from profkit.store.lock import gpu_lock
 from profkit.store.run import draft, free_room
@@ -129,6 +130,24 @@ def test_a_kept_run_has_no_lock(tmp_path: Path) -> None:
         kept = runs.keep(made, {})
     assert {file.name for file in kept.iterdir()} == {"file", "manifest.json"}
     assert set(runs.verify(kept)["files"]) == {"file"}
+
+
+@pytest.mark.parametrize(
+    ("part", "told"),
+    [
+        ({"stages": [{"name": "ncu", "seconds": None}]}, "has no 'seconds'"),
+        ({"stages": [3]}, "not an object"),
+        ({"files": {"file": {}}}, "has no 'bytes'"),
+        ({"files": {"file": {"bytes": "2", "sha256": "0"}}}, "not a number"),
+        ({"warnings": "one"}, "not a list"),
+    ],
+)
+def test_a_damaged_manifest_is_one_line(tmp_path: Path, part: dict[str, object], told: str) -> None:
+    (tmp_path / "manifest.json").write_text(json.dumps({"schema": runs.SCHEMA} | part))
+    with pytest.raises(BadInput, match=told) as caught:
+        runs.read_manifest(tmp_path)
+    assert "manifest.json" in str(caught.value)
+    assert "restore it" in str(caught.value)
 
 
 def test_a_folder_that_can_not_be_looked_into_is_passed_over() -> None:

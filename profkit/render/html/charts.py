@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -255,6 +256,7 @@ def latency_words_of(report: LatencyReport) -> Json:
         "title": literal(report.title),
         "method": literal(words.method(report.timed[0])),
         "baseline": literal(baseline),
+        "settle": _settle(report),
         "variants": [
             _variant(timed, fastest, verdicts.get(timed.label), timed.label == baseline)
             for timed in report.timed
@@ -263,6 +265,22 @@ def latency_words_of(report: LatencyReport) -> Json:
         "doubts": list(words.warnings(report)),
         "sentences": [literal(words.sentence(timed, report)) for timed in report.timed],
     }
+
+
+def _settle(report: LatencyReport) -> str:
+    """The command that takes the blocks that verdicts lack; "" where none is lacking."""
+    from profkit.analysis.verdict import Reason, Verdict
+
+    unsettled = [
+        pair
+        for pair in report.pairs
+        if pair.comparison.verdict is Verdict.INCONCLUSIVE
+        and pair.comparison.reason is not Reason.AT_MARGIN
+    ]
+    if not unsettled:
+        return ""
+    labels = ",".join([unsettled[0].a.label, *(pair.b.label for pair in unsettled)])
+    return literal(f"profkit time TARGET --compare {shlex.quote(labels)}")
 
 
 def _variant(timed: Timed, fastest: float, pair: Pair | None, is_baseline: bool) -> Json:

@@ -65,9 +65,9 @@ def provenance(
         "rows": rows,
         "stages": [
             (literal(str(stage["name"])), number(float(stage["seconds"]), "s"))
-            for stage in told.get("stages", ())
+            for stage in told.get("stages") or ()
         ],
-        "warnings": [literal(str(warning)) for warning in told.get("warnings", ())],
+        "warnings": [literal(str(warning)) for warning in told.get("warnings") or ()],
         "files": [
             {"name": literal(file), "bytes": number(entry["bytes"], "B"), "sha256": entry["sha256"]}
             for file, entry in files.items()
@@ -94,6 +94,8 @@ def _device(told: Mapping[str, Any]) -> Rows:
 
 
 def _with_unit(name: str, value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return _word(value)
     if name in _HERTZ:
         return number(float(value), "Hz")
     if name in _BYTES:

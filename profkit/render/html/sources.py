@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from profkit.ingest.source_lines import Code
 from profkit.render.text import literal
 
 if TYPE_CHECKING:
@@ -31,13 +32,14 @@ def source_data(view: SourceView) -> Json:
     files = [_file(file, reasons) for file in view.files] if view.has_source else []
     kept = _kept([_heat(one.counts, one.findings) for one in view.instructions])
     names = {file.name: at for at, file in enumerate(view.files)}
+    code = Code(frozenset(one.address for one in view.instructions))
     return {
         "reasons": reasons,
         "total": _counts(view.total),
         "stalls": [[at, count] for at, count in enumerate(view.total.stalls.values())],
         "files": files,
         "sass": [
-            _instruction(one, names, reasons)
+            _instruction(one, code, names, reasons)
             for one, keep in zip(view.instructions, kept, strict=True)
             if keep
         ],
@@ -75,9 +77,12 @@ def _line(line: SourceLine, reasons: Sequence[str]) -> list[Any]:
     ]  # fmt: skip
 
 
-def _instruction(one: Instruction, names: dict[str, int], reasons: Sequence[str]) -> list[Any]:
+def _instruction(
+    one: Instruction, code: Code, names: dict[str, int], reasons: Sequence[str]
+) -> list[Any]:
     return [
-        one.address, _text(one.sass), _counts(one.counts), _stalls(one.counts, reasons),
+        code.offset(one.address), _text(code.told(one.sass)),
+        _counts(one.counts), _stalls(one.counts, reasons),
         list(one.findings), names.get(one.file, -1) if one.line else -1, one.line,
     ]  # fmt: skip
 

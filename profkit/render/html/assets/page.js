@@ -370,7 +370,7 @@
   function placeCell(row, state, source, show) {
     const cell = element("td", { className: "at" });
     const hasLines = source.files.length > 0;
-    const text = state.sass ? row.address.toString(16).padStart(4, "0") : String(row.line);
+    const text = state.sass ? row.address : String(row.line);
     if (state.sass ? !hasLines || row.file < 0 || !row.line : !row.counts) {
       cell.textContent = text;
       return cell;
