@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.analysis.attribution import Attribution, logarithmic_mean, split
+from profkit.analysis.attribution import Attribution, Cause, Kind, logarithmic_mean, split
+from profkit.render.diff_words import label
 
 KEYS = ("instructions", "reissues", "warps_resident", "sms_with_work", "clock")
 STATES = ("selected", "wait", "long_scoreboard", "barrier", "gmma")
@@ -116,3 +117,15 @@ def test_what_a_side_lacks_is_named_and_left_together() -> None:
     assert "warp states" in found.missing
     assert seconds(found)["rest"] == pytest.approx(-5e-6)
     assert [cause.label for cause in found.causes if cause.key == "rest"] == ["not told apart"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("barrier", "barrier wait"),
+        ("wait", "wait (fixed latency)"),
+        ("selected", "selected (issuing)"),
+    ],
+)
+def test_warp_states_in_words(reason: str, told: str) -> None:
+    assert label(Cause(reason, reason, Kind.stall, 1e-6, 1.0, 2.0, "cycle")) == told
