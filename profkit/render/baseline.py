@@ -108,7 +108,7 @@ def _fastest(baseline: Baseline) -> Grid:
         "The fastest of each shape",
         columns if reference else columns[:-1],
         tuple(row if reference else row[:-1] for row in told),
-        "of the datasheet's dense peak",
+        "Of peak: of the datasheet's dense peak" if baseline.datasheet else "",
     )
 
 
