@@ -93,8 +93,12 @@ def test_aliases_can_not_blow_up(tmp_path: Path) -> None:
 
 def test_no_file_and_no_text(tmp_path: Path) -> None:
     (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\x00")
-    for path in (tmp_path, tmp_path / "none.yaml", tmp_path / "bytes.yaml"):
-        with pytest.raises(BadInput, match="can't be read"):
+    for path, why in (
+        (tmp_path, "a directory, not a YAML or JSON file"),
+        (tmp_path / "none.yaml", "can't be read \\(No such file"),
+        (tmp_path / "bytes.yaml", "not text in UTF-8"),
+    ):
+        with pytest.raises(BadInput, match=why):
             read_printed(path)
 
 
