@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,6 +32,8 @@ _NAMES = {
     "causal": ("causal", "is_causal"),
 }
 _UNITS_APART = 100  # a median of other samples than all may differ; by so much it is a unit
+_MEND = "mend the shape that it gives"
+_DTYPE = re.compile(r"(?:b?float|int|uint)\d+\w*")
 _ELEMENT_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 
 
@@ -117,22 +120,31 @@ def _document(path: Path) -> Mapping[str, Any]:
 
 def _own_shapes(files: Sequence[Path], said: Sequence[Mapping[str, Any]]) -> Matrix:
     rows = [
-        _told(document) or {"file": path.stem} for path, document in zip(files, said, strict=True)
+        _told(path, document) or {"file": path.stem}
+        for path, document in zip(files, said, strict=True)
     ]
     return matrix_of("imported", "", rows)
 
 
-def _told(document: Mapping[str, Any]) -> dict[str, Value]:
-    """The shape that a file gives, under `config` or at its top."""
+def _told(path: Path, document: Mapping[str, Any]) -> dict[str, Value]:
+    """The shape that a file gives, under `config` or at its top; raises BadInput for what can't be
+    one."""
     config = document.get("config")
     config = config if isinstance(config, dict) else document
     found: dict[str, Value] = {}
     for name, spellings in _NAMES.items():
         value = next((config[one] for one in spellings if one in config), None)
         if name == "dtype" and isinstance(value, str):
-            found[name] = value.removeprefix("torch.")
+            dtype = value.removeprefix("torch.")
+            if not _DTYPE.fullmatch(dtype):
+                raise BadInput(f"{path}: dtype {value!r} is none", _MEND)
+            found[name] = dtype
         elif type(value) is (bool if name == "causal" else int) and value >= (name != "causal"):
             found[name] = value
+        elif value is not None:
+            raise BadInput(
+                f"{path}: {name} {value!r} is no size", "mend the shape that the file gives"
+            )
     return found
 
 
@@ -145,7 +157,7 @@ def _cell(
     sheet: Datasheet | None,
     unit: str | None,
 ) -> Cell:
-    for name, value in _told(document).items():
+    for name, value in _told(path, document).items():
         if shape.arguments.get(name, value) != value:
             raise UsageError(
                 f"{path}: is of {name} {value}, {shape.name} of {shape.arguments[name]}",
@@ -190,7 +202,7 @@ def _with_shape(
     try:
         target = dict(latency.target) or _target(shape)
     except ValueError as error:
-        raise BadInput(f"{path}: {error}", "mend the shape that it gives") from None
+        raise BadInput(f"{path}: {error}", _MEND) from None
     return latency_from_json(
         {
             "label": backend,

@@ -287,6 +287,9 @@ class _Timed:
         """The verdicts on all variants that matched kernels belong to, or that both sides have."""
         found = [labels for one in pairs if (labels := self.labels(one))]
         common = self._before.timings.timed.keys() & self._after.timings.timed.keys()
+        for launches in self._launches:
+            if launches:  # a report that names its variants holds no other one
+                common &= launches.keys()
         found += [(label, label) for label in self._before.timings.timed if label in common]
         return tuple(
             self._verdict(labels) for labels in dict.fromkeys(found) if not self._is_one(labels)

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from profkit.analysis.checklist import Checklist, Item
 from profkit.analysis.limits import REACH, RESOURCES
-from profkit.analysis.measures import MOVED, Measure, known_gain, measures
+from profkit.analysis.measures import MOVED, Measure, known_gain, measures, not_collected
 from profkit.analysis.repeats import within_noise
 from profkit.analysis.summary import Group, LaunchSummary
 
@@ -36,7 +36,8 @@ class Status(StrEnum):
     """What became of a finding.
 
     `masked`: no longer seen though its own measure got no better, for something else takes the
-    time now. `unmasked`: seen for the first time though its measure got no worse.
+    time now. `unmasked`: seen for the first time though its measure got no worse. `unknown`: a
+    report did not collect its measures.
     """
 
     resolved = "resolved"
@@ -46,6 +47,7 @@ class Status(StrEnum):
     heavier = "heavier"
     unmasked = "unmasked"
     new = "new"
+    unknown = "not known"
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class FindingChange:
     def tells(self) -> bool:
         """Whether it is told unasked: it changed, and what comes, or hides, is worth a fix."""
         match self.status:
-            case Status.unchanged:
+            case Status.unchanged | Status.unknown:
                 return False
             case Status.new | Status.unmasked:
                 return self.promises >= WORTH
@@ -189,6 +191,8 @@ def _come_or_gone(told: Sequence[Measure], before: Group, after: Group, *, gone:
     Mirrors: what is resolved one way is new the other, what is masked unmasked. At an unchanged
     time nothing else can have hidden it: it stands at the threshold of its rule.
     """
+    if not_collected(told, before.typical, after.typical):
+        return Status.unknown
     gain = known_gain(told, before.typical, after.typical)
     if math.isnan(gain) or (gain if gone else -gain) >= MOVED:
         return Status.resolved if gone else Status.new
@@ -223,18 +227,16 @@ def _seen(
 ) -> Seen | None:
     """The first quantity of a defect's measures that moved as its status says; None without one.
 
-    Of bank conflicts it is their ways.
+    Of several in a measure it is the one that was worst where the finding was. Of bank conflicts it
+    is their ways.
     """
     if category == _SHARED and (ways := _ways(status, before, after)):
         return ways
+    has_it = after if status in {Status.new, Status.unmasked} else before
     for measure in told:
-        agreeing = [
-            Seen(name, before.get(name), after.get(name))
-            for name in measure.names
-            if _agrees(status, measure.gain_of(name, before, after))
-        ]
-        if agreeing:
-            return max(agreeing, key=lambda one: max(one.before, one.after))
+        name = measure.telling(has_it)
+        if name and _agrees(status, measure.gain_of(name, before, after)):
+            return Seen(name, before.get(name), after.get(name))
     return None
 
 

@@ -10,6 +10,7 @@ from functools import cache
 
 from profkit.analysis.summary import LaunchSummary
 from profkit.metrics.catalog import catalog
+from profkit.metrics.quantities import NOT_COLLECTED
 
 MOVED = 0.1
 """The share of the larger side from which a measure has moved: less is noise, or no fix."""
@@ -52,6 +53,15 @@ class Measure:
             return 0.0
         return self._better(*sides)
 
+    def telling(self, launch: LaunchSummary) -> str:
+        """The quantity that is worst there; "" where all are unknown, or too small to tell."""
+        known = {name: launch.values[name] for name in self.names if name in launch.values}
+        if not known:
+            return ""
+        name = (min if self.rises else max)(known, key=lambda one: known[one])
+        small = _is_share(name) and not self.rises and known[name] < LEAST_SHARE
+        return "" if small else name
+
     def _better(self, before: float, after: float) -> float:
         largest = max(abs(before), abs(after))
         if largest == 0:
@@ -69,6 +79,16 @@ def known_gain(told: Sequence[Measure], before: LaunchSummary, after: LaunchSumm
     """The gain of the first measure that both sides recorded; NaN without one."""
     gains = (measure.gain(before, after) for measure in told)
     return next((gain for gain in gains if not math.isnan(gain)), math.nan)
+
+
+def not_collected(told: Sequence[Measure], before: LaunchSummary, after: LaunchSummary) -> bool:
+    """Whether a report collected none of the measures: what is undefined of a launch, such as the
+    sectors of accesses that there are none of any more, was collected."""
+    names = [name for measure in told for name in measure.names]
+    return any(
+        bool(names) and all(launch.why_missing(name).startswith(NOT_COLLECTED) for name in names)
+        for launch in (before, after)
+    )
 
 
 def _measures(line: str) -> Iterator[Measure]:

@@ -280,8 +280,8 @@ def _timing_notes(found: Sequence[_Subject], timed: Sequence[Timed]) -> list[str
     notes = [
         f"rates are by timed latency ({'; '.join(ways)}): median, whisker its 95% interval; "
         "work and bytes are ncu's",
-        "timed calls are held against the roofs at the report's highest clock: at a lower one, as "
-        "a power cap sets it, they attained more",
+        "timed calls are held against the roofs that are drawn; their own clock may have been "
+        "another, so what they attained of a compute roof is rough",
     ]
     waiting = [one.label for one in own if one.launch_bound]
     if waiting:

@@ -69,8 +69,8 @@ class Roofs:
     def over(self, launch: LaunchSummary, key: str, *, timed: bool) -> Roof:
         """The roof that a point of a launch is held against.
 
-        It is the launch's own under ncu. A timed call ran at a clock that nobody read: the roof is
-        the one that is drawn, of the report's highest clock, so that a share errs low.
+        It is the launch's own under ncu. A timed call ran at a clock that nobody knows: the roof is
+        the one that is drawn, of the report's highest clock.
         """
         own = self.of(launch, key)
         if not timed or self.reference is None or own.source is not Peaks.held:

@@ -24,7 +24,7 @@ def asked(options: argparse.ArgumentParser) -> argparse.Namespace:
     known, left = options.parse_known_args()
     if left:
         names = " ".join(options.format_usage().removeprefix("usage:").split()[1:])
-        raise UsageError(f"{_script()} has no option {left[0]}", f"it has {names}")
+        raise UsageError(f"{_script()} has no option {left[0]}", f"it has {names}" if names else "")
     return known
 
 

@@ -11,7 +11,7 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -295,6 +295,20 @@ def normal_inputs(device: str, seed: int, dtype: str, **shapes: Sequence[int]) -
     }
 
 
+class _Words(list[str]):
+    """A command line that knows whether anybody read it."""
+
+    read = False
+
+    def __getitem__(self, at: Any) -> Any:
+        self.read = True
+        return super().__getitem__(at)
+
+    def __iter__(self) -> Iterator[str]:
+        self.read = True
+        return super().__iter__()
+
+
 def load_target(path: Path, arguments: Sequence[str] = ()) -> Target:
     """Import a target script, which gets `arguments`, without running it; its one Target.
 
@@ -309,7 +323,8 @@ def load_target(path: Path, arguments: Sequence[str] = ()) -> Target:
         raise BadInput(f"{path} is no Python file")
     module = importlib.util.module_from_spec(spec)
     argv, folders = sys.argv, sys.path
-    sys.argv, sys.path = [str(path), *arguments], [str(path.resolve().parent), *sys.path]
+    words = _Words([str(path), *arguments])
+    sys.argv, sys.path = words, [str(path.resolve().parent), *sys.path]
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
@@ -324,6 +339,8 @@ def load_target(path: Path, arguments: Sequence[str] = ()) -> Target:
         raise TargetFailed(f"{path} can't be imported: {reason}") from error
     finally:
         sys.argv, sys.path = argv, folders
+    if arguments and not words.read:
+        raise UsageError(f"{path} takes no options: nothing reads {arguments[0]}")
     targets = {id(value): value for value in vars(module).values() if isinstance(value, Target)}
     if len(targets) != 1:
         raise BadInput(

@@ -125,6 +125,9 @@ def _findings(kernel: KernelDiff, *, everything: bool) -> list[RenderableType]:
         held = words.estimate_held(one, kernel)
         if held:
             parts.append(_indented(held, 4))
+    left = len(found) - _FINDINGS
+    if left > 0 and not everything:
+        parts.append(Text(f"  {left} more: --all", "dim"))
     return parts
 
 
@@ -159,7 +162,11 @@ def _lines(lines: Sequence[LineChange], width: int, *, everything: bool) -> list
     if longest < _NARROWEST_LINE:
         cells = [row[:-1] for row in cells]
     table = _fitted(cells, width, ("left", "left", "left"))
-    return [Text(), Text("By source line (samples as time)", "bold"), table]
+    parts: list[RenderableType] = [Text(), Text("By source line (samples as time)", "bold"), table]
+    left = len(lines) - len(rows)
+    if left:
+        parts.append(Text(f"  {plural(left, 'line')} more: --all", "dim"))
+    return parts
 
 
 def _cut(text: str, longest: int) -> str:

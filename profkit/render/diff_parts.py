@@ -132,7 +132,8 @@ def _findings(kernel: KernelDiff, *, show_all: bool) -> list[Grid]:
         for one in shown
     )
     columns = ("Finding", "Became", "Seen in", "A fix saves", "Estimate")
-    return [Grid("Findings", columns, rows, _left(len(found) - len(shown)))]
+    left = len(found) - len(shown)
+    return [Grid("Findings", columns, rows, f"{left} more" if left else "")]
 
 
 def _changed(changed: Sequence[Changed], *, show_all: bool) -> list[Grid]:

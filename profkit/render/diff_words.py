@@ -348,13 +348,17 @@ def _left_out(total: Total) -> list[str]:
 def gone(groups: Sequence[Group]) -> list[tuple[str, str]]:
     """Kernels that one side alone has, with their time, most first."""
     ordered = sorted(groups, key=lambda group: -(group.total if group.total > 0 else 0.0))
-    return [(literal(_function(group)), number(group.total, "s")) for group in ordered]
+    return [(_short(group), number(group.total, "s")) for group in ordered]
+
+
+def _short(group: Group) -> str:
+    return shorten(literal(_function(group)), _LONGEST_NAME)
 
 
 def went(found: Diff) -> str:
     """The findings that promised time on kernels that are gone: `dram_bandwidth (leaky_relu)`."""
     told = dict.fromkeys(
-        f"{item.rule.category} ({literal(_function(item.group))})"
+        f"{item.rule.category} ({_short(item.group)})"
         for item in found.removed_findings
         if item.group and item.finding.estimate and item.finding.estimate.likely >= WORTH
     )

@@ -16,9 +16,9 @@ GAP = 3
 _WORD = re.compile(r"\[[^\]]*\]|[+−-]?\d[\d.,]*(?: [^\W\d]\S*)?(?!\S)|\S+")
 
 
-def fitted(grid: Grid, width: int) -> tuple[list[str], list[str]]:
+def fitted(grid: Grid, width: int, *, numbers: bool = False) -> tuple[list[str], list[str]]:
     """The lines of a grid without title and note: its columns' names above (none where they stand
-    beside their cells), and its rows."""
+    beside their cells), and its rows. `numbers` puts all columns but the first to the right."""
     columns = list(zip(grid.columns, *grid.rows, strict=True))
     wanted = [max(map(_longest_line, column)) for column in columns]
     least = [max(map(_longest_word, column)) for column in columns]
@@ -26,8 +26,8 @@ def fitted(grid: Grid, width: int) -> tuple[list[str], list[str]]:
     if sum(least) > room:
         return [], _stacked(grid, width)
     widths = _widths(wanted, least, room)
-    rows = [line for row in grid.rows for line in _abreast(row, widths)]
-    return list(_abreast(grid.columns, widths)), rows
+    rows = [line for row in grid.rows for line in _abreast(row, widths, numbers=numbers)]
+    return list(_abreast(grid.columns, widths, numbers=numbers)), rows
 
 
 def _words(text: str) -> list[str]:
@@ -52,10 +52,13 @@ def _widths(wanted: Sequence[int], least: Sequence[int], room: int) -> list[int]
     return widths
 
 
-def _abreast(row: Sequence[str], widths: Sequence[int]) -> Iterable[str]:
+def _abreast(row: Sequence[str], widths: Sequence[int], *, numbers: bool) -> Iterable[str]:
     cells = [_lines(cell, width) for cell, width in zip(row, widths, strict=True)]
     for parts in zip_longest(*cells, fillvalue=""):
-        padded = (part.ljust(width) for part, width in zip(parts, widths, strict=True))
+        padded = (
+            part.rjust(width) if numbers and at else part.ljust(width)
+            for at, (part, width) in enumerate(zip(parts, widths, strict=True))
+        )
         yield (" " * GAP).join(padded).rstrip()
 
 

@@ -210,9 +210,10 @@ class _Fitted:
     """A grid that takes the width it is given."""
 
     grid: Grid
+    numbers: bool = False
 
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
-        names, rows = fitted(self.grid, options.max_width)
+        names, rows = fitted(self.grid, options.max_width, numbers=self.numbers)
         yield from (Text(line, "dim") for line in names)
         yield from map(Text, rows)
 
@@ -221,20 +222,10 @@ def table_of(grid: Grid, *, numbers: bool = False) -> RenderableType:
     """A grid with its title and note; `numbers` puts all columns but the first to the right."""
     parts: list[RenderableType] = [Text(), Text(grid.title, "bold")]
     if grid.rows:
-        parts.append(_numbers(grid) if numbers else _Fitted(grid))
+        parts.append(_Fitted(grid, numbers))
     if grid.note:
         parts.append(Text(grid.note, "dim"))
     return Group(*parts)
-
-
-def _numbers(grid: Grid) -> Table:
-    table = Table.grid(padding=(0, 2, 0, 0))
-    for at in range(len(grid.columns)):
-        table.add_column(no_wrap=True, justify="right" if at else "left")
-    table.add_row(*(Text(name, "dim") for name in grid.columns))
-    for row in grid.rows:
-        table.add_row(*map(Text, row))
-    return table
 
 
 def _rules(rows: Sequence[Row], width: int) -> RenderableType:

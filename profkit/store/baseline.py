@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from profkit.errors import BadInput, EnvironmentProblem
@@ -23,6 +24,15 @@ PLAN, SUMMARY, TABLE, CELLS, PROFILES = (
 SCHEMA = "profkit.baseline-plan/1"
 _PART = ".part"
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "gpu": (dict, NoneType),
+    "measured_on": (dict, NoneType),
+    "budget": (int, float, NoneType),
+    "seconds": (int, float, NoneType),
+    "command": (list,),
+    "created": (str,),
+    "backends": (list,),
+}
 _ASKED = {
     "matrix", "samples", "blocks", "seed", "timer", "cache", "warmup", "device", "backends"
 }  # fmt: skip
@@ -102,8 +112,16 @@ def _is_plan(plan: Any) -> bool:
         and isinstance(asked["matrix"].get("shapes"), list)
         and isinstance(target, dict)
         and target.keys() >= {"name", "file", "sha256"}
-        and plan.keys() >= {"gpu", "measured_on", "budget", "command", "created", "seconds"}
-        and isinstance(plan.get("backends"), list)
+        and all(key in plan and isinstance(plan[key], kinds) for key, kinds in _KINDS.items())
+        and all(isinstance(word, str) for word in plan["command"])
+        and all(map(_is_backend, plan["backends"]))
+    )
+
+
+def _is_backend(told: Any) -> bool:
+    return isinstance(told, dict) and all(
+        key in told and isinstance(told[key], kinds)
+        for key, kinds in (("name", str), ("available", bool), ("reason", str), ("setting", str))
     )
 
 

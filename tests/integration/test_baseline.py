@@ -656,6 +656,34 @@ def test_figures_of_a_file_are_used_and_held_against_its_samples(tmp_path: Path)
     assert "the file's own median is +2.2% off its samples" in row["flags"]
 
 
+@pytest.mark.parametrize("wrong", [{"batch_size": -2}, {"seq_len": "two"}, {"dtype": "banana"}])
+def test_a_size_that_can_not_be_is_not_left_out_in_silence(
+    tmp_path: Path, wrong: dict[str, Any]
+) -> None:
+    done = run(tmp_path, "import", theirs(tmp_path, "bad", config=wrong), "-o", "out")
+    assert done.exit_code == 5
+    assert repr(next(iter(wrong.values()))) in failure(done)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{"backends": ["a"]}, {"backends": [{}]}, {"gpu": "H200"}, {"measured_on": 3},
+     {"seconds": "x"}, {"command": 3}, {"asked": {}}],
+)  # fmt: skip
+def test_a_damaged_plan_is_one_line(toy: Path, damage: dict[str, Any]) -> None:
+    plan = {
+        "schema": "profkit.baseline-plan/1", "gpu": None, "measured_on": None, "budget": None,
+        "command": [], "created": "", "seconds": 0.0, "backends": [],
+        "target": {"name": "toy", "file": "toy.py", "sha256": "0"},
+    }  # fmt: skip
+    out = toy.with_name("out")
+    out.mkdir()
+    (out / "baseline.json").write_text(json.dumps(plan | damage), encoding="utf-8")
+    done = measured(toy, "--resume")
+    assert done.exit_code == 5
+    assert "not the plan of a baseline" in failure(done)
+
+
 def test_bare_samples_are_imported_and_nothing_is_made_up(tmp_path: Path) -> None:
     (tmp_path / "theirs.txt").write_text("\n".join(str(10 + at % 7) for at in range(100)))
     done = run(tmp_path, "import", "theirs.txt", "--unit", "us", "-o", "out")

@@ -309,7 +309,7 @@ def test_blocks_launched_are_counted_exactly(profkit_cli: Cli) -> None:
     shown = profkit_cli("source", H200 / "known.ncu-repz", "--kernel", "fma_bound").stdout
     (row,) = (line for line in shown.splitlines() if line.startswith("Blocks launched"))
     blocks = math.prod(h200("known").kernel(4).summary.grid)
-    assert row.split()[-2:] == [f"{blocks:,}", "block"]
+    assert row.split()[-2:] == [f"{blocks:,}", "blocks"]
 
 
 def test_the_kernel_with_the_most_time_unless_told(profkit_cli: Cli) -> None:

@@ -301,6 +301,8 @@ def test_load_target_yields_the_callables(tmp_path: Path) -> None:
     ):
         with pytest.raises(UsageError, match=why):
             load_target(TARGETS / "sdpa_sweep.py", words)
+    with pytest.raises(UsageError, match="takes no options: nothing reads --length"):
+        load_target(TARGETS / "sdpa_s512.py", ["--length", "32"])
     with pytest.raises(BadInput, match="no such file"):
         load_target(tmp_path / "none.py")
     (tmp_path / "empty.py").write_text("x = 1\n")
