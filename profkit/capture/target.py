@@ -296,12 +296,12 @@ def normal_inputs(device: str, seed: int, dtype: str, **shapes: Sequence[int]) -
 
 
 class _Words(list[str]):
-    """A command line that knows whether anybody read it."""
+    """A command line that knows whether anybody read more of it than the program's name."""
 
     read = False
 
     def __getitem__(self, at: Any) -> Any:
-        self.read = True
+        self.read |= at != 0
         return super().__getitem__(at)
 
     def __iter__(self) -> Iterator[str]:
