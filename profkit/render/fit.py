@@ -12,7 +12,7 @@ from itertools import zip_longest
 
 from profkit.render.view import Grid
 
-GAP = 3
+_GAP, _GAP_OF_NUMBERS = 3, 2
 _WORD = re.compile(r"\[[^\]]*\]|[+−-]?\d[\d.,]*(?: [^\W\d]\S*)?(?!\S)|\S+")
 
 
@@ -22,12 +22,13 @@ def fitted(grid: Grid, width: int, *, numbers: bool = False) -> tuple[list[str],
     columns = list(zip(grid.columns, *grid.rows, strict=True))
     wanted = [max(map(_longest_line, column)) for column in columns]
     least = [max(map(_longest_word, column)) for column in columns]
-    room = width - GAP * (len(columns) - 1)
+    gap = _GAP_OF_NUMBERS if numbers else _GAP
+    room = width - gap * (len(columns) - 1)
     if sum(least) > room:
         return [], _stacked(grid, width)
     widths = _widths(wanted, least, room)
-    rows = [line for row in grid.rows for line in _abreast(row, widths, numbers=numbers)]
-    return list(_abreast(grid.columns, widths, numbers=numbers)), rows
+    rows = [line for row in grid.rows for line in _abreast(row, widths, gap, numbers=numbers)]
+    return list(_abreast(grid.columns, widths, gap, numbers=numbers)), rows
 
 
 def _words(text: str) -> list[str]:
@@ -52,14 +53,16 @@ def _widths(wanted: Sequence[int], least: Sequence[int], room: int) -> list[int]
     return widths
 
 
-def _abreast(row: Sequence[str], widths: Sequence[int], *, numbers: bool) -> Iterable[str]:
+def _abreast(
+    row: Sequence[str], widths: Sequence[int], gap: int, *, numbers: bool
+) -> Iterable[str]:
     cells = [_lines(cell, width) for cell, width in zip(row, widths, strict=True)]
     for parts in zip_longest(*cells, fillvalue=""):
         padded = (
             part.rjust(width) if numbers and at else part.ljust(width)
             for at, (part, width) in enumerate(zip(parts, widths, strict=True))
         )
-        yield (" " * GAP).join(padded).rstrip()
+        yield (" " * gap).join(padded).rstrip()
 
 
 def _stacked(grid: Grid, width: int) -> list[str]:
