@@ -117,9 +117,11 @@ def rows_shown(tab: Any) -> list[str]:
 
 
 def draw_all(tab: Any) -> None:
+    """Draw what is drawn once it is seen, which a busy browser notices late."""
     tab.evaluate(
         "document.querySelectorAll('.chart').forEach(c => c.profkitDraw && c.profkitDraw())"
     )
+    tab.wait_for_function("document.getElementById('roofline-chart').profkit")
 
 
 @needs_browser
@@ -200,25 +202,24 @@ def test_the_table_filters_by_name_shape_and_finding(show: Callable[..., Seen]) 
 @needs_browser
 def test_pointing_at_a_kernel_in_the_roofline_names_it(show: Callable[..., Seen]) -> None:
     tab = show().tab
+    draw_all(tab)
     chart = tab.locator("#roofline-chart")
     chart.scroll_into_view_if_needed()
     told = {}
-    for level in ("dram", "l2"):
+    for level, words in (("dram", "DRAM traffic"), ("l2", "L2 traffic")):
         tab.locator(f'#levels input[value="{level}"]').check(force=True)
         x, y = tab.evaluate("document.getElementById('roofline-chart').profkit.where('fma_bound')")
         box = chart.bounding_box()
         tab.mouse.move(box["x"] + x - 40, box["y"] + y)
         tab.mouse.move(box["x"] + x, box["y"] + y)
-        tip = tab.locator(".tip:visible")
-        assert "fma_bound(float *, int)" in tip.inner_text()
-        told[level] = tip.inner_text()
+        told[level] = tab.locator(".tip:visible", has_text=words).inner_text()
+        assert "fma_bound(float *, int)" in told[level]
     points = {
         point.level: point
         for point in h200("known").roofline().points
         if point.name.startswith("fma_bound")
     }
-    for level, words in (("dram", "DRAM traffic"), ("l2", "L2 traffic")):
-        assert words in told[level]
+    for level in told:
         said = re.search(r"([\d,.]+) FLOP/B", told[level])
         assert said
         value = float(said[1].replace(",", ""))
@@ -230,7 +231,6 @@ def test_the_roofline_zooms_and_can_be_walked_by_keys(show: Callable[..., Seen])
     tab = show().tab
     chart = tab.locator("#roofline-chart")
     draw_all(tab)
-    tab.wait_for_function("document.getElementById('roofline-chart').profkit")
     where = "document.getElementById('roofline-chart').profkit.where('spill')"
     before = tab.evaluate(where)
     tab.locator("#zoom-in").press("Enter")
