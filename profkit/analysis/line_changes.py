@@ -45,7 +45,11 @@ def line_changes(before: Sequence[LineCost], after: Sequence[LineCost]) -> tuple
     files, files_after = _by_name(before), _by_name(after)
     for name, name_after in _paired(files, files_after):
         found += _of_file(files.get(name, ()), files_after.get(name_after, ()))
-    return tuple(sorted(found, key=lambda one: (-abs(one.change), one.file, one.line_after)))
+    return tuple(sorted(found, key=_rank))
+
+
+def _rank(one: LineChange) -> tuple[float, str, list[int]]:
+    return -abs(one.change), one.file, sorted((one.line_before, one.line_after))
 
 
 def _paired(
@@ -68,28 +72,40 @@ def _by_name(costs: Sequence[LineCost]) -> Mapping[str, Sequence[LineCost]]:
 
 
 def _of_file(before: Sequence[LineCost], after: Sequence[LineCost]) -> list[LineChange]:
-    texts = [_key(cost, 0) for cost in before]
-    matcher = difflib.SequenceMatcher(None, texts, [_key(cost, 1) for cost in after], False)
-    found = []
-    for tag, start, end, start_after, end_after in matcher.get_opcodes():
-        if tag == "equal":
-            pairs = zip(before[start:end], after[start_after:end_after], strict=True)
-            found += [_both(one, other) for one, other in pairs]
-            continue
-        found += [
-            LineChange(cost.file, cost.line, 0, cost.text, cost.seconds, 0.0)
-            for cost in before[start:end]
-        ]
-        found += [
-            LineChange(cost.file, 0, cost.line, cost.text, 0.0, cost.seconds)
-            for cost in after[start_after:end_after]
-        ]
+    matched = _matched(before, after)
+    partners = set(matched.values())
+    found = [_both(one, after[matched[at]]) for at, one in enumerate(before) if at in matched]
+    found += [
+        LineChange(cost.file, cost.line, 0, cost.text, cost.seconds, 0.0)
+        for at, cost in enumerate(before)
+        if at not in matched
+    ]
+    found += [
+        LineChange(cost.file, 0, cost.line, cost.text, 0.0, cost.seconds)
+        for at, cost in enumerate(after)
+        if at not in partners
+    ]
     return found
+
+
+def _matched(before: Sequence[LineCost], after: Sequence[LineCost]) -> dict[int, int]:
+    """Positions of the same line. `difflib` decides by order between equals: it is given one."""
+    texts, texts_after = ([_text(cost) for cost in side] for side in (before, after))
+    if texts_after < texts:
+        return {at: other for other, at in _matched(after, before).items()}
+    keys = [text or f"0:{at}" for at, text in enumerate(texts)]
+    keys_after = [text or f"1:{at}" for at, text in enumerate(texts_after)]
+    matcher = difflib.SequenceMatcher(None, keys, keys_after, autojunk=False)
+    return {
+        block.a + step: block.b + step
+        for block in matcher.get_matching_blocks()
+        for step in range(block.size)
+    }
 
 
 def _both(one: LineCost, other: LineCost) -> LineChange:
     return LineChange(other.file, one.line, other.line, other.text, one.seconds, other.seconds)
 
 
-def _key(cost: LineCost, side: int) -> str:
-    return " ".join(cost.text.split()) or f"{side}:{cost.line}"
+def _text(cost: LineCost) -> str:
+    return " ".join(cost.text.split())

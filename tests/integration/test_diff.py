@@ -142,6 +142,9 @@ def test_swapping_the_sides_mirrors_the_answer(name: str) -> None:
         mirrored = {one.category: MIRROR.get(one.status, one.status) for one in kernel.findings}
         assert {one.category: one.status for one in other.findings} == mirrored
         assert {one.name for one in other.changed} == {one.name for one in kernel.changed}
+        assert {(one.line_after, one.line_before, -one.change) for one in other.lines} == {
+            (one.line_before, one.line_after, one.change) for one in kernel.lines
+        }
 
 
 @pytest.mark.parametrize("name", NAMES)

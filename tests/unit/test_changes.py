@@ -198,3 +198,16 @@ def test_line_changes_add_up(one: list[tuple[str, float]], other: list[tuple[str
     assert sum(line.change for line in found) == pytest.approx(change, abs=1e-12)
     assert len([line for line in found if line.line_before]) == len(one)
     assert len([line for line in found if line.line_after]) == len(other)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([*TEXTS, ""]), st.floats(1e-9, 1e-3)), max_size=12),
+    st.lists(st.tuples(st.sampled_from([*TEXTS, ""]), st.floats(1e-9, 1e-3)), max_size=12),
+)
+def test_swapping_the_sides_mirrors_the_lines(
+    one: list[tuple[str, float]], other: list[tuple[str, float]]
+) -> None:
+    there, back = line_changes(costs(one), costs(other)), line_changes(costs(other), costs(one))
+    assert {(line.line_before, line.line_after, line.change) for line in there} == {
+        (line.line_after, line.line_before, -line.change) for line in back
+    }
