@@ -210,7 +210,7 @@ def test_latex_compiles(on_cpu: Path, tmp_path: Path) -> None:
     written(on_cpu, tmp_path, "r.tex", "--ablation", LADDER)
     done = subprocess.run(
         ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "r.tex"],
-        cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False, timeout=120,
+        cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-2000:]
     assert (tmp_path / "r.pdf").stat().st_size > 10_000

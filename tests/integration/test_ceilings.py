@@ -21,7 +21,7 @@ def run(folder: Path, *arguments: str | Path, **environment: str) -> tuple[int, 
         [sys.executable, "-m", "profkit", "ceilings", *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(folder / "state"),
              "PROFKIT_LOCK_DIR": str(folder), "CUDA_VISIBLE_DEVICES": "-1", **environment},
-        capture_output=True, text=True, check=False, timeout=120,
+        capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
     return done.returncode, done.stdout, done.stderr
 
@@ -85,7 +85,7 @@ def made_h200(folder: Path, *arguments: str | Path) -> subprocess.CompletedProce
         [sys.executable, "-c", MADE, *map(str, arguments)],
         env={**variables, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(folder / "state"),
              "PROFKIT_LOCK_DIR": str(folder)},
-        capture_output=True, text=True, check=False, timeout=120,
+        capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
 
 

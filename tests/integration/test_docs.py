@@ -63,7 +63,7 @@ def test_the_targets_of_the_page_pass_their_check_without_a_gpu(
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=600,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert done.returncode == 0, done.stderr

@@ -70,7 +70,7 @@ def run(script: Path, *arguments: str, **variables: str) -> subprocess.Completed
     environment.pop("CUBLAS_WORKSPACE_CONFIG", None)
     command = [sys.executable, str(script), *arguments, "--device", "cpu"]
     return subprocess.run(
-        command, capture_output=True, text=True, env=environment, timeout=300, check=False
+        command, capture_output=True, text=True, env=environment, timeout=600, check=False
     )
 
 
@@ -244,7 +244,7 @@ def test_a_run_by_hand_says_what_ran(tmp_path: Path) -> None:
     command = [sys.executable, str(script), "--device", "cpu"]
     ours, theirs = os.openpty()
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    subprocess.run(command, stderr=theirs, env=environment, timeout=120, check=True)
+    subprocess.run(command, stderr=theirs, env=environment, timeout=600, check=True)
     os.close(theirs)
     assert b"a  ran on cpu, not checked" in os.read(ours, 1 << 12)
     os.close(ours)

@@ -23,7 +23,7 @@ def recorded(folder: Path, script: str, seen: list[Progress] | None = None) -> t
         [sys.executable, "-u", "-S", "-c", script, str(report)],
         report,
         environment=dict(os.environ),
-        timeout=300,
+        timeout=600,
         on_progress=None if seen is None else seen.append,
     )
 
