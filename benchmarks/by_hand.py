@@ -16,9 +16,9 @@ import ncu_report
 NAMES = (Path(__file__).parent / "metric_names.txt").read_text(encoding="utf-8").split()
 
 
-def rows(path):
+def rows(path: str) -> list[dict[str, object]]:
     context = ncu_report.load_report(path)
-    found = []
+    found: list[dict[str, object]] = []
     for result_range in context:
         for action in result_range:
             row = {"kernel": action.name()}
@@ -30,7 +30,7 @@ def rows(path):
     return found
 
 
-def main():
+def main() -> None:
     if "--import" in sys.argv:
         for module in sys.argv[sys.argv.index("--import") + 1 :]:
             importlib.import_module(module)

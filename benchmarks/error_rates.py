@@ -64,7 +64,8 @@ def autoregressive(rho: float) -> Noise:
     def noise(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         steps = rng.standard_normal(shape) * math.sqrt(1 - rho**2)
         steps[..., 0] = rng.standard_normal(shape[:-1])
-        return MEDIAN * (1 + CV * signal.lfilter([1.0], [1.0, -rho], steps, axis=-1))
+        filtered: Array = signal.lfilter([1.0], [1.0, -rho], steps, axis=-1)
+        return MEDIAN * (1 + CV * filtered)
 
     return noise
 

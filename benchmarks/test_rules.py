@@ -33,6 +33,7 @@ def test_rules_on_many_kernels(benchmark: BenchmarkFixture, large: ReportSummary
     """All shipped rules, findings and estimates, seconds."""
     found = benchmark.pedantic(diagnose, (large, shipped_rules()), rounds=5, warmup_rounds=1)
     assert found.kernels == KERNELS
+    assert benchmark.stats is not None
     seconds = benchmark.stats.stats.median
     rules = len(shipped_rules())
     print(
