@@ -7,7 +7,7 @@ import difflib
 import fnmatch
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -445,7 +445,7 @@ class Report:
     def __len__(self) -> int:
         return len(self._raw.launches)
 
-    def __iter__(self) -> Iterable[Kernel]:
+    def __iter__(self) -> Iterator[Kernel]:
         return (self.kernel(item.index) for item in self.summary.launches)
 
     def __repr__(self) -> str:
