@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from profkit.analysis.checklist import Checklist, checklist
 from profkit.analysis.diff import Diff, Side, diff
 from profkit.analysis.rules import shipped_rules
-from profkit.analysis.summary import ReportSummary, groups
+from profkit.analysis.summary import LaunchSummary, ReportSummary, groups
 from profkit.analysis.timed_change import Timings, timings
 from tests.conftest import h200
 
@@ -29,7 +29,7 @@ def report_of(*kernels: Made) -> ReportSummary:
     """A report with these kernels; a time or value of NaN was not recorded."""
     known = h200("known").summary
     like = known.launches[0]
-    launches = []
+    launches: list[LaunchSummary] = []
     for kernel in kernels:
         for time in kernel.times:
             told = dataclasses.replace(

@@ -57,7 +57,7 @@ def h200(name: str) -> profkit.Report:
 def export(name: str, page: str) -> tuple[Mapping[str, str], list[Mapping[str, str]]]:
     """ncu's own export of a recorded report: units by column, then a row a launch."""
     with lzma.open(H200 / f"{name}.{page}.csv.xz", "rt", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+        rows: list[Mapping[str, str]] = list(csv.DictReader(file))
     return (rows[0], rows[1:]) if page == "raw" else ({}, rows)
 
 

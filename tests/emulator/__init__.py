@@ -220,9 +220,9 @@ def emulate(
     if exact or (exact is None and not atomics):
         for order, result in zip(orders, results, strict=True):
             _compare(path, arguments, results[0], result, f"{orders[0]} and {order}")
-    for array, result in zip(arrays.values(), results[0], strict=True):
+    for array, left in zip(arrays.values(), results[0], strict=True):
         if array.flags.writeable:
-            array[...] = result
+            array[...] = left
 
 
 def _run(
@@ -276,7 +276,9 @@ def _number_of(address: int, arguments: Sequence[Any]) -> int:
 def _arrays(arguments: Sequence[Any]) -> dict[int, np.ndarray]:
     """The arrays by address: one passed twice is one."""
     arrays: dict[int, np.ndarray] = {}
-    for array in filter(lambda a: a is not None, map(_array_of, arguments)):
+    for array in map(_array_of, arguments):
+        if array is None:
+            continue
         if not array.flags.c_contiguous:
             raise Fault("an array that is not C-contiguous")
         if arrays.setdefault(array.ctypes.data, array).nbytes != array.nbytes:
@@ -378,7 +380,7 @@ def _loaded(library: Path) -> Iterator[ctypes.CDLL]:
 
 def _told(launch: _Launch, library: Path) -> str:
     """The run's message, with the line of an instruction that a signal came from."""
-    message = launch.message.decode(errors="replace")
+    message: str = launch.message.decode(errors="replace")
     if not launch.fault_offset or shutil.which("addr2line") is None:
         return message
     command = ["addr2line", "-i", "-e", str(library), hex(launch.fault_offset)]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import typer
 import yaml
+from typer.core import TyperGroup
 
 from profkit.analysis.gates import Kind, parse_gates
 from profkit.cli import app
@@ -70,7 +71,9 @@ def test_scripts_are_scripts(script: str) -> None:
 
 @pytest.mark.parametrize("words", commands(), ids=" ".join)
 def test_commands_and_their_options_exist(words: list[str]) -> None:
-    verb = typer.main.get_command(app).commands[words[1]]  # type: ignore[attr-defined]
+    verbs = typer.main.get_command(app)
+    assert isinstance(verbs, TyperGroup)
+    verb = verbs.commands[words[1]]
     context = verb.make_context(words[1], words[2:])
     if "fail_on" in context.params:
         asked = context.params["fail_on"]

@@ -146,7 +146,7 @@ def encode(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
         return 1 if max(box) > 256 else 0
 
     driver = SimpleNamespace(cuTensorMapEncodeTiled=encoder)
-    monkeypatch.setattr(cuda_source.ctypes, "CDLL", lambda _: driver)
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: driver)
     cuda_source._encoded.cache_clear()
     return seen
 

@@ -113,7 +113,8 @@ def show(browser: Any, pages: dict[str, Path]) -> Iterator[Callable[..., Seen]]:
 
 
 def rows_shown(tab: Any) -> list[str]:
-    return tab.locator("#kernel-table tbody tr:visible th").all_inner_texts()
+    shown: list[str] = tab.locator("#kernel-table tbody tr:visible th").all_inner_texts()
+    return shown
 
 
 def draw_all(tab: Any) -> None:
@@ -254,6 +255,7 @@ def test_a_blamed_line_opens_the_source_at_it(show: Callable[..., Seen]) -> None
         item for item in h200("known").checklist().items if item.group and item.places[:1]
         and item.places[0].line == 16
     )  # fmt: skip
+    assert item.group is not None
     assert tab.locator(".view table").count() == 0
     tab.locator(f"#item-{item.rank} summary").click()
     link = tab.locator(f"#item-{item.rank} a[data-source]").first

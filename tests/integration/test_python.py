@@ -43,7 +43,9 @@ def test_source_lines_point_at_the_conflicting_load() -> None:
     assert lines["value"].sum() == kernel["shared_wavefronts_excessive"]
     assert lines["share"].sum() == pytest.approx(1)
     assert lines.loc[0, "share"] == 1
-    assert lines.loc[0, "file"].endswith("known.cu")
+    file = lines.loc[0, "file"]
+    assert isinstance(file, str)
+    assert file.endswith("known.cu")
     samples = kernel.source_lines("samples")
     assert samples["value"].sum() == kernel["pc_samples"]
 

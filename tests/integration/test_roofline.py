@@ -22,7 +22,7 @@ from typer.testing import Result
 
 import profkit
 from profkit.analysis.ceilings import Ceiling, Ceilings
-from profkit.analysis.roofline import Peaks, Point, Roofline, roofline
+from profkit.analysis.roofline import Outside, Peaks, Point, Roofline, roofline
 from profkit.analysis.summary import groups
 from profkit.errors import BadInput
 from profkit.files import variants_of
@@ -301,7 +301,8 @@ def test_each_launch_counts_once_whichever_lie_in_a_variants_range(data: st.Data
     )
     marked = dataclasses.replace(summary, launches=launches, groups=groups(launches))
     found = roofline(marked, variants=Variants(("a", "b")), precision="all")
-    shares = {(one.name, one.launch): one.share for one in (*found.points, *found.outside)}
+    placed: list[Point | Outside] = [*found.points, *found.outside]
+    shares = {(one.name, one.launch): one.share for one in placed}
     assert sum(shares.values()) == pytest.approx(1)
     total = sum(one.duration for one in launches)
     for name, sides in (("a", {("a",), ("b", "a")}), ("b", {("b",)})):
@@ -369,7 +370,8 @@ def test_two_reports_are_joined_by_an_arrow_and_more_by_a_path() -> None:
 @pytest.mark.parametrize("levels", [("dram",), ("dram", "l2", "l1")])
 def test_each_stop_of_a_sweep_is_named_over_nothing_else(levels: tuple[str, ...]) -> None:
     runs = sorted(SWEEP.glob("*/*.ncu-repz"))
-    lengths = [variants_of(run).shapes["length"] for run in runs]  # type: ignore[union-attr]
+    lengths = [variants.shapes["length"] for variants in map(variants_of, runs) if variants]
+    assert len(lengths) == len(runs)
     figure = figure_of(
         [profkit.load(run).roofline(levels=levels) for run in runs],
         title="sweep",

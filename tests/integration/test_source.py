@@ -15,6 +15,7 @@ from typing import Any
 import ncu_report
 import numpy as np
 import pytest
+from matplotlib.patches import Patch, Rectangle, StepPatch
 from typer.testing import Result
 
 import profkit
@@ -96,9 +97,9 @@ def test_tracks_average_to_the_counters_or_say_so() -> None:
                 assert np.mean(track.values) == pytest.approx(kernel[track.name], abs=0.0501)
                 checked += 1
         for name in ("issue_busy", "dram_busy", "tensor_busy"):
-            track = found.track(name)
-            assert track is not None
-            assert np.mean(track.values) == pytest.approx(kernel[name], abs=0.03)
+            named = found.track(name)
+            assert named is not None
+            assert np.mean(named.values) == pytest.approx(kernel[name], abs=0.03)
     assert checked > 50
 
 
@@ -358,11 +359,23 @@ def test_no_picture_of_what_was_not_sampled(profkit_cli: Cli, tmp_path: Path) ->
     assert not file.exists()
 
 
+def step(patch: Patch) -> Any:
+    """The values and edges of a drawn track."""
+    assert isinstance(patch, StepPatch)
+    return patch.get_data()
+
+
+def span(patch: Patch) -> tuple[float, float]:
+    """The start and end of what is shaded, in seconds."""
+    assert isinstance(patch, Rectangle)
+    return patch.get_x() / 1e6, (patch.get_x() + patch.get_width()) / 1e6
+
+
 def test_the_picture_has_the_values_and_the_phases() -> None:
     found = timeline(pair("tail_effect"))
     figure = timeline_figure(found, "a$b")
     shares, blocks = figure.axes
-    drawn = {patch.get_label(): patch.get_data() for patch in shares.patches if patch.get_label()}
+    drawn = {patch.get_label(): step(patch) for patch in shares.patches if patch.get_label()}
     for track in found.tracks:
         if track.unit == "1":
             (label,) = [one for one in drawn if str(one).startswith(track.label)]
@@ -370,11 +383,7 @@ def test_the_picture_has_the_values_and_the_phases() -> None:
             assert list(drawn[label].edges[:-1]) == pytest.approx(list(track.times * 1e6))
             assert drawn[label].edges[-1] == pytest.approx(found.end * 1e6)
     assert blocks.get_ylabel() == "Blocks launched"
-    shaded = {
-        patch.get_gid(): (patch.get_x() / 1e6, (patch.get_x() + patch.get_width()) / 1e6)
-        for patch in shares.patches
-        if patch.get_gid()
-    }
+    shaded = {patch.get_gid(): span(patch) for patch in shares.patches if patch.get_gid()}
     for phase in found.phases:
         if phase.name != "steady":
             assert shaded.pop(phase.name) == pytest.approx((phase.start, phase.end))

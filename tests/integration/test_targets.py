@@ -339,7 +339,7 @@ def test_declarations_that_cannot_work_are_refused() -> None:
             name=name,
             shapes={},
             dtype=dtype,
-            inputs=dict,
+            inputs=lambda *_: {},
             reference=dict,
             variants=[Variant(variant, dict) for variant in variants],
         )

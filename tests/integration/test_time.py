@@ -265,7 +265,9 @@ def test_what_settles_a_doubt_keeps_the_question(toy: Path) -> None:
     command = found[1]
     assert "--margin 5%" in command
     assert "--out" not in command
-    blocks = int(re.search(r"--blocks (\d+)", command)[1])  # type: ignore[index]
+    asked = re.search(r"--blocks (\d+)", command)
+    assert asked, command
+    blocks = int(asked[1])
     assert blocks >= 6
     assert f"--samples {40 * blocks} -- " in command
 

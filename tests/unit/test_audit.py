@@ -22,7 +22,7 @@ S512 = {"gpus": ("NVIDIA L4",), "dtype": "fp16", "batch": 32, "heads": 8, "lengt
 
 
 def claim(**given: Any) -> Claim:
-    numbers = {
+    numbers: dict[str, Any] = {
         name: Figure(float(value)) if isinstance(value, float) else value
         for name, value in given.items()
     }
@@ -275,13 +275,16 @@ def test_intervals_of_alternatives_may_be_told_apart() -> None:
 
 def test_an_interval_of_one_tick_is_a_doubt() -> None:
     ticks = [59, 97, 313, 1349, 4859, 98, 144, 668]
+
+    def figure(count: int) -> Figure:
+        return Figure(round(count * 1.024e-6, 7), 0.5e-7)
+
     rows = [
         Claim(
             where=f"rows[{tick}]",
-            **{
-                name: Figure(round((tick + step) * 1.024e-6, 7), 0.5e-7)
-                for name, step in (("time", 0), ("low", 0), ("high", width))
-            },
+            time=figure(tick),
+            low=figure(tick),
+            high=figure(tick + width),
         )
         for tick, width in zip(ticks, [1, 1, 20, 9, 9, 9, 9, 9], strict=True)
     ]
@@ -350,7 +353,7 @@ def printed(value: float, digits: int) -> Figure:
 
 
 def as_claim(values: dict[str, Any], digits: int) -> Claim:
-    numbers = {
+    numbers: dict[str, Any] = {
         name: printed(value, digits) for name, value in values.items() if isinstance(value, float)
     }
     words = {name: value for name, value in values.items() if name not in numbers and name != "gpu"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -108,10 +109,11 @@ def test_what_is_absent_is_told_with_what_there_is(root: Path) -> None:
     ],
 )
 def test_a_name_stays_in_its_folder(root: Path, name: str, said: str) -> None:
-    for ask in (
+    asked: tuple[Callable[[], object], ...] = (
         lambda: baselines.save(name, PAIR / "before.ncu-repz", H, root),
         lambda: baselines.find(name, H, root),
-    ):
+    )
+    for ask in asked:
         with pytest.raises(UsageError) as caught:
             ask()
         assert said in str(caught.value)

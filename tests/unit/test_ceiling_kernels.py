@@ -39,7 +39,7 @@ def test_each_word_of_a_slice_is_read_as_often_as_is_counted(tiles: int, repeats
 
 
 @pytest.mark.parametrize("real", [np.float32, np.float64])
-def test_multiply_adds_are_as_many_as_is_counted(real: type) -> None:
+def test_multiply_adds_are_as_many_as_is_counted(real: type[np.floating]) -> None:
     grid, steps = 2, 11
     start = np.random.default_rng(3).standard_normal(grid * 256 * 16).astype(real)
     end = np.zeros_like(start)

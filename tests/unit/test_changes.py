@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -117,7 +118,7 @@ def test_counters_that_failed_are_no_time() -> None:
 def test_reports_recorded_otherwise() -> None:
     base = h200("known").summary
 
-    def other(**changed: object) -> ReportSummary:
+    def other(**changed: Any) -> ReportSummary:
         return dataclasses.replace(base, session=dataclasses.replace(base.session, **changed))
 
     def reasons(report: ReportSummary) -> list[What]:

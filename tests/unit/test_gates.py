@@ -142,7 +142,7 @@ def test_the_total_is_of_what_can_be_compared() -> None:
         [Made("grown", [90e-6], larger), Made("axpy", [20e-6]), Made("copy", [50e-6])],
     )
     total = found.total
-    assert (total.before, total.after) == (pytest.approx(80e-6), pytest.approx(70e-6))
+    assert (total.before, total.after) == pytest.approx((80e-6, 70e-6))
     assert sum(cause.seconds for cause in total.causes) == pytest.approx(-10e-6)
     assert (total.incomparable, total.unmeasured) == (1, 0)
     assert summary(found) == (

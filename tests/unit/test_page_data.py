@@ -43,7 +43,7 @@ def test_what_is_bundled_is_what_is_recorded() -> None:
 
 
 def timeline(samples: int) -> KernelTimeline:
-    times = np.arange(samples) * 1e-6
+    times = np.arange(samples, dtype=np.float64) * 1e-6
     wave = np.where(np.arange(samples) < samples / 2, 0.8, 0.2)
     tracks = (
         Track("dram_busy", "DRAM", "1", times, wave),

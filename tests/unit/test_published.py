@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,14 +15,14 @@ from profkit.ingest.cell import Status
 FLOP = 4 * 32 * 8 * 512**2 * 64
 
 
-def row(seconds: float, **more: object) -> Row:
+def row(seconds: float, **more: Any) -> Row:
     told = Row(
         id="a.default", shape="a", at=0, backend="default", status=Status.imported, reason="",
         arguments={}, gpu="L4", batch=32, heads=8, kv_heads=8, length=512, dim=64, causal=False,
         backward=False, dtype="float16", n=100, seconds=seconds, flop=FLOP,
         flop_rate=FLOP / seconds, share_of_datasheet=FLOP / seconds / 121e12,
     )  # fmt: skip
-    return replace(told, **more)  # type: ignore[arg-type]
+    return replace(told, **more)
 
 
 def test_every_figure_is_of_a_product_with_a_peak_and_not_above_it() -> None:

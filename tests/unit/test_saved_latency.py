@@ -20,7 +20,7 @@ from profkit.ingest.latency import Latency, Recorded, read_latencies
 _HARMLESS, _REFUSED = {0, 2, 3, 4, 5}, 5
 _GONE = object()
 _LONE_SURROGATE = chr(0xD800)
-_ODD = (
+_ODD: tuple[object, ...] = (
     _GONE, None, True, False, 0, -1, 1, 3, 10**400, -(10**30), 0.5, 1e-310, 1e308, 1e6,
     float("nan"), float("inf"), "", "5", "x\ty", "profkit.time/2", "wall", "9.0.1", "-1.0",
     _LONE_SURROGATE, [], [[]], {}, [1], ["x"], {"a": 1}, {"turn": 0, "samples": [1e-4]},

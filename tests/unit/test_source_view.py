@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.analysis.source_view import FIELDS, Counts, SourceView, added, source_view
+from profkit.analysis.source_view import FIELDS, Blamed, Counts, SourceView, added, source_view
 from profkit.ingest.source_lines import Instruction
 
 ALL = set(FIELDS)
-NOTHING: Mapping[tuple[str, int], tuple[int, ...]] = {}
+NO_TEXT: Mapping[str, Sequence[str]] = {}
+NOTHING: Blamed = {}
 
 
 def row(address: int, file: str, line: int, sass: str = "NOP", **values: float) -> Instruction:
     return Instruction(address, sass, file, line, values)
 
 
-def view(*rows: Instruction, present: set[str] = ALL, **more: object) -> SourceView:
-    texts = more.get("texts", {})
-    findings = more.get("findings", NOTHING)
-    return source_view(0, rows, present, texts, findings)  # type: ignore[arg-type]
+def view(
+    *rows: Instruction,
+    present: Collection[str] = ALL,
+    texts: Mapping[str, Sequence[str]] = NO_TEXT,
+    findings: Blamed = NOTHING,
+) -> SourceView:
+    return source_view(0, rows, present, texts, findings)
 
 
 def summed(counts: list[Counts]) -> tuple[float, ...]:
@@ -128,7 +132,7 @@ def test_live_registers_are_not_known_where_code_is_missing() -> None:
     ],
 )
 def test_findings_stand_beside_what_they_blame(
-    blamed: Mapping[tuple[str, int, str], tuple[int, ...]],
+    blamed: Blamed,
     lines: list[tuple[int, ...]],
     instructions: list[tuple[int, ...]],
 ) -> None:

@@ -106,8 +106,10 @@ def test_bootstrap_tail_is_the_expanded_percentile() -> None:
 def test_order_interval_has_the_published_ranks(n: int, rank: int) -> None:
     interval = summarize(np.random.default_rng(0).permutation(np.arange(1.0, n + 1))).order_interval
     assert interval is not None
+    assert interval.tick is not None
     assert interval.low + interval.tick == rank
     assert interval.high - interval.tick == n + 1 - rank
+    assert interval.level is not None
     assert interval.level == pytest.approx(1 - 2 * stats.binom.cdf(rank - 1, n, 0.5))
     assert interval.level >= 0.95
 
@@ -123,7 +125,9 @@ def test_order_interval_is_that_of_scipys_quantile_test() -> None:
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_below_six_samples_there_is_no_interval(n: int) -> None:
     summary = summarize(normal(n))
-    assert summary.interval is summary.order_interval is summary.tick is None
+    assert summary.interval is None
+    assert summary.order_interval is None
+    assert summary.tick is None
     assert summary.refused is Reason.TOO_FEW
     assert summary.independence.state is State.UNKNOWN
     assert (summary.std is None) == (n == 1)
@@ -140,7 +144,9 @@ def test_below_sixty_five_samples_the_level_holds_if_independent() -> None:
 def test_constant_samples() -> None:
     unknown, known = summarize([59 * TICK] * 100), summarize([59 * TICK] * 100, tick=TICK)
     assert unknown.refused is Reason.CONSTANT
-    assert unknown.autocorrelation is unknown.drift is unknown.interval is None
+    assert unknown.autocorrelation is None
+    assert unknown.drift is None
+    assert unknown.interval is None
     assert known.interval == Interval(58 * TICK, 60 * TICK, 0.95, Claim.IF_INDEPENDENT, TICK)
     assert known.independence.reasons == (Reason.CONSTANT,)
 
@@ -185,7 +191,7 @@ def test_effective_size_of_an_ar_series() -> None:
 
 
 def autoregressive(n: int, rho: float, seed: int) -> Array:
-    steps = np.random.default_rng(seed).standard_normal(n) * (1 - rho**2) ** 0.5
+    steps: Array = np.random.default_rng(seed).standard_normal(n) * (1 - rho**2) ** 0.5
     for i in range(1, n):
         steps[i] += rho * steps[i - 1]
     return 60e-6 * (1 + 0.01 * steps)
@@ -338,7 +344,8 @@ def test_cliffs_delta_by_hand() -> None:
     assert delta.separation is Separation.LARGE
     assert cliffs_delta([1.0, 2.0], [1.0, 2.0]).separation is Separation.NEGLIGIBLE
     apart = cliffs_delta([4.0, 5.0, 6.0, 7.0], [1.0, 2.0, 3.0])
-    assert (apart.value, apart.p_value) == (1, pytest.approx(2 / 35))
+    assert apart.value == 1
+    assert apart.p_value == pytest.approx(2 / 35)
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def test_where_the_idle_time_is() -> None:
         [copy(20, 25, 100)],
     )
     region = summarize_timeline(made).region
-    assert (region.lead, region.tail) == (pytest.approx(10 * US), pytest.approx(10 * US))
+    assert (region.lead, region.tail) == pytest.approx((10 * US, 10 * US))
     assert region.busy == pytest.approx(25 * US)
     (gap,) = region.largest
     assert gap.duration == pytest.approx(25 * US)
@@ -180,11 +180,10 @@ def test_delays_of_launches() -> None:
     )
     launches = summarize_timeline(made).launches
     first, behind, late, unknown = launches.runs
-    assert (first.from_call_start, first.after_call_return) == (
-        pytest.approx(9 * US), pytest.approx(4 * US),
-    )  # fmt: skip
+    assert (first.from_call_start, first.after_call_return) == pytest.approx((9 * US, 4 * US))
     assert math.isnan(first.stream_gap)
-    assert (behind.stream_gap, behind.late) == (pytest.approx(1 * US), False)
+    assert behind.stream_gap == pytest.approx(1 * US)
+    assert behind.late is False
     assert late.after_call_return == pytest.approx(-3 * US)
     assert late.stream_gap == pytest.approx(12 * US)
     assert late.late
