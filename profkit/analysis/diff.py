@@ -317,7 +317,9 @@ def _total(found: Diff) -> Total:
     whole = [one for one in found.kernels if not (one.before.failed or one.after.failed)]
     compared = [one for one in whole if one.change is not Change.incomparable]
     before, after = found.sides
-    removed, added = found.removed, found.added
+    removed = [group for group in found.removed if not group.failed]
+    added = [group for group in found.added if not group.failed]
+    measured = len(removed) + len(added)
     if not found.forced:
         removed, added = _alone(removed, before, after), _alone(added, after, before)
     for kernel in compared:
@@ -334,23 +336,23 @@ def _total(found: Diff) -> Total:
     return Total(
         sum(one.before.total for one in compared),
         sum(one.after.total for one in compared),
-        sum(_known(group.total) for group in removed),
-        sum(_known(group.total) for group in added),
+        sum(group.total for group in removed),
+        sum(group.total for group in added),
         tuple(sorted(causes, key=lambda cause: -abs(cause.seconds))),
-        len(found.kernels) - len(whole) + sum(group.failed > 0 for group in (*removed, *added)),
-        len(whole) - len(compared) + len((*found.removed, *found.added)) - len((*removed, *added)),
+        len(found.kernels) - len(whole) + len(found.removed) + len(found.added) - measured,
+        len(whole) - len(compared) + measured - len(removed) - len(added),
     )
 
 
-def _alone(groups: Sequence[Group], side: Side, other: Side) -> tuple[Group, ...]:
+def _alone(groups: Sequence[Group], side: Side, other: Side) -> list[Group]:
     """Those of a side's own kernels that do not compute a problem that the other run has not."""
     known = {problem.size for problem in other.timings.problems}
     problems = [side.timings.problem_of(group) for group in groups]
-    return tuple(
+    return [
         group
         for group, problem in zip(groups, problems, strict=True)
         if not known or problem is None or problem.size in known
-    )
+    ]
 
 
 def _over_launches(kernel: KernelDiff, attribution: Attribution) -> Iterator[tuple[str, float]]:

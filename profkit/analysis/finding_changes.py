@@ -193,7 +193,8 @@ def _come_or_gone(told: Sequence[Measure], before: Group, after: Group, *, gone:
     """
     if not_collected(told, before.typical, after.typical):
         return Status.unknown
-    gain = known_gain(told, before.typical, after.typical)
+    has_it = before if gone else after
+    gain = known_gain(told, before.typical, after.typical, has_it.typical)
     if math.isnan(gain) or (gain if gone else -gain) >= MOVED:
         return Status.resolved if gone else Status.new
     if abs(gain) < MOVED and within_noise(before.median / after.median):

@@ -15,7 +15,7 @@ from profkit.metrics.quantities import NOT_COLLECTED
 MOVED = 0.1
 """The share of the larger side from which a measure has moved: less is noise, or no fix."""
 LEAST_SHARE = 0.02
-"""The points (of 1) below which a share that moved tells nothing."""
+"""A share below this on both sides tells nothing, however it moved."""
 
 _CLAUSE = re.compile(r"(?P<names>\w+(?:(?:, | and | or )\w+)*) (?P<moves>falls?|rises?)\b")
 _NAMES = re.compile(", | and | or ")
@@ -23,22 +23,27 @@ _NAMES = re.compile(", | and | or ")
 
 @dataclass(frozen=True)
 class Measure:
-    """Quantities that a fix lowers together, or raises (`rises`); all of one unit."""
+    """Quantities of one unit that a fix lowers, or raises (`rises`): all of them together, or the
+    worst of them (`alternatives`, told with "or"), to which the others may even make up."""
 
     names: tuple[str, ...]
     rises: bool
+    alternatives: bool = False
 
-    def gain(self, before: LaunchSummary, after: LaunchSummary) -> float:
+    def gain(self, before: LaunchSummary, after: LaunchSummary, has_it: LaunchSummary) -> float:
         """By how much it got better, as a share of the larger side; below 0 where it got worse.
 
-        NaN where a side did not record it. A resource's falling share is taken times the duration:
-        what the work needs of it does not fall because something else takes longer.
+        `has_it` is the side with the finding. NaN where a side did not record it. A resource's
+        falling share is taken times the duration: what the work needs of it does not fall because
+        something else takes longer.
         """
         names = [name for name in self.names if name in before.values and name in after.values]
+        if self.alternatives and (worst := self.telling(has_it)) in names:
+            names = [worst]
         if not names:
             return math.nan
         sides = [sum(launch.values[name] for name in names) for launch in (before, after)]
-        if _is_share(names[0]) and max(sides) < LEAST_SHARE:
+        if _is_small(names[0], sides):
             return 0.0
         if names[0].endswith("_busy") and not self.rises:
             sides = [
@@ -49,9 +54,7 @@ class Measure:
     def gain_of(self, name: str, before: LaunchSummary, after: LaunchSummary) -> float:
         """By how much one of its quantities got better as it stands; NaN where not recorded."""
         sides = before.get(name), after.get(name)
-        if _is_share(name) and abs(sides[1] - sides[0]) < LEAST_SHARE:
-            return 0.0
-        return self._better(*sides)
+        return 0.0 if _is_small(name, sides) else self._better(*sides)
 
     def telling(self, launch: LaunchSummary) -> str:
         """The quantity that is worst there; "" where all are unknown, or too small to tell."""
@@ -59,8 +62,7 @@ class Measure:
         if not known:
             return ""
         name = (min if self.rises else max)(known, key=lambda one: known[one])
-        small = _is_share(name) and not self.rises and known[name] < LEAST_SHARE
-        return "" if small else name
+        return "" if not self.rises and _is_small(name, [known[name]]) else name
 
     def _better(self, before: float, after: float) -> float:
         largest = max(abs(before), abs(after))
@@ -75,9 +77,11 @@ def measures(verify: tuple[str, ...]) -> tuple[Measure, ...]:
     return tuple(dict.fromkeys(found for line in verify for found in _measures(line)))
 
 
-def known_gain(told: Sequence[Measure], before: LaunchSummary, after: LaunchSummary) -> float:
+def known_gain(
+    told: Sequence[Measure], before: LaunchSummary, after: LaunchSummary, has_it: LaunchSummary
+) -> float:
     """The gain of the first measure that both sides recorded; NaN without one."""
-    gains = (measure.gain(before, after) for measure in told)
+    gains = (measure.gain(before, after, has_it) for measure in told)
     return next((gain for gain in gains if not math.isnan(gain)), math.nan)
 
 
@@ -97,8 +101,10 @@ def _measures(line: str) -> Iterator[Measure]:
         names = [name for name in _NAMES.split(clause["names"]) if name in known]
         alike = tuple(name for name in names if known[name].unit == known[names[0]].unit)
         if alike:
-            yield Measure(alike, clause["moves"].startswith("rise"))
+            rises = clause["moves"].startswith("rise")
+            yield Measure(alike, rises, alternatives=" or " in clause["names"])
 
 
-def _is_share(name: str) -> bool:
-    return catalog().quantities[name].unit == "1"
+def _is_small(name: str, values: Sequence[float]) -> bool:
+    is_share = catalog().quantities[name].unit == "1"
+    return is_share and all(value < LEAST_SHARE for value in values)

@@ -153,7 +153,7 @@ def test_what_to_verify_is_read_as_quantities_that_move() -> None:
     assert told == (
         Measure(("fp32_added", "fp32_multiplied"), rises=False),
         Measure(("fp32_fused",), rises=True),
-        Measure(("alu_busy", "fma_busy", "xu_busy"), rises=False),
+        Measure(("alu_busy", "fma_busy", "xu_busy"), rises=False, alternatives=True),
     )
 
 
@@ -165,3 +165,30 @@ def test_rules_say_what_to_verify_in_quantities() -> None:
         if not rule.about_timeline and not measures(rule.verify)
     }
     assert in_words == {"handed_over_through_dram"}
+
+
+FULL_PIPE = {"alu_busy": 0.3, "fma_busy": 0.1, "fp16_busy": 0.0, "xu_busy": 0.05, "lsu_busy": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "seconds", "told"),
+    [
+        ({"alu_busy": 0.9}, {"alu_busy": 0.55, "fma_busy": 0.75}, (1e-4, 7e-5), Status.resolved),
+        ({"fp16_busy": 0.95}, {"fp16_busy": 0.2}, (1e-4, 5e-5), Status.resolved),
+        ({"fma_busy": 0.7}, {"fma_busy": 0.22, "alu_busy": 0.9}, (1e-4, 1.2e-4), Status.new),
+        ({"fp16_busy": 0.95}, {"fp16_busy": 0.4}, (1e-4, 2.5e-4), Status.masked),
+    ],
+)
+def test_work_of_a_full_pipe_may_go_to_another(
+    before: Mapping[str, float],
+    after: Mapping[str, float],
+    seconds: tuple[float, float],
+    told: Status,
+) -> None:
+    sides = [
+        [Made("k", [time], {**FULL_PIPE, **pipes})]
+        for time, pipes in zip(seconds, (before, after), strict=True)
+    ]
+    (kernel,) = compared(*sides, found=True).kernels
+    found = {one.category: one for one in kernel.findings}["pipe_saturated"]
+    assert found.status is told

@@ -134,6 +134,14 @@ def test_the_total_counts_where_no_kernel_is_a_reason() -> None:
     assert failures(compared(no_duration, [*before, Made("quite_new", [50e-6])]), gates) == ()
 
 
+def test_the_total_is_of_kernels_that_were_measured_whole() -> None:
+    nan = math.nan
+    both = Made("axpy", [20e-6])
+    found = compared([both, Made("gone", [50e-6, nan])], [both, Made("came", [nan, 70e-6])])
+    assert (found.total.removed, found.total.added, found.total.unmeasured) == (0, 0, 2)
+    assert "20.00 µs → 20.00 µs" in summary(found)
+
+
 def test_the_total_is_of_what_can_be_compared() -> None:
     size = {"grid_size": 132.0, "block_size": 256.0}
     larger = {**size, "grid_size": 1320.0}
