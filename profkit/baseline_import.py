@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,10 +16,17 @@ from profkit.errors import BadInput, UsageError
 from profkit.ingest.cell import Cell, Status
 from profkit.ingest.fields import parsed
 from profkit.ingest.latency import Latency, latency_from_json, read_latencies
-from profkit.ingest.matrix import Matrix, MatrixShape, Value, matrix_of
+from profkit.ingest.matrix import Matrix, MatrixShape, Value, dtype_named, matrix_of
 from profkit.render.baseline_json import cell_json
 from profkit.render.latency_json import blocks_json
-from profkit.store.baseline import PLAN, cell_file, held, read_plan, write_plan, write_whole
+from profkit.store.baseline import (
+    cell_file,
+    drop_unplanned,
+    held,
+    read_plan,
+    write_plan,
+    write_whole,
+)
 
 _NAMES = {
     "batch": ("batch", "batch_size", "B"),
@@ -33,7 +39,6 @@ _NAMES = {
 }
 _UNITS_APART = 100  # a median of other samples than all may differ; by so much it is a unit
 _MEND = "mend the shape that it gives"
-_DTYPE = re.compile(r"(?:b?float|int|uint)\d+\w*")
 _ELEMENT_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 
 
@@ -65,7 +70,10 @@ def import_latencies(
             "name the files in the order of its shapes",
         )
     said = [_document(path) for path in files]
-    shapes = matrix or _own_shapes(files, said)
+    told = [_told(path, document) for path, document in zip(files, said, strict=True)]
+    shapes = matrix or _own_shapes(files, told)
+    for path, sizes, shape in zip(files, told, shapes.shapes, strict=True):
+        _check_shape(path, sizes, shape)
     sheet = datasheet_named(gpu) if gpu else _said_sheet(said)
     if gpu and sheet is None:
         raise UsageError(f"--gpu {gpu!r}: no datasheet figures for it", "leave it out")
@@ -74,15 +82,10 @@ def import_latencies(
         for at, (path, document, shape) in enumerate(zip(files, said, shapes.shapes, strict=True))
     ]
     with held(folder):
-        try:
-            write_plan(folder, _plan(shapes, cells, backend, sheet, command))
-            for cell in cells:
-                write_whole(cell_file(folder, cell.id), cell_json(cell))
-        except BaseException:  # half an import is none, and not to be mixed with the next
-            for cell in cells:
-                cell_file(folder, cell.id).unlink(missing_ok=True)
-            (folder / PLAN).unlink(missing_ok=True)
-            raise
+        drop_unplanned(folder)
+        for cell in cells:
+            write_whole(cell_file(folder, cell.id), cell_json(cell))
+        write_plan(folder, _plan(shapes, cells, backend, sheet, command))  # without it it is none
 
 
 def _said_sheet(said: Sequence[Mapping[str, Any]]) -> Datasheet | None:
@@ -118,12 +121,19 @@ def _document(path: Path) -> Mapping[str, Any]:
     }
 
 
-def _own_shapes(files: Sequence[Path], said: Sequence[Mapping[str, Any]]) -> Matrix:
-    rows = [
-        _told(path, document) or {"file": path.stem}
-        for path, document in zip(files, said, strict=True)
-    ]
+def _own_shapes(files: Sequence[Path], told: Sequence[Mapping[str, Value]]) -> Matrix:
+    rows = [sizes or {"file": path.stem} for path, sizes in zip(files, told, strict=True)]
     return matrix_of("imported", "", rows)
+
+
+def _check_shape(path: Path, sizes: Mapping[str, Value], shape: MatrixShape) -> None:
+    """Raises UsageError where a file says to be of another shape."""
+    for name, value in sizes.items():
+        if shape.arguments.get(name, value) != value:
+            raise UsageError(
+                f"{path}: is of {name} {value}, {shape.name} of {shape.arguments[name]}",
+                "name the files in the order of the matrix",
+            )
 
 
 def _told(path: Path, document: Mapping[str, Any]) -> dict[str, Value]:
@@ -134,18 +144,23 @@ def _told(path: Path, document: Mapping[str, Any]) -> dict[str, Value]:
     found: dict[str, Value] = {}
     for name, spellings in _NAMES.items():
         value = next((config[one] for one in spellings if one in config), None)
-        if name == "dtype" and isinstance(value, str):
-            dtype = value.removeprefix("torch.")
-            if not _DTYPE.fullmatch(dtype):
-                raise BadInput(f"{path}: dtype {value!r} is none", _MEND)
-            found[name] = dtype
-        elif type(value) is (bool if name == "causal" else int) and value >= (name != "causal"):
-            found[name] = value
-        elif value is not None:
-            raise BadInput(
-                f"{path}: {name} {value!r} is no size", "mend the shape that the file gives"
-            )
+        if value is not None:
+            found[name] = _size(path, name, value)
     return found
+
+
+def _size(path: Path, name: str, value: Any) -> Value:
+    if name == "dtype":
+        dtype = dtype_named(value) if isinstance(value, str) else None
+        if dtype is None:
+            raise BadInput(f"{path}: dtype {value!r} is none that is known", _MEND)
+        return dtype
+    if name == "causal" and isinstance(value, bool):
+        return value
+    if name != "causal" and type(value) is int and value >= 1:
+        return value
+    what = "neither true nor false" if name == "causal" else "no size"
+    raise BadInput(f"{path}: {name} {value!r} is {what}", _MEND)
 
 
 def _cell(
@@ -157,12 +172,6 @@ def _cell(
     sheet: Datasheet | None,
     unit: str | None,
 ) -> Cell:
-    for name, value in _told(path, document).items():
-        if shape.arguments.get(name, value) != value:
-            raise UsageError(
-                f"{path}: is of {name} {value}, {shape.name} of {shape.arguments[name]}",
-                "name the files in the order of the matrix",
-            )
     saved = read_latencies(path, unit)
     if len(saved.latencies) > 1:
         raise UsageError(

@@ -300,6 +300,11 @@ class _Words(list[str]):
 
     read = False
 
+    def __getattribute__(self, name: str) -> Any:
+        if name != "read":
+            self.read = True
+        return super().__getattribute__(name)
+
     def __getitem__(self, at: Any) -> Any:
         self.read |= at != 0
         return super().__getitem__(at)
@@ -307,6 +312,18 @@ class _Words(list[str]):
     def __iter__(self) -> Iterator[str]:
         self.read = True
         return super().__iter__()
+
+    def __contains__(self, word: object) -> bool:
+        self.read = True
+        return super().__contains__(word)
+
+    def __len__(self) -> int:
+        self.read = True
+        return super().__len__()
+
+    def __add__(self, more: Any) -> Any:
+        self.read = True
+        return super().__add__(more)
 
 
 def load_target(path: Path, arguments: Sequence[str] = ()) -> Target:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from profkit.analysis.baseline import Baseline
     from profkit.ingest.matrix import Matrix, Value
 
-_DTYPES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smh]?)")
 
@@ -147,6 +146,7 @@ def run(
     from profkit import baseline_plan as what
     from profkit.baseline import run_baseline
     from profkit.capture import timing as how
+    from profkit.ingest.matrix import dtype_named
 
     if target.suffix != ".py" or not target.is_file():
         raise UsageError(f"{target}: no such target", "give a target script, targets/NAME.py")
@@ -156,7 +156,7 @@ def run(
         "kv_heads": _wholes("--kv-heads", kv_heads),
         "length": _wholes("--seq", seq),
         "dim": _wholes("--dim", dim),
-        "dtype": [_DTYPES.get(name, name) for name in _names(dtype)],
+        "dtype": [dtype_named(name) or name for name in _names(dtype)],
         "causal": _masks(causal),
         "backward": [True] if backward else [],
     }

@@ -22,6 +22,8 @@ MOST_SHAPES = 10_000
 _SHORT = {"batch": "b", "heads": "h", "kv_heads": "kv", "length": "s", "dim": "d"}
 _ORDER = {name: at for at, name in enumerate((*_SHORT, "dtype", "causal", "backward"))}
 _DTYPES = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64"}
+_OTHER_DTYPES = {"float8_e4m3fn", "float8_e5m2", "int8", "uint8"}
+_ALSO_CALLED = {"half": "float16", "float": "float32", "double": "float64"}
 _OPTION = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _IN_A_NAME = re.compile(r"[^A-Za-z0-9.]+")
 
@@ -84,6 +86,15 @@ def matrix_of(name: str, about: str, rows: Sequence[Mapping[str, Value]]) -> Mat
     if count > 1:
         raise UsageError(f"the shape {twice} is there {count} times", "name each once")
     return Matrix(name, about, shapes)
+
+
+def dtype_named(word: str) -> str | None:
+    """torch's name of a type that is written as fp16, half or torch.float16, say; else None."""
+    name = word.removeprefix("torch.")
+    if name in _DTYPES or name in _OTHER_DTYPES:
+        return name
+    by_short = {short: long for long, short in _DTYPES.items()} | _ALSO_CALLED
+    return by_short.get(name)
 
 
 def joined(matrices: Sequence[Matrix]) -> Matrix:

@@ -17,7 +17,7 @@ from profkit.analysis.diff import Diff, KernelDiff
 from profkit.analysis.line_changes import LineChange
 from profkit.analysis.repeats import Change
 from profkit.render import diff_words as words
-from profkit.render.text import bar, literal, plural, shorten
+from profkit.render.text import bar, cut, literal, plural, shorten
 
 _BAR = 12
 _CHANGES, _LINES, _GONE, _FINDINGS = 12, 6, 8, 6
@@ -157,7 +157,7 @@ def _lines(lines: Sequence[LineChange], width: int, *, everything: bool) -> list
     room = width - sum(max(len(row[at]) for row in rows) + _GAP for at in (0, 1))
     longest = min(room, _LONGEST_LINE)
     cells: list[tuple[Text, ...]] = [
-        (Text(where), Text(spent), Text(_cut(text, longest), "dim")) for where, spent, text in rows
+        (Text(where), Text(spent), Text(cut(text, longest), "dim")) for where, spent, text in rows
     ]
     if longest < _NARROWEST_LINE:
         cells = [row[:-1] for row in cells]
@@ -167,10 +167,6 @@ def _lines(lines: Sequence[LineChange], width: int, *, everything: bool) -> list
     if left:
         parts.append(Text(f"  {plural(left, 'line')} more: --all", "dim"))
     return parts
-
-
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: max(longest - 1, 0)]}…"
 
 
 def _fitted(

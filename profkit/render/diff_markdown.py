@@ -16,7 +16,7 @@ from profkit.analysis.repeats import Change
 from profkit.render import diff_parts as parts
 from profkit.render import diff_words as words
 from profkit.render.markdown import code, escape, table_of
-from profkit.render.text import literal, plural
+from profkit.render.text import cut, literal, plural
 from profkit.render.view import Grid
 
 MARKER = "<!-- profkit-diff -->"
@@ -71,7 +71,7 @@ def diff_markdown(
         lines += ["", f"**{_prose(failed)}**"]
     alone = parts.only_in(left_out)
     for line in alone[:_FAILURES]:
-        lines += ["", _prose(_cut(line))]
+        lines += ["", _prose(cut(line, _LONGEST))]
     if len(alone) > _FAILURES:
         lines += ["", f"{len(alone) - _FAILURES} more reports are on one side only"]
     sections = [
@@ -90,11 +90,13 @@ def diff_markdown(
 def _section(
     label: str, diff: Diff, failed: Sequence[Failure], top: int, *, show_all: bool
 ) -> _Section:
-    head = [f"- **failed** {_prose(_cut(parts.failure(one)))}" for one in failed[:_FAILURES]]
+    head = [
+        f"- **failed** {_prose(cut(parts.failure(one), _LONGEST))}" for one in failed[:_FAILURES]
+    ]
     if len(failed) > _FAILURES:
         head.append(f"- {len(failed) - _FAILURES} more failed")
     word = "**INCOMPARABLE**" if diff.refused else "forced though"
-    head += [f"- {word} {_prose(_cut(str(obstacle)))}" for obstacle in diff.obstacles]
+    head += [f"- {word} {_prose(cut(str(obstacle), _LONGEST))}" for obstacle in diff.obstacles]
     if not diff.refused and (len(diff.kernels) != 1 or diff.removed or diff.added):
         head.append(f"- {_prose(words.summary(diff))}")
     head += [f"- {_prose(line)}" for line in parts.timed(diff)[:_FAILURES]]
@@ -165,13 +167,13 @@ def _lines(section: _Section) -> list[str]:
 
 
 def _title(section: _Section) -> str:
-    return f"### {code(_cut(section.label))}"
+    return f"### {code(cut(section.label, _LONGEST))}"
 
 
 def _row(kernel: KernelDiff) -> str:
     name, times, ratio, told = parts.row(kernel)
     strong = "**" if kernel.change is Change.regressed else ""
-    cells = (_cell(times), f"{strong}{_cell(ratio)}{strong}", _cell(_cut(told)))
+    cells = (_cell(times), f"{strong}{_cell(ratio)}{strong}", _cell(cut(told, _LONGEST)))
     return f"| {code(name, in_table=True)} | {' | '.join(cells)} |"
 
 
@@ -214,11 +216,7 @@ def _cell(text: str) -> str:
 
 
 def _summary(text: str) -> str:
-    return html.escape(_cut(literal(text))).replace("@", "&#64;")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return html.escape(cut(literal(text), _LONGEST)).replace("@", "&#64;")
 
 
 def _size(lines: Sequence[str]) -> int:

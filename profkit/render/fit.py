@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
+from rich.cells import cell_len, chop_cells
+
 from profkit.render.view import Grid
 
 _GAP, _GAP_OF_NUMBERS = 3, 2
@@ -36,11 +38,11 @@ def _words(text: str) -> list[str]:
 
 
 def _longest_line(text: str) -> int:
-    return max(map(len, text.split("\n")))
+    return max(map(cell_len, text.split("\n")))
 
 
 def _longest_word(text: str) -> int:
-    return max(map(len, _words(text)), default=0)
+    return max(map(cell_len, _words(text)), default=0)
 
 
 def _widths(wanted: Sequence[int], least: Sequence[int], room: int) -> list[int]:
@@ -59,20 +61,26 @@ def _abreast(
     cells = [_lines(cell, width) for cell, width in zip(row, widths, strict=True)]
     for parts in zip_longest(*cells, fillvalue=""):
         padded = (
-            part.rjust(width) if numbers and at else part.ljust(width)
+            _padded(part, width, left=bool(numbers and at))
             for at, (part, width) in enumerate(zip(parts, widths, strict=True))
         )
         yield (" " * gap).join(padded).rstrip()
 
 
+def _padded(text: str, width: int, *, left: bool = False) -> str:
+    """As wide as `width` cells of a terminal; some characters take two."""
+    room = " " * (width - cell_len(text))
+    return room + text if left else text + room
+
+
 def _stacked(grid: Grid, width: int) -> list[str]:
     """Each row under the one before, a cell a line beside its column's name."""
     indent = 2
-    named = indent + max(map(len, grid.columns)) + 2
+    named = indent + max(map(cell_len, grid.columns)) + 2
     found = []
     for row in grid.rows:
         for at, (name, cell) in enumerate(zip(grid.columns, row, strict=True)):
-            head = f"{' ' * indent if at else ''}{name}".ljust(named)
+            head = _padded(f"{' ' * indent if at else ''}{name}", named)
             lines = _lines(cell, max(1, width - named)) if cell else []
             found += [
                 f"{head if line == 0 else ' ' * named}{text}" for line, text in enumerate(lines)
@@ -86,13 +94,13 @@ def _lines(text: str, width: int) -> list[str]:
 
 
 def _broken(text: str, width: int) -> list[str]:
-    if len(text) <= width:
+    if cell_len(text) <= width:
         return [text]
     lines = [""]
     for word in _words(text):
-        if lines[-1] and len(lines[-1]) + 1 + len(word) <= width:
+        if lines[-1] and cell_len(lines[-1]) + 1 + cell_len(word) <= width:
             lines[-1] += f" {word}"
             continue
-        pieces = [word[at : at + width] for at in range(0, len(word), width)]
+        pieces = chop_cells(word, width)
         lines = [*lines, *pieces] if lines[-1] else pieces
     return lines

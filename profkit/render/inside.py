@@ -28,7 +28,7 @@ from profkit.ingest.source_lines import Code
 from profkit.render import panels
 from profkit.render.checklist import in_short
 from profkit.render.names import told_apart
-from profkit.render.text import bar, compact, literal, number, percent, plural, shorten
+from profkit.render.text import bar, compact, cut, literal, number, percent, plural, shorten
 
 if TYPE_CHECKING:
     import numpy as np
@@ -259,7 +259,7 @@ def _listing(
     table.add_column(overflow="fold", width=room)
     for where, spot in zip(wheres, shown, strict=True):
         share = _share(spot.counts, total)
-        text = spot.text if len(spot.text) <= room else f"{spot.text[: room - 1]}…"
+        text = cut(spot.text, room)
         table.add_row(percent(share), Text(bar(share, _BAR), "cyan"), Text(where), Text(text))
         table.add_row("", "", "", Text("; ".join(facts(spot)), "dim"))
     yield table

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from profkit.render.text import shorten
+from profkit.render.text import cut, shorten
 
 _RETURNS_NOTHING = "void "
 _NAMESPACES = re.compile(r"(?:\b[A-Za-z_]\w*::|<unnamed>::|\(anonymous namespace\)::)+")
@@ -75,7 +75,7 @@ def _parted(bare: Mapping[str, str], width: int) -> Mapping[str, str]:
     if len(same) - at > width // 3:
         at = len(same)
     shown = {
-        name: f"{text[:head]}…{_cut(text[at:], width - head - 1)}" for name, text in bare.items()
+        name: f"{text[:head]}…{cut(text[at:], width - head - 1)}" for name, text in bare.items()
     }
     for group in _by_text(shown):
         some = {name: bare[name] for name in group}
@@ -96,7 +96,3 @@ def _by_text(shown: Mapping[str, str]) -> Iterable[Sequence[str]]:
     for name, text in shown.items():
         groups.setdefault(text, []).append(name)
     return groups.values()
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}…"

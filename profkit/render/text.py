@@ -38,6 +38,11 @@ def shorten(text: str, width: int) -> str:
     return f"{text[: width - 1 - tail]}…{text[len(text) - tail :] if tail else ''}"
 
 
+def cut(text: str, width: int) -> str:
+    """At most `width` characters, the end left out."""
+    return text if len(text) <= width else f"{text[: max(width - 1, 0)]}…"
+
+
 def number(value: float, unit: str) -> str:
     """A value with its unit to four significant digits; `n/a` for NaN."""
     if math.isnan(value):

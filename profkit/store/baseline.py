@@ -130,6 +130,20 @@ def cell_file(folder: Path, cell_id: str) -> Path:
     return folder / CELLS / f"{cell_id}.json"
 
 
+def drop_unplanned(folder: Path) -> None:
+    """Remove the cells of an import that ended before it wrote its plan.
+
+    Raises BadInput, with nothing removed, where a file is no cell but somebody's own.
+    """
+    if (folder / PLAN).exists():
+        return
+    left = list((folder / CELLS).glob("[!.]*.json"))
+    for file in left:
+        read_cell(file)
+    for file in left:
+        file.unlink()
+
+
 def read_cells(folder: Path) -> tuple[Cell, ...]:
     """Every cell that was kept, in the matrix's order; raises BadInput for a file that is none."""
     found = [read_cell(file) for file in sorted((folder / CELLS).glob("[!.]*.json"))]

@@ -656,7 +656,35 @@ def test_figures_of_a_file_are_used_and_held_against_its_samples(tmp_path: Path)
     assert "the file's own median is +2.2% off its samples" in row["flags"]
 
 
-@pytest.mark.parametrize("wrong", [{"batch_size": -2}, {"seq_len": "two"}, {"dtype": "banana"}])
+def test_an_import_without_its_plan_is_none_and_the_next_one_takes_its_place(
+    tmp_path: Path,
+) -> None:
+    """As one that is killed leaves it: cells, and nothing that says what they are."""
+    longer = theirs(tmp_path, "longer", config={"seq_len": 1024})
+    shorter = theirs(tmp_path, "shorter", config={"dtype": "torch.half"})
+    out = tmp_path / "out"
+    assert run(tmp_path, "import", longer, "-o", "out").exit_code == 0
+    for file in out.glob("*.*"):
+        file.unlink()
+    (out / "cells" / "mine.json").write_text("{}", encoding="utf-8")
+    assert run(tmp_path, "report", "out").exit_code == 5
+    again = run(tmp_path, "import", shorter, "-o", "out")
+    assert again.exit_code == 5
+    assert "mine.json" in failure(again)
+    (out / "cells" / "mine.json").unlink()
+    done = run(tmp_path, "import", shorter, "-o", "out")
+    assert done.exit_code == 0, done.stderr
+    (row,) = validated(out / "summary.json", "baseline")["cells"]
+    assert (row["length"], row["dtype"]) == (512, "float16")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"batch_size": -2}, {"seq_len": "two"}, {"dtype": "banana"}, {"dtype": "float33"},
+        {"dtype": 16}, {"causal": 1}, {"num_heads": True},
+    ],
+)  # fmt: skip
 def test_a_size_that_can_not_be_is_not_left_out_in_silence(
     tmp_path: Path, wrong: dict[str, Any]
 ) -> None:

@@ -286,6 +286,40 @@ def test_seeds_make_the_inputs() -> None:
     assert first.dtype == torch.float16
 
 
+ONE = """
+import sys
+from profkit import Target, Variant, Work, normal_inputs
+READ
+target = Target(
+    name="one", shapes={"n": 4}, dtype="float32",
+    work=Work.elementwise(4, reads=1, writes=1, flop_per_element=1, element_bytes=4),
+    inputs=lambda device, seed: normal_inputs(device, seed, "float32", a=(4,)),
+    reference=lambda inputs: inputs["a"], variants=[Variant("same", lambda inputs: inputs["a"])],
+)
+"""
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        "'--causal' in sys.argv", "sys.argv[1]", "sys.argv[1:]", "list(sys.argv)",
+        "sys.argv.copy()", "sys.argv.index('--causal')", "sys.argv.count('--causal')",
+        "sys.argv.pop()", "[] + [*sys.argv]", "sys.argv + []", "len(sys.argv) > 1",
+    ],
+)  # fmt: skip
+def test_a_target_may_read_its_options_as_it_likes(tmp_path: Path, read: str) -> None:
+    script = tmp_path / "one.py"
+    script.write_text(ONE.replace("READ", f"causal = {read}"), encoding="utf-8")
+    assert load_target(script, ["--causal"]).name == "one"
+
+
+def test_options_that_a_target_does_not_read_are_refused(tmp_path: Path) -> None:
+    script = tmp_path / "one.py"
+    script.write_text(ONE.replace("READ", "me = sys.argv[0]"), encoding="utf-8")
+    with pytest.raises(UsageError, match="takes no options: nothing reads --causal"):
+        load_target(script, ["--causal"])
+
+
 def test_load_target_yields_the_callables(tmp_path: Path) -> None:
     target = load_target(TARGETS / "sdpa_sweep.py", [*SMALL, "--causal"])
     assert target.shapes["length"] == 65
