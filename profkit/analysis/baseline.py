@@ -26,6 +26,7 @@ from profkit.analysis.latency import (
 from profkit.analysis.statistics import DRIFT_MATTERS, Interval, State
 from profkit.analysis.verdict import DEFAULT, Thresholds, holm
 from profkit.ingest.cell import Cell, Status
+from profkit.metrics.unit_words import unit_after
 
 THRESHOLDS: Thresholds = replace(DEFAULT, samples=10)
 _SIZES = ("batch", "heads", "kv_heads", "length", "dim")
@@ -364,7 +365,9 @@ def _flagged(row: Row, timed: Timed, said: float | None) -> Row:
             f"the halves of the samples differ by {row.drift:+.1%}, too few to tell drift by"
         )
     if row.overtaken:
-        flags.append(f"{row.overtaken} sample{'s' * (row.overtaken > 1)} may hold gaps of the host")
+        flags.append(
+            f"{row.overtaken} {unit_after(row.overtaken, 'sample')} may hold gaps of the host"
+        )
     return replace(row, flags=tuple(flags))
 
 

@@ -29,7 +29,7 @@ class Evidence:
     None where there is none. `claimed` counts the cells whose interval claims its level without a
     condition, `conditional` those that do if samples are independent. `overtaken` cells have
     samples that may hold gaps of the host, `launch_bound` ones take the host longer than the GPU.
-    `clock` is the lowest and highest SM clock (Hz) that was read before a block's samples, `capped`
+    `clock` is the lowest and highest of the cells' SM clocks (Hz, read before blocks), `capped`
     cells were at a power cap then.
     """
 
@@ -62,7 +62,7 @@ def evidence(
 ) -> Evidence:
     """What the timed cells of a baseline support; `statistics` as in `profkit.cell/1`, by cell."""
     timed = [row for row in rows if row.is_timed]
-    correlated = [row for row in timed if "autocorrelated" in row.dependence]
+    correlated = [row for row in timed if Reason.AUTOCORRELATED.value in row.dependence]
     drifting = [row for row in timed if Reason.DRIFTING.value in row.dependence]
     unsteady = [row for row in timed if abs(row.drift or 0.0) >= DRIFT_MATTERS]
     clocks = [row.sm_clock for row in timed if row.sm_clock]

@@ -47,6 +47,11 @@ class TimedChange:
     classic: Classic
     valid: bool
 
+    @property
+    def verdict(self) -> str:
+        """The word for it: a change, or INVALID."""
+        return self.change.value if self.valid else "INVALID"
+
 
 @dataclass(frozen=True)
 class Timings:

@@ -1,4 +1,4 @@
-"""Units of the catalogue as words after a value: `1 register`, `28 registers`."""
+"""Words after a value, units of the catalogue among them: `1 register`, `28 registers`."""
 
 from __future__ import annotations
 
@@ -14,4 +14,11 @@ def unit_after(value: float, unit: str) -> str:
     if value == 1 or not is_word(unit):
         return unit
     head, per, base = unit.partition("/")
-    return f"{head}{'es' if head.endswith(('ch', 'ss')) else 's'}{per}{base}"
+    return f"{plural_of(head)}{per}{base}"
+
+
+def plural_of(word: str) -> str:
+    """`launches`, `quantities`, `delays`."""
+    if word.endswith("y") and not word.endswith(("ay", "ey", "oy")):
+        return f"{word[:-1]}ies"
+    return f"{word}{'es' if word.endswith(('ch', 'ss')) else 's'}"

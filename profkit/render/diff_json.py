@@ -192,7 +192,7 @@ def _timed(one: TimedChange) -> Json:
         "before": _latency(one.before),
         "after": _latency(one.after),
         "how": one.how,
-        "verdict": one.change.value if one.valid else "INVALID",
+        "verdict": one.verdict,
         "valid": one.valid,
         "speedup": _number(one.speedup),
         "low": _optional(one.low),

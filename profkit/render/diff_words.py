@@ -251,7 +251,7 @@ def timing(timed: TimedChange) -> str:
         if timed.low is not None and timed.high is not None
         else f"{faster(timed.speedup)}, no interval"
     )
-    verdict = timed.change.value if timed.valid else "INVALID"
+    verdict = timed.verdict
     medians = f"{latency_words(timed.before)}{_ARROW}{latency_words(timed.after)}"
     return f"timed, {timed.how}: {medians}   {said}   {verdict}, {timed.why}"
 

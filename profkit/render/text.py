@@ -6,7 +6,7 @@ import math
 import unicodedata
 from collections.abc import Iterable
 
-from profkit.metrics.unit_words import unit_after
+from profkit.metrics.unit_words import plural_of, unit_after
 
 _SI = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
@@ -122,11 +122,7 @@ def bar(share: float, width: int) -> str:
 
 def plural(amount: int, word: str) -> str:
     """An amount with its noun: `1 launch`, `14 launches`, `69 quantities`."""
-    if amount == 1:
-        return f"1 {word}"
-    if word.endswith("y") and not word.endswith(("ay", "ey", "oy")):
-        return f"{amount:,} {word[:-1]}ies"
-    return f"{amount:,} {word}{'es' if word.endswith(('ch', 'ss')) else 's'}"
+    return f"{amount:,} {word if amount == 1 else plural_of(word)}"
 
 
 def _scaled(value: float, unit: str, scale: Iterable[tuple[float, str]]) -> str:

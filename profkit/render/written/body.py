@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from profkit.analysis.baseline import Row
 from profkit.analysis.baseline_evidence import Evidence
@@ -216,7 +216,7 @@ def performance(written: Written) -> Iterator[Block]:
         yield Table("What the medians amount to", columns, rows, words=2)
     for name, svg in drawings(written.rows, written.scaling).items():
         yield Figure(name, _CAPTIONS[name], svg)
-    yield from _clocks(written.timed)
+    yield from _clocks(written)
     yield from _scaling(written)
     yield from _versus(written)
     flags = list(_flags(written))
@@ -235,15 +235,15 @@ def _rates(row: Row) -> list[str]:
     ]  # fmt: skip
 
 
-def _clocks(rows: Sequence[Row]) -> Iterator[Block]:
-    clocks = [row.sm_clock for row in rows if row.sm_clock]
-    if not clocks:
+def _clocks(written: Written) -> Iterator[Block]:
+    if not written.evidence.clock:
         return
-    reasons = sorted({why for row in rows for why in row.throttled})
+    low, high = written.evidence.clock
+    reasons = sorted({why for row in written.timed for why in row.throttled})
     told = f" The driver held it down for: {unmarked(', '.join(reasons))}." if reasons else ""
     yield Paragraph(
-        f"Just before the samples the SM clock was {number(min(clocks), 'Hz')} to "
-        f"{number(max(clocks), 'Hz')}, the median of each cell's readings, one a block.{told}"
+        f"Just before the samples the SM clock was {number(low, 'Hz')} to "
+        f"{number(high, 'Hz')}, the median of each cell's readings, one a block.{told}"
     )
 
 
