@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -163,6 +163,12 @@ class Total:
     unmeasured: int = 0
     incomparable: int = 0
 
+    @property
+    def tells(self) -> bool:
+        """Whether the sums are of the same work: of kernels matched, or replaced by others."""
+        alone = self.removed > 0 and self.added > 0 and not self.incomparable
+        return self.before > 0 or alone
+
 
 @dataclass(frozen=True)
 class Diff:
@@ -197,6 +203,30 @@ class Diff:
         return tuple(
             item for group in self.removed for item in found.of(group) if item.finding.estimate
         )
+
+    @property
+    def variants(self) -> tuple[TimedChange, ...]:
+        """The timed verdicts that are no single kernel's."""
+        of_kernels = {id(kernel.timed) for kernel in self.kernels}
+        return tuple(one for one in self.timed if id(one) not in of_kernels)
+
+    def mended(self, variant: TimedChange) -> tuple[Item, ...]:
+        """The findings of a variant that its change eased, or took away with a kernel.
+
+        Where one promised time, the one whose fix would have saved most is first.
+        """
+        eased = [
+            one.before
+            for kernel in self.kernels
+            for one in kernel.findings
+            if one.before and one.status in {Status.resolved, Status.eased}
+        ]
+        found = [
+            item
+            for item in (*eased, *self.removed_findings)
+            if item.group and self.sides[0].timings.of(item.group) == variant.before.label
+        ]
+        return tuple(sorted(found, key=_weight, reverse=True))
 
     def counted(self, change: Change) -> int:
         """How many kernels have a verdict."""
@@ -308,6 +338,12 @@ class _Timed:
         return self._made[labels]
 
 
+def _weight(item: Item) -> float:
+    """The seconds that a fix of a finding would save over a report, as it is estimated."""
+    estimate = item.finding.estimate
+    return item.group.total * (1 - 1 / estimate.likely) if item.group and estimate else 0.0
+
+
 def _total(found: Diff) -> Total:
     seconds: dict[str, float] = {}
     known = {
@@ -321,7 +357,9 @@ def _total(found: Diff) -> Total:
     added = [group for group in found.added if not group.failed]
     measured = len(removed) + len(added)
     if not found.forced:
-        removed, added = _alone(removed, before, after), _alone(added, after, before)
+        pairs = [one.match for one in found.kernels]
+        removed = _alone(removed, before, after, {before.timings.of(one.before) for one in pairs})
+        added = _alone(added, after, before, {after.timings.of(one.after) for one in pairs})
     for kernel in compared:
         if kernel.attribution is None:
             continue
@@ -344,15 +382,24 @@ def _total(found: Diff) -> Total:
     )
 
 
-def _alone(groups: Sequence[Group], side: Side, other: Side) -> list[Group]:
-    """Those of a side's own kernels that do not compute a problem that the other run has not."""
+def _alone(
+    groups: Sequence[Group], side: Side, other: Side, matched: Collection[str]
+) -> list[Group]:
+    """Those of a side's own kernels that the other run could have had.
+
+    Not those of a problem that it does not compute, nor, where it tells its variants, of a variant
+    that it did not profile: neither under this name nor `matched` to one of another name.
+    """
     known = {problem.size for problem in other.timings.problems}
-    problems = [side.timings.problem_of(group) for group in groups]
-    return [
-        group
-        for group, problem in zip(groups, problems, strict=True)
-        if not known or problem is None or problem.size in known
-    ]
+    profiled = other.timings.launches_of(other.report).keys()
+
+    def could_be(group: Group) -> bool:
+        problem, variant = side.timings.problem_of(group), side.timings.of(group)
+        is_of_it = not known or problem is None or problem.size in known
+        has_it = not profiled or not variant or variant in profiled or variant in matched
+        return is_of_it and has_it
+
+    return [group for group in groups if could_be(group)]
 
 
 def _over_launches(kernel: KernelDiff, attribution: Attribution) -> Iterator[tuple[str, float]]:

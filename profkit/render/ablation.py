@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from profkit.analysis.diff import Diff, KernelDiff
 from profkit.analysis.finding_changes import FindingChange, Status
+from profkit.analysis.latency import Timed
 from profkit.analysis.roofline import Point, Roofline
+from profkit.analysis.timed_change import TimedChange
 from profkit.render import diff_words as words
 from profkit.render.findings import gain
 from profkit.render.latency import classic_line, latency_words, times_as_fast
@@ -18,7 +20,11 @@ _CHANGES = 5
 _CAUSES = 3
 _ARROW = " → "
 
+_KERNELS = 5
+_NOTHING, _NO_PROMISE = "none: nothing was found", "none was promised"
+
 Rooflines = tuple[Roofline, Roofline]
+_Rows = Iterable[tuple[str, Sequence[str]]]
 
 
 def ablation_markdown(name: str, found: Diff, rooflines: Rooflines, top: int) -> str:
@@ -26,22 +32,45 @@ def ablation_markdown(name: str, found: Diff, rooflines: Rooflines, top: int) ->
     lines = [f"## {escape(name)}", ""]
     if found.refused:
         return "\n".join([*lines, *(f"- {escape(str(one))}" for one in found.obstacles), ""])
+    for variant in found.variants:
+        lines += _section(words.variant(variant), _rows_of_variant(variant, found))
     for kernel in found.kernels[: top or None]:
-        lines += [f"### {escape(words.name(kernel))}", "", "| | |", "|---|---|"]
-        lines += [
-            f"| {title} | {'<br>'.join(escape(line) for line in told)} |"
-            for title, told in _rows(kernel, rooflines)
-            if told
-        ]
-        lines.append("")
+        lines += _section(words.name(kernel), _rows(kernel, rooflines))
     return "\n".join(lines)
 
 
-def _rows(kernel: KernelDiff, rooflines: Rooflines) -> Iterable[tuple[str, Sequence[str]]]:
+def _section(title: str, rows: _Rows) -> list[str]:
+    table = [
+        f"| {name} | {'<br>'.join(escape(line) for line in told)} |" for name, told in rows if told
+    ]
+    return [f"### {escape(title)}", "", "| | |", "|---|---|", *table, ""]
+
+
+def _rows_of_variant(variant: TimedChange, found: Diff) -> _Rows:
+    """Of a variant of several launches: its own times, the findings and fates of its kernels."""
+    mended = found.mended(variant)
+    yield "Hypothesis", [words.finding_on(item) for item in mended[:1]] or [_NOTHING]
+    estimates = [words.promise_on(item) for item in mended[:1] if item.finding.estimate]
+    yield "Estimate", estimates or [_NO_PROMISE]
+    yield "Before", [_timed(variant.before)]
+    yield "After", [_timed(variant.after)]
+    yield "Change", [_timed_change(variant)]
+    yield "Effect size", [classic_line(variant.classic)]
+    yield "Verdict", [f"{variant.verdict}: {variant.why}"]
+    kernels = [words.headline(kernel) for kernel in found.kernels[:_KERNELS]]
+    kernels += [
+        f"{name} {word}, {time} under ncu"
+        for word, groups in (("removed", found.removed), ("added", found.added))
+        for name, time in words.gone(groups)[:_KERNELS]
+    ]
+    yield "Profiling evidence", kernels
+
+
+def _rows(kernel: KernelDiff, rooflines: Rooflines) -> _Rows:
     aim = _aim(kernel)
-    yield "Hypothesis", [_hypothesis(aim)] if aim and aim.before else ["none: nothing was found"]
+    yield "Hypothesis", [_hypothesis(aim)] if aim and aim.before else [_NOTHING]
     estimate = aim.before.finding.estimate if aim and aim.before else None
-    yield "Estimate", [gain(estimate)] if estimate else ["none was promised"]
+    yield "Estimate", [gain(estimate)] if estimate else [_NO_PROMISE]
     yield "Before", [_time(kernel, 0)]
     yield "After", [_time(kernel, 1)]
     yield "Change", _change(kernel)
@@ -71,18 +100,27 @@ def _time(kernel: KernelDiff, side: int) -> str:
     under_ncu = f"{number(group.median, 's')} under ncu"
     if kernel.timed is None:
         return under_ncu
-    timed = (kernel.timed.before, kernel.timed.after)[side]
-    return f"{latency_words(timed)}, n = {timed.summary.n}; {under_ncu}"
+    return f"{_timed((kernel.timed.before, kernel.timed.after)[side])}; {under_ncu}"
+
+
+def _timed(one: Timed) -> str:
+    return f"{latency_words(one)}, n = {one.summary.n}"
 
 
 def _change(kernel: KernelDiff) -> list[str]:
     timed, profiled = kernel.timed, kernel.profiled
-    if timed and timed.low is not None and timed.high is not None:
-        return [f"{times_as_fast(timed.speedup, timed.low, timed.high)}, timed {timed.how}"]
+    if timed and timed.low is not None:
+        return [_timed_change(timed)]
     if profiled is None:
         return []
     between = f"between {profiled.low:.3g}x and {profiled.high:.3g}x"
     return [f"{words.faster(profiled.speedup)} by ncu's durations, {between}"]
+
+
+def _timed_change(timed: TimedChange) -> str:
+    if timed.low is None or timed.high is None:
+        return f"{words.faster(timed.speedup)}, no interval, timed {timed.how}"
+    return f"{times_as_fast(timed.speedup, timed.low, timed.high)}, timed {timed.how}"
 
 
 def _verdict(kernel: KernelDiff) -> str:
@@ -110,8 +148,18 @@ def _changes(kernel: KernelDiff) -> list[str]:
 def _roofs(kernel: KernelDiff, rooflines: Rooflines) -> list[str]:
     sides = zip((kernel.before, kernel.after), rooflines, strict=True)
     points = [_point(group.typical.index, found) for group, found in sides]
-    told = [_point_words(point) for point in points]
-    return [] if all(point is None for point in points) else [_ARROW.join(told)]
+    if any(points):
+        return [_ARROW.join(map(_point_words, points))]
+    sides = zip((kernel.before, kernel.after), rooflines, strict=True)
+    shares = [_memory_share(group.typical.index, found) for group, found in sides]
+    if not all(shares):
+        return []
+    return [f"no FLOP; of the DRAM roof {_ARROW.join(map(percent, filter(None, shares)))}"]
+
+
+def _memory_share(launch: int, found: Roofline) -> float | None:
+    """The share of the DRAM roof that a launch without a point reaches."""
+    return next((one.memory.get("dram") for one in found.outside if one.launch == launch), None)
 
 
 def _point(launch: int, found: Roofline) -> Point | None:

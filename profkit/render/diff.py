@@ -51,11 +51,9 @@ def diff_view(found: Diff, title: str, top: int, width: int, *, everything: bool
 
 def _variants(found: Diff) -> list[RenderableType]:
     """The timed variants that are no single kernel's."""
-    told = {id(kernel.timed) for kernel in found.kernels}
-    left = [one for one in found.timed if id(one) not in told]
-    if not left:
+    if not found.variants:
         return []
-    lines = [_indented(f"{words.variant(one)}  {words.timing(one)}") for one in left]
+    lines = [_indented(f"{words.variant(one)}  {words.timing(one)}") for one in found.variants]
     return [Text(), Text("Timed variants of several launches", "bold"), *lines]
 
 

@@ -74,12 +74,7 @@ def apart(diff: Diff) -> tuple[Grid, ...]:
 
 def timed(diff: Diff) -> tuple[str, ...]:
     """The verdicts on timed variants that are not already a kernel's."""
-    said = {id(kernel.timed) for kernel in diff.kernels}
-    return tuple(
-        literal(f"{one.after.label}: {words.timing(one)}")
-        for one in diff.timed
-        if id(one) not in said
-    )
+    return tuple(literal(f"{one.after.label}: {words.timing(one)}") for one in diff.variants)
 
 
 def only_in(left_out: Sequence[tuple[str, str]]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from profkit.analysis.attribution import Attribution, Cause, Kind
 from profkit.analysis.changes import Changed, OneSided
+from profkit.analysis.checklist import Item
 from profkit.analysis.diff import Diff, KernelDiff, Total
 from profkit.analysis.finding_changes import WORTH, FindingChange, Limit, Seen, Status
 from profkit.analysis.line_changes import LineChange
@@ -324,8 +325,9 @@ def summary(found: Diff) -> str:
         for groups, word in ((found.removed, "removed"), (found.added, "added"))
         if groups
     ]
-    sum_words = f"{number(before, 's')}{_ARROW}{number(after, 's')}" if before or after else ""
-    ratio_words = faster(before / after) if before > 0 and after > 0 else ""
+    tells = total.tells and not (found.forced and not found.kernels)
+    sum_words = f"{number(before, 's')}{_ARROW}{number(after, 's')}" if tells else ""
+    ratio_words = faster(before / after) if tells and after > 0 else ""
     kernels = plural(len(found.kernels), "kernel")
     if sum_words:
         rest += _left_out(total)
@@ -363,6 +365,20 @@ def went(found: Diff) -> str:
         if item.group and item.finding.estimate and item.finding.estimate.likely >= WORTH
     )
     return ", ".join(told)
+
+
+def finding_on(item: Item) -> str:
+    """A finding with the kernel that it is on."""
+    on = f" (on {_short(item.group)})" if item.group else ""
+    return f"{item.rule.category}: {item.rule.title}{on}"
+
+
+def promise_on(item: Item) -> str:
+    """What a fix of a finding was to give its kernel."""
+    estimate = item.finding.estimate
+    if estimate is None or item.group is None:
+        return ""
+    return f"{gain(estimate)} for {_short(item.group)}, {number(item.group.total, 's')} of the time"
 
 
 def _profiled(kernel: KernelDiff) -> str:

@@ -570,3 +570,45 @@ def test_totals_add_up_over_kernels_that_come_and_go() -> None:
     assert math.isclose(
         sum(cause.seconds for cause in total.causes), total.after - total.before, abs_tol=1e-12
     )
+
+
+def test_the_table_of_a_fusion_is_of_all_its_kernels(profkit_cli: Cli) -> None:
+    folder = PAIRS / "fuse_passes"
+    sides = folder / "before.ncu-repz", folder / "after.ncu-repz"
+    text = profkit_cli("diff", *sides, "--ablation", "fused").stdout
+    first = text[text.index("### before → after") : text.index("### scaled")]
+    rows = dict(re.findall(r"^\| ([A-Z][\w ]+) \| (.*) \|$", first, re.MULTILINE))
+    assert rows["Hypothesis"].startswith("dram\\_bandwidth: ")
+    assert rows["Hypothesis"].endswith("(on leaky\\_relu)")
+    assert rows["Change"] == "1.69x faster \\[1.69, 1.69\\], timed interleaved"
+    assert rows["Verdict"].startswith("IMPROVED")
+    assert "Cliff's delta" in rows["Effect size"]
+    assert "leaky\\_relu removed, 251.7 µs under ncu" in rows["Profiling evidence"]
+
+
+def test_a_kernel_without_flop_stands_under_the_dram_roof(profkit_cli: Cli) -> None:
+    folder = PAIRS / "transpose_conflicts"
+    sides = folder / "before.ncu-repz", folder / "after.ncu-repz"
+    text = profkit_cli("diff", *sides, "--ablation", "padded").stdout
+    told = re.search(r"^\| Roofline \| no FLOP; of the DRAM roof (\S+)% → (\S+)% \|$", text, re.M)
+    assert told
+    for share, which in zip(told.groups(), ("before", "after"), strict=True):
+        busy = side("transpose_conflicts", which).summary.launches[0].get("dram_bandwidth_share")
+        assert float(share) / 100 == pytest.approx(busy, rel=0.02)
+
+
+def test_variants_that_the_other_run_did_not_profile_are_in_no_total() -> None:
+    """Of six variants of one shape the sweep's run has four; its shapes are the same."""
+    (one,) = (H200 / "sdpa_s512").iterdir()
+    (other,) = (H200 / "sdpa_sweep").glob("*-4d7da1")
+    found = profkit.diff(profkit.load(one), profkit.load(other))
+    assert found.total.before < 1e-3
+    assert found.total.removed == 0
+    assert found.total.incomparable > 0
+    matched = sum(kernel.before.total for kernel in found.kernels)
+    assert found.total.before == pytest.approx(matched)
+
+
+def test_no_ratio_is_told_where_nothing_was_compared(profkit_cli: Cli) -> None:
+    sides = H200 / "known.ncu-repz", H200 / "sdpa_s512_math.ncu-repz"
+    assert "faster" not in profkit_cli("diff", *sides, "--force").stdout.splitlines()[1]
