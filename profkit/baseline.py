@@ -22,6 +22,7 @@ from profkit.render.baseline_json import cells_parquet, summary_json
 from profkit.store.baseline import (
     SUMMARY,
     TABLE,
+    has_cells,
     held,
     read_cells,
     read_plan,
@@ -65,7 +66,7 @@ def _measure(plan: BaselinePlan, started: float, tell: Tell) -> None:
 def _continued(plan: BaselinePlan) -> dict[str, Any] | None:
     """The plan of the baseline to go on with; raises UsageError where that is not meant."""
     before = read_plan(plan.out)
-    if before is None:
+    if before is None or (not plan.resume and not has_cells(plan.out)):
         return None
     if not plan.resume:
         raise UsageError(

@@ -26,7 +26,7 @@ from profkit.commands.diff import diff
 from profkit.commands.doctor import doctor
 from profkit.commands.metrics import metrics
 from profkit.commands.optimize import optimize
-from profkit.commands.options import WithProgram
+from profkit.commands.options import Reading, WithProgram
 from profkit.commands.profile import profile
 from profkit.commands.report import report
 from profkit.commands.roofline import roofline
@@ -124,17 +124,17 @@ def root(
 
 
 app.command(cls=WithProgram)(profile)
-app.command()(analyze)
-app.command()(checklist)
-app.command()(report)
-app.command()(diff)
-app.command()(source)
+app.command(cls=Reading)(analyze)
+app.command(cls=Reading)(checklist)
+app.command(cls=Reading)(report)
+app.command(cls=Reading)(diff)
+app.command(cls=Reading)(source)
 app.command(cls=WithProgram)(time)
-app.command()(compare)
+app.command(cls=Reading)(compare)
 app.command(cls=WithProgram)(optimize)
-app.command()(roofline)
+app.command(cls=Reading)(roofline)
 app.command()(calibrate)
-app.command()(audit)
+app.command(cls=Reading)(audit)
 app.command()(ceilings)
 app.command()(metrics)
 app.command()(doctor)

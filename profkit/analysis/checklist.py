@@ -32,7 +32,8 @@ class Item:
     `actions` are those for the kernel's architecture, `places` what the rule blames where that was
     recorded and asked for. `peers` are the ranks of other findings on the same kernel that save
     about as much time: limits of the same weight. `page` tells about the rule, "" where it is not
-    one of profkit's own.
+    one of profkit's own. `picked` says that its gain of a whole is of the launches that were picked
+    from a report, not of all that it holds.
     """
 
     rank: int
@@ -41,6 +42,7 @@ class Item:
     places: tuple[Place, ...]
     peers: tuple[int, ...]
     page: str
+    picked: bool = False
 
     @property
     def rule(self) -> Rule:
@@ -134,7 +136,8 @@ def checklist(
     of_region = diagnose_region(timeline or {}, tried)
     together: list[Found] = [*diagnosis.findings, *of_region]
     found = sorted(together, key=lambda finding: -finding.saved)
-    items = _items(found, blame, blamed)
+    picked = len(report.launches) < report.recorded
+    items = _items(found, blame, blamed, picked=picked)
     counted = [rule for rule in tried if timeline or not rule.about_timeline]
     return Checklist(
         items,
@@ -155,7 +158,9 @@ def region_items(
     return _items(diagnose_region(timeline, tried), lambda *_: (), None)
 
 
-def _items(found: Sequence[Found], blame: Blame, blamed: int | None) -> tuple[Item, ...]:
+def _items(
+    found: Sequence[Found], blame: Blame, blamed: int | None, *, picked: bool = False
+) -> tuple[Item, ...]:
     same = _same_weight(found)
     return tuple(
         Item(
@@ -165,6 +170,7 @@ def _items(found: Sequence[Found], blame: Blame, blamed: int | None) -> tuple[It
             _places(finding, blame) if blamed is None or rank <= blamed else (),
             same.get(rank, ()),
             _page(finding.rule),
+            picked,
         )
         for rank, finding in enumerate(found, start=1)
     )

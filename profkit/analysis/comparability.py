@@ -109,6 +109,11 @@ def kernels_apart(
     return tuple(found)
 
 
+def can_be_forced(obstacles: Iterable[Obstacle]) -> bool:
+    """Whether there is something to compare all the same: where counters failed there is not."""
+    return all(obstacle.what is not What.counters for obstacle in obstacles)
+
+
 def only_the_clock(obstacles: Iterable[Obstacle]) -> bool:
     """Whether cycles may be compared though times may not: the SM clock alone differs."""
     return {obstacle.what for obstacle in obstacles} == {What.clock}

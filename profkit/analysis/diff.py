@@ -12,7 +12,7 @@ from profkit.analysis.changes import Changed, OneSided, changes, one_sided
 from profkit.analysis.checklist import Checklist, Item
 from profkit.analysis.comparability import (
     Obstacle,
-    What,
+    can_be_forced,
     kernels_apart,
     only_the_clock,
     reports_apart,
@@ -275,8 +275,7 @@ def _kernel(matched: Match, sides: tuple[Side, Side], timed: _Timed, force: bool
     problems = before.timings.problem_of(matched.before), after.timings.problem_of(matched.after)
     obstacles = kernels_apart(matched.before, matched.after, problems)
     in_cycles = only_the_clock(obstacles) and not force
-    failed = any(obstacle.what is What.counters for obstacle in obstacles)
-    comparable = not obstacles or in_cycles or (force and not failed)
+    comparable = not obstacles or in_cycles or (force and can_be_forced(obstacles))
     return KernelDiff(
         matched,
         obstacles,

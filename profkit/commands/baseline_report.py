@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.commands.options import put
+from profkit.commands.options import put, writable
 from profkit.commands.telling import Teller
 from profkit.errors import UsageError
 
@@ -48,6 +48,7 @@ def report(
             "--output",
             metavar="FILE",
             help="Write to a file, drawings into a folder beside it.",
+            callback=writable,
             show_default=False,
         ),
     ] = None,

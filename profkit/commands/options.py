@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -15,7 +15,34 @@ from typer.core import TyperCommand
 
 from profkit.errors import UsageError
 
+_RECORDINGS = (b"NVR\0", b"\x28\xb5\x2f\xfd", b"SQLite format 3\0")
+_OUTPUTS = {"output", "out", "plot", "badge"}
+_ELSEWHERE = "write into a folder that is there"
 _WORDS_AFTER = "profkit.words_after_the_dashes"
+
+
+def writable(output: Path | None) -> Path | None:
+    """The same path; raises UsageError, before any work, for one that can't or shouldn't be."""
+    if output is None:
+        return None
+    if output.is_dir():
+        raise UsageError(f"{output}: can't be written (it is a folder)", _ELSEWHERE)
+    if not output.parent.is_dir():
+        raise UsageError(f"{output}: can't be written (No such file or directory)", _ELSEWHERE)
+    if _is_recording(output):
+        raise UsageError(f"{output}: is a recording", "write elsewhere, or remove it first")
+    return output
+
+
+def _is_recording(path: Path) -> bool:
+    if not path.is_file():  # a pipe, say
+        return False
+    try:
+        with path.open("rb") as file:
+            return file.read(len(max(_RECORDINGS, key=len))).startswith(_RECORDINGS)
+    except OSError:
+        return False
+
 
 KernelOption = Annotated[
     str | None,
@@ -33,6 +60,7 @@ OutputOption = Annotated[
         "--output",
         metavar="FILE",
         help="Write there instead of stdout.",
+        callback=writable,
         show_default=False,
     ),
 ]
@@ -56,7 +84,27 @@ DisableOption = Annotated[
 ]
 
 
-class WithProgram(TyperCommand):
+class Reading(TyperCommand):
+    """A verb that never writes over a file that it was given to read."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run it; raises UsageError first where an output is one of the other paths."""
+        output = ctx.params.get("output")
+        if output is not None and output.exists():
+            for path in _paths(ctx.params, _OUTPUTS):
+                if path.exists() and output.samefile(path):
+                    raise UsageError(f"{output}: is what is to be read", "write elsewhere")
+        return super().invoke(ctx)
+
+
+def _paths(params: Mapping[str, Any], but: Collection[str]) -> Iterator[Path]:
+    for name, value in params.items():
+        values = value if isinstance(value, list | tuple) else [value]
+        if name not in but:
+            yield from (one for one in values if isinstance(one, Path))
+
+
+class WithProgram(Reading):
     """A verb that heeds on which side of `--` a word was given."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -79,7 +127,7 @@ def put(text: str, output: Path | None) -> None:
     try:
         output.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"{output}: can't be written ({error.strerror})") from None
+        raise UsageError(f"{output}: can't be written ({error.strerror})", _ELSEWHERE) from None
 
 
 _INTERRUPTED = 130

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.commands.options import DisableOption, KernelOption, RulesOption, put
+from profkit.commands.options import DisableOption, KernelOption, RulesOption, put, writable
 
 if TYPE_CHECKING:
     from profkit.commands.reading import Advice
@@ -26,7 +26,10 @@ def report(
         ),
     ],
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write the page.")
+        Path,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="Where to write the page.", callback=writable
+        ),
     ] = _DEFAULT,
     open_it: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
     kernel: KernelOption = None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from profkit.commands.options import KernelOption, put
+from profkit.commands.options import KernelOption, put, writable
 from profkit.errors import NothingMatches, ProfkitError, UsageError
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ def roofline(
             "--output",
             metavar="FILE",
             help="A picture (.png, .svg, .pdf), or the numbers in the --format.",
+            callback=writable,
             show_default=False,
         ),
     ] = None,

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from profkit.analysis.attribution import Attribution, Cause, Kind
+from profkit.analysis.comparability import can_be_forced
 from profkit.analysis.diff import Diff, KernelDiff
 from profkit.analysis.line_changes import LineChange
 from profkit.analysis.repeats import Change
@@ -62,6 +63,8 @@ def _kernel(kernel: KernelDiff, width: int, *, everything: bool) -> list[Rendera
     parts: list[RenderableType] = [Rule(characters="─", style="dim"), heading]
     parts += [_indented(line) for line in words.evidence(kernel)]
     if kernel.change is Change.incomparable:
+        if can_be_forced(kernel.obstacles):
+            parts.append(Text("  --force compares all the same", "dim"))
         return parts
     if kernel.attribution and (kernel.change is not Change.same or everything):
         parts += _why(kernel.attribution, width)
@@ -208,5 +211,6 @@ def _others(found: Diff, shown: Sequence[KernelDiff]) -> list[RenderableType]:
             parts += [Text(f"  {time:>9}  {name}") for name, time in named[:_GONE]]
             if len(named) > _GONE:
                 parts.append(Text(f"  {len(named) - _GONE} more", "dim"))
-    went = words.went(found)
-    return [*parts, _indented(f"resolved with them: {went}")] if went else parts
+        if groups is found.removed and (went := words.went(found)):
+            parts.append(_indented(f"resolved with them: {went}"))
+    return parts

@@ -57,13 +57,18 @@ def prospects(item: Item) -> str:
     estimate, rule = item.finding.estimate, item.rule
     if estimate is None:
         return f"no gain promised by the counters; {rule.confidence} confidence that it limits"
-    whole = "report" if item.group else "time from the first GPU work to the last"
-    said = [f"{run_gain(estimate)} for the whole {whole}", _next_limit(estimate, rule)]
+    said = [f"{run_gain(estimate)} for {_whole(item)}", _next_limit(estimate, rule)]
     if item.peers:
         ranks = ", ".join(str(rank) for rank in item.peers)
         said.append(f"of the same weight as {ranks} on this kernel")
     said.append(f"{rule.confidence} confidence")
     return "; ".join(filter(None, said))
+
+
+def _whole(item: Item) -> str:
+    if item.group is None:
+        return "the whole time from the first GPU work to the last"
+    return "the launches picked" if item.picked else "the whole report"
 
 
 def _next_limit(estimate: Estimate, rule: Rule) -> str:

@@ -144,6 +144,11 @@ def drop_unplanned(folder: Path) -> None:
         file.unlink()
 
 
+def has_cells(folder: Path) -> bool:
+    """Whether anything was kept but the plan."""
+    return any((folder / CELLS).glob("[!.]*.json"))
+
+
 def read_cells(folder: Path) -> tuple[Cell, ...]:
     """Every cell that was kept, in the matrix's order; raises BadInput for a file that is none."""
     found = [read_cell(file) for file in sorted((folder / CELLS).glob("[!.]*.json"))]

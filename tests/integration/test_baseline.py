@@ -725,3 +725,13 @@ def test_bare_samples_are_imported_and_nothing_is_made_up(tmp_path: Path) -> Non
     again = run(tmp_path, "import", "theirs.txt", "--unit", "us", "-o", "out")
     assert again.exit_code == 2
     assert "holds a baseline" in failure(again)
+
+
+def test_a_plan_under_which_nothing_was_measured_is_in_nobodys_way(toy: Path) -> None:
+    first = measured(toy)
+    assert first.exit_code == 0, first.stderr
+    assert "holds a baseline" in failure(measured(toy))
+    for cell in toy.with_name("out").glob("cells/*.json"):
+        cell.unlink()
+    again = measured(toy)
+    assert again.exit_code == 0, again.stderr

@@ -234,3 +234,13 @@ def test_old_architectures_and_versions(profkit_cli: Cli) -> None:
         text = profkit_cli("checklist", file, "--format", "markdown").stdout
         assert not re.search(rf"\b{re.escape(session.host_name)}\b", text)
         assert profkit_cli("checklist", file).exit_code == 0
+
+
+def test_a_gain_of_picked_launches_is_said_to_be_of_them(profkit_cli: Cli) -> None:
+    known = H200 / "known.ncu-repz"
+    whole = profkit_cli("checklist", known).stdout
+    picked = profkit_cli("checklist", known, "--kernel", "transpose_conflict").stdout
+    assert "1.05x for the whole report" in whole
+    assert "for the launches picked" not in whole
+    assert "2.1x for the launches picked" in picked
+    assert "whole report" not in picked

@@ -612,3 +612,14 @@ def test_variants_that_the_other_run_did_not_profile_are_in_no_total() -> None:
 def test_no_ratio_is_told_where_nothing_was_compared(profkit_cli: Cli) -> None:
     sides = H200 / "known.ncu-repz", H200 / "sdpa_s512_math.ncu-repz"
     assert "faster" not in profkit_cli("diff", *sides, "--force").stdout.splitlines()[1]
+
+
+def test_a_kernel_that_is_not_compared_says_what_would_compare_it(profkit_cli: Cli) -> None:
+    sides = [H200 / f"sdpa_s512_{name}.ncu-repz" for name in ("flash", "cudnn")]
+    refused = profkit_cli("diff", *sides)
+    assert refused.exit_code == 3
+    assert "INCOMPARABLE" in refused.stdout
+    assert "--force compares all the same" in refused.stdout
+    forced = profkit_cli("diff", *sides, "--force")
+    assert forced.exit_code == 0
+    assert "INCOMPARABLE" not in forced.stdout

@@ -1,0 +1,75 @@
+"""Where `-o` writes, and where it never does."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from tests.conftest import H200
+
+Cli = Callable[..., Result]
+BASIC = H200 / "sdpa_s512_flash_set_basic.ncu-repz"
+CLAIMS = "- {gpu: H200, median_ms: 1.0, flop: 1.0e9, gflops: 1000}\n"
+
+
+@pytest.mark.parametrize(
+    "verb", ["analyze", "checklist", "report", "source", "metrics", "roofline"]
+)
+def test_a_recording_is_never_written_over(tmp_path: Path, profkit_cli: Cli, verb: str) -> None:
+    mine, other = tmp_path / "mine.ncu-repz", tmp_path / "other.ncu-repz"
+    for file in (mine, other):
+        shutil.copy(BASIC, file)
+    for output in (mine, other):
+        result = profkit_cli(verb, mine, "-o", output)
+        assert result.exit_code == 2
+        assert f"{output}: is a recording" in result.stderr
+        assert output.read_bytes() == BASIC.read_bytes()
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_what_is_read_is_not_written_over(tmp_path: Path, profkit_cli: Cli, first: bool) -> None:
+    claims = tmp_path / "claims.yaml"
+    claims.write_text(CLAIMS, encoding="utf-8")
+    output = ("-o", tmp_path / "." / "claims.yaml")
+    words = (*output, claims) if first else (claims, *output)
+    result = profkit_cli("audit", *words)
+    assert result.exit_code == 2
+    assert "is what is to be read; write elsewhere" in result.stderr
+    assert claims.read_text(encoding="utf-8") == CLAIMS
+
+
+def test_what_was_written_before_is_written_over(tmp_path: Path, profkit_cli: Cli) -> None:
+    claims, told = tmp_path / "claims.yaml", tmp_path / "told.txt"
+    claims.write_text(CLAIMS, encoding="utf-8")
+    for _ in range(2):
+        assert profkit_cli("audit", claims, "-o", told).exit_code == 0
+    assert told.read_text(encoding="utf-8").count("0 contradictions") == 1
+
+
+def test_a_pipe_is_written_to(tmp_path: Path, profkit_cli: Cli) -> None:
+    claims, pipe = tmp_path / "claims.yaml", tmp_path / "pipe"
+    claims.write_text(CLAIMS, encoding="utf-8")
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert profkit_cli("audit", claims, "-o", pipe).exit_code == 0
+        assert b"0 contradictions" in os.read(reading, 1 << 16)
+    finally:
+        os.close(reading)
+
+
+def test_a_place_that_can_not_be_is_refused_before_any_work(
+    tmp_path: Path, profkit_cli: Cli
+) -> None:
+    for output, why in ((tmp_path / "none" / "x.html", "No such file"), (tmp_path, "a folder")):
+        result = profkit_cli("report", BASIC, "-o", output)
+        assert result.exit_code == 2
+        assert f"{output}: can't be written" in result.stderr
+        assert why in result.stderr
+        assert "write into a folder that is there" in result.stderr
+        assert len(result.stderr.splitlines()) == 1
