@@ -313,7 +313,7 @@ def _paired(
     both = [(str(place), ours[place], theirs[place]) for place in ours if place in theirs]
     if not both:
         raise UsageError(
-            f"{before} and {after}: no report of one has its name in the other",
+            f"{before} and {after}: no report of one has its name or its shapes in the other",
             "name one report of each",
         )
     only = [("before", file) for place, file in ours.items() if place not in theirs]
@@ -330,18 +330,37 @@ def _reports(path: Path) -> list[Path]:
 
 
 def _places(files: Sequence[Path], root: Path) -> dict[Path, Path]:
-    """Reports by where they lie in their folder, without suffixes; a lone run of a target without
-    the folder that has the time in its name, which is another in each folder of runs."""
+    """Reports by where they lie in their folder, without suffixes.
+
+    The folder of a run has the time in its name, which is another in each folder of runs: a lone
+    run of a target goes without it, several by the shapes that they declare, where no two have the
+    same.
+    """
     from profkit.store.run import is_run_name
 
-    whole = {_place(file, root): file for file in files}
+    whole = {file: _place(file, root) for file in files}
     bare = {
-        place: Path(*(part for part in place.parts if not is_run_name(part))) for place in whole
+        file: Path(*(part for part in place.parts if not is_run_name(part)))
+        for file, place in whole.items()
     }
-    counts = Counter(bare.values())
-    return {
-        bare[place] if counts[bare[place]] == 1 else place: file for place, file in whole.items()
+    lone = Counter(bare.values())
+    named = {
+        file: place if lone[place] == 1 else place.with_name(f"{place.name}{_declared(file)}")
+        for file, place in bare.items()
     }
+    alike = Counter(named.values())
+    return {named[file] if alike[named[file]] == 1 else whole[file]: file for file in files}
+
+
+def _declared(report: Path) -> str:
+    """What a run declares to have computed, as the end of a name; "" where it doesn't."""
+    from profkit.ingest.variants import read_variants
+
+    variants = read_variants(report.parent)
+    if variants is None:
+        return ""
+    sizes = [f"{name}={value}" for name, value in variants.shapes.items()]
+    return "".join(f" {word}" for word in (*sizes, variants.dtype) if word)
 
 
 def _place(file: Path, root: Path) -> Path:

@@ -22,13 +22,14 @@ class Variants:
 
     `medians` is empty where the run was not timed, or its variants not all in the same way; `work`
     has the "flop" and "bytes" that the target declares, and is empty where it declares none;
-    `shapes` are those that it names.
+    `shapes` are those that it names, `dtype` is "" where it names none.
     """
 
     passed: tuple[str, ...]
     medians: Mapping[str, float] = field(default_factory=dict)
     work: Mapping[str, float] = field(default_factory=dict)
     shapes: Mapping[str, Any] = field(default_factory=dict)
+    dtype: str = ""
 
 
 def read_variants(folder: Path) -> Variants | None:
@@ -43,9 +44,10 @@ def read_variants(folder: Path) -> Variants | None:
         declared = checked.get("work") or {}
         work = {key: float(declared[key]) for key in ("flop", "bytes") if declared.get(key)}
         shapes = dict(checked.get("shapes") or {})
+        dtype = str(checked.get("dtype") or "")
     except (ProfkitError, OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
-    return Variants(tuple(passed), _medians(folder), work, shapes)
+    return Variants(tuple(passed), _medians(folder), work, shapes, dtype)
 
 
 def _medians(folder: Path) -> Mapping[str, float]:

@@ -487,6 +487,28 @@ def test_runs_of_two_folders_are_paired_whenever_they_were_recorded(
     assert "only in" not in result.stdout
 
 
+def test_runs_of_one_target_are_paired_by_what_they_declare_to_compute(
+    profkit_cli: Cli, tmp_path: Path
+) -> None:
+    runs = sorted((H200 / "sdpa_sweep").iterdir())[:3]
+    again = [f"20261122T{at}00000Z-{at}{at}ff00" for at in range(3)]
+    for folder, names in (("a", [run.name for run in runs]), ("b", again[::-1])):
+        for run, name in zip(runs, names, strict=True):
+            shutil.copytree(run, tmp_path / folder / "sdpa_sweep" / name)
+    result = profkit_cli("diff", tmp_path / "a", tmp_path / "b", "--format", "json")
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    lengths = [
+        int(found[1])
+        for one in document["comparisons"]
+        if (found := re.search(r"length=(\d+)", one["label"]))
+    ]
+    assert sorted(lengths) == [128, 256, 512]
+    assert all(
+        kernel["verdict"] == "SAME" for one in document["comparisons"] for kernel in one["kernels"]
+    )
+
+
 def test_names_from_a_file(profkit_cli: Cli, tmp_path: Path) -> None:
     folder = PAIRS / "fuse_passes"
     names = tmp_path / "names.yaml"
