@@ -73,11 +73,7 @@ def audit(
 
 def _nothing_checked(found: Audit, path: Path) -> BadInput:
     """Figures that none holds anything against are no claims: a file of anything has such."""
-    left = [
-        f"{one.claim.where}: {why}".removeprefix(": ")
-        for one in found.outcomes
-        for why in one.unchecked
-    ]
+    left = [f"{one.claim.where}: {why}" for one in found.outcomes for why in one.unchecked]
     more = f", and {len(left) - 1:,} more" if len(left) > 1 else ""
     return BadInput(
         f"{path}: holds no claim that can be checked ({left[0]}{more})",

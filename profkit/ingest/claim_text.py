@@ -19,6 +19,7 @@ _SI = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}
 _BINARY = {"ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30, "ti": 2.0**40}
 
 _N = rf"(?<![\w.])({NUMBER})"
+VERSION = re.compile(r"(?<![\w.])(?:\d+(?:\.\d+){2,}|(?=[0-9a-f]{7})\d[0-9a-f]*[a-f][0-9a-f]+)\b")
 _SPARSE = re.compile(r"\bspars", re.I)
 _TIME = r"(ms|us|µs|μs|ns|s)\b"
 _FLOP_RATE = r"([kMGTP]?)(?:FLOPs?/s|FLOPS\b|FLOPs?\s+per\s+second|OPS\b)"
@@ -100,7 +101,14 @@ def understood(text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     for name in reading.several:
         reading.found.pop(name, None)
     numbers = re.findall(r"(?<![\w.·])\d[\w.,%]*(?:\s[A-Za-zµ/]+)?", reading.left)
-    return reading.found, (*sorted(reading.also), *(number.rstrip(".,") for number in numbers))
+    left = (number.rstrip(".,") for number in numbers if not _is_version(number))
+    return reading.found, (*sorted(reading.also), *left)
+
+
+def _is_version(number: str) -> bool:
+    """Whether it is a version (2.11.0) or a hash (3a82c0d84154), no quantity."""
+    word = number.split()[0].rstrip(".,")
+    return bool(VERSION.fullmatch(word)) and not re.fullmatch(NUMBER, word)
 
 
 def context(text: str) -> dict[str, Any]:

@@ -9,8 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from profkit.errors import BadInput
-from profkit.ingest.claim_text import DTYPES, SECONDS, Side, context, time_unit, understood
-from profkit.ingest.printed import Commented, Figure, Printed, read_printed
+from profkit.ingest.claim_text import (
+    DTYPES,
+    SECONDS,
+    VERSION,
+    Side,
+    context,
+    time_unit,
+    understood,
+)
+from profkit.ingest.printed import NUMBER, Commented, Figure, Printed, as_printed, read_printed
 
 SHAPE = ("batch", "heads", "length", "dim")
 PATHS = ("tensor", "vector")
@@ -94,7 +102,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Claims:
-    """A file's claims in its order, and the values in it that are no claim, by place."""
+    """A file's claims in its order, and the figures in it that nothing was made of, by place."""
 
     path: str
     claims: tuple[Claim, ...]
@@ -105,13 +113,27 @@ def read_claims(path: Path) -> Claims:
     """The claims of a YAML or JSON file; raises BadInput for one without, or that can't be read."""
     document = read_printed(path)
     try:
-        found = list(_walk(document, _Place("", "", {})))
+        root = _Place("", "", {}, record=_is_record(document))
+        found = [_named(one, path.name) for one in _walk(document, root)]
     except BadInput as error:
         raise BadInput(f"{path}: {error.message}", error.remedy or "check the file") from None
     claims = tuple(claim for claim in found if isinstance(claim, Claim))
     if not any(claim.says_something for claim in claims):
         raise BadInput(f"{path}: holds no claims", "profkit audit --help says what it takes")
     return Claims(str(path), claims, dict(one for one in found if not isinstance(one, Claim)))
+
+
+def _is_record(document: Any) -> bool:
+    """Whether a program wrote it: it says by which schema. Its texts are names and settings."""
+    items = document.items if isinstance(document, Commented) else {}
+    return any(isinstance(items.get(key), str) for key in ("schema", "$schema"))
+
+
+def _named(found: _Found, name: str) -> _Found:
+    """What stands at the root has the file's name for its place."""
+    if isinstance(found, Claim):
+        return found if found.where else replace(found, where=name)
+    return (found[0] or name, found[1])
 
 
 _NAMES = {
@@ -155,6 +177,8 @@ _QUANTITIES: Mapping[str, tuple[str, float, str]] = {
     "speedup": ("speedup", 1.0, "x"),
     "peak_ratio": ("peak_ratio", 1.0, "x"),
 }
+_RATIO_NAMES = {key for key, (_, _, unit) in _QUANTITIES.items() if unit == "x"}
+_RATIO = re.compile(rf"({NUMBER})\s*[x×](?:\s*(?:faster|speed-?up|as fast))?", re.I)
 _TIMES = {"median": "time", "time": "time", "latency": "time", "baseline": "baseline"}
 _INTERVALS = ("ci", "interval")
 _WORDS: Mapping[str, Sequence[str]] = {
@@ -162,6 +186,7 @@ _WORDS: Mapping[str, Sequence[str]] = {
     "peak_of": PEAKS_OF, "operation": (),
 }  # fmt: skip
 _FLAGS = ("causal", "backward")
+_STATED = {"dtype", "regime", *_WORDS, *_FLAGS}
 _NESTED = {"shape": "{}", "peak": "{}", "time": "{}", "percent_of_peak": "percent_of_{}_peak"}
 _PEAK_KEYS = {
     "tflops": "compute_peak_tflops", "gflops": "compute_peak_gflops",
@@ -171,17 +196,28 @@ _INHERITED = (
     "gpus", "dtype", "path", "operation", *SHAPE, "kv_heads", "causal", "backward", "cache",
     "peak_of",
 )  # fmt: skip
+# Keys of what tells things apart, and texts that are a quantity.
+_LABELS = (
+    "version", "versions", "name", "id", "uuid", "hash", "sha1", "sha256", "digest", "seed", "file",
+)  # fmt: skip
+_AMOUNT = re.compile(rf"[<>≤≥~≈]?[-+]?{NUMBER}[A-Za-zµμ%×/]+")
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where in a document one is, and what the keys and comments above say of all below."""
+    """Where in a document one is, and what the keys and comments above say of all below.
+
+    A `label` is the place of a version, a name or a hash. `record` holds for all of a document that
+    a program wrote.
+    """
 
     path: str
     study: str
     known: Mapping[str, Any]
     unit: str = ""
     columns: tuple[str, ...] = ()
+    label: bool = False
+    record: bool = False
 
     def below(self, key: str, comment: str = "") -> _Place:
         """The place of a key's value: its name and comment may tell GPU, dtype, shape, unit."""
@@ -193,7 +229,9 @@ class _Place:
         columns = tuple(part.strip() for part in comment.split(",")) if "," in comment else ()
         unit = _unit_of(words) or time_unit(comment) or self.unit
         path = f"{self.path}.{key}" if self.path else key
-        return replace(self, path=path, known=known, unit=unit, columns=columns)
+        own = words.lower().split()[-1:]
+        label = (own and own[0] in _LABELS) or self.path.rpartition(".")[2] == "versions"
+        return replace(self, path=path, known=known, unit=unit, columns=columns, label=bool(label))
 
     def at(self, index: int) -> _Place:
         return replace(self, path=f"{self.path}[{index}]")
@@ -223,6 +261,8 @@ def _from_key(words: str) -> dict[str, Any]:
 
 def _unit_of(words: str) -> str:
     """The unit that a key ends with or holds: `ms`, `tflops`, `gbps`."""
+    if re.search(r"\b(?:ratio|exponent)$", words.lower()):
+        return ""  # of FLOP, but none
     told = words.lower().replace("flop rate", "")  # the end of a rate's interval is no work
     found = [word for word in told.split() if word in SECONDS or word in _QUANTITIES]
     return found[-1] if found else ""
@@ -242,9 +282,35 @@ def _walk(value: Any, place: _Place) -> Iterator[_Found]:
     elif isinstance(value, Printed):
         yield from _bare(value, place)
     elif isinstance(value, str):
-        yield _sentence(value, place) if " " in value.strip() else (place.path, value)
-    elif value is not None:
+        yield from _text(value, place)
+    elif value is not None and not place.record:
         yield place.path, str(value).lower()
+
+
+def _text(value: str, place: _Place) -> Iterator[_Found]:
+    """A sentence, or a word: listed where it may claim something."""
+    if (ratio := _ratio(place.unit, value)) is not None:
+        yield from _bare(ratio, place)
+    elif " " in value.strip():
+        yield from _sentence(value, place)
+    elif _may_claim(value, place):
+        yield place.path, value
+
+
+def _may_claim(word: str, place: _Place) -> bool:
+    """Whether a word is a figure or a statement, not a version, a hash or a name.
+
+    Whatever a known key is given was meant to say something.
+    """
+    key = place.path.rpartition(".")[2]
+    is_file = key == "path" and re.search(r"[/\\.]", word)
+    if place.label or is_file or not word.strip():
+        return False
+    if key in _NAMES or key.lower() in _STATED or _unit_of(key.replace("_", " ")):
+        return True
+    if _AMOUNT.fullmatch(word) or Claim(**understood(word)[0]).says_something:
+        return True
+    return not place.record and as_printed(word) is not None
 
 
 def _mapping(value: Commented, place: _Place) -> Iterator[_Found]:
@@ -255,9 +321,12 @@ def _mapping(value: Commented, place: _Place) -> Iterator[_Found]:
     inner = replace(place, known={**place.known, **shared})
     texts = [key for key in ("text", "claim") if isinstance(rest.get(key), str)]
     for key in texts:
-        yield _sentence(rest.pop(key), replace(inner, path=f"{place.path}.{key}".lstrip(".")))
+        at = replace(inner, path=f"{place.path}.{key}".lstrip("."))
+        yield from _sentence(rest.pop(key), at)
     if claimed:
-        yield _claim({**inner.known, **own}, place)
+        keys = [key for key in items if not place.path and _claims_figure(key, items[key], place)]
+        where = keys[0] if len(keys) == 1 else place.path
+        yield _claim({**inner.known, **own}, replace(place, path=where))
     for key, one in rest.items():
         below = inner.below(key, value.comments.get(key, ""))
         deeper = isinstance(one, (Commented, list))
@@ -312,12 +381,19 @@ def _own_fields(items: Mapping[str, Any], place: _Place) -> tuple[dict[str, Any]
     return own, rest
 
 
+def _claims_figure(key: str, value: Any, place: _Place) -> bool:
+    """Whether a key's value is claimed, and no more than what the claim is of."""
+    return bool(set(_field(key, value, place) or {}) - {*_INHERITED, "n"})
+
+
 def _field(key: str, value: Any, place: _Place) -> dict[str, Any] | None:
     """What a key says of a claim; {} where its value is null, None for a key that says nothing."""
     path = f"{place.path}.{key}".lstrip(".")
     if (name := _NAMES.get(key)) and isinstance(value, Printed):
         return {name: _whole(value, path)}
     lower = key.lower()
+    if isinstance(value, str) and (ratio := _ratio(lower, value)) is not None:
+        return _quantity(lower, ratio, path)
     if isinstance(value, (bool, str)):
         return _word(lower, value)
     return _quantity(lower, value, path)
@@ -335,6 +411,12 @@ def _word(key: str, value: str | bool) -> dict[str, Any] | None:
         key = "bound"
     known = _WORDS.get(key)
     return {key: value} if known is not None and (value in known or not known) else None
+
+
+def _ratio(key: str, text: str) -> Printed | None:
+    """The number of `3x`, `3.0 ×` or `3x faster` where the key is a ratio's; None for another."""
+    match = _RATIO.fullmatch(text.strip()) if key in _RATIO_NAMES else None
+    return as_printed(match.group(1)) if match else None
 
 
 def _quantity(key: str, value: Any, path: str) -> dict[str, Any] | None:
@@ -393,18 +475,25 @@ def _row(items: Mapping[str, Any], place: _Place) -> Iterator[_Found]:
 
 
 def _bare(value: Printed, place: _Place) -> Iterator[_Found]:
-    """A number that its key's unit names."""
+    """A number that its key's unit names; another is listed, unless it is a version or a seed."""
     stem = "time_" if place.unit in SECONDS else ""
     found = _quantity(f"{stem}{place.unit}", value, place.path) if place.unit else None
-    yield _claim({**place.known, **found}, place) if found else (place.path, value.text)
+    if found:
+        yield _claim({**place.known, **found}, place)
+    elif not place.label:
+        yield place.path, value.text
 
 
-def _sentence(text: str, place: _Place) -> Claim:
+def _sentence(text: str, place: _Place) -> Iterator[Claim]:
+    """What a sentence claims; one that says nothing is kept where a person wrote it as a claim."""
     found, unread = understood(text)
     known = {name: value for name, value in place.known.items() if name in ("gpus", "dtype")}
     if "gpus" in found:
         found["gpus"] = (*found["gpus"], *known.get("gpus", ()))
-    return _claim({**known, **found}, place, text=text, unread=unread)
+    claim = _claim({**known, **found}, place, text=text, unread=unread)
+    versions = not unread and VERSION.search(text)
+    if claim.says_something or not (place.label or place.record or versions):
+        yield claim
 
 
 def _claim(

@@ -157,6 +157,43 @@ def test_a_wrong_row_ends_with_1_in_every_format(
     assert "follows    17.18 GFLOP / 321.0 µs = 53.52 TFLOP/s" in shown.stdout
 
 
+@pytest.mark.parametrize("written", ["3", "3x", "3.0x", "3 x", "3×", "3x faster"])
+def test_a_speed_up_is_checked_however_it_is_written(
+    profkit_cli: Cli, tmp_path: Path, written: str
+) -> None:
+    path = tmp_path / "a.yaml"
+    row = "- {gpu: H200, baseline_ms: 2.0, median_ms: 1.0, speedup: %s}"
+    path.write_text(row % written, encoding="utf-8")
+    data = document(profkit_cli("audit", path, "--format", "json"), 1)
+    (found,) = data["contradictions"]
+    assert (found["rule"], found["expected"]) == ("speed_up", pytest.approx(2))
+    assert data["unchecked"] == []
+    path.write_text(row % written.replace("3", "2"), encoding="utf-8")
+    assert document(profkit_cli("audit", path, "--format", "json"), 0)["checks"] == 1
+
+
+def test_of_a_recorded_summary_only_figures_are_listed(profkit_cli: Cli) -> None:
+    path = H200 / "baseline" / "l4_study" / "summary.json"
+    data = document(profkit_cli("audit", path, "--format", "json"), 0)
+    assert (data["checks"], data["checked"]) == (1136, 60)
+    left = {one["where"]: one["why"] for one in data["unchecked"]}
+    assert left["seconds"].endswith("s: nothing to hold it against")
+    assert left["cells[0].cv"].endswith(": no known figure")
+    assert all(left)
+    assert [why for why in left.values() if not why[:1].isdigit() and why[:1] != "-"] == []
+    for texts in ("version", "name", "reason", "setting", "sha256", "independence", "verified"):
+        assert not [where for where in left if where.endswith(f".{texts}")]
+
+
+def test_a_claim_at_the_root_is_shown_by_name(profkit_cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "root.yaml"
+    path.write_text("{gpu: L4, bandwidth_peak_gbps: 242}", encoding="utf-8")
+    (found,) = document(profkit_cli("audit", path, "--format", "json"), 1)["contradictions"]
+    assert found["where"] == "bandwidth_peak_gbps"
+    path.write_text("{seconds: 2}", encoding="utf-8")
+    assert "(seconds: 2 s: nothing to hold" in profkit_cli("audit", path).stderr
+
+
 def test_the_gpu_may_be_given(profkit_cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_text("claims: [peak FP16 rate 30 TFLOP/s]", encoding="utf-8")

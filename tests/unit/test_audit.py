@@ -307,6 +307,13 @@ def test_what_could_not_be_checked_is_told() -> None:
     assert reasons[2] == ("not understood: 42 registers",)
 
 
+def test_versions_and_hashes_in_a_sentence_are_not_left_unchecked() -> None:
+    named = said("torch 2.11.0 at 3a82c0d84154 reaches 100 GB/s", dtype="fp16")
+    assert "not understood" not in str(examine([named]).outcomes[0].unchecked)
+    both = said("torch 2.11.0 uses 42 registers and 1e9 steps")
+    assert examine([both]).outcomes[0].unchecked == ("not understood: 42 registers, 1e9 steps",)
+
+
 def test_the_gpu_of_claims_that_name_none() -> None:
     peak = claim(dtype="fp16", flop_peak=30.3e12)
     assert not audit([peak])

@@ -197,7 +197,8 @@ NUMBERS = st.one_of(
 KEYS = st.sampled_from(
     ["B", "H", "S", "D", "gpu", "dtype", "time", "median_ms", "ci_ms", "gflops", "gbps", "peak",
      "bytes", "flop", "intensity", "bound", "text", "causal", "rows", "128", "256", "l4_ms", "x",
-     "seconds", "low", "high", "shape", "percent_of_peak", "speedup", "baseline_ms", "of", "unit"]
+     "seconds", "low", "high", "shape", "percent_of_peak", "speedup", "baseline_ms", "of", "unit",
+     "schema", "versions", "name"]
 )  # fmt: skip
 WORDS = st.lists(
     st.one_of(
@@ -211,7 +212,8 @@ WORDS = st.lists(
     ),
     max_size=12,
 ).map(" ".join)  # fmt: skip
-LEAVES = st.one_of(st.none(), st.booleans(), NUMBERS, WORDS, st.just("fp16"), st.just("L4"))
+TOKENS = st.sampled_from(["fp16", "L4", "3x", "0x", "1e400x", "3 x faster", "2.11.0", "3a82c0d"])
+LEAVES = st.one_of(st.none(), st.booleans(), NUMBERS, WORDS, TOKENS)
 DOCUMENTS = st.recursive(
     LEAVES,
     lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(KEYS, inner, max_size=6)),
@@ -256,3 +258,115 @@ def test_ends_of_a_rates_interval_and_what_a_gpu_is_are_no_claims_of_work(tmp_pa
     (row,) = [claim for claim in read_claims(path).claims if claim.says_something]
     assert row.gpus == ("L4",)
     assert set(row.figures) == {"flop_rate"}
+
+
+@pytest.mark.parametrize(
+    "text", ["3x", "3.0x", "3 x", "3×", "3 ×", "3X", "3x faster", "3.0× speed-up", '"3x"']
+)
+@pytest.mark.parametrize(("key", "name"), [("speedup", "speedup"), ("peak_ratio", "peak_ratio")])
+def test_a_ratio_may_be_written_with_an_x(tmp_path: Path, text: str, key: str, name: str) -> None:
+    found = read(tmp_path, f"- {{gpu: L4, {key}: {text}, median_ms: 1.0}}")
+    (claim,) = found.claims
+    assert claim.figures[name].value == 3
+    assert claim.figures[name].half == (0.05 if ".0" in text else 0.5)
+    assert found.unread == {}
+
+
+def test_ratios_in_columns_and_below_a_key_may_have_an_x(tmp_path: Path) -> None:
+    text = "rows:  # S, median_ms, speedup\n  - [512, 1.0, 3x]\nspeedup: {flash: 2.5x faster}"
+    values = [claim.figures["speedup"].value for claim in read(tmp_path, text).claims]
+    assert values == [3, 2.5]
+
+
+@pytest.mark.parametrize(
+    ("row", "listed"),
+    [
+        ("speedup: 3x-ish", {"[0].speedup": "3x-ish"}),
+        ("speedup: some", {"[0].speedup": "some"}),
+        ("baseline_ms: n/a", {"[0].baseline_ms": "n/a"}),
+        ("dtype: half", {"[0].dtype": "half"}),
+        ("bound: latency", {"[0].bound": "latency"}),
+        ("path: scalar", {"[0].path": "scalar"}),
+        ("path: results/run.json", {}),
+        ("B: many", {"[0].B": "many"}),
+        ('speedup: "3"', {"[0].speedup": "3"}),
+        ("gflops: 3x", {"[0].gflops": "3x"}),
+        ("tiles: 3x", {"[0].tiles": "3x"}),
+    ],
+)
+def test_what_a_known_key_is_given_and_is_not_understood_is_listed(
+    tmp_path: Path, row: str, listed: dict[str, str]
+) -> None:
+    found = read(tmp_path, f"- {{gpu: L4, median_ms: 1.0, {row}}}")
+    assert [set(claim.figures) for claim in found.claims] == [{"time"}]
+    assert found.unread == listed
+
+
+def test_a_ratio_is_positive(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="speedup is 0, not a positive number"):
+        read(tmp_path, "- {median_ms: 1.0, speedup: 0x}")
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("seconds: 2.5", "seconds"),
+        ("{gpu: L4, dtype: fp16, seconds: 2.5, low: 2.4, high: 2.6}", "seconds"),
+        ("{gpu: L4, median_ms: 2.5, gbps: 100}", "claims.yaml"),
+        ("L4 reaches 100 GB/s", "claims.yaml"),
+        ("[L4 reaches 100 GB/s]", "[0]"),
+        ("text: L4 reaches 100 GB/s", "text"),
+    ],
+)
+def test_what_stands_at_the_root_has_a_name(tmp_path: Path, text: str, where: str) -> None:
+    (claim,) = read(tmp_path, text).claims
+    assert claim.where == where
+
+
+def test_a_lone_value_at_the_root_is_listed_by_the_files_name(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="holds no claims"):
+        read(tmp_path, "42")
+
+
+VERSIONS = """
+claims: [L4 reaches 100 GB/s with torch 2.11.0, at 3a82c0d84154 it uses 42 registers]
+built: with cuDNN 9.19.0
+version: torch 2.11.0+cu130, cuDNN 91900
+versions: {cuda: 13.0, torch: 2.11.0, cudnn: "91900"}
+gpu_uuid: GPU-285b6bf2-2726
+sha256: "0123456789012345"
+created: 2026-11-21T20:03:33+00:00
+day: 2026-11-21
+kernel: sdpa_s512.fp16
+name: the study of 12 shapes
+seed: 42
+empty: ""
+tiles: 7
+share: 44%
+limit: compute-bound
+count: "12"
+note: it became slower
+"""
+NO_FIGURE = {"tiles": "7", "share": "44%", "limit": "compute-bound", "count": "12"}
+
+
+def test_versions_hashes_and_names_are_no_claims(tmp_path: Path) -> None:
+    found = read(tmp_path, VERSIONS)
+    assert {claim.where: claim.unread for claim in found.claims} == {
+        "claims[0]": (), "claims[1]": ("42 registers",), "note": (),
+    }  # fmt: skip
+    assert found.unread == NO_FIGURE
+
+
+def test_texts_of_a_programs_record_are_claims_where_they_hold_figures(tmp_path: Path) -> None:
+    found = read(tmp_path, f"schema: a-program/1\nverified: true\n{VERSIONS}")
+    assert [claim.where for claim in found.claims] == ["claims[0]"]
+    assert found.unread == {key: one for key, one in NO_FIGURE.items() if key != "count"}
+    plain = read(tmp_path, f"verified: true\n{VERSIONS}")
+    assert plain.unread == {"verified": "true", **NO_FIGURE}
+
+
+def test_a_ratio_of_work_is_no_work(tmp_path: Path) -> None:
+    found = read(tmp_path, "{median_ms: 1, scaling: {flop_ratio: 4.0, flop_exponent: 2.0}}")
+    assert [set(claim.figures) for claim in found.claims] == [{"time"}]
+    assert found.unread == {"scaling.flop_ratio": "4.0", "scaling.flop_exponent": "2.0"}
