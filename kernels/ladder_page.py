@@ -12,6 +12,7 @@ from kernels.attention.ladder import RUNGS, Rung
 from kernels.recorded import (
     LATENCY,
     REPORT,
+    Profile,
     Read,
     limit,
     paragraph,
@@ -22,7 +23,7 @@ from kernels.recorded import (
     verdict,
 )
 from profkit.analysis.latency import POWER_CAP, Pair, Timed, compare_with
-from profkit.analysis.summary import LaunchSummary, ReportSummary
+from profkit.analysis.summary import LaunchSummary
 from profkit.analysis.verdict import Verdict
 from profkit.render.latency import change, latency_words, method
 from profkit.render.text import number, percent
@@ -74,7 +75,7 @@ class Ladder:
     """The recorded ladder at its main shape: latencies and profiles by variant."""
 
     timed: Mapping[str, Timed]
-    profiles: Mapping[str, ReportSummary]
+    profiles: Mapping[str, Profile]
     steps: Mapping[str, Pair]
     against_default: Mapping[str, Pair]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import profkit
-from profkit.analysis.engine import Finding, diagnose
+from profkit.analysis.checklist import Item
 from profkit.analysis.latency import Pair, Timed, analyze_latency
 from profkit.analysis.limits import floors
-from profkit.analysis.rules import shipped_rules
 from profkit.analysis.summary import LaunchSummary, ReportSummary
 from profkit.ingest.latency import read_latencies
 from profkit.render.latency import change
@@ -20,7 +20,16 @@ LATENCY = "latency.json"
 REPORT = ".ncu-repz"
 _WIDTH = 100
 
-Read = Callable[[Path], ReportSummary]
+
+@dataclass(frozen=True)
+class Profile:
+    """What a recorded report holds, and its checklist."""
+
+    summary: ReportSummary
+    items: tuple[Item, ...]
+
+
+Read = Callable[[Path], Profile]
 
 
 def timed(file: Path) -> Mapping[str, Timed]:
@@ -28,36 +37,41 @@ def timed(file: Path) -> Mapping[str, Timed]:
     return {one.label: analyze_latency(one) for one in read_latencies(file).latencies}
 
 
-def profile(file: Path) -> ReportSummary:
-    """What a recorded report holds."""
-    return profkit.load(file).summary
+def profile(file: Path) -> Profile:
+    """What a recorded report holds and what limits its kernels."""
+    return profile_of(profkit.load(file))
 
 
-def slowest(report: ReportSummary) -> LaunchSummary:
+def profile_of(report: profkit.Report) -> Profile:
+    """The same of a report that was read."""
+    return Profile(report.summary, report.checklist().items)
+
+
+def slowest(report: Profile) -> LaunchSummary:
     """The typical launch of the kernel that takes the most time."""
-    return max(report.groups, key=lambda group: group.total).typical
+    return max(report.summary.groups, key=lambda group: group.total).typical
 
 
-def limit(report: ReportSummary) -> str:
+def limit(report: Profile) -> str:
     """What the profile says limits it: a finding that promises time, or what is busiest."""
-    findings = diagnose(report, shipped_rules()).findings
-    promises = bool(findings) and findings[0].estimate is not None
-    return _told(findings) if promises else f"{_told(findings)}; {busiest(report)}"
+    items = report.items
+    promises = bool(items) and items[0].finding.estimate is not None
+    return _told(items) if promises else f"{_told(items)}; {busiest(report)}"
 
 
-def finding(report: ReportSummary) -> str:
-    """The first finding, with the speed-up that it promises if it does."""
-    return _told(diagnose(report, shipped_rules()).findings)
+def finding(report: Profile) -> str:
+    """The first of the report's checklist, with the speed-up that it promises if it does."""
+    return _told(report.items)
 
 
-def _told(findings: Sequence[Finding]) -> str:
-    if not findings:
+def _told(items: Sequence[Item]) -> str:
+    if not items:
         return "No rule holds"
-    title, gain = findings[0].rule.title, findings[0].estimate
+    title, gain = items[0].rule.title, items[0].finding.estimate
     return f"{title}: {gain.likely:.2f}x [{gain.low:.2f}, {gain.high:.2f}]" if gain else title
 
 
-def busiest(report: ReportSummary) -> str:
+def busiest(report: Profile) -> str:
     """The resource with the highest floor under the slowest kernel, and how busy it is."""
     highest = floors(slowest(report).values)[0]
     return f"{highest.label} {percent(highest.busy)} busy"

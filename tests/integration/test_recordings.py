@@ -24,9 +24,8 @@ from kernels.document import document
 from kernels.ladder_page import BACKENDS, DEFAULT, PICTURE, ladder_page
 from kernels.ladder_plot import plot_ladder
 from kernels.pairs_page import pairs_page
-from kernels.recorded import LATENCY, REPORT, timed, times_as_fast
+from kernels.recorded import LATENCY, REPORT, Profile, profile_of, timed, times_as_fast
 from profkit.analysis.latency import Timed, compare_with, interleaved
-from profkit.analysis.summary import ReportSummary
 from profkit.analysis.verdict import Verdict
 from profkit.ingest.integrity import MANIFEST
 from profkit.ingest.latency import read_latencies
@@ -48,7 +47,7 @@ HOSTS = {"", "localhost", "vm"}
 class Recorded:
     """What tests ask of a recorded report; the report itself is too big to keep."""
 
-    summary: ReportSummary
+    profile: Profile
     session: Session
     sources: Mapping[str, str]
 
@@ -61,11 +60,11 @@ def recorded(path: Path) -> Recorded:
     for action in report._raw.actions:
         found |= dict(action.source_files())
     texts = {at: text if "/kernels/" in at else "" for at, text in found.items()}
-    return Recorded(report.summary, report.session, texts)
+    return Recorded(profile_of(report), report.session, texts)
 
 
-def read(path: Path) -> ReportSummary:
-    return recorded(path).summary
+def read(path: Path) -> Profile:
+    return recorded(path).profile
 
 
 @cache
@@ -94,7 +93,7 @@ def test_a_folder_is_what_its_manifest_says(folder: Path) -> None:
         assert entry["bytes"] == len(data), name
         assert entry["sha256"] == hashlib.sha256(data).hexdigest(), name
         if name.endswith(REPORT):
-            assert entry["launches"] == len(read(folder / name).launches), name
+            assert entry["launches"] == len(read(folder / name).summary.launches), name
 
 
 def test_all_of_it_is_small() -> None:
@@ -111,7 +110,7 @@ def test_a_pair_was_recorded_as_it_is(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "side"), SIDES)
 def test_a_report_holds_the_launches_of_its_side(name: str, side: str) -> None:
-    launches = read(PAIRS / name / f"{side}{REPORT}").launches
+    launches = read(PAIRS / name / f"{side}{REPORT}").summary.launches
     assert {launch.launch.nvtx for launch in launches} == {(name, side)}
     assert not any(launch.failed for launch in launches)
     asked = pair.read(name).launches[side]
@@ -155,7 +154,7 @@ def own_sources(report: Recorded) -> dict[str, str]:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_report_of_the_ladder_holds_one_variant(variant: str) -> None:
-    launches = read(LADDER / f"{variant}{REPORT}").launches
+    launches = read(LADDER / f"{variant}{REPORT}").summary.launches
     assert {launch.launch.nvtx for launch in launches} == {("ladder", variant)}
     assert not any(launch.failed for launch in launches)
 

@@ -55,8 +55,8 @@ def test_a_recording_takes_an_older_one_s_place(tmp_path: Path) -> None:
 
     written = {file.name for file in older.iterdir()}
     assert written == {"before.ncu-repz", "after.ncu-repz", LATENCY, "pair.yaml", "manifest.json"}
-    (kept,) = profile(older / "before.ncu-repz").launches
-    assert kept.name == profile(RECORDED / "before.ncu-repz").launches[1].name
+    (kept,) = profile(older / "before.ncu-repz").summary.launches
+    assert kept.name == profile(RECORDED / "before.ncu-repz").summary.launches[1].name
     assert timed(older / LATENCY)["before"].summary == timed(RECORDED / LATENCY)["before"].summary
 
     manifest = json.loads((older / "manifest.json").read_text(encoding="utf-8"))
