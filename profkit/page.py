@@ -93,11 +93,13 @@ def content(
 
 def _latency(report: Path) -> LatencyReport | None:
     """The timed latencies of the run that a report lies in; None where none can be read."""
-    from profkit.analysis.latency import latency_report
-
     try:
         saved = latencies_of(report)
-        return latency_report(saved) if saved else None
+        if saved is None:  # statistics take half a second to import
+            return None
+        from profkit.analysis.latency import latency_report
+
+        return latency_report(saved)
     except ProfkitError:
         return None
 

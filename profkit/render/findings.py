@@ -57,7 +57,7 @@ def prospects(item: Item) -> str:
     estimate, rule = item.finding.estimate, item.rule
     if estimate is None:
         return f"no gain promised by the counters; {rule.confidence} confidence that it limits"
-    said = [f"{run_gain(estimate)} for {_whole(item)}", _next_limit(estimate, rule)]
+    said = [whole_gain(item), _next_limit(estimate, rule)]
     if item.peers:
         ranks = ", ".join(str(rank) for rank in item.peers)
         said.append(f"of the same weight as {ranks} on this kernel")
@@ -65,10 +65,14 @@ def prospects(item: Item) -> str:
     return "; ".join(filter(None, said))
 
 
-def _whole(item: Item) -> str:
+def whole_gain(item: Item) -> str:
+    """What a fix would give all launches together: `1.05x for the whole report`; "" for nothing."""
+    if item.finding.estimate is None:
+        return ""
+    gain_of_all = run_gain(item.finding.estimate)
     if item.group is None:
-        return "the whole time from the first GPU work to the last"
-    return "the launches picked" if item.picked else "the whole report"
+        return f"{gain_of_all} for the whole time from the first GPU work to the last"
+    return f"{gain_of_all} for {'the launches picked' if item.picked else 'the whole report'}"
 
 
 def _next_limit(estimate: Estimate, rule: Rule) -> str:

@@ -218,6 +218,7 @@ def _item(
         "gain": words.gain(estimate) if estimate else "",
         "factor": words.factor(estimate.likely) if estimate else "",
         "range": _range(item, most),
+        "run": words.whole_gain(item),
         "run_factor": words.run_gain(estimate) if estimate else "",
         "run_of": "picked" if item.picked else "report",
         "name": short[literal(group.name)] if group else words.TIMELINE,
