@@ -21,6 +21,15 @@ import numpy.typing as npt
 
 Column = npt.NDArray[np.float64]
 
+
+class NotAllowed(ValueError):
+    """An expression that holds what none may: `part`, as it is written."""
+
+    def __init__(self, part: str) -> None:
+        super().__init__(f"not allowed in a rule: {part!r}")
+        self.part = part
+
+
 _LONGEST = 1000
 _DEEPEST = 40
 _MOST_NODES = 300
@@ -208,8 +217,8 @@ def _parts(node: ast.expr) -> list[ast.expr]:
     raise _refused(node)
 
 
-def _refused(node: ast.expr) -> ValueError:
-    return ValueError(f"not allowed in a rule: {ast.unparse(node)[:80]!r}")
+def _refused(node: ast.expr) -> NotAllowed:
+    return NotAllowed(ast.unparse(node)[:80])
 
 
 def _evaluate(node: ast.expr, columns: Mapping[str, Column]) -> Any:

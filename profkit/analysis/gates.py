@@ -11,14 +11,13 @@ from enum import StrEnum
 import numpy as np
 
 from profkit.analysis.diff import Diff, KernelDiff
-from profkit.analysis.expression import Column, Expression, parse
-from profkit.analysis.finding_changes import WORTH, Status
+from profkit.analysis.expression import FUNCTIONS, Column, Expression, NotAllowed, parse
+from profkit.analysis.finding_changes import WORTH, Seen, Status
 from profkit.analysis.repeats import NOISE, Change
 from profkit.analysis.summary import Group, LaunchSummary
 from profkit.analysis.timed_change import TimedChange
 from profkit.errors import UsageError
 from profkit.metrics.catalog import catalog
-from profkit.metrics.unit_words import unit_after
 
 BEFORE = "before_"
 """What stands before the name of a quantity of the earlier report."""
@@ -37,8 +36,11 @@ class Kind(StrEnum):
     metric = "metric"
 
 
-_WHOLE_FROM = 1e5
 _UNDECIDED = {Kind.inconclusive, Kind.incomparable}
+_ALLOWED = (
+    "there are quantities, numbers, + - * /, one comparison at a time, and, or, not, and "
+    f"{', '.join(FUNCTIONS)} as docs/writing-rules.md has them"
+)
 _WRITTEN = "regression[:5%], inconclusive, incomparable, new-finding, removed, metric:EXPRESSION"
 
 
@@ -58,6 +60,18 @@ class Gate:
 
 
 @dataclass(frozen=True)
+class Amount:
+    """A number of a sentence, in a unit or of what is counted."""
+
+    value: float
+    unit: str
+
+
+Why = tuple[str | Amount | Seen, ...]
+"""A sentence: text, and between it the numbers, which are put in words where they are shown."""
+
+
+@dataclass(frozen=True)
 class Failure:
     """A gate that failed: on a kernel or timed variant by its name, "" for the reports as wholes.
 
@@ -67,7 +81,7 @@ class Failure:
 
     gate: Gate
     kernel: str
-    why: str
+    why: Why
     at: int = -1
 
     @property
@@ -79,10 +93,10 @@ class Failure:
 def parse_gates(texts: Iterable[str]) -> tuple[Gate, ...]:
     """The gates of `--fail-on` values, each a list with commas, in order and each once.
 
-    Raises UsageError for what is no gate.
+    Raises UsageError for what is no gate, and for a value without one: of a variable that is not
+    set there would be none to fail.
     """
-    parts = (part.strip() for text in texts for part in _parts(text))
-    return tuple(dict.fromkeys(_gate(part) for part in parts if part))
+    return tuple(dict.fromkeys(gate for text in texts for gate in _listed(text)))
 
 
 def failures(diff: Diff, gates: Iterable[Gate]) -> tuple[Failure, ...]:
@@ -104,6 +118,16 @@ def exit_code(diffs: Iterable[Diff], failed: Iterable[Failure]) -> int:
     return UNDECIDED if found or open_ else 0
 
 
+def _listed(text: str) -> list[Gate]:
+    found = [_gate(part.strip()) for part in _parts(text) if part.strip()]
+    if not found:
+        raise UsageError(
+            f"--fail-on {text[:80]!r} names no gate",
+            f"leave it out, or write some of {_WRITTEN}",
+        )
+    return found
+
+
 def _parts(text: str) -> Iterator[str]:
     """A list at its commas, those between parentheses apart."""
     depth = start = 0
@@ -116,7 +140,7 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _gate(text: str) -> Gate:
-    name, _, value = text.partition(":")
+    name, colon, value = text.partition(":")
     try:
         kind = Kind(name.strip())
     except ValueError:
@@ -127,9 +151,9 @@ def _gate(text: str) -> Gate:
         ) from None
     if kind is Kind.metric:
         return Gate(kind, expression=_condition(value.strip()))
-    if kind is Kind.regression and value:
+    if kind is Kind.regression and colon:
         return Gate(kind, _margin(value.strip()))
-    if value:
+    if colon:
         raise UsageError(f"--fail-on {text[:80]!r}: {kind} takes no value", f"write {kind}")
     return Gate(kind)
 
@@ -140,9 +164,13 @@ def _margin(text: str) -> float:
         share = float(text.removesuffix("%")) / 100 if text.endswith("%") else math.nan
     except ValueError:
         share = math.nan
+    if not text:
+        raise UsageError(
+            "--fail-on regression: without a percentage", "write regression:5%, or regression"
+        )
     if not 0 <= share < math.inf:
         raise UsageError(
-            f"--fail-on regression:{text[:80]} is no percentage", "write regression:5%"
+            f"--fail-on regression: {text[:80]!r} is no percentage", "write regression:5%"
         )
     return share
 
@@ -155,13 +183,19 @@ def _condition(text: str) -> Expression:
         )
     try:
         expression = parse(text)
+    except NotAllowed as error:
+        raise UsageError(
+            f"--fail-on metric: {error.part!r} is not allowed in an expression", _ALLOWED
+        ) from None
     except ValueError as error:
-        raise UsageError(f"--fail-on metric:{text[:80]}: {error}") from None
+        raise UsageError(
+            f"--fail-on metric: {error}", "write a comparison: metric:registers_per_thread > 128"
+        ) from None
     for name in expression.names:
         _check_name(name)
     if not expression.is_condition:
         raise UsageError(
-            f"--fail-on metric:{text[:80]} is no condition",
+            f"--fail-on metric: {text[:80]!r} is no condition",
             "compare it with something: metric:registers_per_thread > 128",
         )
     return expression
@@ -202,9 +236,9 @@ def _excess(speedup: float) -> float:
     return 1 / speedup - 1
 
 
-def _slower(moved: str, speedup: float, gate: Gate) -> str:
+def _slower(moved: Why, speedup: float, gate: Gate) -> Why:
     allowed = f", more than {gate.margin * 100:g}%" if gate.margin else ""
-    return f"{moved}: {_excess(speedup):.1%} slower{allowed}"
+    return *moved, ": ", Amount(_excess(speedup), "1"), f" slower{allowed}"
 
 
 def _total(diff: Diff, gate: Gate) -> Iterator[Failure]:
@@ -217,9 +251,9 @@ def _total(diff: Diff, gate: Gate) -> Iterator[Failure]:
     )
     whole = not any(group.failed for side in diff.sides for group in side.report.groups)
     if told and whole and before > 0 and after / before - 1 > max(gate.margin, NOISE):
-        moved = f"all launches together {_seconds(before)} → {_seconds(after)} by ncu"
+        moved: Why = "all launches together ", *_from_to(before, after), " by ncu"
         if total.added:
-            moved += f", {_seconds(total.added)} of it in added kernels"
+            moved = *moved, ", ", Amount(total.added, "s"), " of it in added kernels"
         yield Failure(gate, "", _slower(moved, before / after, gate))
 
 
@@ -229,42 +263,41 @@ def _inconclusive(diff: Diff, gate: Gate) -> Iterator[Failure]:
             yield Failure(gate, kernel.after.name, _open(kernel), at)
     for timed in _variants(diff):
         if timed.change is Change.inconclusive:
-            yield Failure(gate, timed.after.label, f"{_timed(timed)}: {timed.why}")
+            yield Failure(gate, timed.after.label, (*_timed(timed), f": {timed.why}"))
 
 
-def _open(kernel: KernelDiff) -> str:
+def _open(kernel: KernelDiff) -> Why:
     if kernel.timed and kernel.by_timing:
-        return f"{_timed(kernel.timed)}: {kernel.timed.why}"
+        return *_timed(kernel.timed), f": {kernel.timed.why}"
     assert kernel.profiled is not None
     low, high = kernel.profiled.low, kernel.profiled.high
-    return f"{_moved(kernel)}: the ratio is between {low:.3g}x and {high:.3g}x"
+    return *_moved(kernel), f": the ratio is between {low:.3g}x and {high:.3g}x"
 
 
 def _incomparable(diff: Diff, gate: Gate) -> Iterator[Failure]:
     if diff.refused:
-        yield Failure(gate, "", "; ".join(map(str, diff.obstacles)))
+        yield Failure(gate, "", ("; ".join(map(str, diff.obstacles)),))
     for at, kernel in enumerate(diff.kernels):
         if kernel.change is Change.incomparable:
             why = "; ".join(map(str, kernel.obstacles)) or "no duration on a side"
-            yield Failure(gate, kernel.after.name, why, at)
+            yield Failure(gate, kernel.after.name, (why,), at)
 
 
 def _new_findings(diff: Diff, gate: Gate) -> Iterator[Failure]:
     for at, kernel in enumerate(diff.kernels):
         for one in kernel.findings:
             if one.status is Status.new and one.promises >= WORTH:
-                seen = one.seen
-                values = f"; {seen.name} {seen.before:.4g} → {seen.after:.4g}" if seen else ""
-                why = f"{one.category} is new, its fix would give {one.promises:.2f}x{values}"
-                yield Failure(gate, kernel.after.name, why, at)
+                why = f"{one.category} is new, its fix would give {one.promises:.2f}x"
+                seen: Why = ("; ", one.seen) if one.seen else ()
+                yield Failure(gate, kernel.after.name, (why, *seen), at)
 
 
 def _removed(diff: Diff, gate: Gate) -> Iterator[Failure]:
     for group in diff.removed:
-        spent = "" if math.isnan(group.total) else f", it took {_seconds(group.total)}"
-        launches = "launch" if group.count == 1 else "launches"
-        why = f"{group.count} {launches} before, none now{spent}"
-        yield Failure(gate, group.name, why)
+        launches = Amount(group.count, "launch")
+        known = not math.isnan(group.total)
+        spent: Why = (", it took ", Amount(group.total, "s")) if known else ()
+        yield Failure(gate, group.name, (launches, " before, none now", *spent))
 
 
 def _metrics(diff: Diff, gate: Gate) -> Iterator[Failure]:
@@ -283,7 +316,7 @@ def _metrics(diff: Diff, gate: Gate) -> Iterator[Failure]:
         if math.isnan(truth):
             yield Failure(gate, group.name, _untold(gate.expression, row), at)
         elif truth:
-            yield Failure(gate, group.name, f"it holds: {_values(gate.expression, row)}", at)
+            yield Failure(gate, group.name, ("it holds: ", *_values(gate.expression, row)), at)
 
 
 _Row = tuple[LaunchSummary | None, LaunchSummary]
@@ -298,21 +331,19 @@ def _value(name: str, row: _Row) -> float:
     return launch.get(name.removeprefix(BEFORE)) if launch else math.nan
 
 
-def _values(expression: Expression, row: _Row) -> str:
-    return ", ".join(f"{name} {_with_unit(name, _value(name, row))}" for name in expression.names)
+def _values(expression: Expression, row: _Row) -> Why:
+    told: list[str | Amount] = []
+    for name in expression.names:
+        unit = catalog().quantities[name.removeprefix(BEFORE)].unit
+        told += [f"{', ' if told else ''}{name} ", Amount(_value(name, row), unit)]
+    return tuple(told)
 
 
-def _with_unit(name: str, value: float) -> str:
-    unit = catalog().quantities[name.removeprefix(BEFORE)].unit
-    text = f"{value:,.0f}" if abs(value) >= _WHOLE_FROM else f"{value:.6g}"
-    return text if unit == "1" else f"{text} {unit_after(value, unit)}"
-
-
-def _untold(expression: Expression, row: _Row) -> str:
+def _untold(expression: Expression, row: _Row) -> Why:
     missing = [name for name in expression.names if math.isnan(_value(name, row))]
     if not missing:
-        return f"can't be told: no number comes of {_values(expression, row)}"
-    return f"can't be told: {'; '.join(_lacking(name, row) for name in missing)}"
+        return "can't be told: no number comes of ", *_values(expression, row)
+    return (f"can't be told: {'; '.join(_lacking(name, row) for name in missing)}",)
 
 
 def _lacking(name: str, row: _Row) -> str:
@@ -327,24 +358,26 @@ def _variants(diff: Diff) -> Iterator[TimedChange]:
     return (timed for timed in diff.timed if id(timed) not in said)
 
 
-def _moved(kernel: KernelDiff) -> str:
+def _moved(kernel: KernelDiff) -> Why:
     """A kernel's time before and after, and what took it."""
     if kernel.timed and kernel.by_timing:
         return _timed(kernel.timed)
     groups = kernel.before, kernel.after
-    if kernel.in_cycles:
-        cycles = [group.median * group.typical.get("sm_clock") for group in groups]
-        return f"{cycles[0]:,.0f} → {cycles[1]:,.0f} cycles by ncu"
-    return f"{_seconds(groups[0].median)} → {_seconds(groups[1].median)} by ncu"
+    unit = "cycle" if kernel.in_cycles else "s"
+    before, after = (
+        group.median * (group.typical.get("sm_clock") if kernel.in_cycles else 1.0)
+        for group in groups
+    )
+    return *_from_to(before, after, unit), " by ncu"
 
 
-def _timed(timed: TimedChange) -> str:
-    medians = [side.summary.median for side in (timed.before, timed.after)]
-    return f"{_seconds(medians[0])} → {_seconds(medians[1])} timed, {timed.how}"
+def _timed(timed: TimedChange) -> Why:
+    before, after = (side.summary.median for side in (timed.before, timed.after))
+    return *_from_to(before, after), f" timed, {timed.how}"
 
 
-def _seconds(value: float) -> str:
-    return f"{value * 1e6:,.1f} µs"
+def _from_to(before: float, after: float, unit: str = "s") -> Why:
+    return Amount(before, unit), " → ", Amount(after, unit)
 
 
 _ASK: Mapping[Kind, Callable[[Diff, Gate], Iterator[Failure]]] = {

@@ -80,7 +80,7 @@ def diff(
         typer.Option(
             metavar="GATE,...",
             help="Exit 1 on regression[:5%], new-finding, removed, metric:EXPRESSION; 3 on "
-            "inconclusive, incomparable; may be repeated.",
+            "inconclusive, incomparable; may be repeated, an empty one is refused.",
             show_default=False,
         ),
     ] = None,
@@ -286,14 +286,13 @@ def _terminal(
     everything: bool,
     to_file: bool,
 ) -> str:
-    from profkit.render.diff import diff_view
-    from profkit.render.diff_parts import failure
+    from profkit.render.diff import diff_view, failures_view
     from profkit.render.terminal import console, rendered
 
     label, compared = found
     view = diff_view(compared, label, top, console(to_file=to_file).width, everything=everything)
-    gates = [f"FAILED  {failure(one)}\n" for one in failed]
-    return "".join([rendered(view, to_file=to_file), *(["\n", *gates] if gates else [])])
+    shown = [view, failures_view(failed)] if failed else [view]
+    return "\n".join(rendered(part, to_file=to_file) for part in shown)
 
 
 def _paired(

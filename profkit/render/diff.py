@@ -15,9 +15,11 @@ from rich.text import Text
 from profkit.analysis.attribution import Attribution, Cause, Kind
 from profkit.analysis.comparability import can_be_forced
 from profkit.analysis.diff import Diff, KernelDiff
+from profkit.analysis.gates import Failure
 from profkit.analysis.line_changes import LineChange
 from profkit.analysis.repeats import Change
 from profkit.render import diff_words as words
+from profkit.render.diff_parts import failure
 from profkit.render.text import bar, cut, literal, plural, shorten
 
 _BAR = 12
@@ -48,6 +50,16 @@ def diff_view(found: Diff, title: str, top: int, width: int, *, everything: bool
         parts += [Text(), *_kernel(kernel, width, everything=everything)]
     parts += _others(found, shown)
     return Group(*parts)
+
+
+def failures_view(failed: Sequence[Failure]) -> RenderableType:
+    """The gates that failed, a paragraph each."""
+    table = Table.grid(padding=(0, _GAP, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for one in failed:
+        table.add_row(Text("FAILED"), Text(failure(one)))
+    return table
 
 
 def _variants(found: Diff) -> list[RenderableType]:

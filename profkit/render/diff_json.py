@@ -25,7 +25,7 @@ from profkit.analysis.repeats import Change, Profiled
 from profkit.analysis.summary import Group
 from profkit.analysis.timed_change import TimedChange
 from profkit.render.checklist_json import finding_json
-from profkit.render.diff_words import headline
+from profkit.render.diff_words import headline, reason
 from profkit.render.names import file_name
 
 SCHEMA = "profkit.diff/1"
@@ -117,7 +117,7 @@ def _failure(one: Failure) -> Json:
         "kernel": one.kernel or None,
         "at": one.at if one.at >= 0 else None,
         "undecided": one.undecided,
-        "why": one.why,
+        "why": reason(one),
     }
 
 

@@ -76,7 +76,7 @@ def _tell(case: Xml.Element, failed: Sequence[Failure]) -> None:
     """One element for all gates that a case failed: readers look at the first alone."""
     undecided = all(one.undecided for one in failed)
     gates = ",".join(dict.fromkeys(str(one.gate) for one in failed))
-    message = "; ".join(one.why for one in failed)
+    message = "; ".join(words.reason(one) for one in failed)
     element = Xml.SubElement(
         case, "error" if undecided else "failure", message=_text(message), type=_text(gates)
     )

@@ -84,7 +84,8 @@ def only_in(left_out: Sequence[tuple[str, str]]) -> tuple[str, ...]:
 
 def failure(one: Failure) -> str:
     """A failed gate in a sentence: `regression:5%: transpose: 330.2 µs → 412.1 µs ...`."""
-    return literal(": ".join(part for part in (str(one.gate), one.kernel, one.why) if part))
+    told = str(one.gate), one.kernel, words.reason(one)
+    return literal(": ".join(part for part in told if part))
 
 
 def failed_in_words(failures: Iterable[Sequence[Failure]]) -> str:

@@ -10,12 +10,14 @@ from profkit.analysis.changes import Changed, OneSided
 from profkit.analysis.checklist import Item
 from profkit.analysis.diff import Diff, KernelDiff, Total
 from profkit.analysis.finding_changes import WORTH, FindingChange, Limit, Seen, Status
+from profkit.analysis.gates import Amount, Failure
 from profkit.analysis.line_changes import LineChange
 from profkit.analysis.matching import How
 from profkit.analysis.repeats import NOISE, Change
 from profkit.analysis.summary import Group
 from profkit.analysis.timed_change import TimedChange
 from profkit.metrics.catalog import catalog
+from profkit.metrics.unit_words import is_word, unit_after
 from profkit.render.findings import gain
 from profkit.render.latency import latency_words, times_as_fast
 from profkit.render.text import compact, extent, literal, number, percent, plural, shorten
@@ -152,6 +154,19 @@ def quantity(value: float, unit: str) -> str:
     if math.isnan(value):
         return "n/a"
     return number(value, unit) if unit in {"1", "s", "B", "B/s", "Hz", "FLOP"} else compact(value)
+
+
+def reason(one: Failure) -> str:
+    """Why a gate failed, in a sentence."""
+    return "".join(part if isinstance(part, str) else _amount(part) for part in one.why)
+
+
+def _amount(one: Amount | Seen) -> str:
+    if isinstance(one, Seen):
+        return seen(one)
+    if is_word(one.unit):
+        return f"{compact(one.value)} {unit_after(one.value, one.unit)}"
+    return number(one.value, one.unit)
 
 
 def why(attribution: Attribution) -> str:

@@ -38,6 +38,45 @@ def test_gates_end_with_their_code_and_are_told(profkit_cli: Cli) -> None:
     assert "did you mean regression?" in wrong.stderr
 
 
+@pytest.mark.parametrize("gates", ["", ",", "regression:"])
+def test_a_gate_that_is_not_set_is_no_gate_passed(profkit_cli: Cli, gates: str) -> None:
+    done = profkit_cli("diff", FAST, SLOW, "--fail-on", gates)
+    assert (done.exit_code, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert "regression:5%" in line.replace("[", "").replace("]", "")
+
+
+@needs_corpus
+def test_failures_fit_the_terminal_and_read_as_the_body_does(
+    profkit_cli: Cli,
+) -> None:
+    files = [
+        CORPUS / f"mixes-reconstruction__{name}.ncu-rep" for name in ("full_profile", "version2")
+    ]
+    gates = ("--fail-on", "new-finding,removed,metric:l2_busy > 0.5")
+    shown = profkit_cli("diff", *files, *gates, COLUMNS="60").stdout
+    failed = shown[shown.index("FAILED") :]
+    assert max(map(len, failed.splitlines())) <= 60
+    told = " ".join(failed.split())
+    written = json.loads(profkit_cli("diff", *files, *gates, "--format", "json").stdout)
+    whys = [one["why"] for one in written["comparisons"][0]["failures"]]
+    assert len(whys) == told.count("FAILED") == 4
+    for words in (
+        "global_excessive_share 69.5% → 87.2%",
+        "local_memory_instructions 8.315 G → 16.63 G",
+        "1 launch before, none now, it took 12.45 s",
+        "it holds: l2_busy 64.9%",
+    ):
+        assert words in told
+        assert any(why.endswith(words) for why in whys)
+    for form in ("markdown", "junit", "sarif", "github"):
+        done = profkit_cli("diff", *files, *gates, "--format", form)
+        assert done.exit_code == 1
+        plain = done.stdout.replace("\\u2192", "→").replace("%25", "%").replace("\\_", "_")
+        for words in ("69.5% → 87.2%", "8.315 G → 16.63 G", "it took 12.45 s", "l2_busy 64.9%"):
+            assert words in plain, form
+
+
 def test_a_baseline_is_kept_compared_with_and_replaced(profkit_cli: Cli, tmp_path: Path) -> None:
     absent = profkit_cli("diff", FAST, "--baseline", "main")
     assert absent.exit_code == 5

@@ -66,7 +66,7 @@ def refused() -> Diff:
 
 
 def failed(found: Diff, gates: str = "regression,removed,new-finding") -> tuple[Failure, ...]:
-    return failures(found, parse_gates([gates]))
+    return failures(found, parse_gates([gates] if gates else []))
 
 
 def written(

@@ -19,7 +19,7 @@ from profkit.analysis.timed_change import Timings
 from profkit.errors import UsageError
 from profkit.ingest.latency import read_latencies
 from profkit.metrics.catalog import catalog
-from profkit.render.diff_words import summary
+from profkit.render.diff_words import reason, summary
 from tests.comparing import Made, compared, report_of, side_of
 from tests.conftest import H200
 
@@ -43,7 +43,8 @@ def test_gates_are_a_list_and_commas_inside_parentheses_are_not_its() -> None:
     ]
     assert gates[0].margin == pytest.approx(0.05)
     assert parse_gates(["regression"])[0].margin == 0
-    assert parse_gates(["", " , "]) == ()
+    assert parse_gates([]) == ()
+    assert parse_gates(["removed, ,"]) == parse_gates(["removed"])
 
 
 @pytest.mark.parametrize(
@@ -56,13 +57,24 @@ def test_gates_are_a_list_and_commas_inside_parentheses_are_not_its() -> None:
         ("regression:five%", "write regression:5%"),
         ("regression:-5%", "write regression:5%"),
         ("regression:nan%", "write regression:5%"),
+        ("regression:", "without a percentage; write regression:5%"),
+        ("regression: ", "without a percentage; write regression:5%"),
         ("inconclusive:3", "takes no value"),
+        ("inconclusive:", "takes no value"),
         ("metric:", "without an expression"),
         ("metric:registers_per_thread", "compare it with something"),
         ("metric:register_per_thread > 3", "did you mean registers_per_thread?"),
         ("metric:before_dram_byte > 3", "did you mean before_dram_bytes?"),
         ("metric:open('x') > 3", "not allowed"),
         ("metric:dram_bytes >", "not an expression"),
+        ("metric:dram_bytes >", "; write a comparison: metric:registers_per_thread > 128"),
+        ("metric:(dram_bytes\n+ 1)", "compare it with something"),
+        (f"metric:{'1 + ' * 400}1 > 0", "at most 1000; write a comparison"),
+        ('metric:__import__("os")', "is not allowed in an expression; there are quantities, num"),
+        ("metric:1 < dram_bytes < 2", "one comparison at a time"),
+        ("", "'' names no gate; leave it out, or write some of regression[:5%], inconclusive"),
+        (",", "',' names no gate; leave it out, or write some of"),
+        (" , \n", "names no gate; leave it out"),
     ],
 )
 def test_what_is_no_gate_is_refused_with_what_to_write(text: str, said: str) -> None:
@@ -70,6 +82,13 @@ def test_what_is_no_gate_is_refused_with_what_to_write(text: str, said: str) -> 
         parse_gates([text])
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert "rule" not in caught.value.message
+
+
+def test_each_value_names_a_gate() -> None:
+    """One of two that is a variable which is not set would else be as if it were not asked."""
+    with pytest.raises(UsageError, match="names no gate"):
+        parse_gates(["removed", ""])
 
 
 def test_a_gate_that_is_asked_for_twice_is_one() -> None:
@@ -87,10 +106,10 @@ def test_a_regression_fails_beyond_its_margin_with_both_times() -> None:
     found = compared([Made("axpy", [100e-6])], [Made("axpy", [110e-6])])
     (failure,) = failures(found, parse_gates(["regression"]))
     assert (failure.kernel, failure.at) == ("axpy", 0)
-    assert failure.why == "100.0 µs → 110.0 µs by ncu: 10.0% slower"
+    assert reason(failure) == "100.0 µs → 110.0 µs by ncu: 10.0% slower"
     assert failures(found, parse_gates(["regression:20%"])) == ()
     (above,) = failures(found, parse_gates(["regression:5%"]))
-    assert above.why.endswith("10.0% slower, more than 5%")
+    assert reason(above).endswith("10.0% slower, more than 5%")
     assert exit_code([found], [above]) == 1
 
 
@@ -124,8 +143,8 @@ def test_the_total_counts_where_no_kernel_is_a_reason() -> None:
     before = [Made("axpy", [100e-6])]
     (added,) = failures(compared(before, [*before, Made("quite_new", [50e-6])]), gates)
     assert (added.kernel, added.at) == ("", -1)
-    assert "100.0 µs → 150.0 µs" in added.why
-    assert "50.0 µs of it in added kernels" in added.why
+    assert "100.0 µs → 150.0 µs" in reason(added)
+    assert "50.00 µs of it in added kernels" in reason(added)
     more_launches = compared(before, [Made("axpy", [100e-6, 100e-6])])
     assert told(failures(more_launches, gates)) == [("regression", "")]
     slower_too = [Made("axpy", [110e-6]), Made("quite_new", [50e-6])]
@@ -188,7 +207,7 @@ def test_a_timed_regression_is_the_verdict_on_its_variant() -> None:
     assert all(kernel.change is Change.same for kernel in found.kernels)
     (failure,) = failures(found, parse_gates(["regression"]))
     assert failure.at == -1
-    assert "timed, within-run only" in failure.why
+    assert "timed, within-run only" in reason(failure)
     assert not failures(
         diff(side_of(report, slow), side_of(report, fast)), parse_gates(["regression"])
     )
@@ -221,7 +240,7 @@ def test_a_kernel_that_cant_be_compared_exits_with_3() -> None:
     assert exit_code([found], failures(found, parse_gates(["removed"]))) == 3
     failed = failures(found, parse_gates(["incomparable"]))
     assert told(failed) == [("incomparable", "k")]
-    assert "problem size: 33,792 threads against 337,920 threads" in failed[0].why
+    assert "problem size: 33,792 threads against 337,920 threads" in reason(failed[0])
     assert exit_code([found], failures(found, parse_gates(["regression"]))) == 1
 
 
@@ -234,7 +253,7 @@ def test_of_refused_reports_nothing_else_is_asked() -> None:
     assert found.refused
     assert failures(found, parse_gates(["regression,metric:dram_bytes > 0,removed"])) == ()
     (failure,) = failures(found, parse_gates(["incomparable"]))
-    assert "cache control: all against none" in failure.why
+    assert "cache control: all against none" in reason(failure)
     assert exit_code([found], ()) == 3
     forced = diff(side_of(report), side_of(other), force=True)
     assert exit_code([forced], failures(forced, parse_gates(["regression"]))) == 0
@@ -248,8 +267,8 @@ def test_a_finding_that_a_change_brings_fails() -> None:
     before, after = (profkit.load(pair / f"{one}.ncu-repz") for one in ("before", "after"))
     gates = parse_gates(["new-finding"])
     (failure,) = failures(profkit.diff(after, before), gates)
-    assert failure.why.startswith("shared_bank_conflicts is new, its fix would give 2.")
-    assert "shared_ways_load 1 → 32" in failure.why
+    assert reason(failure).startswith("shared_bank_conflicts is new, its fix would give 2.")
+    assert "; none → 32-way" in reason(failure)
     assert failures(profkit.diff(before, after), gates) == ()
 
 
@@ -257,7 +276,7 @@ def test_kernels_that_are_gone_fail_where_asked() -> None:
     found = compared([Made("axpy", [1e-4]), Made("gone", [2e-5, 2e-5])], [Made("axpy", [1e-4])])
     (failure,) = failures(found, parse_gates(["removed"]))
     assert failure.kernel == "gone"
-    assert failure.why == "2 launches before, none now, it took 40.0 µs"
+    assert reason(failure) == "2 launches before, none now, it took 40.00 µs"
 
 
 def test_metrics_of_the_later_report_and_of_the_earlier() -> None:
@@ -270,24 +289,36 @@ def test_metrics_of_the_later_report_and_of_the_earlier() -> None:
     )  # fmt: skip
     (gate,) = parse_gates(["metric:registers_per_thread > 128"])
     failed = failures(found, [gate])
-    assert [(one.kernel, one.why) for one in failed] == [
+    assert [(one.kernel, reason(one)) for one in failed] == [
         ("a", "it holds: registers_per_thread 168 registers"),
         ("quite_new", "it holds: registers_per_thread 255 registers"),
     ]
     (grown,) = failures(found, parse_gates(["metric:dram_bytes > 1.1 * before_dram_bytes"]))
     assert grown.kernel == "b"
-    assert grown.why == "it holds: dram_bytes 1,200,000 B, before_dram_bytes 1,000,000 B"
+    assert reason(grown) == "it holds: dram_bytes 1.200 MB, before_dram_bytes 1.000 MB"
     assert exit_code([found], [grown]) == 1
+
+
+def test_numbers_of_failures_are_in_their_units() -> None:
+    busy = {"l2_busy": 0.64885, "local_memory_instructions": 1.663e10, "dram_bandwidth": 3.21e12}
+    found = compared([Made("a", [1e-4]), Made("gone", [12.4547808])], [Made("a", [1e-4], busy)])
+    names = "l2_busy > 0.5 and local_memory_instructions > 1 and dram_bandwidth > 1"
+    removed, metric = failures(found, parse_gates([f"removed,metric:{names}"]))
+    assert reason(removed) == "1 launch before, none now, it took 12.45 s"
+    assert reason(metric) == (
+        "it holds: l2_busy 64.9%, local_memory_instructions 16.63 G instructions, "
+        "dram_bandwidth 3.210 TB/s"
+    )
 
 
 def test_a_metric_that_is_missing_fails_and_says_so() -> None:
     nothing = {"dram_bytes": math.nan}
     found = compared([Made("a", [1e-4], nothing)], [Made("a", [1e-4])])
     (failure,) = failures(found, parse_gates(["metric:dram_bytes > before_dram_bytes"]))
-    assert failure.why == "can't be told: before_dram_bytes is missing (not collected)"
+    assert reason(failure) == "can't be told: before_dram_bytes is missing (not collected)"
     assert failure.gate.kind is Kind.metric
     assert exit_code([found], [failure]) == 1
     told_anyway = "metric:known(before_dram_bytes) and dram_bytes > before_dram_bytes"
     assert failures(found, parse_gates([told_anyway])) == ()
     (zero,) = failures(found, parse_gates(["metric:sqrt(0 - dram_bytes) > 1"]))
-    assert "no number comes of" in zero.why
+    assert "no number comes of" in reason(zero)
