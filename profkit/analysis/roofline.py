@@ -85,6 +85,12 @@ class Point:
         """The rate as a share of what is attainable at this level."""
         return self.rate / self.attainable
 
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The ends (s) of the 95% interval of the timed median; NaN where there is none."""
+        work = self.rate * self.seconds
+        return work / self.high, work / self.low
+
 
 @dataclass(frozen=True)
 class Outside:

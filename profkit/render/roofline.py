@@ -237,7 +237,6 @@ def time_words(point: Point) -> str:
         return f"{shown} by ncu"
     if math.isnan(point.low):
         return f"{shown} timed"
-    work = point.rate * point.seconds
-    interval = seconds_between(work / point.high, work / point.low)
+    interval = seconds_between(*point.interval)
     ends, _, unit = interval.rpartition(" ")
     return f"{shown} {ends}" if shown.endswith(f" {unit}") else f"{shown} {interval}"

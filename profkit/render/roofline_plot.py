@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from profkit.analysis.joins import Join, joins, tracks
 from profkit.analysis.roofline import LEVELS, Peaks, Point, Roof, Roofline
 from profkit.analysis.roofs import LEVEL_LABELS
 from profkit.errors import BadInput, UsageError
 from profkit.render.roofline import rate_unit, subjects, time_words
+from profkit.render.roofline_panel import Panel, draw_panel, panel_of
+from profkit.render.roofline_style import (
+    COLOURS,
+    FAINT,
+    GRID,
+    INK,
+    LEFT,
+    LINE,
+    RIGHT,
+    SMALL,
+    SOFT,
+    TEXT,
+    TINY,
+    WIDTH,
+)
 from profkit.render.room import Box, Room, spread
 from profkit.render.text import literal, plural
 
 SUFFIXES = (".png", ".svg", ".pdf")
 
-# Inches and points: at 100 mm wide the smallest letters are still 5 points high.
-_WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 5.6, 0.48, 1.74, 0.8, 0.48
-_PLOT_HEIGHT, _LINE = 3.0, 0.13
-_TEXT, _SMALL, _TINY = 8.5, 7.8, 7.2
-_INK, _SOFT, _FAINT, _ALARM = "#1b1b1b", "#5a5a5a", "#c4c4c4", "#b00020"
-_COLOURS = {"dram": "#0072b2", "l2": "#00805e", "l1": "#a34e86"}
+_TOP, _BOTTOM, _PLOT_HEIGHT = 0.8, 0.48, 3.0
+_ALARM = "#b00020"
 _MARKERS = {"dram": "o", "l2": "s", "l1": "^"}
 _LEAST_AREA, _AREA, _TWIN_AREA, _ONE_AREA = 20.0, 150.0, 30.0, 42.0
 _LONGEST_NAME, _MOST_LABELS = 24, 16
@@ -46,9 +57,9 @@ class Joined(StrEnum):
 
 @dataclass(frozen=True)
 class _Series:
-    """The points of one kernel and precision in one report, by level, and its hollow twin."""
+    """The points of one kernel and precision in report number `at`, by level, and its twin."""
 
-    key: str
+    at: int
     name: str
     run: str
     points: tuple[Point, ...]
@@ -154,28 +165,55 @@ def figure_of(
             "leave out -o for the numbers",
         )
     roofs = _merged(rooflines)
-    labelled = _labelled(series, joined)
-    height = max(_PLOT_HEIGHT, 2.0 * _LINE * (len(labelled) + len(_alike(roofs))))
+    steps = _joins(rooflines, joined)
+    named = _named(series, steps, joined)
+    labelled = named[:_MOST_LABELS]
+    height = max(_PLOT_HEIGHT, 2.0 * LINE * (len(labelled) + len(_alike(roofs))))
     frame = _frame(series, roofs, height)
     figure = Figure()
     axes = figure.add_axes((0, 0, 1, 1))
-    room = _room(frame, series, joined)
+    room = _room(frame, series, steps)
     _draw_axes(axes, frame)
-    _draw_roofs(axes, frame, room, roofs, series)
-    _draw_joins(axes, series, joined)
+    unnumbered = _draw_roofs(axes, frame, room, roofs, series)
+    _draw_joins(axes, steps, joined)
     unnamed = _name_stops(axes, frame, room, series) if joined is Joined.path else 0
     for one in series:
         _draw_series(axes, frame, one, levelled=joined is not Joined.path)
     _draw_labels(axes, frame, _labels(frame, labelled, roofs))
+    panel = _panel(rooflines, series, labels) if joined is Joined.path else None
     flags = _flag_lines(series)
-    notes = _caption(rooflines, series, joined, roofs, unnamed)
-    under = _BOTTOM + _LINE * (len(flags) + len(notes)) + 0.06
+    seen = any(_is_seen(frame, point, one.area) for one in series for point in one.points)
+    notes = _filled(
+        [
+            *_time_notes(series, labelled, panel, seen=seen),
+            *_mark_notes(series, roofs, unnumbered),
+            *_join_notes(series, steps, joined, unnamed),
+            *_absence_notes(rooflines, len(named)),
+        ]
+    )
+    feet = LINE * (len(flags) + len(notes)) + 0.06
+    under = _BOTTOM + feet + (panel.height if panel else 0.0)
     total = _TOP + height + under
-    figure.set_size_inches(_WIDTH, total)
-    axes.set_position((_LEFT / _WIDTH, under / total, frame.width / _WIDTH, height / total))
+    figure.set_size_inches(WIDTH, total)
+    axes.set_position((LEFT / WIDTH, under / total, frame.width / WIDTH, height / total))
     _draw_head(figure, title, rooflines, series)
+    if panel is not None:
+        draw_panel(figure, panel, feet)
     _draw_feet(figure, flags, notes, total)
     return figure
+
+
+def _panel(
+    rooflines: Sequence[Roofline], series: Sequence[_Series], labels: Sequence[str]
+) -> Panel | None:
+    """The latencies over the stops; None where none are timed."""
+    found = tracks(rooflines)
+    if not found:
+        return None
+    runs = list(labels) or [str(at) for at in range(len(rooflines))]
+    words = _stop_words(runs)
+    colour = COLOURS[series[0].main.level]
+    return panel_of(found, [words[run] for run in runs], _shape(runs), colour)
 
 
 def _why_none(rooflines: Sequence[Roofline]) -> str:
@@ -192,9 +230,8 @@ def _series(rooflines: Sequence[Roofline], labels: Sequence[str]) -> list[_Serie
             alone = bool(labels) and len(shown) == 1
             same = len(told) == 1 or math.isnan(one.main.share)
             area = _ONE_AREA if same else _LEAST_AREA + _AREA * one.main.share
-            key = f"{'' if len(shown) == 1 else one.main.name}:{one.main.precision}"
             name, told_run = "" if alone else one.text, labels[run] if labels else ""
-            found.append(_Series(key, name, told_run, one.points, one.twin, area))
+            found.append(_Series(run, name, told_run, one.points, one.twin, area))
     return found
 
 
@@ -212,14 +249,15 @@ def _merged(rooflines: Sequence[Roofline]) -> tuple[Roof, ...]:
     return tuple(found.values())
 
 
-def _labelled(series: Sequence[_Series], joined: Joined) -> list[_Series]:
-    """Those that get a label; of too many, the ones of most time."""
-    return sorted(_named(series, joined), key=lambda one: -one.main.share)[:_MOST_LABELS]
+def _joins(rooflines: Sequence[Roofline], joined: Joined) -> tuple[Join, ...]:
+    return () if joined is Joined.apart else joins(rooflines)
 
 
-def _named(series: Sequence[_Series], joined: Joined) -> list[_Series]:
-    """Those to be labelled: all, or the last of each path."""
-    return list({one.key: one for one in series}.values() if joined is Joined.path else series)
+def _named(series: Sequence[_Series], steps: Sequence[Join], joined: Joined) -> list[_Series]:
+    """Those to be labelled, most time first: all, or the last of each path."""
+    left = {(step.start, id(step.before)) for step in steps if joined is Joined.path}
+    named = (one for one in series if (one.at, id(one.main)) not in left)
+    return sorted(named, key=lambda one: -one.main.share)
 
 
 def _frame(series: Sequence[_Series], roofs: Sequence[Roof], height: float) -> _Frame:
@@ -232,7 +270,7 @@ def _frame(series: Sequence[_Series], roofs: Sequence[Roof], height: float) -> _
     bottom = min([*rates, *(roof.rate / 10 for roof in compute)]) / 2.5
     left = min([*intensities, *ridges]) / 4
     right = min(max([*intensities, *(ridge * 4 for ridge in ridges)]) * 2.5, left * _WIDEST)
-    return _Frame((left, right), (bottom, top), _WIDTH - _LEFT - _RIGHT, height)
+    return _Frame((left, right), (bottom, top), WIDTH - LEFT - RIGHT, height)
 
 
 def _parted(roofs: Iterable[Roof]) -> tuple[list[Roof], list[Roof]]:
@@ -251,10 +289,10 @@ def _draw_axes(axes: Any, frame: _Frame) -> None:
     axes.set_yscale("log")
     axes.set_xlim(*frame.x)
     axes.set_ylim(*frame.y)
-    axes.set_xlabel("arithmetic intensity (FLOP/B)", fontsize=_TEXT, color=_INK)
+    axes.set_xlabel("arithmetic intensity (FLOP/B)", fontsize=TEXT, color=INK)
     axes.annotate(
         "TFLOP/s", (0, 1), (-4, 3), xycoords="axes fraction", textcoords="offset points",
-        fontsize=_TEXT, color=_INK, ha="center", va="bottom", annotation_clip=False,
+        fontsize=TEXT, color=INK, ha="center", va="bottom", annotation_clip=False,
     )  # fmt: skip
     wide = frame.x[1] / frame.x[0] >= _MANY_DECADES
     for axis, unit in ((axes.xaxis, 1.0), (axes.yaxis, 1e12)):
@@ -262,11 +300,11 @@ def _draw_axes(axes: Any, frame: _Frame) -> None:
         axis.set_major_formatter(FuncFormatter(lambda value, _, by=unit: _tick(value / by, wide)))
         axis.set_minor_locator(LogLocator(base=10, subs=tuple(range(2, 10)), numticks=20))
         axis.set_minor_formatter(NullFormatter())
-    axes.tick_params(labelsize=_SMALL, color=_FAINT, labelcolor=_INK, length=3)
-    axes.tick_params(which="minor", color=_FAINT, length=1.5)
+    axes.tick_params(labelsize=SMALL, color=FAINT, labelcolor=INK, length=3)
+    axes.tick_params(which="minor", color=FAINT, length=1.5)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(_FAINT)
-    axes.grid(which="major", color="#efefef", linewidth=0.6)
+    axes.spines[["left", "bottom"]].set_color(FAINT)
+    axes.grid(which="major", color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
 
 
@@ -289,23 +327,24 @@ def _three(value: float) -> str:
 
 def _draw_roofs(
     axes: Any, frame: _Frame, room: Room, roofs: Sequence[Roof], series: Sequence[_Series]
-) -> None:
+) -> int:
+    """Roofs with their names and ridges. Returns how many ridges have no room for a number."""
     memory, compute = _parted(roofs)
     top = max((roof.rate for roof in compute), default=frame.y[1])
     fastest = max((roof.rate for roof in memory), default=math.nan)
     for line in memory:
         ends = (frame.y[0] / line.rate, top / line.rate)
-        _draw_roof(axes, line, ends, (frame.y[0], top), _COLOURS[line.key])
+        _draw_roof(axes, line, ends, (frame.y[0], top), COLOURS[line.key])
         begin, end = (frame.at(x, 1)[0] for x in ends)
         room.draw(begin, end, _rising(frame, line.rate))
     for roof in compute:
         begin = roof.rate / fastest if memory else frame.x[0]
-        _draw_roof(axes, roof, (begin, frame.x[1]), (roof.rate, roof.rate), _INK)
+        _draw_roof(axes, roof, (begin, frame.x[1]), (roof.rate, roof.rate), INK)
         room.draw(frame.at(begin, 1)[0], frame.width * 72, _level(frame, roof.rate))
     for line in memory:
         _label_line(axes, frame, room, line)
     held = {point.roof for one in series for point in one.points}
-    _mark_ridges(axes, frame, room, memory, [roof for roof in compute if roof.key in held])
+    return _mark_ridges(axes, frame, room, memory, [roof for roof in compute if roof.key in held])
 
 
 def _draw_roof(
@@ -327,14 +366,14 @@ def _rising(frame: _Frame, bandwidth: float) -> Callable[[float], float]:
     return lambda across: low + (across - start) * rise
 
 
-def _room(frame: _Frame, series: Sequence[_Series], joined: Joined) -> Room:
+def _room(frame: _Frame, series: Sequence[_Series], joined: Sequence[Join]) -> Room:
     """The plane with the points on it, and what joins them."""
     room = Room(frame.width * 72, (frame.height + 0.2) * 72)
     for one in series:
         for point in one.all:
             room.take(_marker(frame, point, one.area))
-    for before, after in _joins(series, joined):
-        (left, low), (right, high) = (_shown(frame, point) for point in (before, after))
+    for join in joined:
+        (left, low), (right, high) = (_shown(frame, point) for point in (join.before, join.after))
         steps = max(1, math.ceil(math.hypot(right - left, high - low) / _STEP))
         for step in range(steps + 1):
             x = left + (right - left) * step / steps
@@ -372,8 +411,8 @@ def _label_line(axes: Any, frame: _Frame, room: Room, line: Roof) -> None:
     x, above = tried[chosen]
     axes.annotate(
         text, (x, x * line.rate), (-1.5, 2.5) if above else (1.5, -2.5),
-        textcoords="offset points", rotation=frame.slope, rotation_mode="anchor", fontsize=_TINY,
-        color=_COLOURS[line.key], ha="left", va="bottom" if above else "top", zorder=6,
+        textcoords="offset points", rotation=frame.slope, rotation_mode="anchor", fontsize=TINY,
+        color=COLOURS[line.key], ha="left", va="bottom" if above else "top", zorder=6,
         path_effects=_halo(), gid=f"line:{line.key}",
     )  # fmt: skip
 
@@ -384,7 +423,7 @@ def _slant(frame: _Frame, x: float, y: float, letters: int, *, above: bool) -> l
     across, up = math.cos(turned), math.sin(turned)
     left, low = frame.at(x, y)
     side = 1 if above else -1
-    length, height = letters * _LETTER * _TINY, 1.1 * _TINY
+    length, height = letters * _LETTER * TINY, 1.1 * TINY
     found = []
     for step in range(math.ceil(length / _STEP) + 1):
         for rise in (0.0, 0.5, 1.0):
@@ -396,31 +435,35 @@ def _slant(frame: _Frame, x: float, y: float, letters: int, *, above: bool) -> l
 
 def _mark_ridges(
     axes: Any, frame: _Frame, room: Room, memory: Sequence[Roof], compute: Sequence[Roof]
-) -> None:
+) -> int:
     """A diamond where a line of memory meets a roof; its intensity beside it where there is room,
-    slow memory and high roofs first."""
+    slow memory and high roofs first. Returns how many have none."""
+    unnumbered = 0
     for line in sorted(memory, key=lambda line: line.rate):
         for roof in sorted(compute, key=lambda roof: -roof.rate):
             ridge = roof.rate / line.rate
             axes.plot(
                 ridge, roof.rate, marker="D", markersize=3, markerfacecolor="white",
-                markeredgecolor=_INK, markeredgewidth=0.7, zorder=3,
+                markeredgecolor=INK, markeredgewidth=0.7, zorder=3,
                 gid=f"ridge:{line.key}:{roof.key}", linestyle="none",
             )  # fmt: skip
             text = _three(ridge)
             x, y = frame.at(ridge, roof.rate)
-            wide = _LETTER * len(text) * _TINY
+            wide = _LETTER * len(text) * TINY
             left, right = (x - wide - 2.5, x - 2.5), (x + 2.5, x + wide + 2.5)
-            above, below = (y + 1.2, y + 1 + _TINY), (y - 1 - _TINY, y - 1.2)
+            above, below = (y + 1.2, y + 1 + TINY), (y - 1 - TINY, y - 1.2)
             corners = [(left, above), (right, below), (right, above)]
             at = room.place([(a, c, b, d) for (a, b), (c, d) in corners])
             if at is None:
+                unnumbered += 1
                 continue
             axes.annotate(
                 text, (ridge, roof.rate), (-2.5 if at == 0 else 2.5, -2.2 if at == 1 else 2),
-                textcoords="offset points", fontsize=_TINY - 0.4, color=_COLOURS[line.key],
+                textcoords="offset points", fontsize=TINY - 0.4, color=COLOURS[line.key],
                 ha="right" if at == 0 else "left", va="top" if at == 1 else "bottom", zorder=6,
+                gid=f"number:{line.key}:{roof.key}",
             )  # fmt: skip
+    return unnumbered
 
 
 def _halo() -> list[Any]:
@@ -433,13 +476,13 @@ def _draw_series(axes: Any, frame: _Frame, one: _Series, *, levelled: bool) -> N
     rate = one.main.rate
     shown = [min(point.intensity, frame.x[1]) for point in one.points]
     if levelled and len(shown) > 1:
-        axes.plot(shown, [rate] * len(shown), color=_SOFT, linewidth=0.7, zorder=3.5)
+        axes.plot(shown, [rate] * len(shown), color=SOFT, linewidth=0.7, zorder=3.5)
     for point, x in zip(one.points, shown, strict=True):
         _draw_whisker(axes, frame, point, x, one.area)
         beyond = point.intensity > frame.x[1]
         axes.scatter(
             [x], [rate], s=one.area, zorder=4.5, clip_on=False,
-            marker=">" if beyond else _MARKERS[point.level], color=_COLOURS[point.level],
+            marker=">" if beyond else _MARKERS[point.level], color=COLOURS[point.level],
             edgecolors="white", linewidths=0.6, gid=f"point:{point.name}:{point.level}",
         )  # fmt: skip
         if point.flags:
@@ -452,21 +495,26 @@ def _draw_whisker(axes: Any, frame: _Frame, point: Point, x: float, area: float)
     """From one end of the interval to the other; with ends where the marker doesn't hide them."""
     if math.isnan(point.low):
         return
-    high = (frame.up(point.high) - frame.up(point.low)) * frame.height * 72
-    seen = high > math.sqrt(area)
+    seen = _is_seen(frame, point, area)
     axes.plot(
-        (x, x), (point.low, point.high), color=_INK, linewidth=0.9, zorder=5 if seen else 3.6,
+        (x, x), (point.low, point.high), color=INK, linewidth=0.9, zorder=5 if seen else 3.6,
         marker="_" if seen else "", markersize=4,
         gid=f"whisker:{point.name}:{point.level}",
     )  # fmt: skip
 
 
+def _is_seen(frame: _Frame, point: Point, area: float) -> bool:
+    """Whether a whisker is longer than the marker that it stands behind; False where none is."""
+    high = (frame.up(point.high) - frame.up(point.low)) * frame.height * 72
+    return high > math.sqrt(area)
+
+
 def _draw_twin(axes: Any, point: Point, twin: Point) -> None:
     ends = ((point.intensity, twin.intensity), (point.rate, twin.rate))
-    axes.plot(*ends, color=_COLOURS["dram"], linewidth=0.9, linestyle=":", zorder=4.6)
+    axes.plot(*ends, color=COLOURS["dram"], linewidth=0.9, linestyle=":", zorder=4.6)
     axes.scatter(
         [twin.intensity], [twin.rate], s=_TWIN_AREA, facecolors="white", zorder=4.7,
-        edgecolors=_COLOURS["dram"], linewidths=1.1, gid=f"twin:{twin.name}", marker="o",
+        edgecolors=COLOURS["dram"], linewidths=1.1, gid=f"twin:{twin.name}", marker="o",
     )  # fmt: skip
     if twin.flags:
         _mark_impossible(axes, twin, twin.intensity, _TWIN_AREA)
@@ -480,21 +528,10 @@ def _mark_impossible(axes: Any, point: Point, x: float, area: float) -> None:
     axes.scatter([x], [point.rate], s=22, marker="x", color=_ALARM, linewidths=1.2, zorder=5.6)
 
 
-def _draw_joins(axes: Any, series: Sequence[_Series], joined: Joined) -> None:
-    for before, after in _joins(series, joined):
-        _join(axes, before, after, _COLOURS[after.level], arrow=joined is Joined.arrows)
-
-
-def _joins(series: Sequence[_Series], joined: Joined) -> Iterator[tuple[Point, Point]]:
-    """Each point with the next of the same kernel and level."""
-    if joined is Joined.apart:
-        return
-    kept: dict[tuple[str, str], list[Point]] = {}
-    for one in series:
-        for point in one.points:
-            kept.setdefault((one.key, point.level), []).append(point)
-    for points in kept.values():
-        yield from pairwise(points)
+def _draw_joins(axes: Any, steps: Sequence[Join], joined: Joined) -> None:
+    for step in steps:
+        colour = COLOURS[step.after.level]
+        _join(axes, step.before, step.after, colour, arrow=joined is Joined.arrows)
 
 
 def _name_stops(axes: Any, frame: _Frame, room: Room, series: Sequence[_Series]) -> int:
@@ -506,7 +543,7 @@ def _name_stops(axes: Any, frame: _Frame, room: Room, series: Sequence[_Series])
     for run, stop in words.items():
         own = [box for other, box in markers if other == run]
         for column in _columns(own, [box for other, box in markers if other != run]):
-            sides = _beside(column, _LETTER * len(stop) * _TINY, _TINY, frame.height * 72)
+            sides = _beside(column, _LETTER * len(stop) * TINY, TINY, frame.height * 72)
             at = room.place(sides)
             if at is None:
                 unnamed += 1
@@ -515,7 +552,7 @@ def _name_stops(axes: Any, frame: _Frame, room: Room, series: Sequence[_Series])
             middle = ((left + right) / 2, (low + high) / 2)
             axes.annotate(
                 stop, (0, 0), middle, xycoords="axes points", textcoords="axes points",
-                fontsize=_TINY - 0.6, color=_SOFT, ha="center", va="center", zorder=6,
+                fontsize=TINY - 0.6, color=SOFT, ha="center", va="center", zorder=6,
                 parse_math=False, path_effects=_halo(), gid=f"stop:{run}",
             )  # fmt: skip
             _lead(axes, column, sides[at])
@@ -581,12 +618,12 @@ def _beside(column: Box, wide: float, high: float, most: float) -> list[Box]:
 
 def _lead(axes: Any, column: Box, label: Box) -> None:
     """A line from a name to its column, where it is further than a line of text."""
-    if _gap(column, label) <= _TINY:
+    if _gap(column, label) <= TINY:
         return
     above = label[1] > column[3]
     foot = ((column[0] + column[2]) / 2, column[3] if above else column[1])
     head = ((label[0] + label[2]) / 2, label[1] if above else label[3])
-    line = {"arrowstyle": "-", "color": _FAINT, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0}
+    line = {"arrowstyle": "-", "color": FAINT, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0}
     axes.annotate("", foot, head, xycoords="axes points", textcoords="axes points", arrowprops=line)
 
 
@@ -617,12 +654,12 @@ def _labels(frame: _Frame, series: Sequence[_Series], roofs: Sequence[Roof]) -> 
     found = []
     for one in series:
         right = max(min(frame.across(point.intensity), 1.0) for point in one.points)
-        colour = _ALARM if any(point.flags for point in one.points) else _INK
+        colour = _ALARM if any(point.flags for point in one.points) else INK
         up = frame.up(one.main.rate)
         found.append(_Label(up, right, one.label, time_words(one.main), colour))
     for words, group in _alike(roofs).items():
         names = " / ".join(roof.label for roof in group)
-        found.append(_Label(frame.up(group[0].rate), 1.0, names, words, _INK, is_roof=True))
+        found.append(_Label(frame.up(group[0].rate), 1.0, names, words, INK, is_roof=True))
     return found
 
 
@@ -635,16 +672,16 @@ def _alike(roofs: Iterable[Roof]) -> dict[str, list[Roof]]:
 
 def _draw_labels(axes: Any, frame: _Frame, labels: Sequence[_Label]) -> None:
     """Labels in the right margin, none over another."""
-    heights = [_LINE * 1.95 / frame.height] * len(labels)
+    heights = [LINE * 1.95 / frame.height] * len(labels)
     centres = spread([label.up for label in labels], heights, 0.0, 1.06)
     for label, at in zip(labels, centres, strict=True):
         axes.plot(
             (label.across, 1.0, 1.035), (label.up, label.up, at), transform=axes.transAxes,
-            color=_INK if label.is_roof else _FAINT, linewidth=0.6, zorder=1.5, clip_on=False,
+            color=INK if label.is_roof else FAINT, linewidth=0.6, zorder=1.5, clip_on=False,
         )  # fmt: skip
         lines = (
-            (label.first, 0.5, "bottom", _SMALL, label.colour),
-            (label.second, -0.5, "top", _TINY, _SOFT),
+            (label.first, 0.5, "bottom", SMALL, label.colour),
+            (label.second, -0.5, "top", TINY, SOFT),
         )
         for text, lift, edge, size, colour in lines:
             axes.annotate(
@@ -663,20 +700,20 @@ def _draw_head(
     kinds = [_source(source, rooflines) for source in sources]
     about = ", ".join([rooflines[0].gpu, *kinds])
     left = 0.012
-    figure.text(left, 1 - 0.15 / total, literal(title), fontsize=_TEXT + 1, color=_INK,
+    figure.text(left, 1 - 0.15 / total, literal(title), fontsize=TEXT + 1, color=INK,
                 va="center", weight="bold", parse_math=False)  # fmt: skip
-    figure.text(left, 1 - 0.32 / total, literal(about), fontsize=_SMALL, color=_SOFT, va="center",
+    figure.text(left, 1 - 0.32 / total, literal(about), fontsize=SMALL, color=SOFT, va="center",
                 parse_math=False)  # fmt: skip
     levels = [level for level in LEVELS if any(p.level == level for s in series for p in s.points)]
-    handles = [_handle(_MARKERS[level], _COLOURS[level], LEVEL_LABELS[level]) for level in levels]
+    handles = [_handle(_MARKERS[level], COLOURS[level], LEVEL_LABELS[level]) for level in levels]
     if any(one.twin for one in series):
-        handles.append(_handle("o", _COLOURS["dram"], "declared work", hollow=True))
+        handles.append(_handle("o", COLOURS["dram"], "declared work", hollow=True))
     if any(point.flags for one in series for point in one.all):
         handles.append(_handle("x", _ALARM, "can't be: see below"))
     figure.legend(
         handles=handles, loc="upper left", bbox_to_anchor=(left, 1 - 0.44 / total), ncols=6,
-        frameon=False, fontsize=_SMALL, handletextpad=0.1, columnspacing=1.0, borderpad=0,
-        borderaxespad=0, labelcolor=_INK, handlelength=1.4,
+        frameon=False, fontsize=SMALL, handletextpad=0.1, columnspacing=1.0, borderpad=0,
+        borderaxespad=0, labelcolor=INK, handlelength=1.4,
     )  # fmt: skip
 
 
@@ -698,9 +735,9 @@ def _handle(marker: str, colour: str, label: str, *, hollow: bool = False) -> An
 
 
 def _draw_feet(figure: Any, flags: Sequence[str], notes: Sequence[str], total: float) -> None:
-    lines = [*((text, _ALARM) for text in flags), *((text, _SOFT) for text in notes)]
+    lines = [*((text, _ALARM) for text in flags), *((text, SOFT) for text in notes)]
     for at, (text, colour) in enumerate(reversed(lines)):
-        figure.text(0.012, (0.06 + at * _LINE) / total, literal(text), fontsize=_TINY, color=colour,
+        figure.text(0.012, (0.06 + at * LINE) / total, literal(text), fontsize=TINY, color=colour,
                     va="bottom", parse_math=False)  # fmt: skip
 
 
@@ -718,34 +755,70 @@ def _which(point: Point) -> str:
     return " (declared)" if point.algorithmic else ""
 
 
-def _caption(
-    rooflines: Sequence[Roofline], series: Sequence[_Series], joined: Joined,
-    roofs: Sequence[Roof], unnamed: int,
-) -> list[str]:  # fmt: skip
+def _time_notes(
+    series: Sequence[_Series], labelled: Sequence[_Series], panel: Panel | None, *, seen: bool
+) -> list[str]:
+    """What the times are, and where their intervals stand."""
     parts = []
-    points = [one.main for one in series]
-    if any(point.timed for point in points):
-        parts.append("rates by the timed median, brackets and whiskers its 95% interval")
-    if not all(point.timed for point in points):
+    if any(one.main.timed for one in series):
+        bracketed = any(not math.isnan(one.main.low) for one in labelled)
+        marks = {
+            "brackets": bracketed or (panel is not None and panel.has_brackets),
+            "whiskers": seen or (panel is not None and panel.has_whiskers),
+        }
+        shown = " and ".join(mark for mark, there in marks.items() if there)
+        parts.append("rates by the timed median" + (f", {shown} its 95% interval" if shown else ""))
+    if not all(one.main.timed for one in series):
         parts.append("times by ncu are its durations")
+    return parts + (list(panel.notes) if panel else [])
+
+
+def _mark_notes(series: Sequence[_Series], roofs: Sequence[Roof], unnumbered: int) -> list[str]:
+    parts = []
     if any(one.area != _ONE_AREA for one in series):
         parts.append("marker area: share of time")
     if any(one.twin for one in series):
         parts.append("hollow: work and bytes that the target declares")
     if any(roof.is_memory for roof in roofs) and len(roofs) > 1:
-        parts.append("◇ ridge, FLOP/B")
+        lacking = f" ({unnumbered} unnumbered: see --table)" if unnumbered else ""
+        parts.append(f"◇ ridge, FLOP/B{lacking}")
+    return parts
+
+
+def _join_notes(
+    series: Sequence[_Series], steps: Sequence[Join], joined: Joined, unnamed: int
+) -> list[str]:
+    parts = []
+    if joined is not Joined.apart and not steps:
+        parts.append("nothing is joined: no kernel of one name has a point in two reports")
     shape = _shape([one.run for one in series]) if joined is Joined.path else ""
     if shape:
         parts.append(f"numbers beside points: {shape}")
     if unnamed:
         parts.append(f"{plural(unnamed, 'stop')} without room for a name")
-    left = len(_named(series, joined)) - _MOST_LABELS
-    if left > 0:
-        parts.append(f"{left} more without a label")
+    return parts
+
+
+def _absence_notes(rooflines: Sequence[Roofline], named: int) -> list[str]:
+    parts = []
+    if named > _MOST_LABELS:
+        parts.append(f"{named - _MOST_LABELS} more without a label")
     outside = sum(len(roofline.outside) for roofline in rooflines)
     if outside:
         parts.append(f"{plural(outside, 'kernel')} without a point: no FLOP, or unknown")
-    return _wrapped("; ".join(parts))
+    return parts
+
+
+def _filled(parts: Sequence[str]) -> list[str]:
+    """Lines of as many parts as fit, each part whole where it is no longer than a line."""
+    lines: list[str] = []
+    for at, part in enumerate(parts):
+        text = part + (";" if at < len(parts) - 1 else "")
+        if lines and len(lines[-1]) + 1 + len(text) <= _NOTE_WIDTH:
+            lines[-1] += f" {text}"
+        else:
+            lines += _wrapped(text)
+    return lines
 
 
 def _wrapped(text: str) -> list[str]:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profkit.analysis.roofline import Peaks, Roof, known_names
+from profkit.analysis.joins import joins, tracks
+from profkit.analysis.roofline import Peaks, Point, Roof, Roofline, known_names
 from profkit.analysis.roofs import attainable
 from profkit.errors import UsageError
 from profkit.render.names import own_names
@@ -111,3 +112,63 @@ def test_rates_in_words(rate: float, words: str) -> None:
 def test_names_that_are_none_are_refused(names: tuple[str, str, str | None]) -> None:
     with pytest.raises(UsageError, match="there are"):
         known_names(names[0], [names[1]], names[2])
+
+
+def point(
+    name: str, precision: str, *, launch: int = 0, share: float = 1.0, of_roof: float = 0.5,
+    timed: bool = False,
+) -> Point:  # fmt: skip
+    return Point(
+        name=name, launch=launch, level="dram", precision=precision, intensity=1.0, rate=of_roof,
+        low=math.nan, high=math.nan, seconds=1.0, timed=timed, share=share, algorithmic=False,
+        roof=precision, attainable=1.0, flags=(), roof_rate=1.0,
+    )  # fmt: skip
+
+
+def report(*points: Point) -> Roofline:
+    return Roofline("x", "GPU", math.nan, (), points, ())
+
+
+FP32, FP64, TENSOR = "fp32", "fp64", "tensor_fp16"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "joined"),
+    [
+        (("a:fp32",), ("b:tensor_fp16",), {("a:fp32", "b:tensor_fp16")}),
+        (("a:fp32", "b:fp32"), ("b:fp64",), {("b:fp32", "b:fp64")}),
+        (("a:fp32", "b:fp32"), ("c:fp32",), set()),
+        (
+            ("a:fp32", "a:fp64"),
+            ("a:fp32", "a:tensor_fp16"),
+            {("a:fp32", "a:fp32"), ("a:fp64", "a:tensor_fp16")},
+        ),
+        (("a:fp32", "a:fp64"), ("a:fp64",), {("a:fp64", "a:fp64")}),
+        (("a:fp32", "a:fp64"), ("b:fp64",), {("a:fp64", "b:fp64")}),
+        ((), ("a:fp32",), set()),
+    ],
+)
+def test_kernels_are_joined_whichever_their_precision(
+    before: tuple[str, ...], after: tuple[str, ...], joined: set[tuple[str, str]]
+) -> None:
+    sides = [report(*(point(*word.split(":")) for word in words)) for words in (before, after)]
+    found = joins(sides)
+    ends = [(one.before, one.after) for one in found]
+    assert {tuple(f"{end.name}:{end.precision}" for end in pair) for pair in ends} == joined
+    assert len(found) == len(joined)
+
+
+def test_of_several_that_changed_their_precision_the_principal_ones_are_joined() -> None:
+    before = report(point("a", FP32, of_roof=0.1), point("a", FP64, of_roof=0.4))
+    after = report(point("a", TENSOR, launch=3, share=0.2), point("a", TENSOR, share=0.8))
+    (only,) = joins([before, after])
+    assert only.before is before.points[1]
+    assert only.after is after.points[1]
+
+
+def test_a_path_leads_over_reports_that_lack_a_kernel() -> None:
+    first, last = (report(point("a", FP32, timed=True), point("b", FP32)) for _ in range(2))
+    found = joins([first, report(point("b", FP32)), last])
+    assert sorted((one.before.name, one.start) for one in found) == [("a", 0), ("b", 0), ("b", 1)]
+    (track,) = tracks([first, report(point("b", FP32)), last])
+    assert (track.name, [at for at, _ in track.stops]) == ("a", [0, 2])
