@@ -256,6 +256,8 @@ def _gates(fail_on: str | None) -> tuple[str, ...] | None:
     if fail_on is None:
         return None
     names = [name.strip() for name in fail_on.split(",") if name.strip()]
+    if not names:
+        raise UsageError(f"--fail-on {fail_on!r} names no gate", f"use {', '.join(_GATES)}")
     for name in names:
         if name not in _GATES:
             raise UsageError(f"--fail-on {name!r} is no gate", f"use {', '.join(_GATES)}")

@@ -23,7 +23,10 @@ from profkit.render.view import Grid
 _LONGEST_NAME, _WHOLE_NAME = 22, 60
 _DECLARED = "declared"
 _UNDER = "The nearest roof, of memory or of arithmetic, is the one that leaves least room above it"
-_ATTAINED = "attained: of the lower of its roof and the level's line there"
+_ATTAINED = (
+    "attained: of the lower of its roof and the level's line there; by ncu's times, of those at the "
+    "launch's own clock"
+)
 
 
 def rooflines_terminal(rooflines: Sequence[Roofline], *, to_file: bool) -> str:

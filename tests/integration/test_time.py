@@ -182,6 +182,7 @@ def test_statistics_are_those_of_the_samples_kept(toy: Path) -> None:
         (("toy.py", "--compare", "quick,unsupported"), 4, "unsupported can't run here"),
         (("toy.py:quick", "--margin", "150%"), 2, "is not a share"),
         (("toy.py:quick", "--fail-on", "everything"), 2, "is no gate"),
+        (("toy.py:quick", "--fail-on", " ,"), 2, "names no gate; use regression, inconclusive"),
         (("toy.py", "--against", "HEAD"), 2, "compares one variant"),
         (("toy.py:quick", "--against", "HEAD"), 2, "is in no git repository"),
         (("--compare", "toy.py:quick"), 2, "needs others to compare"),
