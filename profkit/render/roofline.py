@@ -24,8 +24,8 @@ _LONGEST_NAME, _WHOLE_NAME = 22, 60
 _DECLARED = "declared"
 _UNDER = "The nearest roof, of memory or of arithmetic, is the one that leaves least room above it"
 _ATTAINED = (
-    "attained: of the lower of its roof and the level's line there; by ncu's times, of those at the "
-    "launch's own clock"
+    "attained: of the lower of its roof and the level's line there; by ncu's times, of those at "
+    "the launch's own clock"
 )
 
 
