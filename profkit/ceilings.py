@@ -124,7 +124,15 @@ def _samples(blocks: Sequence[Mapping[str, Any]]) -> tuple[float, ...]:
 
 
 def _moments(blocks: Sequence[Mapping[str, Any]]) -> tuple[Moment, ...]:
-    told = [block["gpu"] for block in blocks if block["gpu"] is not None]
+    """The GPU during blocks; its SM clock as counted over a block, else as told before it."""
     return tuple(
-        Moment(**{**moment, "throttled_by": tuple(moment["throttled_by"])}) for moment in told
+        Moment(
+            **{
+                **block["gpu"],
+                "sm_clock": block.get("sm_clock") or block["gpu"]["sm_clock"],
+                "throttled_by": tuple(block["gpu"]["throttled_by"]),
+            }
+        )
+        for block in blocks
+        if block["gpu"] is not None
     )

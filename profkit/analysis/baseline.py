@@ -26,11 +26,13 @@ from profkit.analysis.latency import (
 from profkit.analysis.statistics import DRIFT_MATTERS, Interval, State
 from profkit.analysis.verdict import DEFAULT, Thresholds, holm
 from profkit.ingest.cell import Cell, Status
+from profkit.ingest.latency import Latency
 from profkit.metrics.unit_words import unit_after
 
 THRESHOLDS: Thresholds = replace(DEFAULT, samples=10)
 _SIZES = ("batch", "heads", "kv_heads", "length", "dim")
 _KNOWN_OPTIONS = frozenset({*_SIZES, "dtype", "causal", "backward"})
+COUNTED, READ = "device", "driver"
 _SAME_TOKENS = "length (same tokens)"
 
 
@@ -39,9 +41,10 @@ class Row:
     """A cell with all that is derived of it; the names are those of `profkit.baseline/1`.
 
     `seconds` is the median, `low` and `high` the ends of its interval. `bytes` are the least that
-    must cross DRAM. `sm_clock` is what the driver told before each block, the median; `held_peak`
-    the dense peak at it, `ridge` the intensity (FLOP/B) from which on compute is the lower roof.
-    `overtaken` samples may hold gaps of the host. `flags` say what can't be or is to be doubted.
+    must cross DRAM. `sm_clock` is the median of the blocks': `clock_by` says whether the device
+    counted it over them or the driver told it before each; `held_peak` is the dense peak at it,
+    `ridge` the intensity (FLOP/B) from which on compute is the lower roof. `overtaken` samples may
+    hold gaps of the host. `flags` say what can't be or is to be doubted.
     """
 
     id: str
@@ -96,6 +99,7 @@ class Row:
     bandwidth: float | None = None
     tokens_per_second: float | None = None
     sm_clock: float | None = None
+    clock_by: str | None = None
     throttled: Mapping[str, int] = field(default_factory=dict)
     precision: str | None = None
     held_peak: float | None = None
@@ -113,6 +117,11 @@ class Row:
     @property
     def is_timed(self) -> bool:
         return self.seconds is not None
+
+    @property
+    def clock_is_read(self) -> bool:
+        """Whether the SM clock is the driver's word of before the samples."""
+        return self.sm_clock is not None and self.clock_by != COUNTED
 
 
 @dataclass(frozen=True)
@@ -273,9 +282,16 @@ def _with_statistics(row: Row, timed: Timed) -> Row:
         overtaken=_overtaken(timed),
         tick=summary.tick,
         sm_clock=median_clock(timed),
+        clock_by=_clock_by(latency),
         throttled=dict(timed.throttled),
         peak_memory=(latency.ready.get("memory") or {}).get("peak_allocated"),
     )
+
+
+def _clock_by(latency: Latency) -> str | None:
+    if latency.clocks_counted:
+        return COUNTED
+    return READ if latency.clocks_read else None
 
 
 def _overtaken(timed: Timed) -> int | None:

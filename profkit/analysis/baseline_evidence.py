@@ -29,8 +29,9 @@ class Evidence:
     None where there is none. `claimed` counts the cells whose interval claims its level without a
     condition, `conditional` those that do if samples are independent. `overtaken` cells have
     samples that may hold gaps of the host, `launch_bound` ones take the host longer than the GPU.
-    `clock` is the lowest and highest of the cells' SM clocks (Hz, read before blocks), `capped`
-    cells were at a power cap then.
+    `clock` is the lowest and highest of the cells' SM clocks (Hz), `read` the cells whose clock the
+    driver told before blocks (the device counted the others' over the samples), `capped` those
+    that were at a power cap then.
     """
 
     cells: int
@@ -54,6 +55,7 @@ class Evidence:
     launch_bound: int
     overtaken: int
     clock: tuple[float, float] | None
+    read: int
     capped: int
 
 
@@ -89,6 +91,7 @@ def evidence(
         launch_bound=sum(any("host needs longer" in flag for flag in row.flags) for row in timed),
         overtaken=sum(bool(row.overtaken) for row in timed),
         clock=(min(clocks), max(clocks)) if clocks else None,
+        read=sum(row.clock_is_read for row in timed),
         capped=sum(any("power" in why for why in row.throttled) for row in timed),
     )
 

@@ -16,7 +16,9 @@ Todo: TypeAlias = tuple[str, Sequence[str]]
 """A shape, and its backends that are to be measured."""
 
 FEWEST_IN_A_BLOCK = 3
-GPU_PROBES = 65  # of profkit.capture.timing: 20 probes each for four questions at most
+GPU_PROBES = 65  # of profkit.capture.timing: 20 probes each for three questions, and a few calls
+_PROBING = 0.3  # seconds for the three, but three calls each
+_FEWEST_PROBES = 12
 _FIRST_GAP = 1e-4
 
 
@@ -131,7 +133,9 @@ class Outlook:
         return median(self._calls) if self._calls else 0.0
 
     def _preparation(self, call: float) -> float:
-        return self.warmup + self.probes * call
+        """Long calls are probed less often."""
+        fewest = min(self.probes, _FEWEST_PROBES)
+        return self.warmup + max(fewest * call, min(self.probes * call, _PROBING))
 
     def _overhead(self, todo: Todo) -> float:
         """Seconds of a shape beside its samples; nothing is expected before anything is known."""

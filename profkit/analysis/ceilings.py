@@ -75,12 +75,13 @@ class Ceiling:
     `rate` is what a short burst reaches: `amount` (bytes, FLOP or operations of a call) over the
     median time of a call, in `unit` ("B/s", "FLOP/s", "op/s"); `low` and `high` come from the ends
     of the median's interval, NaN where it has none, and `level` is the coverage that it claims, NaN
-    for none. `sm_clock` (Hz), `power` (W) and `temperature` (degrees C) are medians of what the
-    driver told in the bursts, NaN where it told nothing, `sm_clock_low` and `sm_clock_high` the
-    lowest and the highest of the clocks; `throttled_by` are the reasons for which it held the clock
-    down. `steady` is the rate of the same calls once they have been on for long enough to settle at
-    the clock that the power cap leaves, NaN where that was not measured, and `steady_clock` (Hz),
-    `steady_power` (W) and `steady_throttled_by` what the driver told then.
+    for none. `sm_clock` (Hz) is the median over the bursts, as counted or else as the driver told
+    it, `sm_clock_low` and `sm_clock_high` the lowest and the highest; `power` (W) and `temperature`
+    (degrees C) are medians of what the driver told, NaN where it told nothing; `throttled_by`
+    are the reasons for which it held the clock down. `steady` is the rate of the same calls once
+    they have been on for long enough to settle at the clock that the power cap leaves, NaN where
+    that was not measured, and `steady_clock` (Hz), `steady_power` (W) and `steady_throttled_by`
+    what the driver told then.
     `peak` is the datasheet's, NaN where none applies, `verified` as there. `problem` says why the
     rate can't be what it is called; "" where nothing speaks against it.
     """

@@ -62,7 +62,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Timed:
-    """A latency and what it says. Clocks in Hz; `clock` is the lowest and highest that was read.
+    """A latency and what it says. Clocks in Hz; `clock` is the lowest and highest of a block.
 
     `throttled` counts the blocks by each reason for which the driver held the clock down;
     `launch_bound` says that the host needs longer to submit a call than the GPU for its work.
@@ -103,6 +103,21 @@ class Pair:
     def samples_in_a_block(self) -> int:
         """The fewest of either side."""
         return min(len(block.samples) for block in self.a.latency.blocks + self.b.latency.blocks)
+
+    @property
+    def clocks(self) -> tuple[float, float] | None:
+        """The SM clocks (Hz) of `a` and `b` that the power which each draws let them have.
+
+        None where they are not surely apart, or for another reason.
+        """
+        clocks = _clocks_apart(self.a, self.b)
+        return clocks if clocks and _draws_to_the_cap(self.a, self.b, clocks) else None
+
+    @property
+    def speedup_in_cycles(self) -> float | None:
+        """SM cycles of `a` over those of `b`, where the power cap held them at two clocks."""
+        clocks = self.clocks
+        return self.comparison.speedup * clocks[0] / clocks[1] if clocks else None
 
 
 @dataclass(frozen=True)
@@ -154,7 +169,7 @@ def analyze_latency(latency: Latency) -> Timed:
     summary = summarize(latency.samples)
     flop_rate, bandwidth = _rates(latency, summary.median)
     moments = [block.gpu for block in latency.blocks if block.gpu is not None]
-    clocks = [moment.sm_clock for moment in moments if moment.sm_clock]
+    clocks = latency.clocks
     throttled: dict[str, int] = {}
     for moment in moments:
         for reason in moment.throttled_by:
@@ -341,36 +356,48 @@ def _faults(a: Timed, b: Timed) -> list[str]:
         for side in (a, b)
         if side.throttled_throughout
     ]
-    return [*faults, *_clocks_apart(a, b)]
+    clocks = _clocks_apart(a, b)
+    if clocks and not _draws_to_the_cap(a, b, clocks):
+        faults.append(_clock_words(a, b, clocks))
+    return faults
 
 
-def _clocks_apart(a: Timed, b: Timed) -> list[str]:
-    """Whether the sides ran at clocks that are surely two: every reading of one above the other's.
+def _clocks_apart(a: Timed, b: Timed) -> tuple[float, float] | None:
+    """The median clocks (Hz) of sides that surely ran at two: every block of one above the other's.
 
-    A reading is of a moment before its block. Under a power cap the clock moves by 20% from one
-    to the next, so that medians of few readings differ where nothing else does.
+    Under a power cap the clock moves by 20% from one moment to the next, so that medians of few
+    readings differ where nothing else does. None where the clocks are not surely apart by over 2%.
     """
-    clocks = [_clocks(side) for side in (a, b)]
+    clocks = [side.latency.clocks for side in (a, b)]
     if not all(clocks):
-        return []
+        return None
     low, high = sorted(clocks, key=median)
     if min(high) <= max(low) or median(high) <= median(low) * (1 + _CLOCK_MOVED):
-        return []
+        return None
+    return median(clocks[0]), median(clocks[1])
+
+
+def _draws_to_the_cap(a: Timed, b: Timed, clocks: tuple[float, float]) -> bool:
+    """Whether the side at the lower clock (Hz) has it of the power that it draws itself.
+
+    The blocks took turns, so that all else that moves a clock fell on both sides alike, and the
+    driver named the power cap.
+    """
+    slower = a if clocks[0] < clocks[1] else b
+    return POWER_CAP in slower.throttled and interleaved(a.latency, b.latency)
+
+
+def _clock_words(a: Timed, b: Timed, clocks: tuple[float, float]) -> str:
     words = [
-        f"{median(read) / 1e6:.0f} MHz for {side.label}"
-        for read, side in zip(clocks, (a, b), strict=True)
+        f"{clock / 1e6:.0f} MHz for {side.label}"
+        for clock, side in zip(clocks, (a, b), strict=True)
     ]
-    return [f"the SM clock was {' and '.join(words)}"]
-
-
-def _clocks(side: Timed) -> list[float]:
-    """What was read of the SM clock (Hz), a reading a block."""
-    return [block.gpu.sm_clock for block in side.latency.blocks if block.gpu and block.gpu.sm_clock]
+    return f"the SM clock was {' and '.join(words)}"
 
 
 def median_clock(side: Timed) -> float | None:
-    """The SM clock (Hz) as read before each block, the median; None where it is unknown."""
-    clocks = _clocks(side)
+    """The SM clock (Hz) of a series, the median of its blocks'; None where it is unknown."""
+    clocks = side.latency.clocks
     return median(clocks) if clocks else None
 
 

@@ -10,7 +10,7 @@ import hashlib
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 from typing import Any
@@ -138,12 +138,25 @@ def _by_xformers(q: Any, k: Any, v: Any, causal: bool) -> Any:
 
 
 def _by_flash_attn(module: str, q: Any, k: Any, v: Any, causal: bool) -> Any:
-    function = _module(module).flash_attn_func
+    function = _flash_attn_func(module)
     if not q.is_cuda:
         raise Unsupported("the kernel needs a CUDA device")
     q, k, v = (tensor.transpose(1, 2) for tensor in (q, k, v))
     out = function(q, k, v, causal=causal)
     return (out[0] if isinstance(out, tuple) else out).transpose(1, 2)
+
+
+def _flash_attn_func(module: str) -> Any:
+    """Its function; a folder that another distribution left can be imported, and has none."""
+    function = getattr(_module(module), "flash_attn_func", None)
+    if function is None:
+        raise Unsupported(f"{module} is not installed")
+    return function
+
+
+def _flash_attn_version(module: str, *distributions: str) -> str:
+    _flash_attn_func(module)
+    return _installed(module, *distributions)
 
 
 def _of_this_checkout(q: Any, k: Any, v: Any, causal: bool) -> Any:
@@ -171,12 +184,21 @@ def _installed(module: str, *distributions: str) -> str:
 
 
 def _module(name: str) -> Any:
+    module, why = _imported(name)
+    if module is None:
+        raise Unsupported(why)
+    return module
+
+
+@cache
+def _imported(name: str) -> tuple[Any, str]:
+    """A module, or None and why there is none: an import that fails takes seconds each time."""
     try:
-        return importlib.import_module(name)
+        return importlib.import_module(name), ""
     except ModuleNotFoundError as error:
-        raise Unsupported(f"{error.name} is not installed") from error
+        return None, f"{error.name} is not installed"
     except Exception as error:  # built for another torch or CUDA, or for none
-        raise Unsupported(f"{name} can't be imported ({_told(error)})") from error
+        return None, f"{name} can't be imported ({_told(error)})"
 
 
 def _told(error: BaseException) -> str:
@@ -208,13 +230,19 @@ xformers = Backend(
 flash_attn = Backend(
     "flash_attn",
     partial(_by_flash_attn, "flash_attn"),
-    partial(_installed, "flash_attn", "flash-attn"),
+    partial(_flash_attn_version, "flash_attn", "flash-attn"),
     "flash_attn.flash_attn_func(...)",
 )
 cutlass = Backend(  # the DSL itself has no attention; this one is written in it
     "cutlass",
     partial(_by_flash_attn, "flash_attn.cute"),
-    partial(_installed, "flash_attn.cute", "flash-attn-cute", "flash-attn-4", "nvidia-cutlass-dsl"),
+    partial(
+        _flash_attn_version,
+        "flash_attn.cute",
+        "flash-attn-cute",
+        "flash-attn-4",
+        "nvidia-cutlass-dsl",
+    ),
     "flash_attn.cute.flash_attn_func(...)",
 )
 custom = Backend(

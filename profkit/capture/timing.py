@@ -18,6 +18,7 @@ from functools import cache
 from typing import Any
 
 from profkit.capture.gpu import Moment, Watch
+from profkit.capture.sm_clock import ClockReader, Stretch, clock_reader, mean_clock
 from profkit.errors import EnvironmentProblem, TargetFailed
 
 Call = Callable[[], object]
@@ -25,8 +26,10 @@ Call = Callable[[], object]
 _steps = random.Random(0)
 
 LEAD_IN, _LEAD_OUT = 3, 8
+_BEHIND = 0.5e-3
 _MOST_CALLS = 500
-_PROBED = 20
+_PROBED, _FEWEST_PROBED = 20, 3
+_PROBING = 0.1
 _LONGEST_HOLD, _HELD = 0.1, 0.05
 _QUEUEING, _MARGIN = 40e-6, 1.5
 _LOOK = 0.01
@@ -40,6 +43,10 @@ _SEEN_FROM = 1.5
 _ESCAPED_FROM = 50e-6
 _ESCAPED_SHARE = 0.25
 _SAMPLE = "profkit.sample"
+
+
+def _nothing() -> None:
+    return None
 
 
 class Timer(StrEnum):
@@ -105,7 +112,8 @@ class Block:
 
     `seconds` is the wall time of the block, `started` the host's clock (seconds, any origin).
     `overtaken` counts samples that the GPU began before the host had submitted them: they may hold
-    the host's gaps. None where that can't be told.
+    the host's gaps. None where that can't be told. `sm_clock` (Hz) is the mean over the samples and
+    what lies between them, as the SMs counted it; None where they can't be asked.
     """
 
     samples: tuple[float, ...]
@@ -113,6 +121,16 @@ class Block:
     seconds: float
     gpu: Moment | None
     overtaken: int | None
+    sm_clock: float | None = None
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """Seconds a call, how many samples the GPU began too early, and the SM clock (Hz)."""
+
+    samples: list[float]
+    overtaken: int | None
+    sm_clock: float | None
 
 
 class Stopwatch:
@@ -125,6 +143,7 @@ class Stopwatch:
         self._call = call
         self._timed = _captured(call) if settings.timer is Timer.graph else call
         self._roughly = 0.0
+        self._clock: ClockReader | None = None
 
     def prepare(self) -> Ready:
         """Warm up and look at the call.
@@ -141,12 +160,13 @@ class Stopwatch:
         started = time.perf_counter()
         steady = self._warm_up()
         took = time.perf_counter() - started
+        self._clock = clock_reader()
         host, waits = self._submission()
         memory = self._memory()
         self._find_escaped_work()
         group = self._settings.group
-        empty = statistics.median(_by_events(_nothing, _PROBED, 1, _nothing, 0.0)[0])
-        rough = statistics.median(_by_events(self._timed, _PROBED, group, self._flush(), host)[0])
+        empty = _median(_Sampling(_nothing), _PROBED)
+        rough = _median(self._sampling(host), self._probed())
         if rough * group < _SEEN_FROM * empty:
             raise TargetFailed(
                 f"a call launches nothing: the timer reads {rough * group * 1e6:.2f} µs, "
@@ -171,18 +191,14 @@ class Stopwatch:
         """
         started = time.perf_counter()
         if not self._on_gpu:
-            taken = _by_host_clock(self._call, samples + LEAD_IN)[LEAD_IN:]
-            return Block(tuple(taken), started, time.perf_counter() - started, None, None)
+            times = _by_host_clock(self._call, samples + LEAD_IN)[LEAD_IN:]
+            return Block(tuple(times), started, time.perf_counter() - started, None, None)
         import torch
 
         moment = self._lead_in()
         before = torch.cuda.memory_stats().get("num_device_alloc", 0)
-        overtaken: int | None = None
-        if self._settings.timer is Timer.cupti:
-            taken = _by_cupti(self._timed, samples, self._flush(), _hold(samples, host))
-        else:
-            group = self._settings.group
-            taken, overtaken = _by_events(self._timed, samples, group, self._flush(), host)
+        take = _by_cupti if self._settings.timer is Timer.cupti else _by_events
+        taken = take(self._sampling(host), samples)
         allocated = torch.cuda.memory_stats().get("num_device_alloc", 0) - before
         if allocated:
             raise TargetFailed(
@@ -191,7 +207,18 @@ class Stopwatch:
                 "allocate it in `inputs`, or reuse it",
             )
         took = time.perf_counter() - started
-        return Block(tuple(taken), started, took, moment, overtaken)
+        return Block(tuple(taken.samples), started, took, moment, taken.overtaken, taken.sm_clock)
+
+    def _sampling(self, host: float) -> _Sampling:
+        behind = math.ceil(_BEHIND / (self._roughly * self._settings.group))
+        return _Sampling(
+            call=self._timed,
+            group=self._settings.group,
+            before=self._flush(),
+            host=host,
+            behind=max(1, min(_LEAD_OUT, behind)),
+            clock=self._clock,
+        )
 
     def _lead_in(self) -> Moment | None:
         """Calls that are no samples, and the GPU during them.
@@ -208,7 +235,11 @@ class Stopwatch:
 
     def _calls_in(self, seconds: float) -> int:
         """How many calls fill some seconds, the queue not overfull."""
-        return max(LEAD_IN, min(_MOST_CALLS, math.ceil(seconds / self._roughly)))
+        return max(1, min(_MOST_CALLS, math.ceil(seconds / self._roughly)))
+
+    def _probed(self) -> int:
+        """How many calls answer a question: fewer of long ones."""
+        return max(_FEWEST_PROBED, min(_PROBED, math.ceil(_PROBING / self._roughly)))
 
     def _warm_up(self) -> bool | None:
         """Call until the time is over and the SM clock stands still; whether it does."""
@@ -244,7 +275,7 @@ class Stopwatch:
         import torch
 
         taken = []
-        for _ in range(_PROBED):
+        for _ in range(self._probed()):
             started = time.perf_counter()
             self._timed()
             taken.append(time.perf_counter() - started)
@@ -282,8 +313,9 @@ class Stopwatch:
 
         torch.cuda.synchronize()
         start, end = _events(2)
+        calls = self._probed()
         start.record()
-        for _ in range(_PROBED):
+        for _ in range(calls):
             self._call()
         end.record()
         end.synchronize()
@@ -293,7 +325,7 @@ class Stopwatch:
         if escaped > max(_ESCAPED_FROM, _ESCAPED_SHARE * start.elapsed_time(end) * 1e-3):
             raise TargetFailed(
                 f"work goes on for {escaped * 1e6:.0f} µs after the current stream has finished "
-                f"{_PROBED} calls: it runs on a stream that the timer can't see",
+                f"{calls} calls: it runs on a stream that the timer can't see",
                 "let the current stream wait for it: torch.cuda.current_stream().wait_stream(...)",
             )
 
@@ -303,7 +335,7 @@ class Stopwatch:
     def _flush_seconds(self) -> float:
         if self._settings.cache is Cache.warm:
             return 0.0
-        return statistics.median(_by_events(_l2_flush(), _PROBED, 1, _nothing, 0.0)[0])
+        return _median(_Sampling(_l2_flush()), _PROBED)
 
 
 def l2_bytes() -> int:
@@ -318,28 +350,44 @@ def _hold(samples: int, host: float) -> float:
     return min(_LONGEST_HOLD, _MARGIN * samples * (host + _QUEUEING))
 
 
-def _by_events(
-    call: Call, samples: int, group: int, before: Call, host: float
-) -> tuple[list[float], int]:
-    """Seconds a call between pairs of events, and how many samples the GPU began too early.
+@dataclass(frozen=True)
+class _Sampling:
+    """How samples are taken: `group` calls each, `before` ahead of each, `behind` after the last.
 
-    `host` is what the host needs for a call: as many samples are queued at once as it can queue
-    while the GPU is held.
+    `host` is what the host needs for a call, in seconds; `clock` counts the SM's cycles.
     """
-    at_once = max(1, int(_LONGEST_HOLD / (_MARGIN * (host * group + _QUEUEING))))
+
+    call: Call
+    group: int = 1
+    before: Call = _nothing
+    host: float = 0.0
+    behind: int = _LEAD_OUT
+    clock: ClockReader | None = None
+
+
+def _median(sampling: _Sampling, samples: int) -> float:
+    return statistics.median(_by_events(sampling, samples).samples)
+
+
+def _by_events(sampling: _Sampling, samples: int) -> _Taken:
+    """Samples between pairs of events.
+
+    As many are queued at once as the host can queue while the GPU is held.
+    """
+    host = sampling.host * sampling.group
+    at_once = max(1, int(_LONGEST_HOLD / (_MARGIN * (host + _QUEUEING))))
     taken: list[float] = []
+    stretches: list[Stretch | None] = []
     overtaken = 0
     while len(taken) < samples:
-        count = min(at_once, samples - len(taken))
-        some, late = _queued(call, count, group, before, _hold(count, host * group))
+        some, late, stretch = _queued(sampling, min(at_once, samples - len(taken)))
         taken += some
         overtaken += late
-    return taken, overtaken
+        stretches.append(stretch)
+    return _Taken(taken, overtaken, mean_clock(stretches))
 
 
-def _queued(
-    call: Call, samples: int, group: int, before: Call, hold: float
-) -> tuple[list[float], int]:
+def _queued(sampling: _Sampling, samples: int) -> tuple[list[float], int, Stretch | None]:
     """As `_by_events`, all queued at once.
 
     What a launch costs alternates from one to the next (0.4 to 0.8 µs on an H200), and so would the
@@ -348,23 +396,27 @@ def _queued(
     """
     import torch
 
-    pairs = _event_pairs(samples + _LEAD_OUT)
-    tiny = _tiny()
+    pairs = _event_pairs(samples + sampling.behind)
+    tiny, clock = _tiny(), sampling.clock
     overtaken = 0
     torch.cuda.synchronize()
-    torch.cuda._sleep(_cycles(hold))
+    torch.cuda._sleep(_cycles(_hold(samples, sampling.host * sampling.group)))
+    if clock:
+        clock.begin()
     for at, (start, end) in enumerate(pairs):
+        if clock and at == samples:
+            clock.end()
         for _ in range(_steps.randrange(_STEPS)):
             tiny.zero_()
-        before()
+        sampling.before()
         start.record()
-        for _ in range(group):
-            call()
+        for _ in range(sampling.group):
+            sampling.call()
         end.record()
         overtaken += at < samples and start.query()
     torch.cuda.synchronize()
-    times = [start.elapsed_time(end) * 1e-3 / group for start, end in pairs[:samples]]
-    return times, overtaken
+    times = [start.elapsed_time(end) * 1e-3 / sampling.group for start, end in pairs[:samples]]
+    return times, overtaken, clock.stretch() if clock else None
 
 
 def _wall(call: Call) -> float:
@@ -396,21 +448,27 @@ def _event_pairs(count: int) -> list[tuple[Any, ...]]:
     return pairs
 
 
-def _by_cupti(call: Call, samples: int, before: Call, hold: float) -> list[float]:
+def _by_cupti(sampling: _Sampling, samples: int) -> _Taken:
     """Seconds for which work of each call ran on the GPU, by torch's profiler (CUPTI)."""
     import torch
     from torch.autograd import DeviceType
     from torch.profiler import ProfilerActivity, profile, record_function
 
+    clock = sampling.clock
     torch.cuda.synchronize()
     activities = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
     with profile(activities=activities, acc_events=True) as profiler:
-        torch.cuda._sleep(_cycles(hold))
+        torch.cuda._sleep(_cycles(_hold(samples, sampling.host)))
+        if clock:
+            clock.begin()
         for _ in range(samples):
-            before()
+            sampling.before()
             with record_function(_SAMPLE):
-                call()
+                sampling.call()
+        if clock:
+            clock.end()
         torch.cuda.synchronize()
+    stretch = clock.stretch() if clock else None
     seen = [
         (event.start_ns(), event.start_ns() + event.duration_ns(), event.name())
         for event in profiler.profiler.kineto_results.events()
@@ -422,7 +480,7 @@ def _by_cupti(call: Call, samples: int, before: Call, hold: float) -> list[float
             f"CUPTI recorded {len(spans)} of {samples} calls", "use --timer events"
         )
     work = sorted((start, end) for start, end, name in seen if name != _SAMPLE)
-    return [_covered(span, work) * 1e-9 for span in spans]
+    return _Taken([_covered(span, work) * 1e-9 for span in spans], None, mean_clock([stretch]))
 
 
 def _covered(span: tuple[int, int], work: Sequence[tuple[int, int]]) -> int:
@@ -511,7 +569,3 @@ def _stands_still(clocks: Sequence[float | None]) -> bool | None:
     if not last:
         return None
     return len(last) == _STEADY_READINGS and max(last) - min(last) <= _STEADY * max(last)
-
-
-def _nothing() -> None:
-    return None

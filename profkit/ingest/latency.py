@@ -32,7 +32,8 @@ class Recorded:
     """A block of samples, in seconds a call in the order of time, and the GPU during it.
 
     `turn` counts the blocks of all series in the order in which they were taken; `overtaken` the
-    samples that the GPU began before the host had submitted them.
+    samples that the GPU began before the host had submitted them. `sm_clock` (Hz) is the mean that
+    the SMs counted over the samples, `gpu` what the driver told just before them.
     """
 
     samples: tuple[float, ...]
@@ -40,6 +41,7 @@ class Recorded:
     seconds: float | None = None
     gpu: Moment | None = None
     overtaken: int | None = None
+    sm_clock: float | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,24 @@ class Latency:
     def samples(self) -> tuple[float, ...]:
         """All samples in the order of time."""
         return tuple(value for block in self.blocks for value in block.samples)
+
+    @property
+    def clocks_counted(self) -> tuple[float, ...]:
+        """The SM clock (Hz) of each block as the SMs counted it; empty where one has none."""
+        counted = [block.sm_clock for block in self.blocks if block.sm_clock]
+        return tuple(counted) if len(counted) == len(self.blocks) else ()
+
+    @property
+    def clocks_read(self) -> tuple[float, ...]:
+        """The SM clock (Hz) as the driver told it just before a block, where it did."""
+        return tuple(
+            block.gpu.sm_clock for block in self.blocks if block.gpu and block.gpu.sm_clock
+        )
+
+    @property
+    def clocks(self) -> tuple[float, ...]:
+        """The SM clock (Hz) of blocks: as counted over them, else as read before them."""
+        return self.clocks_counted or self.clocks_read
 
     @property
     def took_turns(self) -> bool:
@@ -213,7 +233,8 @@ def _block(row: Any) -> Recorded:
         raise BadInput(f"a block has no {'turn' if turn is None else 'samples'}")
     gpu = None if row.get("gpu") is None else _moment(block.fields("gpu"))
     overtaken = block.whole("overtaken", 0)
-    return Recorded(samples, turn, block.number("seconds", 0), gpu, overtaken)
+    clock = block.number("sm_clock", 0)
+    return Recorded(samples, turn, block.number("seconds", 0), gpu, overtaken, clock)
 
 
 def _moment(row: Fields) -> Moment:

@@ -484,6 +484,13 @@ def _evidence(pair: Pair, report: LatencyReport) -> list[str]:
     else:
         lines = [told, "blocks have to take turns, in changing order: profkit time --compare"]
     lines += comparison.details
+    if pair.clocks and pair.speedup_in_cycles:
+        clocks = " and ".join(
+            f"{literal(side.label)} at {clock / 1e6:.0f} MHz"
+            for side, clock in zip((pair.a, pair.b), pair.clocks, strict=True)
+        )
+        ratio = f"{pair.speedup_in_cycles:.2f}x as fast"
+        lines.append(f"the power cap held {clocks}: in SM cycles {ratio}")
     lines.append(classic_line(comparison.classic))
     if in_turns and comparison.p_adjusted is not None and len(report.pairs) > 1:
         lines.append(

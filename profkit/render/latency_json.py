@@ -70,6 +70,7 @@ def blocks_json(latency: Latency) -> list[Json]:
             "seconds": block.seconds,
             "gpu": None if block.gpu is None else asdict(block.gpu),
             "overtaken": block.overtaken,
+            "sm_clock": block.sm_clock,
             "samples": list(block.samples),
         }
         for block in latency.blocks
@@ -118,6 +119,7 @@ def _pair(pair: Pair, report: LatencyReport) -> Json:
         "verdict": comparison.verdict.value,
         "reason": comparison.reason.value,
         "details": list(comparison.details),
+        "clocks": list(pair.clocks) if pair.clocks else None,
         "speedup": comparison.speedup,
         "low": comparison.low,
         "high": comparison.high,

@@ -434,19 +434,26 @@ def throttled(
     reason: str,
     clocks: tuple[float, float] = (1.98e9, 1.98e9),
     first: float | None = None,
+    *,
+    counted: tuple[float | None, float | None] = (None, None),
+    turns: Mapping[str, Sequence[int]] = IN_TURNS,
 ) -> Path:
-    """Two series in turns on a GPU that was throttled throughout; `first` is a clock of both."""
+    """Two series on a GPU that was throttled throughout, for no reason where it is "".
+
+    `clocks` is what the driver told, `first` its first word of both; `counted` what the SMs did.
+    """
     rng = np.random.default_rng(3)
     series = []
-    for label, clock in zip(("a", "b"), clocks, strict=True):
-        gpu = {"power": 300.0, "temperature": 90.0, "throttled_by": [reason]}
+    for label, clock, sm_clock in zip(("a", "b"), clocks, counted, strict=True):
+        gpu = {"power": 300.0, "temperature": 90.0, "throttled_by": [reason] if reason else []}
         blocks = [
             {
                 "turn": turn, "seconds": None,
                 "gpu": gpu | {"sm_clock": clock if at or first is None else first},
+                "sm_clock": sm_clock,
                 "samples": (5e-5 * (1 + 0.002 * rng.standard_normal(30))).tolist(),
             }
-            for at, turn in enumerate(IN_TURNS[label])
+            for at, turn in enumerate(turns[label])
         ]  # fmt: skip
         series.append({"label": label, "timer": "events", "cache": "cold", "blocks": blocks})
     file = folder / "throttled.json"
@@ -691,18 +698,48 @@ def test_a_gpu_throttled_throughout_is_no_measurement(tmp_path: Path) -> None:
     assert "INVALID" in done.stdout
 
 
-def test_a_power_cap_is_said_and_a_moved_clock_is_invalid(tmp_path: Path) -> None:
-    file = throttled(tmp_path, "software power cap")
-    done = run(tmp_path, "time", "--from", file, "--compare", "a,b")
-    assert done.returncode == 0, done.stderr
-    assert "software power cap held the clock in 8 of 8 blocks" in " ".join(done.stdout.split())
-    moved = throttled(tmp_path, "software power cap", (1.98e9, 1.9e9))
+def test_a_moved_clock_is_invalid(tmp_path: Path) -> None:
+    moved = throttled(tmp_path, "", (1.98e9, 1.9e9))
     invalid = run(tmp_path, "time", "--from", moved, "--compare", "a,b", "--fail-on", "regression")
     assert invalid.returncode == 4
     assert "the SM clock was 1980 MHz for a and 1900 MHz for b" in invalid.stderr
-    noisy = throttled(tmp_path, "software power cap", (1.98e9, 1.9e9), first=1.94e9)
+    noisy = throttled(tmp_path, "", (1.98e9, 1.9e9), first=1.94e9)
     done = run(tmp_path, "time", "--from", noisy, "--compare", "a,b", "--fail-on", "regression")
     assert done.returncode == 0, done.stderr
+
+
+def test_a_clock_that_the_sides_own_power_leaves_is_said(tmp_path: Path) -> None:
+    """All else fell on both alike, since they took turns; without turns it may have been else."""
+    same = throttled(tmp_path, "software power cap")
+    done = run(tmp_path, "time", "--from", same, "--compare", "a,b")
+    assert done.returncode == 0, done.stderr
+    words = " ".join(done.stdout.split())
+    assert "software power cap held the clock in 8 of 8 blocks" in words
+    assert "in SM cycles" not in words
+    apart = throttled(tmp_path, "software power cap", (1.8e9, 1.44e9))
+    done = run(tmp_path, "time", "--from", apart, "--compare", "a,b", "--fail-on", "regression")
+    assert done.returncode == 0, done.stderr
+    words = " ".join(done.stdout.split())
+    assert "the power cap held a at 1800 MHz and b at 1440 MHz: in SM cycles 1.25x as fast" in words
+    turns = {"a": range(8), "b": range(8, 16)}
+    apart = throttled(tmp_path, "software power cap", (1.8e9, 1.44e9), turns=turns)
+    done = run(tmp_path, "time", "--from", apart, "--compare", "a,b")
+    assert done.returncode == 4
+
+
+def test_the_clock_is_what_the_sms_counted_not_what_the_driver_told(tmp_path: Path) -> None:
+    file = throttled(tmp_path, "", (1.98e9, 1.98e9), counted=(1.5e9, 1.502e9))
+    done = run(tmp_path, "time", "--from", file, "--compare", "a,b", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    told = validated(done.stdout)
+    assert {block["sm_clock"] for block in told["series"][0]["blocks"]} == {1.5e9}
+    assert told["comparisons"][0]["clocks"] is None
+    shown = run(tmp_path, "time", "--from", file)
+    assert "1500 MHz" in shown.stdout
+    apart = throttled(tmp_path, "", (1.98e9, 1.98e9), counted=(1.5e9, 1.6e9))
+    assert run(tmp_path, "time", "--from", apart, "--compare", "a,b").returncode == 4
+    half = throttled(tmp_path, "", (1.98e9, 1.98e9), counted=(1.5e9, None))
+    assert run(tmp_path, "time", "--from", half, "--compare", "a,b").returncode == 4
 
 
 def test_an_inconclusive_names_the_command_that_settles_it(tmp_path: Path) -> None:

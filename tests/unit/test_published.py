@@ -109,10 +109,12 @@ def test_the_worst_of_a_fault_is_that_of_a_cell_which_has_it() -> None:
         row(1e-3, startup=1, cv=0.01, drift=0.004, dependence=("drifting",), overtaken=3),
         row(1e-3, cv=2.0, drift=5.0, independence="unknown", overtaken=0, sm_clock=1.5e9,
             throttled={"software power cap": 8}),
+        row(1e-3, sm_clock=1.4e9, clock_by="device"),
     ])  # fmt: skip
     assert (found.started_up, found.cv) == (1, 0.01)
     assert (found.drifting, found.drift, found.unsteady) == (1, 0.004, 1)
-    assert (found.overtaken, found.clock, found.capped) == (1, (1.5e9, 1.5e9), 1)
+    assert (found.overtaken, found.clock, found.capped) == (1, (1.4e9, 1.5e9), 1)
+    assert found.read == 1
 
 
 def test_cost_is_hours_times_price_times_gpus() -> None:

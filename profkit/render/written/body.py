@@ -22,6 +22,7 @@ from profkit.render.text import number, percent, plural
 from profkit.render.written import words
 from profkit.render.written.drawings import drawings
 
+_AT_HELD, _AT_READ = "at held clock", "at read clock"
 _CAPTIONS = {
     "latency.svg": "Latency by sequence length, both axes logarithmic. Whiskers are intervals of "
     "the median, dotted where they claim no level; hollow points have none. Lines join cells of "
@@ -34,7 +35,7 @@ _CAPTIONS = {
     "A point above DRAM's slope was served by caches.",
 }
 _RATES = (
-    "Shape", "Backend", "FLOP/B", "FLOP/s", "of datasheet", "at read clock", "Bytes/s", "of DRAM",
+    "Shape", "Backend", "FLOP/B", "FLOP/s", "of datasheet", _AT_HELD, "Bytes/s", "of DRAM",
     "Ridge", "Regime",
 )  # fmt: skip
 _VERDICTS = {
@@ -172,10 +173,11 @@ def _beside_the_work(found: Evidence) -> Iterator[str]:
         )
     if found.throttled:
         yield f"A free clock: in {plural(found.throttled, 'cell')} the driver held the clock down."
-    if found.clock:
+    if found.read:
         capped = f"; {plural(found.capped, 'cell')} met a power cap" if found.capped else ""
         yield (
-            "The clock of the samples: the driver was asked just before each block, not during it"
+            f"The clock of the samples in {plural(found.read, 'cell')}: the driver was asked just "
+            "before each block, not during it"
             f"{capped}. Under a power cap the clock moves within milliseconds, so shares of a peak "
             "at that clock are rough; those of the datasheet's are to be quoted."
         )
@@ -205,14 +207,17 @@ def performance(written: Written) -> Iterator[Block]:
     yield Heading(2, "Performance")
     rated = [row for row in written.timed if row.flop_rate]
     if rated:
+        read = written.evidence.read
+        at = "was read before the samples, which is rough" if read else "was counted over the cell"
         yield Paragraph(
             "FLOP and bytes are those that the target declares for a call: what the problem "
             "needs, each input read and each output written once. Shares are of dense peaks: of "
-            "the datasheet's, and of that at the SM clock that was read before the samples, which "
-            "is rough. The regime is the side of the ridge that the intensity lies on; it says "
+            f"the datasheet's, and of that at the SM clock that {at}. "
+            "The regime is the side of the ridge that the intensity lies on; it says "
             "which roof is lower, not what limits the kernel."
         )
-        columns, rows = words.known(_RATES, [_rates(row) for row in rated])
+        names = [_AT_READ if read and name == _AT_HELD else name for name in _RATES]
+        columns, rows = words.known(names, [_rates(row) for row in rated])
         yield Table("What the medians amount to", columns, rows, words=2)
     for name, svg in drawings(written.rows, written.scaling).items():
         yield Figure(name, _CAPTIONS[name], svg)
@@ -239,11 +244,18 @@ def _clocks(written: Written) -> Iterator[Block]:
     if not written.evidence.clock:
         return
     low, high = written.evidence.clock
+    clocks = f"{number(low, 'Hz')} to {number(high, 'Hz')}"
     reasons = sorted({why for row in written.timed for why in row.throttled})
     told = f" The driver held it down for: {unmarked(', '.join(reasons))}." if reasons else ""
+    if written.evidence.read:
+        yield Paragraph(
+            f"The SM clock was {clocks}, the median of each cell's readings, one just before each "
+            f"block.{told}"
+        )
+        return
     yield Paragraph(
-        f"Just before the samples the SM clock was {number(low, 'Hz')} to "
-        f"{number(high, 'Hz')}, the median of each cell's readings, one a block.{told}"
+        f"Over the samples the SM clock was {clocks}, the median of each cell's blocks; the SMs "
+        f"counted their cycles against the device's timer.{told}"
     )
 
 
@@ -298,8 +310,9 @@ def _versus(written: Written) -> Iterator[Block]:
         return
     yield Heading(3, "Backends against each other")
     yield Paragraph(
-        "Verdicts on the second backend against the first, from blocks that took turns; p-values "
-        "are corrected by Holm over all comparisons of this baseline. Whether intervals overlap "
+        "Verdicts on the second backend against the first, from blocks that took turns: times "
+        "decide, each at the clock that its own power leaves it; p-values are corrected by Holm "
+        "over all comparisons of this baseline. Whether intervals overlap "
         "is told for alternatives at one shape alone."
     )
     yield Table(

@@ -250,8 +250,9 @@ def _roofs(axes: Any, rows: Sequence[Row]) -> None:
               label=f"dense datasheet peak {number(row.datasheet_peak, 'FLOP/s')}")  # fmt: skip
     held = [one.held_peak for one in rows if one.held_peak]
     if held:
+        by = "read before" if any(one.clock_is_read for one in rows) else "that were held"
         axes.axhspan(min(held) / 1e12, max(held) / 1e12, color="#d55e00", alpha=0.25,
-                     label="the same at the clocks read before")  # fmt: skip
+                     label=f"the same at the clocks {by}")  # fmt: skip
     axes.set_xlim(left, right)
 
 

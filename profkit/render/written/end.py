@@ -158,8 +158,10 @@ _METHODS = (
     "**Work**: attention has 4·B·H·S²·D FLOP forward, half of it causal, 2.5 times backward; its "
     "least bytes are its inputs and outputs once.",
     "**Roofline**: Williams, Waterman and Patterson, CACM 52 (2009), 65-76. The dense peak at "
-    "the read clock is SMs times FLOP per cycle and SM times the SM clock that the driver told "
-    "just before the samples.",
+    "a clock is SMs times FLOP per cycle and SM times that clock.",
+    "**SM clock**: the mean over the samples of a block, by the SMs' cycle counters and the "
+    "device's timer, both read by a kernel before and after them; where they can't be read, what "
+    "the driver told just before the block.",
 )
 
 

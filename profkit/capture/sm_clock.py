@@ -1,0 +1,178 @@
+"""The SM clock of a stretch of the current stream's work, counted by the device itself.
+
+Before and after the stretch a tiny kernel reads, on every SM, the counter of SM cycles and the
+device's timer: cycles over time is the mean clock in between. The driver's own reading is of one
+moment, and under a power cap the clock moves within milliseconds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_ENTRY = b"profkit_read_clocks"
+_SLOTS = 1024
+_PTX = b"""
+.version 6.4
+.target sm_70
+.address_size 64
+.visible .entry profkit_read_clocks(.param .u64 slots)
+{
+    .reg .pred %outside;
+    .reg .b32 %sm;
+    .reg .b64 %address, %offset, %cycles, %nanoseconds;
+    mov.u64 %cycles, %clock64;
+    mov.u64 %nanoseconds, %globaltimer;
+    mov.u32 %sm, %smid;
+    setp.ge.u32 %outside, %sm, 1024;
+    @%outside ret;
+    ld.param.u64 %address, [slots];
+    cvta.to.global.u64 %address, %address;
+    mul.wide.u32 %offset, %sm, 16;
+    add.s64 %address, %address, %offset;
+    st.global.v2.u64 [%address], {%cycles, %nanoseconds};
+    ret;
+}
+"""
+_PROVED_ON = 20_000_000
+_HELD = 5_000_000
+_MOST_OFF = 0.01  # clusters of SMs were seen at clocks 0.3% apart
+_TICKS = 200
+_ALIKE = 0.01
+
+Readings = NDArray[np.int64]
+"""(SMs, 2): cycles and nanoseconds of each SM, 0 and 0 for one that read nothing."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """How many cycles an SM counted, and the seconds in which it did."""
+
+    cycles: float
+    seconds: float
+
+
+def between(before: Readings, after: Readings) -> Stretch | None:
+    """What lies between two readings, the median over the SMs that have both.
+
+    None where there is no such SM, where they do not agree to 1%, or where the device's timer is
+    too coarse for a stretch that short: 200 of its ticks bound the error to 0.5%.
+    """
+    both = (before[:, 1] > 0) & (after[:, 1] > before[:, 1])
+    if not both.any():
+        return None
+    cycles, nanoseconds = (after - before)[both].T
+    clocks = cycles / nanoseconds
+    typical = float(np.median(clocks))
+    if typical <= 0 or np.median(np.abs(clocks - typical)) > _ALIKE * typical:
+        return None
+    if np.median(nanoseconds) < _TICKS * tick(before, after):
+        return None
+    return Stretch(float(np.median(cycles)), float(np.median(nanoseconds)) * 1e-9)
+
+
+def tick(*readings: Readings) -> int:
+    """The step (ns) in which the device's timer was seen to advance; 0 where it was not."""
+    times = np.unique(np.concatenate([one[one[:, 1] > 0, 1] for one in readings]))
+    return int(np.gcd.reduce(np.diff(times))) if times.size > 1 else 0
+
+
+def mean_clock(stretches: list[Stretch | None]) -> float | None:
+    """The mean clock (Hz) over stretches; None where one of them is not known."""
+    known = [one for one in stretches if one is not None]
+    if not known or len(known) < len(stretches):
+        return None
+    return sum(one.cycles for one in known) / sum(one.seconds for one in known)
+
+
+class ClockReader:
+    """Reads the clocks of the current device in the current stream's order.
+
+    The readings go to pinned memory of the host: they cost the device no memory of its own.
+    """
+
+    def __init__(self, launch: Any, blocks: int) -> None:
+        import torch
+
+        self._launch = launch
+        self._blocks = blocks
+        self._slots = torch.zeros((2, _SLOTS, 2), dtype=torch.int64, pin_memory=True)
+
+    def begin(self) -> None:
+        """Queue the reading before the stretch; the device is idle."""
+        self._slots.zero_()
+        self._launch(self._slots[0].data_ptr(), self._blocks)
+
+    def end(self) -> None:
+        """Queue the reading after it."""
+        self._launch(self._slots[1].data_ptr(), self._blocks)
+
+    def stretch(self) -> Stretch | None:
+        """What lies between the two; the device is idle again."""
+        before, after = self._slots.numpy()
+        return between(before, after)
+
+
+@cache
+def clock_reader() -> ClockReader | None:
+    """The reader of the current device; None where its counters can't be read or believed.
+
+    They are believed where torch's waiting kernel, which waits for a number of cycles, took that
+    number by the one counter, and by the other the time that CUDA events saw.
+    """
+    try:
+        reader = _reader()
+    except (OSError, RuntimeError):
+        return None
+    return reader if _believed(reader) else None
+
+
+def _believed(reader: ClockReader) -> bool:
+    import torch
+
+    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    for _ in range(2):  # the first time loads the kernels
+        torch.cuda.synchronize()
+        torch.cuda._sleep(_HELD)  # while the host submits the rest
+        first.record()
+        reader.begin()
+        torch.cuda._sleep(_PROVED_ON)
+        reader.end()
+        last.record()
+        torch.cuda.synchronize()
+    found, seconds = reader.stretch(), first.elapsed_time(last) * 1e-3
+    return (
+        found is not None
+        and abs(found.cycles / _PROVED_ON - 1) <= _MOST_OFF
+        and abs(found.seconds / seconds - 1) <= _MOST_OFF
+    )
+
+
+def _reader() -> ClockReader:
+    """Raises OSError without a driver, RuntimeError where it refuses the kernel."""
+    import torch
+
+    driver = ctypes.CDLL("libcuda.so.1")
+    module, function = ctypes.c_void_p(), ctypes.c_void_p()
+    torch.cuda.synchronize()
+    _done(driver.cuModuleLoadData(ctypes.byref(module), _PTX))
+    _done(driver.cuModuleGetFunction(ctypes.byref(function), module, _ENTRY))
+
+    def launch(address: int, blocks: int) -> None:
+        argument = ctypes.c_uint64(address)
+        arguments = (ctypes.c_void_p * 1)(ctypes.addressof(argument))
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        _done(driver.cuLaunchKernel(function, blocks, 1, 1, 1, 1, 1, 0, stream, arguments, None))
+
+    device = torch.cuda.current_device()
+    return ClockReader(launch, torch.cuda.get_device_properties(device).multi_processor_count)
+
+
+def _done(status: int) -> None:
+    if status:
+        raise RuntimeError(f"CUDA driver error {status}")
