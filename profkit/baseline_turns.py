@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from profkit.analysis.budget import GPU_PROBES, Outlook, Todo
+from profkit.analysis.orders import order
 from profkit.baseline_plan import BaselinePlan, Declared
 from profkit.capture.environment import digest
 from profkit.capture.turns import Died, Silent, Turn
@@ -227,12 +228,12 @@ class Measuring:
     def _take_turns(
         self, round_: _Round, series: Sequence[Series], wanted: Mapping[str, int]
     ) -> list[Series]:
-        """Blocks in turns, in one order and then in the reverse, until all are there or the time
-        is over; the series that were not lost on the way."""
+        """Blocks in turns, in changing order, until all are there or the time is over; the series
+        that were not lost on the way."""
         live = list(series)
         at = 0
         for block in range(self._plan.blocks):
-            for one in list(live if block % 2 == 0 else reversed(live)):
+            for one in [live[place] for place in order(len(live), block)]:
                 self._told("time", f"block {block + 1} of {self._plan.blocks}, {one.variant}")
                 taken = False
                 with self._kept_when_it_fails(round_, one, one.told):

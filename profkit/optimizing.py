@@ -18,6 +18,7 @@ from profkit.analysis.optimum import (
     standing,
     thresholds_of_looks,
 )
+from profkit.analysis.orders import order
 from profkit.analysis.verdict import holm
 from profkit.errors import EnvironmentProblem, TargetFailed, UsageError
 from profkit.store.floor import read_floor
@@ -165,7 +166,7 @@ class _Search:
             if at >= _FEWEST_BLOCKS and time.monotonic() >= self._until:
                 return False
             series = [self._ours, *self._live]
-            for one in series if at % 2 == 0 else reversed(series):
+            for one in [series[place] for place in order(len(series), at)]:
                 self._tell("time", f"block {at + 1}, {one.label}")
                 one.block(self._samples, self._turn)
                 self._turn += 1

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from profkit.analysis.latency import LatencyReport, analyze_latency, compare_with
+from profkit.analysis.orders import order
 from profkit.analysis.statistics import find_tick
 from profkit.analysis.verdict import DEFAULT, Thresholds
 from profkit.capture.gpu import VISIBLE, GpuState, NoDriver, chosen, lock_name, visibility
@@ -414,10 +415,10 @@ def of_device(told: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def take_turns(series: Sequence[Series], plan: TimingPlan, tell: Tell) -> None:
-    """All series, block by block, in one order and then in the reverse: a drift cancels out."""
+    """All series, block by block, in changing order: a drift falls on all alike."""
     at = 0
     for block in range(plan.blocks):
-        for one in series if block % 2 == 0 else reversed(series):
+        for one in (series[place] for place in order(len(series), block)):
             tell("time", f"block {block + 1} of {plan.blocks}, {one.label}")
             one.block(plan.samples_in_a_block, at)
             at += 1

@@ -106,16 +106,17 @@ class Pair:
 
     @property
     def clocks(self) -> tuple[float, float] | None:
-        """The SM clocks (Hz) of `a` and `b` that the power which each draws let them have.
+        """The SM clocks (Hz) of `a` and `b` where they are surely apart though blocks took turns.
 
-        None where they are not surely apart, or for another reason.
+        All else that moves a clock fell on both alike: it is what the power that each draws leaves
+        it, and belongs to its time. None where they are not apart, or did not take turns.
         """
-        clocks = _clocks_apart(self.a, self.b)
-        return clocks if clocks and _draws_to_the_cap(self.a, self.b, clocks) else None
+        in_turns = interleaved(self.a.latency, self.b.latency)
+        return _clocks_apart(self.a, self.b) if in_turns else None
 
     @property
     def speedup_in_cycles(self) -> float | None:
-        """SM cycles of `a` over those of `b`, where the power cap held them at two clocks."""
+        """SM cycles of `a` over those of `b`, where they ran at two clocks."""
         clocks = self.clocks
         return self.comparison.speedup * clocks[0] / clocks[1] if clocks else None
 
@@ -357,7 +358,7 @@ def _faults(a: Timed, b: Timed) -> list[str]:
         if side.throttled_throughout
     ]
     clocks = _clocks_apart(a, b)
-    if clocks and not _draws_to_the_cap(a, b, clocks):
+    if clocks and not interleaved(a.latency, b.latency):
         faults.append(_clock_words(a, b, clocks))
     return faults
 
@@ -375,16 +376,6 @@ def _clocks_apart(a: Timed, b: Timed) -> tuple[float, float] | None:
     if min(high) <= max(low) or median(high) <= median(low) * (1 + _CLOCK_MOVED):
         return None
     return median(clocks[0]), median(clocks[1])
-
-
-def _draws_to_the_cap(a: Timed, b: Timed, clocks: tuple[float, float]) -> bool:
-    """Whether the side at the lower clock (Hz) has it of the power that it draws itself.
-
-    The blocks took turns, so that all else that moves a clock fell on both sides alike, and the
-    driver named the power cap.
-    """
-    slower = a if clocks[0] < clocks[1] else b
-    return POWER_CAP in slower.throttled and interleaved(a.latency, b.latency)
 
 
 def _clock_words(a: Timed, b: Timed, clocks: tuple[float, float]) -> str:

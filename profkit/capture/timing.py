@@ -126,11 +126,15 @@ class Block:
 
 @dataclass(frozen=True)
 class _Taken:
-    """Seconds a call, how many samples the GPU began too early, and the SM clock (Hz)."""
+    """Seconds a call, how many samples the GPU began too early, and the SM clock (Hz).
+
+    `queueing` is what the host needed to queue a sample, in seconds, where it was slowest.
+    """
 
     samples: list[float]
     overtaken: int | None
     sm_clock: float | None
+    queueing: float
 
 
 class Stopwatch:
@@ -144,6 +148,7 @@ class Stopwatch:
         self._timed = _captured(call) if settings.timer is Timer.graph else call
         self._roughly = 0.0
         self._clock: ClockReader | None = None
+        self._queueing = 0.0
 
     def prepare(self) -> Ready:
         """Warm up and look at the call.
@@ -166,7 +171,9 @@ class Stopwatch:
         self._find_escaped_work()
         group = self._settings.group
         empty = _median(_Sampling(_nothing), _PROBED)
-        rough = _median(self._sampling(host), self._probed())
+        probed = _by_events(self._sampling(host), self._probed())
+        self._queueing = 0.0 if waits else probed.queueing
+        rough = statistics.median(probed.samples)
         if rough * group < _SEEN_FROM * empty:
             raise TargetFailed(
                 f"a call launches nothing: the timer reads {rough * group * 1e6:.2f} µs, "
@@ -199,6 +206,8 @@ class Stopwatch:
         before = torch.cuda.memory_stats().get("num_device_alloc", 0)
         take = _by_cupti if self._settings.timer is Timer.cupti else _by_events
         taken = take(self._sampling(host), samples)
+        if self._queueing:  # unknown of a call that waits for the GPU
+            self._queueing = max(self._queueing, taken.queueing)
         allocated = torch.cuda.memory_stats().get("num_device_alloc", 0) - before
         if allocated:
             raise TargetFailed(
@@ -215,7 +224,7 @@ class Stopwatch:
             call=self._timed,
             group=self._settings.group,
             before=self._flush(),
-            host=host,
+            queueing=max(self._queueing, host * self._settings.group + _QUEUEING),
             behind=max(1, min(_LEAD_OUT, behind)),
             clock=self._clock,
         )
@@ -345,22 +354,22 @@ def l2_bytes() -> int:
     return int(torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size)
 
 
-def _hold(samples: int, host: float) -> float:
+def _hold(sampling: _Sampling, samples: int) -> float:
     """Seconds for which the GPU is held while the host queues that many samples."""
-    return min(_LONGEST_HOLD, _MARGIN * samples * (host + _QUEUEING))
+    return min(_LONGEST_HOLD, _MARGIN * samples * sampling.queueing)
 
 
 @dataclass(frozen=True)
 class _Sampling:
     """How samples are taken: `group` calls each, `before` ahead of each, `behind` after the last.
 
-    `host` is what the host needs for a call, in seconds; `clock` counts the SM's cycles.
+    `queueing` is what the host needs to queue a sample, in seconds; `clock` counts the SM's cycles.
     """
 
     call: Call
     group: int = 1
     before: Call = _nothing
-    host: float = 0.0
+    queueing: float = _QUEUEING
     behind: int = _LEAD_OUT
     clock: ClockReader | None = None
 
@@ -374,21 +383,32 @@ def _by_events(sampling: _Sampling, samples: int) -> _Taken:
 
     As many are queued at once as the host can queue while the GPU is held.
     """
-    host = sampling.host * sampling.group
-    at_once = max(1, int(_LONGEST_HOLD / (_MARGIN * (host + _QUEUEING))))
-    taken: list[float] = []
-    stretches: list[Stretch | None] = []
-    overtaken = 0
-    while len(taken) < samples:
-        some, late, stretch = _queued(sampling, min(at_once, samples - len(taken)))
-        taken += some
-        overtaken += late
-        stretches.append(stretch)
-    return _Taken(taken, overtaken, mean_clock(stretches))
+    at_once = max(1, int(_LONGEST_HOLD / (_MARGIN * sampling.queueing)))
+    counts = [min(at_once, samples - taken) for taken in range(0, samples, at_once)]
+    queued = [_queued(sampling, count) for count in counts]
+    return _Taken(
+        samples=[seconds for some in queued for seconds in some.times],
+        overtaken=sum(some.overtaken for some in queued),
+        sm_clock=mean_clock([some.stretch for some in queued]),
+        queueing=max(some.queueing for some in queued),
+    )
 
 
-def _queued(sampling: _Sampling, samples: int) -> tuple[list[float], int, Stretch | None]:
-    """As `_by_events`, all queued at once.
+@dataclass(frozen=True)
+class _Queued:
+    """What was queued at once: seconds a call, how many began too early, the SMs' cycles.
+
+    `queueing` is what the host needed for a sample.
+    """
+
+    times: list[float]
+    overtaken: int
+    stretch: Stretch | None
+    queueing: float
+
+
+def _queued(sampling: _Sampling, samples: int) -> _Queued:
+    """Samples that are queued at once, behind a kernel that waits.
 
     What a launch costs alternates from one to the next (0.4 to 0.8 µs on an H200), and so would the
     samples, in step with what lies between them: a random number of tiny kernels breaks the step.
@@ -400,7 +420,8 @@ def _queued(sampling: _Sampling, samples: int) -> tuple[list[float], int, Stretc
     tiny, clock = _tiny(), sampling.clock
     overtaken = 0
     torch.cuda.synchronize()
-    torch.cuda._sleep(_cycles(_hold(samples, sampling.host * sampling.group)))
+    torch.cuda._sleep(_cycles(_hold(sampling, samples)))
+    started = time.perf_counter()
     if clock:
         clock.begin()
     for at, (start, end) in enumerate(pairs):
@@ -414,9 +435,10 @@ def _queued(sampling: _Sampling, samples: int) -> tuple[list[float], int, Stretc
             sampling.call()
         end.record()
         overtaken += at < samples and start.query()
+    queueing = (time.perf_counter() - started) / len(pairs)
     torch.cuda.synchronize()
     times = [start.elapsed_time(end) * 1e-3 / sampling.group for start, end in pairs[:samples]]
-    return times, overtaken, clock.stretch() if clock else None
+    return _Queued(times, overtaken, clock.stretch() if clock else None, queueing)
 
 
 def _wall(call: Call) -> float:
@@ -458,7 +480,7 @@ def _by_cupti(sampling: _Sampling, samples: int) -> _Taken:
     torch.cuda.synchronize()
     activities = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
     with profile(activities=activities, acc_events=True) as profiler:
-        torch.cuda._sleep(_cycles(_hold(samples, sampling.host)))
+        torch.cuda._sleep(_cycles(_hold(sampling, samples)))
         if clock:
             clock.begin()
         for _ in range(samples):
@@ -480,7 +502,8 @@ def _by_cupti(sampling: _Sampling, samples: int) -> _Taken:
             f"CUPTI recorded {len(spans)} of {samples} calls", "use --timer events"
         )
     work = sorted((start, end) for start, end, name in seen if name != _SAMPLE)
-    return _Taken([_covered(span, work) * 1e-9 for span in spans], None, mean_clock([stretch]))
+    times = [_covered(span, work) * 1e-9 for span in spans]
+    return _Taken(times, None, mean_clock([stretch]), 0.0)
 
 
 def _covered(span: tuple[int, int], work: Sequence[tuple[int, int]]) -> int:

@@ -85,9 +85,9 @@ class Latency:
 
     @property
     def clocks_counted(self) -> tuple[float, ...]:
-        """The SM clock (Hz) of each block as the SMs counted it; empty where one has none."""
+        """The SM clock (Hz) of blocks as the SMs counted it; empty where under half have one."""
         counted = [block.sm_clock for block in self.blocks if block.sm_clock]
-        return tuple(counted) if len(counted) == len(self.blocks) else ()
+        return tuple(counted) if 2 * len(counted) >= len(self.blocks) else ()
 
     @property
     def clocks_read(self) -> tuple[float, ...]:

@@ -490,7 +490,7 @@ def _evidence(pair: Pair, report: LatencyReport) -> list[str]:
             for side, clock in zip((pair.a, pair.b), pair.clocks, strict=True)
         )
         ratio = f"{pair.speedup_in_cycles:.2f}x as fast"
-        lines.append(f"the power cap held {clocks}: in SM cycles {ratio}")
+        lines.append(f"what each draws left {clocks}: in SM cycles {ratio}")
     lines.append(classic_line(comparison.classic))
     if in_turns and comparison.p_adjusted is not None and len(report.pairs) > 1:
         lines.append(

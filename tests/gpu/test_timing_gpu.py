@@ -81,6 +81,15 @@ def test_a_known_difference_is_found_and_no_other(tmp_path: Path) -> None:
     assert same["comparisons"][0]["verdict"] == "same"
 
 
+def test_a_wait_of_known_cycles_took_as_many_at_the_counted_clock(tmp_path: Path) -> None:
+    (series,) = document(tmp_path, f"{DELAY}:base")["series"]
+    clocks = [block["sm_clock"] for block in series["blocks"]]
+    assert all(clocks)
+    waited = series["statistics"]["median"] - series["ready"]["empty"]
+    cycles = series["target"]["shapes"]["cycles"]
+    assert 1 <= waited * sum(clocks) / len(clocks) / cycles <= 1.06
+
+
 def test_timers_agree_but_for_what_launching_costs(tmp_path: Path) -> None:
     """On a kernel that waits: one near the power cap runs faster where the timer leaves gaps."""
     medians = {}

@@ -52,8 +52,8 @@ def outlook() -> Outlook:
 
 def test_a_call_is_expected_from_its_flop() -> None:
     long = outlook().seconds([("long", ["fast"])])
-    calls = 104 + 65
-    assert long == pytest.approx(1e-2 * calls + 104e-4 + 0.1 + (1.0 - 0.1 - 65e-5))
+    probing = 0.3  # 65 calls would take longer
+    assert long == pytest.approx(1e-2 * 104 + 104e-4 + 0.1 + probing + (1.0 - 0.1 - 65e-5))
 
 
 def test_cheap_cells_get_all_samples_and_dear_ones_fewer() -> None:
@@ -64,14 +64,14 @@ def test_cheap_cells_get_all_samples_and_dear_ones_fewer() -> None:
     assert some["fast"] > some["slow"] >= FEWEST_IN_A_BLOCK
 
 
-def test_preparing_takes_as_many_calls_as_it_does() -> None:
+def test_preparing_takes_fewer_of_long_calls() -> None:
     on_gpu = Outlook({"a": 1e9}, asked=24, blocks=8, warmup=0.0)
     on_cpu = Outlook({"a": 1e9}, asked=24, blocks=8, warmup=0.0, probes=1)
     for one in (on_gpu, on_cpu):
         one.saw_call("a", "x", 0.1)
         one.saw_gap(0.0)
         one.saw_preparation(0.0, [])
-    assert on_gpu.seconds([("a", ["x"])]) == pytest.approx((24 + 65) * 0.1)
+    assert on_gpu.seconds([("a", ["x"])]) == pytest.approx((24 + 12) * 0.1)
     assert on_cpu.seconds([("a", ["x"])]) == pytest.approx((24 + 1) * 0.1)
 
 
