@@ -250,7 +250,9 @@ def _lengths(folder: Path, ladder: Ladder) -> Iterator[str]:
     rows = [
         (f"`{label}`", *(_cell(tables[length], label) for length in lengths)) for label in _LABELS
     ]
-    yield from table(columns, [*rows, ("SM clock", *(_clocks(tables[at]) for at in lengths))])
+    counted = all(one.latency.clocks_counted for times in tables.values() for one in times.values())
+    clock = "SM clock" if counted else "SM clock, as the driver told it before blocks"
+    yield from table(columns, [*rows, (clock, *(_clocks(tables[at]) for at in lengths))])
 
 
 def _noise(ladder: Ladder, tables: Mapping[int, Mapping[str, Timed]]) -> Iterator[str]:

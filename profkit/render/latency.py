@@ -26,6 +26,7 @@ from profkit.render.view import Grid, Panel, Row
 _CLOSE, _NARROW = 0.10, 0.001
 _LONGEST_LABEL = 22
 _LEAST_NEEDED = ("P99", "P90", "P5", "Far off", "Reserved", "Std", "Power", "P95", "Order interval")
+_TOLD_BEFORE = "?: as the driver told it before the blocks; samples may have run at another clock"
 _TIMERS = {
     "events": "CUDA events",
     "graph": "CUDA graph replay between events",
@@ -387,7 +388,8 @@ def _machine(timed: Sequence[Timed]) -> Grid:
             )
         )
     columns = ("GPU", "SM clock", "Power", "Temperature", "Peak memory", "Reserved", "To submit")
-    return Grid("GPU", columns, tuple(rows))
+    doubted = any(row[1].endswith("?") for row in rows)
+    return Grid("GPU", columns, tuple(rows), _TOLD_BEFORE if doubted else "")
 
 
 def _extremes(values: Iterable[float | None], unit: str) -> str:
@@ -407,7 +409,9 @@ def _decimal(value: float | None) -> str:
 
 
 def _clock(timed: Timed) -> str:
-    return _extremes([clock / 1e6 for clock in timed.clock or ()], "MHz")
+    """A `?` marks the driver's word of before the blocks."""
+    doubt = "" if timed.latency.clocks_counted or not timed.clock else "?"
+    return _extremes([clock / 1e6 for clock in timed.clock or ()], "MHz") + doubt
 
 
 def _doubts(timed: Timed) -> Iterable[str]:
