@@ -79,7 +79,6 @@ def summary_json(
     """All that was derived, with what was asked for (the plan as `profkit.store.baseline` keeps
     it)."""
     asked = plan["asked"]
-    wanted = len(asked["matrix"]["shapes"]) * len(plan["backends"])
     document = {
         "schema": SCHEMA,
         "profkit": __version__,
@@ -96,17 +95,23 @@ def summary_json(
         "gpu": plan["gpu"],
         "gpu_from": plan.get("gpu_from", "measured" if plan["gpu"] else "none"),
         "backends": [dict(backend) for backend in plan["backends"]],
-        "complete": len(baseline.rows) == wanted and "no_time" not in baseline.counts,
-        **derived_json(baseline, cells),
+        **derived_json(baseline, cells, asked["matrix"], plan["backends"]),
         "profiles": [dict(profile) for profile in profiles],
         "seconds": plan["seconds"],
     }
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
 
-def derived_json(baseline: Baseline, cells: Sequence[Cell]) -> Json:
-    """The part of a summary that follows from the cells."""
+def derived_json(
+    baseline: Baseline,
+    cells: Sequence[Cell],
+    matrix: Mapping[str, Any],
+    backends: Sequence[Mapping[str, Any]],
+) -> Json:
+    """The part of a summary that follows from the cells of a matrix and its backends."""
+    wanted = len(matrix["shapes"]) * len(backends)
     return {
+        "complete": len(baseline.rows) == wanted and "no_time" not in baseline.counts,
         "datasheet": _datasheet(baseline.datasheet),
         "datasheet_note": baseline.datasheet_note,
         "fingerprints": {

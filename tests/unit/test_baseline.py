@@ -39,6 +39,9 @@ def cell(
     overtaken: int | None = None,
     steady: bool | None = None,
     cache: str = "cold",
+    power: float | None = None,
+    samples: int = 13,
+    chosen: str | None = None,
     **sizes: Any,
 ) -> Cell:
     """A cell of attention; `place` among the `of` that took turns, `overtaken` samples a block.
@@ -57,10 +60,10 @@ def cell(
         kv_heads=shape.get("kv_heads"),
         backward=shape.get("backward", False),
     )
-    noise = np.random.default_rng(place).normal(1, scatter, (BLOCKS, 13))
+    noise = np.random.default_rng(place).normal(1, scatter, (BLOCKS, samples))
     noise *= np.linspace(1, 1 + drift, noise.size).reshape(noise.shape)
     moment = {
-        "sm_clock": clock, "power": None, "temperature": None, "throttled_by": list(throttled)
+        "sm_clock": clock, "power": power, "temperature": None, "throttled_by": list(throttled)
     }  # fmt: skip
     blocks = [
         {
@@ -96,6 +99,7 @@ def cell(
         status=Status.measured,
         latency=latency,
         round=round_,
+        chosen=chosen if backend == "default" else None,
         asked=100,
     )
 
