@@ -164,7 +164,7 @@ def _differences(told: Any, derived: Any, place: str) -> Iterator[tuple[str, str
     The words of flags and notes are left alone: they belong to the version that wrote them.
     """
     if isinstance(told, dict) and isinstance(derived, dict):
-        for name in told.keys() - _WORDS:
+        for name in [name for name in told if name not in _WORDS]:
             where = f"{place}.{name}" if place else name
             yield from _differences(told[name], derived.get(name), where)
     elif isinstance(told, list) and isinstance(derived, list) and len(told) == len(derived):
