@@ -111,7 +111,8 @@ class Goal:
     """What a change has to reach so that "faster" may be claimed of it over a cell.
 
     Its median is at most `median` (s), its interval ends below `below` (s; None where the cell has
-    no interval, so that nothing can be claimed over it), Cliff's delta is at least `delta`, which
+    no interval or one that gaps of the host leave without a claim, so that nothing can be claimed
+    over it), Cliff's delta is at least `delta`, which
     means that `pairs` of all pairs of samples (a share, ties split) have the change's faster.
     """
 
@@ -133,9 +134,10 @@ def goal(row: Row) -> Goal:
     if row.seconds is None:
         raise ValueError(f"{row.id} has no time")
     median = row.seconds / CLAIMABLE_SPEEDUP
-    if row.low is not None:
-        median = min(median, row.low)
-    return Goal(row, median, row.low, CLAIMABLE_DELTA, (1 + CLAIMABLE_DELTA) / 2, CLAIMABLE_SPEEDUP)
+    low = None if row.claim == GAPS else row.low
+    if low is not None:
+        median = min(median, low)
+    return Goal(row, median, low, CLAIMABLE_DELTA, (1 + CLAIMABLE_DELTA) / 2, CLAIMABLE_SPEEDUP)
 
 
 def top_rows(rows: Sequence[Row], most: int) -> tuple[Row, ...]:

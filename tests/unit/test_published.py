@@ -157,6 +157,9 @@ def test_goal_by_hand() -> None:
     wide = goal(row(110e-6, low=80e-6, high=150e-6))
     assert wide.median == 80e-6
     assert goal(row(110e-6)).below is None
+    gaps = goal(row(110e-6, low=109e-6, high=111e-6, claim="gaps"))
+    assert gaps.below is None
+    assert gaps.median == pytest.approx(100e-6)
     with pytest.raises(ValueError, match="has no time"):
         goal(replace(row(1.0), seconds=None))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from profkit.baseline import summarise
 from profkit.baseline_report import gather
+from profkit.errors import BadInput
 from profkit.ingest.cell import Cell
 from profkit.render.baseline_json import cell_json
 from profkit.render.document_markdown import document_markdown
@@ -201,3 +203,14 @@ def test_a_floor_that_the_cells_do_not_know_is_no_reason_to_refuse(
     cells = alternatives(("default", 50e-6), ("flash", 51e-6), gpu=CHIP)
     (one,) = gather(folder(tmp_path, cells)).summary["comparisons"]
     assert (one["margin"], one["verdict"]) == (0.03, "same")
+
+
+@pytest.mark.parametrize(
+    "gpu", [{}, {**CHIP, "compute_capability": "9"}, {**CHIP, "sm_clock_max": "2"}]
+)
+def test_a_gpu_that_can_not_be_is_refused(tmp_path: Path, gpu: Any) -> None:
+    into = folder(tmp_path, [cell(50e-6, gpu=CHIP)])
+    summary = json.loads((into / "summary.json").read_text("utf-8"))
+    (into / "summary.json").write_text(json.dumps({**summary, "gpu": gpu}), encoding="utf-8")
+    with pytest.raises(BadInput, match="gpu"):
+        gather(into)

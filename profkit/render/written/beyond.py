@@ -62,8 +62,8 @@ def to_beat(written: Written) -> Iterator[Block]:
     )  # fmt: skip
     if any(one.below is None for one in written.goals):
         yield Paragraph(
-            "Nothing can be claimed over a cell without an interval: it is to be measured anew, "
-            "until its samples are steady."
+            "Nothing can be claimed over a cell without an interval, or with one that claims "
+            "nothing for gaps of the host: it is to be measured anew, until its samples are steady."
         )
     yield Heading(3, "Profiles")
     if not written.profiled:

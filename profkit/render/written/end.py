@@ -28,7 +28,8 @@ def reproducibility(written: Written) -> Iterator[Block]:
         "This is the command that made the data, absolute paths as the names at their ends:"
     )
     yield Code(words.command(summary["command"]))
-    yield Paragraph("Afterwards, in the folder that holds the baseline's:")
+    recording = ", and the recording's name the path to it" if written.steps_title else ""
+    yield Paragraph(f"Afterwards, where DIR is the baseline's folder{recording}:")
     yield Code(f"profkit audit DIR/summary.json\n{_report_command(written)}")
     yield Bullets(tuple(_circumstances(written)))
     if summary["fingerprints"]:
