@@ -209,7 +209,7 @@ def test_html_is_one_file_that_loads_nothing(on_cpu: Path, tmp_path: Path) -> No
 
 @needs_latex
 def test_latex_compiles(on_cpu: Path, tmp_path: Path) -> None:
-    written(on_cpu, tmp_path, "r.tex", "--ablation", LADDER)
+    assert "U+" not in written(on_cpu, tmp_path, "r.tex", "--ablation", LADDER)
     done = subprocess.run(
         ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "r.tex"],
         cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False, timeout=600,
