@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from profkit.analysis.baseline import THRESHOLDS, Row, Scaling
+from profkit.analysis.baseline import THRESHOLDS, derive
 from profkit.analysis.baseline_evidence import cost, evidence, goal, top_rows
 from profkit.analysis.checklist import Item
-from profkit.analysis.diff import KernelDiff
+from profkit.analysis.diff import Diff
 from profkit.analysis.latency import analyze_latency, compare_with
-from profkit.analysis.published import against_published
+from profkit.analysis.published import against_published, wrong_claims
+from profkit.analysis.statistics import summarize
 from profkit.analysis.written import Profiled, Step, Written
 from profkit.capture.backends import SHIPPED
 from profkit.errors import BadInput, ProfkitError
 from profkit.files import LATENCY, SUFFIXES, one_report
-from profkit.ingest.cell import Status, read_cell
+from profkit.ingest.cell import Cell, Status
 from profkit.ingest.latency import read_latencies
-from profkit.store.baseline import SUMMARY
+from profkit.render.baseline_json import derived_json
+from profkit.render.latency_json import statistics_json
+from profkit.store.baseline import SUMMARY, read_cells
 
 if TYPE_CHECKING:
     from profkit.report import Report
@@ -32,36 +32,58 @@ if TYPE_CHECKING:
 _SCHEMA = "profkit.baseline/1"
 _REMEDY = "derive it anew: profkit baseline run ... --resume, or import it again"
 _TOP = 3
-_STATISTICS = {"percentiles", "raw_autocorrelation"}
+_SAME_DIGITS = 1e-9
+_WORDS = {"flags", "notes", "datasheet_note"}
 
 
 def gather(folder: Path, *, price: float | None = None, ladder: Path | None = None) -> Written:
-    """All that the report of the baseline in `folder` tells.
+    """All that the report of the baseline in `folder` tells, derived of its cells.
 
     `price` is for an hour and GPU; `ladder` is a recording of variants that took turns. Raises
     BadInput for a folder without a whole baseline, and where its summary is not of its cells.
     """
-    summary = _summary(folder)
-    rows = tuple(_row(one) for one in summary["cells"])
-    statistics, sources = _files(folder, rows)
-    sheet = summary["datasheet"]
+    told = _summary(folder)
+    cells = _cells(folder, told)
+    order = [backend["name"] for backend in told["backends"]]
+    baseline = derive(cells, told["gpu"] or {}, order=order, floor=_floor(told))
+    derived = _plain(derived_json(baseline, cells, told["matrix"], told["backends"]))
+    _check(folder / SUMMARY, told, derived)
+    summary = {**told, **derived}
+    rows = baseline.rows
+    statistics = {
+        cell.id: _plain(statistics_json(summarize(cell.latency.samples)))
+        for cell in cells
+        if cell.latency
+    }
+    sheet = baseline.datasheet
+    against = against_published(rows, sheet.name if sheet else None, told["gpu"])
     seconds = summary["seconds"]
-    steps = _steps(ladder, {backend["name"] for backend in summary["backends"]}) if ladder else ()
+    steps = _steps(ladder, set(order)) if ladder else ()
     return Written(
         summary=summary,
         rows=rows,
-        scaling=tuple(_scaling(one) for one in summary["scaling"]),
+        scaling=baseline.scaling,
         statistics=statistics,
-        sources=sources,
+        sources={cell.id: cell.source for cell in cells if cell.source},
         evidence=evidence(rows, statistics),
         goals=tuple(goal(row) for row in top_rows(rows, _TOP)),
-        against=against_published(rows, sheet["name"] if sheet else None),
+        against=against,
+        claims=wrong_claims(against),
         profiled=tuple(_profiled(folder, one) for one in summary["profiles"]),
         steps=steps,
         steps_title=ladder.name if ladder else "",
         price=price,
         cost=cost(seconds, price) if price is not None and seconds else None,
+        not_asked=_not_asked(told),
     )
+
+
+def _not_asked(told: Mapping[str, Any]) -> tuple[str, ...]:
+    """Backends that come with profkit and were left out of a run that named its own of them."""
+    asked, shipped = told["options"]["backends"], [backend.name for backend in SHIPPED]
+    if not asked or told["target"]["name"] is None or not set(asked) <= set(shipped):
+        return ()
+    return tuple(name for name in shipped if name not in asked)
 
 
 def _summary(folder: Path) -> Mapping[str, Any]:
@@ -93,44 +115,80 @@ def _validate(path: Path, summary: Mapping[str, Any]) -> None:
         raise BadInput(f"{path}: {where}: {' '.join(error.message.split())[:200]}", _REMEDY)
 
 
-def _row(told: Mapping[str, Any]) -> Row:
-    known = {one.name: told[one.name] for one in fields(Row) if one.name in told}
-    known |= {"dependence": tuple(told["dependence"]), "flags": tuple(told["flags"])}
-    return Row(**{**known, "status": Status(told["status"])})
+def _cells(folder: Path, told: Mapping[str, Any]) -> list[Cell]:
+    """The kept cells, and those that no backend is there for, in the order of the summary."""
+    found = {cell.id: cell for cell in read_cells(folder)}
+    for one in told["cells"]:
+        if one["status"] == Status.unavailable and one["id"] not in found:
+            found[one["id"]] = _unavailable(one)
+    ids = [one["id"] for one in told["cells"]]
+    if apart := set(ids) ^ found.keys():
+        raise BadInput(f"{folder / SUMMARY}: is not of the cells beside it: {min(apart)}", _REMEDY)
+    if len(ids) > len(found):
+        raise BadInput(f"{folder / SUMMARY}: has a cell twice", _REMEDY)
+    return [found[name] for name in ids]
 
 
-def _scaling(told: Mapping[str, Any]) -> Scaling:
-    return Scaling(before=told["from"], after=told["to"], **_without(told, "from", "to"))
+def _unavailable(row: Mapping[str, Any]) -> Cell:
+    names = ("shape", "at", "arguments", "backend", "reason", "version")
+    return Cell(status=Status.unavailable, **{name: row[name] for name in names})
 
 
-def _without(told: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: value for name, value in told.items() if name not in names}
+def _floor(told: Mapping[str, Any]) -> float | None:
+    """The A/A floor that the verdicts were held against, which the cells do not know.
+
+    Every margin is at least the floor, so that it is the least of them, where it counted at all.
+    """
+    margins = [one["margin"] for one in told["comparisons"] if one["margin"] is not None]
+    return min(margins, default=None)
 
 
-def _files(
-    folder: Path, rows: Sequence[Row]
-) -> tuple[dict[str, Mapping[str, Any]], dict[str, Mapping[str, Any]]]:
-    """What the cells' files say of samples and sources; the medians must be the summary's."""
-    statistics: dict[str, Mapping[str, Any]] = {}
-    sources: dict[str, Mapping[str, Any]] = {}
-    for row in rows:
-        if not row.is_timed or row.file is None:
-            continue
-        path = folder / row.file
-        cell = read_cell(path)
-        if cell.latency is None or not _same(float(np.median(cell.latency.samples)), row.seconds):
-            raise BadInput(f"{folder / SUMMARY}: is not of the samples in {path.name}", _REMEDY)
-        told = json.loads(path.read_text(encoding="utf-8")).get("statistics")
-        if not isinstance(told, dict) or not told.keys() >= _STATISTICS:
-            raise BadInput(f"{path}: lacks the statistics of its samples", _REMEDY)
-        statistics[row.id] = told
-        if cell.source:
-            sources[row.id] = cell.source
-    return statistics, sources
+def _plain(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A document as it is read from a file."""
+    plain: dict[str, Any] = json.loads(json.dumps(document))
+    return plain
 
 
-def _same(one: float, other: float | None) -> bool:
-    return other is not None and math.isclose(one, other, rel_tol=1e-9)
+def _check(path: Path, told: Mapping[str, Any], derived: Mapping[str, Any]) -> None:
+    """Raises BadInput where a summary says anything else than what the cells amount to."""
+    known = {name: value for name, value in told.items() if name in derived}
+    apart = next(_differences(known, derived, ""), None)
+    if apart is not None:
+        place, said, right = apart
+        raise BadInput(f"{path}: {place} is {said}, by the kept samples {right}", _REMEDY)
+
+
+def _differences(told: Any, derived: Any, place: str) -> Iterator[tuple[str, str, str]]:
+    """The places of what differs, with both as words; what was not told yet is none.
+
+    The words of flags and notes are left alone: they belong to the version that wrote them.
+    """
+    if isinstance(told, dict) and isinstance(derived, dict):
+        for name in [name for name in told if name not in _WORDS]:
+            where = f"{place}.{name}" if place else name
+            yield from _differences(told[name], derived.get(name), where)
+    elif isinstance(told, list) and isinstance(derived, list) and len(told) == len(derived):
+        for at, (one, other) in enumerate(zip(told, derived, strict=True)):
+            yield from _differences(one, other, f"{place}[{_name(one, at)}]")
+    elif not _same(told, derived):
+        yield place, _brief(told), _brief(derived)
+
+
+def _name(one: Any, at: int) -> str:
+    return str(one["id"]) if isinstance(one, dict) and "id" in one else str(at)
+
+
+def _same(told: Any, derived: Any) -> bool:
+    numbers = [type(value) in {int, float} for value in (told, derived)]
+    if all(numbers):
+        return math.isclose(told, derived, rel_tol=_SAME_DIGITS)
+    return type(told) is type(derived) and bool(told == derived)
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, list):
+        return f"{len(value)} long"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _profiled(folder: Path, told: Mapping[str, Any]) -> Profiled:
@@ -176,10 +234,10 @@ def _first_finding(report: Report | None) -> Item | None:
     return next(iter(report.checklist(blamed=0).items), None) if report else None
 
 
-def _evidence(before: Report | None, after: Report | None) -> KernelDiff | None:
-    """What changed between two reports of one kernel each, whatever it is called."""
+def _evidence(before: Report | None, after: Report | None) -> Diff | None:
+    """What changed between two reports of one variant each, whatever its kernels are called."""
     from profkit.report import diff
 
-    if before is None or after is None or len(before) != 1 or len(after) != 1:
+    if before is None or after is None:
         return None
-    return next(iter(diff(before, after, match="order", force=True).kernels), None)
+    return diff(before, after, match="order", force=True)

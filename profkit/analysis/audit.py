@@ -34,6 +34,10 @@ class Outcome:
         """Contradictions and doubts, in the order of the rules."""
         return tuple(check.found for check in self.checks if check.found)
 
+    @property
+    def contradictions(self) -> tuple[Contradiction, ...]:
+        return tuple(one for one in self.found if not one.doubt)
+
 
 @dataclass(frozen=True)
 class Audit:
@@ -48,7 +52,7 @@ class Audit:
 
     @property
     def contradictions(self) -> tuple[Contradiction, ...]:
-        return tuple(one for outcome in self.outcomes for one in outcome.found if not one.doubt)
+        return tuple(one for outcome in self.outcomes for one in outcome.contradictions)
 
     @property
     def doubts(self) -> tuple[Contradiction, ...]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from statistics import median
 from typing import Any
 
 from profkit.analysis.gpus import Datasheet
@@ -24,15 +25,24 @@ from profkit.analysis.latency import (
     median_clock,
 )
 from profkit.analysis.statistics import DRIFT_MATTERS, Interval, State
-from profkit.analysis.verdict import DEFAULT, Thresholds, holm
+from profkit.analysis.verdict import DEFAULT, Thresholds, Verdict, holm
 from profkit.ingest.cell import Cell, Status
 from profkit.ingest.latency import Latency
-from profkit.metrics.unit_words import unit_after
 
 THRESHOLDS: Thresholds = replace(DEFAULT, samples=10)
 _SIZES = ("batch", "heads", "kv_heads", "length", "dim")
 _KNOWN_OPTIONS = frozenset({*_SIZES, "dtype", "causal", "backward"})
 COUNTED, READ = "device", "driver"
+GAPS = "gaps"
+"""The claim of an interval of samples too many of which may hold gaps of the host: none."""
+GAPS_MATTER = 0.1
+"""The share of such samples from which on their interval claims nothing.
+
+A gap only lengthens a sample. Without the gaps in k of n samples the median is one of the observed
+times between the quantiles (1 - k/n) / 2 and 1/2: a tenth moves it by 5% of the ranks, half of what
+the interval reaches to either side with the usual 100 samples (0.98 / sqrt(n), 10%). With twice as
+many it may lie beyond the end.
+"""
 _SAME_TOKENS = "length (same tokens)"
 
 
@@ -44,7 +54,9 @@ class Row:
     must cross DRAM. `sm_clock` is the median of the blocks': `clock_by` says whether the device
     counted it over them or the driver told it before each; `held_peak` is the dense peak at it,
     `ridge` the intensity (FLOP/B) from which on compute is the lower roof. `overtaken` samples may
-    hold gaps of the host. `flags` say what can't be or is to be doubted.
+    hold gaps of the host. `power` (W) is the median of what the driver told before blocks.
+    `steady` says whether the clock was when the warm-up ended, `launch_bound` that the host needs
+    longer for a call than the GPU. `flags` say what can't be or is to be doubted.
     """
 
     id: str
@@ -71,6 +83,7 @@ class Row:
     timer: str = ""
     cache: str = ""
     n: int | None = None
+    blocks: int | None = None
     asked: int | None = None
     fewer: str = ""
     seconds: float | None = None
@@ -101,6 +114,9 @@ class Row:
     sm_clock: float | None = None
     clock_by: str | None = None
     throttled: Mapping[str, int] = field(default_factory=dict)
+    power: float | None = None
+    steady: bool | None = None
+    launch_bound: bool | None = None
     precision: str | None = None
     held_peak: float | None = None
     share_of_held: float | None = None
@@ -127,11 +143,13 @@ class Row:
 @dataclass(frozen=True)
 class Versus:
     """The verdict on backend `b` against `a` at a shape; `overlap` of their intervals, None
-    where one has none."""
+    where one has none. `claimable`: "faster" may be said of `b`, by the classic rule between two
+    intervals that claim a level, and by the verdict."""
 
     shape: str
     pair: Pair
     overlap: bool | None
+    claimable: bool
 
 
 @dataclass(frozen=True)
@@ -202,10 +220,11 @@ def derive(
     """
     sheet, note = datasheet_of(gpu)
     timed = {cell.id: analyze_latency(cell.latency) for cell in cells if cell.latency}
-    rows = tuple(_row(cell, timed.get(cell.id), gpu, sheet) for cell in cells)
+    own = [_row(cell, timed.get(cell.id), gpu, sheet) for cell in cells]
+    rows = _with_siblings(cells, own, sheet)
     return Baseline(
         rows=rows,
-        comparisons=_comparisons(cells, timed, order, floor),
+        comparisons=_comparisons(cells, rows, timed, order, floor),
         scaling=tuple(_scaling(rows)),
         best=(*_best_backends(rows), *_best_sizes(rows)),
         datasheet=sheet,
@@ -258,17 +277,20 @@ def _is_size(value: Any) -> bool:
 def _with_statistics(row: Row, timed: Timed) -> Row:
     summary, latency = timed.summary, timed.latency
     interval: Interval | None = summary.interval
+    overtaken = _overtaken(timed)
+    claim = _claim(interval, overtaken, summary.n)
     return replace(
         row,
         dtype=latency.target.get("dtype") or row.dtype,
         timer=latency.timer,
         cache=latency.cache,
         n=summary.n,
+        blocks=len(latency.blocks),
         seconds=summary.median,
         low=interval.low if interval else None,
         high=interval.high if interval else None,
-        level=interval.level if interval else None,
-        claim=interval.claim.value if interval else None,
+        level=interval.level if interval and claim != GAPS else None,
+        claim=claim,
         refused=summary.refused.value if summary.refused else None,
         mean=summary.mean,
         cv=summary.cv,
@@ -279,11 +301,14 @@ def _with_statistics(row: Row, timed: Timed) -> Row:
         drift=summary.drift.relative if summary.drift else None,
         independence=summary.independence.state.value,
         dependence=tuple(reason.value for reason in summary.independence.reasons),
-        overtaken=_overtaken(timed),
+        overtaken=overtaken,
         tick=summary.tick,
         sm_clock=median_clock(timed),
         clock_by=_clock_by(latency),
         throttled=dict(timed.throttled),
+        power=_power(latency),
+        steady=latency.ready.get("steady"),
+        launch_bound=timed.launch_bound,
         peak_memory=(latency.ready.get("memory") or {}).get("peak_allocated"),
     )
 
@@ -292,6 +317,18 @@ def _clock_by(latency: Latency) -> str | None:
     if latency.clocks_counted:
         return COUNTED
     return READ if latency.clocks_read else None
+
+
+def _claim(interval: Interval | None, overtaken: int | None, n: int) -> str | None:
+    if interval is None:
+        return None
+    return GAPS if (overtaken or 0) > GAPS_MATTER * n else interval.claim.value
+
+
+def _power(latency: Latency) -> float | None:
+    """The median (W) of what the driver told before the blocks; None where it told none."""
+    told = [block.gpu.power for block in latency.blocks if block.gpu and block.gpu.power]
+    return median(told) if told else None
 
 
 def _overtaken(timed: Timed) -> int | None:
@@ -337,6 +374,30 @@ def _with_rates(row: Row, timed: Timed, sheet: Datasheet | None) -> Row:
     )
 
 
+def _with_siblings(
+    cells: Sequence[Cell], rows: Sequence[Row], sheet: Datasheet | None
+) -> tuple[Row, ...]:
+    """The rows, without a share of DRAM where L2 may have served it.
+
+    Where nobody said whether L2 was cold, and one cell shows that it was not, it was not for the
+    others that fit into it either: they were taken in the same way.
+    """
+    served = [
+        row.id
+        for cell, row in zip(cells, rows, strict=True)
+        if cell.latency and not cell.latency.cache and row.cache == "warm"
+    ]
+    if sheet is None or not served:
+        return tuple(rows)
+    why = f"DRAM's share is not known: L2 has room for all of it, and served {served[0]}"
+    return tuple(
+        replace(row, share_of_dram=None, flags=(*row.flags, why))
+        if row.is_timed and row.cache == "" and (row.bytes or math.inf) <= sheet.l2.value
+        else row
+        for row in rows
+    )
+
+
 def _caches_served(moved: float | None, rate: float | None, sheet: Datasheet | None) -> bool:
     """Whether bytes came faster than DRAM has them, and L2 has room for them: it held them."""
     if sheet is None or moved is None or rate is None:
@@ -369,7 +430,9 @@ def _flagged(row: Row, timed: Timed, said: float | None) -> Row:
         flags.append("above the dense peak: less was done than declared, or by another unit")
     if (row.share_of_dram or 0.0) > 1:
         flags.append("the least traffic alone is above the DRAM peak: caches served part of it")
-    if timed.launch_bound:
+    if row.steady is False:
+        flags.append("the SM clock still moved when the warm-up ended")
+    if row.launch_bound:
         flags.append("the host needs longer to submit a call than the GPU for its work")
     flags += [f"throttled in every block: {why}" for why in timed.throttled_throughout]
     if row.refused:
@@ -381,9 +444,8 @@ def _flagged(row: Row, timed: Timed, said: float | None) -> Row:
             f"the halves of the samples differ by {row.drift:+.1%}, too few to tell drift by"
         )
     if row.overtaken:
-        flags.append(
-            f"{row.overtaken} {unit_after(row.overtaken, 'sample')} may hold gaps of the host"
-        )
+        what = f"{row.overtaken} of {row.n} samples may hold gaps of the host"
+        flags.append(f"{what}: the interval claims nothing" if row.claim == GAPS else what)
     return replace(row, flags=tuple(flags))
 
 
@@ -392,7 +454,11 @@ _SAID_OFF = 0.001  # figures are rounded
 
 
 def _comparisons(
-    cells: Sequence[Cell], timed: Mapping[str, Timed], order: Sequence[str], floor: float | None
+    cells: Sequence[Cell],
+    rows: Sequence[Row],
+    timed: Mapping[str, Timed],
+    order: Sequence[str],
+    floor: float | None,
 ) -> tuple[Versus, ...]:
     """Backends of a shape that took turns against the first of them, corrected for all of them."""
     rank = {name: at for at, name in enumerate(order)}
@@ -415,10 +481,21 @@ def _comparisons(
         )
         found += [(shape, pair) for pair in pairs]
     corrected = holm([pair.comparison for _, pair in found])
+    claiming = {row.id for row in rows if row.level is not None}
     return tuple(
-        Versus(shape, replace(pair, comparison=comparison), _overlap(pair))
+        _versus(shape, replace(pair, comparison=comparison), claiming)
         for (shape, pair), comparison in zip(found, corrected, strict=True)
     )
+
+
+def _versus(shape: str, pair: Pair, claiming: Set[str]) -> Versus:
+    """`claiming` are the cells whose intervals claim a level."""
+    ids = {f"{shape}.{side.label}" for side in (pair.a, pair.b)}
+    comparison = pair.comparison
+    claimable = (
+        comparison.classic.claimable and comparison.verdict is Verdict.IMPROVED and ids <= claiming
+    )
+    return Versus(shape, pair, _overlap(pair), claimable)
 
 
 def _overlap(pair: Pair) -> bool | None:

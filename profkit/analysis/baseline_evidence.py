@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from profkit.analysis.baseline import Row
+from profkit.analysis.baseline import GAPS, Row
 from profkit.analysis.statistics import (
     CLAIMABLE_DELTA,
     CLAIMABLE_SPEEDUP,
@@ -27,8 +27,10 @@ class Evidence:
     `cv` is the highest of a cell that begins with slow samples,
     `tick` (s) the coarsest timer grid and `tick_share` the largest share of a median that it is;
     None where there is none. `claimed` counts the cells whose interval claims its level without a
-    condition, `conditional` those that do if samples are independent. `overtaken` cells have
-    samples that may hold gaps of the host, `launch_bound` ones take the host longer than the GPU.
+    condition, `conditional` those that do if samples are independent, `gapped` those that claim
+    nothing for gaps of the host. `overtaken` cells have samples that may hold such gaps,
+    `launch_bound` ones take the host longer than the GPU. The clock of `unready` cells still moved
+    when their warm-up ended.
     `clock` is the lowest and highest of the cells' SM clocks (Hz), `read` the cells whose clock the
     driver told before blocks (the device counted the others' over the samples), `capped` those
     that were at a power cap then.
@@ -38,6 +40,7 @@ class Evidence:
     claimed: int
     conditional: int
     widened: int
+    gapped: int
     refused: int
     correlated: int
     correlation: float | None
@@ -54,6 +57,7 @@ class Evidence:
     throttled: int
     launch_bound: int
     overtaken: int
+    unready: int
     clock: tuple[float, float] | None
     read: int
     capped: int
@@ -74,6 +78,7 @@ def evidence(
         claimed=sum(row.claim == "holds" for row in timed),
         conditional=sum(row.claim == "if independent" for row in timed),
         widened=sum(row.claim == "widened" for row in timed),
+        gapped=sum(row.claim == GAPS for row in timed),
         refused=sum(row.refused is not None for row in timed),
         correlated=len(correlated),
         correlation=_largest(row.autocorrelation for row in correlated),
@@ -88,8 +93,9 @@ def evidence(
         tick=_largest(row.tick for row in ticks),
         tick_share=_largest((row.tick or 0.0) / (row.seconds or 1.0) for row in ticks),
         throttled=sum(bool(row.throttled) for row in timed),
-        launch_bound=sum(any("host needs longer" in flag for flag in row.flags) for row in timed),
+        launch_bound=sum(bool(row.launch_bound) for row in timed),
         overtaken=sum(bool(row.overtaken) for row in timed),
+        unready=sum(row.steady is False for row in timed),
         clock=(min(clocks), max(clocks)) if clocks else None,
         read=sum(row.clock_is_read for row in timed),
         capped=sum(any("power" in why for why in row.throttled) for row in timed),
@@ -105,7 +111,8 @@ class Goal:
     """What a change has to reach so that "faster" may be claimed of it over a cell.
 
     Its median is at most `median` (s), its interval ends below `below` (s; None where the cell has
-    no interval, so that nothing can be claimed over it), Cliff's delta is at least `delta`, which
+    no interval or one that gaps of the host leave without a claim, so that nothing can be claimed
+    over it), Cliff's delta is at least `delta`, which
     means that `pairs` of all pairs of samples (a share, ties split) have the change's faster.
     """
 
@@ -127,9 +134,10 @@ def goal(row: Row) -> Goal:
     if row.seconds is None:
         raise ValueError(f"{row.id} has no time")
     median = row.seconds / CLAIMABLE_SPEEDUP
-    if row.low is not None:
-        median = min(median, row.low)
-    return Goal(row, median, row.low, CLAIMABLE_DELTA, (1 + CLAIMABLE_DELTA) / 2, CLAIMABLE_SPEEDUP)
+    low = None if row.claim == GAPS else row.low
+    if low is not None:
+        median = min(median, low)
+    return Goal(row, median, low, CLAIMABLE_DELTA, (1 + CLAIMABLE_DELTA) / 2, CLAIMABLE_SPEEDUP)
 
 
 def top_rows(rows: Sequence[Row], most: int) -> tuple[Row, ...]:

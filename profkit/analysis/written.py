@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from profkit.analysis.attribution import Cause
+from profkit.analysis.audit import Outcome
 from profkit.analysis.baseline import Row, Scaling
 from profkit.analysis.baseline_evidence import Evidence, Goal
 from profkit.analysis.checklist import Checklist, Item
-from profkit.analysis.diff import KernelDiff
+from profkit.analysis.diff import Diff
 from profkit.analysis.latency import Pair
 from profkit.analysis.published import Against
 
@@ -29,23 +32,45 @@ class Step:
     """A change in a ladder of variants that took turns: `pair.b` after `pair.a`.
 
     `aim` is the first finding on the variant before, `limit` that on the one after; None where its
-    profile has none or there is no profile. `evidence` is what changed between the profiles, where
-    each has one kernel.
+    profile has none or there is no profile. `evidence` is what changed between the profiles,
+    kernels matched in the order in which they ran.
     """
 
     pair: Pair
     aim: Item | None
     limit: Item | None
-    evidence: KernelDiff | None = None
+    evidence: Diff | None = None
+
+    def causes(self, most: int) -> tuple[tuple[Cause, ...], float]:
+        """The largest causes of ncu's change of time, and the sum of the others (s).
+
+        Kernels that came or went are neither.
+        """
+        if self.evidence is None:
+            return (), 0.0
+        total = self.evidence.total
+        named = tuple(cause for cause in total.causes[:most] if cause.seconds)
+        return named, total.after - total.before - sum(cause.seconds for cause in named)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """At how many shapes a backend is the fastest; `chosen_by` others that came down to it."""
+
+    backend: str
+    shapes: int
+    chosen_by: Mapping[str, int]
 
 
 @dataclass(frozen=True)
 class Written:
     """A baseline and all that its report says beyond it.
 
-    `summary` is `profkit.baseline/1`, `rows` its cells, `statistics` and `sources` what their files
-    say of the samples and of where they are from, by cell. `goals` are for the top cells. `price`
-    is for an hour and GPU, `cost` what measuring took at that price; None where unknown.
+    `summary` is `profkit.baseline/1`, `rows` its cells; `statistics` are those of `profkit.time/1`
+    of their samples, `sources` what their files say of where they are from, by cell. `goals` are
+    for the top cells. `claims` are published ones that do not hold. `price` is for an hour and GPU,
+    `cost` what measuring took at that price; None where unknown. `not_asked` are backends that
+    come with profkit and were left out.
     """
 
     summary: Mapping[str, Any]
@@ -56,11 +81,13 @@ class Written:
     evidence: Evidence
     goals: tuple[Goal, ...]
     against: tuple[Against, ...]
+    claims: tuple[Outcome, ...] = ()
     profiled: tuple[Profiled, ...] = ()
     steps: tuple[Step, ...] = ()
     steps_title: str = ""
     price: float | None = None
     cost: float | None = None
+    not_asked: tuple[str, ...] = ()
 
     @property
     def timed(self) -> tuple[Row, ...]:
@@ -71,3 +98,17 @@ class Written:
         """The fastest cell of each shape, in the order of the shapes."""
         ids = {one["id"] for one in self.summary["best"] if one["what"] == "backend"}
         return tuple(row for row in self.rows if row.id in ids)
+
+    def standings(self) -> tuple[Standing, ...]:
+        """The backends that are the fastest somewhere, the most often first.
+
+        One that chooses another runs the other's kernel: what lies between them is noise.
+        """
+        won: dict[str, list[Row]] = {}
+        for row in self.fastest():
+            won.setdefault(row.chosen or row.backend, []).append(row)
+        found = [
+            Standing(name, len(rows), Counter(row.backend for row in rows if row.backend != name))
+            for name, rows in won.items()
+        ]
+        return tuple(sorted(found, key=lambda one: -one.shapes))

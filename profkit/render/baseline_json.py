@@ -79,7 +79,6 @@ def summary_json(
     """All that was derived, with what was asked for (the plan as `profkit.store.baseline` keeps
     it)."""
     asked = plan["asked"]
-    wanted = len(asked["matrix"]["shapes"]) * len(plan["backends"])
     document = {
         "schema": SCHEMA,
         "profkit": __version__,
@@ -95,6 +94,24 @@ def summary_json(
         "command": list(plan["command"]),
         "gpu": plan["gpu"],
         "gpu_from": plan.get("gpu_from", "measured" if plan["gpu"] else "none"),
+        "backends": [dict(backend) for backend in plan["backends"]],
+        **derived_json(baseline, cells, asked["matrix"], plan["backends"]),
+        "profiles": [dict(profile) for profile in profiles],
+        "seconds": plan["seconds"],
+    }
+    return json.dumps(document, indent=1, allow_nan=False) + "\n"
+
+
+def derived_json(
+    baseline: Baseline,
+    cells: Sequence[Cell],
+    matrix: Mapping[str, Any],
+    backends: Sequence[Mapping[str, Any]],
+) -> Json:
+    """The part of a summary that follows from the cells of a matrix and its backends."""
+    wanted = len(matrix["shapes"]) * len(backends)
+    return {
+        "complete": len(baseline.rows) == wanted and "no_time" not in baseline.counts,
         "datasheet": _datasheet(baseline.datasheet),
         "datasheet_note": baseline.datasheet_note,
         "fingerprints": {
@@ -102,18 +119,13 @@ def summary_json(
             for cell in cells
             if cell.fingerprint_sha256
         },
-        "backends": [dict(backend) for backend in plan["backends"]],
-        "complete": len(baseline.rows) == wanted and "no_time" not in baseline.counts,
         "counts": baseline.counts,
         "cells": [row_json(row) for row in baseline.rows],
         "comparisons": [_versus(versus) for versus in baseline.comparisons],
         "scaling": [_scaling(step) for step in baseline.scaling],
         "best": [_best(best) for best in baseline.best],
-        "profiles": [dict(profile) for profile in profiles],
         "notes": list(baseline.notes),
-        "seconds": plan["seconds"],
     }
-    return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
 
 def row_json(row: Row) -> Json:
@@ -157,6 +169,7 @@ def _versus(versus: Versus) -> Json:
         "b": pair.b.label,
         "verdict": comparison.verdict.value,
         "reason": comparison.reason.value,
+        "details": list(comparison.details),
         "speedup": comparison.speedup,
         "low": comparison.low,
         "high": comparison.high,
@@ -165,7 +178,7 @@ def _versus(versus: Versus) -> Json:
         "margin": comparison.margin.value,
         "overlap": versus.overlap,
         "delta": comparison.classic.delta.value,
-        "claimable": comparison.classic.claimable,
+        "claimable": versus.claimable,
         "blocks": comparison.blocks,
         "samples_in_a_block": pair.samples_in_a_block,
     }

@@ -19,6 +19,7 @@ _SPECIAL = {
     "µ": r"\ensuremath{\mu}", "×": r"\ensuremath{\times}", "±": r"\ensuremath{\pm}",
     "≈": r"\ensuremath{\approx}", "→": r"\ensuremath{\rightarrow}", "≥": r"\ensuremath{\geq}",
     "≤": r"\ensuremath{\leq}", "·": r"\ensuremath{\cdot}", "²": r"\ensuremath{^2}", "…": r"\dots{}",
+    "√": r"\ensuremath{\surd}",
     "’": "'", "−": r"\ensuremath{-}", "–": r"\textendash{}",
     "ρ": r"\ensuremath{\rho}", "δ": r"\ensuremath{\delta}",
 }  # fmt: skip

@@ -12,6 +12,7 @@ import sys
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -19,6 +20,7 @@ import pytest
 from profkit.analysis.audit import audit
 from profkit.analysis.baseline_evidence import goal
 from profkit.baseline_report import gather
+from profkit.errors import BadInput
 from profkit.ingest.claims import read_claims
 from tests.conftest import CORPUS, ROOT
 
@@ -157,8 +159,8 @@ def test_markdown_has_its_sections_tables_and_drawings(on_cpu: Path, tmp_path: P
     for place in places:
         root = ElementTree.fromstring((tmp_path / place).read_text("utf-8"))
         assert root.tag.endswith("svg")
-    badges = re.findall(r"!\[(\w+)\]\(https://img\.shields\.io/badge/[^)\s]+\)", text)
-    assert badges == ["latency", "bandwidth", "GPU", "environment"]
+    badges = re.findall(r"!\[([\w ]+)\]\(https://img\.shields\.io/badge/[^)\s]+\)", text)
+    assert badges == ["latency", "least bytes over time", "GPU", "environment"]
     assert (tmp_path / "r-drawings" / "badge-latency.svg").is_file()
     seconds = json.loads((on_cpu / "summary.json").read_text("utf-8"))["seconds"]
     assert f"{seconds / 3600 * 7.2:,.2f} $ at 7.2 $ an hour" in " ".join(text.split())
@@ -207,7 +209,7 @@ def test_html_is_one_file_that_loads_nothing(on_cpu: Path, tmp_path: Path) -> No
 
 @needs_latex
 def test_latex_compiles(on_cpu: Path, tmp_path: Path) -> None:
-    written(on_cpu, tmp_path, "r.tex", "--ablation", LADDER)
+    assert "U+" not in written(on_cpu, tmp_path, "r.tex", "--ablation", LADDER)
     done = subprocess.run(
         ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "r.tex"],
         cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False, timeout=600,
@@ -266,28 +268,95 @@ def test_drawings_lie_in_a_folder_that_every_form_can_name(on_cpu: Path, tmp_pat
     assert all((tmp_path / name).is_file() for name in named)
 
 
-def test_a_cell_that_lost_its_statistics_is_refused(on_cpu: Path, tmp_path: Path) -> None:
+def test_the_statistics_are_those_of_the_samples_whatever_the_cell_says(
+    on_cpu: Path, tmp_path: Path
+) -> None:
     baseline = tmp_path / "kept"
     shutil.copytree(on_cpu, baseline)
-    timed = next(row for row in json.loads((baseline / "summary.json").read_text())["cells"]
-                 if row["seconds"])  # fmt: skip
-    file = baseline / timed["file"]
-    cell = json.loads(file.read_text("utf-8"))
-    file.write_text(json.dumps({name: cell[name] for name in cell if name != "statistics"}))
-    done = run(tmp_path, "report", baseline)
-    assert done.returncode == 5
-    assert "lacks the statistics of its samples" in done.stderr
+    for file in (baseline / "cells").iterdir():
+        cell = json.loads(file.read_text("utf-8"))
+        file.write_text(json.dumps({name: cell[name] for name in cell if name != "statistics"}))
+    assert written(baseline, tmp_path, "r.md") == written(on_cpu, tmp_path, "r.md")
 
 
-def test_a_summary_that_is_not_of_its_cells_is_refused(on_cpu: Path, tmp_path: Path) -> None:
+def scaled(one: dict[str, Any], name: str) -> None:
+    """Change a number by a millionth of it."""
+    one[name] = one[name] * (1 + 1e-6) if one[name] else 1e-6
+
+
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [
+        ("cells", "seconds"),
+        ("cells", "low"),
+        ("cells", "tokens_per_second"),
+        ("cells", "effective_n"),
+        ("cells", "flop_rate"),
+        ("comparisons", "speedup"),
+        ("comparisons", "p_value"),
+        ("comparisons", "p_adjusted"),
+        ("comparisons", "delta"),
+        ("scaling", "exponent"),
+        ("best", "measure"),
+    ],
+)
+def test_a_number_that_is_not_of_the_cells_is_refused(
+    on_cpu: Path, tmp_path: Path, part: str, name: str
+) -> None:
     baseline = tmp_path / "kept"
     shutil.copytree(on_cpu, baseline)
     summary = json.loads((baseline / "summary.json").read_text("utf-8"))
-    next(row for row in summary["cells"] if row["seconds"])["seconds"] *= 0.9
+    scaled(next(one for one in summary[part] if one[name] is not None), name)
     (baseline / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    with pytest.raises(
+        BadInput, match=rf"{part}\[.*\]\.{name} is .*, by the kept samples"
+    ) as error:
+        gather(baseline)
+    assert "--resume" in (error.value.remedy or "")
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "values"),
+    [
+        ("comparisons", "verdict", ("improved", "regressed")),
+        ("comparisons", "claimable", (True, False)),
+        ("comparisons", "overlap", (True, False)),
+        ("best", "backend", ("another",)),
+        ("cells", "status", ("failed",)),
+    ],
+)
+def test_a_word_that_is_not_of_the_cells_is_refused(
+    on_cpu: Path, tmp_path: Path, part: str, name: str, values: tuple[object, ...]
+) -> None:
+    baseline = tmp_path / "kept"
+    shutil.copytree(on_cpu, baseline)
+    summary = json.loads((baseline / "summary.json").read_text("utf-8"))
+    first = summary[part][0]
+    first[name] = next(value for value in values if value != first[name])
+    (baseline / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    with pytest.raises(BadInput, match="by the kept samples"):
+        gather(baseline)
+
+
+def test_a_summary_that_is_not_of_its_cells_is_refused_in_one_line(
+    on_cpu: Path, tmp_path: Path
+) -> None:
+    baseline = tmp_path / "kept"
+    shutil.copytree(on_cpu, baseline)
+    summary = json.loads((baseline / "summary.json").read_text("utf-8"))
+    row = next(row for row in summary["cells"] if row["seconds"])
+    changed = json.loads(json.dumps(summary).replace(str(row["seconds"]), "0.125"))
+    (baseline / "summary.json").write_text(json.dumps(changed), encoding="utf-8")
     done = run(tmp_path, "report", baseline)
     assert done.returncode == 5
-    assert "is not of the samples in" in done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("profkit: ")]
+    assert f"cells[{row['id']}].seconds is 0.125, by the kept samples " in line
+    assert "--resume" in line
+    (baseline / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    (baseline / row["file"]).unlink()
+    done = run(tmp_path, "report", baseline)
+    assert done.returncode == 5
+    assert f"is not of the cells beside it: {row['id']}" in done.stderr
     done = run(tmp_path, "report", tmp_path)
     assert done.returncode == 5
     assert "no baseline" in done.stderr
@@ -328,7 +397,16 @@ def test_others_latencies_are_told_with_their_faults(on_l4: Path, tmp_path: Path
     assert "differ by up to 17.7%" in faults
     assert "1.024 µs" in faults
     assert "10 of 10 published intervals of these samples claim more" in plain
-    assert "one step of the timer wide" in plain
+    assert "7 are of autocorrelated samples, taken for independent" in plain
+    assert "5 are one step of the timer wide" in plain
+    assert "they take the samples for independent" not in plain
+    assert "13 published claims beside these figures do not hold" in plain
+    wrong = plain.split("### Published claims that do not hold")[1].split("## Ablation")[0]
+    assert "**S=512 is firmly compute-bound**: compute-bound: 256.0 FLOP/B lies left of" in wrong
+    shares = plain.split("**What the medians amount to**")[1].split("**Query tokens")[0]
+    assert "277.7 GB/s | - | 403" in shares
+    assert "337.8 GB/s | cached | 403" in shares
+    assert "209.0 GB/s | 69.7% | 403" in shares
     for one in claims(text):
         assert one.startswith("Measured by others: ")
         assert "driver and versions not known" in one

@@ -34,9 +34,20 @@ def cell(
     clock: float | None = 1.785e9,
     gpu: Mapping[str, Any] = H200,
     throttled: Sequence[str] = (),
+    scatter: float = 1e-3,
+    drift: float = 0.0,
+    overtaken: int | None = None,
+    steady: bool | None = None,
+    cache: str = "cold",
+    power: float | None = None,
+    samples: int = 13,
+    chosen: str | None = None,
     **sizes: Any,
 ) -> Cell:
-    """A cell of attention whose samples scatter by 0.1%; `place` among the `of` that took turns."""
+    """A cell of attention; `place` among the `of` that took turns, `overtaken` samples a block.
+
+    `scatter` is relative, `drift` by how much the last sample is slower than the first.
+    """
     shape = {"batch": 32, "heads": 8, "length": 512, "dim": 64, "causal": False} | sizes
     dtype = shape.pop("dtype", "float16")
     work = Work.attention(
@@ -49,14 +60,16 @@ def cell(
         kv_heads=shape.get("kv_heads"),
         backward=shape.get("backward", False),
     )
-    noise = np.random.default_rng(place).normal(1, 1e-3, (BLOCKS, 13))
+    noise = np.random.default_rng(place).normal(1, scatter, (BLOCKS, samples))
+    noise *= np.linspace(1, 1 + drift, noise.size).reshape(noise.shape)
     moment = {
-        "sm_clock": clock, "power": None, "temperature": None, "throttled_by": list(throttled)
+        "sm_clock": clock, "power": power, "temperature": None, "throttled_by": list(throttled)
     }  # fmt: skip
     blocks = [
         {
             "turn": at * of + (place if at % 2 == 0 else of - 1 - place),
             "gpu": moment,
+            "overtaken": overtaken,
             "samples": (seconds * noise[at]).tolist(),
         }
         for at in range(BLOCKS)
@@ -65,7 +78,7 @@ def cell(
         {
             "label": backend,
             "timer": "events",
-            "cache": "cold",
+            "cache": cache,
             "target": {
                 "name": "sdpa",
                 "shapes": shape,
@@ -73,7 +86,7 @@ def cell(
                 "work": {"flop": work.flop, "bytes": work.bytes, "what": work.what},
             },
             "gpu": gpu,
-            "ready": {"memory": {"peak_allocated": 80_500_000}},
+            "ready": {"memory": {"peak_allocated": 80_500_000}, "steady": steady},
             "blocks": blocks,
         }
     )
@@ -86,6 +99,7 @@ def cell(
         status=Status.measured,
         latency=latency,
         round=round_,
+        chosen=chosen if backend == "default" else None,
         asked=100,
     )
 
@@ -176,6 +190,48 @@ def test_what_cannot_be_is_flagged() -> None:
     assert held.throttled == {"hardware slowdown": BLOCKS}
 
 
+def test_a_clock_that_still_moved_after_the_warm_up_is_flagged() -> None:
+    assert row(cell(50.9e-6, steady=False)).flags == (
+        "the SM clock still moved when the warm-up ended",
+    )
+    assert row(cell(50.9e-6, steady=True)).flags == ()
+
+
+def test_an_interval_claims_nothing_where_over_a_tenth_may_hold_gaps_of_the_host() -> None:
+    few = row(cell(50.9e-6, overtaken=1))
+    assert (few.overtaken, few.level, few.claim) == (8, 0.95, "holds")
+    assert few.flags == ("8 of 104 samples may hold gaps of the host",)
+    many = row(cell(50.9e-6, overtaken=2))
+    assert (many.overtaken, many.level, many.claim) == (16, None, "gaps")
+    assert many.flags == (
+        "16 of 104 samples may hold gaps of the host: the interval claims nothing",
+    )
+    assert many.low is not None
+
+
+def test_no_share_of_dram_beside_a_cell_that_a_warm_cache_surely_served() -> None:
+    l4 = {
+        "name": "NVIDIA L4", "compute_capability": "8.9", "multiprocessors": 58,
+        "memory_bytes": 24_000_000_000,
+    }  # fmt: skip
+    cells = [
+        cell(60e-6, gpu=l4, cache="", length=128),  # 16.8 MB, 280 GB/s
+        cell(100e-6, gpu=l4, cache="", length=256),  # 33.6 MB, 336 GB/s of 300
+        cell(320e-6, gpu=l4, cache="", length=512),  # 67.1 MB: more than L2 holds
+    ]
+    fits, served, larger = derive(cells, l4).rows
+    assert (served.cache, fits.cache) == ("warm", "")
+    assert fits.share_of_dram is None
+    assert fits.bandwidth == pytest.approx(280e9, rel=0.01)
+    assert fits.flags == (
+        f"DRAM's share is not known: L2 has room for all of it, and served {served.id}",
+    )
+    assert larger.share_of_dram == pytest.approx(0.699, abs=1e-3)
+    assert larger.flags == ()
+    alone, _ = derive([cells[0], cells[2]], l4).rows
+    assert alone.share_of_dram == pytest.approx(0.932, abs=1e-3)
+
+
 def alternatives(*speeds: tuple[str, float], **more: Any) -> list[Cell]:
     return [
         cell(seconds, backend=name, place=at, of=len(speeds), **more)
@@ -194,6 +250,27 @@ def test_backends_that_took_turns_are_compared_with_the_first() -> None:
     assert slower.overlap is False
     assert slower.pair.comparison.speedup == pytest.approx(50.05 / 72, rel=1e-3)
     assert [one.backend for one in found.best if one.what == "backend"] == ["cudnn"]
+
+
+def test_faster_is_claimable_by_verdict_classic_rule_and_two_intervals_with_a_level() -> None:
+    def versus(**more: Any) -> Any:
+        (one,) = derive(
+            alternatives(("default", 72e-6), ("flash", 50e-6), **more), H200
+        ).comparisons
+        return one
+
+    sure = versus()
+    assert sure.pair.comparison.verdict.name == "IMPROVED"
+    assert sure.claimable
+    drifting = versus(drift=0.003)  # both intervals are widened, and claim no level
+    assert drifting.pair.comparison.verdict.name == "IMPROVED"
+    assert drifting.pair.comparison.classic.claimable
+    assert not drifting.claimable
+    assert not versus(overtaken=2).claimable
+    throttled = versus(throttled=["hardware slowdown"])
+    assert throttled.pair.comparison.verdict.name == "INVALID"
+    assert throttled.pair.comparison.classic.claimable
+    assert not throttled.claimable
 
 
 def test_other_shapes_and_other_rounds_are_never_compared() -> None:

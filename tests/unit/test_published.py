@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.resources import files
 from typing import Any
 
 import pytest
+import yaml
 
 from profkit.analysis.baseline import Row
 from profkit.analysis.baseline_evidence import cost, evidence, goal, top_rows
-from profkit.analysis.published import Fault, against_published, published
+from profkit.analysis.published import (
+    Fault,
+    against_published,
+    overclaims,
+    published,
+    wrong_claims,
+)
 from profkit.ingest.cell import Status
+from tests.conftest import ROOT
 
+FACTS = ROOT.parent / "shared" / "facts" / "published.yaml"
 FLOP = 4 * 32 * 8 * 512**2 * 64
 
 
@@ -42,6 +52,75 @@ def test_rates_of_times_are_those_that_were_published_with_them() -> None:
     assert rates[:5] == pytest.approx(list(told), rel=1e-3)
 
 
+def test_rates_that_were_published_are_taken_as_they_are() -> None:
+    rates = {one.shape["batch"]: one.flop_rate for one in published()
+             if one.series == "SDPA on an L4" and one.shape["length"] == 512
+             and one.shape["heads"] == 8}  # fmt: skip
+    assert rates == {32: 53516e9, 8: 42799e9, 16: 58254e9, 64: 50194e9}
+
+
+@pytest.mark.skipif(not FACTS.is_file(), reason="published figures (../shared/facts) are not here")
+def test_the_study_is_told_whole_and_as_it_was_published() -> None:
+    (study,) = [one for name, one in yaml.safe_load(FACTS.read_text("utf-8")).items()
+                if name == "l4_sdpa_study"]  # fmt: skip
+    text = files("profkit.analysis").joinpath("published_claims.yaml").read_text("utf-8")
+    kept = yaml.safe_load(text)["l4_sdpa_study"]
+    assert (kept["configs"], kept["claims"]) == (study["configs"], study["claims"])
+    figures = [one for one in published() if one.study == "l4_sdpa_study"]
+    told = [
+        [*(one.shape[name] for name in ("batch", "heads", "length", "dim")),
+         one.seconds and one.seconds * 1e3, [(end or 0) * 1e3 for end in (one.low, one.high)],
+         one.flop_rate / 1e9]
+        for one in figures[:10]
+    ]  # fmt: skip
+    for one, row in zip(told, study["configs"], strict=True):
+        assert one[:4] == row[:4]
+        assert one[4] == pytest.approx(row[4])
+        assert one[5] == pytest.approx(row[5])
+        assert one[6] == pytest.approx(row[6])
+    names = {"default": "auto", "flash": "flash", "efficient": "memory_efficient"}
+    by_backend = {names[one.backend]: (one.seconds or 0) * 1e3 for one in figures[10:]}
+    assert by_backend == pytest.approx(study["backends_s512_ms"])
+
+
+def test_claims_of_a_study_are_audited_where_its_shapes_are() -> None:
+    found = wrong_claims(against_published([row(0.32102e-3)], "L4"))
+    texts = [outcome.claim.text for outcome in found]
+    assert len([text for text in texts if text]) == 12  # every sentence of the study is wrong
+    assert "S=512 is firmly compute-bound" in texts
+    assert all(outcome.contradictions for outcome in found)
+    elsewhere = row(1e-3, heads=16, kv_heads=16, length=1024, batch=16, dim=128)
+    other = against_published([elsewhere], "H200")
+    assert other
+    assert wrong_claims(other) == ()
+
+
+def test_a_shortfall_is_of_the_same_product_and_weighs_the_clock() -> None:
+    slow = row(0.08e-3, gpu="H200", sm_clock=1.6e9, throttled={"software power cap": 3})
+    chip = {"sm_clock_max": 2.0e9, "power_limit": 700.0}
+    found = {one.figure.series: one for one in against_published([slow], "H200", chip)}
+    short = found["SDPA default, seen before"].shortfall
+    assert short is not None
+    assert (short.clock, short.capped, short.slowed) == (0.8, 3, True)
+    assert short.at_highest == pytest.approx(50.8 / 80 / 0.8)
+    assert not short.clock_suffices
+    assert found["SDPA flash, seen before"].shortfall is None  # 74.7 us: within a tenth
+    assert found["SDPA on an L4"].shortfall is None
+    (bare,) = [one.shortfall for one in against_published([row(0.08e-3)], "H200")
+               if one.figure.series == "SDPA default, seen before"]  # fmt: skip
+    assert bare is not None
+    assert not bare.has_evidence
+
+
+def test_faults_of_published_intervals_are_counted_each_by_its_reason() -> None:
+    told = row(
+        0.32102e-3, low=0.31e-3, high=0.35e-3, dependence=("start-up",), tick=0.0184e-3, n=100
+    )
+    found = overclaims(against_published([told], "L4"))
+    assert (found.judged, found.faulty, found.started_up, found.one_tick) == (1, 1, 1, 1)
+    assert (found.autocorrelated, found.drifting) == (0, 0)
+
+
 def test_a_causal_series_counts_half_of_the_work_and_heads_of_k_and_v_their_own() -> None:
     shapes = {one.series: one.shape for one in published()}
     assert shapes["FlashAttention-3, d 128, causal"]["causal"] is True
@@ -55,7 +134,7 @@ def test_same_samples_of_a_drifting_run_support_no_interval() -> None:
     one = next(one for one in found if one.figure.series == "SDPA on an L4")
     assert one.same_samples
     assert one.faults == (Fault.refused,)
-    assert one.rate_ratio == pytest.approx(0.321 / 0.32102, rel=1e-6)
+    assert one.rate_ratio == pytest.approx(FLOP / 0.32102e-3 / 53516e9)
     measured = replace(one.row, status=Status.measured)
     again = against_published([measured], "L4")
     assert next(one for one in again if one.figure.series == "SDPA on an L4").faults == ()
@@ -66,7 +145,7 @@ def test_another_gpu_is_held_by_rates_and_shares_and_never_by_times() -> None:
     seen = {one.figure.series: one for one in found}
     assert seen["SDPA default, seen before"].time_ratio == pytest.approx(50.8 / 74.8)
     assert seen["SDPA on an L4"].time_ratio is None
-    assert seen["SDPA on an L4"].rate_ratio == pytest.approx(0.321 / 0.0748)
+    assert seen["SDPA on an L4"].rate_ratio == pytest.approx(FLOP / 0.0748e-3 / 53516e9)
     assert not seen["SDPA flash, seen before"].same_backend
     assert against_published([row(1e-3, dtype="float32")], "L4") == ()
 
@@ -78,6 +157,9 @@ def test_goal_by_hand() -> None:
     wide = goal(row(110e-6, low=80e-6, high=150e-6))
     assert wide.median == 80e-6
     assert goal(row(110e-6)).below is None
+    gaps = goal(row(110e-6, low=109e-6, high=111e-6, claim="gaps"))
+    assert gaps.below is None
+    assert gaps.median == pytest.approx(100e-6)
     with pytest.raises(ValueError, match="has no time"):
         goal(replace(row(1.0), seconds=None))
 

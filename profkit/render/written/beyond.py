@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from decimal import ROUND_FLOOR, Decimal
+from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
+from profkit.analysis.audit import Outcome
+from profkit.analysis.baseline import Row
 from profkit.analysis.checklist import Item
+from profkit.analysis.contradiction import Contradiction
 from profkit.analysis.latency import Timed
-from profkit.analysis.published import Against
+from profkit.analysis.published import Against, Overclaims, Shortfall, overclaims
 from profkit.analysis.statistics import CLAIMABLE_SPEEDUP
 from profkit.analysis.written import Profiled, Step, Written
 from profkit.render import diff_words, findings
+from profkit.render.audit import told as in_words
 from profkit.render.document import (
     Block,
     Bullets,
@@ -25,7 +29,7 @@ from profkit.render.latency import latency_words
 from profkit.render.text import percent, plural, seconds_between, shorten
 from profkit.render.written import words
 
-_FINDINGS, _CAUSES = 5, 3
+_FINDINGS, _LARGEST = 5, 3
 _LONGEST = 60
 
 
@@ -48,8 +52,9 @@ def to_beat(written: Written) -> Iterator[Block]:
         "",
         ("Shape", "Backend", "Median now", "Interval now", "Median at most", "Interval below"),
         cells([
-            [verbatim(one.row.shape), verbatim(one.row.backend), words.time(one.row.seconds),
-             words.interval(one.row), f"{_at_most(one.median)} ms",
+            [verbatim(one.row.shape), verbatim(one.row.backend),
+             f"{_milliseconds(one.row.seconds or 0.0)} ms", words.interval(one.row, _ends),
+             f"{_at_most(one.median)} ms",
              "measure it anew" if one.below is None else f"{_at_most(one.below)} ms"]
             for one in written.goals
         ]),
@@ -57,8 +62,8 @@ def to_beat(written: Written) -> Iterator[Block]:
     )  # fmt: skip
     if any(one.below is None for one in written.goals):
         yield Paragraph(
-            "Nothing can be claimed over a cell without an interval: it is to be measured anew, "
-            "until its samples are steady."
+            "Nothing can be claimed over a cell without an interval, or with one that claims "
+            "nothing for gaps of the host: it is to be measured anew, until its samples are steady."
         )
     yield Heading(3, "Profiles")
     if not written.profiled:
@@ -113,7 +118,8 @@ def published(written: Written) -> Iterator[Block]:
     for source in dict.fromkeys(one.figure.series for one in written.against):
         group = [one for one in written.against if one.figure.series == source]
         yield from _series(group)
-    yield from _faults([one for one in written.against if one.same_samples])
+    yield from _faults(written.against)
+    yield from _claims(written.claims)
 
 
 def _series(group: Sequence[Against]) -> Iterator[Block]:
@@ -127,6 +133,69 @@ def _series(group: Sequence[Against]) -> Iterator[Block]:
         cells([_against(one, timed) for one in group]),
         words=2,
     )
+    notes = [*_shortfalls(group), *_without_claim(group)]
+    if notes:
+        yield Bullets(tuple(notes))
+
+
+def _shortfalls(group: Sequence[Against]) -> Iterator[str]:
+    """What the data have on each cell that stays a tenth or more below its figure."""
+    for one in group:
+        if one.shortfall is not None:
+            told = f"{verbatim(one.row.id)} reaches {one.rate_ratio:.3f} of the published rate"
+            yield f"{told}: {_explained(one.row, one.shortfall)}"
+
+
+def _explained(row: Row, short: Shortfall) -> str:
+    known = "; ".join((*_causes(row, short), *_state(row, short)))
+    if not short.has_evidence:
+        beside = f" ({known})" if known else ""
+        return f"unexplained, nothing in the data has a reason for it{beside}."
+    if short.clock_suffices or short.by_other_means:
+        return f"{known}."
+    return f"{known}. The rest is unexplained."
+
+
+def _causes(row: Row, short: Shortfall) -> Iterator[str]:
+    """What may have cost time."""
+    if short.other_backend:
+        yield "it is another backend"
+    if short.capped:
+        yield f"{short.capped} of {row.blocks} blocks met a power cap"
+    if short.slowed and short.at_highest is not None:
+        yield (
+            f"{_clock(row, short)}, and in proportion the highest clock would give "
+            f"{short.at_highest:.3f} of the published rate"
+        )
+    if short.overtaken:
+        yield words.gaps(row)
+    if short.launch_bound:
+        yield "the host needs longer to submit a call than the GPU for its work"
+
+
+def _state(row: Row, short: Shortfall) -> Iterator[str]:
+    """What else is known of the GPU then."""
+    if row.power is not None:
+        limit = f" of {short.power_limit:.0f} W" if short.power_limit else ""
+        yield f"the power before blocks was {row.power:.0f} W{limit}"
+    if short.clock is not None and not short.slowed:
+        yield _clock(row, short)
+    if not short.capped:
+        yield "no block met a power cap"
+
+
+def _clock(row: Row, short: Shortfall) -> str:
+    read = ", read before the blocks, which is rough," if row.clock_is_read else ""
+    return (
+        f"the SM clock{read} was {words.quantity(row.sm_clock, 'Hz')}, "
+        f"{words.share(short.clock)} of the highest ({words.quantity(short.highest_clock, 'Hz')})"
+    )
+
+
+def _without_claim(group: Sequence[Against]) -> Iterator[str]:
+    rows = {one.row.id: one.row for one in group if one.claims_nothing}
+    for name, row in rows.items():
+        yield f"{verbatim(name)}: {words.gaps(row)}, so its interval claims nothing."
 
 
 def _against(one: Against, timed: bool) -> list[str]:
@@ -141,34 +210,82 @@ def _against(one: Against, timed: bool) -> list[str]:
     return [*line, words.decimal(one.time_ratio, 3)] if timed else line
 
 
-def _faults(same: Sequence[Against]) -> Iterator[Block]:
+def _faults(against: Sequence[Against]) -> Iterator[Block]:
     """What these samples say of the intervals that were published of them."""
-    judged = [one for one in same if one.figure.low is not None]
-    if not judged:
+    found = overclaims(against)
+    if not found.judged:
         return
-    faulty = [one for one in judged if one.faults]
     yield Heading(3, "The published intervals of these samples")
+    reasons = "; ".join(_overclaims(found))
     yield Paragraph(
         "These cells are the published samples themselves, so the medians agree. Of "
-        f"{plural(len(judged), 'published interval')}, {len(faulty)} claim more than the samples "
-        "support: they take the samples for independent, which they are not."
+        f"{plural(found.judged, 'published interval')}, {found.faulty} claim more than the samples "
+        f"support{f': {reasons}' if reasons else ''}. One may have several faults."
     )
     yield Table(
         "",
-        ("Shape", "What is wrong", "Published", "Supported", "Autocorr.", "Drift", "Slow at first"),
-        cells([_judged(one) for one in judged]),
+        ("Shape", "What is wrong", "Published", "Supported", "Autocorr.", "Effective N", "Drift",
+         "Slow at first"),
+        cells([
+            _judged(one) for one in against if one.same_samples and one.figure.low is not None
+        ]),
         words=2,
     )  # fmt: skip
+
+
+def _overclaims(found: Overclaims) -> Iterator[str]:
+    for count, what in (
+        (found.autocorrelated, "of autocorrelated samples, taken for independent"),
+        (found.drifting, "of a run that drifts"),
+        (found.started_up, "of a run that begins with slow samples"),
+        (found.one_tick, "one step of the timer wide"),
+    ):
+        if count:
+            yield f"{count} {'is' if count == 1 else 'are'} {what}"
 
 
 def _judged(one: Against) -> list[str]:
     row, figure = one.row, one.figure
     return [
-        verbatim(row.shape), "; ".join(fault.value for fault in one.faults) or "nothing seen",
+        verbatim(row.shape), _wrong(one),
         seconds_between(figure.low or 0.0, figure.high or 0.0), words.interval(row),
-        words.decimal(row.autocorrelation),
+        words.decimal(row.autocorrelation), words.decimal(row.effective_n, 1),
         words.NONE if row.drift is None else f"{row.drift:+.1%}", str(row.startup or 0),
     ]  # fmt: skip
+
+
+def _wrong(one: Against) -> str:
+    """The faults of a published interval, with what the samples have that it does not count."""
+    if not one.faults:
+        return "nothing seen"
+    because = f" ({', '.join(one.row.dependence)})" if one.row.dependence else ""
+    return "; ".join(fault.value for fault in one.faults) + because
+
+
+def _claims(found: Sequence[Outcome]) -> Iterator[Block]:
+    """What was published with the figures and does not hold."""
+    if not found:
+        return
+    yield Heading(3, "Published claims that do not hold")
+    yield Paragraph(
+        "Sentences and figures that were published with those above, as they stand; "
+        "`profkit audit` holds them against each other, the shapes and the datasheets."
+    )
+    yield Bullets(tuple(_claim(outcome) for outcome in found))
+
+
+def _claim(outcome: Outcome) -> str:
+    claim = outcome.claim
+    sizes = zip("BHSD", (claim.batch, claim.heads, claim.length, claim.dim), strict=True)
+    said = claim.text or " ".join(f"{letter}={size}" for letter, size in sizes)
+    return f"**{unmarked(said)}**: {' '.join(map(_contradiction, outcome.contradictions))}"
+
+
+def _contradiction(one: Contradiction) -> str:
+    likely = f"; likely {in_words(one.cause)}" if one.cause else ""
+    return unmarked(
+        f"{one.claimed}: {in_words(one.follows)}{likely}; it should be {in_words(one.should_be)}."
+    )
 
 
 def ablation(written: Written) -> Iterator[Block]:
@@ -191,7 +308,8 @@ def ablation(written: Written) -> Iterator[Block]:
         "it, from blocks that took turns. The hypothesis is the first finding on the variant "
         "before, its estimate what profkit promised for fixing that finding alone; a step may "
         "change more than that. What changed is by profkit diff's attribution, which adds up to "
-        "the change of ncu's duration."
+        f"the change of ncu's durations: the {_LARGEST} largest causes, the sum of the others, and "
+        "kernels that are new or gone, with their time."
     )
     yield Table("", columns, cells([_step(one) for one in written.steps]), words=4)
 
@@ -212,14 +330,15 @@ def _step(step: Step) -> list[str]:
 
 
 def _changed(step: Step) -> str:
-    """The largest causes of the change of time."""
-    attribution = step.evidence.attribution if step.evidence else None
-    if attribution is None:
+    """The largest causes of the change of time, the sum of the others, kernels new and gone."""
+    causes, others = step.causes(_LARGEST)
+    if step.evidence is None or not causes:
         return words.NONE
-    told, _ = diff_words.causes(attribution)
-    return "; ".join(
-        f"{diff_words.label(cause)} {diff_words.signed(cause.seconds)}" for cause in told[:_CAUSES]
-    )
+    told = [(diff_words.label(cause), cause.seconds) for cause in causes]
+    told += [("all other causes", others)]
+    told += [(f"{group.name}, new", group.total) for group in step.evidence.added]
+    told += [(f"{group.name}, gone", -group.total) for group in step.evidence.removed]
+    return "; ".join(f"{name} {diff_words.signed(seconds)}" for name, seconds in told)
 
 
 def _latency(timed: Timed) -> str:
@@ -228,5 +347,13 @@ def _latency(timed: Timed) -> str:
 
 def _at_most(seconds: float) -> str:
     """Milliseconds in four digits, rounded down: what is printed must meet the rule too."""
+    return _milliseconds(seconds, rounding=ROUND_FLOOR)
+
+
+def _milliseconds(seconds: float, digits: int = 4, rounding: str = ROUND_HALF_EVEN) -> str:
     exact = Decimal(seconds * 1e3)
-    return f"{exact.quantize(Decimal(1).scaleb(exact.adjusted() - 3), ROUND_FLOOR):f}"
+    return f"{exact.quantize(Decimal(1).scaleb(exact.adjusted() - digits + 1), rounding):f}"
+
+
+def _ends(low: float, high: float) -> str:
+    return f"[{_milliseconds(low, 5)}, {_milliseconds(high, 5)}] ms"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from profkit.analysis.baseline import Row
+from profkit.analysis.baseline import GAPS_MATTER, Row
 from profkit.analysis.baseline_evidence import Evidence
 from profkit.analysis.written import Written
 from profkit.render.document import (
@@ -18,7 +18,7 @@ from profkit.render.document import (
     unmarked,
     verbatim,
 )
-from profkit.render.text import number, percent, plural
+from profkit.render.text import compact, number, percent, plural
 from profkit.render.written import words
 from profkit.render.written.drawings import drawings
 
@@ -57,7 +57,8 @@ def statistics(written: Written) -> Iterator[Block]:
         "No sample is dropped. CV is the standard deviation over the mean; outliers lie beyond "
         "3.5 scaled median absolute deviations; autocorrelation is that of ranks at lag 1; drift "
         "is the second half's median over the first half's, less 1; effective N is how many "
-        "independent samples the run is worth; the tick is the grid of the timer."
+        "independent samples the run is worth; the tick is the grid of the timer. ≈ marks an "
+        "interval that claims no level."
     )
     yield Table(
         "Medians and their intervals",
@@ -130,6 +131,11 @@ def _without_level(written: Written) -> Iterator[str]:
             f"A level for the intervals of {plural(found.widened, 'cell')}: the samples depend on "
             "each other, so the intervals were widened by what is known of that."
         )
+    if found.gapped:
+        yield (
+            f"Anything by the intervals of {plural(found.gapped, 'cell')}: more than "
+            f"{percent(GAPS_MATTER)} of the samples may hold gaps of the host."
+        )
     if found.conditional:
         yield (
             f"That the samples of {plural(found.conditional, 'cell')} are independent: too few to "
@@ -146,6 +152,11 @@ def _without_level(written: Written) -> Iterator[str]:
 
 def _unsteady(written: Written) -> Iterator[str]:
     found = written.evidence
+    if found.unready:
+        yield (
+            f"That the clock was steady in {plural(found.unready, 'cell')}: it still moved when "
+            "the warm-up ended."
+        )
     if found.started_up:
         slow = max(row.startup or 0 for row in written.timed)
         yield (
@@ -219,6 +230,7 @@ def performance(written: Written) -> Iterator[Block]:
         names = [_AT_READ if read and name == _AT_HELD else name for name in _RATES]
         columns, rows = words.known(names, [_rates(row) for row in rated])
         yield Table("What the medians amount to", columns, rows, words=2)
+    yield from _tokens(written)
     for name, svg in drawings(written.rows, written.scaling).items():
         yield Figure(name, _CAPTIONS[name], svg)
     yield from _clocks(written)
@@ -238,6 +250,26 @@ def _rates(row: Row) -> list[str]:
         "cached" if (row.share_of_dram or 0) > 1 else words.share(row.share_of_dram),
         words.decimal(row.ridge, 0), row.regime or words.NONE,
     ]  # fmt: skip
+
+
+def _tokens(written: Written) -> Iterator[Block]:
+    columns, rows = words.known(
+        ("Shape", "Backend", "Tokens/s", "Peak memory"),
+        [
+            [verbatim(row.shape), verbatim(row.backend),
+             words.NONE if row.tokens_per_second is None else compact(row.tokens_per_second),
+             words.quantity(row.peak_memory, "B")]
+            for row in written.timed
+        ],
+    )  # fmt: skip
+    if len(columns) > 2:
+        yield Table(
+            "Query tokens (batch times length) a second at the median; the most memory that was "
+            "allocated, inputs and outputs included",
+            columns,
+            rows,
+            words=2,
+        )
 
 
 def _clocks(written: Written) -> Iterator[Block]:
@@ -286,20 +318,22 @@ def _scaling(written: Written) -> Iterator[Block]:
         yield Bullets(
             tuple(
                 f"Highest rate along {one['what']} for {verbatim(one['backend'])} with "
-                f"{_common(one['where'])}: {one['what']} {one['value']}, "
+                f"{_common(one['where'], rows[one['id']])}: {one['what']} {one['value']}, "
                 f"{words.quantity(rows[one['id']].flop_rate, 'FLOP/s')}."
                 for one in sizes
             )
         )
 
 
-def _common(where: dict[str, object]) -> str:
-    names = ("batch", "heads", "length", "dim", "tokens", "dtype", "causal", "backward")
+def _common(where: dict[str, object], row: Row) -> str:
+    """What the cells of a group share; `row` is one of them."""
+    names = ("batch", "heads", "kv heads", "length", "dim", "tokens", "dtype", "causal", "backward")
+    shared = {**where, "kv heads": row.kv_heads if row.kv_heads != row.heads else None}
     told = [
-        name if where[name] is True else f"{name} {where[name]:g}"
-        if isinstance(where[name], float) else f"{name} {where[name]}"
+        name if shared[name] is True else f"{name} {shared[name]:g}"
+        if isinstance(shared[name], float) else f"{name} {shared[name]}"
         for name in names
-        if where.get(name)
+        if shared.get(name)
     ]  # fmt: skip
     return ", ".join(told)
 
@@ -313,19 +347,23 @@ def _versus(written: Written) -> Iterator[Block]:
         "Verdicts on the second backend against the first, from blocks that took turns: times "
         "decide, each at the clock that its own power leaves it; p-values are corrected by Holm "
         "over all comparisons of this baseline. Whether intervals overlap "
-        "is told for alternatives at one shape alone."
+        'is told for alternatives at one shape alone. Claimable is "faster" by the verdict and '
+        "by the classic rule (see What must be beaten), between two intervals that claim a level. "
+        "The reason is what the verdict rests on, of one that is open or invalid what stands "
+        "against it."
     )
     yield Table(
         "",
         ("Shape", "Of", "Against", "Verdict", "Speed-up", "Interval", "p (Holm)", "Delta",
-         "Overlap", "Claimable"),
+         "Overlap", "Claimable", "Reason"),
         cells([
             [verbatim(one["shape"]), verbatim(one["b"]), verbatim(one["a"]),
              _VERDICTS.get(one["verdict"], one["verdict"]), f"{one['speedup']:.3g}x",
              f"[{one['low']:.3g}, {one['high']:.3g}]",
              words.NONE if one["p_adjusted"] is None else f"{one['p_adjusted']:.2g}",
              f"{one['delta']:+.2f}", {None: words.NONE, True: "yes", False: "no"}[one["overlap"]],
-             "yes" if one["claimable"] else "no"]
+             "yes" if one["claimable"] else "no",
+             unmarked("; ".join(one["details"]) or one["reason"])]
             for one in found
         ]),
         words=4,

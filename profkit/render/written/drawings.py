@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from profkit.analysis.baseline import Row, Scaling
+from profkit.analysis.baseline import GAPS, Row, Scaling
 from profkit.render.text import literal, number
 
 _COLOURS = (
@@ -15,6 +15,7 @@ _COLOURS = (
     "#c23b22",
 )  # fmt: skip
 _MARKERS = "osD^vPX<>"
+_NO_LEVEL = {"widened", GAPS}
 _LETTER = 0.065
 _GREY, _GRID = "#8c8c8c", "#e5e5e5"
 _PANEL, _HEIGHT, _ACROSS = 4.3, 3.2, 2
@@ -217,7 +218,7 @@ def _whiskers(axes: Any, rows: Sequence[Row], axis: _Axis, across: Measure, colo
     for row in rows:
         ends = (axis.low(row), axis.high(row))
         if None not in ends:
-            style = ":" if row.claim == "widened" else "-"
+            style = ":" if row.claim in _NO_LEVEL else "-"
             axes.plot([across(row)] * 2, ends, color=colour, linewidth=1.6, linestyle=style,
                       marker="_", markersize=6, zorder=4)  # fmt: skip
 
@@ -267,7 +268,7 @@ def _dots(rows: Sequence[Row]) -> str:
         axes = figure.subplots()
         for at, row in enumerate(rows):
             if row.low is not None and row.high is not None:
-                style = ":" if row.claim == "widened" else "-"
+                style = ":" if row.claim in _NO_LEVEL else "-"
                 axes.plot([row.low * scale, row.high * scale], [at, at], color=_COLOURS[0],
                           linewidth=2, linestyle=style)  # fmt: skip
             face = "white" if row.refused else _COLOURS[0]

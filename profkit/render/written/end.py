@@ -28,8 +28,9 @@ def reproducibility(written: Written) -> Iterator[Block]:
         "This is the command that made the data, absolute paths as the names at their ends:"
     )
     yield Code(words.command(summary["command"]))
-    yield Paragraph("Afterwards, in the folder that holds the baseline's:")
-    yield Code("profkit audit DIR/summary.json\nprofkit baseline report DIR -o DIR/report.md")
+    recording = ", and the recording's name the path to it" if written.steps_title else ""
+    yield Paragraph(f"Afterwards, where DIR is the baseline's folder{recording}:")
+    yield Code(f"profkit audit DIR/summary.json\n{_report_command(written)}")
     yield Bullets(tuple(_circumstances(written)))
     if summary["fingerprints"]:
         yield Table(
@@ -51,6 +52,14 @@ def reproducibility(written: Written) -> Iterator[Block]:
             ]),
             words=3,
         )  # fmt: skip
+
+
+def _report_command(written: Written) -> str:
+    """The command that writes this report, the recording of the ladder by its last name."""
+    given = ["profkit", "baseline", "report", "DIR"]
+    given += ["--price", f"{written.price:g}"] if written.price is not None else []
+    given += ["--ablation", written.steps_title] if written.steps_title else []
+    return words.command([*given, "-o", "DIR/report.md"])
 
 
 def _commit(told: dict[str, object] | None) -> str:
@@ -140,10 +149,13 @@ def _limits(written: Written) -> Iterator[str]:
 _METHODS = (
     "**Interval of the median**: percentile bootstrap, 10,000 resamples with a fixed seed of its "
     "own; 95%. Widened by the lag-1 autocorrelation of ranks and by one tick at either end; "
-    "refused where the halves of a run differ by 1% or more and beyond chance, and where "
-    "autocorrelation leaves less than six samples' worth. Efron and Tibshirani, An Introduction "
-    "to the Bootstrap, 1993; Hoefler and Belli, Scientific Benchmarking of Parallel Computing "
-    "Systems, SC 2015.",
+    "refused where the halves of a run differ by 1% or more and beyond chance, and where the lower "
+    "95% limit of effective N is below six, that is N (1 - R) / (1 + R) with R = r + 1.645 √((1 - "
+    "r²) / N), so that an effective N of ten may be refused. It claims nothing where over a tenth "
+    "of the samples may hold gaps of the host: without these the median is up to 5% of the ranks "
+    "lower, half of what the interval of 100 samples reaches to either side. Efron and Tibshirani, "
+    "An Introduction to the Bootstrap, 1993; Hoefler and Belli, Scientific Benchmarking of "
+    "Parallel Computing Systems, SC 2015.",
     "**Independence**: rank version of von Neumann's ratio. Bartels, JASA 77 (1982), 40-46. "
     "Effective N is N (1 - r) / (1 + r), 1 at least, where the ranks' lag-1 autocorrelation is "
     "beyond chance; r is that times 1 + 4/N (Marriott and Pope, Biometrika 41 (1954), 390-402).",
@@ -151,8 +163,11 @@ _METHODS = (
     "Practical Nonparametric Statistics, 3rd ed., section 3.2.",
     "**Outliers**: beyond 3.5 scaled median absolute deviations; counted, never dropped. "
     "Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993.",
-    "**Verdicts**: a t-interval over the log ratios of block medians, against a margin; Holm, "
-    "Scandinavian Journal of Statistics 6 (1979), 65-70, over all comparisons.",
+    "**Verdicts**: a t-interval over the log ratios of block medians, against a margin. Where the "
+    "ratios of successive blocks depend on each other beyond chance (the same test over ranks, at "
+    "2.5%), they count as their effective N, by the same formula, in the standard error and in the "
+    "degrees of freedom, so that the interval is wider. Holm, Scandinavian Journal of Statistics 6 "
+    "(1979), 65-70, over all comparisons.",
     "**Effect size**: Cliff, Psychological Bulletin 114 (1993), 494-509; in words by Romano et "
     "al., 2006.",
     "**Work**: attention has 4·B·H·S²·D FLOP forward, half of it causal, 2.5 times backward; its "

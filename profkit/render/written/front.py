@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from profkit.analysis.baseline import Row
-from profkit.analysis.written import Written
+from profkit.analysis.written import Standing, Written
 from profkit.render.badge import badge_svg
 from profkit.render.document import (
     Badge,
@@ -58,23 +57,24 @@ def title(written: Written) -> str:
 
 
 def badges(written: Written) -> Badges:
-    """Latency, bandwidth, GPU and environment; of the shape with the highest rate."""
+    """Latency of the shape with the highest rate, the most of the least bytes over time, GPU and
+    environment; both of the cell that they name."""
     best = written.goals[0].row if written.goals else None
     found = []
     if best is not None:
-        latency = f"{words.time(best.seconds)} ({best.shape})"
+        latency = f"{words.time(best.seconds)} ({best.id})"
         found.append(_badge("latency", latency, _GREEN if best.claim == "holds" else _AMBER))
     widest = max(written.timed, key=lambda row: row.bandwidth or 0.0, default=None)
     if widest is not None and widest.bandwidth:
-        told = f"{number(widest.bandwidth, 'B/s')} ({widest.shape})"
-        found.append(_badge("bandwidth", told, _BLUE))
+        told = f"{number(widest.bandwidth, 'B/s')} ({widest.id})"
+        found.append(_badge("least bytes over time", told, _BLUE))
     found.append(_badge("GPU", words.device(written), _GREY))
     found.append(_badge("environment", words.versions(written), _GREY))
     return Badges(tuple(found))
 
 
 def _badge(label: str, value: str, colour: str) -> Badge:
-    name = f"badge-{label.lower()}.svg"
+    name = f"badge-{label.lower().replace(' ', '-')}.svg"
     return Badge(name, label, value, colour, badge_svg(label, value, colour))
 
 
@@ -96,6 +96,11 @@ def _summary(written: Written) -> Iterator[str]:
             f"**{count} of {len(faulty)} published intervals of these samples claim more than the "
             "samples support**: see Comparison with published numbers."
         )
+    if written.claims:
+        yield (
+            f"**{plural(len(written.claims), 'published claim')} beside these figures "
+            f"{'does' if len(written.claims) == 1 else 'do'} not hold**: see there."
+        )
 
 
 def _best(written: Written) -> Iterator[str]:
@@ -115,15 +120,17 @@ def _best(written: Written) -> Iterator[str]:
 
 def _standing(written: Written) -> Iterator[str]:
     """How often each backend is the fastest, where there are several."""
-    fastest = written.fastest()
-    counts: dict[str, int] = {}
-    for row in fastest:
-        counts[row.backend] = counts.get(row.backend, 0) + 1
     if len({row.backend for row in written.timed}) < 2:
         return
-    ranked = sorted(counts.items(), key=lambda one: -one[1])
-    told = ", ".join(f"{verbatim(name)} at {count}" for name, count in ranked)
-    yield f"Fastest by its median: {told} of {plural(len(fastest), 'shape')}."
+    standings = written.standings()
+    told = ", ".join(_standing_words(one) for one in standings)
+    shapes = sum(one.shapes for one in standings)
+    yield f"Fastest by its median: {told} of {plural(shapes, 'shape')}."
+
+
+def _standing_words(one: Standing) -> str:
+    by_choice = ", ".join(f"{count} as {verbatim(name)}" for name, count in one.chosen_by.items())
+    return f"{verbatim(one.backend)} at {one.shapes}" + (f" ({by_choice})" if by_choice else "")
 
 
 def _trust(written: Written) -> str:
@@ -136,9 +143,10 @@ def _trust(written: Written) -> str:
         if found.conditional
         else ""
     )
+    gapped = f"{found.gapped} one that claims nothing, " if found.gapped else ""
     told = (
         f"{sound} of {plural(found.cells, 'cell')} have an interval with a level{condition}, "
-        f"{found.widened} a widened one without a level, {found.refused} none."
+        f"{found.widened} a widened one without a level, {gapped}{found.refused} none."
     )
     return told + (" The reasons are under Statistics." if sound < found.cells else "")
 
@@ -151,7 +159,8 @@ def claim(written: Written, row: Row) -> str:
     return (
         f"{whence}: {what}, by {words.backend(row)}, on {words.device(written)}, "
         f"{words.versions(written)}: median {words.time(row.seconds)}, "
-        f"{words.interval_words(row)}, N={row.n}, by {words.method(row)}, {words.seed(written)}."
+        f"{words.interval_words(row)}, {words.samples(row)}, by {words.method(row)}, "
+        f"{words.seed(written)}."
     )
 
 
@@ -174,6 +183,9 @@ def _configuration(written: Written) -> Iterator[Block]:
         ]),
         words=3,
     )  # fmt: skip
+    if written.not_asked:
+        names = words.listed(written.not_asked, len(written.not_asked))
+        yield Paragraph(f"Backends that come with profkit and were not asked for: {names}.")
     missing = [row for row in written.rows if row.status.value in _STATUS]
     if missing:
         yield Heading(3, "What was not measured")
@@ -195,7 +207,7 @@ def _options(written: Written) -> Iterator[tuple[str, str]]:
         yield "SHA-256 of the target", verbatim(summary["target"]["sha256"])
     if first is not None:
         yield "timer", words.method(first)
-    yield "samples a cell", _samples(options)
+        yield "samples a cell", _samples(written)
     if options["blocks"]:
         yield (
             "blocks",
@@ -207,7 +219,8 @@ def _options(written: Written) -> Iterator[tuple[str, str]]:
     if options["warmup"] is not None:
         yield (
             "warm-up",
-            f"at least {words.time(options['warmup'])} a cell, until the clock is steady",
+            f"at least {words.time(options['warmup'])} a cell, and until the clock is "
+            f"steady, unless that takes too long{_unready(written)}",
         )
     yield "seed", "not known" if options["seed"] is None else str(options["seed"])
     if options["budget"]:
@@ -275,12 +288,20 @@ def _missing(rows: list[Row]) -> Iterator[str]:
         yield f"{verbatim(backend)}, {words.listed(shapes)}: {_STATUS[status]}{why}"
 
 
-def _samples(options: Mapping[str, Any]) -> str:
-    """How many were asked for, and how many whole blocks of them are."""
-    asked, blocks = options["samples"], options["blocks"]
-    if not asked:
-        return "as many as the files have"
-    each = -(-asked // blocks) if blocks else 0
-    return (
-        f"{asked} asked for, {each * blocks} in {blocks} blocks of {each}" if each else str(asked)
-    )
+def _samples(written: Written) -> str:
+    """How many were asked for, and how many the cells have."""
+    asked = written.summary["options"]["samples"]
+    counts = [row.n or 0 for row in written.timed]
+    blocks = [row.blocks or 0 for row in written.timed]
+    told = f"{_range(counts)} in {_range(blocks)} {'block' if max(blocks) == 1 else 'blocks'}"
+    return f"{asked} asked for, {told}" if asked else f"as many as the files have: {_range(counts)}"
+
+
+def _range(counts: Sequence[int]) -> str:
+    low, high = min(counts), max(counts)
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _unready(written: Written) -> str:
+    count = written.evidence.unready
+    return f"; in {plural(count, 'cell')} it still moved then" if count else ""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from profkit.analysis.baseline import Row
+from profkit.analysis.baseline import GAPS, Row
 from profkit.analysis.written import Written
 from profkit.render.document import unmarked, verbatim
 from profkit.render.text import number, percent, seconds_between
@@ -17,6 +17,7 @@ _VERSIONS = ("driver", "CUDA", "cudnn", "torch", "triton", "python")
 _LETTERS = {
     "batch": "B", "heads": "H", "kv_heads": "Hkv", "length": "S", "dim": "D",
 }  # fmt: skip
+_MARKS = {"widened": "≈ ", GAPS: "≈ ", "if independent": "if independent "}
 TIMERS = {
     "events": "CUDA events behind a waiting kernel",
     "graph": "CUDA events around a CUDA graph",
@@ -54,12 +55,11 @@ def decimal(value: float | None, digits: int = 2) -> str:
     return NONE if value is None else f"{value:.{digits}f}"
 
 
-def interval(row: Row) -> str:
+def interval(row: Row, ends: Callable[[float, float], str] | None = None) -> str:
     """The interval in the cell of a table; `≈` before one that claims no level."""
     if row.low is None or row.high is None:
         return f"none: {row.refused or 'not known'}"
-    mark = {"widened": "≈ ", "if independent": "if independent "}.get(row.claim or "", "")
-    return f"{mark}{between(row.low, row.high)}"
+    return f"{_MARKS.get(row.claim or '', '')}{(ends or between)(row.low, row.high)}"
 
 
 def between(low: float, high: float) -> str:
@@ -74,12 +74,27 @@ def interval_words(row: Row) -> str:
     if row.low is None or row.high is None:
         return f"no interval, which the samples do not support ({row.refused or 'not known'})"
     ends = between(row.low, row.high)
+    if row.claim == GAPS:
+        return f"interval {ends}, which claims nothing ({gaps(row)})"
     if row.claim == "widened" or row.level is None:
         why = ", ".join(row.dependence) or "the timer's resolution"
         return f"interval {ends}, widened and without a level ({why})"
     level = percent(row.level).replace(".0%", "%")
     condition = ", if the samples are independent" if row.claim == "if independent" else ""
     return f"{level} interval {ends}{condition}"
+
+
+def gaps(row: Row) -> str:
+    """How many samples may hold gaps of the host."""
+    return f"{row.overtaken} of {row.n} samples may hold gaps of the host"
+
+
+def samples(row: Row) -> str:
+    """The number of samples, for a sentence."""
+    doubt = row.overtaken and row.claim != GAPS
+    return (
+        f"N={row.n}, of which {row.overtaken} may hold gaps of the host" if doubt else f"N={row.n}"
+    )
 
 
 def backend(row: Row) -> str:
