@@ -19,7 +19,7 @@ import numpy.typing as npt
 from scipy import signal, stats
 
 from profkit.analysis.statistics import State, Summary, bootstrap_median, summarize
-from profkit.analysis.verdict import Verdict, judge, margin_of
+from profkit.analysis.verdict import DEFAULT, Verdict, interval_over_blocks, judge, margin_of
 
 Array = npt.NDArray[np.float64]
 
@@ -139,8 +139,25 @@ MACHINES = {
 }
 
 
+ALONE = {
+    "independent": Machine(),
+    "skewed, 5% outliers": Machine(noise=skewed),
+    "AR(1) 0.5 in a block": Machine(noise=autoregressive(0.5)),
+    "AR(1) 0.9 in a block": Machine(noise=autoregressive(0.9)),
+    "AR(1) 0.9 in a block, offset of a block, sd 3%": Machine(autoregressive(0.9), offset=0.03),
+    "offset of a block, sd 3%, AR(1) 0.7 over blocks": Machine(offset=0.03, lasting=0.7),
+    "3% drift over the run": Machine(drift=0.03),
+}
+
+
 def log_ratios(machine: Machine, slower: float, seed: int) -> Array:
     """log(median B / median A), shape (RUNS, BLOCKS); B takes `slower` times as long."""
+    medians = block_medians(machine, seed)
+    return np.log(medians[..., 1] * slower / medians[..., 0])
+
+
+def block_medians(machine: Machine, seed: int) -> Array:
+    """The medians of blocks of both sides, shape (RUNS, BLOCKS, 2)."""
     rng = np.random.default_rng(seed)
     medians = np.empty((RUNS, BLOCKS, 2))
     order = np.array([[0, 1], [1, 0]] * (BLOCKS // 2))
@@ -154,7 +171,7 @@ def log_ratios(machine: Machine, slower: float, seed: int) -> Array:
     offsets = signal.lfilter([1.0], [1.0, -machine.lasting], steps, axis=-1)
     medians *= 1 + machine.offset * offsets.transpose(0, 2, 1)
     medians *= 1 + machine.side * rng.standard_normal((RUNS, 1, 2))
-    return np.log(medians[..., 1] * slower / medians[..., 0])
+    return medians
 
 
 def verdicts_row(name: str, machine: Machine, seed: int) -> list[str]:
@@ -169,6 +186,17 @@ def verdicts_row(name: str, machine: Machine, seed: int) -> list[str]:
         share(slower.count(Verdict.REGRESSED), RUNS),
         share(slower.count(Verdict.SAME) + slower.count(Verdict.IMPROVED), RUNS),
     ]
+
+
+def over_blocks_row(name: str, machine: Machine, seed: int) -> list[str]:
+    """Coverage of the interval over blocks of a side, and how wide it is in the middle."""
+    medians = block_medians(machine, seed)[..., 0]
+    sides = np.repeat(medians[..., np.newaxis], DEFAULT.samples, axis=-1)
+    known = [one for side in sides if (one := interval_over_blocks(side)) is not None]
+    truth = MEDIAN * (1 + machine.drift / 2)
+    hits = sum(one.low <= truth <= one.high for one in known)
+    width = float(np.median([(one.high - one.low) / (2 * MEDIAN) for one in known]))
+    return [name, share(hits, RUNS), f"±{100 * width:.2f}%"]
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -189,6 +217,9 @@ def measure() -> str:
     verdicts = [
         verdicts_row(name, machine, 2 * i) for i, (name, machine) in enumerate(MACHINES.items())
     ]
+    over_blocks = [
+        over_blocks_row(name, machine, 1000 + i) for i, (name, machine) in enumerate(ALONE.items())
+    ]
     head = ["series", "said not independent", "bootstrap, unconditional", "with a level (series)"]
     head += ["widened (series)", "refused", "order statistics"]
     return "\n\n".join(
@@ -203,6 +234,9 @@ def measure() -> str:
                 ["between blocks", "A/A: false verdict", "A/A: same", "2%: regressed", "2%: wrong"],
                 verdicts,
             ),
+            f"Coverage of the 95% interval over {BLOCKS} blocks of one side, {RUNS} runs a row "
+            f"(standard error {error(0.95, RUNS)}).",
+            table(["between and within blocks", "coverage", "half of its width"], over_blocks),
         )
     )
 

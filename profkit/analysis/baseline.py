@@ -25,7 +25,13 @@ from profkit.analysis.latency import (
     median_clock,
 )
 from profkit.analysis.statistics import DRIFT_MATTERS, Interval, State
-from profkit.analysis.verdict import DEFAULT, Thresholds, Verdict, holm
+from profkit.analysis.verdict import (
+    DEFAULT,
+    Thresholds,
+    Verdict,
+    holm,
+    interval_over_blocks,
+)
 from profkit.ingest.cell import Cell, Status
 from profkit.ingest.latency import Latency
 
@@ -92,6 +98,8 @@ class Row:
     level: float | None = None
     claim: str | None = None
     refused: str | None = None
+    blocks_low: float | None = None
+    blocks_high: float | None = None
     mean: float | None = None
     cv: float | None = None
     outliers: int | None = None
@@ -277,6 +285,9 @@ def _is_size(value: Any) -> bool:
 def _with_statistics(row: Row, timed: Timed) -> Row:
     summary, latency = timed.summary, timed.latency
     interval: Interval | None = summary.interval
+    over = interval_over_blocks(
+        [block.samples for block in latency.blocks], summary.tick or 0.0, THRESHOLDS
+    )
     overtaken = _overtaken(timed)
     claim = _claim(interval, overtaken, summary.n)
     return replace(
@@ -292,6 +303,8 @@ def _with_statistics(row: Row, timed: Timed) -> Row:
         level=interval.level if interval and claim != GAPS else None,
         claim=claim,
         refused=summary.refused.value if summary.refused else None,
+        blocks_low=over.low if over else None,
+        blocks_high=over.high if over else None,
         mean=summary.mean,
         cv=summary.cv,
         outliers=summary.outliers,

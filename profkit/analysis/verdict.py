@@ -239,6 +239,35 @@ def compare(
     )
 
 
+@dataclass(frozen=True)
+class OverBlocks:
+    """Where the typical median of a block lies (s), at confidence `level`: `low` to `high`."""
+
+    low: float
+    high: float
+    level: float
+
+
+def interval_over_blocks(
+    side: Blocks, tick: float = 0.0, thresholds: Thresholds = DEFAULT
+) -> OverBlocks | None:
+    """Student's t interval over the logarithms of block medians, a tick wider at either end.
+
+    Samples of a block may depend on each other: it is the blocks that are taken for independent,
+    or, where they show that they are not, for as many as they are worth. None where there are fewer
+    blocks, or samples in one, than are judged. Raises BadInput for bad samples.
+    """
+    blocks = _blocks(side)
+    fewest = min((block.size for block in blocks), default=0)
+    if len(blocks) < thresholds.blocks or fewest < thresholds.samples:
+        return None
+    medians = np.log(_medians(blocks))
+    estimate = _estimate(medians, rank_correlation(medians))
+    half = _t(estimate.freedom, (1 + thresholds.level) / 2) * estimate.error
+    low, high = (_exp(estimate.effect + sign * half) for sign in (-1, 1))
+    return OverBlocks(max(low - tick, 0.0), high + tick, thresholds.level)
+
+
 def _blocks(side: Blocks) -> list[Array]:
     return [checked(block) for block in side]
 

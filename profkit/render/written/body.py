@@ -58,14 +58,15 @@ def statistics(written: Written) -> Iterator[Block]:
         "3.5 scaled median absolute deviations; autocorrelation is that of ranks at lag 1; drift "
         "is the second half's median over the first half's, less 1; effective N is how many "
         "independent samples the run is worth; the tick is the grid of the timer. ≈ marks an "
-        "interval that claims no level."
+        "interval that claims no level. The one over blocks is of the typical block's median, "
+        "at 95%: it stands where samples within a block depend on each other."
     )
-    yield Table(
-        "Medians and their intervals",
-        ("Shape", "Backend", "Median", "Interval of the median", "N", "P5", "P95", "P99"),
-        cells([_median(written, row) for row in written.timed]),
-        words=2,
-    )
+    columns, rows = words.known(
+        ("Shape", "Backend", "Median", "Interval of the median", "Over blocks", "N", "P5", "P95",
+         "P99"),
+        [_median(written, row) for row in written.timed],
+    )  # fmt: skip
+    yield Table("Medians and their intervals", columns, cells(rows), words=2)
     yield Table(
         "What the samples are like",
         ("Shape", "Backend", "CV", "Outliers", "Slow at first", "Autocorr.", "Drift", "Effective N",
@@ -82,7 +83,7 @@ def _median(written: Written, row: Row) -> list[str]:
     by_q = {one["q"]: one for one in told}
     return [
         verbatim(row.shape), verbatim(row.backend), words.time(row.seconds), words.interval(row),
-        str(row.n), *(_percentile(by_q.get(q)) for q in (0.05, 0.95, 0.99)),
+        words.over_blocks(row), str(row.n), *(_percentile(by_q.get(q)) for q in (0.05, 0.95, 0.99)),
     ]  # fmt: skip
 
 

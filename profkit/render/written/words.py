@@ -62,6 +62,13 @@ def interval(row: Row, ends: Callable[[float, float], str] | None = None) -> str
     return f"{_MARKS.get(row.claim or '', '')}{(ends or between)(row.low, row.high)}"
 
 
+def over_blocks(row: Row, ends: Callable[[float, float], str] | None = None) -> str:
+    """The interval over block medians in the cell of a table."""
+    if row.blocks_low is None or row.blocks_high is None:
+        return NONE
+    return (ends or between)(row.blocks_low, row.blocks_high)
+
+
 def between(low: float, high: float) -> str:
     """Both ends in one unit; each in its own where they are far apart."""
     if high > _FAR * low:
@@ -72,16 +79,22 @@ def between(low: float, high: float) -> str:
 def interval_words(row: Row) -> str:
     """The interval with what it claims, for a sentence."""
     if row.low is None or row.high is None:
-        return f"no interval, which the samples do not support ({row.refused or 'not known'})"
+        why = row.refused or "not known"
+        return f"no interval, which the samples do not support ({why}){_of_blocks(row)}"
     ends = between(row.low, row.high)
     if row.claim == GAPS:
         return f"interval {ends}, which claims nothing ({gaps(row)})"
     if row.claim == "widened" or row.level is None:
         why = ", ".join(row.dependence) or "the timer's resolution"
-        return f"interval {ends}, widened and without a level ({why})"
+        return f"interval {ends}, widened and without a level ({why}){_of_blocks(row)}"
     level = percent(row.level).replace(".0%", "%")
     condition = ", if the samples are independent" if row.claim == "if independent" else ""
     return f"{level} interval {ends}{condition}"
+
+
+def _of_blocks(row: Row) -> str:
+    told = over_blocks(row)
+    return "" if told == NONE or row.claim == GAPS else f", a block's median 95% {told}"
 
 
 def gaps(row: Row) -> str:
