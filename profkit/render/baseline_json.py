@@ -93,6 +93,7 @@ def summary_json(
         }
         | {"device": (plan["measured_on"] or {}).get("device"), "budget": plan["budget"]},
         "command": list(plan["command"]),
+        "runs": plan.get("runs"),
         "gpu": plan["gpu"],
         "gpu_from": plan.get("gpu_from", "measured" if plan["gpu"] else "none"),
         "datasheet": _datasheet(baseline.datasheet),

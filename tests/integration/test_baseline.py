@@ -735,3 +735,136 @@ def test_a_plan_under_which_nothing_was_measured_is_in_nobodys_way(toy: Path) ->
         cell.unlink()
     again = measured(toy)
     assert again.exit_code == 0, again.stderr
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+    }
+
+
+def report_of(toy: Path) -> str:
+    """The written report, all blanks alike."""
+    done = run(toy.parent, "report", toy.with_name("out"), "-o", toy.with_name("report.md"))
+    assert done.exit_code == 0, done.stderr
+    return " ".join(toy.with_name("report.md").read_text("utf-8").split())
+
+
+INPUTS_END = """FLOP = 1e6
+def ended():
+    if (Path(__file__).parent / "moved").exists():
+        os._exit(3)
+"""
+
+
+def of_an_h200(toy: Path) -> Path:
+    """The baseline as if an H200 had measured it, with a library of another version."""
+    path = toy.with_name("out") / "baseline.json"
+    plan = json.loads(path.read_text("utf-8"))
+    plan["measured_on"] = {
+        "device": "cuda", "name": "NVIDIA H200", "uuid": "GPU-1", "multiprocessors": 132
+    }  # fmt: skip
+    for backend in plan["backends"][1:]:
+        backend["version"] = "library 1.1"
+    path.write_text(json.dumps(plan), encoding="utf-8")
+    return path.parent
+
+
+def test_a_refused_resume_changes_nothing_and_a_complete_one_the_summary_alone(toy: Path) -> None:
+    words = ("--backends", "quick,library")
+    assert measured(toy, *words).exit_code == 0
+    out = of_an_h200(toy)
+    toy.with_name("removed").touch()
+    before = content(out)
+    complete = measured(toy, *words, "--resume")
+    assert complete.exit_code == 0, complete.stderr
+    after = content(out)
+    assert {name for name in after if after[name] != before.get(name)} <= {"summary.json"}
+    library = {one["name"]: one for one in summary(toy)["backends"]}["library"]
+    assert (library["version"], library["available"]) == ("library 1.1", True)
+
+    (out / "cells" / "n2.quick.json").unlink()
+    before = content(out)
+    refused = measured(toy, *words, "--resume")
+    assert refused.exit_code == 4
+    assert "was measured on NVIDIA H200 GPU-1, this is the CPU" in failure(refused)
+    assert content(out) == before
+
+
+def test_a_target_that_fails_on_another_gpu_is_no_failure_of_the_first(toy: Path) -> None:
+    """It ends the process as it builds its inputs, before they are told where they are."""
+    toy.write_text(
+        TOY.replace("inputs=lambda device, seed: ", "inputs=lambda device, seed: ended() or ")
+        .replace("FLOP = 1e6", INPUTS_END),
+        encoding="utf-8",
+    )  # fmt: skip
+    assert measured(toy, "--backends", "quick").exit_code == 0
+    out = of_an_h200(toy)
+    (out / "cells" / "n2.quick.json").unlink()
+    before = content(out)
+    toy.with_name("moved").touch()
+    assert measured(toy, "--backends", "quick", "--resume").exit_code == 4
+    assert content(out) == before
+
+
+def test_what_a_removed_backend_was_stays_on_record_beside_that_it_is_gone(toy: Path) -> None:
+    words = ("--backends", "quick,library")
+    assert measured(toy, *words).exit_code == 0
+    (toy.with_name("out") / "cells" / "n2.library.json").unlink()
+    toy.with_name("removed").touch()
+    assert measured(toy, *words, "--resume").exit_code == 0
+    library = {one["name"]: one for one in summary(toy)["backends"]}["library"]
+    assert (library["version"], library["available"]) == ("library 1.2", True)
+    assert library["gone"] == "the library is not installed"
+    assert by_id(summary(toy))["n2.library"]["status"] == "unavailable"
+    told = report_of(toy)
+    assert "`library` could not be had any more" in told
+    toy.with_name("removed").unlink()
+    assert measured(toy, *words, "--resume").exit_code == 0
+    library = {one["name"]: one for one in summary(toy)["backends"]}["library"]
+    assert "gone" not in library
+    assert by_id(summary(toy))["n2.library"]["status"] == "measured"
+
+
+def test_a_shape_that_was_interrupted_is_compared_with_its_reference_once_more(toy: Path) -> None:
+    words = ("--backends", "quick,slow,library")
+    assert measured(toy, *words).exit_code == 0
+    out = toy.with_name("out")
+    (out / "cells" / "n2.slow.json").unlink()
+    kept = content(out / "cells")
+    done = measured(toy, *words, "--resume")
+    assert done.exit_code == 0, done.stderr
+    assert content(out / "cells").items() >= kept.items()
+    document = summary(toy)
+    compared = sorted((one["a"], one["b"]) for one in document["comparisons"]
+                      if one["shape"] == "n2")  # fmt: skip
+    assert compared == [("quick", "library"), ("quick", "slow")]
+    assert len(document["cells"]) == 9
+    rounds = {name: by_id(document)[f"n2.{name}"]["round"] for name in ("quick", "slow")}
+    assert rounds["quick"] != rounds["slow"]
+    again = out / "again" / f"n2.quick.{rounds['slow']}.json"
+    assert validated(again, "cell")["round"] == rounds["slow"]
+
+    assert [run["processes"] for run in document["runs"]] == [1, 1]
+    told = report_of(toy)
+    assert "2 processes of one machine measured it, in 2 runs" in told
+    assert "It was resumed 1 time (" in told
+
+    again.unlink()
+    assert measured(toy, *words, "--resume").exit_code == 0
+    document = summary(toy)
+    assert ("quick", "slow") not in {
+        (one["a"], one["b"]) for one in document["comparisons"] if one["shape"] == "n2"
+    }
+    assert any(note.startswith("n2.slow is not compared: ") for note in document["notes"])
+
+
+def test_a_process_that_crashed_is_counted(toy: Path) -> None:
+    assert measured(toy, "--backends", "quick,dies,slow").exit_code == 0
+    (only,) = summary(toy)["runs"]
+    assert only["processes"] >= 1
+    told = report_of(toy)
+    alone = "One process on one machine measured everything" in told
+    assert alone == (only["processes"] == 1)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from profkit.analysis.written import Written
 from profkit.render.document import (
@@ -28,6 +29,11 @@ def reproducibility(written: Written) -> Iterator[Block]:
         "This is the command that made the data, absolute paths as the names at their ends:"
     )
     yield Code(words.command(summary["command"]))
+    resumed = _resumed(summary)
+    if resumed:
+        when = ", ".join(unmarked(run["created"]) for run in resumed)
+        yield Paragraph(f"It was resumed {plural(len(resumed), 'time')} ({when}, UTC):")
+        yield Code("\n".join(words.command(run["command"]) for run in resumed))
     yield Paragraph("Afterwards, in the folder that holds the baseline's:")
     yield Code("profkit audit DIR/summary.json\nprofkit baseline report DIR -o DIR/report.md")
     yield Bullets(tuple(_circumstances(written)))
@@ -51,6 +57,12 @@ def reproducibility(written: Written) -> Iterator[Block]:
             ]),
             words=3,
         )  # fmt: skip
+
+
+def _resumed(summary: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The runs that went on with what the first command began."""
+    runs = summary.get("runs") or []
+    return runs[1:] if runs and runs[0]["command"] == summary["command"] else runs
 
 
 def _commit(told: dict[str, object] | None) -> str:
@@ -89,20 +101,47 @@ def limitations(written: Written) -> Iterator[Block]:
     yield Bullets(tuple(_limits(written)))
 
 
-def _limits(written: Written) -> Iterator[str]:
-    summary, timed = written.summary, written.timed
-    imported = any(row.status.value == "imported" for row in timed)
+def _processes(runs: Sequence[Mapping[str, Any]] | None) -> str:
+    """What cells have in common with each other, and with no repetition."""
+    other = "another machine of the same product differs"
+    common = "what a process has in common (addresses, the driver's state) is common to"
+    counts = [run["processes"] for run in runs or ()]
+    if counts == [1]:
+        return f"One process on one machine measured everything: {common} all cells, and {other}."
+    if not counts or None in counts:
+        return (
+            "One machine measured everything; in how many processes is not recorded. W"
+            f"{common[1:]} its cells, and {other}."
+        )
+    return (
+        f"{plural(sum(counts), 'process')} of one machine measured it, in "
+        f"{plural(len(counts), 'run')}: {common} the cells of a shape that took turns, not to all, "
+        f"and {other}."
+    )
+
+
+def _origin(summary: Mapping[str, Any], imported: bool) -> Iterator[str]:
+    """Whose the samples are, and what they have in common."""
     if imported:
         yield (
             "The samples are others': how they were taken, and on which machine, is what their "
             "files and the matrix say, and no more."
         )
     else:
-        yield (
-            "One process on one machine measured everything: what a process has in common "
-            "(addresses, the driver's state) is common to all cells, and another machine of the "
-            "same product differs."
-        )
+        yield _processes(summary.get("runs"))
+    for backend in summary["backends"]:
+        if backend.get("gone"):
+            yield (
+                f"{verbatim(backend['name'])} could not be had any more when its last cells were "
+                f"to be measured ({unmarked(backend['gone'])}); the others are of the version that "
+                "is told."
+            )
+
+
+def _limits(written: Written) -> Iterator[str]:
+    summary, timed = written.summary, written.timed
+    imported = any(row.status.value == "imported" for row in timed)
+    yield from _origin(summary, imported)
     if summary["gpu_from"] == "said":
         yield (
             f"The GPU is what was said of the data ({words.device(written)}); nothing in them "
