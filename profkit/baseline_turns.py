@@ -297,7 +297,8 @@ class Measuring:
         return self._plan.budget - (time.monotonic() - self._started)
 
     def _no_time_words(self) -> str:
-        return f"the budget of {_minutes(self._plan.budget or 0.0)} was spent on others"
+        on = "on others" if self._measured_by else "before it came to measuring"
+        return f"the budget of {_minutes(self._plan.budget or 0.0)} was spent {on}"
 
     def _left_words(self, later: Sequence[Todo]) -> str:
         """About how much longer it takes, once that can be told."""
@@ -421,6 +422,8 @@ def _device_words(identity: Mapping[str, Any]) -> str:
 
 
 def _minutes(seconds: float) -> str:
+    if seconds < 10:
+        return f"{seconds:.2g} s"
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 

@@ -22,6 +22,7 @@ from profkit.ingest.latency import Latency
 from profkit.render.latency_json import blocks_json, statistics_json
 
 SCHEMA = "profkit.baseline/1"
+IMPORTED = "imported"
 _NOT_IN_THE_TABLE = ("arguments", "throttled", "dependence", "flags")
 
 Json = dict[str, Any]
@@ -83,7 +84,7 @@ def summary_json(
     document = {
         "schema": SCHEMA,
         "profkit": __version__,
-        "name": f"{plan['target']['name'] or 'imported'} {asked['matrix']['name']}",
+        "name": " ".join(name_parts(plan)),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "target": dict(plan["target"]),
         "matrix": asked["matrix"],
@@ -115,6 +116,13 @@ def summary_json(
         "seconds": plan["seconds"],
     }
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
+
+
+def name_parts(plan: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a baseline is called: its target, and the matrix where that has a name of its own."""
+    return tuple(
+        dict.fromkeys((plan["target"]["name"] or IMPORTED, plan["asked"]["matrix"]["name"]))
+    )
 
 
 def row_json(row: Row) -> Json:

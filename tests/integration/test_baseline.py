@@ -868,3 +868,11 @@ def test_a_process_that_crashed_is_counted(toy: Path) -> None:
     told = report_of(toy)
     alone = "One process on one machine measured everything" in told
     assert alone == (only["processes"] == 1)
+
+
+def test_where_no_time_was_left_for_the_first_shape_no_other_is_blamed(toy: Path) -> None:
+    done = measured(toy, "--backends", "quick", "--budget", "0.1s")
+    assert done.exit_code == 4
+    assert "the budget of 0.1 s was spent before it came to measuring" in failure(done)
+    assert "on the CPU" in done.stdout
+    assert "unknown" not in done.stdout

@@ -117,6 +117,28 @@ def test_wrong_usage_is_one_line(
 
 
 @pytest.mark.parametrize(
+    ("variants", "status", "words"),
+    [
+        ("now,absent", 4, "nothing to compare now with (absent: not on this machine); name"),
+        ("now,absent,wrong", 4, "absent: not on this machine; wrong: relative error"),
+        ("now,wrong", 6, "nothing to compare now with (wrong: relative error"),
+    ],
+)
+def test_without_an_alternative_it_says_why_each_was_left_out(
+    toy: Path, variants: str, status: int, words: str
+) -> None:
+    done = run(toy, f"toy.py:{variants}")
+    assert done.exit_code == status
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("profkit: ")]
+    assert words in line
+
+
+def test_a_budget_of_less_than_a_second_is_told_as_such(toy: Path) -> None:
+    done = run(toy, "toy.py:now,twin", "--budget", "0.4s")
+    assert " of 0.4 s, " in done.stdout
+
+
+@pytest.mark.parametrize(
     ("baseline", "status", "words"),
     [
         ("nope", 2, "no variant 'nope'"),
