@@ -83,9 +83,10 @@ def _continued(plan: BaselinePlan) -> dict[str, Any] | None:
         )
     for name, value in _asked(plan).items():
         if before["asked"].get(name) != value:
-            was = f", {before['asked'].get(name)}" if isinstance(value, int | float | str) else ""
+            was = before["asked"].get(name)
+            told = f", {was}" if isinstance(was, int | float | str) else ""
             raise UsageError(
-                f"{plan.out}: was begun with another {name}{was}",
+                f"{plan.out}: was begun with another {name}{told}",
                 "give the same options, or --out another folder",
             )
     return dict(before)

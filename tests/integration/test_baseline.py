@@ -608,6 +608,24 @@ def test_what_files_say_of_themselves_is_enough(tmp_path: Path) -> None:
     assert by_id(document)["b32-h8-s1024-d64-fp16.default"]["dtype"] == "float16"
     lengths = [step["factor"] for step in document["scaling"] if step["along"] == "length"]
     assert lengths == [2, 2, 2]
+    row = by_id(document)["b32-h8-s1024-d64-fp16.default"]
+    assert row["peak_memory"] == 161 * 2**20
+    (environment,) = document["fingerprints"].values()
+    assert environment["gpu"]["name"] == "NVIDIA L4"
+    assert environment["versions"] == {"torch": "2.2.1+cu121"}
+    assert environment["said"] is True
+    kept = validated(tmp_path / "l4" / row["file"], "cell")
+    assert kept["source"]["taken"] == "2025-10-13 20:25:25"
+    assert document["name"] == "imported"
+    assert "imported imported" not in done.stdout
+
+    assert run(tmp_path, "report", "l4", "-o", "l4.md").exit_code == 0
+    told = " ".join((tmp_path / "l4.md").read_text("utf-8").split())
+    assert "on L4, torch 2.2.1+cu121 as the files say: median" in told
+    assert "2025-10-13 20:25:25" in told
+    assert "are what the files say; nobody checked them" in told
+    assert "imported imported" not in told
+    assert "nobody kept" not in told
 
 
 def theirs(folder: Path, name: str, **told: Any) -> Path:
@@ -654,6 +672,40 @@ def test_figures_of_a_file_are_used_and_held_against_its_samples(tmp_path: Path)
     (row,) = document["cells"]
     assert row["seconds"] == pytest.approx(0.323e-3)
     assert "the file's own median is +2.2% off its samples" in row["flags"]
+
+
+def test_files_of_one_shape_are_named(tmp_path: Path) -> None:
+    files = [theirs(tmp_path, name) for name in ("first", "second")]
+    done = run(tmp_path, "import", *files, "-o", "out")
+    assert done.exit_code == 2
+    told = failure(done)
+    assert "first.json, " in told
+    assert "second.json are all of the shape b32-h8-s512-d64-fp16; import one of them" in told
+
+
+def test_files_that_say_different_things_are_not_made_one(tmp_path: Path) -> None:
+    files = [
+        theirs(tmp_path, "new", environment={"torch": "2.5.0", "driver": "550.54"}),
+        theirs(tmp_path, "old", config={"seq_len": 1024}, torch_version="2.2.1"),
+        theirs(tmp_path, "mute", config={"seq_len": 2048}),
+    ]
+    done = run(tmp_path, "import", *files, "-o", "out", "--gpu", "L4")
+    assert done.exit_code == 0, done.stderr
+    assert "measured in 3 environments" in done.stdout
+    document = validated(tmp_path / "out" / "summary.json", "baseline")
+    found = [(one["gpu"]["driver"], one["versions"]) for one in document["fingerprints"].values()]
+    assert found == [("550.54", {"torch": "2.5.0"}), (None, {"torch": "2.2.1"}), (None, {})]
+    assert run(tmp_path, "report", "out", "-o", "out.md").exit_code == 0
+    told = " ".join((tmp_path / "out.md").read_text("utf-8").split())
+    assert "3 environments, told apart under Configuration: median" in told
+
+
+def test_a_gpu_that_a_file_denies_is_refused(tmp_path: Path) -> None:
+    done = run(
+        tmp_path, "import", theirs(tmp_path, "l4", gpu="NVIDIA L4"), "-o", "x", "--gpu", "H200"
+    )
+    assert done.exit_code == 2
+    assert "l4.json: says to be of NVIDIA L4, not H200" in failure(done)
 
 
 def test_an_import_without_its_plan_is_none_and_the_next_one_takes_its_place(

@@ -50,12 +50,12 @@ def reproducibility(written: Written) -> Iterator[Block]:
     if written.sources:
         yield Table(
             "Files that the cells were made of",
-            ("Cell", "File", "SHA-256"),
-            cells([
-                [verbatim(name), verbatim(str(one["file"])), verbatim(str(one["sha256"]))]
+            *words.known(("Cell", "File", "SHA-256", "Taken, as it says"), cells([
+                [verbatim(name), verbatim(str(one["file"])), verbatim(str(one["sha256"])),
+                 unmarked(one.get("taken") or words.NONE)]
                 for name, one in written.sources.items()
-            ]),
-            words=3,
+            ])),
+            words=4,
         )  # fmt: skip
 
 
@@ -142,7 +142,12 @@ def _limits(written: Written) -> Iterator[str]:
     summary, timed = written.summary, written.timed
     imported = any(row.status.value == "imported" for row in timed)
     yield from _origin(summary, imported)
-    if summary["gpu_from"] == "said":
+    if any(one.get("said") for one in summary["fingerprints"].values()):
+        yield (
+            f"The GPU ({words.device(written)}), the versions, the peak memory and the dates are "
+            "what the files say; nobody checked them."
+        )
+    elif summary["gpu_from"] == "said":
         yield (
             f"The GPU is what was said of the data ({words.device(written)}); nothing in them "
             "shows it."
