@@ -117,14 +117,18 @@ class _Worker:
         (chosen,) = self._target.chosen([variant])
         attempt(chosen, inputs)
         settings = Settings(Timer(timer), Cache(cache), warmup, group)
-        self._stopwatches[variant] = Stopwatch(
-            lambda: chosen.run(inputs), self._device, settings, self._watch
-        )
-        return asdict(self._stopwatches[variant].prepare())
+        call = chosen.call
+        with chosen.around():
+            self._stopwatches[variant] = Stopwatch(
+                lambda: call(inputs), self._device, settings, self._watch
+            )
+            return asdict(self._stopwatches[variant].prepare())
 
     def block(self, variant: str, samples: int, host: float) -> Any:
         """Take a block of samples; see `profkit.capture.timing.Block`."""
-        return asdict(self._stopwatches[variant].block(samples, host))
+        (chosen,) = self._target.chosen([variant])
+        with chosen.around():
+            return asdict(self._stopwatches[variant].block(samples, host))
 
     def _let_go(self) -> None:
         """Give back the memory of the target before."""
