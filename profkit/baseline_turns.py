@@ -122,8 +122,8 @@ class Measuring:
     def _missing(self) -> list[_Missing]:
         """What to measure of each shape that lacks cells.
 
-        Beside them what they are compared with, where that has its cell: its blocks of then did
-        not take turns with theirs.
+        Beside them the first that has a time, which they are compared with: its blocks of then
+        did not take turns with theirs. Where the first is missing, all that is compared with it.
         """
         cells = read_cells(self._plan.out)
         done = {cell.id for cell in cells if cell.status not in MISSING}
@@ -134,9 +134,12 @@ class Measuring:
         found = []
         for at, shape in order:
             names = [name for name in available if f"{shape.name}.{name}" not in done]
-            again = next((name for name in available if f"{shape.name}.{name}" in timed), None)
+            known = [name for name in available if f"{shape.name}.{name}" in timed]
             if names:
-                found.append(_Missing(at, shape, ([again] if again else []) + names, again))
+                first = next(name for name in available if name in {*names, *known})
+                again = known if first in names else known[:1]
+                together = [name for name in available if name in {*names, *again}]
+                found.append(_Missing(at, shape, together, tuple(again)))
         return found
 
     def run(self) -> None:
@@ -159,7 +162,7 @@ class Measuring:
             missing.at, missing.shape, secrets.token_hex(6), time.monotonic(), missing.again
         )
         left = list(missing.names)
-        while any(name != round_.again for name in left):
+        while not set(left) <= set(round_.again):
             if not self._outlook.fits((round_.shape.name, left), self._budget_left()):
                 self._give_up(round_, left, Status.no_time, self._no_time_words())
                 return
@@ -184,7 +187,7 @@ class Measuring:
         if opened is None:
             return
         series = self._prepared(round_, opened)
-        if all(one.variant == round_.again for one in series):
+        if all(one.variant in round_.again for one in series):
             return
         calls = {one.variant: float(one.ready["rough"]) for one in series}
         self._outlook.saw_preparation(time.monotonic() - started, list(calls.values()))
@@ -357,7 +360,7 @@ class Measuring:
 
     def _keep(self, round_: _Round, cell: Cell) -> None:
         """A file for the cell; for one that is there already another one, if it has a time."""
-        if cell.backend != round_.again:
+        if cell.backend not in round_.again:
             write_whole(cell_file(self._plan.out, cell.id), cell_json(cell))
         elif cell.latency:
             keep_again(self._plan.out, cell, cell_json(cell))
@@ -382,12 +385,12 @@ class Measuring:
 
 @dataclass(frozen=True)
 class _Missing:
-    """What is to be measured of a shape; `again` has its cell already."""
+    """What is to be measured of a shape; those of `again` have their cells already."""
 
     at: int
     shape: MatrixShape
     names: Sequence[str]
-    again: str | None
+    again: Sequence[str]
 
     @property
     def todo(self) -> Todo:
@@ -402,7 +405,7 @@ class _Round:
     shape: MatrixShape
     name: str
     started: float
-    again: str | None
+    again: Sequence[str]
 
 
 def _status_of(why: str) -> Status:

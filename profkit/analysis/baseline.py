@@ -415,7 +415,7 @@ def _references(rounds: Rounds, order: Sequence[str]) -> dict[str, str]:
     """Of each shape the backend that took turns with the most others; among several the first."""
 
     def others(groups: Sequence[Mapping[str, Timed]], name: str) -> int:
-        return sum(len(group) - 1 for group in groups if name in group)
+        return len({other for group in groups if name in group for other in group})
 
     return {
         shape: min(
@@ -431,13 +431,11 @@ def _place(name: str, order: Sequence[str]) -> tuple[int, str]:
 
 
 def _not_compared(rounds: Rounds, references: Mapping[str, str]) -> Iterator[str]:
-    apart = [
-        f"{shape}.{name}"
-        for shape, groups in rounds.items()
-        for group in groups
-        for name in group
-        if references[shape] not in group
-    ]
+    apart = []
+    for shape, groups in rounds.items():
+        beside = {name for group in groups if references[shape] in group for name in group}
+        every = dict.fromkeys(name for group in groups for name in group)
+        apart += [f"{shape}.{name}" for name in every if name not in beside]
     if apart:
         told = f"{apart[0]} and {len(apart) - 1} more are" if apart[1:] else f"{apart[0]} is"
         yield f"{told} not compared: measured in another round than what they would be held against"
@@ -449,11 +447,13 @@ def _comparisons(
     """Backends of a shape that took turns with its reference against that, corrected for all."""
     found: list[tuple[str, Pair]] = []
     for shape, groups in rounds.items():
+        done = {references[shape]}
         for group in groups:
             first = group.get(references[shape])
             if first is None or len(first.latency.blocks) < _FEWEST_BLOCKS:
                 continue
-            names = sorted(set(group) - {references[shape]}, key=lambda name: _place(name, order))
+            names = sorted(set(group) - done, key=lambda name: _place(name, order))
+            done |= set(names)
             others = [group[name] for name in names]
             pairs = compare_with(first, others, thresholds=THRESHOLDS, floor=floor)
             found += [(shape, pair) for pair in pairs]

@@ -98,7 +98,8 @@ def _fastest(baseline: Baseline) -> Grid:
     """The fastest of each shape, its rates, and what it is against the reference backend."""
     rows = {row.id: row for row in baseline.rows}
     versus = {(one.shape, one.pair.b.label): one for one in baseline.comparisons}
-    reference = next((one.pair.a.label for one in baseline.comparisons), "")
+    references = {one.pair.a.label for one in baseline.comparisons}
+    reference = references.pop() if len(references) == 1 else "its reference" * bool(references)
     told = [
         _fastest_row(rows[best.id], versus.get((best.where["shape"], best.backend)))
         for best in baseline.best

@@ -904,6 +904,16 @@ def test_a_shape_that_was_interrupted_is_compared_with_its_reference_once_more(t
     assert "2 processes of one machine measured it, in 2 runs" in told
     assert "It was resumed 1 time (" in told
 
+    (out / "cells" / "n4.quick.json").unlink()
+    assert measured(toy, *words, "--resume").exit_code == 0
+    assert len(list(out.glob("again/n4.*.json"))) == 2
+    document = summary(toy)
+    pairs = [(one["shape"], one["a"], one["b"]) for one in document["comparisons"]]
+    assert sorted(pairs) == sorted(
+        (f"n{n}", "quick", name) for n in (1, 2, 4) for name in ("slow", "library")
+    )
+    assert not any("not compared" in note for note in document["notes"])
+
     again.unlink()
     assert measured(toy, *words, "--resume").exit_code == 0
     document = summary(toy)
