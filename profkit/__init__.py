@@ -11,6 +11,7 @@ __all__ = [
     "Target",
     "Unsupported",
     "Variant",
+    "Within",
     "Work",
     "__version__",
     "asked",
@@ -21,7 +22,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from profkit.capture.script_options import asked
-    from profkit.capture.target import Target, Unsupported, Variant, normal_inputs
+    from profkit.capture.target import Target, Unsupported, Variant, Within, normal_inputs
     from profkit.capture.work import Work
     from profkit.report import Kernel, Report, diff, load
 
@@ -32,7 +33,7 @@ def __getattr__(name: str) -> Any:
         from profkit import report
 
         return getattr(report, name)
-    if name in {"Target", "Unsupported", "Variant", "Work", "normal_inputs"}:
+    if name in {"Target", "Unsupported", "Variant", "Within", "Work", "normal_inputs"}:
         from profkit.capture import target
 
         return getattr(target, name)

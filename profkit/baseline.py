@@ -14,6 +14,7 @@ from typing import Any
 from profkit.analysis.baseline import Baseline, derive
 from profkit.baseline_plan import BaselinePlan, Declared, Profiled
 from profkit.baseline_profiles import profile_cells, top_cells
+from profkit.baseline_record import backends_on_record
 from profkit.baseline_turns import Measuring, Process, now
 from profkit.capture.turns import Died, Silent
 from profkit.errors import BadInput, ProfkitError, UsageError
@@ -24,10 +25,10 @@ from profkit.store.baseline import (
     TABLE,
     has_cells,
     held,
+    read_again,
     read_cells,
     read_plan,
     read_profiles,
-    write_plan,
     write_whole,
 )
 from profkit.store.floor import read_floor
@@ -58,9 +59,12 @@ def _measure(plan: BaselinePlan, started: float, tell: Tell) -> None:
     with gpu_lock(lock_of(plan.timing)), held(plan.out), Process(plan) as process:
         tell("start", "")
         declared = _declared(plan, process, before)
-        before = before or _first_plan(plan, declared)
-        write_plan(plan.out, {**before, "backends": declared.backends})
-        Measuring(plan, process, declared, before, started, tell).run()
+        kept = before or _first_plan(plan, declared)
+        cells, shapes = read_cells(plan.out), len(plan.matrix.shapes)
+        backends = backends_on_record(kept["backends"], declared.backends, cells, shapes)
+        work = Measuring(plan, process, declared, {**kept, "backends": backends}, started, tell)
+        if work.todo or backends != kept["backends"] or before is None:
+            work.run()
 
 
 def _continued(plan: BaselinePlan) -> dict[str, Any] | None:
@@ -79,9 +83,10 @@ def _continued(plan: BaselinePlan) -> dict[str, Any] | None:
         )
     for name, value in _asked(plan).items():
         if before["asked"].get(name) != value:
-            was = f", {before['asked'].get(name)}" if isinstance(value, int | float | str) else ""
+            was = before["asked"].get(name)
+            told = f", {was}" if isinstance(was, int | float | str) else ""
             raise UsageError(
-                f"{plan.out}: was begun with another {name}{was}",
+                f"{plan.out}: was begun with another {name}{told}",
                 "give the same options, or --out another folder",
             )
     return dict(before)
@@ -173,6 +178,7 @@ def _first_plan(plan: BaselinePlan, declared: Declared) -> dict[str, Any]:
         "command": list(plan.command),
         "created": now(),
         "seconds": 0.0,
+        "backends": [],
     }
 
 
@@ -190,13 +196,18 @@ def summarise(folder: Path) -> Baseline:
         raise BadInput(f"{folder}: no baseline", "make one with profkit baseline run or import")
     cells = _with_unavailable(read_cells(folder), plan)
     order = [backend["name"] for backend in plan["backends"]]
+    again = read_again(folder)
     measured = [cell.latency for cell in cells if cell.latency]
     known = read_floor(*measured[0].measured_with) if measured else None
     baseline = derive(
-        cells, plan["gpu"] or {}, order=order, floor=known.within_process if known else None
+        cells,
+        plan["gpu"] or {},
+        order=order,
+        floor=known.within_process if known else None,
+        again=again,
     )
     profiles = read_profiles(folder)
-    write_whole(folder / SUMMARY, summary_json(baseline, cells, plan, profiles))
+    write_whole(folder / SUMMARY, summary_json(baseline, [*cells, *again], plan, profiles))
     write_whole(folder / TABLE, cells_parquet(baseline))
     return baseline
 
@@ -212,12 +223,13 @@ def _with_unavailable(cells: Sequence[Cell], plan: Mapping[str, Any]) -> tuple[C
             arguments=shape["arguments"],
             backend=backend["name"],
             status=Status.unavailable,
-            reason=backend["reason"],
+            reason=backend.get("gone") or backend["reason"],
             setting=backend["setting"],
         )
         for at, shape in enumerate(plan["asked"]["matrix"]["shapes"])
         for backend in plan["backends"]
-        if not backend["available"] and f"{shape['name']}.{backend['name']}" not in known
+        if (not backend["available"] or backend.get("gone"))
+        and f"{shape['name']}.{backend['name']}" not in known
     ]
     every = (*cells, *missing)
     return tuple(sorted(every, key=lambda cell: (cell.at, rank.get(cell.backend, len(rank)))))

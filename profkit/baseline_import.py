@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from profkit.analysis.gpus import Datasheet, datasheet_named
+from profkit.analysis.gpus import Datasheet, datasheet_named, datasheets_named
 from profkit.capture.target import NAME
 from profkit.capture.work import Work
 from profkit.errors import BadInput, UsageError
 from profkit.ingest.cell import Cell, Status
 from profkit.ingest.fields import parsed
 from profkit.ingest.latency import Latency, latency_from_json, read_latencies
-from profkit.ingest.matrix import Matrix, MatrixShape, Value, dtype_named, matrix_of
-from profkit.render.baseline_json import cell_json
+from profkit.ingest.matrix import (
+    Matrix,
+    MatrixShape,
+    Value,
+    dtype_named,
+    matrix_of,
+    shape_name,
+)
+from profkit.ingest.said import Said, said_in
+from profkit.render.baseline_json import IMPORTED, cell_json
 from profkit.render.latency_json import blocks_json
 from profkit.store.baseline import (
     cell_file,
@@ -69,18 +78,21 @@ def import_latencies(
             f"{len(files)} files for the {len(matrix.shapes)} shapes of {matrix.name}",
             "name the files in the order of its shapes",
         )
-    said = [_document(path) for path in files]
-    told = [_told(path, document) for path, document in zip(files, said, strict=True)]
+    documents = [_document(path) for path in files]
+    said = [said_in(document) for document in documents]
+    told = [_told(path, document) for path, document in zip(files, documents, strict=True)]
     shapes = matrix or _own_shapes(files, told)
     for path, sizes, shape in zip(files, told, shapes.shapes, strict=True):
         _check_shape(path, sizes, shape)
-    sheet = datasheet_named(gpu) if gpu else _said_sheet(said)
-    if gpu and sheet is None:
-        raise UsageError(f"--gpu {gpu!r}: no datasheet figures for it", "leave it out")
+    sheet = _asked_sheet(gpu, files, said) if gpu else _said_sheet(said)
     cells = [
         _cell(path, document, at, shape, backend, sheet, unit)
-        for at, (path, document, shape) in enumerate(zip(files, said, shapes.shapes, strict=True))
+        for at, (path, document, shape) in enumerate(
+            zip(files, documents, shapes.shapes, strict=True)
+        )
     ]
+    if any(one.environment for one in said):
+        cells = [_with_said(cell, one, sheet) for cell, one in zip(cells, said, strict=True)]
     with held(folder):
         drop_unplanned(folder)
         for cell in cells:
@@ -88,22 +100,38 @@ def import_latencies(
         write_plan(folder, _plan(shapes, cells, backend, sheet, command))  # without it it is none
 
 
-def _said_sheet(said: Sequence[Mapping[str, Any]]) -> Datasheet | None:
+def _asked_sheet(gpu: str, files: Sequence[Path], said: Sequence[Said]) -> Datasheet:
+    """The datasheet that is asked for; raises UsageError for none, or where a file names another
+    GPU."""
+    sheet = datasheet_named(gpu)
+    if sheet is None:
+        raise UsageError(f"--gpu {gpu!r}: no datasheet figures for it", "leave it out")
+    for path, one in zip(files, said, strict=True):
+        meant = datasheets_named(one.gpu)
+        if meant and sheet not in meant:
+            raise UsageError(
+                f"{path}: says to be of {one.gpu}, not {sheet.name}", "leave --gpu out"
+            )
+    return sheet
+
+
+def _said_sheet(said: Sequence[Said]) -> Datasheet | None:
     """The datasheet of the GPU that all files name; None where they don't, or it has none."""
-    names = {_name_of(document.get("gpu")) for document in said}
-    name = names.pop() if len(names) == 1 else None
-    if name is None:
-        return None
+    names = {one.gpu for one in said}
+    name = names.pop() if len(names) == 1 else ""
     try:
         return datasheet_named(name)
     except UsageError:
         return None
 
 
-def _name_of(gpu: object) -> str | None:
-    """A GPU's name, given as such or among others of its facts."""
-    name = gpu.get("name") if isinstance(gpu, Mapping) else gpu
-    return name if isinstance(name, str) else None
+def _with_said(cell: Cell, said: Said, sheet: Datasheet | None) -> Cell:
+    """The cell with the environment that its file says, where the file has no fingerprint."""
+    if cell.fingerprint or cell.latency is None:
+        return cell
+    dtype = cell.latency.target.get("dtype")
+    fingerprint, sha = said.fingerprint(sheet.name if sheet else "", dtype)
+    return replace(cell, fingerprint=fingerprint, fingerprint_sha256=sha)
 
 
 def _document(path: Path) -> Mapping[str, Any]:
@@ -123,7 +151,16 @@ def _document(path: Path) -> Mapping[str, Any]:
 
 def _own_shapes(files: Sequence[Path], told: Sequence[Mapping[str, Value]]) -> Matrix:
     rows = [sizes or {"file": path.stem} for path, sizes in zip(files, told, strict=True)]
-    return matrix_of("imported", "", rows)
+    by_shape: dict[str, list[Path]] = {}
+    for path, row in zip(files, rows, strict=True):
+        by_shape.setdefault(shape_name(row), []).append(path)
+    for name, paths in by_shape.items():
+        if len(paths) > 1:
+            raise UsageError(
+                f"{', '.join(map(str, paths))} are all of the shape {name}",
+                "import one of them, the others into a baseline of their own",
+            )
+    return matrix_of(IMPORTED, "", rows)
 
 
 def _check_shape(path: Path, sizes: Mapping[str, Value], shape: MatrixShape) -> None:
@@ -191,7 +228,7 @@ def _cell(
         arguments=dict(shape.arguments),
         backend=backend,
         status=Status.imported,
-        latency=_with_shape(path, latency, backend, shape, sheet),
+        latency=_with_shape(path, document, latency, backend, shape, sheet),
         fingerprint=saved.document.get("fingerprint") or {},
         fingerprint_sha256=saved.document.get("fingerprint_sha256"),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -200,16 +237,24 @@ def _cell(
             "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
             "said": dict(document),
             "median": said,
+            "taken": said_in(document).taken or None,
         },
     )
 
 
 def _with_shape(
-    path: Path, latency: Latency, backend: str, shape: MatrixShape, sheet: Datasheet | None
+    path: Path,
+    document: Mapping[str, Any],
+    latency: Latency,
+    backend: str,
+    shape: MatrixShape,
+    sheet: Datasheet | None,
 ) -> Latency:
-    """A latency with the target and the GPU that were told, where it does not know its own."""
+    """A latency with the target, memory and GPU that were told, where it does not know its own."""
     try:
         target = dict(latency.target) or _target(shape)
+        peak = said_in(document).peak_memory
+        memory = {"memory": {"peak_allocated": peak}} if peak else {}
     except ValueError as error:
         raise BadInput(f"{path}: {error}", _MEND) from None
     return latency_from_json(
@@ -219,7 +264,7 @@ def _with_shape(
             "cache": latency.cache,
             "target": target,
             "gpu": dict(latency.gpu) or (_gpu(sheet) if sheet else {}),
-            "ready": dict(latency.ready),
+            "ready": memory | dict(latency.ready),
             "check": dict(latency.check),
             "blocks": blocks_json(latency),
         }
@@ -229,7 +274,7 @@ def _with_shape(
 def _target(shape: MatrixShape) -> dict[str, Any]:
     told = dict(shape.arguments)
     dtype = told.pop("dtype", None)
-    return {"name": "imported", "shapes": told, "dtype": dtype, "work": _work(told, str(dtype))}
+    return {"name": IMPORTED, "shapes": told, "dtype": dtype, "work": _work(told, str(dtype))}
 
 
 def _work(sizes: Mapping[str, Any], dtype: str) -> dict[str, Any] | None:

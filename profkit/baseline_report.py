@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from profkit.analysis.baseline import THRESHOLDS, derive
-from profkit.analysis.baseline_evidence import cost, evidence, goal, top_rows
+from profkit.analysis.baseline_evidence import cost, evidence, goal, same_kernel, top_rows
 from profkit.analysis.checklist import Item
 from profkit.analysis.diff import Diff
 from profkit.analysis.latency import analyze_latency, compare_with
@@ -24,7 +24,7 @@ from profkit.ingest.cell import Cell, Status
 from profkit.ingest.latency import read_latencies
 from profkit.render.baseline_json import derived_json
 from profkit.render.latency_json import statistics_json
-from profkit.store.baseline import SUMMARY, read_cells
+from profkit.store.baseline import SUMMARY, read_again, read_cells
 
 if TYPE_CHECKING:
     from profkit.report import Report
@@ -43,10 +43,11 @@ def gather(folder: Path, *, price: float | None = None, ladder: Path | None = No
     BadInput for a folder without a whole baseline, and where its summary is not of its cells.
     """
     told = _summary(folder)
-    cells = _cells(folder, told)
+    cells, again = _cells(folder, told), read_again(folder)
     order = [backend["name"] for backend in told["backends"]]
-    baseline = derive(cells, told["gpu"] or {}, order=order, floor=_floor(told))
-    derived = _plain(derived_json(baseline, cells, told["matrix"], told["backends"]))
+    baseline = derive(cells, told["gpu"] or {}, order=order, floor=_floor(told), again=again)
+    every = [*cells, *again]
+    derived = _plain(derived_json(baseline, every, told["matrix"], told["backends"]))
     _check(folder / SUMMARY, told, derived)
     summary = {**told, **derived}
     rows = baseline.rows
@@ -66,6 +67,7 @@ def gather(folder: Path, *, price: float | None = None, ladder: Path | None = No
         statistics=statistics,
         sources={cell.id: cell.source for cell in cells if cell.source},
         evidence=evidence(rows, statistics),
+        same=same_kernel(rows, baseline.comparisons),
         goals=tuple(goal(row) for row in top_rows(rows, _TOP)),
         against=against,
         claims=wrong_claims(against),

@@ -20,13 +20,14 @@ from typing import Any
 from profkit.analysis.budget import GPU_PROBES, Outlook, Todo
 from profkit.analysis.orders import order
 from profkit.baseline_plan import BaselinePlan, Declared
+from profkit.baseline_record import runs_on_record
 from profkit.capture.environment import digest
 from profkit.capture.turns import Died, Silent, Turn
 from profkit.errors import EnvironmentProblem, ProfkitError
 from profkit.ingest.cell import MISSING, Cell, Status
 from profkit.ingest.matrix import MatrixShape
 from profkit.render.baseline_json import cell_json
-from profkit.store.baseline import cell_file, read_cells, write_plan, write_whole
+from profkit.store.baseline import cell_file, keep_again, read_cells, write_plan, write_whole
 from profkit.timing import (
     Opened,
     Series,
@@ -43,13 +44,14 @@ _RAISED = re.compile(r"\w+: ")
 
 
 class Process:
-    """The process that measures; another one after a crash."""
+    """The process that measures, the `number`-th; another one after a crash."""
 
     def __init__(self, plan: BaselinePlan) -> None:
         self._timing = plan.timing
         self._patience = plan.timeout
         self._stack = ExitStack()
         self._turn: Turn | None = None
+        self.number = 0
 
     def __enter__(self) -> Process:
         return self
@@ -64,6 +66,7 @@ class Process:
             (subject,) = self._timing.subjects
             environment = environment_of(self._timing)
             self._turn = self._stack.enter_context(process_of(subject, environment, self._patience))
+            self.number += 1
         return self._turn
 
     def end(self) -> None:
@@ -82,23 +85,29 @@ class _Lost(Exception):
 
 
 class Measuring:
-    """The work on one folder."""
+    """The work on one folder; `todo` has what is missing, in the shuffled order.
+
+    `kept` is the plan as it is to be kept, with the backends that are on record.
+    """
 
     def __init__(
         self,
         plan: BaselinePlan,
         process: Process,
         declared: Declared,
-        before: dict[str, Any],
+        kept: dict[str, Any],
         started: float,
         tell: Tell,
     ) -> None:
         self._plan = plan
         self._process = process
         self._declared = declared
-        self._kept = before
+        self._kept = kept
         self._started = started
-        self._before = before["seconds"]
+        self._before = kept["seconds"]
+        self._runs = runs_on_record(kept)
+        self._measured_by: set[int] = set()
+        self._created = now()
         self._tell = tell
         self._outlook = Outlook(
             declared.flop,
@@ -109,37 +118,53 @@ class Measuring:
         )
         self._stage = ""
         self._about = {one["name"]: one for one in declared.backends}
+        self.todo = self._missing()
 
-    def run(self) -> None:
-        """All shapes, in the shuffled order."""
-        done = {cell.id for cell in read_cells(self._plan.out) if cell.status not in MISSING}
-        todo = []
+    def _missing(self) -> list[_Missing]:
+        """What to measure of each shape that lacks cells.
+
+        Beside them the first that has a time, which they are compared with: its blocks of then
+        did not take turns with theirs. Where the first is missing, all that is compared with it.
+        """
+        cells = read_cells(self._plan.out)
+        done = {cell.id for cell in cells if cell.status not in MISSING}
+        timed = {cell.id for cell in cells if cell.latency}
+        available = self._declared.available
         order = list(enumerate(self._plan.matrix.shapes))
         random.Random(self._plan.seed).shuffle(order)
+        found = []
         for at, shape in order:
-            names = [n for n in self._declared.available if f"{shape.name}.{n}" not in done]
+            names = [name for name in available if f"{shape.name}.{name}" not in done]
+            known = [name for name in available if f"{shape.name}.{name}" in timed]
             if names:
-                todo.append((at, shape, names))
-        for place, (at, shape, names) in enumerate(todo):
-            later = [(shape.name, names) for _, shape, names in todo[place + 1 :]]
-            rest = self._left_words([(shape.name, names), *later])
-            self._stage = f"{place + 1} of {len(todo)}  {shape.name}{rest}"
+                first = next(name for name in available if name in {*names, *known})
+                again = known if first in names else known[:1]
+                together = [name for name in available if name in {*names, *again}]
+                found.append(_Missing(at, shape, together, tuple(again)))
+        return found
+
+    def run(self) -> None:
+        """All that is missing. Raises EnvironmentProblem, with nothing written, on another GPU
+        than the one that the baseline was begun on."""
+        if self._kept["measured_on"] is not None:
+            self._check_device(self._process.turn.ask("where", device=self._plan.device))
+        self._note_time()
+        for place, missing in enumerate(self.todo):
+            later = [one.todo for one in self.todo[place + 1 :]]
+            rest = self._left_words([missing.todo, *later])
+            self._stage = f"{place + 1} of {len(self.todo)}  {missing.shape.name}{rest}"
             self._tell(self._stage, "")
-            self._shape(at, shape, names, later)
+            self._shape(missing, later)
             self._note_time()
 
-    def _shape(
-        self,
-        at: int,
-        shape: MatrixShape,
-        names: Sequence[str],
-        later: Sequence[Todo],
-    ) -> None:
+    def _shape(self, missing: _Missing, later: Sequence[Todo]) -> None:
         """Measure a shape, again without the culprit where one takes the process with it."""
-        round_ = _Round(at, shape, secrets.token_hex(6), time.monotonic())
-        left = list(names)
-        while left:
-            if not self._outlook.fits((shape.name, left), self._budget_left()):
+        round_ = _Round(
+            missing.at, missing.shape, secrets.token_hex(6), time.monotonic(), missing.again
+        )
+        left = list(missing.names)
+        while not set(left) <= set(round_.again):
+            if not self._outlook.fits((round_.shape.name, left), self._budget_left()):
                 self._give_up(round_, left, Status.no_time, self._no_time_words())
                 return
             try:
@@ -163,15 +188,16 @@ class Measuring:
         if opened is None:
             return
         series = self._prepared(round_, opened)
-        if not series:
+        if all(one.variant in round_.again for one in series):
             return
         calls = {one.variant: float(one.ready["rough"]) for one in series}
         self._outlook.saw_preparation(time.monotonic() - started, list(calls.values()))
         samples = {one.variant: one.sample_seconds for one in series}
         wanted = self._outlook.samples(samples, later, self._budget_left())
         taken = self._take_turns(round_, series, wanted)
+        self._note_process()
         for one in taken:
-            self._keep(self._measured_cell(round_, one, opened.told))
+            self._keep(round_, self._measured_cell(round_, one, opened.told))
 
     def _opened(self, round_: _Round, names: Sequence[str]) -> Opened | None:
         """The target at a shape, with what can't be measured kept as such; None: nothing can."""
@@ -189,7 +215,7 @@ class Measuring:
                 raise _Lost("", error.message) from None
             self._give_up(round_, names, _status_of(error.message), error.message)
             return None
-        self._check_device(opened)
+        self._check_device(opened.told)
         lost = next((n for n, why in opened.wrong.items() if _DEVICE_LOST.search(why)), None)
         if lost is not None:
             raise _Lost(lost, opened.wrong[lost])
@@ -199,10 +225,10 @@ class Measuring:
             self._give_up(round_, [name], Status.unsupported, why, opened.told)
         return opened
 
-    def _check_device(self, opened: Opened) -> None:
+    def _check_device(self, told: Mapping[str, Any]) -> None:
         """Refuse another GPU than the one that the baseline was begun on."""
-        gpu = of_device(opened.told)["gpu"]
-        identity = {"device": opened.told["device"]} | {
+        gpu = of_device(told)["gpu"]
+        identity = {"device": told["device"]} | {
             key: (gpu or {}).get(key) for key in ("name", "uuid", "multiprocessors")
         }
         if self._kept["measured_on"] is None:
@@ -275,7 +301,8 @@ class Measuring:
         return self._plan.budget - (time.monotonic() - self._started)
 
     def _no_time_words(self) -> str:
-        return f"the budget of {_minutes(self._plan.budget or 0.0)} was spent on others"
+        on = "on others" if self._measured_by else "before it came to measuring"
+        return f"the budget of {_minutes(self._plan.budget or 0.0)} was spent {on}"
 
     def _left_words(self, later: Sequence[Todo]) -> str:
         """About how much longer it takes, once that can be told."""
@@ -307,7 +334,7 @@ class Measuring:
         told: Mapping[str, Any] | None = None,
     ) -> None:
         for name in names:
-            self._keep(self._cell(round_, name, status, why, told or {}))
+            self._keep(round_, self._cell(round_, name, status, why, told or {}))
 
     def _cell(
         self, round_: _Round, name: str, status: Status, why: str, told: Mapping[str, Any]
@@ -332,13 +359,43 @@ class Measuring:
             seconds=time.monotonic() - round_.started,
         )
 
-    def _keep(self, cell: Cell) -> None:
-        write_whole(cell_file(self._plan.out, cell.id), cell_json(cell))
+    def _keep(self, round_: _Round, cell: Cell) -> None:
+        """A file for the cell; for one that is there already another one, if it has a time."""
+        if cell.backend not in round_.again:
+            write_whole(cell_file(self._plan.out, cell.id), cell_json(cell))
+        elif cell.latency:
+            keep_again(self._plan.out, cell, cell_json(cell))
+
+    def _note_process(self) -> None:
+        """Keep that this process measured, before its cells are kept."""
+        if self._process.number not in self._measured_by:
+            self._measured_by.add(self._process.number)
+            self._note_time()
 
     def _note_time(self) -> None:
         """Keep what it took so far, and the GPU."""
         self._kept["seconds"] = self._before + time.monotonic() - self._started
-        write_plan(self._plan.out, {**self._kept, "backends": self._declared.backends})
+        this = {
+            "command": list(self._plan.command),
+            "created": self._created,
+            "processes": len(self._measured_by),
+        }
+        self._kept["runs"] = [*self._runs, *([this] if self._measured_by else [])]
+        write_plan(self._plan.out, self._kept)
+
+
+@dataclass(frozen=True)
+class _Missing:
+    """What is to be measured of a shape; those of `again` have their cells already."""
+
+    at: int
+    shape: MatrixShape
+    names: Sequence[str]
+    again: Sequence[str]
+
+    @property
+    def todo(self) -> Todo:
+        return self.shape.name, self.names
 
 
 @dataclass(frozen=True)
@@ -349,6 +406,7 @@ class _Round:
     shape: MatrixShape
     name: str
     started: float
+    again: Sequence[str]
 
 
 def _status_of(why: str) -> Status:
@@ -368,6 +426,8 @@ def _device_words(identity: Mapping[str, Any]) -> str:
 
 
 def _minutes(seconds: float) -> str:
+    if seconds < 10:
+        return f"{seconds:.2g} s"
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 

@@ -69,7 +69,7 @@ def optimize(
     """Find the variant to use: one that is `speedup` times as fast as `in_use` (None: the first).
 
     Raises UsageError for a variant that there is not or one alone, TargetFailed where the one in
-    use is wrong, EnvironmentProblem where it can't run here.
+    use is wrong or all others are, EnvironmentProblem where it or none of the others can run here.
     """
     started = time.monotonic()
     (subject,) = plan.subjects
@@ -78,6 +78,7 @@ def optimize(
         opened = open_target(turn, subject, plan, tell)
         name = in_use or opened.told["target"]["variants"][0]
         ours = _in_use(opened, name)
+        _refuse_none(opened, name)
         others = [one for one in opened.series if one.variant != name]
         for one in (ours, *others):
             tell("warm up", one.label)
@@ -115,6 +116,16 @@ def _in_use(opened: Opened, name: str) -> Series:
     if len(known) < 2:
         raise UsageError(f"{name} is the only variant", "name a target that has alternatives")
     return next(one for one in opened.series if one.variant == name)
+
+
+def _refuse_none(opened: Opened, name: str) -> None:
+    """Raise with what is in the way of each alternative where not one can be timed."""
+    if any(one.variant != name for one in opened.series):
+        return
+    kind = EnvironmentProblem if opened.left_out else TargetFailed
+    whys = {**opened.left_out, **opened.wrong}
+    told = "; ".join(f"{label}: {why}" for label, why in whys.items())
+    raise kind(f"nothing to compare {name} with ({told})", "name variants that can run here")
 
 
 class _Search:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import Any
+from typing import Any, TypeAlias
 
 from profkit.analysis.gpus import Datasheet
 from profkit.analysis.latency import (
@@ -220,24 +220,32 @@ def derive(
     *,
     order: Sequence[str] = (),
     floor: float | None = None,
+    again: Sequence[Cell] = (),
 ) -> Baseline:
     """Derive all from cells on a GPU (as in a fingerprint, empty for none).
 
     `order` is that of the backends: the first that a shape has is compared with the others. `floor`
-    is the A/A floor of the GPU. Raises BadInput for samples that can't be.
+    is the A/A floor of the GPU. `again` are cells once more, which took turns with others that came
+    later: what these are compared with, and nothing else. Raises BadInput for samples that can't
+    be.
     """
     sheet, note = datasheet_of(gpu)
     timed = {cell.id: analyze_latency(cell.latency) for cell in cells if cell.latency}
     own = [_row(cell, timed.get(cell.id), gpu, sheet) for cell in cells]
     rows = _with_siblings(cells, own, sheet)
+    rounds = _rounds(
+        [(cell, timed[cell.id]) for cell in cells if cell.id in timed]
+        + [(cell, analyze_latency(cell.latency)) for cell in again if cell.latency]
+    )
+    references = _references(rounds, order)
     return Baseline(
         rows=rows,
-        comparisons=_comparisons(cells, rows, timed, order, floor),
+        comparisons=_comparisons(rounds, references, rows, order, floor),
         scaling=tuple(_scaling(rows)),
         best=(*_best_backends(rows), *_best_sizes(rows)),
         datasheet=sheet,
         datasheet_note=note,
-        notes=tuple(_notes(cells, rows)),
+        notes=(*_notes([*cells, *again], rows), *_not_compared(rounds, references)),
     )
 
 
@@ -466,33 +474,68 @@ _FEWEST_BLOCKS = 2
 _SAID_OFF = 0.001  # figures are rounded
 
 
+Rounds: TypeAlias = Mapping[str, Sequence[Mapping[str, Timed]]]
+"""Of each shape, what took turns with what: the backends of every round."""
+
+
+def _rounds(measured: Iterable[tuple[Cell, Timed]]) -> Rounds:
+    found: dict[str, dict[str, dict[str, Timed]]] = {}
+    for cell, timed in measured:
+        if cell.round:
+            found.setdefault(cell.shape, {}).setdefault(cell.round, {})[cell.backend] = timed
+    return {shape: list(rounds.values()) for shape, rounds in found.items()}
+
+
+def _references(rounds: Rounds, order: Sequence[str]) -> dict[str, str]:
+    """Of each shape the backend that took turns with the most others; among several the first."""
+
+    def others(groups: Sequence[Mapping[str, Timed]], name: str) -> int:
+        return len({other for group in groups if name in group for other in group})
+
+    return {
+        shape: min(
+            {name for group in groups for name in group},
+            key=lambda name: (-others(groups, name), *_place(name, order)),
+        )
+        for shape, groups in rounds.items()
+    }
+
+
+def _place(name: str, order: Sequence[str]) -> tuple[int, str]:
+    return (order.index(name) if name in order else len(order)), name
+
+
+def _not_compared(rounds: Rounds, references: Mapping[str, str]) -> Iterator[str]:
+    apart = []
+    for shape, groups in rounds.items():
+        beside = {name for group in groups if references[shape] in group for name in group}
+        every = dict.fromkeys(name for group in groups for name in group)
+        apart += [f"{shape}.{name}" for name in every if name not in beside]
+    if apart:
+        told = f"{apart[0]} and {len(apart) - 1} more are" if apart[1:] else f"{apart[0]} is"
+        yield f"{told} not compared: measured in another round than what they would be held against"
+
+
 def _comparisons(
-    cells: Sequence[Cell],
+    rounds: Rounds,
+    references: Mapping[str, str],
     rows: Sequence[Row],
-    timed: Mapping[str, Timed],
     order: Sequence[str],
     floor: float | None,
 ) -> tuple[Versus, ...]:
-    """Backends of a shape that took turns against the first of them, corrected for all of them."""
-    rank = {name: at for at, name in enumerate(order)}
-    groups: dict[tuple[str, str], list[Cell]] = {}
-    for cell in cells:
-        if cell.round and cell.id in timed:
-            groups.setdefault((cell.shape, cell.round), []).append(cell)
+    """Backends of a shape that took turns with its reference against that, corrected for all."""
     found: list[tuple[str, Pair]] = []
-    for (shape, _), group in groups.items():
-        first, *others = sorted(
-            group, key=lambda cell: (rank.get(cell.backend, len(rank)), cell.backend)
-        )
-        if len(timed[first.id].latency.blocks) < _FEWEST_BLOCKS:
-            continue
-        pairs = compare_with(
-            timed[first.id],
-            [timed[other.id] for other in others],
-            thresholds=THRESHOLDS,
-            floor=floor,
-        )
-        found += [(shape, pair) for pair in pairs]
+    for shape, groups in rounds.items():
+        done = {references[shape]}
+        for group in groups:
+            first = group.get(references[shape])
+            if first is None or len(first.latency.blocks) < _FEWEST_BLOCKS:
+                continue
+            names = sorted(set(group) - done, key=lambda name: _place(name, order))
+            done |= set(names)
+            others = [group[name] for name in names]
+            pairs = compare_with(first, others, thresholds=THRESHOLDS, floor=floor)
+            found += [(shape, pair) for pair in pairs]
     corrected = holm([pair.comparison for _, pair in found])
     claiming = {row.id for row in rows if row.level is not None}
     return tuple(
@@ -635,6 +678,13 @@ def _notes(cells: Sequence[Cell], rows: Sequence[Row]) -> Iterator[str]:
     environments = [one for at, one in enumerate(environments) if one not in environments[:at]]
     if len(environments) > 1:
         yield f"measured in {len(environments)} environments: compare their fingerprints"
+    versions: dict[str, list[str]] = {}
+    for cell in cells:
+        if cell.latency and cell.version and cell.version not in versions.get(cell.backend, []):
+            versions.setdefault(cell.backend, []).append(cell.version)
+    for backend, several in versions.items():
+        if len(several) > 1:
+            yield f"{backend} was measured in {len(several)} versions: {'; '.join(several)}"
     few = sum(bool(row.fewer) for row in rows)
     if few:
         yield f"{few} cells have fewer samples than asked for, to keep the budget"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from profkit.analysis.baseline import GAPS, Row
+from profkit.analysis.baseline import GAPS, Row, Versus
 from profkit.analysis.statistics import (
     CLAIMABLE_DELTA,
     CLAIMABLE_SPEEDUP,
@@ -14,6 +14,7 @@ from profkit.analysis.statistics import (
     Reason,
     State,
 )
+from profkit.analysis.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,8 @@ class Evidence:
     `tick` (s) the coarsest timer grid and `tick_share` the largest share of a median that it is;
     None where there is none. `claimed` counts the cells whose interval claims its level without a
     condition, `conditional` those that do if samples are independent, `gapped` those that claim
-    nothing for gaps of the host. `overtaken` cells have samples that may hold such gaps,
+    nothing for gaps of the host; `over_blocks` have no level but an interval over block medians.
+    `overtaken` cells have samples that may hold such gaps,
     `launch_bound` ones take the host longer than the GPU. The clock of `unready` cells still moved
     when their warm-up ended.
     `clock` is the lowest and highest of the cells' SM clocks (Hz), `read` the cells whose clock the
@@ -41,6 +43,7 @@ class Evidence:
     conditional: int
     widened: int
     gapped: int
+    over_blocks: int
     refused: int
     correlated: int
     correlation: float | None
@@ -78,6 +81,10 @@ def evidence(
         claimed=sum(row.claim == "holds" for row in timed),
         conditional=sum(row.claim == "if independent" for row in timed),
         widened=sum(row.claim == "widened" for row in timed),
+        over_blocks=sum(
+            row.blocks_low is not None and (row.claim == "widened" or row.refused is not None)
+            for row in timed
+        ),
         gapped=sum(row.claim == GAPS for row in timed),
         refused=sum(row.refused is not None for row in timed),
         correlated=len(correlated),
@@ -99,6 +106,39 @@ def evidence(
         clock=(min(clocks), max(clocks)) if clocks else None,
         read=sum(row.clock_is_read for row in timed),
         capped=sum(any("power" in why for why in row.throttled) for row in timed),
+    )
+
+
+@dataclass(frozen=True)
+class SameKernel:
+    """Comparisons of a backend with the one that it came down to: in truth nothing differs.
+
+    `told` is how many verdicts say a difference all the same, `apart` how many intervals leave 1
+    out, `largest` the largest difference of times, a share.
+    """
+
+    pairs: int
+    told: int
+    apart: int
+    largest: float
+
+
+def same_kernel(rows: Sequence[Row], comparisons: Sequence[Versus]) -> SameKernel | None:
+    """What backends that chose another show of the measuring itself; None where none did."""
+    chosen = {(row.shape, row.backend, row.chosen) for row in rows if row.chosen}
+    found = [
+        one.pair.comparison
+        for one in comparisons
+        for sides in [(one.pair.a.label, one.pair.b.label)]
+        if (one.shape, *sides) in chosen or (one.shape, *sides[::-1]) in chosen
+    ]
+    if not found:
+        return None
+    return SameKernel(
+        pairs=len(found),
+        told=sum(one.verdict in {Verdict.IMPROVED, Verdict.REGRESSED} for one in found),
+        apart=sum(not one.low <= 1 <= one.high for one in found),
+        largest=max(max(one.speedup, 1 / one.speedup) - 1 for one in found),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from profkit.analysis.attribution import Cause
 from profkit.analysis.audit import Outcome
 from profkit.analysis.baseline import Row, Scaling
-from profkit.analysis.baseline_evidence import Evidence, Goal
+from profkit.analysis.baseline_evidence import Evidence, Goal, SameKernel
 from profkit.analysis.checklist import Checklist, Item
 from profkit.analysis.diff import Diff
 from profkit.analysis.latency import Pair
@@ -68,7 +68,8 @@ class Written:
 
     `summary` is `profkit.baseline/1`, `rows` its cells; `statistics` are those of `profkit.time/1`
     of their samples, `sources` what their files say of where they are from, by cell. `goals` are
-    for the top cells. `claims` are published ones that do not hold. `price` is for an hour and GPU,
+    for the top cells. `same` is what comparisons of a kernel with itself show, None without any.
+    `claims` are published ones that do not hold. `price` is for an hour and GPU,
     `cost` what measuring took at that price; None where unknown. `not_asked` are backends that
     come with profkit and were left out.
     """
@@ -81,6 +82,7 @@ class Written:
     evidence: Evidence
     goals: tuple[Goal, ...]
     against: tuple[Against, ...]
+    same: SameKernel | None = None
     claims: tuple[Outcome, ...] = ()
     profiled: tuple[Profiled, ...] = ()
     steps: tuple[Step, ...] = ()

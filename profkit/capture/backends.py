@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import importlib
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 from typing import Any
 
-from profkit.capture.target import Unsupported
+from profkit.capture.target import Unsupported, Within
 
 GROUP = "profkit.backends"
 _OWN_KERNELS = "kernels.attention.ladder"
@@ -28,7 +29,8 @@ class Backend:
     `attention(q, k, v, causal)` takes tensors of (batch, heads, length, dim), of which k and v may
     have fewer heads, and gives one like q; it raises Unsupported for what it can't do. `version`
     tells that of what it runs, and raises Unsupported where that is not installed. `setting` is
-    what a program writes to have it. `chooses` names the backend that it comes down to.
+    what a program writes to have it. `chooses` names the backend that it comes down to. `within` is
+    `attention` with what it sets for each call set around many: that is what is timed.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Backend:
     version: Callable[[], str]
     setting: str
     chooses: Callable[[Any, Any, Any, bool], str | None] | None = None
+    within: Within | None = None
 
 
 def backends() -> Mapping[str, Backend]:
@@ -75,10 +78,15 @@ def _sdpa(q: Any, k: Any, v: Any, causal: bool) -> Any:
     return scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)
 
 
-def _sdpa_by(backend: str, q: Any, k: Any, v: Any, causal: bool) -> Any:
+def _held_to(backend: str) -> AbstractContextManager[object]:
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
-    with sdpa_kernel(getattr(SDPBackend, backend)):
+    held: AbstractContextManager[object] = sdpa_kernel(getattr(SDPBackend, backend))
+    return held
+
+
+def _sdpa_by(backend: str, q: Any, k: Any, v: Any, causal: bool) -> Any:
+    with _held_to(backend):
         return _sdpa(q, k, v, causal)
 
 
@@ -214,6 +222,7 @@ def _kernel_of_torch(name: str) -> Backend:
         _cudnn_version if name == "cudnn" else _torch_version,
         f"with torch.nn.attention.sdpa_kernel(SDPBackend.{backend}): "
         "scaled_dot_product_attention(...)",
+        within=Within(partial(_held_to, backend), _sdpa),
     )
 
 

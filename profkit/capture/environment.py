@@ -171,7 +171,7 @@ def fingerprint(folder: Path | None = None, *, dtype: str = "") -> dict[str, Any
     runs in the same surroundings have the same fingerprint. It holds no host name, user or path.
     """
     return {
-        "gpu": _gpu(),
+        "gpu": current_gpu(),
         "versions": _versions(),
         "compiler": {"nvcc": _nvcc(), "nvrtc": _nvrtc()},
         "dtype": dtype or None,
@@ -281,8 +281,8 @@ def _nvrtc() -> str | None:
         return None
 
 
-def _gpu() -> dict[str, Any] | None:
-    """The current CUDA device; None where there is none."""
+def current_gpu() -> dict[str, Any] | None:
+    """The current CUDA device; None where there is none. Starts CUDA."""
     import torch
 
     if not torch.cuda.is_available():

@@ -12,6 +12,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -37,6 +38,17 @@ class Unsupported(Exception):
 
 
 @dataclass(frozen=True)
+class Within:
+    """A call that needs something set around it, which a program sets once for many calls.
+
+    `run` is the call inside of `around()`; what `around` takes is not timed.
+    """
+
+    around: Callable[[], AbstractContextManager[object]]
+    run: Callable[..., Any]
+
+
+@dataclass(frozen=True)
 class Variant:
     """One way to do a target's work.
 
@@ -44,7 +56,7 @@ class Variant:
     `compared` makes one of. `name` is the name of its NVTX range. `setting` is what a program
     writes to have it, `version` tells that of what it runs (raises Unsupported where that is not
     installed), `chooses` names the variant that it comes down to for the inputs, None where it
-    chooses none.
+    chooses none. `within` does what `run` does, with what that sets for each call set around many.
     """
 
     name: str
@@ -52,6 +64,16 @@ class Variant:
     setting: str = ""
     version: Callable[[], str] | None = None
     chooses: Callable[[Inputs], str | None] | None = None
+    within: Within | None = None
+
+    @property
+    def call(self) -> Callable[[Inputs], Any]:
+        """What is checked, profiled and timed, inside of `around()`."""
+        return self.within.run if self.within else self.run
+
+    def around(self) -> AbstractContextManager[object]:
+        """What is to be set around calls."""
+        return self.within.around() if self.within else nullcontext()
 
 
 @dataclass(frozen=True)
@@ -147,7 +169,8 @@ class Target:
             )
         if device == "cpu":
             for variant in ready:
-                variant.run(inputs)
+                with variant.around():
+                    variant.call(inputs)
         else:
             _profiled(ready, inputs)
         return [variant.name for variant in ready]
@@ -267,7 +290,8 @@ def attempt(variant: Variant, inputs: Inputs) -> Any:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            result = variant.run(inputs)
+            with variant.around():
+                result = variant.call(inputs)
         except EnvironmentProblem as error:
             raise Unsupported(_one_line(str(error))) from error
         except RuntimeError as error:
@@ -451,8 +475,8 @@ def _profiled(variants: Sequence[Variant], inputs: Inputs) -> None:
     torch.cuda.synchronize()
     torch.cuda.profiler.start()
     for variant in variants:
-        with torch.cuda.nvtx.range(variant.name):
-            variant.run(inputs)
+        with variant.around(), torch.cuda.nvtx.range(variant.name):
+            variant.call(inputs)
     torch.cuda.synchronize()
     torch.cuda.profiler.stop()
 

@@ -3,9 +3,10 @@
     python -m profkit.capture.timing_worker FD
 
 One JSON request a line on stdin, one JSON answer a line on the file descriptor FD: what the target
-prints goes elsewhere. Requests are {"do": "declare" | "open" | "prepare" | "block", ...} with the
-keyword arguments of `_Worker`'s methods, of which "open" lets go of the target before; an answer is
-{"told": ...} or {"error", "message", "remedy"}, where "error" is an exit code of profkit.errors.
+prints goes elsewhere. Requests are {"do": "where" | "declare" | "open" | "prepare" | "block", ...}
+with the keyword arguments of `_Worker`'s methods, of which "open" lets go of the target before; an
+answer is {"told": ...} or {"error", "message", "remedy"}, where "error" is an exit code of
+profkit.errors.
 Before it there may be lines {"doing": ...} that name the variant that is checked.
 The end of stdin ends the process.
 """
@@ -22,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from profkit.capture.environment import WORKSPACE, digest, fingerprint, lock
+from profkit.capture.environment import WORKSPACE, current_gpu, digest, fingerprint, lock
 from profkit.capture.gpu import NoDriver, Watch
 from profkit.capture.target import (
     Inputs,
@@ -65,16 +66,8 @@ class _Worker:
         """
         started = self._started or time.perf_counter()
         self._started = None
-        try:
-            import torch
-        except ImportError:
-            raise without_torch() from None
+        self._device = _device(device)
         imported = time.perf_counter()
-        self._device = device or ("cuda" if torch.cuda.is_available() else "")
-        if not self._device or (self._device == "cuda" and not torch.cuda.is_available()):
-            raise EnvironmentProblem(
-                "torch sees no CUDA device", "time calls on the CPU with --device cpu"
-            )
         self._let_go()
         self._target = load_target(Path(path), arguments)
         chosen = [variant.name for variant in self._target.chosen(variants)]
@@ -105,6 +98,12 @@ class _Worker:
             },
         }
 
+    def where(self, device: str | None) -> Mapping[str, Any]:
+        """The device that a target would run on, as "open" tells it."""
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", WORKSPACE)  # this may start CUDA
+        found = _device(device)
+        return {"device": found, "fingerprint": {"gpu": current_gpu() if found == "cuda" else None}}
+
     def declare(self, path: str, arguments: Sequence[str]) -> Mapping[str, Any]:
         """Import the target and tell what it declares, and of each variant what it runs."""
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", WORKSPACE)  # a library may start CUDA
@@ -118,14 +117,18 @@ class _Worker:
         (chosen,) = self._target.chosen([variant])
         attempt(chosen, inputs)
         settings = Settings(Timer(timer), Cache(cache), warmup, group)
-        self._stopwatches[variant] = Stopwatch(
-            lambda: chosen.run(inputs), self._device, settings, self._watch
-        )
-        return asdict(self._stopwatches[variant].prepare())
+        call = chosen.call
+        with chosen.around():
+            self._stopwatches[variant] = Stopwatch(
+                lambda: call(inputs), self._device, settings, self._watch
+            )
+            return asdict(self._stopwatches[variant].prepare())
 
     def block(self, variant: str, samples: int, host: float) -> Any:
         """Take a block of samples; see `profkit.capture.timing.Block`."""
-        return asdict(self._stopwatches[variant].block(samples, host))
+        (chosen,) = self._target.chosen([variant])
+        with chosen.around():
+            return asdict(self._stopwatches[variant].block(samples, host))
 
     def _let_go(self) -> None:
         """Give back the memory of the target before."""
@@ -143,6 +146,21 @@ class _Worker:
             self._device, seed, names, inputs=self._inputs, tell=self.doing
         )
         return [asdict(verdict) for verdict in verdicts]
+
+
+def _device(asked: str | None) -> str:
+    """Where to run; raises EnvironmentProblem where there is no such device, or no torch."""
+    try:
+        import torch
+    except ImportError:
+        raise without_torch() from None
+    if asked == "cpu":
+        return "cpu"
+    if not torch.cuda.is_available():
+        raise EnvironmentProblem(
+            "torch sees no CUDA device", "time calls on the CPU with --device cpu"
+        )
+    return "cuda"
 
 
 def _about(variant: Variant, inputs: Inputs | None) -> dict[str, Any]:

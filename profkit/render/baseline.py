@@ -11,6 +11,7 @@ from rich.text import Text
 from profkit.analysis.baseline import Baseline, Row, Versus
 from profkit.analysis.verdict import Verdict
 from profkit.ingest.cell import Status
+from profkit.render.baseline_json import name_parts
 from profkit.render.terminal import console, rendered, table_of
 from profkit.render.text import literal, number, percent, plural, shorten
 from profkit.render.view import Grid
@@ -33,9 +34,8 @@ def baseline_terminal(
 ) -> str:
     """The baseline for a terminal; `plan` as `profkit.store.baseline` keeps it."""
     width = console(to_file=to_file).width
-    asked = plan["asked"]
-    heading = f"{plan['target']['name'] or 'imported'}  {asked['matrix']['name']}"
-    parts: list[RenderableType] = [Text(literal(heading), "bold"), Text(_about(baseline, plan))]
+    heading = literal("  ".join(name_parts(plan)))
+    parts: list[RenderableType] = [Text(heading, "bold"), Text(_about(baseline, plan))]
     if any(row.is_timed for row in baseline.rows):
         parts += [
             table_of(_medians(baseline, width), numbers=True),
@@ -56,9 +56,10 @@ def baseline_terminal(
 def _about(baseline: Baseline, plan: Mapping[str, Any]) -> str:
     counts = baseline.counts
     timed = sum(row.is_timed for row in baseline.rows)
-    device = (plan["measured_on"] or {}).get("device")
-    gpu = (plan["gpu"] or {}).get("name") or ("the CPU" if device == "cpu" else "an unknown GPU")
-    words = [f"{plural(timed, 'cell')} of {sum(counts.values())} on {literal(gpu)}"]
+    device = (plan["measured_on"] or {}).get("device") or plan["asked"]["device"]
+    unknown = "the CPU" if device == "cpu" else "an unknown device"
+    name = (plan["gpu"] or {}).get("name") or unknown
+    words = [f"{plural(timed, 'cell')} of {sum(counts.values())} on {literal(name)}"]
     if plan["asked"].get("samples"):
         words.append(f"{plan['asked']['samples']} samples asked for")
     if plan["seconds"]:
@@ -97,7 +98,8 @@ def _fastest(baseline: Baseline) -> Grid:
     """The fastest of each shape, its rates, and what it is against the reference backend."""
     rows = {row.id: row for row in baseline.rows}
     versus = {(one.shape, one.pair.b.label): one for one in baseline.comparisons}
-    reference = next((one.pair.a.label for one in baseline.comparisons), "")
+    references = {one.pair.a.label for one in baseline.comparisons}
+    reference = references.pop() if len(references) == 1 else "its reference" * bool(references)
     told = [
         _fastest_row(rows[best.id], versus.get((best.where["shape"], best.backend)))
         for best in baseline.best

@@ -22,6 +22,7 @@ from profkit.ingest.latency import Latency
 from profkit.render.latency_json import blocks_json, statistics_json
 
 SCHEMA = "profkit.baseline/1"
+IMPORTED = "imported"
 _NOT_IN_THE_TABLE = ("arguments", "throttled", "dependence", "flags")
 
 Json = dict[str, Any]
@@ -82,7 +83,7 @@ def summary_json(
     document = {
         "schema": SCHEMA,
         "profkit": __version__,
-        "name": f"{plan['target']['name'] or 'imported'} {asked['matrix']['name']}",
+        "name": " ".join(name_parts(plan)),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "target": dict(plan["target"]),
         "matrix": asked["matrix"],
@@ -92,6 +93,7 @@ def summary_json(
         }
         | {"device": (plan["measured_on"] or {}).get("device"), "budget": plan["budget"]},
         "command": list(plan["command"]),
+        "runs": plan.get("runs"),
         "gpu": plan["gpu"],
         "gpu_from": plan.get("gpu_from", "measured" if plan["gpu"] else "none"),
         "backends": [dict(backend) for backend in plan["backends"]],
@@ -126,6 +128,13 @@ def derived_json(
         "best": [_best(best) for best in baseline.best],
         "notes": list(baseline.notes),
     }
+
+
+def name_parts(plan: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a baseline is called: its target, and the matrix where that has a name of its own."""
+    return tuple(
+        dict.fromkeys((plan["target"]["name"] or IMPORTED, plan["asked"]["matrix"]["name"]))
+    )
 
 
 def row_json(row: Row) -> Json:

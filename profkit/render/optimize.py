@@ -40,9 +40,13 @@ def optimize_terminal(found: Optimum, *, to_file: bool = False) -> str:
     if found.left_out:
         parts.append(Text())
     parts += [Text(literal(f"! {name}: {why}"), "yellow") for name, why in found.left_out.items()]
-    spent = f"{found.seconds:.0f} s of {found.budget:.0f} s, {found.blocks} blocks"
+    spent = f"{_seconds(found.seconds)} of {_seconds(found.budget)}, {found.blocks} blocks"
     parts += [Text(), Text(f"Time    {spent}")]
     return rendered(Group(*parts), to_file=to_file)
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.0f} s" if value >= 10 else f"{value:.2g} s"
 
 
 def verdict_words(found: Optimum) -> str:

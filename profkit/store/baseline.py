@@ -1,12 +1,14 @@
 """The folder of a baseline: a plan, a file a cell, and what was derived. Each file is whole.
 
 DIR/baseline.json  DIR/cells/SHAPE.BACKEND.json  DIR/summary.json  DIR/cells.parquet
+DIR/again/SHAPE.BACKEND.ROUND.json
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import itertools
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -18,8 +20,8 @@ from typing import Any
 from profkit.errors import BadInput, EnvironmentProblem
 from profkit.ingest.cell import Cell, read_cell
 
-PLAN, SUMMARY, TABLE, CELLS, PROFILES = (
-    "baseline.json", "summary.json", "cells.parquet", "cells", "profiles"
+PLAN, SUMMARY, TABLE, CELLS, AGAIN, PROFILES = (
+    "baseline.json", "summary.json", "cells.parquet", "cells", "again", "profiles"
 )  # fmt: skip
 SCHEMA = "profkit.baseline-plan/1"
 _PART = ".part"
@@ -36,6 +38,11 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
 _ASKED = {
     "matrix", "samples", "blocks", "seed", "timer", "cache", "warmup", "device", "backends"
 }  # fmt: skip
+_RUN = {"command", "created", "processes"}
+
+
+def _folders(folder: Path) -> tuple[Path, ...]:
+    return folder, folder / CELLS, folder / AGAIN
 
 
 @contextmanager
@@ -55,7 +62,7 @@ def held(folder: Path) -> Iterator[None]:
             ) from None
         except OSError:  # a file system without locks
             pass
-        for left in (*folder.glob(f".*{_PART}"), *(folder / CELLS).glob(f".*{_PART}")):
+        for left in itertools.chain(*(one.glob(f".*{_PART}") for one in _folders(folder))):
             left.unlink(missing_ok=True)
         yield
     finally:
@@ -115,6 +122,8 @@ def _is_plan(plan: Any) -> bool:
         and all(key in plan and isinstance(plan[key], kinds) for key, kinds in _KINDS.items())
         and all(isinstance(word, str) for word in plan["command"])
         and all(map(_is_backend, plan["backends"]))
+        and isinstance(plan.get("runs", []), list)
+        and all(isinstance(run, dict) and run.keys() == _RUN for run in plan.get("runs", []))
     )
 
 
@@ -128,6 +137,20 @@ def _is_backend(told: Any) -> bool:
 def cell_file(folder: Path, cell_id: str) -> Path:
     """The file of a cell."""
     return folder / CELLS / f"{cell_id}.json"
+
+
+def keep_again(folder: Path, cell: Cell, content: str) -> None:
+    """Keep what was measured of a cell once more, for others that took turns with it."""
+    try:
+        (folder / AGAIN).mkdir(exist_ok=True)
+    except OSError as error:
+        raise _unwritable(folder / AGAIN, error) from None
+    write_whole(folder / AGAIN / f"{cell.id}.{cell.round}.json", content)
+
+
+def read_again(folder: Path) -> tuple[Cell, ...]:
+    """What was measured once more; raises BadInput for a file that is no cell."""
+    return _cells_in(folder / AGAIN)
 
 
 def drop_unplanned(folder: Path) -> None:
@@ -151,7 +174,11 @@ def has_cells(folder: Path) -> bool:
 
 def read_cells(folder: Path) -> tuple[Cell, ...]:
     """Every cell that was kept, in the matrix's order; raises BadInput for a file that is none."""
-    found = [read_cell(file) for file in sorted((folder / CELLS).glob("[!.]*.json"))]
+    return _cells_in(folder / CELLS)
+
+
+def _cells_in(folder: Path) -> tuple[Cell, ...]:
+    found = [read_cell(file) for file in sorted(folder.glob("[!.]*.json"))]
     return tuple(sorted(found, key=lambda cell: (cell.at, cell.backend)))
 
 

@@ -612,6 +612,24 @@ def test_what_files_say_of_themselves_is_enough(tmp_path: Path) -> None:
     assert by_id(document)["b32-h8-s1024-d64-fp16.default"]["dtype"] == "float16"
     lengths = [step["factor"] for step in document["scaling"] if step["along"] == "length"]
     assert lengths == [2, 2, 2]
+    row = by_id(document)["b32-h8-s1024-d64-fp16.default"]
+    assert row["peak_memory"] == 161 * 2**20
+    (environment,) = document["fingerprints"].values()
+    assert environment["gpu"]["name"] == "NVIDIA L4"
+    assert environment["versions"] == {"torch": "2.2.1+cu121"}
+    assert environment["said"] is True
+    kept = validated(tmp_path / "l4" / row["file"], "cell")
+    assert kept["source"]["taken"] == "2025-10-13 20:25:25"
+    assert document["name"] == "imported"
+    assert "imported imported" not in done.stdout
+
+    assert run(tmp_path, "report", "l4", "-o", "l4.md").exit_code == 0
+    told = " ".join((tmp_path / "l4.md").read_text("utf-8").split())
+    assert "on L4, torch 2.2.1+cu121 as the files say: median" in told
+    assert "2025-10-13 20:25:25" in told
+    assert "are what the files say; nobody checked them" in told
+    assert "imported imported" not in told
+    assert "nobody kept" not in told
 
 
 def theirs(folder: Path, name: str, **told: Any) -> Path:
@@ -658,6 +676,40 @@ def test_figures_of_a_file_are_used_and_held_against_its_samples(tmp_path: Path)
     (row,) = document["cells"]
     assert row["seconds"] == pytest.approx(0.323e-3)
     assert "the file's own median is +2.2% off its samples" in row["flags"]
+
+
+def test_files_of_one_shape_are_named(tmp_path: Path) -> None:
+    files = [theirs(tmp_path, name) for name in ("first", "second")]
+    done = run(tmp_path, "import", *files, "-o", "out")
+    assert done.exit_code == 2
+    told = failure(done)
+    assert "first.json, " in told
+    assert "second.json are all of the shape b32-h8-s512-d64-fp16; import one of them" in told
+
+
+def test_files_that_say_different_things_are_not_made_one(tmp_path: Path) -> None:
+    files = [
+        theirs(tmp_path, "new", environment={"torch": "2.5.0", "driver": "550.54"}),
+        theirs(tmp_path, "old", config={"seq_len": 1024}, torch_version="2.2.1"),
+        theirs(tmp_path, "mute", config={"seq_len": 2048}),
+    ]
+    done = run(tmp_path, "import", *files, "-o", "out", "--gpu", "L4")
+    assert done.exit_code == 0, done.stderr
+    assert "measured in 3 environments" in done.stdout
+    document = validated(tmp_path / "out" / "summary.json", "baseline")
+    found = [(one["gpu"]["driver"], one["versions"]) for one in document["fingerprints"].values()]
+    assert found == [("550.54", {"torch": "2.5.0"}), (None, {"torch": "2.2.1"}), (None, {})]
+    assert run(tmp_path, "report", "out", "-o", "out.md").exit_code == 0
+    told = " ".join((tmp_path / "out.md").read_text("utf-8").split())
+    assert "3 environments, told apart under Configuration: median" in told
+
+
+def test_a_gpu_that_a_file_denies_is_refused(tmp_path: Path) -> None:
+    done = run(
+        tmp_path, "import", theirs(tmp_path, "l4", gpu="NVIDIA L4"), "-o", "x", "--gpu", "H200"
+    )
+    assert done.exit_code == 2
+    assert "l4.json: says to be of NVIDIA L4, not H200" in failure(done)
 
 
 def test_an_import_without_its_plan_is_none_and_the_next_one_takes_its_place(
@@ -739,3 +791,154 @@ def test_a_plan_under_which_nothing_was_measured_is_in_nobodys_way(toy: Path) ->
         cell.unlink()
     again = measured(toy)
     assert again.exit_code == 0, again.stderr
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+    }
+
+
+def report_of(toy: Path) -> str:
+    """The written report, all blanks alike."""
+    done = run(toy.parent, "report", toy.with_name("out"), "-o", toy.with_name("report.md"))
+    assert done.exit_code == 0, done.stderr
+    return " ".join(toy.with_name("report.md").read_text("utf-8").split())
+
+
+INPUTS_END = """FLOP = 1e6
+def ended():
+    if (Path(__file__).parent / "moved").exists():
+        os._exit(3)
+"""
+
+
+def of_an_h200(toy: Path) -> Path:
+    """The baseline as if an H200 had measured it, with a library of another version."""
+    path = toy.with_name("out") / "baseline.json"
+    plan = json.loads(path.read_text("utf-8"))
+    plan["measured_on"] = {
+        "device": "cuda", "name": "NVIDIA H200", "uuid": "GPU-1", "multiprocessors": 132
+    }  # fmt: skip
+    for backend in plan["backends"][1:]:
+        backend["version"] = "library 1.1"
+    path.write_text(json.dumps(plan), encoding="utf-8")
+    return path.parent
+
+
+def test_a_refused_resume_changes_nothing_and_a_complete_one_the_summary_alone(toy: Path) -> None:
+    words = ("--backends", "quick,library")
+    assert measured(toy, *words).exit_code == 0
+    out = of_an_h200(toy)
+    toy.with_name("removed").touch()
+    before = content(out)
+    complete = measured(toy, *words, "--resume")
+    assert complete.exit_code == 0, complete.stderr
+    after = content(out)
+    assert {name for name in after if after[name] != before.get(name)} <= {"summary.json"}
+    library = {one["name"]: one for one in summary(toy)["backends"]}["library"]
+    assert (library["version"], library["available"]) == ("library 1.1", True)
+
+    (out / "cells" / "n2.quick.json").unlink()
+    before = content(out)
+    refused = measured(toy, *words, "--resume")
+    assert refused.exit_code == 4
+    assert "was measured on NVIDIA H200 GPU-1, this is the CPU" in failure(refused)
+    assert content(out) == before
+
+
+def test_a_target_that_fails_on_another_gpu_is_no_failure_of_the_first(toy: Path) -> None:
+    """It ends the process as it builds its inputs, before they are told where they are."""
+    toy.write_text(
+        TOY.replace("inputs=lambda device, seed: ", "inputs=lambda device, seed: ended() or ")
+        .replace("FLOP = 1e6", INPUTS_END),
+        encoding="utf-8",
+    )  # fmt: skip
+    assert measured(toy, "--backends", "quick").exit_code == 0
+    out = of_an_h200(toy)
+    (out / "cells" / "n2.quick.json").unlink()
+    before = content(out)
+    toy.with_name("moved").touch()
+    assert measured(toy, "--backends", "quick", "--resume").exit_code == 4
+    assert content(out) == before
+
+
+def test_what_a_removed_backend_was_stays_on_record_beside_that_it_is_gone(toy: Path) -> None:
+    words = ("--backends", "quick,library")
+    assert measured(toy, *words).exit_code == 0
+    (toy.with_name("out") / "cells" / "n2.library.json").unlink()
+    toy.with_name("removed").touch()
+    assert measured(toy, *words, "--resume").exit_code == 0
+    library = {one["name"]: one for one in summary(toy)["backends"]}["library"]
+    assert (library["version"], library["available"]) == ("library 1.2", True)
+    assert library["gone"] == "the library is not installed"
+    assert by_id(summary(toy))["n2.library"]["status"] == "unavailable"
+    told = report_of(toy)
+    assert "`library` could not be had any more" in told
+    toy.with_name("removed").unlink()
+    assert measured(toy, *words, "--resume").exit_code == 0
+    library = {one["name"]: one for one in summary(toy)["backends"]}["library"]
+    assert "gone" not in library
+    assert by_id(summary(toy))["n2.library"]["status"] == "measured"
+
+
+def test_a_shape_that_was_interrupted_is_compared_with_its_reference_once_more(toy: Path) -> None:
+    words = ("--backends", "quick,slow,library")
+    assert measured(toy, *words).exit_code == 0
+    out = toy.with_name("out")
+    (out / "cells" / "n2.slow.json").unlink()
+    kept = content(out / "cells")
+    done = measured(toy, *words, "--resume")
+    assert done.exit_code == 0, done.stderr
+    assert content(out / "cells").items() >= kept.items()
+    document = summary(toy)
+    compared = sorted((one["a"], one["b"]) for one in document["comparisons"]
+                      if one["shape"] == "n2")  # fmt: skip
+    assert compared == [("quick", "library"), ("quick", "slow")]
+    assert len(document["cells"]) == 9
+    rounds = {name: by_id(document)[f"n2.{name}"]["round"] for name in ("quick", "slow")}
+    assert rounds["quick"] != rounds["slow"]
+    again = out / "again" / f"n2.quick.{rounds['slow']}.json"
+    assert validated(again, "cell")["round"] == rounds["slow"]
+
+    assert [run["processes"] for run in document["runs"]] == [1, 1]
+    told = report_of(toy)
+    assert "2 processes of one machine measured it, in 2 runs" in told
+    assert "It was resumed 1 time (" in told
+
+    (out / "cells" / "n4.quick.json").unlink()
+    assert measured(toy, *words, "--resume").exit_code == 0
+    assert len(list(out.glob("again/n4.*.json"))) == 2
+    document = summary(toy)
+    pairs = [(one["shape"], one["a"], one["b"]) for one in document["comparisons"]]
+    assert sorted(pairs) == sorted(
+        (f"n{n}", "quick", name) for n in (1, 2, 4) for name in ("slow", "library")
+    )
+    assert not any("not compared" in note for note in document["notes"])
+
+    again.unlink()
+    assert measured(toy, *words, "--resume").exit_code == 0
+    document = summary(toy)
+    assert ("quick", "slow") not in {
+        (one["a"], one["b"]) for one in document["comparisons"] if one["shape"] == "n2"
+    }
+    assert any(note.startswith("n2.slow is not compared: ") for note in document["notes"])
+
+
+def test_a_process_that_crashed_is_counted(toy: Path) -> None:
+    assert measured(toy, "--backends", "quick,dies,slow").exit_code == 0
+    (only,) = summary(toy)["runs"]
+    assert only["processes"] >= 1
+    told = report_of(toy)
+    alone = "One process on one machine measured everything" in told
+    assert alone == (only["processes"] == 1)
+
+
+def test_where_no_time_was_left_for_the_first_shape_no_other_is_blamed(toy: Path) -> None:
+    done = measured(toy, "--backends", "quick", "--budget", "0.1s")
+    assert done.exit_code == 4
+    assert "the budget of 0.1 s was spent before it came to measuring" in failure(done)
+    assert "on the CPU" in done.stdout
+    assert "unknown" not in done.stdout

@@ -116,6 +116,66 @@ def test_wrong_usage_is_one_line(
     assert words in line
 
 
+HELD = """
+from contextlib import contextmanager
+from profkit import Within
+
+held = []
+
+@contextmanager
+def around():
+    held.append(True)
+    time.sleep(5e-2)
+    yield
+    held.pop()
+
+def inside(inputs):
+    assert held
+    return inputs["a"] + 1
+
+def both(inputs):
+    with around():
+        return inside(inputs)
+
+target = Target(
+    name="toy", shapes={"n": 64}, dtype="float32",
+    inputs=lambda device, seed: normal_inputs(device, seed, "float32", a=(64,)),
+    reference=lambda inputs: inputs["a"] + 1,
+    variants=[Variant("now", waits(6e-4)), Variant("held", both, within=Within(around, inside))],
+)
+"""
+
+
+def test_what_is_set_around_calls_is_not_timed(toy: Path) -> None:
+    toy.write_text(TOY.split("target = Target")[0] + HELD, encoding="utf-8")
+    done = run(toy, "toy.py", "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    (held,) = found(done)["candidates"]
+    assert held["median"] < 5e-3
+
+
+@pytest.mark.parametrize(
+    ("variants", "status", "words"),
+    [
+        ("now,absent", 4, "nothing to compare now with (absent: not on this machine); name"),
+        ("now,absent,wrong", 4, "absent: not on this machine; wrong: relative error"),
+        ("now,wrong", 6, "nothing to compare now with (wrong: relative error"),
+    ],
+)
+def test_without_an_alternative_it_says_why_each_was_left_out(
+    toy: Path, variants: str, status: int, words: str
+) -> None:
+    done = run(toy, f"toy.py:{variants}")
+    assert done.exit_code == status
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("profkit: ")]
+    assert words in line
+
+
+def test_a_budget_of_less_than_a_second_is_told_as_such(toy: Path) -> None:
+    done = run(toy, "toy.py:now,twin", "--budget", "0.4s")
+    assert " of 0.4 s, " in done.stdout
+
+
 @pytest.mark.parametrize(
     ("baseline", "status", "words"),
     [

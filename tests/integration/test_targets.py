@@ -313,6 +313,23 @@ def test_a_target_may_read_its_options_as_it_likes(tmp_path: Path, read: str) ->
     assert load_target(script, ["--causal"]).name == "one"
 
 
+def test_torchs_backends_are_held_around_calls_and_not_in_them() -> None:
+    import torch
+
+    target = load_target(TARGETS / "sdpa_sweep.py", SMALL)
+    inputs = target.inputs("cpu", 1)
+    (math,) = target.chosen(["math"])
+    enabled = torch.backends.cuda.flash_sdp_enabled
+    assert enabled()
+    with math.around():
+        assert not enabled()
+        assert torch.equal(math.call(inputs), math.run(inputs))
+    assert enabled()
+    (default,) = target.chosen(["default"])
+    with default.around():
+        assert enabled()
+
+
 def test_options_that_a_target_does_not_read_are_refused(tmp_path: Path) -> None:
     script = tmp_path / "one.py"
     script.write_text(ONE.replace("READ", "me = sys.argv[0]"), encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from profkit.analysis.baseline import GAPS_MATTER, Row
-from profkit.analysis.baseline_evidence import Evidence
+from profkit.analysis.baseline_evidence import Evidence, SameKernel
 from profkit.analysis.written import Written
 from profkit.render.document import (
     Block,
@@ -353,6 +353,8 @@ def _versus(written: Written) -> Iterator[Block]:
         "The reason is what the verdict rests on, of one that is open or invalid what stands "
         "against it."
     )
+    if written.same:
+        yield Paragraph(_same_kernel(written.same))
     yield Table(
         "",
         ("Shape", "Of", "Against", "Verdict", "Speed-up", "Interval", "p (Holm)", "Delta",
@@ -369,6 +371,15 @@ def _versus(written: Written) -> Iterator[Block]:
         ]),
         words=4,
     )  # fmt: skip
+
+
+def _same_kernel(same: SameKernel) -> str:
+    false = "none tells" if not same.told else f"{same.told} of them tell"
+    return (
+        f"In {plural(same.pairs, 'comparison')} a backend chose the other, so that both ran one "
+        f"kernel and nothing differs: {false} a difference, {same.apart} of {same.pairs} intervals "
+        f"at 95% leave 1 out, and the times are up to {percent(same.largest)} apart."
+    )
 
 
 def _flags(written: Written) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from profkit.analysis.written import Written
 from profkit.render.document import (
@@ -28,6 +29,11 @@ def reproducibility(written: Written) -> Iterator[Block]:
         "This is the command that made the data, absolute paths as the names at their ends:"
     )
     yield Code(words.command(summary["command"]))
+    resumed = _resumed(summary)
+    if resumed:
+        when = ", ".join(unmarked(run["created"]) for run in resumed)
+        yield Paragraph(f"It was resumed {plural(len(resumed), 'time')} ({when}, UTC):")
+        yield Code("\n".join(words.command(run["command"]) for run in resumed))
     recording = ", and the recording's name the path to it" if written.steps_title else ""
     yield Paragraph(f"Afterwards, where DIR is the baseline's folder{recording}:")
     yield Code(f"profkit audit DIR/summary.json\n{_report_command(written)}")
@@ -45,12 +51,12 @@ def reproducibility(written: Written) -> Iterator[Block]:
     if written.sources:
         yield Table(
             "Files that the cells were made of",
-            ("Cell", "File", "SHA-256"),
-            cells([
-                [verbatim(name), verbatim(str(one["file"])), verbatim(str(one["sha256"]))]
+            *words.known(("Cell", "File", "SHA-256", "Taken, as it says"), cells([
+                [verbatim(name), verbatim(str(one["file"])), verbatim(str(one["sha256"])),
+                 unmarked(one.get("taken") or words.NONE)]
                 for name, one in written.sources.items()
-            ]),
-            words=3,
+            ])),
+            words=4,
         )  # fmt: skip
 
 
@@ -60,6 +66,12 @@ def _report_command(written: Written) -> str:
     given += ["--price", f"{written.price:g}"] if written.price is not None else []
     given += ["--ablation", written.steps_title] if written.steps_title else []
     return words.command([*given, "-o", "DIR/report.md"])
+
+
+def _resumed(summary: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The runs that went on with what the first command began."""
+    runs = summary.get("runs") or []
+    return runs[1:] if runs and runs[0]["command"] == summary["command"] else runs
 
 
 def _commit(told: dict[str, object] | None) -> str:
@@ -98,21 +110,53 @@ def limitations(written: Written) -> Iterator[Block]:
     yield Bullets(tuple(_limits(written)))
 
 
-def _limits(written: Written) -> Iterator[str]:
-    summary, timed = written.summary, written.timed
-    imported = any(row.status.value == "imported" for row in timed)
+def _processes(runs: Sequence[Mapping[str, Any]] | None) -> str:
+    """What cells have in common with each other, and with no repetition."""
+    other = "another machine of the same product differs"
+    common = "what a process has in common (addresses, the driver's state) is common to"
+    counts = [run["processes"] for run in runs or ()]
+    if counts == [1]:
+        return f"One process on one machine measured everything: {common} all cells, and {other}."
+    if not counts or None in counts:
+        return (
+            "One machine measured everything; in how many processes is not recorded. W"
+            f"{common[1:]} its cells, and {other}."
+        )
+    return (
+        f"{plural(sum(counts), 'process')} of one machine measured it, in "
+        f"{plural(len(counts), 'run')}: {common} the cells of a shape that took turns, not to all, "
+        f"and {other}."
+    )
+
+
+def _origin(summary: Mapping[str, Any], imported: bool) -> Iterator[str]:
+    """Whose the samples are, and what they have in common."""
     if imported:
         yield (
             "The samples are others': how they were taken, and on which machine, is what their "
             "files and the matrix say, and no more."
         )
     else:
+        yield _processes(summary.get("runs"))
+    for backend in summary["backends"]:
+        if backend.get("gone"):
+            yield (
+                f"{verbatim(backend['name'])} could not be had any more when its last cells were "
+                f"to be measured ({unmarked(backend['gone'])}); the others are of the version that "
+                "is told."
+            )
+
+
+def _limits(written: Written) -> Iterator[str]:
+    summary, timed = written.summary, written.timed
+    imported = any(row.status.value == "imported" for row in timed)
+    yield from _origin(summary, imported)
+    if any(one.get("said") for one in summary["fingerprints"].values()):
         yield (
-            "One process on one machine measured everything: what a process has in common "
-            "(addresses, the driver's state) is common to all cells, and another machine of the "
-            "same product differs."
+            f"The GPU ({words.device(written)}), the versions, the peak memory and the dates are "
+            "what the files say; nobody checked them."
         )
-    if summary["gpu_from"] == "said":
+    elif summary["gpu_from"] == "said":
         yield (
             f"The GPU is what was said of the data ({words.device(written)}); nothing in them "
             "shows it."
@@ -157,8 +201,9 @@ _METHODS = (
     "An Introduction to the Bootstrap, 1993; Hoefler and Belli, Scientific Benchmarking of "
     "Parallel Computing Systems, SC 2015.",
     "**Interval over blocks**: Student's t over the logarithms of the blocks' medians, from six "
-    "blocks of ten samples on, widened by one tick at either end, and for blocks that depend on "
-    "each other as verdicts are. Its coverage by simulation is in docs/statistics.md.",
+    "blocks of ten samples on, widened by one tick at either end, and for blocks that are seen to "
+    "depend on each other as verdicts are. It takes blocks for independent: what lasts over "
+    "several of them, unseen among eight, makes it too narrow (docs/statistics.md).",
     "**Independence**: rank version of von Neumann's ratio. Bartels, JASA 77 (1982), 40-46. "
     "Effective N is N (1 - r) / (1 + r), 1 at least, where the ranks' lag-1 autocorrelation is "
     "beyond chance; r is that times 1 + 4/N (Marriott and Pope, Biometrika 41 (1954), 390-402).",

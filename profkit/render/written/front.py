@@ -148,6 +148,10 @@ def _trust(written: Written) -> str:
         f"{sound} of {plural(found.cells, 'cell')} have an interval with a level{condition}, "
         f"{found.widened} a widened one without a level, {gapped}{found.refused} none."
     )
+    if found.over_blocks:
+        told += (
+            f" Of {found.over_blocks} of the latter the typical block's median has a 95% interval."
+        )
     return told + (" The reasons are under Statistics." if sound < found.cells else "")
 
 
@@ -212,8 +216,8 @@ def _options(written: Written) -> Iterator[tuple[str, str]]:
         yield (
             "blocks",
             (
-                f"{options['blocks']}: the backends of a shape take turns, in reverse order in "
-                "every second block"
+                f"{options['blocks']}: the backends of a shape take turns, in an order that "
+                "changes from block to block"
             ),
         )
     if options["warmup"] is not None:

@@ -141,13 +141,18 @@ def versions(written: Written) -> str:
     known = fingerprints(written)
     if not known:
         return "driver and versions not known"
+    if len(known) > 1 and any(one.get("said") for one in known):
+        return f"{len(known)} environments, told apart under Configuration"
     first = known[0]
     told = {"driver": (first["gpu"] or {}).get("driver"), **first["versions"]}
     if first["gpu"] is None:
         told.pop("driver")
     told["CUDA"] = told.pop("cuda", None)
     names = [name for name in _VERSIONS if told.get(name)]
-    return ", ".join(f"{name} {unmarked(str(told[name]))}" for name in names)
+    if not names:
+        return "driver and versions not known"
+    whose = " as the files say" if first.get("said") else ""
+    return ", ".join(f"{name} {unmarked(str(told[name]))}" for name in names) + whose
 
 
 def method(row: Row) -> str:
