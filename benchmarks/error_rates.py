@@ -196,7 +196,7 @@ def over_blocks_row(name: str, machine: Machine, seed: int) -> list[str]:
     truth = MEDIAN * (1 + machine.drift / 2)
     hits = sum(one.low <= truth <= one.high for one in known)
     width = float(np.median([(one.high - one.low) / (2 * MEDIAN) for one in known]))
-    return [name, share(hits, RUNS), f"±{100 * width:.2f}%"]
+    return [name, share(RUNS - len(known), RUNS), share(hits, len(known)), f"±{100 * width:.2f}%"]
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -236,7 +236,9 @@ def measure() -> str:
             ),
             f"Coverage of the 95% interval over {BLOCKS} blocks of one side, {RUNS} runs a row "
             f"(standard error {error(0.95, RUNS)}).",
-            table(["between and within blocks", "coverage", "half of its width"], over_blocks),
+            table(
+                ["between and within blocks", "none", "coverage", "half of its width"], over_blocks
+            ),
         )
     )
 

@@ -14,6 +14,7 @@ from profkit.analysis.baseline_evidence import cost, evidence, goal, same_kernel
 from profkit.analysis.checklist import Item
 from profkit.analysis.diff import Diff
 from profkit.analysis.latency import analyze_latency, compare_with
+from profkit.analysis.limits import floors
 from profkit.analysis.published import against_published, wrong_claims
 from profkit.analysis.statistics import summarize
 from profkit.analysis.written import Profiled, Step, Written
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 _SCHEMA = "profkit.baseline/1"
 _REMEDY = "derive it anew: profkit baseline run ... --resume, or import it again"
 _TOP = 3
+_BUSIEST = 3
 _SAME_DIGITS = 1e-9
 _WORDS = {"flags", "notes", "datasheet_note"}
 
@@ -202,7 +204,14 @@ def _profiled(folder: Path, told: Mapping[str, Any]) -> Profiled:
         return Profiled(told["id"], "", None, told.get("reason", ""))
     try:
         report = load(one_report(folder / told["folder"]))
-        return Profiled(told["id"], headline(report.summary), report.checklist(blamed=0), "")
+        longest = max(report.summary.launches, key=lambda launch: launch.duration)
+        return Profiled(
+            id=told["id"],
+            headline=headline(report.summary),
+            found=report.checklist(blamed=0),
+            reason="",
+            busiest=floors(longest.values)[:_BUSIEST],
+        )
     except ProfkitError as error:
         return Profiled(told["id"], "", None, error.message.replace(f"{folder}/", ""))
 

@@ -152,8 +152,9 @@ class Goal:
 
     Its median is at most `median` (s), its interval ends below `below` (s; None where the cell has
     no interval or one that gaps of the host leave without a claim, so that nothing can be claimed
-    over it), Cliff's delta is at least `delta`, which
-    means that `pairs` of all pairs of samples (a share, ties split) have the change's faster.
+    over it), Cliff's delta is at least `delta`, which means that `pairs` of all pairs of samples (a
+    share, ties split) have the change's faster. `over_blocks` says that `below` is of the cell's
+    interval over block medians, for want of one of its samples.
     """
 
     row: Row
@@ -162,22 +163,35 @@ class Goal:
     delta: float
     pairs: float
     speedup: float
+    over_blocks: bool = False
 
 
 def goal(row: Row) -> Goal:
     """The goal over a timed cell: the classic rule of `profkit.analysis.statistics.Classic`.
 
-    The interval must lie below the cell's, so its median must too where the cell's interval is
-    wider than the speed-up asked for. Cliff's delta is P(slower) - P(faster), so that its share of
-    pairs is (1 + delta) / 2. Raises ValueError for a cell without a time.
+    The interval must lie below the cell's, or below that over its blocks where the samples give
+    none, so its median must too where the cell's interval is wider than the speed-up asked for.
+    Cliff's delta is P(slower) - P(faster), so that its share of pairs is (1 + delta) / 2. Raises
+    ValueError for a cell without a time.
     """
     if row.seconds is None:
         raise ValueError(f"{row.id} has no time")
     median = row.seconds / CLAIMABLE_SPEEDUP
-    low = None if row.claim == GAPS else row.low
+    over_blocks = row.low is None and row.blocks_low is not None
+    low = row.blocks_low if over_blocks else row.low
+    if row.claim == GAPS:
+        low, over_blocks = None, False
     if low is not None:
         median = min(median, low)
-    return Goal(row, median, low, CLAIMABLE_DELTA, (1 + CLAIMABLE_DELTA) / 2, CLAIMABLE_SPEEDUP)
+    return Goal(
+        row=row,
+        median=median,
+        below=low,
+        delta=CLAIMABLE_DELTA,
+        pairs=(1 + CLAIMABLE_DELTA) / 2,
+        speedup=CLAIMABLE_SPEEDUP,
+        over_blocks=over_blocks,
+    )
 
 
 def top_rows(rows: Sequence[Row], most: int) -> tuple[Row, ...]:

@@ -253,9 +253,9 @@ def interval_over_blocks(
 ) -> OverBlocks | None:
     """Student's t interval over the logarithms of block medians, a tick wider at either end.
 
-    Samples of a block may depend on each other: it is the blocks that are taken for independent,
-    or, where they show that they are not, for as many as they are worth. None where there are fewer
-    blocks, or samples in one, than are judged. Raises BadInput for bad samples.
+    Samples of a block may depend on each other: it is the blocks that are taken for independent.
+    None where there are fewer blocks, or samples in one, than are judged, or where the blocks are
+    worth fewer since they are seen to depend on each other. Raises BadInput for bad samples.
     """
     blocks = _blocks(side)
     fewest = min((block.size for block in blocks), default=0)
@@ -263,6 +263,8 @@ def interval_over_blocks(
         return None
     medians = np.log(_medians(blocks))
     estimate = _estimate(medians, rank_correlation(medians))
+    if estimate.worth < thresholds.blocks:
+        return None
     half = _t(estimate.freedom, (1 + thresholds.level) / 2) * estimate.error
     low, high = (_exp(estimate.effect + sign * half) for sign in (-1, 1))
     return OverBlocks(max(low - tick, 0.0), high + tick, thresholds.level)

@@ -14,17 +14,22 @@ from profkit.analysis.baseline_evidence import Evidence, Goal, SameKernel
 from profkit.analysis.checklist import Checklist, Item
 from profkit.analysis.diff import Diff
 from profkit.analysis.latency import Pair
+from profkit.analysis.limits import Floor
 from profkit.analysis.published import Against
 
 
 @dataclass(frozen=True)
 class Profiled:
-    """A cell that was profiled: its report's headline and checklist, or why there is none."""
+    """A cell that was profiled: its report's headline and checklist, or why there is none.
+
+    `busiest` are the resources that the longest launch kept busiest, the first the most.
+    """
 
     id: str
     headline: str
     found: Checklist | None
     reason: str
+    busiest: tuple[Floor, ...] = ()
 
 
 @dataclass(frozen=True)

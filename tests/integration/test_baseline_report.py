@@ -22,6 +22,7 @@ from profkit.analysis.baseline_evidence import goal
 from profkit.baseline_report import gather
 from profkit.errors import BadInput
 from profkit.ingest.claims import read_claims
+from profkit.report import load
 from tests.conftest import CORPUS, ROOT
 
 L4 = CORPUS.parent / "l4_latency"
@@ -444,6 +445,27 @@ def test_the_committed_report_comes_of_the_recorded_data_byte_for_byte(
     }
     assert "report-drawings/latency.svg" in kept
     assert digests(tmp_path) == kept
+
+
+def test_the_share_at_the_counted_clock_is_what_ncu_counted_of_the_tensor_pipe() -> None:
+    """Of calls of a millisecond and more, beside which launching takes nothing to speak of."""
+    summary = json.loads((RECORDED / "attention_paper" / "summary.json").read_text("utf-8"))
+    cells = {row["id"]: row for row in summary["cells"]}
+    assert len(summary["profiles"]) == 3
+    for told in summary["profiles"]:
+        (file,) = (RECORDED / "attention_paper" / told["folder"]).glob("*.ncu-repz")
+        (launch,) = load(file).summary.launches
+        row = cells[told["id"]]
+        assert row["clock_by"] == "device"
+        assert row["share_of_held"] == pytest.approx(launch.get("tensor_busy"), rel=0.02)
+
+
+def test_one_kernel_under_two_names_is_nowhere_told_to_differ() -> None:
+    for name in ("l4_study", "attention_paper"):
+        same = gather(RECORDED / name).same
+        assert same is not None
+        assert same.pairs >= 10
+        assert same.told == 0
 
 
 @pytest.mark.parametrize("name", ["l4_study", "attention_paper"])

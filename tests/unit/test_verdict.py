@@ -24,6 +24,7 @@ from profkit.analysis.verdict import (
     Verdict,
     compare,
     holm,
+    interval_over_blocks,
     judge,
     margin_of,
     single_runs,
@@ -48,6 +49,40 @@ def test_a_verdict_by_hand() -> None:
     p = 2 * stats.ttest_1samp(ratios, math.log(1.01), alternative="greater").pvalue
     assert ruling.p_value == pytest.approx(p)
     assert (ruling.verdict, ruling.reason) == (Verdict.REGRESSED, Reason.BEYOND_MARGIN)
+
+
+def test_an_interval_over_blocks_by_hand() -> None:
+    """Each block's samples are all the same, as they are where they depend on each other wholly."""
+    medians = 1e-3 * np.array([1.02, 0.98, 1.01, 1.03, 0.97, 1.00])
+    found = interval_over_blocks([np.full(30, median) for median in medians], tick=1e-6)
+    interval = stats.ttest_1samp(np.log(medians), 0).confidence_interval(0.95)
+    assert found is not None
+    assert found.low == pytest.approx(math.exp(interval.low) - 1e-6)
+    assert found.high == pytest.approx(math.exp(interval.high) + 1e-6)
+    assert found.level == 0.95
+
+
+def test_no_interval_over_few_small_or_dependent_blocks() -> None:
+    assert interval_over_blocks(side()) is not None
+    assert interval_over_blocks(side(blocks=5)) is None
+    assert interval_over_blocks(side(n=29)) is None
+    rising = [block * (1 + 0.02 * at) for at, block in enumerate(side())]
+    assert interval_over_blocks(rising) is None
+
+
+@given(seed=st.integers(0, 1000), factor=st.floats(1e-3, 1e3), turn=st.integers(0, 7))
+def test_an_interval_over_blocks_knows_no_unit_and_no_order_within_a_block(
+    seed: int, factor: float, turn: int
+) -> None:
+    blocks = side(seed=seed)
+    found = interval_over_blocks(blocks)
+    other = interval_over_blocks([factor * np.roll(block, turn) for block in blocks])
+    assert (found is None) == (other is None)
+    if found and other:
+        mean = math.exp(np.mean([math.log(np.median(block)) for block in blocks]))
+        assert found.low < mean < found.high
+        assert other.low == pytest.approx(factor * found.low)
+        assert other.high == pytest.approx(factor * found.high)
 
 
 def test_same_is_two_one_sided_tests() -> None:

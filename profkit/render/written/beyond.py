@@ -7,6 +7,7 @@ from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
 from profkit.analysis.audit import Outcome
 from profkit.analysis.baseline import Row
+from profkit.analysis.baseline_evidence import Goal
 from profkit.analysis.checklist import Item
 from profkit.analysis.contradiction import Contradiction
 from profkit.analysis.latency import Timed
@@ -53,7 +54,7 @@ def to_beat(written: Written) -> Iterator[Block]:
         ("Shape", "Backend", "Median now", "Interval now", "Median at most", "Interval below"),
         cells([
             [verbatim(one.row.shape), verbatim(one.row.backend),
-             f"{_milliseconds(one.row.seconds or 0.0)} ms", words.interval(one.row, _ends),
+             f"{_milliseconds(one.row.seconds or 0.0)} ms", _interval(one),
              f"{_at_most(one.median)} ms",
              "measure it anew" if one.below is None else f"{_at_most(one.below)} ms"]
             for one in written.goals
@@ -65,6 +66,11 @@ def to_beat(written: Written) -> Iterator[Block]:
             "Nothing can be claimed over a cell without an interval, or with one that claims "
             "nothing for gaps of the host: it is to be measured anew, until its samples are steady."
         )
+    if any(one.over_blocks for one in written.goals):
+        yield Paragraph(
+            "Where the samples give no interval, that of the typical block's median is to be "
+            "beaten."
+        )
     yield Heading(3, "Profiles")
     if not written.profiled:
         yield Paragraph(
@@ -75,18 +81,29 @@ def to_beat(written: Written) -> Iterator[Block]:
         yield from _profile(one)
 
 
+def _interval(goal: Goal) -> str:
+    if goal.over_blocks:
+        return f"over blocks {words.over_blocks(goal.row, _ends)}"
+    return words.interval(goal.row, _ends)
+
+
 def _profile(told: Profiled) -> Iterator[Block]:
     yield Heading(4, verbatim(told.id))
     if told.found is None:
         yield Paragraph(f"Not profiled: {unmarked(told.reason or 'no reason was kept')}.")
         return
-    yield Paragraph(unmarked(told.headline))
+    yield Paragraph(unmarked(told.headline) + _busiest(told))
     if told.found.items:
         yield Bullets(tuple(_item(item) for item in told.found.items[:_FINDINGS]), boxes=True)
     else:
         yield Paragraph("No rule found anything.")
     for kernel, line in findings.roofs(told.found):
         yield Paragraph(f"At a roof: {verbatim(shorten(kernel, _LONGEST))}: {unmarked(line)}")
+
+
+def _busiest(told: Profiled) -> str:
+    busy = ", ".join(f"{one.label} {percent(one.busy)}" for one in told.busiest)
+    return f". Of its cycles were busy: {busy}." if busy else ""
 
 
 def _item(item: Item) -> str:

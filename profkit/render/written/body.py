@@ -214,17 +214,24 @@ def _raw(found: Evidence) -> str:
     return "" if found.raw is None else f" (over the times themselves {found.raw:.2f} in a cell)"
 
 
+def _held_at(written: Written) -> str:
+    if not written.evidence.clock:
+        return ""
+    if written.evidence.read:
+        return ", and of that at the SM clock that was read before the samples, which is rough"
+    return ", and of that at the SM clock that was counted over the cell"
+
+
 def performance(written: Written) -> Iterator[Block]:
     """Rates, shares of peaks, drawings, scaling, verdicts between backends."""
     yield Heading(2, "Performance")
     rated = [row for row in written.timed if row.flop_rate]
     if rated:
         read = written.evidence.read
-        at = "was read before the samples, which is rough" if read else "was counted over the cell"
         yield Paragraph(
             "FLOP and bytes are those that the target declares for a call: what the problem "
             "needs, each input read and each output written once. Shares are of dense peaks: of "
-            f"the datasheet's, and of that at the SM clock that {at}. "
+            f"the datasheet's{_held_at(written)}. "
             "The regime is the side of the ridge that the intensity lies on; it says "
             "which roof is lower, not what limits the kernel."
         )

@@ -201,9 +201,9 @@ _METHODS = (
     "An Introduction to the Bootstrap, 1993; Hoefler and Belli, Scientific Benchmarking of "
     "Parallel Computing Systems, SC 2015.",
     "**Interval over blocks**: Student's t over the logarithms of the blocks' medians, from six "
-    "blocks of ten samples on, widened by one tick at either end, and for blocks that are seen to "
-    "depend on each other as verdicts are. It takes blocks for independent: what lasts over "
-    "several of them, unseen among eight, makes it too narrow (docs/statistics.md).",
+    "blocks of ten samples on, widened by one tick at either end; none where blocks are seen to "
+    "depend on each other. It takes blocks for independent: what lasts over several of them, "
+    "unseen among eight, makes it too narrow (docs/statistics.md).",
     "**Independence**: rank version of von Neumann's ratio. Bartels, JASA 77 (1982), 40-46. "
     "Effective N is N (1 - r) / (1 + r), 1 at least, where the ranks' lag-1 autocorrelation is "
     "beyond chance; r is that times 1 + 4/N (Marriott and Pope, Biometrika 41 (1954), 390-402).",
