@@ -94,7 +94,9 @@ def interval_words(row: Row) -> str:
 
 def _of_blocks(row: Row) -> str:
     told = over_blocks(row)
-    return "" if told == NONE or row.claim == GAPS else f", a block's median 95% {told}"
+    if told == NONE or row.claim == GAPS:
+        return ""
+    return f", 95% interval of the typical block's median {told}"
 
 
 def gaps(row: Row) -> str:
