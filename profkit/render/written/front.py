@@ -150,7 +150,8 @@ def _trust(written: Written) -> str:
     )
     if found.over_blocks:
         told += (
-            f" Of {found.over_blocks} of the latter the typical block's median has a 95% interval."
+            f" Of {plural(found.over_blocks, 'cell')} without a level the typical block's median "
+            "has a 95% interval."
         )
     return told + (" The reasons are under Statistics." if sound < found.cells else "")
 

@@ -80,7 +80,7 @@ def interval_words(row: Row) -> str:
     """The interval with what it claims, for a sentence."""
     if row.low is None or row.high is None:
         why = row.refused or "not known"
-        return f"no interval, which the samples do not support ({why}){_of_blocks(row)}"
+        return f"no interval, which the samples do not support ({why}){_of_blocks(row, ' but a')}"
     ends = between(row.low, row.high)
     if row.claim == GAPS:
         return f"interval {ends}, which claims nothing ({gaps(row)})"
@@ -92,11 +92,11 @@ def interval_words(row: Row) -> str:
     return f"{level} interval {ends}{condition}"
 
 
-def _of_blocks(row: Row) -> str:
+def _of_blocks(row: Row, joined: str = ", and a") -> str:
     told = over_blocks(row)
     if told == NONE or row.claim == GAPS:
         return ""
-    return f", 95% interval of the typical block's median {told}"
+    return f"{joined} 95% interval of the typical block's median: {told}"
 
 
 def gaps(row: Row) -> str:
