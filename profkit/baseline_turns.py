@@ -194,6 +194,7 @@ class Measuring:
         self._outlook.saw_preparation(time.monotonic() - started, list(calls.values()))
         samples = {one.variant: one.sample_seconds for one in series}
         wanted = self._outlook.samples(samples, later, self._budget_left())
+        random.Random(f"{self._plan.seed} {round_.shape.name}").shuffle(series)
         taken = self._take_turns(round_, series, wanted)
         self._note_process()
         for one in taken:

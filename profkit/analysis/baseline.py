@@ -58,11 +58,13 @@ class Row:
 
     `seconds` is the median, `low` and `high` the ends of its interval. `bytes` are the least that
     must cross DRAM. `sm_clock` is the median of the blocks': `clock_by` says whether the device
-    counted it over them or the driver told it before each; `held_peak` is the dense peak at it,
-    `ridge` the intensity (FLOP/B) from which on compute is the lower roof. `overtaken` samples may
-    hold gaps of the host. `power` (W) is the median of what the driver told before blocks.
-    `steady` says whether the clock was when the warm-up ended, `launch_bound` that the host needs
-    longer for a call than the GPU. `flags` say what can't be or is to be doubted.
+    counted it over them or the driver told it before each; `clocked` blocks have been counted, and
+    `cycles` are those of a call. `held_peak` is the dense peak of as many cycles in the median
+    time, else at `sm_clock`, `empty` (s) what the timer reads of nothing, `ridge` the intensity
+    (FLOP/B) from which on compute is the lower roof. `overtaken` samples may hold gaps of the host.
+    `power` (W) is the median of what the driver told before blocks. `steady` says whether the clock
+    was when the warm-up ended, `launch_bound` that the host needs longer for a call than the GPU.
+    `flags` say what can't be or is to be doubted.
     """
 
     id: str
@@ -111,6 +113,7 @@ class Row:
     dependence: tuple[str, ...] = ()
     overtaken: int | None = None
     tick: float | None = None
+    empty: float | None = None
     flop: float | None = None
     bytes: float | None = None
     intensity: float | None = None
@@ -121,6 +124,8 @@ class Row:
     tokens_per_second: float | None = None
     sm_clock: float | None = None
     clock_by: str | None = None
+    clocked: int | None = None
+    cycles: float | None = None
     throttled: Mapping[str, int] = field(default_factory=dict)
     power: float | None = None
     steady: bool | None = None
@@ -326,6 +331,9 @@ def _with_statistics(row: Row, timed: Timed) -> Row:
         tick=summary.tick,
         sm_clock=median_clock(timed),
         clock_by=_clock_by(latency),
+        clocked=sum(bool(block.sm_clock) for block in latency.blocks),
+        cycles=median(latency.cycles) if latency.cycles else None,
+        empty=latency.ready.get("empty") or None,
         throttled=dict(timed.throttled),
         power=_power(latency),
         steady=latency.ready.get("steady"),
@@ -366,7 +374,8 @@ def _with_rates(row: Row, timed: Timed, sheet: Datasheet | None) -> Row:
     rate = _over(flop, seconds)
     bandwidth = _over(moved, seconds)
     quoted = peaks[precision].value if precision else None
-    held = _held_peak(sheet, precision, row.sm_clock)
+    clock = row.sm_clock if row.cycles is None else row.cycles / seconds
+    held = _held_peak(sheet, precision, clock)
     dram = peaks["dram"].value if "dram" in peaks else None
     intensity, ridge = _over(flop, moved), _over(held or quoted, dram)
     return replace(
@@ -533,8 +542,8 @@ def _comparisons(
                 continue
             names = sorted(set(group) - done, key=lambda name: _place(name, order))
             done |= set(names)
-            others = [group[name] for name in names]
-            pairs = compare_with(first, others, thresholds=THRESHOLDS, floor=floor)
+            twins = {name for name in names if _one_kernel(shape, references[shape], name, rows)}
+            pairs = _held_against(first, [group[name] for name in names], twins, floor)
             found += [(shape, pair) for pair in pairs]
     corrected = holm([pair.comparison for _, pair in found])
     claiming = {row.id for row in rows if row.level is not None}
@@ -542,6 +551,29 @@ def _comparisons(
         _versus(shape, replace(pair, comparison=comparison), claiming)
         for (shape, pair), comparison in zip(found, corrected, strict=True)
     )
+
+
+def _one_kernel(shape: str, one: str, other: str, rows: Sequence[Row]) -> bool:
+    """Whether one of two backends came down to the other at a shape."""
+    chosen = {row.backend: row.chosen for row in rows if row.shape == shape}
+    return chosen.get(one) == other or chosen.get(other) == one
+
+
+def _held_against(
+    first: Timed, others: Sequence[Timed], twins: Set[str], floor: float | None
+) -> Sequence[Pair]:
+    """Pairs with the first; what it differs by from its own kernel is a floor for the others."""
+    same = compare_with(
+        first, [one for one in others if one.label in twins], thresholds=THRESHOLDS, floor=floor
+    )
+    apart = [abs(math.log(pair.comparison.speedup)) for pair in same]
+    known = max([floor or 0.0, *(math.expm1(one) for one in apart)])
+    rest = [one for one in others if one.label not in twins]
+    pairs = {
+        pair.b.label: pair
+        for pair in (*same, *compare_with(first, rest, thresholds=THRESHOLDS, floor=known or None))
+    }
+    return [pairs[one.label] for one in others]
 
 
 def _versus(shape: str, pair: Pair, claiming: Set[str]) -> Versus:

@@ -367,9 +367,11 @@ def _clocks_apart(a: Timed, b: Timed) -> tuple[float, float] | None:
     """The median clocks (Hz) of sides that surely ran at two: every block of one above the other's.
 
     Under a power cap the clock moves by 20% from one moment to the next, so that medians of few
-    readings differ where nothing else does. None where the clocks are not surely apart by over 2%.
+    readings differ where nothing else does. What was counted is held against what was counted. None
+    where the clocks are not surely apart by over 2%.
     """
-    clocks = [side.latency.clocks for side in (a, b)]
+    counted = [side.latency.clocks_counted for side in (a, b)]
+    clocks = counted if all(counted) else [side.latency.clocks_read for side in (a, b)]
     if not all(clocks):
         return None
     low, high = sorted(clocks, key=median)

@@ -8,14 +8,18 @@ Journal of Scientific Research A 2, 1949), and from three series on none follows
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from itertools import combinations, pairwise
+from functools import cache, partial
+
+import numpy as np
+from numpy.typing import NDArray
 
 Order = tuple[int, ...]
 
 
 def order(count: int, block: int) -> Order:
     """The places of `count` series in a block, counted from 0."""
+    if not count:
+        return ()
     design = _arranged(count)
     return design[block % len(design)]
 
@@ -25,10 +29,12 @@ def _arranged(count: int) -> tuple[Order, ...]:
     """The design's rows, each next one such that all up to it are as balanced as can be."""
     left = [*_design(count), *_design(count)]
     found: list[Order] = [left.pop(0)]
+    leads = _leads(found[0])
     while left:
-        best = min(left, key=lambda row: _imbalance([*found, row], count))
+        best = min(left, key=partial(_imbalance, found[-1], leads))
         left.remove(best)
         found.append(best)
+        leads = leads + _leads(best)
     return tuple(found)
 
 
@@ -41,14 +47,17 @@ def _design(count: int) -> Sequence[Order]:
     return list(dict.fromkeys(rows))
 
 
-def _imbalance(rows: Sequence[Order], count: int) -> tuple[int, int, int]:
-    """How often one follows itself, and the worst pair's lead; then the sum over pairs.
+def _leads(row: Order) -> NDArray[np.int64]:
+    """(count, count): 1 where the one of the line goes before the one of the column, else -1."""
+    places = np.argsort(row)
+    found: NDArray[np.int64] = np.sign(places - places[:, np.newaxis])
+    return found
+
+
+def _imbalance(before: Order, leads: NDArray[np.int64], row: Order) -> tuple[bool, int, int]:
+    """Whether one follows itself, the worst pair's lead with this row, the sum over pairs.
 
     Of two, one follows itself or goes before the other each time; the latter is worse.
     """
-    itself = sum(one[-1] == following[0] for one, following in pairwise(rows) if count > 2)
-    leads = [
-        abs(sum(1 if row.index(a) < row.index(b) else -1 for row in rows))
-        for a, b in combinations(range(count), 2)
-    ]
-    return itself, max(leads, default=0), sum(leads)
+    found = np.abs(leads + _leads(row))
+    return len(row) > 2 and before[-1] == row[0], int(found.max()), int(found.sum())

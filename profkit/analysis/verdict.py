@@ -267,6 +267,8 @@ def interval_over_blocks(
         return None
     half = _t(estimate.freedom, (1 + thresholds.level) / 2) * estimate.error
     low, high = (_exp(estimate.effect + sign * half) for sign in (-1, 1))
+    if estimate.scatter == 0:
+        low = high = float(np.median(blocks[0]))
     return OverBlocks(max(low - tick, 0.0), high + tick, thresholds.level)
 
 

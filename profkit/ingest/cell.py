@@ -10,9 +10,9 @@ from typing import Any
 
 from profkit.errors import BadInput
 from profkit.ingest.fields import Fields, parsed
-from profkit.ingest.latency import Latency, latency_from_json
+from profkit.ingest.latency import CELL, Latency, latency_from_json
 
-SCHEMA = "profkit.cell/1"
+SCHEMA = CELL
 
 
 class Status(StrEnum):

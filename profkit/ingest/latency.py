@@ -16,6 +16,7 @@ from profkit.ingest.fields import Fields, number, parsed
 from profkit.ingest.integrity import check_unchanged
 
 SCHEMA = "profkit.time/1"
+CELL = "profkit.cell/1"
 CPU = "cpu"
 IN_A_RUN = "latency.json"
 UNITS: Mapping[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -90,6 +91,15 @@ class Latency:
         return tuple(counted) if 2 * len(counted) >= len(self.blocks) else ()
 
     @property
+    def cycles(self) -> tuple[float, ...]:
+        """SM cycles of a call by block, its mean time at the clock that was counted over it."""
+        return tuple(
+            block.sm_clock * sum(block.samples) / len(block.samples)
+            for block in self.blocks
+            if block.sm_clock and self.clocks_counted
+        )
+
+    @property
     def clocks_read(self) -> tuple[float, ...]:
         """The SM clock (Hz) as the driver told it just before a block, where it did."""
         return tuple(
@@ -152,6 +162,8 @@ def _read(path: Path, text: str, unit: str | None) -> Saved:
         return Saved(str(path), (_bare(path, document, unit),), {})
     if not isinstance(document, dict):
         raise BadInput("holds no latencies", "give a list, or what `profkit time` wrote")
+    if document.get("schema") == CELL:
+        return _of_a_cell(path, document)
     if str(document.get("schema", "")).startswith("profkit."):
         return Saved(str(path), _own(document), document)
     return Saved(str(path), (_others(path, document, unit),), {})
@@ -191,6 +203,15 @@ def _own(document: Mapping[str, Any]) -> tuple[Latency, ...]:
     _refuse_twice("the label", [latency.label for latency in found])
     _refuse_twice("turn", [block.turn for latency in found for block in latency.blocks])
     return tuple(found)
+
+
+def _of_a_cell(path: Path, document: Mapping[str, Any]) -> Saved:
+    """The latency of a baseline's cell, with the surroundings that it was measured in."""
+    row = document.get("latency")
+    if not isinstance(row, Mapping):
+        raise BadInput("a cell that was not measured", "give another cell")
+    around = {name: document.get(name) for name in ("fingerprint", "fingerprint_sha256")}
+    return Saved(str(path), (_series(row, 0),), {k: v for k, v in around.items() if v})
 
 
 def _surroundings(document: Mapping[str, Any]) -> Fields:

@@ -22,6 +22,7 @@ from profkit.analysis.baseline_evidence import goal
 from profkit.baseline_report import gather
 from profkit.errors import BadInput
 from profkit.ingest.claims import read_claims
+from profkit.ingest.latency import read_latencies
 from profkit.report import load
 from tests.conftest import CORPUS, ROOT
 
@@ -458,6 +459,16 @@ def test_the_share_at_the_counted_clock_is_what_ncu_counted_of_the_tensor_pipe()
         row = cells[told["id"]]
         assert row["clock_by"] == "device"
         assert row["share_of_held"] == pytest.approx(launch.get("tensor_busy"), rel=0.02)
+
+
+def test_a_cell_is_read_as_a_file_of_latencies() -> None:
+    cells = RECORDED / "attention_paper" / "cells"
+    saved = read_latencies(cells / "b1-h64-kv8-s8192-d128-bf16.cutlass.json")
+    (latency,) = saved.latencies
+    assert (latency.label, len(latency.samples)) == ("cutlass", 104)
+    assert saved.document["fingerprint"]["gpu"]["name"] == "NVIDIA H200"
+    with pytest.raises(BadInput, match="a cell that was not measured"):
+        read_latencies(cells / "b1-h64-kv8-s32768-d128-bf16.math.json")
 
 
 def test_one_kernel_under_two_names_is_nowhere_told_to_differ() -> None:

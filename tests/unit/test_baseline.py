@@ -42,11 +42,14 @@ def cell(
     power: float | None = None,
     samples: int = 13,
     chosen: str | None = None,
+    counted: Sequence[float | None] = (None,) * BLOCKS,
+    slower: Sequence[float] = (1.0,) * BLOCKS,
     **sizes: Any,
 ) -> Cell:
     """A cell of attention; `place` among the `of` that took turns, `overtaken` samples a block.
 
-    `scatter` is relative, `drift` by how much the last sample is slower than the first.
+    `scatter` is relative, `drift` by how much the last sample is slower than the first. `counted`
+    are the clocks of the blocks, of which each is so many times `slower`.
     """
     shape = {"batch": 32, "heads": 8, "length": 512, "dim": 64, "causal": False} | sizes
     dtype = shape.pop("dtype", "float16")
@@ -70,7 +73,8 @@ def cell(
             "turn": at * of + (place if at % 2 == 0 else of - 1 - place),
             "gpu": moment,
             "overtaken": overtaken,
-            "samples": (seconds * noise[at]).tolist(),
+            "sm_clock": counted[at],
+            "samples": (seconds * slower[at] * noise[at]).tolist(),
         }
         for at in range(BLOCKS)
     ]
@@ -149,6 +153,30 @@ def test_rates_and_shares_of_a_cell() -> None:
     assert found.flop_rate_low is not None
     assert found.flop_rate_high is not None
     assert found.flop_rate_low < found.flop_rate < found.flop_rate_high
+
+
+def test_the_share_at_the_held_clock_is_of_the_cycles_that_a_call_took() -> None:
+    """Blocks at two clocks: a time of the one over a clock of the other would be neither's."""
+    clocks = (1.6e9, 1.6e9, 1.6e9, 1.6e9, 1.6e9, 2e9, 2e9, 2e9)
+    slower = (1.25, 1.25, 1.25, 1.25, 1.25, 1.0, 1.0, 1.0)
+    found = row(cell(1e-4, counted=clocks, slower=slower, clock=1.98e9, scatter=1e-6))
+    assert (found.clock_by, found.clocked, found.sm_clock) == ("device", 8, 1.6e9)
+    assert found.cycles == pytest.approx(200_000, rel=1e-4)
+    assert found.share_of_held == pytest.approx(17_179_869_184 / (200_000 * 132 * 4096), rel=1e-4)
+    few = row(cell(1e-4, counted=(None,) * 5 + clocks[5:], clock=1.98e9))
+    assert (few.clock_by, few.clocked, few.sm_clock, few.cycles) == ("driver", 3, 1.98e9, None)
+
+
+def test_what_a_kernel_differs_by_from_itself_is_the_least_margin_of_its_shape() -> None:
+    def margins(twin: float) -> dict[str, float]:
+        cells = alternatives(("default", 50e-6), ("cudnn", twin), ("flash", 51e-6), chosen="cudnn")
+        found = derive(cells, H200, order=("default", "cudnn", "flash"))
+        return {one.pair.b.label: one.pair.comparison.margin.value for one in found.comparisons}
+
+    assert margins(50.1e-6) == {"cudnn": 0.01, "flash": 0.01}
+    apart = margins(52.5e-6)
+    assert apart["cudnn"] == 0.01
+    assert apart["flash"] == pytest.approx(0.05, abs=1e-3)
 
 
 def test_grouped_heads_and_masks() -> None:

@@ -17,6 +17,11 @@ def test_each_takes_one_turn_a_block(count: int, block: int) -> None:
     assert sorted(order(count, block)) == list(range(count))
 
 
+def test_none_are_none_and_many_are_quick() -> None:
+    assert order(0, 3) == ()
+    assert sorted(order(40, 1)) == list(range(40))
+
+
 def test_two_take_turns_there_and_back() -> None:
     assert [order(2, block) for block in range(4)] == [(0, 1), (1, 0), (0, 1), (1, 0)]
 

@@ -62,6 +62,12 @@ def test_an_interval_over_blocks_by_hand() -> None:
     assert found.level == 0.95
 
 
+def test_an_interval_over_blocks_that_are_all_the_same_is_that_value() -> None:
+    found = interval_over_blocks([np.full(30, 1e-6)] * 8)
+    assert found is not None
+    assert (found.low, found.high) == (1e-6, 1e-6)
+
+
 def test_no_interval_over_few_small_or_dependent_blocks() -> None:
     assert interval_over_blocks(side()) is not None
     assert interval_over_blocks(side(blocks=5)) is None

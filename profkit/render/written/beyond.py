@@ -63,13 +63,14 @@ def to_beat(written: Written) -> Iterator[Block]:
     )  # fmt: skip
     if any(one.below is None for one in written.goals):
         yield Paragraph(
-            "Nothing can be claimed over a cell without an interval, or with one that claims "
-            "nothing for gaps of the host: it is to be measured anew, until its samples are steady."
+            "Nothing can be claimed over a cell with neither an interval of its samples nor one "
+            "over its blocks, or with one that claims nothing for gaps of the host: it is to be "
+            "measured anew, until its samples are steady."
         )
     if any(one.over_blocks for one in written.goals):
         yield Paragraph(
             "Where the samples give no interval, that of the typical block's median is to be "
-            "beaten."
+            "beaten; *claimable* in the table of backends is only what has levels on both sides."
         )
     yield Heading(3, "Profiles")
     if not written.profiled:

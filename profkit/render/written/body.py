@@ -219,7 +219,7 @@ def _held_at(written: Written) -> str:
         return ""
     if written.evidence.read:
         return ", and of that at the SM clock that was read before the samples, which is rough"
-    return ", and of that at the SM clock that was counted over the cell"
+    return ", and of what the SMs can do in as many cycles as a call was counted to take"
 
 
 def performance(written: Written) -> Iterator[Block]:
@@ -280,6 +280,20 @@ def _tokens(written: Written) -> Iterator[Block]:
         )
 
 
+def _uncounted(written: Written) -> str:
+    """In which blocks no clock was to be had."""
+    lacking = [
+        row for row in written.timed if row.clocked is not None and row.clocked < (row.blocks or 0)
+    ]
+    if not lacking:
+        return ""
+    blocks = sum((row.blocks or 0) - (row.clocked or 0) for row in lacking)
+    return (
+        f" In {plural(blocks, 'block')} of {plural(len(lacking), 'cell')} "
+        f"({words.listed([row.id for row in lacking])}) it could not be counted."
+    )
+
+
 def _clocks(written: Written) -> Iterator[Block]:
     if not written.evidence.clock:
         return
@@ -295,7 +309,7 @@ def _clocks(written: Written) -> Iterator[Block]:
         return
     yield Paragraph(
         f"Over the samples the SM clock was {clocks}, the median of each cell's blocks; the SMs "
-        f"counted their cycles against the device's timer.{told}"
+        f"counted their cycles against the device's timer.{_uncounted(written)}{told}"
     )
 
 
@@ -385,7 +399,8 @@ def _same_kernel(same: SameKernel) -> str:
     return (
         f"In {plural(same.pairs, 'comparison')} a backend chose the other, so that both ran one "
         f"kernel and nothing differs: {false} a difference, {same.apart} of {same.pairs} intervals "
-        f"at 95% leave 1 out, and the times are up to {percent(same.largest)} apart."
+        f"at 95% leave 1 out, and the ratios over blocks are up to {percent(same.largest)} from 1. "
+        "What it is at a shape is the least margin there."
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from profkit.analysis.written import Written
@@ -17,7 +18,7 @@ from profkit.render.document import (
     unmarked,
     verbatim,
 )
-from profkit.render.text import plural
+from profkit.render.text import percent, plural
 from profkit.render.written import words
 
 
@@ -147,6 +148,24 @@ def _origin(summary: Mapping[str, Any], imported: bool) -> Iterator[str]:
             )
 
 
+def _in_the_times(written: Written) -> Iterator[str]:
+    """What is in them besides the calls."""
+    empty = [row for row in written.timed if row.empty]
+    if empty:
+        reads = median(row.empty or 0.0 for row in empty)
+        most = max((row.empty or 0.0) / (row.seconds or 1.0) for row in empty)
+        yield (
+            f"The timer reads {words.time(reads)} of nothing. It is in every time and not taken "
+            f"off: up to {percent(most)} of a median, so that rates of short calls are too low."
+        )
+    if written.evidence.capped:
+        yield (
+            "At the power cap the clock falls while calls go on, so that medians depend on how "
+            "long a block is: cells of long calls are nearer to a steady load than those of short "
+            "ones, and exponents hold some of that."
+        )
+
+
 def _limits(written: Written) -> Iterator[str]:
     summary, timed = written.summary, written.timed
     imported = any(row.status.value == "imported" for row in timed)
@@ -181,6 +200,7 @@ def _limits(written: Written) -> Iterator[str]:
             "Whether L2 was cold is not known; where the bytes came faster than DRAM has them, it "
             "was warm, and bandwidth is no share of DRAM's."
         )
+    yield from _in_the_times(written)
     if any(row.fewer for row in timed):
         few = sum(bool(row.fewer) for row in timed)
         yield f"{plural(few, 'cell')} have fewer samples than asked for, to keep the budget."
@@ -221,7 +241,9 @@ _METHODS = (
     "**Work**: attention has 4·B·H·S²·D FLOP forward, half of it causal, 2.5 times backward; its "
     "least bytes are its inputs and outputs once.",
     "**Roofline**: Williams, Waterman and Patterson, CACM 52 (2009), 65-76. The dense peak at "
-    "a clock is SMs times FLOP per cycle and SM times that clock.",
+    "a clock is SMs times FLOP per cycle and SM times that clock; where cycles were counted, those "
+    "of a call (a block's mean time at the clock over it, the median of the blocks) in its median "
+    "time.",
     "**SM clock**: the mean over the samples of a block, by the SMs' cycle counters and the "
     "device's timer, both read by a kernel before and after them; where they can't be read, what "
     "the driver told just before the block.",

@@ -150,8 +150,8 @@ def _trust(written: Written) -> str:
     )
     if found.over_blocks:
         told += (
-            f" Of {plural(found.over_blocks, 'cell')} without a level the typical block's median "
-            "has a 95% interval."
+            f" For {found.over_blocks} of the {found.cells - sound} without a level there is a 95% "
+            "interval of the typical block's median."
         )
     return told + (" The reasons are under Statistics." if sound < found.cells else "")
 
