@@ -18,7 +18,7 @@ from profkit.baseline_record import backends_on_record
 from profkit.baseline_turns import Measuring, Process, now
 from profkit.capture.turns import Died, Silent
 from profkit.errors import BadInput, ProfkitError, UsageError
-from profkit.ingest.cell import Cell, Status
+from profkit.ingest.cell import MISSING, Cell, Status
 from profkit.render.baseline_json import cells_parquet, summary_json
 from profkit.store.baseline import (
     SUMMARY,
@@ -65,6 +65,8 @@ def _measure(plan: BaselinePlan, started: float, tell: Tell) -> None:
         work = Measuring(plan, process, declared, {**kept, "backends": backends}, started, tell)
         if work.todo or backends != kept["backends"] or before is None:
             work.run()
+        elif plan.profiled is not Profiled.none:
+            work.check_device()
 
 
 def _continued(plan: BaselinePlan) -> dict[str, Any] | None:
@@ -213,7 +215,13 @@ def summarise(folder: Path) -> Baseline:
 
 
 def _with_unavailable(cells: Sequence[Cell], plan: Mapping[str, Any]) -> tuple[Cell, ...]:
-    """The cells, and one for each that no backend is there for."""
+    """The cells, and one for each that no backend is there for: for want of time no more."""
+    away = {
+        backend["name"]
+        for backend in plan["backends"]
+        if not backend["available"] or backend.get("gone")
+    }
+    cells = [cell for cell in cells if cell.status not in MISSING or cell.backend not in away]
     known = {cell.id for cell in cells}
     rank = {backend["name"]: at for at, backend in enumerate(plan["backends"])}
     missing = [
@@ -228,8 +236,7 @@ def _with_unavailable(cells: Sequence[Cell], plan: Mapping[str, Any]) -> tuple[C
         )
         for at, shape in enumerate(plan["asked"]["matrix"]["shapes"])
         for backend in plan["backends"]
-        if (not backend["available"] or backend.get("gone"))
-        and f"{shape['name']}.{backend['name']}" not in known
+        if backend["name"] in away and f"{shape['name']}.{backend['name']}" not in known
     ]
     every = (*cells, *missing)
     return tuple(sorted(every, key=lambda cell: (cell.at, rank.get(cell.backend, len(rank)))))

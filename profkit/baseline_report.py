@@ -21,7 +21,7 @@ from profkit.analysis.written import Profiled, Step, Written
 from profkit.capture.backends import SHIPPED
 from profkit.errors import BadInput, ProfkitError
 from profkit.files import LATENCY, SUFFIXES, one_report
-from profkit.ingest.cell import Cell, Status
+from profkit.ingest.cell import MISSING, Cell, Status
 from profkit.ingest.latency import read_latencies
 from profkit.render.baseline_json import derived_json
 from profkit.render.latency_json import statistics_json
@@ -123,7 +123,8 @@ def _cells(folder: Path, told: Mapping[str, Any]) -> list[Cell]:
     """The kept cells, and those that no backend is there for, in the order of the summary."""
     found = {cell.id: cell for cell in read_cells(folder)}
     for one in told["cells"]:
-        if one["status"] == Status.unavailable and one["id"] not in found:
+        kept = found.get(one["id"])
+        if one["status"] == Status.unavailable and (kept is None or kept.status in MISSING):
             found[one["id"]] = _unavailable(one)
     ids = [one["id"] for one in told["cells"]]
     if apart := set(ids) ^ found.keys():

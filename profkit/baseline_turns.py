@@ -143,11 +143,15 @@ class Measuring:
                 found.append(_Missing(at, shape, together, tuple(again)))
         return found
 
+    def check_device(self) -> None:
+        """Raises EnvironmentProblem on another GPU than the one that the baseline was begun on."""
+        if self._kept["measured_on"] is not None:
+            self._check_device(self._process.turn.ask("where", device=self._plan.device))
+
     def run(self) -> None:
         """All that is missing. Raises EnvironmentProblem, with nothing written, on another GPU
         than the one that the baseline was begun on."""
-        if self._kept["measured_on"] is not None:
-            self._check_device(self._process.turn.ask("where", device=self._plan.device))
+        self.check_device()
         self._note_time()
         for place, missing in enumerate(self.todo):
             later = [one.todo for one in self.todo[place + 1 :]]
@@ -197,7 +201,7 @@ class Measuring:
         random.Random(f"{self._plan.seed} {round_.shape.name}").shuffle(series)
         taken = self._take_turns(round_, series, wanted)
         self._note_process()
-        for one in taken:
+        for one in sorted(taken, key=lambda one: one.variant not in round_.again):
             self._keep(round_, self._measured_cell(round_, one, opened.told))
 
     def _opened(self, round_: _Round, names: Sequence[str]) -> Opened | None:

@@ -27,6 +27,7 @@ from profkit.analysis.latency import (
 from profkit.analysis.statistics import DRIFT_MATTERS, Interval, State
 from profkit.analysis.verdict import (
     DEFAULT,
+    Reason,
     Thresholds,
     Verdict,
     holm,
@@ -349,9 +350,9 @@ def _clock_by(latency: Latency) -> str | None:
 
 
 def _claim(interval: Interval | None, overtaken: int | None, n: int) -> str | None:
-    if interval is None:
-        return None
-    return GAPS if (overtaken or 0) > GAPS_MATTER * n else interval.claim.value
+    if (overtaken or 0) > GAPS_MATTER * n:
+        return GAPS
+    return interval.claim.value if interval else None
 
 
 def _power(latency: Latency) -> float | None:
@@ -562,18 +563,39 @@ def _one_kernel(shape: str, one: str, other: str, rows: Sequence[Row]) -> bool:
 def _held_against(
     first: Timed, others: Sequence[Timed], twins: Set[str], floor: float | None
 ) -> Sequence[Pair]:
-    """Pairs with the first; what it differs by from its own kernel is a floor for the others."""
-    same = compare_with(
-        first, [one for one in others if one.label in twins], thresholds=THRESHOLDS, floor=floor
+    """Pairs with the first; others differ only beyond what one kernel differs by from itself.
+
+    A twin that one block spoils, or that can't be believed, tells nothing of that.
+    """
+    plain = compare_with(first, others, thresholds=THRESHOLDS, floor=floor)
+    apart = [
+        math.expm1(abs(math.log(pair.comparison.speedup)))
+        for pair in plain
+        if pair.b.label in twins
+        and pair.comparison.verdict is not Verdict.INVALID
+        and pair.comparison.reason is not Reason.WILD_BLOCK
+    ]
+    if not apart:
+        return plain
+    known = max(floor or 0.0, *apart)
+    strict = compare_with(first, others, thresholds=THRESHOLDS, floor=known)
+    return [
+        pair if pair.b.label in twins else _withheld(pair, harder)
+        for pair, harder in zip(plain, strict, strict=True)
+    ]
+
+
+def _withheld(pair: Pair, strict: Pair) -> Pair:
+    """A verdict of a difference only where it is one by the larger margin too; never of none."""
+    told = {Verdict.IMPROVED, Verdict.REGRESSED}
+    if pair.comparison.verdict not in told:
+        return pair
+    if strict.comparison.verdict is not Verdict.SAME:
+        return strict
+    open_ = replace(
+        strict.comparison, verdict=Verdict.INCONCLUSIVE, reason=Reason.AT_MARGIN, blocks_needed=None
     )
-    apart = [abs(math.log(pair.comparison.speedup)) for pair in same]
-    known = max([floor or 0.0, *(math.expm1(one) for one in apart)])
-    rest = [one for one in others if one.label not in twins]
-    pairs = {
-        pair.b.label: pair
-        for pair in (*same, *compare_with(first, rest, thresholds=THRESHOLDS, floor=known or None))
-    }
-    return [pairs[one.label] for one in others]
+    return replace(strict, comparison=open_)
 
 
 def _versus(shape: str, pair: Pair, claiming: Set[str]) -> Versus:

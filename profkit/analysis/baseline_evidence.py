@@ -82,7 +82,9 @@ def evidence(
         conditional=sum(row.claim == "if independent" for row in timed),
         widened=sum(row.claim == "widened" for row in timed),
         over_blocks=sum(
-            row.blocks_low is not None and (row.claim == "widened" or row.refused is not None)
+            row.blocks_low is not None
+            and row.claim != GAPS
+            and (row.claim == "widened" or row.refused is not None)
             for row in timed
         ),
         gapped=sum(row.claim == GAPS for row in timed),

@@ -135,9 +135,9 @@ def clock_reader() -> ClockReader | None:
     """
     try:
         reader = _reader()
+        return reader if _believed(reader) else None
     except (OSError, RuntimeError):
         return None
-    return reader if _believed(reader) else None
 
 
 def _believed(reader: ClockReader) -> bool:
@@ -184,4 +184,4 @@ def _reader() -> ClockReader:
 
 def _done(status: int) -> None:
     if status:
-        raise RuntimeError(f"CUDA driver error {status}")
+        raise RuntimeError(f"CUDA error {status} of the driver")

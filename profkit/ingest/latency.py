@@ -92,9 +92,10 @@ class Latency:
 
     @property
     def cycles(self) -> tuple[float, ...]:
-        """SM cycles of a call by block, its mean time at the clock that was counted over it."""
+        """SM cycles of a call by block: its mean time, without a tenth of the samples at either
+        end, at the clock that was counted over it."""
         return tuple(
-            block.sm_clock * sum(block.samples) / len(block.samples)
+            block.sm_clock * _trimmed_mean(block.samples)
             for block in self.blocks
             if block.sm_clock and self.clocks_counted
         )
@@ -118,6 +119,12 @@ class Latency:
         if len(turns) < 3:
             return len(turns) == 2 and turns[1] - turns[0] > 1
         return all(later - turn > 2 for turn, later in zip(turns, turns[2:], strict=False))
+
+
+def _trimmed_mean(samples: Sequence[float]) -> float:
+    cut = len(samples) // 10
+    kept = sorted(samples)[cut : len(samples) - cut]
+    return sum(kept) / len(kept)
 
 
 @dataclass(frozen=True)
@@ -210,6 +217,7 @@ def _of_a_cell(path: Path, document: Mapping[str, Any]) -> Saved:
     row = document.get("latency")
     if not isinstance(row, Mapping):
         raise BadInput("a cell that was not measured", "give another cell")
+    _surroundings(document)
     around = {name: document.get(name) for name in ("fingerprint", "fingerprint_sha256")}
     return Saved(str(path), (_series(row, 0),), {k: v for k, v in around.items() if v})
 

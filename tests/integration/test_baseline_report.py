@@ -461,7 +461,7 @@ def test_the_share_at_the_counted_clock_is_what_ncu_counted_of_the_tensor_pipe()
         assert row["share_of_held"] == pytest.approx(launch.get("tensor_busy"), rel=0.02)
 
 
-def test_a_cell_is_read_as_a_file_of_latencies() -> None:
+def test_a_cell_is_read_as_a_file_of_latencies(tmp_path: Path) -> None:
     cells = RECORDED / "attention_paper" / "cells"
     saved = read_latencies(cells / "b1-h64-kv8-s8192-d128-bf16.cutlass.json")
     (latency,) = saved.latencies
@@ -469,6 +469,12 @@ def test_a_cell_is_read_as_a_file_of_latencies() -> None:
     assert saved.document["fingerprint"]["gpu"]["name"] == "NVIDIA H200"
     with pytest.raises(BadInput, match="a cell that was not measured"):
         read_latencies(cells / "b1-h64-kv8-s32768-d128-bf16.math.json")
+    text = (cells / "b1-h64-kv8-s8192-d128-bf16.cutlass.json").read_text("utf-8")
+    for wrong in ("text", {"versions": ["x"]}, {"versions": {"torch": 2}}):
+        file = tmp_path / "damaged.json"
+        file.write_text(json.dumps({**json.loads(text), "fingerprint": wrong}), encoding="utf-8")
+        with pytest.raises(BadInput, match=r"damaged\.json: fingerprint"):
+            read_latencies(file)
 
 
 def test_one_kernel_under_two_names_is_nowhere_told_to_differ() -> None:

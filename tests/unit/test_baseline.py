@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from profkit.analysis.baseline import Baseline, Row, derive
+from profkit.analysis.baseline_evidence import goal
 from profkit.analysis.gpus import datasheet_named
 from profkit.capture.work import Work
 from profkit.ingest.cell import Cell, Status
@@ -177,6 +179,42 @@ def test_what_a_kernel_differs_by_from_itself_is_the_least_margin_of_its_shape()
     apart = margins(52.5e-6)
     assert apart["cudnn"] == 0.01
     assert apart["flash"] == pytest.approx(0.05, abs=1e-3)
+
+
+def test_a_twin_never_turns_a_difference_into_none() -> None:
+    def verdict(*slower: float) -> str:
+        cells = [
+            cell(50e-6, place=0, of=3, chosen="flash"),
+            cell(50e-6, backend="flash", place=1, of=3, slower=slower),
+            cell(55e-6, backend="cudnn", place=2, of=3),
+        ]
+        found = derive(cells, H200, order=("default", "flash", "cudnn"))
+        return {one.pair.b.label: one.pair.comparison for one in found.comparisons}[
+            "cudnn"
+        ].verdict.name
+
+    assert verdict(*[1.0] * BLOCKS) == "REGRESSED"
+    assert verdict(*[1.0] * (BLOCKS - 1), 2.5) == "REGRESSED"  # one block spoils the twin
+    assert verdict(*[1.2] * BLOCKS) == "INCONCLUSIVE"
+
+
+def test_slow_samples_are_no_cycles_of_the_others() -> None:
+    spoilt = cell(1e-4, counted=(1.5e9,) * BLOCKS, scatter=1e-6)
+    assert spoilt.latency is not None
+    blocks = tuple(
+        replace(block, samples=(15 * block.samples[0], *block.samples[1:]))
+        for block in spoilt.latency.blocks
+    )
+    found = row(replace(spoilt, latency=replace(spoilt.latency, blocks=blocks)))
+    assert found.cycles == pytest.approx(150_000, rel=1e-4)
+
+
+def test_gaps_leave_no_claim_where_there_is_no_interval_either() -> None:
+    levels = [1.0, 1.1, 1.05, 0.95, 1.15, 0.9, 1.02, 1.2]
+    found = row(cell(1e-3, slower=levels, overtaken=5))
+    assert found.refused is not None
+    assert found.claim == "gaps"
+    assert goal(found).below is None
 
 
 def test_grouped_heads_and_masks() -> None:

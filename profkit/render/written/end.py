@@ -242,8 +242,8 @@ _METHODS = (
     "least bytes are its inputs and outputs once.",
     "**Roofline**: Williams, Waterman and Patterson, CACM 52 (2009), 65-76. The dense peak at "
     "a clock is SMs times FLOP per cycle and SM times that clock; where cycles were counted, those "
-    "of a call (a block's mean time at the clock over it, the median of the blocks) in its median "
-    "time.",
+    "of a call (a block's mean time, a tenth of its samples cut at either end, at the clock over "
+    "it; the median of the blocks) in its median time.",
     "**SM clock**: the mean over the samples of a block, by the SMs' cycle counters and the "
     "device's timer, both read by a kernel before and after them; where they can't be read, what "
     "the driver told just before the block.",
