@@ -40,11 +40,12 @@ lint: .venv/profkit-test  ## ruff and mypy --strict
 bench: .venv/profkit-test  ## time profkit against the script one would write instead
 	$(BIN)/python -m pytest benchmarks --benchmark-disable-gc -q -s
 
-docs: .venv/profkit  ## write the pages made of the catalogue, the rules and the recordings
+docs: .venv/profkit  ## write what is made of the catalogue, the rules and the recordings
 	$(BIN)/profkit metrics --format markdown -o docs/metrics.md
 	$(BIN)/profkit rules list --format markdown -o docs/rules.md
 	$(BIN)/profkit rules score --format markdown -o docs/accuracy.md
 	$(BIN)/python -m kernels.document
+	$(BIN)/python -m kernels.derive
 
 golden: .venv/profkit-test  ## write the expected terminal output anew, then read the diff
 	$(BIN)/python -m pytest tests/integration/test_golden.py --regenerate

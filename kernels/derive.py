@@ -1,0 +1,91 @@
+"""Writes what profkit derives from recorded runs: `python -m kernels.derive [--prune] [RUN ...]`
+
+A recorded run is tracked without its analysis, checklist, page, table and roofline: they are made
+again from the report, the timeline, the check and the latencies beside them, with today's code.
+--prune removes them and their lines in the manifest, for a run that is about to be tracked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import profkit
+from profkit.errors import ProfkitError
+from profkit.ingest.integrity import MANIFEST
+from profkit.render.json import report_json
+from profkit.render.markdown import checklist_markdown
+from profkit.store.run import is_run_name, read_manifest
+
+DERIVED = (
+    "analysis.json",
+    "checklist.md",
+    "kernels.parquet",
+    "report.html",
+    "roofline.png",
+    "roofline.svg",
+)
+
+
+def runs_below(folder: Path) -> list[Path]:
+    """The runs of `profkit profile` anywhere below a folder, by path."""
+    manifests = sorted(folder.rglob(MANIFEST))
+    return [path.parent for path in manifests if is_run_name(path.parent.name)]
+
+
+def derive(run: Path) -> None:
+    """Write the derived files of a run; raises BadInput where the run can't be read."""
+    from profkit.render.roofline_plot import plot_rooflines
+
+    report = profkit.load(run)
+    checklist = report.checklist()
+    text = report_json([(report.summary, report.summary.groups, checklist)], 0, with_host=False)
+    (run / "analysis.json").write_text(text, encoding="utf-8")
+    text = checklist_markdown(report.summary, checklist, 0)
+    (run / "checklist.md").write_text(text, encoding="utf-8")
+    report.kernels.to_parquet(run / "kernels.parquet")
+    (run / "report.html").write_text(report.page(), encoding="utf-8")
+    picture = report.roofline()
+    for suffix in (".png", ".svg") if picture.points else ():
+        plot_rooflines([picture], run / f"roofline{suffix}", title=run.parent.name)
+
+
+def prune(run: Path) -> None:
+    """Remove the derived files of a run, and what its manifest lists of them."""
+    manifest = read_manifest(run)
+    for name in DERIVED:
+        manifest["files"].pop(name, None)
+        (run / name).unlink(missing_ok=True)
+    (run / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+
+
+def main() -> int:
+    """Derive or prune the runs that the command line names, all recorded ones by default."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("runs", nargs="*", type=Path, metavar="RUN")
+    parser.add_argument("--prune", action="store_true", help="remove what is derived")
+    options = parser.parse_args()
+    runs = options.runs or runs_below(Path("reports"))
+    try:
+        if options.prune:
+            for run in runs:
+                prune(run)
+        elif len(runs) == 1:
+            derive(runs[0])
+        else:  # the vendor's reader frees nothing: a process a run
+            for run in runs:
+                print(run, flush=True)
+                subprocess.run([sys.executable, "-m", "kernels.derive", str(run)], check=True)
+    except ProfkitError as error:
+        print(f"profkit: {error}", file=sys.stderr)
+        return error.exit_code
+    except subprocess.CalledProcessError as error:
+        return int(error.returncode)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
