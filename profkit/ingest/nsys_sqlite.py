@@ -36,9 +36,9 @@ SESSION_START = "TARGET_INFO_SESSION_START_TIME"
 EXPORT = "META_DATA_EXPORT"
 STRINGS = "StringIds"
 PUSH_POP, START_END = 59, 60
-MOST_AROUND = 32
-"""How many NVTX ranges around a call are told. Nests of modules and operators have some 20; more
-come of ranges that are begun and never ended."""
+MOST_AROUND = 16
+"""How many NVTX ranges around a call are told. Nests of modules and operators have some 10; many
+more come of ranges that are begun and never ended."""
 
 _STREAM = ("deviceId", "contextId", "streamId", "globalPid", "correlationId")
 COLUMNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -700,11 +700,14 @@ class _LatestEnds:
     def _before(self, until: int) -> list[int]:
         """The largest subtrees that hold all places before `until`, in order."""
         nodes = []
-        end = until + self._leaves
-        while end > 1:
+        first, end = self._leaves, self._leaves + until
+        while first < end:
             if end & 1:
                 nodes.append(end - 1)
-            end >>= 1
+            if first & 1:  # the root: all places
+                nodes.append(first)
+                break
+            first, end = first >> 1, end >> 1
         return nodes[::-1]
 
 
