@@ -38,9 +38,9 @@ from profkit.capture.tools import Tool, find
 from profkit.capture.turns import Turn, worker
 from profkit.errors import EnvironmentProblem, ProfkitError
 from profkit.ingest.integrity import MANIFEST
+from profkit.ingest.regular_file import digest
 from profkit.render.latency_json import latency_json
 from profkit.store.lock import gpu_lock
-from profkit.store.run import digest
 from profkit.timing import COMPARED_BLOCKS, Subject, TimingPlan, latency_report, measure, paired
 
 SCHEMA = "profkit.recording/1"

@@ -5,7 +5,6 @@ What is in the folder is enough to go on after an interruption of any kind.
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from profkit.baseline_turns import Measuring, Process, now
 from profkit.capture.turns import Died, Silent
 from profkit.errors import BadInput, ProfkitError, UsageError
 from profkit.ingest.cell import MISSING, Cell, Status
+from profkit.ingest.regular_file import digest
 from profkit.render.baseline_json import cells_parquet, summary_json
 from profkit.store.baseline import (
     SUMMARY,
@@ -78,7 +78,7 @@ def _continued(plan: BaselinePlan) -> dict[str, Any] | None:
         raise UsageError(
             f"{plan.out}: holds a baseline", "go on with it with --resume, or give --out another"
         )
-    if before["target"]["sha256"] != _digest(plan.target):
+    if before["target"]["sha256"] != digest(plan.target):
         raise UsageError(
             f"{plan.out}: was begun with another {plan.target.name}: it has changed since",
             "cells of two programs are no baseline: give --out another folder",
@@ -172,7 +172,7 @@ def _first_plan(plan: BaselinePlan, declared: Declared) -> dict[str, Any]:
         "target": {
             "name": declared.name,
             "file": plan.target.name,
-            "sha256": _digest(plan.target),
+            "sha256": digest(plan.target),
         },
         "gpu": None,
         "measured_on": None,
@@ -182,10 +182,6 @@ def _first_plan(plan: BaselinePlan, declared: Declared) -> dict[str, Any]:
         "seconds": 0.0,
         "backends": [],
     }
-
-
-def _digest(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def summarise(folder: Path) -> Baseline:

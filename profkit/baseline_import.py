@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,7 +14,6 @@ from profkit.capture.target import NAME
 from profkit.capture.work import Work
 from profkit.errors import BadInput, UsageError
 from profkit.ingest.cell import Cell, Status
-from profkit.ingest.fields import parsed
 from profkit.ingest.latency import Latency, latency_from_json, read_latencies
 from profkit.ingest.matrix import (
     Matrix,
@@ -25,7 +23,9 @@ from profkit.ingest.matrix import (
     matrix_of,
     shape_name,
 )
+from profkit.ingest.regular_file import digest
 from profkit.ingest.said import Said, said_in
+from profkit.ingest.text_files import read_json
 from profkit.render.baseline_json import IMPORTED, cell_json
 from profkit.render.latency_json import blocks_json
 from profkit.store.baseline import (
@@ -137,8 +137,8 @@ def _with_said(cell: Cell, said: Said, sheet: Datasheet | None) -> Cell:
 def _document(path: Path) -> Mapping[str, Any]:
     """What a file says beside its samples; nothing where it is no JSON object."""
     try:
-        document = parsed(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, BadInput):
+        document = read_json(path)
+    except BadInput:
         return {}  # whoever reads the samples says what is wrong
     if not isinstance(document, dict):
         return {}
@@ -234,7 +234,7 @@ def _cell(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         source={
             "file": path.name,
-            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+            "sha256": digest(path),
             "said": dict(document),
             "median": said,
             "taken": said_in(document).taken or None,

@@ -23,6 +23,7 @@ from profkit.errors import BadInput, ProfkitError
 from profkit.files import LATENCY, SUFFIXES, one_report
 from profkit.ingest.cell import MISSING, Cell, Status
 from profkit.ingest.latency import read_latencies
+from profkit.ingest.text_files import MissingFile, read_json, shipped_json
 from profkit.render.baseline_json import derived_json
 from profkit.render.latency_json import statistics_json
 from profkit.store.baseline import SUMMARY, read_again, read_cells
@@ -93,13 +94,11 @@ def _not_asked(told: Mapping[str, Any]) -> tuple[str, ...]:
 def _summary(folder: Path) -> Mapping[str, Any]:
     path = folder / SUMMARY
     try:
-        summary = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        summary = read_json(path, _REMEDY)
+    except MissingFile:
         raise BadInput(
             f"{folder}: no baseline", "make one with profkit baseline run or import"
         ) from None
-    except (OSError, ValueError):
-        raise BadInput(f"{path}: can't be read", _REMEDY) from None
     if not isinstance(summary, dict) or summary.get("schema") != _SCHEMA:
         raise BadInput(f"{path}: not {_SCHEMA}", _REMEDY)
     _validate(path, summary)
@@ -107,12 +106,10 @@ def _summary(folder: Path) -> Mapping[str, Any]:
 
 
 def _validate(path: Path, summary: Mapping[str, Any]) -> None:
-    from importlib.resources import files
-
     import jsonschema
 
-    text = files("profkit.schemas").joinpath("baseline.json").read_text(encoding="utf-8")
-    errors = jsonschema.Draft202012Validator(json.loads(text)).iter_errors(summary)
+    form = shipped_json("profkit.schemas", "baseline.json")
+    errors = jsonschema.Draft202012Validator(form).iter_errors(summary)
     error = jsonschema.exceptions.best_match(errors)
     if error is not None:
         where = ".".join(str(part) for part in error.absolute_path)

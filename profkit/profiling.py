@@ -5,7 +5,6 @@ What it leaves is a run directory (`profkit.store.run`), or nothing.
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import re
@@ -33,13 +32,14 @@ from profkit.capture.gpu import VISIBLE, GpuState, NoDriver, chosen, lock_name, 
 from profkit.capture.process import Finished, TimedOut, reduced_environment, run
 from profkit.capture.tools import Tool, find
 from profkit.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
+from profkit.ingest.regular_file import digest as file_digest
+from profkit.ingest.text_files import read_json
 from profkit.ingest.variants import read_variants
 from profkit.render.json import report_json
 from profkit.render.markdown import checklist_markdown
 from profkit.report import Report, load
 from profkit.store.lock import gpu_lock
 from profkit.store.run import Draft, draft, free_room, keep, listed
-from profkit.store.run import digest as file_digest
 
 if TYPE_CHECKING:
     from profkit.analysis.latency import LatencyReport
@@ -543,11 +543,11 @@ def _knows_no_check(finished: Finished) -> bool:
 def _checked(report: Path, name: str, alone: str) -> Mapping[str, Any]:
     """What a target's check reported; the script may be anybody's, and its report too."""
     try:
-        checked = json.loads(report.read_text(encoding="utf-8"))
+        checked = read_json(report)
         for variant in checked["variants"]:
             variant["name"], variant["status"]
         _ran_on(checked)
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (BadInput, ValueError, LookupError, TypeError, AttributeError):
         raise TargetFailed(
             f"{name}: the report of its check can't be read", f"run it alone: {alone} --check"
         ) from None

@@ -33,6 +33,7 @@ class NotAllowed(ValueError):
 _LONGEST = 1000
 _DEEPEST = 40
 _MOST_NODES = 300
+_LARGEST = 1e300  # of a number as written: a double holds it, and no quantity is near it
 
 
 def _known(value: Column) -> Column:
@@ -184,8 +185,9 @@ def _names(node: ast.expr) -> Iterator[str]:
     match node:
         case ast.Name(id=name):
             yield name
-        case ast.Constant(value=value) if type(value) in {int, float}:
-            return
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            if not abs(value) <= _LARGEST:
+                raise ValueError(f"a number beyond {_LARGEST:g}: {ast.unparse(node)[:40]!r}")
         case (
             ast.BinOp()
             | ast.UnaryOp(op=ast.USub() | ast.Not())

@@ -7,12 +7,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
-import yaml
-
 from profkit.errors import UsageError
+from profkit.ingest.text_files import shipped_yaml
 from profkit.metrics.catalog import ComputeCapability
 from profkit.metrics.quantities import capability
 
@@ -240,6 +238,5 @@ def _table() -> list[dict[str, Any]]:
 
 @cache
 def _document() -> dict[str, Any]:
-    text = files("profkit.analysis").joinpath("gpus.yaml").read_text(encoding="utf-8")
-    document: dict[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    document: dict[str, Any] = shipped_yaml("profkit.analysis", "gpus.yaml")
     return document

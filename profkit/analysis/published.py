@@ -12,8 +12,6 @@ from functools import cache
 from importlib.resources import as_file, files
 from typing import Any
 
-import yaml
-
 from profkit.analysis.audit import Outcome, examine
 from profkit.analysis.baseline import GAPS, Row
 from profkit.analysis.gpus import datasheet_named
@@ -22,6 +20,7 @@ from profkit.analysis.statistics import Reason
 from profkit.capture.work import Work
 from profkit.ingest.cell import Status
 from profkit.ingest.claims import read_claims
+from profkit.ingest.text_files import shipped_yaml
 
 _ELEMENT_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 _RATES = {"tflops": 1e12, "gflops": 1e9}
@@ -260,8 +259,7 @@ def _faults(row: Row, figure: Figure) -> Iterator[Fault]:
 @cache
 def published() -> tuple[Figure, ...]:
     """The figures that come with profkit, in their order."""
-    text = files("profkit.analysis").joinpath("published.yaml").read_text(encoding="utf-8")
-    document = yaml.safe_load(text)
+    document = shipped_yaml("profkit.analysis", "published.yaml")
     return tuple(
         _figure(series, dict(zip(series["columns"], values, strict=True)))
         for series in document["series"]

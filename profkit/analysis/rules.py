@@ -8,7 +8,6 @@ name, the nearest valid one.
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -24,6 +23,7 @@ from profkit.analysis.expression import Expression, parse
 from profkit.analysis.limits import RESOURCES
 from profkit.analysis.sampled import SAMPLED, Match
 from profkit.errors import BadInput
+from profkit.ingest.text_files import Malformed, compose_yaml, read_text, shipped_json
 from profkit.metrics.catalog import ComputeCapability, catalog
 
 CONFIDENCES = ("high", "medium", "low")
@@ -36,7 +36,6 @@ CONTEXT: Mapping[str, tuple[str, str]] = {
 """What rules may name beside the catalogue's quantities, with unit and meaning: facts of the launch
 right before and of the samples by instruction, unknown where those were not recorded."""
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TIME = "time"
 _MATCHED = ("matched", "matched_active")
 _PATTERNS = ("stall", "opcode", "producer", "line")
@@ -183,8 +182,7 @@ def _sources(path: Path) -> list[Path]:
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of a rules file."""
-    text = (files("profkit") / "schemas" / "rules.json").read_text(encoding="utf-8")
-    loaded: dict[str, Any] = json.loads(text)
+    loaded: dict[str, Any] = shipped_json("profkit.schemas", "rules.json")
     return loaded
 
 
@@ -209,15 +207,9 @@ class _Row:
 
 def _rows(source: Path, faults: list[Fault]) -> Iterator[_Row]:
     try:
-        node = yaml.compose(source.read_text(encoding="utf-8"), Loader=_LOADER)
-    except OSError as error:
-        raise BadInput(f"{source}: {error.strerror}", "check the path") from None
-    except UnicodeDecodeError:
-        raise BadInput(f"{source}: not UTF-8 text") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        told = getattr(error, "problem", None) or "not YAML"
-        faults.append(Fault(str(source), mark.line + 1 if mark else 1, told))
+        node = compose_yaml(read_text(source))
+    except Malformed as error:
+        faults.append(Fault(str(source), error.line or 1, error.message))
         return
     lines: dict[tuple[str | int, ...], int] = {}
     try:

@@ -12,17 +12,16 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
-import yaml
 
 from profkit.analysis.checklist import Checklist
 from profkit.analysis.rules import categories
 from profkit.analysis.summary import ReportSummary
 from profkit.errors import BadInput
 from profkit.ingest.pairs import AFTER, BEFORE, PAIR, RecordedPair
+from profkit.ingest.text_files import shipped_yaml
 
 WORTH_AN_ALARM = 1.15
 LARGE_ERROR = 0.25
@@ -237,8 +236,9 @@ def _category(rule: str, words: str) -> str | None:
 @cache
 def ncu_categories() -> Mapping[str, str | Mapping[str, str]]:
     """ncu's rules by identifier, and the categories they stand for (`ncu_rules.yaml`)."""
-    text = files("profkit.analysis").joinpath("ncu_rules.yaml").read_text(encoding="utf-8")
-    loaded: Mapping[str, str | Mapping[str, str]] = yaml.safe_load(text)
+    loaded: Mapping[str, str | Mapping[str, str]] = shipped_yaml(
+        "profkit.analysis", "ncu_rules.yaml"
+    )
     return loaded
 
 

@@ -17,6 +17,7 @@ from typing import TypeVar
 from profkit.analysis.intervals import gaps_between, summed, union
 from profkit.analysis.region import measure
 from profkit.ingest.nsys_sqlite import (
+    MOST_AROUND,
     ApiCall,
     GpuWork,
     Kernel,
@@ -394,6 +395,7 @@ def _notes(timeline: Timeline, work: Sequence[GpuWork], launches: Launches) -> t
     devices = {(item.stream.process, item.stream.device) for item in work}
     unknown = kernels - launches.from_call_start.count
     early = sum(run.from_call_start < 0 for run in launches.runs)
+    nested = sum(len(kernel.ranges) == MOST_AROUND for kernel in timeline.kernels)
     open_ranges = sum(not item.closed for item in timeline.ranges)
     notes = {
         "no kernel ran in what was recorded: record more of the program": not kernels,
@@ -405,6 +407,8 @@ def _notes(timeline: Timeline, work: Sequence[GpuWork], launches: Launches) -> t
         "NVTX range is known for them": unknown,
         f"{early} of {kernels} kernels start before their launch call: the clocks of host and GPU "
         "do not agree so well, and short delays mean little": early,
+        f"{nested} of {kernels} kernels have {MOST_AROUND} or more NVTX ranges around their "
+        f"launch: the innermost {MOST_AROUND} count": nested,
         f"{open_ranges} of {len(timeline.ranges)} NVTX ranges never end: they are taken to last "
         "to the end": open_ranges,
         f"events without valid times: {timeline.untimed}; they are left out": timeline.untimed,

@@ -18,12 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from profkit.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
+from profkit.ingest.regular_file import read_limited
+from profkit.ingest.text_files import read_text
 
 _NEEDED_HEADERS = ("cuda_fp16.h", "cuda_bf16.h", "vector_types.h")
 _ERROR = re.compile(r"^(?P<file>.+?)\((?P<line>\d+)\): (?P<what>(?:\w+ )?error: .+)$", re.MULTILINE)
 _INT32 = range(-(2**31), 2**31)
 _SHARED_BY_DEFAULT = 48 * 1024
 _TENSOR_MAP_BYTES = 128
+_LARGEST_CODE = 256 << 20  # bytes of a cubin; cuDNN's largest have tens of MB
 _TENSOR_MAP_ALIGNMENT = 64
 _TENSOR_MAP_ELEMENT = 2  # bytes
 
@@ -144,9 +147,8 @@ def compile_kernel(
     try:
         state = path.stat()
         text = _text(path, state.st_mtime_ns, state.st_size)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8 text"
-        raise BadInput(f"{path}: {reason}") from error
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from error
     macros = tuple(sorted((key, str(value)) for key, value in (defines or {}).items()))
     return _compiled(text, str(path), name, arch or _device_arch(), macros)
 
@@ -154,7 +156,7 @@ def compile_kernel(
 @cache
 def _text(path: Path, _changed: int, _size: int) -> str:
     """A file's text as of its last change: reading it anew would cost each launch tens of µs."""
-    return path.read_text(encoding="utf-8")
+    return read_text(path)
 
 
 def compiler_version() -> str:
@@ -332,8 +334,8 @@ def _folder() -> Path:
 def _kept(key: str) -> bytes | None:
     """The code kept under a key; None where there is none that can be believed."""
     try:
-        data = (_folder() / f"{key}.cubin").read_bytes()
-    except (OSError, RuntimeError):
+        data = read_limited(_folder() / f"{key}.cubin", _LARGEST_CODE)
+    except (OSError, RuntimeError, BadInput):
         return None
     return data if data.startswith(b"\x7fELF") else None
 

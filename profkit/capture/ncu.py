@@ -9,7 +9,8 @@ from pathlib import Path
 
 from profkit.capture.process import TimedOut, run
 from profkit.capture.tools import Tool
-from profkit.errors import EnvironmentProblem, ProfkitError, TargetFailed, UsageError
+from profkit.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
+from profkit.ingest.text_files import MissingFile, read_text
 
 SETS = ("full", "detailed", "basic")
 
@@ -90,11 +91,11 @@ def collected(sections: str) -> list[str]:
         return ["--set", sections]
     instead = f"use one of {', '.join(SETS)}, or a file with a section or metric a line"
     try:
-        lines = Path(sections).read_text(encoding="utf-8").splitlines()
-    except OSError:
+        lines = read_text(Path(sections)).splitlines()
+    except MissingFile:
         raise UsageError(f"--set {sections!r} is neither a set nor a file", instead) from None
-    except UnicodeDecodeError:
-        raise UsageError(f"--set {sections!r} is not UTF-8 text", instead) from None
+    except BadInput as error:
+        raise UsageError(f"--set {error.message}", instead) from None
     names = [name for line in lines if (name := line.strip()) and not name.startswith("#")]
     if not names:
         raise UsageError(f"--set {sections!r} names no section or metric", instead)

@@ -254,11 +254,12 @@ def duration(option: str, text: str | None) -> float | None:
 
 
 def _show(found: Baseline, folder: Path, format: Format) -> None:
+    from profkit.ingest.text_files import read_text
     from profkit.render.baseline import baseline_terminal
     from profkit.store.baseline import SUMMARY, read_plan
 
     if format is Format.json:
-        sys.stdout.write((folder / SUMMARY).read_text(encoding="utf-8"))
+        sys.stdout.write(read_text(folder / SUMMARY))
         return
 
     sys.stdout.write(baseline_terminal(found, read_plan(folder) or {}, str(folder)))

@@ -384,12 +384,9 @@ def _matching(asked: str) -> tuple[str, Mapping[str, str] | None]:
 
 
 def _names(path: Path) -> Mapping[str, str]:
-    import yaml
+    from profkit.ingest.text_files import read_yaml
 
-    try:
-        told = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
-        raise BadInput(f"{path}: not YAML", "write `old name: new name`, one a line") from None
+    told = read_yaml(path, "write `old name: new name`, one a line")
     if not isinstance(told, dict) or not all(isinstance(name, str) for name in told.values()):
         raise BadInput(f"{path}: not names of kernels", "write `old name: new name`, one a line")
     return {str(old): new for old, new in told.items()}

@@ -13,7 +13,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand
 
-from profkit.errors import UsageError
+from profkit.errors import BadInput, UsageError
+from profkit.ingest.regular_file import open_regular
 
 _RECORDINGS = (b"NVR\0", b"\x28\xb5\x2f\xfd", b"SQLite format 3\0")
 _OUTPUTS = {"output", "out", "plot", "badge"}
@@ -38,9 +39,9 @@ def _is_recording(path: Path) -> bool:
     if not path.is_file():  # a pipe, say
         return False
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(len(max(_RECORDINGS, key=len))).startswith(_RECORDINGS)
-    except OSError:
+    except (OSError, BadInput):
         return False
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from profkit.errors import BadInput
-from profkit.ingest.fields import Fields, parsed
+from profkit.ingest.fields import Fields
 from profkit.ingest.latency import CELL, Latency, latency_from_json
+from profkit.ingest.text_files import read_json
 
 SCHEMA = CELL
 
@@ -67,14 +68,11 @@ class Cell:
 
 def read_cell(path: Path) -> Cell:
     """The cell of a file; raises BadInput for a file that is none."""
+    row = read_json(path, _REMEDY)
     try:
-        row = parsed(path.read_text(encoding="utf-8"))
         if not isinstance(row, dict) or row.get("schema") != SCHEMA:
             raise BadInput(f"not {SCHEMA}")
         return _cell(Fields(row, ""))
-    except (OSError, ValueError) as error:
-        why = (error.strerror if isinstance(error, OSError) else None) or "it is no JSON"
-        raise BadInput(f"{path}: can't be read ({why})", _REMEDY) from None
     except BadInput as error:
         raise BadInput(f"{path}: {error.message}", _REMEDY) from None
 

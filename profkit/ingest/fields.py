@@ -1,10 +1,7 @@
-"""JSON that others may have written: parsed strictly, and its fields held to their kinds."""
+"""The fields of JSON that others may have written, held to their kinds."""
 
 from __future__ import annotations
 
-import json
-import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from reprlib import repr as brief
@@ -12,49 +9,7 @@ from typing import Any
 
 from profkit.errors import BadInput
 
-_DEEPEST = 50
 _LARGEST = 1e30
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-
-
-def parsed(text: str) -> Any:
-    """A JSON document of finite numbers and whole characters.
-
-    Raises ValueError for what is no JSON, BadInput for JSON that can't be handed on: NaN,
-    infinities, halves of characters, lists within lists beyond reason.
-    """
-    try:
-        document = json.loads(text, parse_constant=_refused, parse_float=_finite)
-    except RecursionError:
-        raise BadInput("its lists are nested too deep", "check the file") from None
-    if _too_deep(document, _DEEPEST):
-        raise BadInput("its lists are nested too deep", "check the file")
-    if _SURROGATE.search(text):
-        _whole_characters(document)
-    return document
-
-
-def _refused(word: str) -> float:
-    raise BadInput(f"holds {word}", "numbers are finite")
-
-
-def _finite(word: str) -> float:
-    value = float(word)
-    return value if math.isfinite(value) else _refused(brief(word))
-
-
-def _too_deep(value: Any, left: int) -> bool:
-    if not isinstance(value, (dict, list)):
-        return False
-    inner = value.values() if isinstance(value, dict) else value
-    return left == 0 or any(_too_deep(one, left - 1) for one in inner)
-
-
-def _whole_characters(document: Any) -> None:
-    try:
-        json.dumps(document, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise BadInput("holds half a character (a lone surrogate)", "check the file") from None
 
 
 def number(value: Any, what: str, low: float = -_LARGEST, high: float = _LARGEST) -> float:

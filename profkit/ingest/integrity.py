@@ -9,15 +9,16 @@ which only a manifest beside the file can tell.
 
 from __future__ import annotations
 
-import hashlib
-import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from profkit.errors import BadInput
+from profkit.errors import BadInput, UsageError
 from profkit.ingest import wire
+from profkit.ingest.regular_file import digest, open_regular
+from profkit.ingest.text_files import read_json
 
 MAGIC = b"NVR\0"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -25,6 +26,12 @@ MANIFEST = "manifest.json"
 
 _SOURCES, _LAUNCHES, _SESSION, _PAYLOAD_SIZE, _RANGES = 1, 2, 3, 5, 7
 _CHUNK = 1 << 12  # compressed bytes a step: what comes out stays in cache, which halves the time
+_LARGEST_HEADER = 1 << 20  # bytes; the largest of 158 reports has 140 kB
+_LARGEST_RECORD = 256 << 20  # bytes; the largest launch of 158 reports has 14 MB
+_MOST_RECORDS = 100_000  # launches and their sources: the vendor's reader takes 14 ms for each
+_LARGEST_GIB = 8.0  # 100 times the largest of 158 reports; the reader holds all of one in memory
+_LIMIT = "PROFKIT_LARGEST_REPORT"
+_LESS = "record less: fewer launches (ncu --launch-count, --kernel-name) or sections"
 
 _OTHER_KINDS = (
     (
@@ -68,14 +75,17 @@ def check(path: Path) -> Framing:
         packed = head.startswith(ZSTD_MAGIC)
         if packed != (path.suffix == ".ncu-repz"):
             _refuse_misnamed(path, packed=packed)
-        framing = _walk(path, _Compressed(path, file) if packed else _Plain(file))
+        source = _Limited(path, _Compressed(path, file) if packed else _Plain(file))
+        if not packed:
+            source.refuse_beyond(os.fstat(file.fileno()).st_size)
+        framing = _walk(path, source)
     _check_launches(path, framing, check_unchanged(path))
     return framing
 
 
 def _open(path: Path) -> BinaryIO:
     try:
-        return path.open("rb")
+        return open_regular(path)
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file", "check the path") from None
     except IsADirectoryError:
@@ -162,6 +172,48 @@ class _Compressed:
         return True
 
 
+class _Limited:
+    """A source, as far as a report may be large; raises BadInput beyond that."""
+
+    def __init__(self, path: Path, source: _Source) -> None:
+        self._path = path
+        self._source = source
+        self._passed = 0
+        self._most = _largest_report()
+
+    def read(self, size: int) -> bytes:
+        self.refuse_beyond(self._passed + size)
+        data = self._source.read(size)
+        self._passed += len(data)
+        return data
+
+    def skip(self, size: int) -> int:
+        self.refuse_beyond(self._passed + size)
+        passed = self._source.skip(size)
+        self._passed += passed
+        return passed
+
+    def refuse_beyond(self, size: int) -> None:
+        """Raise BadInput where a report of so many bytes is too large."""
+        if size > self._most:
+            raise BadInput(
+                f"{self._path}: a report of more than {self._most / 2**30:g} GiB",
+                f"{_LESS}; or allow more GiB with {_LIMIT}",
+            )
+
+
+def _largest_report() -> float:
+    """How many bytes a report may have, without its compression."""
+    word = os.environ.get(_LIMIT) or str(_LARGEST_GIB)
+    try:
+        gib = float(word)
+    except ValueError:
+        gib = 0.0
+    if not 0 < gib < 2**20:
+        raise UsageError(f"{_LIMIT}={word[:80]!r} is no number of GiB", f"write {_LIMIT}=16")
+    return gib * 2**30
+
+
 def _decompress(path: Path, file: BinaryIO) -> Iterator[bytes]:
     import zstandard
 
@@ -179,7 +231,7 @@ def _decompress(path: Path, file: BinaryIO) -> Iterator[bytes]:
         raise _truncated(path)
 
 
-def _walk(path: Path, source: _Source) -> Framing:
+def _walk(path: Path, source: _Limited) -> Framing:
     magic = source.read(len(MAGIC))
     if magic != MAGIC[: len(magic)]:
         raise BadInput(f"{path}: zstd data, but not of an Nsight Compute report", _RECORD)
@@ -187,12 +239,15 @@ def _walk(path: Path, source: _Source) -> Framing:
     if header_size is None:
         raise _truncated(path)
     _message(path, source, header_size)
-    blocks = launches = 0
+    blocks = launches = records = 0
     session: list[bytes] = []
     while (size := _size(path, source)) is not None:
         header = _message(path, source, size)
-        _records(path, source, header)
         blocks += 1
+        records += _announced(header)
+        if blocks + records > _MOST_RECORDS:
+            raise BadInput(f"{path}: more than {_MOST_RECORDS:,} launches and sources", _LESS)
+        _records(path, source, header)
         launches += _results(header)
         session += [part for part in header.get(_SESSION, ()) if isinstance(part, bytes)]
     if launches == 0:
@@ -208,11 +263,15 @@ def _results(header: wire.Message) -> int:
     return wire.number(header, _LAUNCHES) + wire.number(header, _RANGES)
 
 
+def _announced(header: wire.Message) -> int:
+    """Records that a block says to hold."""
+    return wire.number(header, _SOURCES) + _results(header)
+
+
 def _records(path: Path, source: _Source, header: wire.Message) -> None:
     """Pass over a payload: as many length-prefixed records as the header announces, no more."""
     left = wire.number(header, _PAYLOAD_SIZE)
-    announced = wire.number(header, _SOURCES) + _results(header)
-    for _ in range(announced):
+    for _ in range(_announced(header)):
         if left < 4:
             raise _damaged(path, "it holds fewer launches than a block header announces")
         size = _size(path, source)
@@ -221,6 +280,8 @@ def _records(path: Path, source: _Source, header: wire.Message) -> None:
         left -= 4 + size
         if left < 0:
             raise _damaged(path, "a record is larger than its block")
+        if size > _LARGEST_RECORD:
+            raise BadInput(f"{path}: a launch of {size / 2**20:,.0f} MiB", _LESS)
         if source.skip(size) < size:
             raise _truncated(path)
     if left:
@@ -238,6 +299,8 @@ def _size(path: Path, source: _Source) -> int | None:
 
 
 def _message(path: Path, source: _Source, size: int) -> wire.Message:
+    if size > _LARGEST_HEADER:
+        raise _damaged(path, f"a header of {size / 2**20:,.0f} MiB")
     data = source.read(size)
     if len(data) < size:
         raise _truncated(path)
@@ -264,18 +327,15 @@ def check_unchanged(path: Path) -> Mapping[str, Any]:
     manifest = path.parent / MANIFEST
     if not manifest.is_file():
         return {}
+    document = read_json(manifest, "restore it or remove it")
     try:
-        entry: Mapping[str, Any] = json.loads(manifest.read_text(encoding="utf-8"))["files"][
-            path.name
-        ]
+        entry: Mapping[str, Any] = document["files"][path.name]
         expected = str(entry["sha256"])
     except KeyError:
         return {}
-    except (OSError, ValueError, TypeError):
+    except TypeError:
         raise BadInput(f"{manifest}: not a run manifest", "restore it or remove it") from None
-    with path.open("rb") as file:
-        actual = hashlib.file_digest(file, "sha256").hexdigest()
-    if actual != expected.lower():
+    if digest(path) != expected.lower():
         raise BadInput(
             f"{path}: not the file that {MANIFEST} describes (SHA-256 differs)",
             "restore the file or remove the manifest",

@@ -12,8 +12,9 @@ from typing import Any
 
 from profkit.capture.gpu import Moment
 from profkit.errors import BadInput, UsageError
-from profkit.ingest.fields import Fields, number, parsed
+from profkit.ingest.fields import Fields, number
 from profkit.ingest.integrity import check_unchanged
+from profkit.ingest.text_files import WrongFormat, parse_json, read_text
 
 SCHEMA = "profkit.time/1"
 CELL = "profkit.cell/1"
@@ -143,11 +144,8 @@ def read_latencies(path: Path, unit: str | None = None) -> Saved:
     or with anything in them that can't be, UsageError where the unit is needed and missing.
     """
     path = _in_a_run(path) if path.is_dir() else path
-    try:
-        text = path.read_text(encoding="utf-8")
-        check_unchanged(path)
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: can't be read ({_why(error)})", "check the path") from None
+    text = read_text(path)
+    check_unchanged(path)
     try:
         return _read(path, text, unit)
     except BadInput as error:
@@ -162,8 +160,8 @@ def _in_a_run(folder: Path) -> Path:
 
 def _read(path: Path, text: str, unit: str | None) -> Saved:
     try:
-        document = parsed(text)
-    except ValueError:
+        document = parse_json(text)
+    except WrongFormat:
         document = _numbers_by_line(text)
     if isinstance(document, list):
         return Saved(str(path), (_bare(path, document, unit),), {})
@@ -377,7 +375,3 @@ def _scaled(value: Any, scale: float) -> float | None:
         return number(value, "a claim", -LONGEST / scale, LONGEST / scale) * scale
     except BadInput:
         return None
-
-
-def _why(error: BaseException) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import yaml
-
 from profkit.errors import BadInput, UsageError
+from profkit.ingest.text_files import read_yaml, shipped_json
 
 Value: TypeAlias = str | int | float | bool
 
@@ -57,14 +54,7 @@ class Matrix:
 
 def read_matrix(path: Path) -> Matrix:
     """The matrix of a YAML file; raises BadInput for what is none, naming the place."""
-    try:
-        text = path.read_text(encoding="utf-8")
-        document = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except OSError as error:
-        raise BadInput(f"{path}: can't be read ({error.strerror})", "check the path") from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        words = " ".join(str(error).split())[:200]
-        raise BadInput(f"{path}: no YAML ({words})", "mend it") from None
+    document = read_yaml(path)
     _validate(path, document)
     rows = [row for group in document["groups"] for row in _expanded(path, group)]
     try:
@@ -145,7 +135,7 @@ def _expanded(path: Path, group: Mapping[str, Any]) -> Iterator[dict[str, Value]
 def _validate(path: Path, document: Any) -> None:
     import jsonschema
 
-    form = json.loads(files("profkit.schemas").joinpath("matrix.json").read_text(encoding="utf-8"))
+    form = shipped_json("profkit.schemas", "matrix.json")
     errors = jsonschema.Draft202012Validator(form).iter_errors(document)
     error = jsonschema.exceptions.best_match(errors)
     if error is not None:

@@ -123,6 +123,7 @@ def read(
     launches: list[Launch] = []
     actions: list[Any] = []
     with damage_of(path):
+        session = decode(framing.session)
         for action in _actions(path):
             actions.append(action)
             for name in request.metrics:
@@ -139,7 +140,7 @@ def read(
     return RawReport(
         path,
         framing,
-        decode(framing.session),
+        session,
         tuple(launches),
         columns,
         recorded,

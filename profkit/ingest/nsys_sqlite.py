@@ -6,8 +6,11 @@ of the kind happened, an absent column that the value is unknown.
 
 from __future__ import annotations
 
+import math
+import os
 import re
 import sqlite3
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -19,6 +22,7 @@ from typing import Any
 
 from profkit.errors import BadInput
 from profkit.ingest.integrity import check_unchanged
+from profkit.ingest.regular_file import open_regular
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
@@ -32,6 +36,9 @@ SESSION_START = "TARGET_INFO_SESSION_START_TIME"
 EXPORT = "META_DATA_EXPORT"
 STRINGS = "StringIds"
 PUSH_POP, START_END = 59, 60
+MOST_AROUND = 16
+"""How many NVTX ranges around a call are told. Nests of modules and operators have some 10; many
+more come of ranges that are begun and never ended."""
 
 _STREAM = ("deviceId", "contextId", "streamId", "globalPid", "correlationId")
 COLUMNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -60,6 +67,13 @@ TEXT_COLUMNS = frozenset({(RANGES, "text"), (GPUS, "name"), (STRINGS, "value")})
 }
 
 _THREAD_BITS = 0xFFFFFF
+_LARGEST = 8 << 30  # bytes: all pages are checked, at about 1 GB/s
+_MOST_ROWS = 1_000_000  # in the tables that are read; each takes 10 µs and about 1 kB
+_MOST_TEXT = 256 << 20  # bytes in the columns of text that are read
+_LONGEST_TEXT = 1 << 20  # bytes of one; names of generated kernels have some 10 kB
+_LONGEST_VALUE = 256 << 20  # bytes of whatever else is kept, such as a program's output
+_STEPS = 50_000_000, 50  # of SQLite's machine, and for each byte of the file: a check takes 1 to 3
+_LESS = "record less: `nsys profile --duration SECONDS -t cuda,nvtx`"
 _NS = 1e9
 _MAGIC = b"SQLite format 3\0"
 _RECORD = "record with `nsys profile -t cuda,nvtx`, then `nsys export --type sqlite FILE`"
@@ -137,7 +151,7 @@ class Kernel:
     """A kernel on the GPU, in seconds from the origin; shared memory in bytes for a block.
 
     `launch` is the call that launched it, None where it was not recorded; `ranges` the NVTX ranges
-    around that call, outermost first.
+    around that call, outermost first; where there are more than MOST_AROUND, the innermost.
     """
 
     name: str
@@ -282,12 +296,12 @@ def open_export(path: Path) -> Iterator[sqlite3.Connection]:
     _refuse_other_kinds(path)
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
-            database.text_factory = _decode
-            database.execute("PRAGMA trusted_schema = OFF")
+            _limit(path, database)
             if database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
                 raise _damaged(path)
             if not _is_export(database):
                 raise BadInput(f"{path}: an SQLite database, but no nsys export", _RECORD)
+            _check_extent(path, database)
             yield database
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_CANTOPEN")):
@@ -298,14 +312,43 @@ def open_export(path: Path) -> Iterator[sqlite3.Connection]:
         raise _damaged(path) from None
 
 
+def _limit(path: Path, database: sqlite3.Connection) -> None:
+    """Bound what any query may take: the schema is part of the file, and may compute anything."""
+    database.text_factory = _decode
+    database.execute("PRAGMA trusted_schema = OFF")
+    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+    database.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 100)
+    interval = 1_000_000
+    at_least, per_byte = _STEPS
+    intervals = iter(range((at_least + per_byte * path.stat().st_size) // interval))
+    database.set_progress_handler(lambda: next(intervals, None) is None, interval)
+
+
+def _check_extent(path: Path, database: sqlite3.Connection) -> None:
+    """Raise BadInput for more rows or text than are read."""
+    rows = text = 0
+    for table, columns in columns_of(database).items():
+        texts = [column for column in columns if (table, column) in TEXT_COLUMNS]
+        sizes = [f'coalesce(sum(length(CAST("{column}" AS BLOB))), 0)' for column in texts]
+        count, *lengths = database.execute(
+            f"SELECT {', '.join(['count(*)', *sizes])} FROM {table}"
+        ).fetchone()
+        rows, text = rows + count, text + sum(lengths)
+    if rows > _MOST_ROWS:
+        raise BadInput(f"{path}: {rows:,} events and names, at most {_MOST_ROWS:,} are read", _LESS)
+    if text > _MOST_TEXT:
+        raise BadInput(f"{path}: {text / 2**20:,.0f} MiB of names", _LESS)
+    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_TEXT)
+
+
 def _decode(raw: bytes) -> str:
     return raw.decode(errors="replace")
 
 
 def _refuse_other_kinds(path: Path) -> None:
     try:
-        with path.open("rb") as file:
-            head = file.read(64)
+        with open_regular(path) as file:
+            head, size = file.read(64), os.fstat(file.fileno()).st_size
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file", "check the path") from None
     except IsADirectoryError:
@@ -327,6 +370,8 @@ def _refuse_other_kinds(path: Path) -> None:
         )
     if not head.startswith(_MAGIC):
         raise BadInput(f"{path}: not an SQLite file, so no nsys export", _RECORD)
+    if size > _LARGEST:
+        raise BadInput(f"{path}: an export of more than {_LARGEST / 2**30:g} GiB", _LESS)
 
 
 def _is_export(database: sqlite3.Connection) -> bool:
@@ -588,37 +633,82 @@ def _ranges_around(
 
     Push/pop ranges count on their own thread, start/end ranges in their whole process.
     """
-    by_owner: dict[int, list[NvtxRange]] = defaultdict(list)
-    process_wide: dict[int, list[NvtxRange]] = defaultdict(list)
+    pushed: dict[int, list[NvtxRange]] = defaultdict(list)
+    started: dict[int, list[NvtxRange]] = defaultdict(list)
     for item in ranges:
         if item.thread is None:
-            process_wide[item.process].append(item)
+            started[item.process].append(item)
         else:
-            by_owner[item.thread].append(item)
-    by_thread: dict[tuple[int, int], list[ApiCall]] = defaultdict(list)
+            pushed[item.thread].append(item)
+    on_thread = {thread: _Ranges(items) for thread, items in pushed.items()}
+    in_process = {process: _Ranges(items) for process, items in started.items()}
+    around: dict[tuple[int, int], tuple[NvtxRange, ...]] = {}
+    latest: dict[int, tuple[NvtxRange, ...]] = {}
     for call in calls:
-        by_thread[call.process, call.thread].append(call)
-    around = {}
-    for (process, thread), made in by_thread.items():
-        candidates = by_owner[thread] + process_wide[process]
-        for call, found in _sweep(made, candidates):
-            around[call.process, call.correlation] = found
+        nests = on_thread.get(call.thread), in_process.get(call.process)
+        both = [item for nest in nests if nest for item in nest.around(call)]
+        found = tuple(sorted(both, key=_outermost_first)[-MOST_AROUND:])
+        if latest.get(call.thread) != found:
+            latest[call.thread] = found
+        around[call.process, call.correlation] = latest[call.thread]  # one tuple for many calls
     return around
 
 
-def _sweep(
-    calls: Iterable[ApiCall], ranges: Iterable[NvtxRange]
-) -> Iterator[tuple[ApiCall, tuple[NvtxRange, ...]]]:
-    """Each call with the ranges that begin before it and end after it, in one pass over both."""
-    waiting = sorted(ranges, key=lambda item: (item.start, -item.end))
-    at = 0
-    begun: list[NvtxRange] = []
-    for call in sorted(calls, key=lambda item: item.start):
-        while at < len(waiting) and waiting[at].start <= call.start:
-            begun.append(waiting[at])
-            at += 1
-        begun = [item for item in begun if item.end >= call.start]
-        yield call, tuple(item for item in begun if item.end >= call.end)
+def _outermost_first(item: NvtxRange) -> tuple[float, float]:
+    return item.start, -item.end
+
+
+class _Ranges:
+    """The ranges of a thread or a process, to be asked which of them are around a call."""
+
+    def __init__(self, ranges: Iterable[NvtxRange]) -> None:
+        self._ranges = sorted(ranges, key=_outermost_first)
+        self._starts = [item.start for item in self._ranges]
+        self._ends = _LatestEnds([item.end for item in self._ranges])
+
+    def around(self, call: ApiCall) -> list[NvtxRange]:
+        """The innermost that begin before a call and end after it."""
+        begun = bisect_right(self._starts, call.start)
+        places = self._ends.last_reaching(call.end, begun, MOST_AROUND)
+        return [self._ranges[place] for place in reversed(places)]
+
+
+class _LatestEnds:
+    """Times by place, as a binary tree of maxima: the last places that reach a time, in log n."""
+
+    def __init__(self, times: Sequence[float]) -> None:
+        self._leaves = 1 << max(0, len(times) - 1).bit_length()
+        self._latest = [-math.inf] * self._leaves + list(times)
+        self._latest += [-math.inf] * (2 * self._leaves - len(self._latest))
+        for node in range(self._leaves - 1, 0, -1):
+            self._latest[node] = max(self._latest[2 * node], self._latest[2 * node + 1])
+
+    def last_reaching(self, time: float, until: int, most: int) -> list[int]:
+        """The last `most` places before `until` with at least that time, the last first."""
+        latest, leaves, found = self._latest, self._leaves, list[int]()
+        waiting = self._before(until)
+        while waiting and len(found) < most:
+            node = waiting.pop()
+            if latest[node] < time:
+                continue
+            if node >= leaves:
+                found.append(node - leaves)
+            else:
+                waiting += (2 * node, 2 * node + 1)
+        return found
+
+    def _before(self, until: int) -> list[int]:
+        """The largest subtrees that hold all places before `until`, in order."""
+        nodes = []
+        first, end = self._leaves, self._leaves + until
+        while first < end:
+            if end & 1:
+                nodes.append(end - 1)
+            if first & 1:  # the root: all places
+                nodes.append(first)
+                break
+            first, end = first >> 1, end >> 1
+        return nodes[::-1]
 
 
 def _picked(table: str, column: str, have: frozenset[str]) -> str:

@@ -18,11 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from profkit.errors import BadInput
-from profkit.ingest.fields import number, parsed
+from profkit.ingest.fields import number
 from profkit.ingest.latency import IN_A_RUN, SCHEMA, UNITS, read_latencies
+from profkit.ingest.text_files import read_json, read_yaml
 
 PAIR = "pair.yaml"
 BEFORE, AFTER = "before", "after"
@@ -120,26 +119,17 @@ def _with_notes(folders: Iterable[Path]) -> Path | None:
 
 
 def _names(path: Path) -> list[str]:
-    told = _yaml(path)
+    told = read_yaml(path)
     if not isinstance(told, list) or not all(isinstance(name, str) for name in told):
         raise BadInput(f"{path}: not a list of names", "give the pairs' names, one a line")
     return told
 
 
 def _mapping(path: Path) -> Mapping[str, Any]:
-    told = _yaml(path)
+    told = read_yaml(path)
     if not isinstance(told, dict):
         raise BadInput(f"{path}: not a mapping", "write `name: value`, one a line")
     return told
-
-
-def _yaml(path: Path) -> Any:
-    try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadInput(f"{path}: {error.strerror}", "check the path") from None
-    except (UnicodeDecodeError, yaml.YAMLError):
-        raise BadInput(f"{path}: not YAML", "check the file") from None
 
 
 def _text(told: Mapping[str, Any], key: str, path: Path) -> str | None:
@@ -165,14 +155,7 @@ def _achieved(path: Path) -> float:
     """The factor between the medians of both sides; NaN where there is no such file."""
     if not path.exists():
         return math.nan
-    try:
-        document = parsed(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadInput(f"{path}: {error.strerror}", "check the path") from None
-    except ValueError:
-        raise BadInput(f"{path}: not JSON", "check the file") from None
-    except BadInput as error:
-        raise BadInput(f"{path}: {error.message}", error.remedy) from None
+    document = read_json(path)
     medians = _timed(path) if _is_timed(document) else _told(path, document)
     if BEFORE not in medians or AFTER not in medians:
         raise BadInput(f"{path}: no latencies of {BEFORE} and {AFTER}", f"give {_FORMS}")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,15 @@ from typing import Any
 import yaml
 
 from profkit.errors import BadInput
-from profkit.ingest.fields import parsed
 from profkit.ingest.integrity import MAGIC, ZSTD_MAGIC
+from profkit.ingest.regular_file import read_limited
+from profkit.ingest.text_files import compose_yaml, parse_json
 
 NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _WHOLE = re.compile(rf"[-+]?(?:{NUMBER}|\.\d+)")
-_DEEPEST, _MOST_NODES = 50, 500_000
 _TEXT, _NULL = "tag:yaml.org,2002:str", "tag:yaml.org,2002:null"
 _SIGNIFICANT = 3
+_LARGEST = 4 << 20  # bytes: a hundred claims have 20 kB
 _LEAST, _MOST = 1e-30, 1e60
 _READ = "`profkit analyze` reads it; claims are YAML or JSON"
 _RECORDINGS = (
@@ -127,7 +127,7 @@ def read_printed(path: Path) -> Any:
 
 def _text(path: Path) -> str:
     try:
-        raw = path.read_bytes()
+        raw = read_limited(path, _LARGEST)
     except IsADirectoryError:
         raise BadInput(
             f"{path}: a directory, not a YAML or JSON file",
@@ -147,49 +147,34 @@ def _text(path: Path) -> str:
 
 
 def _json(text: str) -> Any:
-    try:
-        parsed(text)
-    except ValueError as error:
-        raise BadInput(f"is not JSON ({error})") from None
-    return json.loads(text, parse_float=as_printed, parse_int=as_printed, object_hook=Commented)
+    return parse_json(text, number=as_printed, object_hook=Commented)
 
 
 def _yaml(text: str) -> Any:
-    try:
-        loader = yaml.SafeLoader(text)
-        node = loader.get_single_node()
-    except yaml.YAMLError as error:
-        raise BadInput(f"is not YAML ({' '.join(str(error).split())})") from None
-    except RecursionError:
-        raise BadInput("its lists are nested too deep") from None
-    if node is None:
-        return None
-    return _Builder(text.splitlines(), iter(range(_MOST_NODES))).built(node, _DEEPEST)
+    node = compose_yaml(text)
+    return None if node is None else _Builder(text.splitlines()).built(node)
 
 
 @dataclass(frozen=True)
 class _Builder:
-    """Turns YAML's nodes into values; `budget` ends what aliases blow up."""
+    """Turns YAML's nodes into values."""
 
     lines: list[str]
-    budget: Iterator[int]
 
-    def built(self, node: yaml.Node, depth: int) -> Any:
-        if depth == 0 or next(self.budget, None) is None:
-            raise BadInput("its lists are nested too deep, or too large")
+    def built(self, node: yaml.Node) -> Any:
         if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, depth)
+            return self._mapping(node)
         if isinstance(node, yaml.SequenceNode):
-            return [self.built(one, depth - 1) for one in node.value]
+            return [self.built(one) for one in node.value]
         return _scalar(node)
 
-    def _mapping(self, node: yaml.MappingNode, depth: int) -> Commented:
+    def _mapping(self, node: yaml.MappingNode) -> Commented:
         items: dict[str, Any] = {}
         comments: dict[str, str] = {}
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise BadInput(f"line {key.start_mark.line + 1}: a key that is no text")
-            items[key.value] = self.built(value, depth - 1)
+            items[key.value] = self.built(value)
             below = value.start_mark.line > key.start_mark.line
             if below and (comment := self._comment(key)):
                 comments[key.value] = comment

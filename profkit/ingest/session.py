@@ -64,7 +64,10 @@ class Session:
 
 
 def decode(messages: Iterable[bytes]) -> Session:
-    """Merge the session messages of a report; what can't be decoded is left out."""
+    """Merge the session messages of a report; what can't be decoded is left out.
+
+    Raises ValueError for a time or a version that can't be.
+    """
     merged: dict[int, list[int | bytes]] = {}
     for message in messages:
         try:
@@ -84,7 +87,7 @@ def decode(messages: Iterable[bytes]) -> Session:
     policy, assumed = _policy(options, settings, ncu_version, known=bool(command or settings))
     created = wire.number(merged, _CREATED)
     return Session(
-        created=datetime.fromtimestamp(created, UTC) if created else None,
+        created=_time(created),
         ncu_version=ncu_version,
         cuda_version=versions.get("CUDA Version", ""),
         driver_version=versions.get("Display Driver Version", ""),
@@ -101,6 +104,14 @@ def decode(messages: Iterable[bytes]) -> Session:
             wire.text(address, 1) for address in wire.messages(system, _SYSTEM_ADDRESSES)
         ),
     )
+
+
+def _time(created: int) -> datetime | None:
+    """The time of so many seconds since 1970; None where there is none."""
+    try:
+        return datetime.fromtimestamp(created, UTC) if created else None
+    except (OverflowError, OSError):
+        raise ValueError(f"recorded {created} s after 1970") from None
 
 
 def _policy(

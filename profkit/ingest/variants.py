@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Any
 from profkit.errors import ProfkitError
 from profkit.ingest.integrity import check_unchanged
 from profkit.ingest.latency import IN_A_RUN, read_latencies
+from profkit.ingest.text_files import read_json
 
 _CHECK = "check.json"
 
@@ -39,13 +39,13 @@ def read_variants(folder: Path) -> Variants | None:
     """
     try:
         check_unchanged(folder / _CHECK)
-        checked = json.loads((folder / _CHECK).read_text(encoding="utf-8"))
+        checked = read_json(folder / _CHECK)
         passed = [str(row["name"]) for row in checked["variants"] if row["status"] == "passed"]
         declared = checked.get("work") or {}
         work = {key: float(declared[key]) for key in ("flop", "bytes") if declared.get(key)}
         shapes = dict(checked.get("shapes") or {})
         dtype = str(checked.get("dtype") or "")
-    except (ProfkitError, OSError, ValueError, LookupError, TypeError, AttributeError):
+    except (ProfkitError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError):
         return None
     return Variants(tuple(passed), _medians(folder), work, shapes, dtype)
 

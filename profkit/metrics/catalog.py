@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from importlib.resources import files
 from typing import Any
 
-import yaml
-
+from profkit.ingest.text_files import shipped_yaml
 from profkit.metrics.formula import Formula, parse
 
 ComputeCapability = tuple[int, int]
@@ -124,9 +122,7 @@ class Catalog:
 @cache
 def catalog() -> Catalog:
     """The catalogue that ships with profkit."""
-    text = files("profkit.metrics").joinpath("catalog.yaml").read_text(encoding="utf-8")
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return build(yaml.load(text, Loader=loader))
+    return build(shipped_yaml("profkit.metrics", "catalog.yaml"))
 
 
 def build(data: Mapping[str, Any]) -> Catalog:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from html import escape
-from importlib.resources import files
 from typing import Any
 
+from profkit.ingest.text_files import shipped_text
 from profkit.render import document as doc
 
 
@@ -19,7 +19,7 @@ def document_html(document: doc.Document) -> str:
     )
     environment.filters["marked"] = lambda text: Markup(_marked(text))
     environment.filters["drawing"] = lambda svg, name: Markup(_drawing(svg, name))
-    template = files("profkit.render.html").joinpath("templates", "document.html.j2")
+    template = shipped_text("profkit.render.html", "templates/document.html.j2")
     blocks = [(type(block).__name__, block) for block in document.blocks]
     page: dict[str, Any] = {
         "title": document.title,
@@ -31,7 +31,7 @@ def document_html(document: doc.Document) -> str:
         ],
         "slug": slug,
     }
-    return environment.from_string(template.read_text(encoding="utf-8")).render(page) + "\n"
+    return environment.from_string(template).render(page) + "\n"
 
 
 def slug(text: str) -> str:

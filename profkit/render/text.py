@@ -17,6 +17,8 @@ _FULL, _EIGHTHS = "█", " ▏▎▍▌▋▊▉"
 
 def literal(text: str) -> str:
     """Text with control and direction-changing characters spelled out (`\\x1b`, `\\u202e`)."""
+    if text.isascii() and text.isprintable():
+        return text
     return "".join(
         _escape(character) if unicodedata.category(character) in _HIDDEN else character
         for character in text

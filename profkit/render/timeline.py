@@ -19,6 +19,7 @@ from rich.text import Text
 from profkit import __version__
 from profkit.analysis.checklist import Item
 from profkit.analysis.timeline import (
+    ApiUse,
     Gap,
     KernelGroup,
     KernelRun,
@@ -147,24 +148,24 @@ def _region_panel(region: Region) -> Panel:
 def _grids(summary: TimelineSummary) -> tuple[Grid, ...]:
     """All tables, the most telling first; those that would be empty are left out."""
     made = (
-        _kernels_grid(summary.groups),
-        _ranges_grid(summary.ranges),
+        _with_rest(_kernels_grid(summary.groups[:_ROWS_SHOWN]), summary.groups),
+        _with_rest(_ranges_grid(summary.ranges[:_ROWS_SHOWN]), summary.ranges),
         _launches_grid(summary),
         _gaps_grid(summary.region),
-        _calls_grid(summary),
-        _memory_grid(summary.memory),
+        _with_rest(_calls_grid(summary.calls[:_ROWS_SHOWN]), summary.calls),
+        _with_rest(_memory_grid(summary.memory[:_ROWS_SHOWN]), summary.memory),
         _synchronizations_grid(summary),
     )
-    return tuple(_shown(grid) for grid in made if grid.rows)
+    return tuple(grid for grid in made if grid.rows)
 
 
-def _shown(grid: Grid) -> Grid:
-    """The first rows of a table, which have the most time, and how many more there are."""
-    more = len(grid.rows) - _ROWS_SHOWN
+def _with_rest(grid: Grid, rows: Sequence[object]) -> Grid:
+    """A table of the first rows, which have the most time, that says how many more there are."""
+    more = len(rows) - len(grid.rows)
     if more <= 0:
         return grid
     note = " ".join(filter(None, (grid.note, f"{plural(more, 'more row')}: --format json")))
-    return replace(grid, rows=grid.rows[:_ROWS_SHOWN], note=note)
+    return replace(grid, note=note)
 
 
 def _kernels_grid(groups: Iterable[KernelGroup]) -> Grid:
@@ -266,10 +267,8 @@ def _host(gap: Gap) -> str:
     return f"{percent(gap.in_calls)}, {literal(gap.call)}"
 
 
-def _calls_grid(summary: TimelineSummary) -> Grid:
-    rows = tuple(
-        (literal(use.name), str(use.times.count), *_times(use.times)) for use in summary.calls
-    )
+def _calls_grid(calls: Iterable[ApiUse]) -> Grid:
+    rows = tuple((literal(use.name), str(use.times.count), *_times(use.times)) for use in calls)
     note = "Host time in each call, with what nsys adds to it."
     columns = ("Call", "Count", "Total", "Median", "Min", "Max")
     return Grid("CUDA calls by time", columns, rows, note)

@@ -19,6 +19,7 @@ from typing import Any
 
 from profkit.errors import BadInput, EnvironmentProblem
 from profkit.ingest.cell import Cell, read_cell
+from profkit.ingest.text_files import MissingFile, read_json
 
 PLAN, SUMMARY, TABLE, CELLS, AGAIN, PROFILES = (
     "baseline.json", "summary.json", "cells.parquet", "cells", "again", "profiles"
@@ -97,11 +98,9 @@ def read_plan(folder: Path) -> Mapping[str, Any] | None:
     """What was asked for; None where no baseline was begun, BadInput where it can't be read."""
     path = folder / PLAN
     try:
-        plan = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        plan = read_json(path, "give --out another folder")
+    except MissingFile:
         return None
-    except (OSError, ValueError):
-        raise BadInput(f"{path}: can't be read", "give --out another folder") from None
     if not _is_plan(plan):
         raise BadInput(f"{path}: not the plan of a baseline", "give --out another folder")
     return dict(plan)
@@ -185,8 +184,8 @@ def _cells_in(folder: Path) -> tuple[Cell, ...]:
 def read_profiles(folder: Path) -> list[dict[str, Any]]:
     """What was profiled of the baseline, and what could not be; empty where nothing was asked."""
     try:
-        found = json.loads((folder / PROFILES / "profiles.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = read_json(folder / PROFILES / "profiles.json")
+    except BadInput:
         return []
     known = {"id", "folder", "reason"}
     return [

@@ -25,7 +25,8 @@ from typing import Any
 from profkit.errors import BadInput, EnvironmentProblem, UsageError
 from profkit.files import CHECK, LATENCY, reports_in
 from profkit.ingest.integrity import MANIFEST, check_unchanged
-from profkit.store.run import digest
+from profkit.ingest.regular_file import digest
+from profkit.ingest.text_files import read_json
 
 SCHEMA = "profkit.kept-baseline/1"
 ROOT = Path(".profkit") / "baselines"
@@ -218,7 +219,7 @@ def _read(home: Path) -> Baseline:
 def _told(index: Path) -> dict[str, Any]:
     """What an index says; raises BadInput where it is none, or names a place outside its folder."""
     try:
-        told: dict[str, Any] = json.loads(index.read_text(encoding="utf-8"))
+        told: dict[str, Any] = read_json(index)
         places = [told["folder"], *told["files"], *told["reports"]]
         right = (
             told["schema"] == SCHEMA
@@ -229,7 +230,7 @@ def _told(index: Path) -> dict[str, Any]:
             and datetime.fromisoformat(told["saved"]) is not None
             and all(_is_inside(place) for place in places)
         )
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (BadInput, ValueError, TypeError, KeyError, AttributeError):
         right = False
     if not right:
         raise BadInput(f"{index}: not the index of a baseline", "save the baseline anew")

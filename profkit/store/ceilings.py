@@ -23,7 +23,8 @@ from profkit.analysis.ceilings import (
     unfit,
 )
 from profkit.errors import BadInput, EnvironmentProblem
-from profkit.ingest.fields import Fields, parsed
+from profkit.ingest.fields import Fields
+from profkit.ingest.text_files import read_json
 
 __all__ = [
     "SCHEMA",
@@ -61,15 +62,9 @@ _REMEDY = "run `profkit ceilings` on it, or give --ceilings FILE"
 def read_ceilings(path: Path | str) -> Ceilings:
     """The roofs in a file that `profkit ceilings` wrote; raises BadInput for any other."""
     path = Path(path)
+    document = read_json(path, "give a file of `profkit ceilings -o`")
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "not UTF-8 text"
-        raise BadInput(f"{path}: can't be read ({why})", "check the path") from None
-    try:
-        return _ceilings(parsed(text))
-    except ValueError:
-        raise BadInput(f"{path}: not JSON", "give a file of `profkit ceilings -o`") from None
+        return _ceilings(document)
     except BadInput as error:
         raise BadInput(f"{path}: {error.message}", error.remedy or "measure anew") from None
 

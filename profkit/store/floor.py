@@ -8,7 +8,8 @@ import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from profkit.errors import EnvironmentProblem
+from profkit.errors import BadInput, EnvironmentProblem
+from profkit.ingest.text_files import read_json
 
 SCHEMA = "profkit.floor/1"
 
@@ -53,11 +54,11 @@ def keep_floor(floor: Floor) -> Path:
 def read_floor(gpu: str, timer: str, cache: str) -> Floor | None:
     """The floor of a GPU (its UUID), a timer and a cache; None where there is none to be read."""
     try:
-        told = json.loads(_file(gpu, timer, cache).read_text(encoding="utf-8"))
+        told = read_json(_file(gpu, timer, cache))
         if told.pop("schema") != SCHEMA:
             return None
         return Floor(**told)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (BadInput, KeyError, TypeError, AttributeError):
         return None
 
 

@@ -10,7 +10,6 @@ holds a lock on a file in it: a draft whose lock another process can take is nob
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 import re
@@ -25,8 +24,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from profkit.errors import BadInput, EnvironmentProblem
-from profkit.ingest.fields import Fields, parsed
+from profkit.ingest.fields import Fields
 from profkit.ingest.integrity import MANIFEST
+from profkit.ingest.regular_file import digest
+from profkit.ingest.text_files import MissingFile, read_json
 
 SCHEMA = "profkit.run/1"
 _NAME = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
@@ -104,23 +105,13 @@ def listed(folder: Path, told: Mapping[str, Mapping[str, Any]]) -> dict[str, dic
     }
 
 
-def digest(path: Path) -> str:
-    """SHA-256 of a file, hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of a run; raises BadInput for a folder that is no run, and a damaged one."""
     file = folder / MANIFEST
     try:
-        manifest = parsed(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        manifest = read_json(file, "restore it")
+    except MissingFile:
         raise BadInput(f"{folder}: not a run directory ({MANIFEST} is missing)") from None
-    except (OSError, ValueError):
-        raise BadInput(f"{file}: can't be read", "restore it") from None
-    except BadInput as error:
-        raise BadInput(f"{file}: {error.message}", "restore it") from None
     if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
         raise BadInput(f"{file}: not the manifest of a run")
     try:

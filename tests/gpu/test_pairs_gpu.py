@@ -14,7 +14,7 @@ from kernels import pair
 from profkit.capture.correctness import Status
 from profkit.capture.tools import find
 from profkit.ingest.latency import read_latencies
-from profkit.store.run import digest
+from profkit.ingest.regular_file import digest
 
 torch = pytest.importorskip("torch", reason="pairs run on torch's tensors")
 pytestmark = [

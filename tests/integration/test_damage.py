@@ -17,7 +17,7 @@ from typer.testing import Result
 import profkit
 from profkit.errors import BadInput
 from profkit.ingest import wire
-from profkit.store.run import digest
+from profkit.ingest.regular_file import digest
 from tests.conftest import CORPUS, H200, plain_bytes
 
 Cli = Callable[..., Result]

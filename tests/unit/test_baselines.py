@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from profkit.errors import BadInput, EnvironmentProblem, UsageError
+from profkit.ingest.regular_file import digest
 from profkit.store import baselines
-from profkit.store.run import digest
 from tests.conftest import H200
 
 PAIR = H200 / "pairs" / "transpose_conflicts"

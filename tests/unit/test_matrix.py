@@ -67,7 +67,7 @@ def test_matrices_are_joined_without_repeats() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("groups: [", "no YAML"),
+        ("groups: [", "not YAML"),
         ("[1, 2]", "is not of type 'object'"),
         ("{schema: profkit.matrix/1, name: x, groups: []}", "groups"),
         ("{schema: profkit.matrix/2, name: x, groups: [{vary: {n: [1]}}]}", "schema"),

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from profkit.errors import BadInput
 from profkit.ingest.nsys_scrub import scrub
-from profkit.ingest.nsys_sqlite import Timeline, read
+from profkit.ingest.nsys_sqlite import MOST_AROUND, Timeline, read
 from tests.conftest import H200
 
 Row = Mapping[str, Any]
@@ -136,6 +138,53 @@ def test_ranges_nest_outermost_first_and_must_enclose_the_whole_call(
         ],
     )
     assert around(timeline) == [["step", "inner", "just it"]]
+
+
+_TIMES = st.tuples(st.integers(1, 60), st.integers(0, 60)).map(lambda t: (t[0], t[0] + t[1]))
+
+
+@settings(max_examples=40)
+@given(
+    ranges=st.lists(st.tuples(_TIMES, st.sampled_from([59, 60])), max_size=30),
+    calls=st.lists(_TIMES, min_size=1, max_size=10),
+)
+def test_ranges_around_a_call_are_those_that_enclose_it(
+    tmp_path_factory: pytest.TempPathFactory,
+    ranges: list[tuple[tuple[int, int], int]],
+    calls: list[tuple[int, int]],
+) -> None:
+    path = tmp_path_factory.mktemp("ranges") / "made.sqlite"
+    tables = {
+        "StringIds": strings(),
+        "CUPTI_ACTIVITY_KIND_KERNEL": [kernel(500 + n, 600, n) for n in range(len(calls))],
+        "CUPTI_ACTIVITY_KIND_RUNTIME": [call(*times, n) for n, times in enumerate(calls)],
+        "NVTX_EVENTS": [nvtx(*times, f"{n}", kind=kind) for n, (times, kind) in enumerate(ranges)],
+    }
+    timeline = read(export(path, {name: rows for name, rows in tables.items() if rows}))
+    for found, (start, end) in zip(timeline.kernels, calls, strict=True):
+        enclosing = [
+            (begin, -last) for (begin, last), _ in ranges if begin <= start and end <= last
+        ]
+        origin = timeline.origin_ns
+        told = [(round(item.start * 1e9), -round(item.end * 1e9)) for item in found.ranges]
+        wanted = [(begin - origin, last + origin) for begin, last in sorted(enclosing)]
+        assert told == wanted[-MOST_AROUND:]
+
+
+@pytest.mark.parametrize("end", [10**9, None])
+def test_many_ranges_around_many_calls_take_no_time_of_their_product(
+    made: Callable[..., Timeline], end: int | None
+) -> None:
+    """Each call used to hold every range around it: 5.4 GB for 40,000 of each."""
+    count = 5000
+    timeline = made(
+        [kernel(10 * n + 108, 10 * n + 109, n) for n in range(count)],
+        [call(10 * n + 105, 10 * n + 108, n) for n in range(count)],
+        [nvtx(10 * n + 100, end, f"{n}", kind=60) for n in range(count)],
+    )
+    innermost = [found.ranges[-1].name for found in timeline.kernels]
+    assert innermost == [f"{n}" for n in range(count)]
+    assert sum(len(found.ranges) for found in timeline.kernels) <= MOST_AROUND * count
 
 
 def test_pushed_ranges_belong_to_their_thread_started_ones_to_their_process(

@@ -16,7 +16,7 @@ from profkit.analysis.latency import LatencyReport, compare_with
 from profkit.capture.tools import Tool
 from profkit.errors import EnvironmentProblem
 from profkit.ingest.latency import read_latencies
-from profkit.store.run import digest
+from profkit.ingest.regular_file import digest
 from tests.conftest import H200
 
 NAME = "fuse_passes"  # its `before` is two launches

@@ -12,8 +12,9 @@ import hashlib
 import json
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any
+
+from profkit.ingest.text_files import shipped_text
 
 _ASSETS, _TEMPLATES = "assets", "templates"
 _CHARTS = "echarts.common.min.js"
@@ -66,4 +67,4 @@ def _hash(script: str) -> str:
 
 @cache
 def _text(folder: str, name: str) -> str:
-    return (files("profkit.render.html") / folder / name).read_text(encoding="utf-8")
+    return shipped_text("profkit.render.html", f"{folder}/{name}")
