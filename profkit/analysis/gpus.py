@@ -15,7 +15,12 @@ from profkit.metrics.catalog import ComputeCapability
 from profkit.metrics.quantities import capability
 
 _MAKER = {"nvidia", "tesla", "geforce", "quadro", "gpu", "tensor", "core"}
+_BRANDS = {"nvidia", "tesla", "geforce"}
+# Words that make another product of a name: without them a name never means such a product.
+_TIERS = {"ti", "super", "laptop", "mobile", "max", "ada", "pro"}
 _PART = re.compile(r"\bMIG\b|-\d+[QCAB]\b")
+# A laptop whose clock limit is at least this share of the highest one runs at the datasheet's.
+_SAME_CLOCK = 0.98
 
 
 @dataclass(frozen=True)
@@ -32,10 +37,13 @@ class Datasheet:
 
     `peaks` has FLOP/s (op/s for int8) by "tensor_fp16", "tensor_tf32", ..., "fp32", "fp64", and
     "dram" in B/s. Tensor peaks in fp16, bf16 and fp8 accumulate in FP32; `f16_accumulate` has those
-    that are higher with FP16 accumulation. `boost` (Hz) is the clock of the vector peaks,
-    `tensor_clock` (Hz) that of the tensor peaks, the same on most products; `clocks_verified` is
-    false where nobody looked them up. `l2` is in bytes, `memory` the kind of the DRAM, `source`
-    where the figures are from.
+    that are higher with FP16 accumulation. `boost` (Hz) is the highest clock, `tensor_clock` and
+    `vector_clock` (Hz) those of the tensor and of the other peaks, the same on most products;
+    `clocks_verified` is false where nobody looked them up. `scale` is the share of the FLOP per
+    cycle of its compute capability that it does, where not all, `limited` the peaks that are cut
+    below what its units do. `l2` is in bytes, `memory` the kind of the DRAM, `source` the document
+    that the figures are from; `sparse` tells that it states tensor rates with sparsity, `laptop`
+    that the power limit of the computer decides the clock.
     """
 
     name: str
@@ -44,26 +52,53 @@ class Datasheet:
     peaks: Mapping[str, Peak] = field(hash=False)
     boost: float = math.nan
     tensor_clock: float = math.nan
+    vector_clock: float = math.nan
     l2: Peak = Peak(0.0, verified=False)
     f16_accumulate: Mapping[str, Peak] = field(default_factory=dict, hash=False)
+    scale: Mapping[str, float] = field(default_factory=dict, hash=False)
+    limited: frozenset[str] = frozenset()
     memory: str = ""
     source: str = ""
     clocks_verified: bool = False
+    sparse: bool = False
+    laptop: bool = False
+
+    def clock_of(self, peak: str) -> float:
+        """The clock (Hz) that a compute peak is stated at."""
+        tensor = peak.startswith("tensor_") and peak != "tensor_fp64"
+        return self.tensor_clock if tensor else self.vector_clock
 
     def clock_headroom(self, peak: str) -> float:
         """By how much a rate may exceed a datasheet peak: boost clock over the peak's own."""
-        return self.boost / self.tensor_clock if peak.startswith("tensor_") else 1.0
+        if peak == "dram" or peak in self.limited:
+            return 1.0
+        return max(1.0, self.boost / self.clock_of(peak))
 
     def per_cycle(self, peak: str) -> float:
-        """FLOP per cycle and SM behind a compute peak; 0 where it has none or no clock is known.
-
-        Peak over SMs and the peak's own clock, rounded to a power of two: what an SM does in a
-        cycle is one on every architecture since Volta, and clocks are given rounded.
-        """
-        clock = self.tensor_clock if peak.startswith("tensor_") else self.boost
-        if peak not in self.peaks or not clock > 0:
+        """FLOP per cycle and SM behind a compute peak; 0 where it has none."""
+        if peak not in self.peaks:
             return 0.0
-        return float(2 ** round(math.log2(self.peaks[peak].value / (self.sm_count * clock))))
+        if peak in self.limited:
+            return self.peaks[peak].value / (self.sm_count * self.clock_of(peak))
+        return flop_per_cycle(self.cc).get(peak, 0.0) * self.scale.get(peak, 1.0)
+
+    def rate_at(self, peak: str, clock: float) -> float:
+        """FLOP/s of a compute peak at an SM clock (Hz); 0 where it has none."""
+        return self.sm_count * self.per_cycle(peak) * clock
+
+
+def flop_per_cycle(cc: ComputeCapability) -> Mapping[str, float]:
+    """Dense FLOP (op for int8) per cycle and SM by peak; empty for an unknown capability.
+
+    Tensor figures accumulate in FP32; GeForce cards do half of them in fp16, bf16, tf32 and fp8.
+    """
+    units: Mapping[str, float] = _document()["units"].get(f"{cc[0]}.{cc[1]}", {})
+    return units
+
+
+def units_source() -> str:
+    """The documents that `flop_per_cycle` is from."""
+    return str(_document()["units_source"])
 
 
 @dataclass(frozen=True)
@@ -94,7 +129,30 @@ class Gpu:
     @property
     def dram_peak(self) -> float:
         """B/s by memory clock and bus width, two transfers a clock; 0 where either is unknown."""
-        return self.memory_clock * self.memory_bus_bits * 2 / 8
+        return _dram_rate(self.memory_clock, self.memory_bus_bits)
+
+    def per_cycle(self, peak: str) -> float:
+        """FLOP per cycle and SM of a compute peak: the product's, else those of the CC; 0 unknown.
+
+        Without a datasheet a GeForce card takes half for what accumulates in FP32, as all do since
+        Turing, and a GTX has no tensor cores.
+        """
+        if self.datasheet:
+            return self.datasheet.per_cycle(peak)
+        units = flop_per_cycle(self.cc).get(peak, 0.0)
+        if not peak.startswith("tensor_") or "GeForce" not in self.name:
+            return units
+        if "GTX" in self.name:
+            return 0.0
+        return units * _scale(_document()["geforce"]).get(peak, 1.0)
+
+    @property
+    def accumulation_scale(self) -> float:
+        """The rate of FP16 products with FP32 accumulation over that with FP16 accumulation."""
+        if self.datasheet and "tensor_fp16" not in self.datasheet.f16_accumulate:
+            return 1.0
+        full = flop_per_cycle(self.cc).get("tensor_fp16", 0.0)
+        return self.per_cycle("tensor_fp16") / full if full else 1.0
 
 
 def gpu_of(device: Mapping[str, str | float]) -> Gpu:
@@ -104,15 +162,26 @@ def gpu_of(device: Mapping[str, str | float]) -> Gpu:
         return int(device.get(key, 0))
 
     name = str(device.get("name", "unknown GPU"))
+    clock = number("clock_khz") * 1e3
+    memory_clock = number("memory_clock_khz") * 1e3
     datasheet, note = find_datasheet(
-        name, capability(device), number("sm_count"), number("memory_bytes")
+        name,
+        capability(device),
+        number("sm_count"),
+        number("memory_bytes"),
+        _dram_rate(memory_clock, number("memory_bus_bits")),
     )
+    if datasheet and datasheet.laptop and 0 < clock < datasheet.boost * _SAME_CLOCK:
+        note = (
+            f"laptops set their own power limit: datasheet peaks are at {datasheet.boost / 1e6:.0f}"
+            f" MHz, the limit of this GPU is {clock / 1e6:.0f} MHz"
+        )
     return Gpu(
         name=name,
         cc=capability(device),
         sm_count=number("sm_count"),
-        clock=number("clock_khz") * 1e3,
-        memory_clock=number("memory_clock_khz") * 1e3,
+        clock=clock,
+        memory_clock=memory_clock,
         memory_bus_bits=number("memory_bus_bits"),
         memory_bytes=number("memory_bytes"),
         l2_bytes=number("l2_bytes"),
@@ -127,23 +196,43 @@ def gpu_of(device: Mapping[str, str | float]) -> Gpu:
     )
 
 
+def _dram_rate(memory_clock: float, bus_bits: int) -> float:
+    return memory_clock * bus_bits * 2 / 8
+
+
 def find_datasheet(
-    name: str, cc: ComputeCapability, sm_count: int, memory_bytes: int
+    name: str, cc: ComputeCapability, sm_count: int, memory_bytes: int, dram: float = 0.0
 ) -> tuple[Datasheet | None, str]:
-    """The product of that name; None and the reason where there is none that fits."""
+    """The product of that driver name; None and the reason where there is none that fits.
+
+    Products may share a name: SMs tell them apart, then memory, then its rate `dram` (B/s, 0 where
+    unknown).
+    """
     if _PART.search(name):
         return None, f"{name} is a part of a chip: the product's datasheet does not apply"
-    rows = [row for row in _table() if re.search(row["match"], name)]
+    rows = [row for row in _table() if _driver_name(name) in map(_driver_name, row["names"])]
     if not rows:
         return None, "no datasheet figures for this GPU"
-    row = min(rows, key=lambda row: abs(row.get("memory_gb", 0) - memory_bytes / 1e9))
-    sheet = _datasheet(row)
+
+    def distance(row: Mapping[str, Any]) -> tuple[bool, float, float]:
+        memory = abs(row.get("memory_gb", 0) - memory_bytes / 1e9)
+        return row["sms"] != sm_count, memory, abs(row["dram"] - dram / 1e9) if dram else 0.0
+
+    sheet = _datasheet(min(rows, key=distance))
     if cc != sheet.cc or sm_count != sheet.sm_count:
         return None, (
             f"{sm_count} SMs of CC {cc[0]}.{cc[1]} are not the {sheet.sm_count} "
             f"of a whole {sheet.name}: its datasheet does not apply"
         )
     return sheet, ""
+
+
+def _driver_name(name: str) -> tuple[str, ...]:
+    """The words of a name as drivers print it, in lower case, without maker and brand before it."""
+    words = re.findall(r"[a-z0-9]+", name.lower())
+    while words and words[0] in _BRANDS:
+        words.pop(0)
+    return tuple(words)
 
 
 def datasheet_named(name: str) -> Datasheet | None:
@@ -163,6 +252,7 @@ def datasheets_named(name: str) -> tuple[Datasheet, ...]:
     """All products that people may mean by a name; none for one that the table lacks.
 
     A name means the products that have each of its words: `A100` all of them, `H200 NVL` none.
+    It never means one with another tier: `RTX 4060` is no laptop's, `GTX 1660` no Ti.
     """
     asked = _words(name) - _MAKER
     if not asked or _PART.search(name):
@@ -170,7 +260,9 @@ def datasheets_named(name: str) -> tuple[Datasheet, ...]:
     return tuple(
         _datasheet(row)
         for row in _table()
-        if _chip(row["name"]) in asked and asked <= _known_words(row)
+        if _chip(row["name"]) in asked
+        and asked <= _known_words(row)
+        and _words(row["name"]) & _TIERS <= asked
     )
 
 
@@ -210,6 +302,7 @@ def _datasheet(row: Mapping[str, Any]) -> Datasheet:
         }
 
     major, minor = (int(part) for part in row["cc"].split("."))
+    boost = row["boost"] * 1e6
     peaks = tensor(row["tensor"])
     if major >= 8:
         peaks["tensor_bf16"] = peaks["tensor_fp16"]
@@ -221,14 +314,25 @@ def _datasheet(row: Mapping[str, Any]) -> Datasheet:
         cc=(major, minor),
         sm_count=row["sms"],
         peaks=peaks,
-        boost=row["boost"] * 1e6,
-        tensor_clock=row.get("tensor_clock", row["boost"]) * 1e6,
+        boost=boost,
+        tensor_clock=row["tensor_clock"] * 1e6 if "tensor_clock" in row else boost,
+        vector_clock=row["vector_clock"] * 1e6 if "vector_clock" in row else boost,
         l2=peak(row["l2"], 2**20, "l2"),
         f16_accumulate=tensor(row.get("tensor_f16", {})),
+        scale=_scale(row.get("scale", {})),
+        limited=frozenset(row.get("limited", ())),
         memory=row["memory"],
-        source=_document()["source"],
+        source=row["source"],
         clocks_verified=not recalled & {"boost", "tensor_clock"},
+        sparse=row.get("sparse", False),
+        laptop=row.get("laptop", False),
     )
+
+
+def _scale(row: Mapping[str, float]) -> dict[str, float]:
+    """Shares of the tensor rates by peak; bf16 has that of fp16."""
+    scale = {f"tensor_{name}": share for name, share in row.items()}
+    return scale | {"tensor_bf16": scale["tensor_fp16"]} if "tensor_fp16" in scale else scale
 
 
 def _table() -> list[dict[str, Any]]:

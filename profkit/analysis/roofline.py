@@ -206,6 +206,7 @@ def roofline(
         if not made:
             outside.append(_outside(subject, chosen, levels, precision))
     used = {point.roof for point in points} | set(used_keys(launches))
+    used |= {precision} & PRECISIONS.keys() if precision else set()
     roofs = drawn(best, launches, chosen, levels, used)
     gpus = report.gpus
     return Roofline(

@@ -8,7 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from profkit.analysis.summary import PRECISIONS, LaunchSummary, ReportSummary, Work
+from profkit.analysis.gpus import units_source
+from profkit.analysis.summary import (
+    PRECISIONS,
+    LaunchSummary,
+    ReportSummary,
+    Work,
+    held_peak,
+)
 
 LEVELS = ("dram", "l2", "l1")
 MMA_SYNC = "_mma_sync"
@@ -44,7 +51,8 @@ class Roof:
 
     `key` is a level's name, a precision of `summary.PRECISIONS`, or a precision + "_mma_sync" where
     that path is slower than the chip's fastest. `verified` is false for a figure of a datasheet
-    that nobody looked up.
+    that nobody looked up, `by_units` true where no counter has the peak per cycle: it is that of
+    the compute capability.
     """
 
     key: str
@@ -53,6 +61,7 @@ class Roof:
     source: Peaks
     is_memory: bool
     verified: bool
+    by_units: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,15 +90,16 @@ class Roofs:
     def of(self, launch: LaunchSummary, key: str) -> Roof:
         """The roof of a key for a launch; its rate is NaN where nothing tells it."""
         is_memory = key in LEVELS
-        held = launch.get(_MEMORY_ROOF[key] if is_memory else _peak_name(key))
-        rate, source, verified = held, Peaks.held, True
+        rate, by_units = _held(launch, key)
+        source, verified = Peaks.held, True
         if self.peaks is Peaks.measured and key in self.measured:
             rate, source = self.measured[key], Peaks.measured
         if self.peaks is Peaks.datasheet:
             told, looked_up = _datasheet(launch, key)
             if not math.isnan(told):
                 rate, source, verified = told, Peaks.datasheet, looked_up
-        return Roof(key, _label(key, launch), rate, source, is_memory, verified)
+        by_units = by_units and source is Peaks.held
+        return Roof(key, _label(key, launch), rate, source, is_memory, verified, by_units)
 
     def notes(self, drawn: Iterable[Roof], report: ReportSummary) -> list[str]:
         """What a reader of the roofs must know."""
@@ -99,6 +109,12 @@ class Roofs:
             found.append(
                 f"no {self.peaks} roof for {', '.join(instead)}: the report's own, at the held "
                 "clock, stands in"
+            )
+        by_units = [roof.label for roof in drawn if roof.by_units]
+        if by_units:
+            found.append(
+                f"no counter has the roof of {', '.join(by_units)}: it is the FLOP per cycle and "
+                f"SM of the compute capability ({units_source()}), times SMs, at the held clock"
             )
         doubtful = [roof.label for roof in drawn if not roof.verified]
         if doubtful:
@@ -113,10 +129,13 @@ def traffic(launch: LaunchSummary, level: str) -> float:
     return launch.get(name) * seconds
 
 
-def _peak_name(key: str) -> str:
+def _held(launch: LaunchSummary, key: str) -> tuple[float, bool]:
+    """The report's own roof at the held clock, and whether it is by units, not by a counter."""
+    if key in LEVELS:
+        return launch.get(_MEMORY_ROOF[key]), False
     if key.endswith(MMA_SYNC):
-        return f"peak_rate_{key.removesuffix(MMA_SYNC)}_hmma"
-    return f"peak_rate_{key}"
+        return launch.get(f"peak_rate_{key.removesuffix(MMA_SYNC)}_hmma"), False
+    return held_peak(launch, key)
 
 
 def _datasheet(launch: LaunchSummary, key: str) -> tuple[float, bool]:

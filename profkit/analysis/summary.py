@@ -311,27 +311,47 @@ def stalls(values: Mapping[str, float]) -> tuple[Stall, ...]:
     )
 
 
+def held_peak(launch: LaunchSummary, precision: str) -> tuple[float, bool]:
+    """FLOP/s at the held clock, and whether units give it; NaN where neither counters nor they do.
+
+    Without a counter it is FLOP per cycle and SM x SMs x clock.
+    """
+    counted = launch.get(f"peak_rate_{precision}")
+    if not math.isnan(counted):
+        return counted * _accumulation(launch, precision), False
+    per_cycle = launch.gpu.per_cycle(precision)
+    rate = per_cycle * launch.gpu.sm_count * launch.get("sm_clock") or math.nan
+    return rate * _accumulation(launch, precision), not math.isnan(rate)
+
+
 def _work(launch: LaunchSummary, precision: str) -> Work:
     kind = "ops" if precision.endswith("int8") else "flop"
     operations = launch.get(f"{kind}_{precision}")
     sheet = launch.gpu.datasheet.peaks.get(precision) if launch.gpu.datasheet else None
-    if precision == "tensor_fp16" and _accumulates_faster(launch):
-        sheet = None
     return Work(
         precision=precision,
         label=PRECISIONS[precision],
         operations=operations,
         rate=operations / launch.duration if launch.duration else math.nan,
-        peak=launch.get(f"peak_rate_{precision}"),
+        peak=held_peak(launch, precision)[0],
         path_peak=_path_peak(launch, precision),
-        datasheet=sheet.value if sheet else math.nan,
+        datasheet=sheet.value * _accumulation(launch, precision) if sheet else math.nan,
         verified=sheet.verified if sheet else False,
     )
 
 
-def _accumulates_faster(launch: LaunchSummary) -> bool:
-    """Whether work counts that a GeForce does at twice the rate the datasheet figure is for."""
-    return "GeForce" in launch.gpu.name and launch.get("flop_tensor_fp16_accumulate") > 0
+def _accumulation(launch: LaunchSummary, precision: str) -> float:
+    """What the mix of accumulators makes of the rate with FP32 accumulation.
+
+    GeForce cards accumulate in FP32 at a share of the rate in FP16: the time of both parts together
+    gives the rate of the mix.
+    """
+    scale = launch.gpu.accumulation_scale
+    in_fp16 = launch.get("flop_tensor_fp16_accumulate")
+    if precision != "tensor_fp16" or scale == 1 or not in_fp16 > 0:
+        return 1.0
+    part = min(1.0, in_fp16 / launch.get("flop_tensor_fp16"))
+    return 1 / (part * scale + 1 - part)
 
 
 def _path_peak(launch: LaunchSummary, precision: str) -> float:

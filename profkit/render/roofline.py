@@ -95,7 +95,7 @@ def _roofs(roofs: Sequence[Roof]) -> Grid:
     for roof in roofs:
         ridges = ["" if roof.is_memory else _bare(roof.rate / line.rate) for line in memory]
         unit = "B/s" if roof.is_memory else rate_unit(roof.key)
-        unverified = "" if roof.verified else ", unverified"
+        unverified = ", by units" if roof.by_units else "" if roof.verified else ", unverified"
         rows.append((roof.label, number(roof.rate, unit), f"{roof.source}{unverified}", *ridges))
     columns = ("Roof", "Rate", "From", *(f"Ridge {line.label}" for line in memory))
     return Grid("Roofs", columns, tuple(rows), "Ridges in FLOP/B")

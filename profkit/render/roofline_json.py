@@ -56,6 +56,7 @@ def _roof(roof: Roof) -> Json:
         "source": roof.source.value,
         "is_memory": roof.is_memory,
         "verified": roof.verified,
+        "by_units": roof.by_units,
     }
 
 

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import Result
 
 import profkit
+from profkit.analysis.roofs import Peaks, Roofs
 from tests.conftest import CORPUS, needs_corpus
 
 pytestmark = needs_corpus
@@ -74,8 +75,57 @@ def test_an_impossible_counter_is_told() -> None:
     assert any("global_store_bytes_per_sector" in warning for warning in launch.warnings)
 
 
-def test_gpus_without_datasheet_figures_say_so() -> None:
+def test_a_laptop_is_told_from_the_desktop_card_of_its_name() -> None:
     report = profkit.load(CORPUS / "COALDA__coalesced_chart.ncu-rep")
-    assert report.gpu.datasheet is None
+    assert report.gpu.datasheet is not None
+    assert report.gpu.datasheet.name == "RTX 4050 Laptop"
     (note,) = (note for note in report.summary.notes if "datasheet" in note)
-    assert note.startswith("no datasheet figures for this GPU; the roofs are the report's own")
+    assert "2370 MHz, the limit of this GPU is 1605 MHz; the roofs are the report's own" in note
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "per_cycle", "by_units"),
+    [
+        ("lammps__output.ncu-repz", "tensor_fp16", 80 * 1024, True),
+        ("fused-linear__profile_report.ncu-repz", "tensor_fp16", 40 * 1024, True),
+        ("fused-linear__profile_report.ncu-repz", "fp32", 40 * 128, True),
+        ("cs599k__silu_77_06.ncu-repz", "tensor_bf16", 108 * 2048, False),
+        ("speedy_scan__profile.ncu-repz", "tensor_fp16", 46 * 512, True),
+        ("NetworkSim__profile.ncu-repz", "fp64", 66 * 4, True),
+        ("KernelBench__matmul_kernel.ncu-rep", "tensor_tf32", 114 * 2048, True),
+        ("accelsim-test__algo64.ncu-repz", "tensor_fp8", 148 * 16384, True),
+        # 512 FLOP per cycle and SM are in the report itself.
+        ("blackwell-kernels__v5_swizzle.ncu-repz", "tensor_bf16", 170 * 512, False),
+        ("blackwell-kernels__v5_swizzle.ncu-repz", "tensor_int8", 170 * 2048, False),
+    ],
+)
+def test_roofs_of_arithmetic_on_every_architecture(
+    name: str, precision: str, per_cycle: float, by_units: bool
+) -> None:
+    report = profkit.load(CORPUS / name)
+    launch = report.summary.launches[0]
+    roof = Roofs(Peaks.held, {}).of(launch, precision)
+    assert roof.rate == pytest.approx(per_cycle * launch.get("sm_clock"), rel=1e-6)
+    assert roof.by_units == by_units
+
+
+def test_counters_of_a_geforce_agree_with_the_units_table() -> None:
+    launch = profkit.load(CORPUS / "blackwell-kernels__v5_swizzle.ncu-repz").summary.launches[0]
+    clock = launch.get("sm_clock") * launch.gpu.sm_count
+    for precision in ("fp16", "bf16", "tf32", "fp8", "int8"):
+        counted = launch.get(f"peak_rate_tensor_{precision}") / clock
+        assert counted == pytest.approx(launch.gpu.per_cycle(f"tensor_{precision}")), precision
+
+
+def test_a_gtx_has_no_tensor_roof() -> None:
+    launch = profkit.load(CORPUS / "Cartoonizer__gtx1660_7C.ncu-repz").summary.launches[0]
+    roofs = Roofs(Peaks.held, {})
+    assert math.isnan(roofs.of(launch, "tensor_fp16").rate)
+    assert roofs.of(launch, "fp32").rate == pytest.approx(22 * 128 * launch.get("sm_clock"))
+
+
+def test_a_roof_by_units_says_so(profkit_cli: Callable[..., Result]) -> None:
+    path = CORPUS / "fused-linear__profile_report.ncu-repz"
+    shown = profkit_cli("roofline", path, "--precision", "tensor_fp16").stdout
+    assert "held, by units" in shown
+    assert "no counter has the roof of" in shown

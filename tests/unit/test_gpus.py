@@ -8,11 +8,14 @@ import pytest
 
 from profkit.analysis.gpus import (
     Datasheet,
+    Gpu,
     Peak,
     all_datasheets,
     datasheet_named,
     datasheets_named,
     find_datasheet,
+    flop_per_cycle,
+    gpu_of,
 )
 from profkit.errors import UsageError
 from tests.conftest import ROOT
@@ -59,10 +62,24 @@ def test_products_get_their_own_dense_peaks(
 @pytest.mark.parametrize(
     "name",
     [
-        "NVIDIA GeForce RTX 4050 Laptop GPU",
+        "NVIDIA GeForce RTX 4060",
         "NVIDIA GeForce RTX 4090 Laptop GPU",
+        "NVIDIA GeForce RTX 4090 D",
+        "NVIDIA GeForce RTX 3070 Ti Laptop GPU",
+        "NVIDIA GeForce RTX 3080 Laptop GPU",
         "NVIDIA GeForce RTX 3090 Ti",
-        "NVIDIA GeForce RTX 3070",
+        "NVIDIA GeForce RTX 2060",
+        "NVIDIA GeForce RTX 2080",
+        "NVIDIA GeForce RTX 2080 Super with Max-Q Design",
+        "NVIDIA GeForce GTX 1660 SUPER",
+        "NVIDIA GeForce GTX 1660 Ti with Max-Q Design",
+        "NVIDIA GeForce GTX 1650 Ti",
+        "Quadro RTX 6000",
+        "NVIDIA RTX A600",
+        "NVIDIA A100-SXM-64GB",
+        "NVIDIA H100 64GB HBM2",
+        "Tesla V100-SXM3-32GB",
+        "NVIDIA H100",
         "Quadro K6000",
         "NVIDIA H200 NVL",
         "NVIDIA H20-3e",
@@ -115,40 +132,137 @@ def test_no_sparse_figure_passes_for_a_dense_one() -> None:
 
 
 FACTS = ROOT.parent / "shared" / "facts" / "gpus.md"
-LANES = {(7, 0): 64, (7, 5): 64, (8, 0): 64}
-TENSOR_FLOP_PER_CYCLE = {
-    (7, 0): 1024, (7, 5): 1024, (8, 0): 2048, (8, 6): 1024, (8, 9): 1024, (9, 0): 4096,
-    (10, 0): 8192, (12, 0): 1024,
-}  # fmt: skip
-# With FP32 accumulation GeForce does half of that; the L40's datasheet has half of it as well.
-HALF_RATE = {"RTX 3090", "RTX 4090", "RTX 5090", "L40"}
-# Boost clocks nobody looked up: with these the published peaks do not follow from the clock.
-CLOCK_RECALLED = {
-    "A10G", "H100 NVL", "GH200 96 GB", "GH200 144 GB", "H20", "B100", "B200", "GB200 (one GPU)",
-}  # fmt: skip
+# CUDA C++ Programming Guide, results per cycle and SM of FP32 and FP64 adds and multiplies.
+FP32_LANES = {(7, 0): 64, (7, 5): 64, (8, 0): 64}
+FP64_LANES = {(7, 0): 32, (8, 0): 32, (9, 0): 64, (10, 0): 64}
+# Clocks that nobody publishes: each is that of the product's figure, and has to give the others.
+CLOCKS_IMPLIED = {"H100 NVL", "H20", "B100", "B200", "GB200 (one GPU)"}
 
 
-def test_fp32_peaks_follow_from_lanes_and_clock() -> None:
-    """SMs x FP32 lanes x 2 x boost clock, to 1%: datasheets print two to four digits."""
-    checked = set()
-    for found in all_datasheets():
-        if found.clocks_verified:
-            lanes = LANES.get(found.cc, 128)
-            expected = found.sm_count * lanes * 2 * found.boost
-            assert found.peaks["fp32"].value == pytest.approx(expected, rel=0.01), found.name
-            checked.add(found.name)
-    assert {found.name for found in all_datasheets()} - checked == CLOCK_RECALLED
+def rounding(text_digits: float, value: float) -> float:
+    """2%, or half a unit of the last of the digits that a datasheet prints."""
+    return max(0.02, text_digits / 2 / value)
 
 
-def test_tensor_peaks_follow_from_their_clock() -> None:
-    """SMs x FP16 FLOP per cycle and SM x tensor clock, to 1.5%."""
-    for found in all_datasheets():
-        if not found.clocks_verified:
-            assert found.name in CLOCK_RECALLED
+def printed_digit(value: float) -> float:
+    """The last decimal of a figure as the table prints it: 0.1 of 1.4, 100 of 1100."""
+    text = f"{value:g}"
+    if "." in text:
+        return 10.0 ** -len(text.partition(".")[2])
+    return 10.0 ** (len(text) - len(text.rstrip("0")))
+
+
+@pytest.mark.parametrize("found", all_datasheets(), ids=lambda found: found.name)
+def test_every_compute_peak_is_sms_times_units_times_clock(found: Datasheet) -> None:
+    """Each figure to 2% or its own rounding, but those that export rules cut."""
+    units = flop_per_cycle(found.cc)
+    for key, peak in found.peaks.items():
+        if key == "dram" or key in found.limited:
             continue
-        per_cycle = TENSOR_FLOP_PER_CYCLE[found.cc] / (2 if found.name in HALF_RATE else 1)
-        expected = found.sm_count * per_cycle * found.tensor_clock
-        assert found.peaks["tensor_fp16"].value == pytest.approx(expected, rel=0.015), found.name
+        expected = found.sm_count * units[key] * found.scale.get(key, 1) * found.clock_of(key)
+        digit = printed_digit(round(peak.value / 1e12, 6)) * 1e12
+        assert peak.value == pytest.approx(expected, rel=rounding(digit, peak.value)), key
+    for key, peak in found.f16_accumulate.items():
+        assert peak.value == pytest.approx(
+            found.sm_count * units[key] * found.tensor_clock, rel=0.02
+        ), key
+
+
+@pytest.mark.parametrize("found", all_datasheets(), ids=lambda found: found.name)
+def test_boost_is_the_highest_clock_where_clocks_are_published(found: Datasheet) -> None:
+    assert found.tensor_clock <= found.boost * 1.001
+    if found.name not in CLOCKS_IMPLIED:
+        assert found.vector_clock == found.boost
+
+
+def test_units_are_those_of_the_programming_guide() -> None:
+    for found in all_datasheets():
+        units = flop_per_cycle(found.cc)
+        assert units["fp32"] == 2 * FP32_LANES.get(found.cc, 128)
+        assert units["fp64"] == 2 * FP64_LANES.get(found.cc, 2)
+        tensor = units["tensor_fp16"]
+        assert units.get("tensor_bf16", tensor) == tensor
+        assert units.get("tensor_tf32", tensor / 2) == tensor / 2
+        assert units.get("tensor_int8", 2 * tensor) == 2 * tensor
+        assert units.get("tensor_fp8", 2 * tensor) == 2 * tensor
+
+
+def test_products_that_the_corpus_of_reports_has() -> None:
+    names = {found.name for found in all_datasheets()}
+    for family in (
+        "V100 SXM2", "V100 PCIe", "T4", "GTX 1650 GDDR5", "GTX 1660", "GTX 1660 Ti",
+        "RTX 2060 SUPER", "RTX 2060 Max-Q", "RTX 2080 Ti", "A100 40 GB", "A100 80 GB PCIe",
+        "A100 80 GB SXM", "A10", "A10G", "A40", "RTX A6000", "RTX 3070", "RTX 3070 Ti",
+        "RTX 3080 10 GB", "RTX 3080 Ti", "RTX 3090", "L4", "L40S", "RTX 4050 Laptop",
+        "RTX 4060 Laptop", "RTX 4070 Ti SUPER", "RTX 4080 SUPER", "RTX 4090", "H100 PCIe",
+        "H100 SXM", "H100 NVL", "H800 SXM", "H200", "GH200 96 GB", "B200", "GB200 (one GPU)",
+        "RTX 5060 Ti", "RTX 5090",
+    ):  # fmt: skip
+        assert family in names
+    for found in all_datasheets():
+        assert found.source
+        assert {"fp32", "fp64", "dram"} <= found.peaks.keys()
+        assert "GTX" in found.name or "tensor_fp16" in found.peaks
+
+
+@pytest.mark.parametrize(
+    ("name", "cc", "sms", "memory", "dram", "product"),
+    [
+        ("GeForce RTX 2080 Ti", (7, 5), 68, 11, 616, "RTX 2080 Ti"),
+        ("NVIDIA GeForce RTX 2060 SUPER", (7, 5), 34, 8, 448, "RTX 2060 SUPER"),
+        ("GeForce RTX 2060 Super", (7, 5), 34, 8, 448, "RTX 2060 SUPER"),
+        ("NVIDIA GeForce RTX 2060 with Max-Q Design", (7, 5), 30, 6, 264, "RTX 2060 Max-Q"),
+        ("NVIDIA GeForce GTX 1660", (7, 5), 22, 6, 192, "GTX 1660"),
+        ("NVIDIA GeForce GTX 1660 Ti", (7, 5), 24, 6, 288, "GTX 1660 Ti"),
+        ("NVIDIA GeForce GTX 1650", (7, 5), 14, 4, 128, "GTX 1650 GDDR5"),
+        ("NVIDIA GeForce GTX 1650", (7, 5), 14, 4, 192, "GTX 1650 GDDR6"),
+        ("NVIDIA GeForce GTX 1650", (7, 5), 16, 4, 128, "GTX 1650 Mobile"),
+        ("NVIDIA RTX A6000", (8, 6), 84, 48, 768, "RTX A6000"),
+        ("NVIDIA GeForce RTX 3080", (8, 6), 68, 10, 760, "RTX 3080 10 GB"),
+        ("NVIDIA GeForce RTX 3080", (8, 6), 70, 12, 912, "RTX 3080 12 GB"),
+        ("NVIDIA GeForce RTX 4060 Laptop GPU", (8, 9), 24, 8.6, 256, "RTX 4060 Laptop"),
+        ("Tesla V100-PCIE-32GB", (7, 0), 80, 34, 898, "V100 PCIe"),
+        ("Tesla V100-SXM2-32GB", (7, 0), 80, 34, 898, "V100 SXM2"),
+        ("A100-PCIE-40GB", (8, 0), 108, 42, 1555, "A100 40 GB"),
+        ("NVIDIA H100 NVL", (9, 0), 132, 100, 3940, "H100 NVL"),
+        ("NVIDIA H800", (9, 0), 132, 85, 3350, "H800 SXM"),
+        ("NVIDIA H800 PCIe", (9, 0), 114, 85, 2039, "H800 PCIe"),
+        ("NVIDIA GH200 480GB", (9, 0), 132, 102, 4022, "GH200 96 GB"),
+        ("NVIDIA GeForce RTX 5060 Ti", (12, 0), 36, 16, 448, "RTX 5060 Ti"),
+    ],
+)
+def test_names_as_drivers_print_them(
+    name: str, cc: tuple[int, int], sms: int, memory: float, dram: float, product: str
+) -> None:
+    found, note = find_datasheet(name, cc, sms, int(memory * GB), dram * GB)
+    assert found is not None, note
+    assert found.name == product
+
+
+def test_a_laptop_below_its_highest_clock_says_so() -> None:
+    device: dict[str, str | float] = {
+        "name": "NVIDIA GeForce RTX 4050 Laptop GPU", "cc_major": 8, "cc_minor": 9,
+        "sm_count": 20, "clock_khz": 1605000, "memory_clock_khz": 8001000, "memory_bus_bits": 96,
+        "memory_bytes": 6 * GB,
+    }  # fmt: skip
+    limited, full = gpu_of(device), gpu_of({**device, "clock_khz": 2370000})
+    assert limited.datasheet == full.datasheet == datasheet_named("RTX 4050 Laptop")
+    assert "2370 MHz" in limited.datasheet_note
+    assert "1605 MHz" in limited.datasheet_note
+    assert full.datasheet_note == ""
+
+
+def test_gpus_without_a_datasheet_have_the_units_of_their_capability() -> None:
+    def gpu(name: str, cc: tuple[int, int]) -> Gpu:
+        return gpu_of({"name": name, "cc_major": cc[0], "cc_minor": cc[1], "sm_count": 10})
+
+    assert gpu("NVIDIA GeForce RTX 3060", (8, 6)).per_cycle("tensor_fp16") == 512
+    assert gpu("NVIDIA GeForce RTX 3060", (8, 6)).accumulation_scale == 0.5
+    assert gpu("NVIDIA RTX A4000", (8, 6)).per_cycle("tensor_fp16") == 1024
+    assert gpu("NVIDIA RTX A4000", (8, 6)).accumulation_scale == 1
+    assert gpu("NVIDIA GeForce GTX 1660 SUPER", (7, 5)).per_cycle("tensor_fp16") == 0
+    assert gpu("NVIDIA GeForce RTX 5070", (12, 0)).per_cycle("tensor_int8") == 2048
+    assert gpu("unknown", (13, 0)).per_cycle("fp32") == 0
 
 
 def test_both_clocks_and_both_accumulations() -> None:
@@ -164,7 +278,8 @@ def test_both_clocks_and_both_accumulations() -> None:
     assert not l4.f16_accumulate
     assert l4.l2.value == 48 * 2**20
     assert (l4.memory, h200.memory) == ("GDDR6", "HBM3e")
-    assert "datasheets" in l4.source
+    assert "L4" in l4.source
+    assert l4.sparse
 
 
 @pytest.mark.parametrize(
@@ -194,8 +309,8 @@ def test_a_name_as_people_write_it(name: str, product: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "S512", "H200 NVL", "RTX 4090 Laptop", "RTX 3090 Ti", "80GB", "NVIDIA", "L2",
-             "A100-SXM4-80GB MIG 7g.80gb"],
+    "name", ["", "S512", "H200 NVL", "RTX 4090 Laptop", "RTX 3090 Ti", "RTX 4060", "RTX 2060",
+             "80GB", "NVIDIA", "L2",             "A100-SXM4-80GB MIG 7g.80gb"],
 )  # fmt: skip
 def test_a_name_that_the_table_lacks(name: str) -> None:
     assert datasheet_named(name) is None
@@ -207,6 +322,8 @@ def test_a_name_that_the_table_lacks(name: str) -> None:
         ("A100", ("A100 40 GB", "A100 80 GB PCIe", "A100 80 GB SXM")),
         ("A100 80GB", ("A100 80 GB PCIe", "A100 80 GB SXM")),
         ("H100", ("H100 PCIe", "H100 SXM", "H100 NVL")),
+        ("V100", ("V100 SXM2", "V100 PCIe")),
+        ("RTX 3080", ("RTX 3080 10 GB", "RTX 3080 12 GB")),
     ],
 )
 def test_a_name_of_several_is_refused(name: str, candidates: tuple[str, ...]) -> None:
