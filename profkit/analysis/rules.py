@@ -28,7 +28,11 @@ from profkit.metrics.catalog import ComputeCapability, catalog
 
 CONFIDENCES = ("high", "medium", "low")
 CONTEXT: Mapping[str, tuple[str, str]] = {
-    "handed_over_bytes": ("B", "What the launch before wrote to DRAM and this one read, at most."),
+    "handed_over_bytes": (
+        "B",
+        "What the launch before wrote to DRAM and this one read, at most; 0 where a kernel follows "
+        "itself, or not always the same other one.",
+    ),
     "previous_duration": ("s", "Duration of the launch before."),
     "previous_dram_bytes": ("B", "DRAM traffic of the launch before."),
     **SAMPLED,
