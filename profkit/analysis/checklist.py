@@ -23,7 +23,7 @@ _ANY = "any"
 _ANY_GPU = (0, 0)
 
 Found = Finding | RegionFinding
-Blame = Callable[[LaunchSummary, str], tuple[Place, ...]]
+Blame = Callable[[LaunchSummary, Sequence[str]], tuple[Place, ...]]
 
 
 @dataclass(frozen=True)
@@ -156,9 +156,9 @@ def checklist(
 ) -> Checklist:
     """The checklist of a report.
 
-    `disabled` are names or categories of rules left out. `blame` tells the places of a launch by a
-    line quantity; it is asked for the first `blamed` items, all where that is None. `timeline` are
-    the quantities of the timeline (analysis.region) that was recorded with it. `sampling` tells
+    `disabled` are names or categories of rules left out. `blame` tells the places of a launch by
+    line quantities; it is asked for the first `blamed` items, all where that is None. `timeline`
+    are the quantities of the timeline (analysis.region) that was recorded with it. `sampling` tells
     what a launch's samples by instruction say.
     """
     tried = [rule for rule in rules if not {rule.name, rule.category} & set(disabled)]

@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from profkit.analysis import region
-from profkit.analysis.blame import AWAITED, SAMPLES
+from profkit.analysis.blame import AWAITED, COUNTED, SAMPLES
 from profkit.analysis.expression import Expression, parse
 from profkit.analysis.limits import RESOURCES
 from profkit.analysis.sampled import SAMPLED, Match
@@ -70,7 +70,7 @@ class Rule:
     that a fix leaves, `takes` one to the share of the present time that the fix needs of it anew;
     `time` is the share of the kernel's time that it leaves when no resource bounds it. A rule with
     none of them informs: it promises nothing. With `spans_previous` that is the time of the kernel
-    and the one before it together. `blame` names the per-instruction quantity whose largest values
+    and the one before it together. `blame` names the per-instruction quantities whose largest sums
     are the lines to look at. A rule `about_timeline` names quantities of a timeline and relieves
     parts of its time (analysis.region).
     """
@@ -87,7 +87,7 @@ class Rule:
     match: tuple[Match, ...]
     confidence: str
     effort: str
-    blame: str
+    blame: tuple[str, ...]
     evidence: tuple[str, ...]
     actions: tuple[Action, ...]
     verify: tuple[str, ...]
@@ -296,7 +296,7 @@ def _rule(row: _Row) -> Rule:
         match=tuple(_match(block) for block in told.get("match", ())),
         confidence=told.get("confidence", "medium"),
         effort=told.get("effort", "medium"),
-        blame=told.get("blame", ""),
+        blame=_blamed(told),
         evidence=tuple(told.get("evidence", ())),
         actions=tuple(_action(action) for action in told.get("actions", ())),
         verify=tuple(told.get("verify", ())),
@@ -310,6 +310,11 @@ def _match(told: Mapping[str, Any]) -> Match:
         in_loop=bool(told.get("in_loop", False)),
         **{key: tuple(told[key]) for key in _PATTERNS if key in told},
     )
+
+
+def _blamed(told: Mapping[str, Any]) -> tuple[str, ...]:
+    blame = told.get("blame", ())
+    return (blame,) if isinstance(blame, str) else tuple(blame)
 
 
 def _action(told: str | Mapping[str, Any]) -> Action:
@@ -392,9 +397,8 @@ def _unknown_names(row: _Row) -> Iterator[Fault]:
         yield from _strangers(row, (part, key), [key], "resource", resources)
     for at, name in enumerate(row.told.get("evidence", ())):
         yield from _strangers(row, ("evidence", at), [name], "quantity", names)
-    if blame := row.told.get("blame"):
-        valid = [*catalog().lines, *AWAITED]
-        yield from _strangers(row, ("blame",), [blame], "line quantity", valid)
+    valid = [*catalog().lines, *AWAITED, *COUNTED]
+    yield from _strangers(row, ("blame",), _blamed(row.told), "line quantity", valid)
     yield from _mismatches(row)
     yield from _out_of_place(row)
 
