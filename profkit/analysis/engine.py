@@ -166,7 +166,8 @@ def diagnose(
         held = table.held(rule)
         findings += [table.finding(rule, int(at)) for at in np.flatnonzero(held == 1)]
         if np.isnan(held).any():
-            unknown[rule.name] = table.lack(rule, np.flatnonzero(np.isnan(held)))
+            open_places = [int(place) for place in np.flatnonzero(np.isnan(held))]
+            unknown[rule.name] = table.lack(rule, open_places)
     return Diagnosis(_ranked(findings), unknown, len(groups))
 
 
@@ -241,10 +242,10 @@ class _Table:
                 column[at] = sampled.get(name, rule.match) if sampled else np.nan
             self._columns[key] = column
 
-    def lack(self, rule: Rule, places: Sequence[np.intp]) -> Lack:
+    def lack(self, rule: Rule, places: Sequence[int]) -> Lack:
         """What leaves the rule open on the kernels at these places."""
         reasons: dict[str, str] = {}
-        for place in map(int, places):
+        for place in places:
             for condition in rule.when:
                 if np.isnan(self._value(condition, rule)[place]):
                     names = self._absent(condition, rule, place) or condition.names

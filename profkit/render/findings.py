@@ -150,8 +150,9 @@ def places(found: Iterable[Place]) -> str:
 
 
 def telling(found: Iterable[Place]) -> tuple[Place, ...]:
-    """The places with a share worth telling."""
-    return tuple(place for place in found if place.share >= _PLACE_WORTH_TELLING)
+    """The places with a share worth telling; the first where none has."""
+    places = tuple(found)
+    return tuple(one for one in places if one.share >= _PLACE_WORTH_TELLING) or places[:1]
 
 
 def place_name(place: Place) -> str:
