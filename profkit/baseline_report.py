@@ -240,7 +240,7 @@ def _report(ladder: Path, variant: str) -> Report | None:
 
 
 def _first_finding(report: Report | None) -> Item | None:
-    return next(iter(report.checklist(blamed=0).items), None) if report else None
+    return next(iter(report.checklist(blamed=0).findings), None) if report else None
 
 
 def _evidence(before: Report | None, after: Report | None) -> Diff | None:

@@ -374,7 +374,7 @@ class Report:
 
         action = self.kernel(launch.index)._action
         text = source_text(action)
-        places = hottest(action, catalog().lines["samples"].metric, sys.maxsize)
+        places = hottest(action, [catalog().lines["samples"].metric], sys.maxsize)
         return tuple(
             LineCost(place.file, place.line, text(place.file, place.line), seconds)
             for place in places
@@ -385,22 +385,25 @@ class Report:
         whole = len(self._raw.launches) == self.summary.recorded
         return timeline_of(self.path) if whole else {}
 
-    def _blame(self, launch: LaunchSummary, metric: str) -> tuple[Place, ...]:
-        from profkit.analysis.blame import AWAITED, EXECUTED, SAMPLES
+    def _blame(self, launch: LaunchSummary, names: Sequence[str]) -> tuple[Place, ...]:
+        from profkit.analysis.blame import AWAITED, COUNTED, EXECUTED, SAMPLES
         from profkit.analysis.source_view import SAMPLED
 
         action = self.kernel(launch.index)._action
         lines = catalog().lines
         found: tuple[Place, ...] = ()
-        if metric in AWAITED:
+        code = next((COUNTED[name] for name in names if name in COUNTED), None)
+        if names[0] in AWAITED:
             sampled = self._sampled(launch)
-            found = sampled.causes(AWAITED[metric], _PLACES) if sampled else ()
-            metric = SAMPLES + AWAITED[metric]
-        found = found or hottest(action, lines[metric].metric, _PLACES)
+            found = sampled.causes(AWAITED[names[0]], _PLACES) if sampled else ()
+        awaited = {name: SAMPLES + reason for name, reason in AWAITED.items()}
+        counted_by = dict.fromkeys(COUNTED, EXECUTED)
+        metrics = [lines[{**awaited, **counted_by}.get(name, name)].metric for name in names]
+        found = found or hottest(action, metrics, _PLACES, code)
         if all(place.line for place in found):
             return found
-        whole = (lines[name].metric for name in (EXECUTED, SAMPLED, metric))
-        return located(found, code_of(action, whole))
+        whole = (lines[name].metric for name in (EXECUTED, SAMPLED))
+        return located(found, code_of(action, (*whole, *metrics)))
 
     def _sampled(self, launch: LaunchSummary) -> Sampled | None:
         """What the launch's samples by instruction say.

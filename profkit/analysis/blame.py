@@ -7,6 +7,7 @@ several may be awaited, the samples are shared among them by how often each ran.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,21 +21,27 @@ SAMPLES = "samples_"
 LONG, SHORT, FIXED = "long_scoreboard", "short_scoreboard", "wait"
 
 
-def _opcodes(names: str) -> frozenset[str]:
+def opcodes(names: str) -> frozenset[str]:
+    """The opcodes that a text names."""
     return frozenset(names.split())
 
 
-GLOBAL_LOADS = _opcodes("LDG LD TEX TLD TLD4 TXD SULD ATOM ATOMG")
+GLOBAL_LOADS = opcodes("LDG LD TEX TLD TLD4 TXD SULD ATOM ATOMG")
 _SLOW: Mapping[str, frozenset[str]] = {
-    LONG: GLOBAL_LOADS | _opcodes("LDL LDGSTS LDGMC CCTL"),
-    SHORT: _opcodes("""
+    LONG: GLOBAL_LOADS | opcodes("LDL LDGSTS LDGMC CCTL"),
+    SHORT: opcodes("""
         LDS LDSM ATOMS MUFU SHFL S2R S2UR LDC F2F F2I I2F I2I FRND POPC FLO BREV FCHK R2UR MATCH
         REDUX VOTE VOTEU CS2R LDCU BMOV STS DADD DMUL DFMA DSETP
     """),
 }
-_STORES = _opcodes("STG ST STL STS RED REDG")
+_STORES = opcodes("STG ST STL STS RED REDG")
 AWAITED: Mapping[str, str] = {f"awaited_{reason}": reason for reason in (LONG, SHORT, FIXED)}
 """What rules may blame beside line quantities: the instructions that others wait for."""
+
+COUNTED: Mapping[str, re.Pattern[str]] = {
+    "executed_fp64": re.compile(r"\b(?:DADD|DMUL|DFMA|DSETP|DMNMX|F64)\b|64H\b")
+}
+"""And those whose machine code has a text, by how often they were executed."""
 
 _CHAIN = 4
 

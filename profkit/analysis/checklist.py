@@ -6,11 +6,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from profkit.analysis.engine import Diagnosis, Finding, Sampling, diagnose
+from profkit.analysis.engine import Finding, Lack, Sampling, diagnose
 from profkit.analysis.limits import floors
 from profkit.analysis.proof import Proof
-from profkit.analysis.region_rules import RegionFinding, diagnose_region
+from profkit.analysis.region_rules import RegionFinding, diagnose_region, unknown_region
 from profkit.analysis.rules import Rule, shipped_rules
+from profkit.analysis.sampled import SAMPLED, SAMPLED_FROM
 from profkit.analysis.summary import Group, LaunchSummary, ReportSummary
 from profkit.ingest.source_lines import Place
 from profkit.metrics.catalog import catalog
@@ -22,12 +23,12 @@ _ANY = "any"
 _ANY_GPU = (0, 0)
 
 Found = Finding | RegionFinding
-Blame = Callable[[LaunchSummary, str], tuple[Place, ...]]
+Blame = Callable[[LaunchSummary, Sequence[str]], tuple[Place, ...]]
 
 
 @dataclass(frozen=True)
 class Item:
-    """A finding in its place.
+    """A finding in its place; `rank` is 0 where it has no estimate and so no place.
 
     `actions` are those for the kernel's architecture, `places` what the rule blames where that was
     recorded and asked for. `peers` are the ranks of other findings on the same kernel that save
@@ -69,18 +70,28 @@ class Roof:
 
 @dataclass(frozen=True)
 class Unevaluated:
-    """A rule that could not be told for some kernel, for want of what was not collected."""
+    """A rule that could not be evaluated on some `kernels`: `reasons` has why, for each quantity
+    that it lacks there; `sections` are what to collect."""
 
     rule: str
-    missing: tuple[str, ...]
+    kernels: int
+    reasons: Mapping[str, str]
     sections: tuple[str, ...]
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        return tuple(self.reasons)
 
 
 @dataclass(frozen=True)
 class Checklist:
-    """Everything found in a report. `rules` were tried on `kernels`; `skipped` have no duration."""
+    """Everything found in a report. `rules` were tried on `kernels`; `skipped` have no duration.
+
+    `items` have an estimate and are ranked by it; `informative` findings have none.
+    """
 
     items: tuple[Item, ...]
+    informative: tuple[Item, ...]
     roofs: tuple[Roof, ...]
     proofs: tuple[Proof, ...]
     unevaluated: tuple[Unevaluated, ...]
@@ -89,9 +100,28 @@ class Checklist:
     skipped: int
 
     @property
-    def promising(self) -> tuple[Item, ...]:
-        """The items that promise time."""
-        return tuple(item for item in self.items if item.finding.estimate)
+    def findings(self) -> tuple[Item, ...]:
+        """Ranked and informative items."""
+        return (*self.items, *self.informative)
+
+    def place(self, item: Item) -> int:
+        """The place of an item among all findings, from 1."""
+        return self._places[id(item)]
+
+    @cached_property
+    def _places(self) -> Mapping[int, int]:
+        return {id(item): place for place, item in enumerate(self.findings, start=1)}
+
+    @property
+    def evaluated(self) -> int:
+        """How many rules could be evaluated on every kernel."""
+        return self.rules - len(self.unevaluated)
+
+    @property
+    def inconclusive(self) -> bool:
+        """Whether that nothing was found says nothing: most rules lack data, or there is no kernel
+        to try them on."""
+        return not self.findings and (self.kernels == 0 or 2 * self.evaluated < self.rules)
 
     @property
     def sections(self) -> tuple[str, ...]:
@@ -106,7 +136,7 @@ class Checklist:
     def _by_kernel(self) -> Mapping[int, tuple[Item, ...]]:
         """Items by the launch that is typical of their kernel."""
         found: dict[int, tuple[Item, ...]] = {}
-        for item in self.items:
+        for item in self.findings:
             if item.group:
                 at = item.group.typical.index
                 found[at] = (*found.get(at, ()), item)
@@ -126,9 +156,9 @@ def checklist(
 ) -> Checklist:
     """The checklist of a report.
 
-    `disabled` are names or categories of rules left out. `blame` tells the places of a launch by a
-    line quantity; it is asked for the first `blamed` items, all where that is None. `timeline` are
-    the quantities of the timeline (analysis.region) that was recorded with it. `sampling` tells
+    `disabled` are names or categories of rules left out. `blame` tells the places of a launch by
+    line quantities; it is asked for the first `blamed` items, all where that is None. `timeline`
+    are the quantities of the timeline (analysis.region) that was recorded with it. `sampling` tells
     what a launch's samples by instruction say.
     """
     tried = [rule for rule in rules if not {rule.name, rule.category} & set(disabled)]
@@ -140,10 +170,11 @@ def checklist(
     items = _items(found, blame, blamed, picked=picked)
     counted = [rule for rule in tried if timeline or not rule.about_timeline]
     return Checklist(
-        items,
+        tuple(item for item in items if item.rank),
+        tuple(item for item in items if not item.rank),
         _roofs(items),
         proofs,
-        _unevaluated(report, diagnosis),
+        _unevaluated({**diagnosis.unknown, **unknown_region(timeline or {}, tried)}),
         rules=len(counted),
         kernels=diagnosis.kernels,
         skipped=len(report.groups) - diagnosis.kernels,
@@ -164,7 +195,7 @@ def _items(
     same = _same_weight(found)
     return tuple(
         Item(
-            rank,
+            rank if finding.estimate else 0,
             finding,
             _actions(finding),
             _places(finding, blame) if blamed is None or rank <= blamed else (),
@@ -230,18 +261,19 @@ def _roofs(items: Sequence[Item]) -> tuple[Roof, ...]:
     return tuple(sorted(found, key=lambda roof: -roof.group.total))
 
 
-def _unevaluated(report: ReportSummary, diagnosis: Diagnosis) -> tuple[Unevaluated, ...]:
-    """Rules that lack what ncu can collect; what a kernel does not have needs no collecting."""
-    found = []
-    for rule, names in diagnosis.unknown.items():
-        missing = tuple(name for name in names if _was_not_asked_for(report, name))
-        if missing:
-            sections = (catalog().quantities[name].section for name in missing)
-            wanted = dict.fromkeys(section for section in sections if section != _ANY)
-            found.append(Unevaluated(rule, missing, tuple(wanted)))
-    return tuple(found)
+def _unevaluated(unknown: Mapping[str, Lack]) -> tuple[Unevaluated, ...]:
+    return tuple(
+        Unevaluated(rule, lack.kernels, lack.reasons, _sections(lack.reasons))
+        for rule, lack in unknown.items()
+    )
 
 
-def _was_not_asked_for(report: ReportSummary, name: str) -> bool:
-    reasons = (group.typical.why_missing(name) for group in report.groups)
-    return any(reason.startswith(NOT_COLLECTED) and reason != NOT_IN_VERSION for reason in reasons)
+def _sections(reasons: Mapping[str, str]) -> tuple[str, ...]:
+    """The sections to collect so that what was not collected is there."""
+    quantities = catalog().quantities
+    wanted = (
+        quantities[SAMPLED_FROM if name in SAMPLED else name].section
+        for name, reason in reasons.items()
+        if reason.startswith(NOT_COLLECTED) and reason != NOT_IN_VERSION
+    )
+    return tuple(dict.fromkeys(section for section in wanted if section != _ANY))

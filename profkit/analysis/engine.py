@@ -17,13 +17,22 @@ from functools import cached_property
 import numpy as np
 
 from profkit.analysis.expression import HOLDS, Column, Comparison, Expression
-from profkit.analysis.limits import RESOURCES, SHORTEST, USUAL, shares
+from profkit.analysis.limits import ESSENTIAL, LAUNCH, RESOURCES, SHORTEST, USUAL, shares
 from profkit.analysis.rules import CONTEXT, Rule
 from profkit.analysis.sampled import SAMPLED, SAMPLED_FROM, Sampled
 from profkit.analysis.summary import Group, LaunchSummary, ReportSummary
+from profkit.metrics.quantities import NOT_HERE, UNDEFINED
+
+WORTH = 1.005
+"""The smallest factor that is an estimate: two digits behind the point show less as 1.00x."""
 
 _LEAST = 1e-3
 _AT_THE_ROOF = "at_the_roof"
+_STALL = "stall_"
+_HANDED_OVER = "handed_over_bytes"
+_NOT_SAMPLED = "samples by instruction were not read: short kernels and long code are left out"
+_NOT_ATTRIBUTED = "too few waits could be attributed to a load"
+_NO_PREVIOUS = "the previous launch was not selected, or has no such counters"
 
 Sampling = Callable[[LaunchSummary], Sampled | None]
 """Tells what a launch's samples by instruction say; None where they say nothing."""
@@ -64,12 +73,18 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Finding:
-    """A rule that fired on a kernel. `saved` is the likely time saved over the report, seconds."""
+    """A rule that fired on a kernel. `saved` is the likely time saved over the report, seconds.
+
+    A rule that promises time has no `estimate` where that is below WORTH (then it is `negligible`),
+    and where quantities are `lacking` that it rests on.
+    """
 
     rule: Rule
     group: Group
     evidence: tuple[Evidence, ...]
     estimate: Estimate | None
+    negligible: Estimate | None = None
+    lacking: tuple[str, ...] = ()
 
     @property
     def saved(self) -> float:
@@ -103,14 +118,23 @@ class Trial:
 
 
 @dataclass(frozen=True)
+class Lack:
+    """What keeps a rule from being evaluated: on how many kernels, and why each quantity is
+    missing, by its name."""
+
+    kernels: int
+    reasons: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Diagnosis:
     """Findings, most time saved first, those that promise none last.
 
-    `unknown` are rules that could not be told for some kernel, with the quantities they lack.
+    `unknown` are the rules that could not be evaluated for some kernel: by name, what they lack.
     """
 
     findings: tuple[Finding, ...]
-    unknown: Mapping[str, tuple[str, ...]]
+    unknown: Mapping[str, Lack]
     kernels: int
 
     def of(self, group: Group) -> tuple[Finding, ...]:
@@ -135,14 +159,15 @@ def diagnose(
     groups = [group for group in report.groups if group.count > group.failed]
     table = _Table(report, groups, sampling)
     findings: list[Finding] = []
-    unknown: dict[str, tuple[str, ...]] = {}
+    unknown: dict[str, Lack] = {}
     for rule in rules:
         if rule.about_timeline or rule.name in disabled or rule.category in disabled:
             continue
         held = table.held(rule)
         findings += [table.finding(rule, int(at)) for at in np.flatnonzero(held == 1)]
-        if np.isnan(held).any() and table.missing(rule):
-            unknown[rule.name] = table.missing(rule)
+        if np.isnan(held).any():
+            open_places = [int(place) for place in np.flatnonzero(np.isnan(held))]
+            unknown[rule.name] = table.lack(rule, open_places)
     return Diagnosis(_ranked(findings), unknown, len(groups))
 
 
@@ -174,7 +199,8 @@ def _order(finding: Finding) -> tuple[float, bool, bool, str]:
 
 
 def _promised(finding: Finding) -> float:
-    return finding.estimate.likely - 1 if finding.estimate else math.inf
+    estimate = finding.estimate or finding.negligible
+    return estimate.likely - 1 if estimate else math.inf
 
 
 class _Table:
@@ -216,16 +242,30 @@ class _Table:
                 column[at] = sampled.get(name, rule.match) if sampled else np.nan
             self._columns[key] = column
 
-    def missing(self, rule: Rule) -> tuple[str, ...]:
-        """What the rule reads and some kernel lacks."""
-        names = dict.fromkeys(
-            SAMPLED_FROM if name in SAMPLED else name
-            for condition in rule.when
-            for name in condition.names
-        )
-        return tuple(
-            name for name in names if name not in CONTEXT and np.isnan(self._column(name)).any()
-        )
+    def lack(self, rule: Rule, places: Sequence[int]) -> Lack:
+        """What leaves the rule open on the kernels at these places."""
+        reasons: dict[str, str] = {}
+        for place in places:
+            for condition in rule.when:
+                if np.isnan(self._value(condition, rule)[place]):
+                    names = self._absent(condition, rule, place) or condition.names
+                    reasons |= {name: self._why(name, place) for name in names}
+        return Lack(len(places), reasons)
+
+    def _absent(self, expression: Expression, rule: Rule, place: int) -> tuple[str, ...]:
+        """The names in an expression that have no value for a kernel."""
+        return tuple(name for name in expression.names if np.isnan(self._column(name, rule)[place]))
+
+    def _why(self, name: str, place: int) -> str:
+        typical = self._groups[place].typical
+        if name in SAMPLED:
+            unread = self._sampling(typical) is None
+            return typical.why_missing(SAMPLED_FROM) or (
+                _NOT_SAMPLED if unread else _NOT_ATTRIBUTED
+            )
+        if name in CONTEXT:
+            return _NO_PREVIOUS
+        return typical.why_missing(name) or UNDEFINED
 
     def finding(self, rule: Rule, at: int) -> Finding:
         """The rule's finding on the kernel at this place."""
@@ -238,7 +278,11 @@ class _Table:
             if name not in seen and not np.isnan(self._column(name, rule)[at])
         ]
         group = self._groups[at]
-        return Finding(rule, group, tuple(evidence), self._estimate(rule, at))
+        lacking = self._lacking(rule, at)
+        estimate = None if lacking or not rule.gains else self._estimate(rule, at)
+        if estimate and estimate.likely < WORTH:
+            return Finding(rule, group, tuple(evidence), None, negligible=estimate)
+        return Finding(rule, group, tuple(evidence), estimate, lacking=lacking)
 
     def trial(self, rule: Rule, at: int) -> Trial:
         """What the rule makes of the kernel at this place."""
@@ -260,7 +304,7 @@ class _Table:
             condition.text,
             None if math.isnan(value) else bool(value),
             tuple(filter(None, compared)),
-            tuple(name for name in condition.names if math.isnan(self._column(name, rule)[at])),
+            self._absent(condition, rule, at),
         )
 
     def _compared(self, comparison: Comparison, at: int, rule: Rule) -> Evidence | None:
@@ -269,25 +313,38 @@ class _Table:
             return None
         return Evidence(comparison.left.text, float(left), comparison.sign, float(right))
 
-    def _estimate(self, rule: Rule, at: int) -> Estimate | None:
+    def _lacking(self, rule: Rule, place: int) -> tuple[str, ...]:
+        """What an estimate rests on and the report lacks: of the rule's formulas, and of the
+        resources that bound any kernel."""
         if not rule.gains:
-            return None
+            return ()
+        now = self._floors
+        formulas = [formula for name, formula in rule.relieves.items() if now[name][place] > 0]
+        formulas += [*rule.takes.values(), *([rule.time] if rule.time else [])]
+        unknown = [one for one in formulas if np.isnan(self._value(one, rule)[place])]
+        names = [name for one in unknown for name in self._absent(one, rule, place) or one.names]
+        launch = self._groups[place].typical
+        names += [name for name in ESSENTIAL if launch.why_missing(name) not in {"", NOT_HERE}]
+        return tuple(dict.fromkeys(names))
+
+    def _estimate(self, rule: Rule, at: int) -> Estimate:
+        group = self._groups[at]
         now, after = self._floors, self._relieved(rule)
         highest = max((float(floor[at]) for floor in now.values()), default=0.0)
-        bound = max((float(floor[at]) for floor in after.values()), default=0.0)
-        names = [name for name, floor in after.items() if float(floor[at]) == bound]
-        bound = min(max(bound, SHORTEST / self._groups[at].typical.duration), 1.0)
-        group = self._groups[at]
+        floors_after = {RESOURCES[name]: float(floor[at]) for name, floor in after.items()}
+        floors_after[LAUNCH] = SHORTEST / group.typical.duration
+        bounding = max(floors_after, key=lambda label: floors_after[label])
+        bound = min(floors_after[bounding], 1.0)
         total = group.total
         if rule.spans_previous:
-            bound, names = 0.0, []
-            total += group.count * float(self._column("previous_duration")[at])
+            bound, bounding = 0.0, ""
+            total += sum(launch.duration for launch in self._previous(at) or ())
         likely, low, high = self._left(rule, at, highest, bound)
         return Estimate(
             likely=1 / likely,
             low=1 / low,
             high=1 / high,
-            bounded_by=RESOURCES[names[0]] if names and bound > likely / 2 else "",
+            bounded_by=bounding if bound > likely / 2 else "",
             bound_seconds=bound * group.typical.duration,
             run=self._total / (self._total - total * (1 - likely)),
             saved=total * (1 - likely),
@@ -299,8 +356,7 @@ class _Table:
         """Shares of the time that the fix leaves: likely, at worst, at best."""
         near = bound / USUAL
         if rule.time is not None:
-            told = float(self._value(rule.time, rule)[at])
-            told = 1.0 if math.isnan(told) else min(max(told, _LEAST), 1.0)
+            told = min(max(float(self._value(rule.time, rule)[at]), _LEAST), 1.0)
             likely = min(max(told, near), 1.0)
             best = max(bound, told - (1 - told) / 4, _LEAST)
             return likely, max((1 + told) / 2, likely), min(best, likely)
@@ -345,15 +401,26 @@ class _Table:
         if name in SAMPLED:
             return self._columns[_key(name, rule)]
         if name not in self._columns:
-            get = self._context if name in CONTEXT else LaunchSummary.get
-            values = [get(group.typical, name) for group in self._groups]
+            get = self._context if name in CONTEXT else self._recorded
+            values = [get(name, place) for place in range(len(self._groups))]
             self._columns[name] = np.array(values, dtype=np.float64)
         return self._columns[name]
 
-    def _context(self, launch: LaunchSummary, name: str) -> float:
-        before = self._launches.get(launch.index - 1)
-        if before is None or before.failed:
-            return math.nan
+    def _recorded(self, name: str, place: int) -> float:
+        """A quantity of a kernel; a unit or state that its architecture lacks takes none of it."""
+        launch = self._groups[place].typical
+        if launch.why_missing(name) == NOT_HERE and (name in RESOURCES or name.startswith(_STALL)):
+            return 0.0
+        return launch.get(name)
+
+    def _context(self, name: str, place: int) -> float:
+        """A fact about the launch before; nothing is handed over where there is no such kernel."""
+        previous = self._previous(place)
+        if not previous:
+            unknown = previous is None or name != _HANDED_OVER
+            return math.nan if unknown else 0.0
+        launch = self._groups[place].typical
+        before = self._launches[launch.index - 1]
         match name:
             case "previous_duration":
                 return before.duration
@@ -361,6 +428,32 @@ class _Table:
                 return before.get("dram_bytes")
             case _:
                 return min(before.get("dram_write_bytes"), launch.get("dram_read_bytes"))
+
+    def _previous(self, place: int) -> tuple[LaunchSummary, ...] | None:
+        """The launch before each of a kernel's launches, where each follows the same other kernel.
+
+        None where one that the report has was not selected, or has no duration. A kernel's repeats
+        follow itself: they work on the same buffers, for all that is known.
+        """
+        launches = [launch for launch in self._groups[place].launches if not launch.failed]
+        indices = [launch.index - 1 for launch in launches]
+        if min(indices) < 0:
+            return ()
+        found = [self._launches.get(index) for index in indices]
+        previous = tuple(launch for launch in found if launch and not launch.failed)
+        if len(previous) < len(indices):
+            return None
+        kernels = {self._place_of.get(launch.index, place) for launch in previous}
+        return previous if len(kernels) == 1 and place not in kernels else ()
+
+    @cached_property
+    def _place_of(self) -> Mapping[int, int]:
+        """The place of each launch's kernel, by the launch's index."""
+        return {
+            launch.index: place
+            for place, group in enumerate(self._groups)
+            for launch in group.launches
+        }
 
 
 def _on_samples(expression: Expression) -> bool:

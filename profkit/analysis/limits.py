@@ -38,6 +38,12 @@ RESOURCES: Mapping[str, str] = {
 }
 """The resources whose need bounds the time, by the quantity that tells how busy they are."""
 
+ESSENTIAL = ("dram_busy", "l2_busy", "l1_busy", "issue_busy")
+"""The resources that every kernel needs: without one of them a bound may be passed unseen."""
+
+LAUNCH = "launch overhead"
+"""What bounds a launch of SHORTEST: no resource."""
+
 REACH: Mapping[str, float] = {"dram_busy": 0.95, "tensor_busy": 0.94}
 """The share of its peak that a resource has been driven to, where that falls short of it: DRAM ends
 at 89% to 96% on several GPUs, tensor cores at 94% in a large cuBLAS product on an H200. Of the

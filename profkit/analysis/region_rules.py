@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profkit.analysis.engine import Condition, Estimate, Evidence
+from profkit.analysis.engine import WORTH, Condition, Estimate, Evidence, Lack
 from profkit.analysis.expression import Comparison, Expression
 from profkit.analysis.rules import Rule
+from profkit.metrics.quantities import UNDEFINED
 
 _LEAST = 1e-3
 _OTHER = "everything else"
@@ -29,6 +30,8 @@ class RegionFinding:
     rule: Rule
     evidence: tuple[Evidence, ...]
     estimate: Estimate | None
+    negligible: Estimate | None = None
+    lacking: tuple[str, ...] = ()
     group: None = None
 
     @property
@@ -44,6 +47,12 @@ class RegionTrial:
     conditions: tuple[Condition, ...]
     finding: RegionFinding | None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it can't be told if the rule fires."""
+        states = [condition.holds for condition in self.conditions]
+        return None in states and False not in states
+
 
 def diagnose_region(
     quantities: Mapping[str, float], rules: Iterable[Rule]
@@ -54,6 +63,16 @@ def diagnose_region(
     tried = (explain_region(quantities, rule) for rule in rules if rule.about_timeline)
     found = (trial.finding for trial in tried if trial.finding)
     return tuple(sorted(found, key=lambda finding: -finding.saved))
+
+
+def unknown_region(quantities: Mapping[str, float], rules: Iterable[Rule]) -> Mapping[str, Lack]:
+    """The rules about timelines that these quantities leave open, and what they lack."""
+    tried = {rule.name: explain_region(quantities, rule) for rule in rules if rule.about_timeline}
+    return {
+        name: Lack(0, {missing: UNDEFINED for one in trial.conditions for missing in one.missing})
+        for name, trial in tried.items()
+        if quantities and trial.is_open
+    }
 
 
 def explain_region(quantities: Mapping[str, float], rule: Rule) -> RegionTrial:
@@ -68,8 +87,21 @@ def explain_region(quantities: Mapping[str, float], rule: Rule) -> RegionTrial:
         for name in rule.evidence
         if name not in seen and not math.isnan(quantities.get(name, math.nan))
     ]
-    estimate = _estimate(rule, quantities) if rule.gains else None
-    return RegionTrial(conditions, RegionFinding(rule, (*compared, *beside), estimate))
+    return RegionTrial(conditions, _finding(rule, (*compared, *beside), quantities))
+
+
+def _finding(
+    rule: Rule, evidence: tuple[Evidence, ...], quantities: Mapping[str, float]
+) -> RegionFinding:
+    formulas = [*rule.relieves.values(), *([rule.time] if rule.time else [])]
+    unknown = [one for one in formulas if math.isnan(_value(one, quantities))]
+    if unknown or not rule.gains:
+        lacking = dict.fromkeys(name for one in unknown for name in one.names)
+        return RegionFinding(rule, evidence, None, lacking=tuple(lacking))
+    estimate = _estimate(rule, quantities)
+    if estimate.likely < WORTH:
+        return RegionFinding(rule, evidence, None, negligible=estimate)
+    return RegionFinding(rule, evidence, estimate)
 
 
 def _condition(condition: Expression, quantities: Mapping[str, float]) -> Condition:
@@ -99,11 +131,9 @@ def _value(expression: Expression, quantities: Mapping[str, float]) -> float:
 def _estimate(rule: Rule, quantities: Mapping[str, float]) -> Estimate:
     taken = 0.0
     for name, left in rule.relieves.items():
-        share = _value(left, quantities)
-        taken += quantities[name] * (1 - (1.0 if math.isnan(share) else min(max(share, 0.0), 1.0)))
+        taken += quantities[name] * (1 - min(max(_value(left, quantities), 0.0), 1.0))
     best = min(max(1 - taken, _LEAST), 1.0)
-    told = _value(rule.time, quantities) if rule.time else best
-    likely = 1.0 if math.isnan(told) else min(max(told, best), 1.0)
+    likely = min(max(_value(rule.time, quantities) if rule.time else best, best), 1.0)
     span = quantities[_SPAN]
     return Estimate(
         likely=1 / likely,

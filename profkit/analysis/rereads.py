@@ -1,8 +1,10 @@
 """Arrays that a kernel reads in several passes, told by its machine code.
 
 Two loops read the same array again where the addresses of their loads are built on the same kernel
-parameter, from the same parameters and indices, ask for about as many sectors, and one leads to the
-other. That is an upper bound: they may read different parts of it.
+parameter, from the same parameters and indices, ask for about as many sectors, one leads to the
+other, and the other starts anew: a loop that goes on from where the one before it ended, as the
+parts of one unrolled loop do, reads what comes next. That is an upper bound: they may read
+different parts of it.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from profkit.analysis.blame import Samples
-from profkit.ingest.sass_flow import Flow, Loop
+from profkit.ingest.sass_flow import Loop
 from profkit.ingest.sass_text import Operation, Slot
 
 SECTORS = "global_sectors"
@@ -23,6 +25,7 @@ _SUMS = frozenset({"IADD3", "IADD", "VIADD", "LEA", "UIADD3", "ULEA"})
 _MOVES = frozenset({"MOV", "UMOV", "SEL", "USEL", "R2UR"})
 _BARRIER = "BAR"
 _INDEX = ("SR_TID", "SR_CTAID")
+_FIRST_PARAMETER = 0x160  # of constant bank 0; the extents of block and grid are before it
 
 _Part = tuple[Loop | None, int]
 _Reads = tuple[int, float]
@@ -46,7 +49,7 @@ def reread_share(samples: Samples) -> float:
             by_part[part_of[at]] = (place, before + sectors)
     if not total:
         return math.nan
-    return sum(_repeated(samples.flow, list(parts.values())) for parts in read.values()) / total
+    return sum(_repeated(samples, list(parts.values())) for parts in read.values()) / total
 
 
 def _parts(samples: Samples) -> Sequence[_Part]:
@@ -62,15 +65,35 @@ def _parts(samples: Samples) -> Sequence[_Part]:
     return found
 
 
-def _repeated(flow: Flow, parts: Sequence[_Reads]) -> float:
+def _repeated(samples: Samples, parts: Sequence[_Reads]) -> float:
     """Sectors of parts that an earlier one, which leads to them, has about as many of."""
     return sum(
         sectors
         for number, (place, sectors) in enumerate(parts)
         if any(
-            min(sectors, others) >= (1 - _ABOUT) * max(sectors, others) and flow.leads(at, place)
-            for at, others in parts[:number]
+            min(sectors, others) >= (1 - _ABOUT) * max(sectors, others)
+            and samples.flow.leads(earlier, place)
+            and not _continues(samples, earlier, place)
+            for earlier, others in parts[:number]
         )
+    )
+
+
+def _continues(samples: Samples, earlier: int, place: int) -> bool:
+    """Whether the address of a load goes on from an earlier one's: from what the loop around that
+    left, or by a step from the address itself."""
+    flow = samples.flow
+    resting = flow.sources(place, flow.operations[place].addresses, None, _unless_loaded)
+    loop = flow.loop_of(earlier)
+    if loop and flow.block_of(place) not in loop.blocks:
+        return any(flow.block_of(step) in loop.blocks for step in resting)
+    before = flow.operations[earlier].addresses[:1]
+    address = {producer for name in before for producer in flow.producers(name, earlier)}
+    return any(
+        address.intersection(flow.producers(name, step))
+        for step in resting
+        if step > earlier
+        for name in _summands(flow.operations[step])
     )
 
 
@@ -116,7 +139,11 @@ def _indices(samples: Samples, at: int) -> frozenset[str]:
     for place in flow.sources(at, flow.operations[at].addresses, None, _unless_loaded):
         one = flow.operations[place]
         found.update(term for term in one.terms if term.startswith(_INDEX))
-        found.update(f"{bank}:{offset}" for bank, offset in one.constants)
+        found.update(
+            f"{bank}:{offset}"
+            for bank, offset in one.constants
+            if bank or offset >= _FIRST_PARAMETER
+        )
     return frozenset(found)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from profkit.analysis import region
-from profkit.analysis.blame import AWAITED, SAMPLES
+from profkit.analysis.blame import AWAITED, COUNTED, SAMPLES
 from profkit.analysis.expression import Expression, parse
 from profkit.analysis.limits import RESOURCES
 from profkit.analysis.sampled import SAMPLED, Match
@@ -28,7 +28,11 @@ from profkit.metrics.catalog import ComputeCapability, catalog
 
 CONFIDENCES = ("high", "medium", "low")
 CONTEXT: Mapping[str, tuple[str, str]] = {
-    "handed_over_bytes": ("B", "What the launch before wrote to DRAM and this one read, at most."),
+    "handed_over_bytes": (
+        "B",
+        "What the launch before wrote to DRAM and this one read, at most; 0 where a kernel follows "
+        "itself, or not always the same other one.",
+    ),
     "previous_duration": ("s", "Duration of the launch before."),
     "previous_dram_bytes": ("B", "DRAM traffic of the launch before."),
     **SAMPLED,
@@ -65,7 +69,7 @@ class Rule:
     that a fix leaves, `takes` one to the share of the present time that the fix needs of it anew;
     `time` is the share of the kernel's time that it leaves when no resource bounds it. A rule with
     none of them informs: it promises nothing. With `spans_previous` that is the time of the kernel
-    and the one before it together. `blame` names the per-instruction quantity whose largest values
+    and the one before it together. `blame` names the per-instruction quantities whose largest sums
     are the lines to look at. A rule `about_timeline` names quantities of a timeline and relieves
     parts of its time (analysis.region).
     """
@@ -82,7 +86,7 @@ class Rule:
     match: tuple[Match, ...]
     confidence: str
     effort: str
-    blame: str
+    blame: tuple[str, ...]
     evidence: tuple[str, ...]
     actions: tuple[Action, ...]
     verify: tuple[str, ...]
@@ -284,7 +288,7 @@ def _rule(row: _Row) -> Rule:
         match=tuple(_match(block) for block in told.get("match", ())),
         confidence=told.get("confidence", "medium"),
         effort=told.get("effort", "medium"),
-        blame=told.get("blame", ""),
+        blame=_blamed(told),
         evidence=tuple(told.get("evidence", ())),
         actions=tuple(_action(action) for action in told.get("actions", ())),
         verify=tuple(told.get("verify", ())),
@@ -298,6 +302,11 @@ def _match(told: Mapping[str, Any]) -> Match:
         in_loop=bool(told.get("in_loop", False)),
         **{key: tuple(told[key]) for key in _PATTERNS if key in told},
     )
+
+
+def _blamed(told: Mapping[str, Any]) -> tuple[str, ...]:
+    blame = told.get("blame", ())
+    return (blame,) if isinstance(blame, str) else tuple(blame)
 
 
 def _action(told: str | Mapping[str, Any]) -> Action:
@@ -380,9 +389,8 @@ def _unknown_names(row: _Row) -> Iterator[Fault]:
         yield from _strangers(row, (part, key), [key], "resource", resources)
     for at, name in enumerate(row.told.get("evidence", ())):
         yield from _strangers(row, ("evidence", at), [name], "quantity", names)
-    if blame := row.told.get("blame"):
-        valid = [*catalog().lines, *AWAITED]
-        yield from _strangers(row, ("blame",), [blame], "line quantity", valid)
+    valid = [*catalog().lines, *AWAITED, *COUNTED]
+    yield from _strangers(row, ("blame",), _blamed(row.told), "line quantity", valid)
     yield from _mismatches(row)
     yield from _out_of_place(row)
 

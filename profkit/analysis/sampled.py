@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from profkit.analysis.blame import GLOBAL_LOADS, LONG, Samples, Wait
+from profkit.analysis.overhead import overhead_share
 from profkit.analysis.rereads import reread_share
 from profkit.ingest.sass_flow import Loop
 from profkit.ingest.source_lines import Place
@@ -44,6 +45,11 @@ SAMPLED: Mapping[str, tuple[str, str]] = {
         "1",
         "Warp samples waiting for a load that could wait together with an earlier one of the same "
         "iteration, whose result it does not need.",
+    ),
+    "overhead_share": (
+        "1",
+        "Integer, conversion and control instructions whose result ends in no stored value, of all "
+        "that the launch executed.",
     ),
     "reread_share": (
         "1",
@@ -92,20 +98,17 @@ class Sampled:
         """A fact of SAMPLED; NaN where it can't be told."""
         if not self._samples.total:
             return math.nan
-        match name:
-            case "matched":
-                return self._shares(match)[0]
-            case "matched_active":
-                return self._shares(match)[1]
-            case "chased_share":
-                return self._chased
-            case "linked_share":
-                return self._linked
-            case "loads_per_wait":
-                return self._batched
-            case "overlap_share":
-                return self._overlap
-        return reread_share(self._samples)
+        facts: Mapping[str, Callable[[], float]] = {
+            "matched": lambda: self._shares(match)[0],
+            "matched_active": lambda: self._shares(match)[1],
+            "chased_share": lambda: self._chased,
+            "linked_share": lambda: self._linked,
+            "loads_per_wait": lambda: self._batched,
+            "overlap_share": lambda: self._overlap,
+            "overhead_share": lambda: overhead_share(self._samples),
+            "reread_share": lambda: reread_share(self._samples),
+        }
+        return facts[name]()
 
     def causes(self, reason: str, most: int) -> tuple[Place, ...]:
         """The source lines, or instructions, that others wait for most, largest first."""

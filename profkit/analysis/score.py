@@ -208,7 +208,7 @@ def _alarms(told: tuple[str, Guess], category: str | None) -> tuple[Alarm, ...]:
 
 
 def _ours(found: Checklist) -> Guess:
-    ranked = ((item.rule.category, item.finding.estimate) for item in found.items)
+    ranked = ((item.rule.category, item.finding.estimate) for item in found.findings)
     return Guess(tuple((name, estimate.run if estimate else 1.0) for name, estimate in ranked))
 
 

@@ -24,7 +24,9 @@ _CLASSES: Mapping[str, str] = {
     "global_atomic": "ATOM ATOMG RED REDG",
     "shared_atomic": "ATOMS REDS",
 }
-_CLASS_OF = {opcode: kind for kind, opcodes in _CLASSES.items() for opcode in opcodes.split()}
+CLASS_OF = {opcode: kind for kind, opcodes in _CLASSES.items() for opcode in opcodes.split()}
+"""The kind of an opcode without its modifiers."""
+
 INSTRUCTION_CLASSES = tuple(_CLASSES)
 """Kinds of instructions that opcodes are counted by; half precision and tensor have their own."""
 
@@ -33,7 +35,7 @@ def class_instructions(kind: str, opcodes: Mapping[str, float]) -> float:
     """Warp instructions of a class; NaN without opcode counts."""
     if not opcodes:
         return float("nan")
-    return sum(count for opcode, count in opcodes.items() if _CLASS_OF.get(_base(opcode)) == kind)
+    return sum(count for opcode, count in opcodes.items() if CLASS_OF.get(_base(opcode)) == kind)
 
 
 def half_instructions(opcodes: Mapping[str, float]) -> float:

@@ -145,19 +145,21 @@ def located(places: Sequence[Place], code: Code) -> tuple[Place, ...]:
     )
 
 
-def hottest(action: Any, metric_name: str, most: int) -> tuple[Place, ...]:
-    """The lines, or instructions, with the most of a metric, largest first.
+def hottest(
+    action: Any, metric_names: Sequence[str], most: int, code: re.Pattern[str] | None = None
+) -> tuple[Place, ...]:
+    """The lines, or instructions, with the most of some metrics together, largest first.
 
-    Disassembles only what it returns. Empty where the launch has nothing of the metric.
+    `code` keeps the instructions whose machine code has it; without it, only what is returned is
+    disassembled. Empty where the launch has nothing of the metrics.
     """
-    metric = action.metric_by_name(metric_name)
-    if metric is None or not metric.has_correlation_ids():
-        return ()
-    counters = metric.correlation_ids()
-    values: dict[int, float] = {}
-    for at in range(metric.num_instances()):
-        address = counters.as_uint64(at)
-        values[address] = values.get(address, 0.0) + float(metric.as_double(at))
+    values = _by_address(action, metric_names)
+    if code:
+        values = {
+            address: value
+            for address, value in values.items()
+            if value > 0 and code.search(_sass(action, address))
+        }
     total = sum(values.values())
     if not total > 0:
         return ()
@@ -172,6 +174,20 @@ def hottest(action: Any, metric_name: str, most: int) -> tuple[Place, ...]:
         for (file, line, address), value in largest
         if value > 0
     )
+
+
+def _by_address(action: Any, metric_names: Iterable[str]) -> dict[int, float]:
+    """The sums of some metrics by program counter."""
+    values: dict[int, float] = {}
+    for name in metric_names:
+        metric = action.metric_by_name(name)
+        if metric is None or not metric.has_correlation_ids():
+            continue
+        counters = metric.correlation_ids()
+        for instance in range(metric.num_instances()):
+            address = counters.as_uint64(instance)
+            values[address] = values.get(address, 0.0) + float(metric.as_double(instance))
+    return values
 
 
 def _sass(action: Any, address: int) -> str:

@@ -29,13 +29,13 @@ _EVIDENCE_SHOWN = 3
 def findings_view(report: ReportSummary, found: Checklist, width: int) -> RenderableType:
     """The first findings in short, then roofs, proofs and what could not be told."""
     parts: list[RenderableType] = [
-        Text.assemble((words.HEADING, "bold"), ("  estimates don't add up", "dim"))
+        Text.assemble((words.HEADING, "bold"), (f"  {words.NOT_ADDITIVE}", "dim"))
     ]
-    first = (found.promising or found.items)[:SHOWN]
-    if not found.items:
+    first = (found.items or found.informative)[:SHOWN]
+    if not first:
         parts.append(Text(words.summary(found)))
     parts += in_short(first, width)
-    rest = len(found.items) - len(first)
+    rest = len(found.findings) - len(first)
     if rest:
         more = f"{plural(rest, 'more finding')}, all actions and checks"
         parts.append(Text(f"{more}: profkit checklist {report.path}", "dim"))
@@ -69,15 +69,23 @@ def checklist_view(report: ReportSummary, found: Checklist, top: int, width: int
     left = len(found.items) - len(found.items[: top or None])
     if left:
         parts += [Text(), Text(f"{plural(left, 'more item')}: --top 0 shows all", "dim")]
+    if found.informative:
+        parts += [Text(), Text(words.INFORMATIVE, "bold")]
+    for item in found.informative:
+        parts += [Text(), *_whole(item, width)]
     around = _around(report, found, width)
-    return Group(*parts, *([Text()] if around else []), *around)
+    parts += [*([Text()] if around else []), *around]
+    if found.unevaluated:
+        parts += [Text(), Text("Rules not evaluated, and what they lack", "bold")]
+        parts.append(rows_of(words.lacks(found), _INDENT))
+    return Group(*parts)
 
 
 def _headline(item: Item) -> Text:
     estimate = item.finding.estimate
     gain = f"{words.gain(estimate)}  " if estimate else ""
     return Text.assemble(
-        f"{item.rank:>2}  ", (gain, "green"), (item.rule.title, "bold"), ("  ", "not bold")
+        f"{item.rank or '-':>2}  ", (gain, "green"), (item.rule.title, "bold"), ("  ", "not bold")
     )
 
 
@@ -112,7 +120,8 @@ def _whole(item: Item, width: int) -> list[RenderableType]:
         *((("check" if at == 0 else ""), f"- {check}") for at, check in enumerate(rule.verify)),
         ("more", ", ".join(filter(None, (f"profkit rules explain {rule.name}", item.page)))),
     ]
-    head = Text.assemble(f"[ ] {item.rank}. ", (gain, "green"), (rule.title, "bold"))
+    mark = f"[ ] {item.rank}. " if item.rank else "- "
+    head = Text.assemble(mark, (gain, "green"), (rule.title, "bold"))
     return [head, rows_of(rows, _INDENT)]
 
 
@@ -142,6 +151,6 @@ def _around(report: ReportSummary, found: Checklist, width: int) -> list[Rendera
     if len(found.roofs) > len(roofs):
         rows.append(("", f"and {plural(len(found.roofs) - len(roofs), 'more kernel')}"))
     rows.append(("reachable", words.proven(found.proofs)))
-    rows += [("not told", told) for told in words.untold(found, report.session, report.path)]
+    rows += [("incomplete", told) for told in words.untold(found, report.session, report.path)]
     shown = [row for row in rows if row[1]]
     return [rows_of(shown, 0)] if shown else []

@@ -18,13 +18,28 @@ Json = dict[str, Any]
 def found_json(found: Checklist) -> Json:
     """What a checklist adds to a report's object."""
     return {
+        "conclusion": conclusion(found),
         "checklist": [item_json(item) for item in found.items],
+        "informative": [item_json(item) for item in found.informative],
         "reachable": [_proof(proof) for proof in found.proofs],
         "not_evaluated": [
-            {"rule": one.rule, "missing": list(one.missing), "sections": list(one.sections)}
+            {
+                "rule": one.rule,
+                "kernels": one.kernels,
+                "missing": list(one.missing),
+                "reasons": dict(one.reasons),
+                "sections": list(one.sections),
+            }
             for one in found.unevaluated
         ],
     }
+
+
+def conclusion(found: Checklist) -> str:
+    """Whether there are findings; where not, whether enough rules ran to say that."""
+    if found.findings:
+        return "findings"
+    return "can't tell" if found.inconclusive else "nothing found"
 
 
 def item_json(item: Item) -> Json:
@@ -45,17 +60,19 @@ def item_json(item: Item) -> Json:
 
 
 def finding_json(item: Item) -> Json:
-    """A finding on a kernel or a timeline; one that promises no time has the factor 1."""
+    """A finding on a kernel or a timeline; null stands for rank and factors of one without an
+    estimate."""
     rule, estimate = item.rule, item.finding.estimate
     return {
-        "rank": item.rank,
+        "rank": item.rank or None,
         "rule": rule.name,
         "category": rule.category,
         "kernel": item.group.name if item.group else None,
-        "estimated_speedup": estimate.likely if estimate else 1.0,
-        "range": [estimate.low, estimate.high] if estimate else [1.0, 1.0],
-        "run_speedup": estimate.run if estimate else 1.0,
+        "estimated_speedup": estimate.likely if estimate else None,
+        "range": [estimate.low, estimate.high] if estimate else None,
+        "run_speedup": estimate.run if estimate else None,
         "promises": estimate is not None,
+        "estimate_lacks": list(item.finding.lacking),
         "confidence": rule.confidence,
         "bounded_by": (estimate.bounded_by or None) if estimate else None,
         "bound_s": estimate.bound_seconds if estimate and estimate.bounded_by else None,

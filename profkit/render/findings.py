@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from profkit.analysis.checklist import Checklist, Item
-from profkit.analysis.engine import Estimate, Evidence
+from profkit.analysis.engine import WORTH, Estimate, Evidence
 from profkit.analysis.limits import RESOURCES
 from profkit.analysis.proof import Proof
 from profkit.analysis.rules import Rule
@@ -20,6 +20,8 @@ from profkit.render.text import compact, literal, number, percent, plural
 
 HEADING = "What limits, and what a fix would give"
 NOTHING = "nothing found"
+NOT_ADDITIVE = "estimates are not additive"
+INFORMATIVE = "Without an estimated speedup"
 TIMELINE = "the timeline"
 _SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "!=": "other than"}
 _PRECISE_BELOW = 1.5
@@ -56,13 +58,24 @@ def prospects(item: Item) -> str:
     """What the fix of an item promises, what holds it back then, and how sure that is."""
     estimate, rule = item.finding.estimate, item.rule
     if estimate is None:
-        return f"no gain promised by the counters; {rule.confidence} confidence that it limits"
+        return _without_estimate(item)
     said = [whole_gain(item), _next_limit(estimate, rule)]
     if item.peers:
         ranks = ", ".join(str(rank) for rank in item.peers)
         said.append(f"of the same weight as {ranks} on this kernel")
     said.append(f"{rule.confidence} confidence")
     return "; ".join(filter(None, said))
+
+
+def _without_estimate(item: Item) -> str:
+    """Why a finding has no estimate."""
+    finding, rule = item.finding, item.rule
+    if finding.lacking:
+        return f"estimated speedup unknown, not recorded: {', '.join(finding.lacking)}"
+    if finding.negligible:
+        said = [f"estimated speedup below {WORTH}x", _next_limit(finding.negligible, rule)]
+        return "; ".join(filter(None, said))
+    return f"no gain promised by the counters; {rule.confidence} confidence that it limits"
 
 
 def whole_gain(item: Item) -> str:
@@ -137,8 +150,9 @@ def places(found: Iterable[Place]) -> str:
 
 
 def telling(found: Iterable[Place]) -> tuple[Place, ...]:
-    """The places with a share worth telling."""
-    return tuple(place for place in found if place.share >= _PLACE_WORTH_TELLING)
+    """The places with a share worth telling; the first where none has."""
+    places = tuple(found)
+    return tuple(one for one in places if one.share >= _PLACE_WORTH_TELLING) or places[:1]
 
 
 def place_name(place: Place) -> str:
@@ -185,24 +199,50 @@ def untold(found: Checklist, session: Session, path: str) -> tuple[str, ...]:
     said = []
     if found.unevaluated:
         count = f"{len(found.unevaluated)} of {plural(found.rules, 'rule')} not evaluated"
-        needed = f"need {', '.join(found.sections)}" if found.sections else "need single metrics"
+        needed = f": need {', '.join(found.sections)}" if found.sections else ""
         full = "full" in session.options.get("set", "").split(",")
-        remedy = "" if full else "record with ncu --set full; "
-        said.append(f"{count}: {needed}; {remedy}profkit metrics {path} tells what is missing")
+        remedy = "record with ncu --set full; " if found.sections and not full else ""
+        said.append(f"{count}{needed}; {remedy}profkit checklist {path} lists what each lacks")
     if found.skipped:
         said.append(f"{plural(found.skipped, 'kernel')} skipped: no duration, counters failed")
     return tuple(said)
 
 
+def lacks(found: Checklist) -> tuple[tuple[str, str], ...]:
+    """Each rule that could not be evaluated, with what it lacks."""
+    return tuple(
+        (
+            one.rule,
+            ", ".join(one.missing)
+            + (
+                f" ({one.kernels} of {found.kernels} kernels)"
+                if 0 < one.kernels < found.kernels
+                else ""
+            ),
+        )
+        for one in found.unevaluated
+    )
+
+
 def summary(found: Checklist) -> str:
     """How much was found in how much, in one line."""
-    looked = f"{plural(found.rules, 'rule')} on {plural(found.kernels, 'kernel')}"
-    promising = len(found.promising)
-    if not found.items:
+    if found.inconclusive:
+        return _inconclusive(found)
+    tried = plural(found.rules, "rule")
+    if found.unevaluated:
+        tried = f"{found.evaluated} of {tried} evaluated"
+    looked = f"{tried} on {plural(found.kernels, 'kernel')}"
+    promising, informing = len(found.items), len(found.informative)
+    if not promising + informing:
         return f"{NOTHING}: {looked}"
-    informing = len(found.items) - promising
     verb = "promises" if promising == 1 else "promise"
     said = [f"{plural(promising, 'finding')} {verb} time" if promising else "no time promised"]
     if informing:
         said.append(f"{informing} {'tells' if informing == 1 else 'tell'} what limits")
     return f"{', '.join(said)}; {looked}"
+
+
+def _inconclusive(found: Checklist) -> str:
+    if not found.kernels:
+        return "can't tell: no kernel has a duration"
+    return f"can't tell: {len(found.unevaluated)} of {plural(found.rules, 'rule')} lack data"

@@ -63,7 +63,9 @@ def checklist_json(report: ReportSummary, found: Checklist, top: int) -> str:
             "kernels": found.kernels,
             "skipped": found.skipped,
             **shown,
+            "conclusion": shown["conclusion"],
             "checklist": shown["checklist"][: top or None],
+            "informative": shown["informative"],
         }
     )
 

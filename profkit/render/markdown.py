@@ -50,16 +50,21 @@ def checklist_markdown(report: ReportSummary, found: Checklist, top: int) -> str
 
 def _items(report: ReportSummary, found: Checklist, top: int, name: str) -> list[str]:
     """Boxes to tick, then roofs, proofs and what could not be told."""
-    lines = [f"{escape(words.summary(found))}. Estimates don't add up."]
+    lines = [f"{escape(words.summary(found))}. {words.NOT_ADDITIVE.capitalize()}."]
     if found.items:
         lines.append("")
     lines += items_markdown(found.items[: top or None])
+    if found.informative:
+        lines += ["", f"{words.INFORMATIVE}:", "", *items_markdown(found.informative)]
     around = [f"At a roof: {code(kernel)}: {escape(told)}" for kernel, told in words.roofs(found)]
     if proven := words.proven(found.proofs):
         around.append(f"Reachable: {escape(proven)}")
     around += [escape(told) for told in words.untold(found, report.session, name)]
     for line in around:
         lines += ["", line]
+    if found.unevaluated:
+        lines += ["", "Rules not evaluated, and what they lack:", ""]
+        lines += [f"- {code(rule)}: {escape(lacked)}" for rule, lacked in words.lacks(found)]
     return lines
 
 
@@ -82,7 +87,8 @@ def _item(item: Item) -> list[str]:
         told.append(f"where: {escape(where)}")
     told += [f"do: {escape(action)}" for action in item.actions]
     told += [f"check: {escape(check)}" for check in rule.verify]
-    return [f"- [ ] **{item.rank}. {escape(gain)}{title}**", *(f"  - {line}" for line in told)]
+    mark = f"[ ] **{item.rank}. " if item.rank else "**"
+    return [f"- {mark}{escape(gain)}{title}**", *(f"  - {line}" for line in told)]
 
 
 def code(text: str, *, in_table: bool = False) -> str:

@@ -90,7 +90,7 @@ def _facts(rule: Rule) -> Iterable[tuple[str, tuple[str, ...]]]:
         (_LEAVES, tuple(leaves)),
         ("Do", tuple(map(_action, rule.actions))),
         ("Check", rule.verify),
-        ("Blames the lines with most", (rule.blame,) if rule.blame else ()),
+        ("Blames the lines with most", (" + ".join(rule.blame),) if rule.blame else ()),
     )
     return (part for part in parts if part[1])
 

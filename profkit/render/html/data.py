@@ -67,7 +67,10 @@ def page_data(content: Content, *, with_host: bool) -> Json:
     detailed = [group.typical.index for group in content.detailed]
     sources = {at: source_data(view) for at, view in content.sources.items() if at in detailed}
     most = _most(found)
-    items = [_item(item, short, detailed, sources, most) for item in found.items]
+    items = [
+        {"place": found.place(item), **_item(item, short, detailed, sources, most)}
+        for item in found.findings
+    ]
     return {
         "version": __version__,
         "title": _title(content, name),
@@ -174,13 +177,14 @@ def _summary(content: Content, items: Sequence[Json]) -> Json:
 def _lead(first: Json | None, found: Checklist) -> Json:
     """The answer in a sentence: what limits, where, and what a fix would give."""
     if first is None:
-        return {"what": "Nothing found", "where": "", "gives": words.summary(found)}
+        what = "Can't tell" if found.inconclusive else "Nothing found"
+        return {"what": what, "where": "", "gives": words.summary(found)}
     gives = f"a fix gives {first['gain']} here, {first['run']}" if first["gain"] else ""
     return {
         "what": first["title"],
         "where": first["name"],
         "full": first["full"],
-        "gives": gives or "no gain promised by the counters",
+        "gives": gives or first["gives"],
     }
 
 
@@ -231,7 +235,7 @@ def _item(
         "where": [_place(place, at, sources.get(at)) for place in words.telling(item.places)],
         "do": list(item.actions),
         "check": list(rule.verify),
-        "open": item.rank <= _OPEN_ITEMS,
+        "open": 0 < item.rank <= _OPEN_ITEMS,
     }
 
 

@@ -78,7 +78,7 @@ def _row(
         "full": name,
         "anchor": anchor(group) if typical.index in detailed else "",
         "finding": first.rule.title if first else "",
-        "rank": first.rank if first else 0,
+        "place": found.place(first) if first else 0,
         "search": f"{name} {shape} {first.rule.title if first else ''}".lower(),
         "cells": [
             _cell(str(rank), rank),
@@ -133,7 +133,10 @@ def detail(
         "share": percent(group.share),
         "seconds": number(group.total, "s") if not launch.failed else "counters failed",
         "warnings": [literal(warning) for warning in launch.warnings],
-        "findings": [{"rank": item.rank, "title": item.rule.title} for item in found.of(group)],
+        "findings": [
+            {"place": found.place(item), "rank": item.rank, "title": item.rule.title}
+            for item in found.of(group)
+        ],
         "panels": [_panel(panel) for panel in made],
         "grids": [] if launch.failed else [grid_of(grid) for grid in panels.grids(launch)],
         "ncu": [] if launch.failed else [_words(row) for row in overview.rule_rows(launch)],

@@ -94,10 +94,11 @@ def _profile(told: Profiled) -> Iterator[Block]:
         yield Paragraph(f"Not profiled: {unmarked(told.reason or 'no reason was kept')}.")
         return
     yield Paragraph(unmarked(told.headline) + _busiest(told))
-    if told.found.items:
-        yield Bullets(tuple(_item(item) for item in told.found.items[:_FINDINGS]), boxes=True)
+    if told.found.findings:
+        first = told.found.findings[:_FINDINGS]
+        yield Bullets(tuple(_item(item) for item in first), boxes=True)
     else:
-        yield Paragraph("No rule found anything.")
+        yield Paragraph(f"{unmarked(findings.summary(told.found))}.")
     for kernel, line in findings.roofs(told.found):
         yield Paragraph(f"At a roof: {verbatim(shorten(kernel, _LONGEST))}: {unmarked(line)}")
 
