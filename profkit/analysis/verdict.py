@@ -41,8 +41,8 @@ MOST_BLOCKS = 200
 _FEWEST_BLOCKS = 2
 _FEWEST_TO_LEAVE_OUT = 4
 _DEPENDENT_ALPHA = 0.025
-# One in forty comparisons of eight independent blocks looks autocorrelated, and the formula takes it
-# for one block then: 2% stay open however far the sides are apart. With four at least none does,
+# One in forty comparisons of eight independent blocks looks autocorrelated, and the formula takes
+# it for one block then: 2% stay open however far the sides are apart. With four at least none does,
 # and false verdicts at AR(1) 0.7 over blocks stay what they were (0.3%; 20,000 simulations each).
 _LEAST_WORTH = 4.0
 _WILD_ALPHA = 0.01
@@ -158,9 +158,9 @@ class Comparison:
     """The verdict on B against A, and what it rests on.
 
     `speedup` is time A / time B (geometric mean over blocks): above 1, B is faster. `low` to `high`
-    is its interval at `level`, widened by `resolution`, the relative difference that the timer can't
-    resolve. `margin` is relative, as is `detectable`, the smallest slow-down that as many such
-    blocks would find at the planned power.
+    is its interval at `level`, widened by `resolution`, the relative difference that the timer
+    can't resolve. `margin` is relative, as is `detectable`: another experiment with as many such
+    blocks finds a slow-down of that size with the planned power.
     `blocks_needed` is set for an INCONCLUSIVE that more blocks would settle if the effect and the
     scatter stay as they are. `p_value`: chance of a difference this far beyond the margin where
     there is none beyond it; `p_adjusted` among the comparisons given to `holm`. `ratios` are the
