@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from profkit.analysis.gpus import Datasheet, Peak, find_datasheet
+from profkit.analysis.spread import difference_bound, enlarged_bound, run_bound
 from profkit.analysis.statistics import Classic, Summary, classic, find_tick, summarize
 from profkit.analysis.verdict import (
     DEFAULT,
@@ -434,17 +435,24 @@ def datasheet_of(gpu: Mapping[str, Any]) -> tuple[Datasheet | None, str]:
 class Differences:
     """What runs of one build differ by, as shares of a latency.
 
-    `largest` is the largest difference among comparisons that nothing disturbed; `disturbed` counts
-    the others, whose intervals are more than five times as wide as the typical one, and which the
+    `largest` is the largest difference among comparisons that nothing disturbed, `bound` what 1% of
+    those to come exceed at most (at 95% confidence, see `difference_bound`); `disturbed` counts the
+    others, whose intervals are more than five times as wide as the typical one, and which the
     default thresholds leave open. `verdicts` counts what these make of all comparisons: a REGRESSED
     or an IMPROVED is a false alarm.
     """
 
     largest: float
+    bound: float
     disturbed: int
     all: tuple[float, ...]
     typical_width: float
     verdicts: Mapping[str, int]
+
+    @property
+    def floor(self) -> float:
+        """What a difference must exceed to be more than one of a build from itself."""
+        return max(self.largest, self.bound)
 
 
 def differences(
@@ -471,6 +479,7 @@ def differences(
         )
     return Differences(
         largest=max(_share(one.speedup) for one in calm),
+        bound=difference_bound([math.log(one.speedup) for one in calm]),
         disturbed=len(comparisons) - len(calm),
         all=tuple(one.speedup - 1 for one in comparisons),
         typical_width=typical,
@@ -478,10 +487,29 @@ def differences(
     )
 
 
+@dataclass(frozen=True)
+class Sharper:
+    """What more pairs of processes would give: a floor of `bound`, a share, were they to scatter
+    as those that were measured."""
+
+    processes: int
+    bound: float
+
+
+def sharper(between: Differences) -> tuple[Sharper, ...]:
+    """The floors between processes that two and four times as many pairs would give."""
+    pairs = len(between.all) - between.disturbed
+    return tuple(
+        Sharper(times * len(between.all), enlarged_bound(between.bound, pairs, times * pairs))
+        for times in (2, 4)
+    )
+
+
 def between_runs(runs: Sequence[Latency]) -> float:
-    """The largest relative difference between the medians of runs of one build, a share."""
+    """What two runs of one build differ by, a share: the bound from their medians, see `run_bound`,
+    or the largest difference seen."""
     medians = [float(np.median(run.samples)) for run in runs]
-    return max(medians) / min(medians) - 1
+    return max(run_bound(medians), max(medians) / min(medians) - 1)
 
 
 def _share(speedup: float) -> float:

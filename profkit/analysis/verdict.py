@@ -2,9 +2,11 @@
 
 Launches of one process share its clocks, its memory layout and its neighbours, so a test over
 launches sees differences between two processes of the same build. What is compared here are blocks:
-r = log(median B / median A) of each pair of neighbouring blocks, and Student's t over the pairs.
-What the launches of a block have in common, and how they depend on each other, then costs power but
-makes no false alarm. docs/statistics.md has the rule and its measured error rates.
+r is the logarithm of the typical ratio of a launch of B to one of A in each pair of neighbouring
+blocks, and Student's t is taken over the pairs. What the launches of a block have in common, and
+how they depend on each other, then costs power but makes no false alarm. What the timer can't
+resolve widens the interval before it is judged. docs/statistics.md has the rule and its measured
+error rates.
 """
 
 from __future__ import annotations
@@ -13,12 +15,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+from scipy import optimize, special
 
+from profkit.analysis.resolution import common_value, log_shift, open_ticks
 from profkit.analysis.statistics import (
     Array,
     Classic,
@@ -37,8 +41,16 @@ MOST_BLOCKS = 200
 _FEWEST_BLOCKS = 2
 _FEWEST_TO_LEAVE_OUT = 4
 _DEPENDENT_ALPHA = 0.025
+# One in forty comparisons of eight independent blocks looks autocorrelated, and the formula takes
+# it for one block then: 2% stay open however far the sides are apart. With four at least none does,
+# and false verdicts at AR(1) 0.7 over blocks stay what they were (0.3%; 20,000 simulations each).
+_LEAST_WORTH = 4.0
 _WILD_ALPHA = 0.01
 _HIGHEST_EXPONENT = 700.0
+# Points of the quadrature over an error's estimate: 0.1 points of power from 1,000 of them.
+_QUADRATURE = 128
+# A noncentrality beyond which a verdict is certain at any number of blocks; scipy fails far above.
+_CERTAIN = 1e3
 
 
 class Verdict(Enum):
@@ -55,7 +67,8 @@ class Reason(Enum):
     """What a verdict rests on.
 
     BEYOND_MARGIN and WITHIN_MARGIN settle it. NEEDS_BLOCKS: more blocks would. AT_MARGIN: the
-    difference is so close to the margin that 200 blocks wouldn't. WILD_BLOCK: all blocks but one
+    difference is so close to the margin that 200 blocks wouldn't. RESOLUTION: a finer timer would,
+    or several calls a sample, and more blocks wouldn't. WILD_BLOCK: all blocks but one
     would settle it. DEPENDENT_BLOCKS: it would be settled were the blocks independent. CORRECTED:
     settled alone, but not among the comparisons made with it. ENVIRONMENT: what the caller found.
     NOT_INTERLEAVED: two single runs without a known A/A floor. NO_INTERVAL: a run's median has no
@@ -66,6 +79,7 @@ class Reason(Enum):
     WITHIN_MARGIN = "within the margin"
     NEEDS_BLOCKS = "needs more blocks"
     AT_MARGIN = "too close to the margin"
+    RESOLUTION = "timer resolution too coarse"
     WILD_BLOCK = "one block differs from the others"
     DEPENDENT_BLOCKS = "blocks depend on each other"
     TOO_FEW_BLOCKS = "too few blocks"
@@ -80,7 +94,6 @@ class Source(Enum):
     """What set the margin."""
 
     ASKED = "asked"
-    TICK = "timer tick"
     FLOOR = "A/A floor"
 
 
@@ -145,12 +158,13 @@ class Comparison:
     """The verdict on B against A, and what it rests on.
 
     `speedup` is time A / time B (geometric mean over blocks): above 1, B is faster. `low` to `high`
-    is its interval at `level`, widened by what the timer can't resolve. `margin` is relative, as is
-    `detectable`, the smallest slow-down that as many such blocks would find at the planned power.
+    is its interval at `level`, widened by `resolution`, the relative difference that the timer
+    can't resolve. `margin` is relative, as is `detectable`: another experiment with as many such
+    blocks finds a slow-down of that size with the planned power.
     `blocks_needed` is set for an INCONCLUSIVE that more blocks would settle if the effect and the
     scatter stay as they are. `p_value`: chance of a difference this far beyond the margin where
     there is none beyond it; `p_adjusted` among the comparisons given to `holm`. `ratios` are the
-    blocks' median B / median A. `details` are the caller's reasons for INVALID.
+    blocks' typical ratios B / A (see `log_shift`). `details` are the caller's reasons for INVALID.
     """
 
     verdict: Verdict
@@ -160,6 +174,7 @@ class Comparison:
     high: float
     level: float
     margin: Margin
+    resolution: float
     detectable: float
     blocks: int
     blocks_needed: int | None
@@ -200,8 +215,9 @@ def compare(
     """The verdict on B against A from blocks measured in turn (A B B A ..., or shuffled pairs).
 
     `a` and `b` hold a row of times (s) a block; block i of one was measured next to block i of the
-    other. `tick` (s) is the timer's grid, `floor` the largest relative difference that this machine
-    shows between two runs of the same build. `invalid` says why the measurement can't be believed.
+    other. `tick` (s) is the timer's grid, 0 where none is known: samples that are all equal are one
+    tick then. `floor` is the relative difference that this machine shows between two runs of the
+    same build. `invalid` says why the measurement can't be believed.
     Raises BadInput for less than two blocks, unequal numbers of blocks, or bad samples.
     """
     before, after = _blocks(a), _blocks(b)
@@ -210,23 +226,25 @@ def compare(
             f"{len(before)} blocks of A and {len(after)} of B",
             "a comparison needs at least two blocks, as many of one side as of the other",
         )
-    ratios = np.log(_medians(after)) - np.log(_medians(before))
-    resolution = tick / float(min(np.median(_medians(before)), np.median(_medians(after))))
-    margin = margin_of(thresholds.margin, resolution, floor)
+    tick = _checked_tick(tick) or common_value(before + after) or 0.0
+    ratios = np.array([log_shift(*pair, tick) for pair in zip(before, after, strict=True)])
+    shortest = float(min(np.median(_medians(side)) for side in (before, after)))
+    resolution = open_ticks(before, after, tick) * tick / shortest
+    margin = margin_of(thresholds.margin, floor)
     fewest = min(block.size for block in before + after)
-    ruling = judge(ratios, margin, thresholds, fewest)
+    ruling = judge(ratios, margin, thresholds, fewest, resolution)
     verdict, reason = ruling.verdict, ruling.reason
     if invalid:
         verdict, reason = Verdict.INVALID, Reason.ENVIRONMENT
-    slack = math.log1p(resolution)
     return Comparison(
         verdict=verdict,
         reason=reason,
         speedup=_exp(-ruling.effect),
-        low=_exp(-ruling.high - slack),
-        high=_exp(-ruling.low + slack),
+        low=_exp(-ruling.high),
+        high=_exp(-ruling.low),
         level=thresholds.level,
         margin=margin,
+        resolution=resolution,
         detectable=ruling.detectable,
         blocks=len(before),
         blocks_needed=ruling.blocks_needed if verdict is Verdict.INCONCLUSIVE else None,
@@ -284,17 +302,20 @@ def _exp(exponent: float) -> float:
     return math.exp(exponent) if exponent < _HIGHEST_EXPONENT else math.inf
 
 
-def margin_of(asked: float, resolution: float, floor: float) -> Margin:
-    """The largest of the margin asked for, the tick over the median, and the A/A floor.
+def _checked_tick(tick: float) -> float:
+    if not (math.isfinite(tick) and tick >= 0):
+        raise BadInput(f"a tick of {tick} s is not a time")
+    return tick
 
-    Raises BadInput unless all three are finite and not negative.
+
+def margin_of(asked: float, floor: float) -> Margin:
+    """The larger of the margin asked for and the A/A floor.
+
+    Raises BadInput unless both are finite and not negative.
     """
-    if not all(math.isfinite(part) and part >= 0 for part in (asked, resolution, floor)):
-        raise BadInput(f"margin {asked}, tick {resolution}, floor {floor}: not shares of a time")
-    if asked >= max(resolution, floor):
-        return Margin(asked, Source.ASKED)
-    source = Source.TICK if resolution >= floor else Source.FLOOR
-    return Margin(max(resolution, floor), source)
+    if not all(math.isfinite(part) and part >= 0 for part in (asked, floor)):
+        raise BadInput(f"margin {asked}, floor {floor}: not shares of a time")
+    return Margin(asked, Source.ASKED) if asked >= floor else Margin(floor, Source.FLOOR)
 
 
 def judge(
@@ -302,17 +323,21 @@ def judge(
     margin: Margin,
     thresholds: Thresholds = DEFAULT,
     samples: int | None = None,
+    resolution: float = 0.0,
 ) -> Ruling:
     """The ruling on log ratios, shape (blocks,), of which there are at least two.
 
-    `samples` is the smallest number of samples a block; None where it needs no check. The whole
-    interval at `level` beyond the margin is a verdict of a difference, the one at `same_level`
-    within it a verdict of none (Schuirmann 1987), anything else is inconclusive.
+    `samples` is the smallest number of samples a block; None where it needs no check. `resolution`
+    is the relative difference that the timer can't resolve: blocks have it in common, so that it
+    widens the interval in full. The whole interval at `level` beyond the margin is a verdict of a
+    difference, the one at `same_level` within it a verdict of none (Schuirmann 1987), anything else
+    is inconclusive.
     """
     ratios = np.asarray(log_ratios, dtype=np.float64)
+    bounds = _Bounds(margin.log, math.log1p(resolution))
     dependence = rank_correlation(ratios)
     estimate = _estimate(ratios, dependence)
-    verdict = _verdict(estimate, margin, thresholds)
+    verdict = _verdict(estimate, bounds, thresholds)
     reason = Reason.WITHIN_MARGIN if verdict is Verdict.SAME else Reason.BEYOND_MARGIN
     needed = None
     if ratios.size < thresholds.blocks:
@@ -320,22 +345,40 @@ def judge(
     elif samples is not None and samples < thresholds.samples:
         verdict, reason = Verdict.INCONCLUSIVE, Reason.TOO_FEW_SAMPLES
     if verdict is Verdict.INCONCLUSIVE:
-        needed = _blocks_needed(estimate, margin, thresholds)
+        needed = _blocks_needed(estimate, bounds, thresholds)
     if verdict is Verdict.INCONCLUSIVE and reason is Reason.BEYOND_MARGIN:
-        reason = _why_open(ratios, estimate, margin, thresholds, needed)
-    half = _t(estimate.freedom, (1 + thresholds.level) / 2) * estimate.error
+        reason = _why_open(ratios, estimate, bounds, thresholds, needed)
+    half = _t(estimate.freedom, (1 + thresholds.level) / 2) * estimate.error + bounds.slack
+    reach = _reach(estimate.freedom, thresholds.level, thresholds.power)
     return Ruling(
         verdict=verdict,
         reason=reason,
         effect=estimate.effect,
         low=estimate.effect - half,
         high=estimate.effect + half,
-        detectable=_exp(margin.log + half + _t(estimate.freedom, thresholds.power) * estimate.error)
-        - 1,
+        detectable=_exp(bounds.beyond + reach * estimate.error) - 1,
         blocks_needed=needed,
-        p_value=_difference_p(estimate, margin),
+        p_value=_difference_p(estimate, bounds),
         dependence=dependence,
     )
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    """What a log ratio is held against: the margin, and the slack that the timer leaves."""
+
+    margin: float
+    slack: float
+
+    @property
+    def beyond(self) -> float:
+        """The log ratio from which on a difference is beyond the margin."""
+        return self.margin + self.slack
+
+    @property
+    def within(self) -> float:
+        """The log ratio up to which a difference is within the margin; may be negative."""
+        return self.margin - self.slack
 
 
 @dataclass(frozen=True)
@@ -365,12 +408,34 @@ def _estimate(ratios: Array, dependence: float | None) -> _Estimate:
     n = ratios.size
     worth = float(n)
     if dependence is not None and correlation_p_value(dependence, n) < _DEPENDENT_ALPHA:
-        worth = effective_size(n, dependence)
+        worth = max(effective_size(n, dependence), min(worth, _LEAST_WORTH))
     return _Estimate(float(ratios.mean()), float(ratios.std(ddof=1)), n, worth)
 
 
 def _t(freedom: float, probability: float) -> float:
     return float(special.stdtrit(freedom, probability))
+
+
+@lru_cache(maxsize=1024)
+def _reach(freedom: float, level: float, power: float) -> float:
+    """How many standard errors, as estimated, beyond the margin an effect is found at the power.
+
+    Another experiment has an error of its own. With E the true error, the estimates are E S and
+    E S', S and S' independent, chi / sqrt(freedom). It finds an effect c E S beyond the margin
+    where Z + c S > t S', so that c is the quantile of (Z + t S') / S at the power: noncentral t
+    given S', averaged over S'.
+    """
+    middles = (np.arange(_QUADRATURE) + 0.5) / _QUADRATURE
+    scales = np.sqrt(special.chdtri(freedom, 1 - middles) / freedom)
+    centers = _t(freedom, (1 + level) / 2) * scales
+
+    def excess(reach: float) -> float:
+        return float(special.nctdtr(freedom, centers, reach).mean()) - power
+
+    highest = 2.0
+    while excess(highest) < 0:
+        highest *= 2
+    return float(optimize.brentq(excess, 0.0, highest))
 
 
 def _tail(estimate: _Estimate, distance: float) -> float:
@@ -380,15 +445,15 @@ def _tail(estimate: _Estimate, distance: float) -> float:
     return float(special.stdtr(estimate.freedom, -distance / estimate.error))
 
 
-def _difference_p(estimate: _Estimate, margin: Margin) -> float:
+def _difference_p(estimate: _Estimate, bounds: _Bounds) -> float:
     """Two-sided: below 1 - level exactly where the interval lies beyond the margin."""
-    return min(1.0, 2 * _tail(estimate, abs(estimate.effect) - margin.log))
+    return min(1.0, 2 * _tail(estimate, abs(estimate.effect) - bounds.beyond))
 
 
-def _verdict(estimate: _Estimate, margin: Margin, thresholds: Thresholds) -> Verdict:
-    if _difference_p(estimate, margin) < 1 - thresholds.level:
+def _verdict(estimate: _Estimate, bounds: _Bounds, thresholds: Thresholds) -> Verdict:
+    if _difference_p(estimate, bounds) < 1 - thresholds.level:
         return Verdict.REGRESSED if estimate.effect > 0 else Verdict.IMPROVED
-    if _tail(estimate, margin.log - abs(estimate.effect)) < (1 - thresholds.same_level) / 2:
+    if _tail(estimate, bounds.within - abs(estimate.effect)) < (1 - thresholds.same_level) / 2:
         return Verdict.SAME
     return Verdict.INCONCLUSIVE
 
@@ -396,20 +461,26 @@ def _verdict(estimate: _Estimate, margin: Margin, thresholds: Thresholds) -> Ver
 def _why_open(
     ratios: Array,
     estimate: _Estimate,
-    margin: Margin,
+    bounds: _Bounds,
     thresholds: Thresholds,
     needed: int | None,
 ) -> Reason:
     """Why a sufficient number of blocks didn't settle it."""
     independent = replace(estimate, worth=float(estimate.blocks))
-    if _verdict(independent, margin, thresholds) is not Verdict.INCONCLUSIVE:
+    if _verdict(independent, bounds, thresholds) is not Verdict.INCONCLUSIVE:
         return Reason.DEPENDENT_BLOCKS
-    if _one_block_spoils(ratios, margin, thresholds):
+    if _one_block_spoils(ratios, bounds, thresholds):
         return Reason.WILD_BLOCK
-    return Reason.AT_MARGIN if needed is None else Reason.NEEDS_BLOCKS
+    if needed is not None:
+        return Reason.NEEDS_BLOCKS
+    finer = replace(bounds, slack=0.0)
+    settled = _verdict(estimate, finer, thresholds) is not Verdict.INCONCLUSIVE
+    if settled or _blocks_needed(estimate, finer, thresholds) is not None:
+        return Reason.RESOLUTION
+    return Reason.AT_MARGIN
 
 
-def _one_block_spoils(ratios: Array, margin: Margin, thresholds: Thresholds) -> bool:
+def _one_block_spoils(ratios: Array, bounds: _Bounds, thresholds: Thresholds) -> bool:
     """Whether the blocks agree on a verdict but for the one farthest from their median.
 
     It has to be beyond chance too: farther from the others' mean than one of as many blocks gets in
@@ -423,21 +494,36 @@ def _one_block_spoils(ratios: Array, margin: Margin, thresholds: Thresholds) -> 
     spread = rest.scatter * math.sqrt(1 + 1 / others.size)
     distance = abs(float(ratios[farthest]) - rest.effect)
     beyond = distance > spread * _t(rest.freedom, 1 - _WILD_ALPHA / (2 * ratios.size))
-    return beyond and _verdict(rest, margin, thresholds) is not Verdict.INCONCLUSIVE
+    return beyond and _verdict(rest, bounds, thresholds) is not Verdict.INCONCLUSIVE
 
 
-def _blocks_needed(estimate: _Estimate, margin: Margin, thresholds: Thresholds) -> int | None:
+def _blocks_needed(estimate: _Estimate, bounds: _Bounds, thresholds: Thresholds) -> int | None:
     """The blocks that settle it at the planned power if effect and scatter stay; None above 200."""
-    distance = abs(estimate.effect) - margin.log
-    level = (1 + (thresholds.level if distance > 0 else thresholds.same_level)) / 2
-    for blocks in range(max(thresholds.blocks, estimate.blocks + 1), MOST_BLOCKS + 1):
-        planned = replace(
-            estimate, blocks=blocks, worth=max(blocks * estimate.worth / estimate.blocks, 2.0)
-        )
-        reach = _t(planned.freedom, level) + _t(planned.freedom, thresholds.power)
-        if reach * planned.error < abs(distance):
-            return blocks
-    return None
+    blocks = np.arange(max(thresholds.blocks, estimate.blocks + 1), MOST_BLOCKS + 1)
+    worth = np.maximum(blocks * estimate.worth / estimate.blocks, _FEWEST_BLOCKS)
+    enough = blocks[_settling_power(estimate, worth, bounds, thresholds) >= thresholds.power]
+    return int(enough[0]) if enough.size else None
+
+
+def _settling_power(
+    estimate: _Estimate, worth: Array, bounds: _Bounds, thresholds: Thresholds
+) -> Array:
+    """The chance of a verdict with blocks worth so many, shape (n,); noncentral t."""
+    size = abs(estimate.effect)
+    if estimate.scatter == 0:
+        return np.full(worth.shape, float(size > bounds.beyond or size < bounds.within))
+    freedom, error = worth - 1, estimate.scatter / np.sqrt(worth)
+
+    def missed(distance: float, level: float) -> Array:
+        reach = special.stdtrit(freedom, (1 + level) / 2)
+        center = np.clip(distance / error, -_CERTAIN, _CERTAIN)
+        shares: Array = special.nctdtr(freedom, center, reach)
+        return shares
+
+    if size > bounds.margin:
+        return 1 - missed(size - bounds.beyond, thresholds.level)
+    misses = [missed(bounds.within - side, thresholds.same_level) for side in (size, -size)]
+    return 1 - misses[0] - misses[1]
 
 
 def holm(comparisons: Sequence[Comparison]) -> list[Comparison]:
@@ -483,8 +569,7 @@ def single_runs(
     low, high = a.interval.low / b.interval.high, a.interval.high / b.interval.low
     if floor is None:
         return WithinRun(Verdict.INCONCLUSIVE, Reason.NOT_INTERLEAVED, speedup, low, high, None)
-    resolution = max(a.tick or 0.0, b.tick or 0.0) / min(a.median, b.median)
-    margin = margin_of(thresholds.margin, resolution, floor)
+    margin = margin_of(thresholds.margin, floor)
     verdict, reason = _single_verdict(math.log(low), math.log(high), margin)
     return WithinRun(verdict, reason, speedup, low, high, margin)
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from profkit import __version__
-from profkit.analysis.latency import Differences
+from profkit.analysis.latency import Differences, sharper
 from profkit.render.text import literal, plural
 from profkit.store.floor import Floor
 
@@ -22,12 +22,17 @@ def calibration_text(
     lines = [
         f"{literal(floor.name)}: a smaller difference than this means nothing here",
         "",
-        f"within a process    {_share(floor.within_process)}   largest of "
-        f"{plural(floor.comparisons, 'A/A comparison')}: {_verdicts(within.verdicts)}",
-        f"between processes   {_share(floor.between_processes)}   largest of "
-        f"{plural(len(between.all), 'pair')} that took turns: {_verdicts(between.verdicts)}",
-        f"between saved runs  {_share(floor.between_runs)}   largest between the medians of "
-        f"{2 * len(between.all)} runs",
+        f"within a process    {_share(floor.within_process)}   from "
+        f"{plural(floor.comparisons, 'A/A comparison')}, largest {_share(within.largest).strip()}: "
+        f"{_verdicts(within.verdicts)}",
+        f"between processes   {_share(floor.between_processes)}   from "
+        f"{plural(floor.processes, 'pair')} of processes, largest "
+        f"{_share(between.largest).strip()}: {_verdicts(between.verdicts)}",
+        f"between saved runs  {_share(floor.between_runs)}   from the medians of "
+        f"{2 * floor.processes} runs",
+        "",
+        "At most 1% of comparisons of one build with itself exceed these, at 95% confidence.",
+        *_sharper(floor, between),
     ]
     disturbed = within.disturbed + between.disturbed
     if disturbed:
@@ -53,8 +58,17 @@ def calibration_json(
         "between_processes": asdict(between),
         "seconds": seconds,
         "kept": kept is not None,
+        "sharper": [asdict(plan) for plan in sharper(between)],
     }
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def _sharper(floor: Floor, between: Differences) -> list[str]:
+    plans = [
+        f"{_share(max(plan.bound, floor.within_process)).strip()} from --processes {plan.processes}"
+        for plan in sharper(between)
+    ]
+    return [f"Between processes, if they scatter as these did: about {' and '.join(plans)}."]
 
 
 def _share(share: float) -> str:

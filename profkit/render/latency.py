@@ -41,6 +41,7 @@ _COLOURS = {
     Verdict.INVALID: "bold red",
 }
 _NO_MORE = {VerdictReason.AT_MARGIN, VerdictReason.NOT_INTERLEAVED, VerdictReason.NO_INTERVAL}
+_EVENT_TIMERS = {"events", "graph"}
 _DEPENDENCE = {
     Reason.AUTOCORRELATED: "neighbouring samples resemble each other",
     Reason.DRIFTING: "the first and the second half differ beyond chance",
@@ -484,7 +485,7 @@ def _evidence(pair: Pair, report: LatencyReport) -> list[str]:
     )
     in_turns = comparison.reason is not VerdictReason.NOT_INTERLEAVED
     if in_turns:
-        lines = [f"{told}; finds a slow-down of {percent(comparison.detectable)} or more"]
+        lines = [f"{told}; smallest detectable slowdown: {percent(comparison.detectable)}"]
     else:
         lines = [told, "blocks have to take turns, in changing order: profkit time --compare"]
     lines += comparison.details
@@ -501,7 +502,12 @@ def _evidence(pair: Pair, report: LatencyReport) -> list[str]:
             f"p {_probability(comparison.p_adjusted)} after Holm's correction for "
             f"{len(report.pairs)} comparisons"
         )
-    settle = settling_command(comparison, report, samples)
+    if comparison.reason is VerdictReason.RESOLUTION:
+        lines.append(
+            f"the timer leaves {percent(comparison.resolution)} open, more blocks won't help: time "
+            "several calls per sample (--cache warm does), or use --timer cupti"
+        )
+    settle = settling_command(pair, report)
     if settle:
         lines.append(f"to settle it: {settle}")
     elif comparison.reason is VerdictReason.AT_MARGIN:
@@ -520,12 +526,9 @@ def classic_line(classic: Classic) -> str:
     )
 
 
-def settling_command(comparison: Comparison, report: LatencyReport, samples: int) -> str:
-    """The command that would settle an INCONCLUSIVE; empty where none is known or needed.
-
-    `samples` is how many a block and side had: blocks to come are planned with as many.
-    """
-    options = settling_options(comparison, samples, report.thresholds)
+def settling_command(pair: Pair, report: LatencyReport) -> str:
+    """The command that would settle an INCONCLUSIVE; empty where none is known or needed."""
+    options = settling_options(pair, report.thresholds)
     if not report.command or not options:
         return ""
     words = list(report.command)
@@ -534,13 +537,19 @@ def settling_command(comparison: Comparison, report: LatencyReport, samples: int
     return shlex.join([*changed, *options, *words[own:]])
 
 
-def settling_options(comparison: Comparison, samples: int, thresholds: Thresholds) -> list[str]:
-    """The options to time again with for an INCONCLUSIVE to be settled; none where none would."""
+def settling_options(pair: Pair, thresholds: Thresholds) -> list[str]:
+    """The options to time again with for an INCONCLUSIVE to be settled; none where none would.
+
+    Blocks to come are planned with as many samples as these had.
+    """
+    comparison = pair.comparison
     if comparison.verdict is not Verdict.INCONCLUSIVE or comparison.reason in _NO_MORE:
         return []
+    if comparison.reason is VerdictReason.RESOLUTION:
+        return ["--timer", "cupti"] if pair.a.latency.timer in _EVENT_TIMERS else []
     blocks = comparison.blocks_needed or 2 * comparison.blocks
-    if comparison.reason is VerdictReason.TOO_FEW_SAMPLES:
-        samples = thresholds.samples
+    too_few = comparison.reason is VerdictReason.TOO_FEW_SAMPLES
+    samples = thresholds.samples if too_few else pair.samples_in_a_block
     return ["--blocks", str(blocks), "--samples", str(blocks * samples)]
 
 
@@ -576,7 +585,7 @@ def _thresholds(asked: Thresholds) -> Iterable[Row]:
     yield Row("same level", f"{percent(asked.same_level)}: the one that must lie within for SAME")
     yield Row("power", f"{percent(asked.power)}: the chance that blocks to come are planned for")
     yield Row("blocks", f"{asked.blocks} at least, of {asked.samples} samples at least")
-    yield Row("interval", "Student's t over the blocks' log ratios of medians: docs/statistics.md")
+    yield Row("interval", "Student's t over the blocks' typical log ratios: docs/statistics.md")
 
 
 def _where_time_went(report: LatencyReport) -> str:

@@ -125,6 +125,7 @@ def _pair(pair: Pair, report: LatencyReport) -> Json:
         "high": comparison.high,
         "level": comparison.level,
         "margin": {"value": comparison.margin.value, "source": comparison.margin.source.value},
+        "resolution": comparison.resolution,
         "detectable": comparison.detectable,
         "blocks": comparison.blocks,
         "blocks_needed": comparison.blocks_needed,
@@ -140,6 +141,5 @@ def _pair(pair: Pair, report: LatencyReport) -> Json:
             "speedup": comparison.classic.speedup,
             "claimable": comparison.classic.claimable,
         },
-        "settle": " ".join(settling_options(comparison, pair.samples_in_a_block, report.thresholds))
-        or None,
+        "settle": " ".join(settling_options(pair, report.thresholds)) or None,
     }

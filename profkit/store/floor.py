@@ -11,17 +11,17 @@ from pathlib import Path
 from profkit.errors import BadInput, EnvironmentProblem
 from profkit.ingest.text_files import read_json
 
-SCHEMA = "profkit.floor/1"
+SCHEMA = "profkit.floor/2"
 
 
 @dataclass(frozen=True)
 class Floor:
     """What `profkit calibrate` found on a GPU with a timer and a cache; shares of a latency.
 
-    `within_process` is the largest difference seen between interleaved blocks of one process,
-    `between_processes` between two processes that took turns, `between_runs` between the medians
-    of runs one after the other; `comparisons` is how many of the first there were, `created` the
-    UTC time.
+    Each is what at most 1% of comparisons of one build with itself exceed, at 95% confidence:
+    `within_process` of interleaved blocks of one process, `between_processes` of two processes that
+    took turns, `between_runs` of the medians of runs one after the other. `comparisons` is how many
+    of the first there were, `processes` how many pairs of the second, `created` the UTC time.
     """
 
     gpu: str
@@ -32,6 +32,7 @@ class Floor:
     between_processes: float
     between_runs: float
     comparisons: int
+    processes: int
     created: str
 
 

@@ -545,7 +545,7 @@ def test_the_floor_counts_for_a_file_too(
     rows = [
         steady(name, IN_TURNS[name], time, gpu=gpu) for name, time in (("a", 1e-4), ("b", 1.03e-4))
     ]
-    keep_floor(Floor("GPU-1", "events", "cold", "NVIDIA H200", 0.001, kept, 0.5, 100, ""))
+    keep_floor(Floor("GPU-1", "events", "cold", "NVIDIA H200", 0.001, kept, 0.5, 100, 8, ""))
     for told in (0.01, 0.05):
         file = written(tmp_path, rows, floor=told)
         done = profkit_cli("time", "--from", file, "--compare", "a,b", "--format", "json")

@@ -280,7 +280,9 @@ def _settle(report: LatencyReport) -> str:
     if not unsettled:
         return ""
     labels = ",".join([unsettled[0].a.label, *(pair.b.label for pair in unsettled)])
-    return literal(f"profkit time TARGET --compare {shlex.quote(labels)}")
+    coarse = any(pair.comparison.reason is Reason.RESOLUTION for pair in unsettled)
+    finer = " --timer cupti" if coarse else ""
+    return literal(f"profkit time TARGET --compare {shlex.quote(labels)}{finer}")
 
 
 def _variant(timed: Timed, fastest: float, pair: Pair | None, is_baseline: bool) -> Json:

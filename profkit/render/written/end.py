@@ -231,11 +231,12 @@ _METHODS = (
     "Practical Nonparametric Statistics, 3rd ed., section 3.2.",
     "**Outliers**: beyond 3.5 scaled median absolute deviations; counted, never dropped. "
     "Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993.",
-    "**Verdicts**: a t-interval over the log ratios of block medians, against a margin. Where the "
-    "ratios of successive blocks depend on each other beyond chance (the same test over ranks, at "
-    "2.5%), they count as their effective N, by the same formula, in the standard error and in the "
-    "degrees of freedom, so that the interval is wider. Holm, Scandinavian Journal of Statistics 6 "
-    "(1979), 65-70, over all comparisons.",
+    "**Verdicts**: a t-interval over the blocks' log ratios (Hodges-Lehmann estimates over the "
+    "samples of two blocks), against a margin. Where the ratios of successive blocks depend on "
+    "each other beyond chance (the same test over ranks, at 2.5%), they count as their effective "
+    "N, by the same formula but four at least, in the standard error and in the degrees of "
+    "freedom, so that the interval is wider. Holm, Scandinavian Journal of Statistics 6 (1979), "
+    "65-70, over all comparisons.",
     "**Effect size**: Cliff, Psychological Bulletin 114 (1993), 494-509; in words by Romano et "
     "al., 2006.",
     "**Work**: attention has 4·B·H·S²·D FLOP forward, half of it causal, 2.5 times backward; its "
