@@ -6,8 +6,9 @@ import codecs
 import difflib
 import io
 import os
+import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -26,26 +27,29 @@ from profkit.commands.diff import diff
 from profkit.commands.doctor import doctor
 from profkit.commands.metrics import metrics
 from profkit.commands.optimize import optimize
-from profkit.commands.options import Reading, WithProgram
+from profkit.commands.options import Drawing, Reading, WithProgram
 from profkit.commands.profile import profile
 from profkit.commands.report import report
 from profkit.commands.roofline import roofline
 from profkit.commands.rules import rules
 from profkit.commands.source import source
 from profkit.commands.time import time
-from profkit.errors import ProfkitError, UsageError
+from profkit.errors import EnvironmentProblem, ProfkitError, UsageError
 
 # The command-line library's own failures, of which a wrong option value is one.
 _WRONG_USAGE: type[Exception] = typer.BadParameter.__mro__[1]
 _WRONG_VALUE = "Value error, "
+_PIPE_CLOSED = 128 + signal.SIGPIPE
+"""What a shell says of a program whose reader went away, `profkit ... | head`."""
 
 
 class _Verbs(TyperGroup):
     """Runs a verb; a ProfkitError and wrong usage become one line on stderr."""
 
-    def make_context(self, *args: Any, **extra: Any) -> Any:
+    def make_context(self, info_name: Any, args: list[str], *more: Any, **extra: Any) -> Any:
         with _told_in_one_line(None):
-            return super().make_context(*args, **extra)
+            _refuse_empty(args)
+            return super().make_context(info_name, args, *more, **extra)
 
     def invoke(self, ctx: Any) -> Any:
         with _told_in_one_line(ctx):
@@ -54,12 +58,31 @@ class _Verbs(TyperGroup):
             return result
 
 
+def _refuse_empty(args: Sequence[str]) -> None:
+    """Raise UsageError for an empty word before any `--`: an empty path would be this folder."""
+    own = args[: args.index("--")] if "--" in args else args
+    for before, word in zip(["", *own], own, strict=False):
+        if not word or (word.startswith("--") and word.endswith("=")):
+            option = word.rstrip("=") or (before if before.startswith("-") else "")
+            what = f"{option}: an empty value" if option else "an empty argument"
+            raise UsageError(what, "is a shell variable unset?")
+
+
 @contextmanager
 def _told_in_one_line(ctx: Any) -> Iterator[None]:
     try:
         yield
     except ProfkitError as error:
         failure = error
+    except BrokenPipeError:
+        _silence_stdout()
+        raise typer.Exit(_PIPE_CLOSED) from None
+    except SystemExit as end:  # how the library that lays text out ends there
+        if isinstance(end.__context__, BrokenPipeError):
+            raise typer.Exit(_PIPE_CLOSED) from None
+        raise
+    except MemoryError:
+        failure = EnvironmentProblem("out of memory", "run it on a machine with more")
     except _WRONG_USAGE as error:
         if type(error).__name__ == "NoArgsIsHelpError":
             raise
@@ -132,12 +155,12 @@ app.command(cls=Reading)(source)
 app.command(cls=WithProgram)(time)
 app.command(cls=Reading)(compare)
 app.command(cls=WithProgram)(optimize)
-app.command(cls=Reading)(roofline)
-app.command()(calibrate)
+app.command(cls=Drawing)(roofline)
+app.command(cls=Reading)(calibrate)
 app.command(cls=Reading)(audit)
-app.command()(ceilings)
-app.command()(metrics)
-app.command()(doctor)
+app.command(cls=Reading)(ceilings)
+app.command(cls=Reading)(metrics)
+app.command(cls=Reading)(doctor)
 app.add_typer(rules, name="rules")
 app.add_typer(baseline, name="baseline")
 
@@ -167,7 +190,13 @@ def main() -> None:
         app()
     except OSError as error:
         _silence_stdout()
-        print(f"profkit: can't write the output ({error.strerror})", file=sys.stderr)
+        reason = error.strerror or str(error)
+        about = (
+            f"{error.filename}: {reason}"
+            if error.filename
+            else f"can't write the output ({reason})"
+        )
+        print(f"profkit: {about}", file=sys.stderr)
         sys.exit(UsageError.exit_code)
 
 

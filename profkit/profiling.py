@@ -135,14 +135,14 @@ def _refuse_nonsense(plan: Plan) -> None:
         raise UsageError("--variant is for targets", "give a target script, before any `--`")
     ncu.collected(plan.options.sections)
     if plan.is_target and not Path(plan.program[0]).is_file():
-        raise UsageError(f"{plan.program[0]}: no such target", "check the path")
+        raise BadInput(f"{plan.program[0]}: no such target", "check the path")
     if not plan.is_target and shutil.which(plan.program[0]) is None:
         raise _not_a_program(plan.program[0])
 
 
-def _not_a_program(word: str) -> UsageError:
+def _not_a_program(word: str) -> ProfkitError:
     if not Path(word).is_file():
-        return UsageError(f"{word}: no such program", "check the path")
+        return BadInput(f"{word}: no such program", "check the path")
     if word.endswith(".py"):
         name = shlex.quote(word)
         remedy = f"use `-- python {name}`, or for a target `profkit profile {name}`"

@@ -22,7 +22,13 @@ from profkit.capture.gpu import VISIBLE, GpuState, NoDriver, chosen, lock_name, 
 from profkit.capture.supervise import descendants
 from profkit.capture.timing import Cache, Settings, Timer
 from profkit.capture.turns import Turn, worker
-from profkit.errors import EnvironmentProblem, ProfkitError, TargetFailed, UsageError
+from profkit.errors import (
+    BadInput,
+    EnvironmentProblem,
+    ProfkitError,
+    TargetFailed,
+    UsageError,
+)
 from profkit.ingest.latency import Latency, latency_from_json
 from profkit.store.floor import read_floor
 from profkit.store.lock import gpu_lock
@@ -473,11 +479,11 @@ def lock_of(plan: TimingPlan) -> str:
 
 
 def subject_of(word: str) -> Subject:
-    """`targets/x.py` or `targets/x.py:variant,variant` as a subject; raises UsageError."""
+    """`targets/x.py` or `targets/x.py:variant,variant` as a subject; raises BadInput."""
     match = TARGET_WORD.fullmatch(word)
     if match is None:
-        raise UsageError(f"{word}: not a target script", "give targets/NAME.py or NAME.py:VARIANT")
+        raise BadInput(f"{word}: not a target script", "give targets/NAME.py or NAME.py:VARIANT")
     file = Path(match["path"])
     if not file.is_file():
-        raise UsageError(f"{file}: no such target", "check the path")
+        raise BadInput(f"{file}: no such target", "check the path")
     return Subject(file, tuple(name for name in (match["names"] or "").split(",") if name))

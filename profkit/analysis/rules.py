@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -165,7 +166,7 @@ def check_rules(path: Path) -> tuple[tuple[Rule, ...], tuple[Fault, ...]]:
     places: dict[str, str] = {}
     for source in _sources(path):
         for row in _rows(source, faults):
-            wrong = list(_ill_formed(row)) or list(_unknown_names(row))
+            wrong = _wrong_in(row)
             faults += wrong
             if wrong:
                 continue
@@ -175,6 +176,18 @@ def check_rules(path: Path) -> tuple[tuple[Rule, ...], tuple[Fault, ...]]:
             places.setdefault(rule.name, rule.place)
             rules.append(rule)
     return tuple(rules), tuple(sorted(faults, key=lambda fault: (fault.file, fault.line)))
+
+
+def _wrong_in(row: _Row) -> list[Fault]:
+    """What is wrong in a rule: its form, and the names in parts of it whose form is right."""
+    faults, ill_formed = [], set()
+    for path, message in _ill_formed(row):
+        faults.append(row.fault(path, message))
+        ill_formed.add(path[0] if path else "")
+    if not isinstance(row.told, dict):
+        return faults
+    sound = {key: part for key, part in row.told.items() if key not in ill_formed}
+    return faults + list(_unknown_names(replace(row, told=sound)))
 
 
 def _sources(path: Path) -> list[Path]:
@@ -321,14 +334,15 @@ def _cc(told: Any) -> ComputeCapability:
     return int(major), int(minor or 0)
 
 
-def _ill_formed(row: _Row) -> Iterator[Fault]:
+def _ill_formed(row: _Row) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Where a rule is not as the schema has it, and what is wrong there."""
     from jsonschema import Draft202012Validator
 
     one = {"$ref": "#/$defs/rule", "$defs": schema()["$defs"]}
     for error in Draft202012Validator(one).iter_errors(row.told):
         for cause in _causes(error):
             path = tuple(cause.absolute_path)
-            yield row.fault(path, _told(cause, path))
+            yield path, _told(cause, path)
 
 
 def _causes(error: Any) -> list[Any]:
@@ -346,10 +360,11 @@ def _told(error: Any, path: tuple[str | int, ...]) -> str:
         case "additionalProperties":
             allowed = list(error.schema["properties"])
             unknown = [key for key in error.instance if key not in allowed]
-            return "; ".join(f"no key {key!r}{_nearest(key, allowed)}" for key in unknown)
+            return "; ".join(f"no key {key!r}{_meant(key, allowed)}" for key in unknown)
         case "enum":
-            nearest = _nearest(str(error.instance), error.validator_value)
-            return f"{where}: {given} is none of its values{nearest}"
+            values = [str(value) for value in error.validator_value]
+            nearest = _nearest(str(error.instance), values)
+            return f"{where}: {given} is none of {', '.join(values)}{nearest}"
         case "required":
             return f"{where}: no {error.message.split()[0].strip(chr(39))}"
         case "minItems" | "minLength" | "minProperties":
@@ -365,7 +380,7 @@ def _told(error: Any, path: tuple[str | int, ...]) -> str:
 def _unknown_names(row: _Row) -> Iterator[Fault]:
     """Faults of the expressions, resources and quantities that a well-formed rule names."""
     texts: list[tuple[tuple[str | int, ...], str]] = [
-        (("when", at), str(text)) for at, text in enumerate(row.told["when"])
+        (("when", at), str(text)) for at, text in enumerate(row.told.get("when", ()))
     ]
     changed = [
         (part, key, str(text))
@@ -407,11 +422,16 @@ def _mismatches(row: _Row) -> Iterator[Fault]:
 
 
 def _read(row: _Row) -> tuple[str, ...]:
-    """The names that a rule's expressions read, as far as those are right."""
-    try:
-        return _rule(row).names
-    except ValueError:
-        return ()
+    """The names that a rule's expressions and evidence read, as far as those are right."""
+    texts = [str(text) for text in row.told.get("when", ())]
+    for part in ("relieves", "takes"):
+        texts += [str(text) for text in row.told.get(part, {}).values()]
+    texts += [str(row.told[_TIME])] if _TIME in row.told else []
+    names = list(row.told.get("evidence", ()))
+    for text in texts:
+        with suppress(ValueError):
+            names += parse(text).names
+    return tuple(names)
 
 
 def _out_of_place(row: _Row) -> Iterator[Fault]:
@@ -432,7 +452,20 @@ def _strangers(
     valid = list(known)
     for name in names:
         if name not in valid:
-            yield row.fault(path, f"{name!r} is no {kind}{_nearest(name, valid)}")
+            yield row.fault(path, f"{name!r} is no {kind}{_meant(name, valid)}")
+
+
+_LISTED = 40
+"""Names that a line lists at most: all keys of a rule, all resources and stall reasons, not the
+hundreds of quantities."""
+
+
+def _meant(name: str, known: Sequence[str]) -> str:
+    """The nearest of the right names; all of them, as far as they go on a line, without one."""
+    nearest = _nearest(name, known)
+    if nearest or not known:
+        return nearest
+    return f"; use {', '.join(known)}" if len(known) <= _LISTED else "; see `profkit metrics`"
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:

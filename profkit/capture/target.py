@@ -13,12 +13,13 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 from profkit.capture.correctness import BOUNDS, Status, Verdict, WrongResult, judge
 from profkit.capture.environment import digest, fingerprint, lock
+from profkit.capture.import_scope import ImportScope, scope_of
 from profkit.capture.work import Work
 from profkit.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 
@@ -98,6 +99,8 @@ class Target:
     variants: Sequence[Variant]
     work: Work | None = None
     compared: Callable[[Any], Any] | None = None
+    scope: ImportScope | None = field(default=None, init=False, repr=False, compare=False)
+    """The imports of the script that profkit loaded it from; None in a script that is run."""
 
     def __post_init__(self) -> None:
         names = [variant.name for variant in self.variants]
@@ -108,6 +111,12 @@ class Target:
             raise ValueError(f"a target needs variants with different names, not {names}")
         if self.dtype not in BOUNDS:
             raise ValueError(f"dtype {self.dtype!r} is none of {', '.join(BOUNDS)}")
+
+    def enter(self) -> None:
+        """Let its functions import what lies beside its script; needed before they are called
+        where several scripts were loaded."""
+        if self.scope is not None:
+            self.scope.enter()
 
     def chosen(self, names: Sequence[str] = ()) -> tuple[Variant, ...]:
         """The variants of these names in the order of declaration; all where none is named.
@@ -144,6 +153,7 @@ class Target:
         `inputs` are those of the device and seed where they are there already. `tell` gets the
         name of each variant before it is called.
         """
+        self.enter()
         inputs = self.inputs(device, seed) if inputs is None else inputs
         truth = self._truth(inputs)
         verdicts = []
@@ -161,6 +171,7 @@ class Target:
 
         Raises EnvironmentProblem where none can run.
         """
+        self.enter()
         inputs = self.inputs(device, seed)
         ready = [variant for variant in self.chosen(names) if _warmed_up(variant, inputs)]
         if not ready:
@@ -353,6 +364,9 @@ class _Words(list[str]):
 def load_target(path: Path, arguments: Sequence[str] = ()) -> Target:
     """Import a target script, which gets `arguments`, without running it; its one Target.
 
+    What lies beside the script can be imported from then on, as when it is run, until another
+    target is loaded or entered.
+
     Raises BadInput for a file that is absent or defines no Target or several, TargetFailed for a
     script that can't be imported, UsageError for options that it refuses.
     """
@@ -363,9 +377,10 @@ def load_target(path: Path, arguments: Sequence[str] = ()) -> Target:
     if spec is None or spec.loader is None:
         raise BadInput(f"{path} is no Python file")
     module = importlib.util.module_from_spec(spec)
-    argv, folders = sys.argv, sys.path
-    words = _Words([str(path), *arguments])
-    sys.argv, sys.path = words, [str(path.resolve().parent), *sys.path]
+    scope = scope_of(path.resolve().parent)
+    scope.enter()
+    argv, words = sys.argv, _Words([str(path), *arguments])
+    sys.argv = words
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
@@ -379,7 +394,7 @@ def load_target(path: Path, arguments: Sequence[str] = ()) -> Target:
         reason = _one_line(f"{type(error).__name__}: {error}")
         raise TargetFailed(f"{path} can't be imported: {reason}") from error
     finally:
-        sys.argv, sys.path = argv, folders
+        sys.argv = argv
     if arguments and not words.read:
         raise UsageError(f"{path} takes no options: nothing reads {arguments[0]}")
     targets = {id(value): value for value in vars(module).values() if isinstance(value, Target)}
@@ -387,7 +402,9 @@ def load_target(path: Path, arguments: Sequence[str] = ()) -> Target:
         raise BadInput(
             f"{path} defines {len(targets)} targets", "define one at the script's top level"
         )
-    return next(iter(targets.values()))
+    target = next(iter(targets.values()))
+    object.__setattr__(target, "scope", scope)
+    return target
 
 
 def listed(names: Sequence[str]) -> str:

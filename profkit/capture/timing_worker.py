@@ -113,6 +113,7 @@ class _Worker:
 
     def prepare(self, variant: str, timer: str, cache: str, warmup: float, group: int) -> Any:
         """Warm a variant up; see `profkit.capture.timing.Ready`."""
+        self._target.enter()
         inputs = self._inputs
         (chosen,) = self._target.chosen([variant])
         attempt(chosen, inputs)
@@ -126,6 +127,7 @@ class _Worker:
 
     def block(self, variant: str, samples: int, host: float) -> Any:
         """Take a block of samples; see `profkit.capture.timing.Block`."""
+        self._target.enter()
         (chosen,) = self._target.chosen([variant])
         with chosen.around():
             return asdict(self._stopwatches[variant].block(samples, host))

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.commands.baseline_report import report
-from profkit.commands.options import interruptible
+from profkit.commands.options import Reading, interruptible
 from profkit.commands.telling import Teller
 from profkit.commands.time import Cache, Device, Timer, UnitOption
-from profkit.errors import EnvironmentProblem, TargetFailed, UsageError
+from profkit.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
 
 if TYPE_CHECKING:
     from profkit.analysis.baseline import Baseline
@@ -60,10 +60,10 @@ baseline = typer.Typer(
     help="What a change has to beat: a matrix of shapes, each measured by every backend.",
     no_args_is_help=True,
 )
-baseline.command()(report)
+baseline.command(cls=Reading)(report)
 
 
-@baseline.command()
+@baseline.command(cls=Reading)
 def run(
     target: Annotated[
         Path, typer.Argument(metavar="TARGET", help="A target script (.py).", show_default=False)
@@ -149,7 +149,7 @@ def run(
     from profkit.ingest.matrix import dtype_named
 
     if target.suffix != ".py" or not target.is_file():
-        raise UsageError(f"{target}: no such target", "give a target script, targets/NAME.py")
+        raise BadInput(f"{target}: no such target", "give a target script, targets/NAME.py")
     sizes: dict[str, list[Value]] = {
         "batch": _wholes("--batch", batch),
         "heads": _wholes("--heads", heads),
@@ -185,7 +185,7 @@ def run(
 _GO_ON = "what was measured is kept: go on with --resume"
 
 
-@baseline.command(name="import")
+@baseline.command(name="import", cls=Reading)
 def import_(
     files: Annotated[
         list[Path],

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from profkit.render.document import Document
 
 _IN_A_LINK = re.compile(r"[^A-Za-z0-9._-]+")
-_SUFFIXES = {".md": "markdown", ".markdown": "markdown", ".html": "html", ".htm": "html",
-             ".tex": "latex"}  # fmt: skip
 
 
 class Form(StrEnum):
@@ -80,7 +78,7 @@ def report(
     from profkit.render.written.report import report as written_report
     from profkit.render.written.report import report_text
 
-    form = _form(format, output)
+    form = (format or Form.markdown).value
     with Teller() as teller:
         teller.tell("read the baseline", "")
         told = gather(folder, price=price, ladder=ablation)
@@ -90,12 +88,6 @@ def report(
     put(report_text(document, form, drawings), output)
     if output is not None and form != Form.html:
         _draw(document, output.with_name(drawings))
-
-
-def _form(format: Form | None, output: Path | None) -> str:
-    if format is not None:
-        return format.value
-    return _SUFFIXES.get(output.suffix.lower(), "markdown") if output else "markdown"
 
 
 def _draw(document: Document, folder: Path) -> None:

@@ -57,7 +57,7 @@ def ceilings(
     from profkit.store.ceilings import keep_ceilings
 
     names = roofs_named(only)
-    chosen = format or (Format.terminal if output is None else _by_name(output))
+    chosen = format or (Format.terminal if output is None else Format.json)
     with interruptible(), Teller() as teller:
         measured = measure_ceilings(names, gpu, teller.tell)
     kept: Path | None = None
@@ -78,9 +78,3 @@ def _text(measured: Ceilings, format: Format, kept: Path | None, *, to_file: boo
     if format is Format.markdown:
         return ceilings_markdown(measured)
     return ceilings_terminal(measured, kept, to_file=to_file)
-
-
-def _by_name(output: Path) -> Format:
-    """What a file's name asks for; JSON, which other verbs read, unless it is text."""
-    kinds = {".md": Format.markdown, ".txt": Format.terminal}
-    return kinds.get(output.suffix.lower(), Format.json)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import lru_cache
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.commands.options import KernelOption, OutputOption, put
-from profkit.errors import BadInput, UsageError
+from profkit.errors import BadInput, ProfkitError, UsageError
 
 if TYPE_CHECKING:
     from profkit.analysis.diff import Diff
@@ -139,14 +139,12 @@ def diff(
     if earlier is None:
         _save(str(save_baseline), later, read)
         return
-    pairs, left_out = _paired(earlier, later, f"baseline {baseline}" if baseline else "")
+    pairs, left_out, damaged = _paired(earlier, later, f"baseline {baseline}" if baseline else "")
     shown = _TOP_SHOWN if top is None else top
     texts: list[str] = []
     found: list[tuple[str, Diff]] = []
     failed: list[tuple[Failure, ...]] = []
-    for label, one, other in pairs:
-        second = read(other)
-        sides = read(one), second
+    for label, sides in _readable(pairs, read, damaged):
         lines = format in _WITH_LINES
         compared = _compare(sides, mode, names, force=force, with_lines=lines)
         found.append((label, compared))
@@ -160,6 +158,7 @@ def diff(
                     everything=everything, to_file=output is not None,
                 )
             )  # fmt: skip
+    _tell_damaged(damaged, nothing_else=not found)
     alone = [(side, path.name) for side, path in left_out]
     if ablation or format is Format.terminal:
         texts += [f"only in {side}: {name}\n" for side, name in alone]
@@ -170,10 +169,34 @@ def diff(
         )
         put(text, output)
     code = exit_code([one for _, one in found], [one for several in failed for one in several])
-    if code:
+    if code := code or (BadInput.exit_code if damaged else 0):
         raise typer.Exit(code)
     if save_baseline:
         _save(save_baseline, later, read)
+
+
+def _readable(
+    pairs: Sequence[tuple[str, Path, Path]],
+    read: Callable[[Path], Report],
+    damaged: list[ProfkitError],
+) -> Iterator[tuple[str, tuple[Report, Report]]]:
+    """The pairs that can be read; the failure of another goes into `damaged`."""
+    for label, before, after in pairs:
+        try:
+            later = read(after)
+            earlier = read(before)
+        except BadInput as error:
+            damaged.append(error)
+        else:
+            yield label, (earlier, later)
+
+
+def _tell_damaged(damaged: Sequence[ProfkitError], *, nothing_else: bool) -> None:
+    """Say what was not compared; raise the last of it where nothing else was."""
+    for failure in damaged[:-1] if nothing_else else damaged:
+        typer.echo(f"profkit: {failure}", err=True)
+    if damaged and nothing_else:
+        raise damaged[-1]
 
 
 def _written(
@@ -211,24 +234,24 @@ def _sides(
 
         return find(baseline, _gpu(before, read)).path, before
     if after is not None:
-        _refuse_timings(before, after)
         return before, after
     if save is None:
         raise UsageError("one report is not a comparison", "give BEFORE and AFTER, or --baseline")
     return None, before
 
 
-def _refuse_timings(before: Path, after: Path) -> None:
-    if all(path.is_file() and path.suffix == ".json" for path in (before, after)):
-        raise UsageError(
-            f"{before} and {after} are no reports",
-            f"compare timings by `profkit compare {before} {after}`",
-        )
-
-
 def _gpu(path: Path, read: Callable[[Path], Report]) -> str:
     """The GPU of the first report that a path names."""
-    return read(_reports(path)[0]).summary.gpus[0].name
+    return read(_first(path)).summary.gpus[0].name
+
+
+def _first(path: Path) -> Path:
+    from profkit.commands.reading import find_reports
+
+    files, failures = find_reports([path])
+    if not files:
+        raise failures[0]
+    return files[0]
 
 
 def _save(name: str, path: Path, read: Callable[[Path], Report]) -> None:
@@ -297,35 +320,40 @@ def _terminal(
 
 def _paired(
     before: Path, after: Path, called: str = ""
-) -> tuple[list[tuple[str, Path, Path]], list[tuple[str, Path]]]:
-    """The reports to compare, each pair with a title, and those that one side alone has.
+) -> tuple[list[tuple[str, Path, Path]], list[tuple[str, Path]], list[ProfkitError]]:
+    """The reports to compare, each pair with a title, those that one side alone has, and what is
+    damaged.
 
-    `called` is what the earlier one is told as, "" for its own name.
+    `called` is what the earlier one is told as, "" for its own name. Raises UsageError where no
+    report has a counterpart, BadInput where a side has none that can be read.
     """
-    sides = [_reports(path) for path in (before, after)]
-    if len(sides[0]) == len(sides[1]) == 1:
+    from profkit.commands.reading import find_reports
+
+    sides: list[list[Path]] = []
+    damaged: list[ProfkitError] = []
+    for path in (before, after):
+        files, failures = find_reports([path])
+        if not files:
+            raise failures[0]
+        sides.append(files)
+        damaged += failures
+    if len(sides[0]) == len(sides[1]) == 1 and not damaged:
         title = f"{called or _name(before, sides[0][0])} → {_name(after, sides[1][0])}"
-        return [(title, sides[0][0], sides[1][0])], []
+        return [(title, sides[0][0], sides[1][0])], [], damaged
     ours, theirs = (
         _places(files, root) for root, files in zip((before, after), sides, strict=True)
     )
     both = [(str(place), ours[place], theirs[place]) for place in ours if place in theirs]
+    if not both and damaged:
+        raise damaged[0]
     if not both:
         raise UsageError(
             f"{before} and {after}: no report of one has its name or its shapes in the other",
             "name one report of each",
         )
     only = [("before", file) for place, file in ours.items() if place not in theirs]
-    return both, only + [("after", file) for place, file in theirs.items() if place not in ours]
-
-
-def _reports(path: Path) -> list[Path]:
-    from profkit.commands.reading import find_reports
-
-    files, failures = find_reports([path])
-    if failures:
-        raise failures[0]
-    return files
+    only += [("after", file) for place, file in theirs.items() if place not in ours]
+    return both, only, damaged
 
 
 def _places(files: Sequence[Path], root: Path) -> dict[Path, Path]:

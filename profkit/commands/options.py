@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
+from profkit.commands.formats import format_of
+from profkit.commands.kinds import (
+    CEILINGS,
+    LATENCIES,
+    OUTPUT,
+    REPORT,
+    RULES,
+    TARGET,
+    TEXT,
+    TIMELINE,
+    Kind,
+    refuse_other_kinds,
+)
 from profkit.errors import BadInput, UsageError
 from profkit.ingest.regular_file import open_regular
 
@@ -20,6 +34,7 @@ _RECORDINGS = (b"NVR\0", b"\x28\xb5\x2f\xfd", b"SQLite format 3\0")
 _OUTPUTS = {"output", "out", "plot", "badge"}
 _ELSEWHERE = "write into a folder that is there"
 _WORDS_AFTER = "profkit.words_after_the_dashes"
+_WORDS = {"targets", "words", "program"}
 
 
 def writable(output: Path | None) -> Path | None:
@@ -85,17 +100,98 @@ DisableOption = Annotated[
 ]
 
 
+_REPORTS = ("a report", frozenset({REPORT}))
+_RECORDINGS_READ = ("a report or a timeline", frozenset({REPORT, TIMELINE}))
+_TIMINGS = ("saved latencies", frozenset({LATENCIES, TEXT}))
+_OWN_RULES = ("a rules file", frozenset({RULES, TEXT}))
+_ANY_TEXT = frozenset({TEXT, LATENCIES, RULES, CEILINGS, OUTPUT})
+_TARGETS = ("a target script (.py)", frozenset({TARGET}))
+_WANTED: Mapping[tuple[str, str], tuple[str, Collection[Kind]]] = {
+    ("analyze", "paths"): _RECORDINGS_READ,
+    ("roofline", "paths"): _REPORTS,
+    ("roofline", "latency"): ("saved latencies", frozenset({LATENCIES, TEXT, REPORT})),
+    ("roofline", "ceilings"): ("measured roofs", frozenset({CEILINGS, TEXT})),
+    ("checklist", "path"): _REPORTS,
+    ("report", "path"): _REPORTS,
+    ("source", "path"): _REPORTS,
+    ("metrics", "path"): _REPORTS,
+    ("diff", "before"): _REPORTS,
+    ("diff", "after"): _REPORTS,
+    ("compare", "a"): _TIMINGS,
+    ("compare", "b"): _TIMINGS,
+    ("time", "from_file"): _TIMINGS,
+    ("audit", "path"): ("a file of claims", _ANY_TEXT),
+    ("explain", "on"): _RECORDINGS_READ,
+    ("check", "path"): _OWN_RULES,
+    ("import", "files"): ("raw latencies", _ANY_TEXT | {TARGET}),
+    ("time", "targets"): _TARGETS,
+    ("optimize", "words"): _TARGETS,
+    ("calibrate", "target"): _TARGETS,
+    ("run", "target"): _TARGETS,
+    ("profile", "program"): ("a target script or a program", _ANY_TEXT | {TARGET}),
+}
+"""What files the parameters of verbs are to be."""
+
+
 class Reading(TyperCommand):
-    """A verb that never writes over a file that it was given to read."""
+    """A verb that reads only files of its kind, never writes over one of them, and writes a file in
+    the format of its name. `pictures` are endings that it takes for drawings."""
+
+    pictures: tuple[str, ...] = ()
 
     def invoke(self, ctx: Any) -> Any:
-        """Run it; raises UsageError first where an output is one of the other paths."""
+        """Run it; raises UsageError and BadInput first for what it can't read or write."""
+        for name, value in self._given(ctx).items():
+            self._refuse_other_files(name, value)
         output = ctx.params.get("output")
-        if output is not None and output.exists():
-            for path in _paths(ctx.params, _OUTPUTS):
-                if path.exists() and output.samefile(path):
-                    raise UsageError(f"{output}: is what is to be read", "write elsewhere")
+        if output is not None:
+            self._choose_format(ctx, output)
+            _refuse_to_overwrite(output, ctx.params)
         return super().invoke(ctx)
+
+    def _given(self, ctx: Any) -> Mapping[str, Any]:
+        """The parameters as far as they are profkit's own."""
+        return dict(ctx.params)
+
+    def _refuse_other_files(self, name: str, value: Any) -> None:
+        wanted = _OWN_RULES if name in {"own", "rules"} else _WANTED.get((str(self.name), name))
+        if wanted is None or value is None:
+            return
+        for word in value if isinstance(value, list | tuple) else [value]:
+            refuse_other_kinds(Path(word), *wanted)
+
+    def _choose_format(self, ctx: Any, output: Path) -> None:
+        """Set the format that the file's name asks for, unless one was asked for in words."""
+        if output.suffix.lower() in self.pictures:
+            return
+        formats: Sequence[str] = ["html"]  # what a verb without a choice writes
+        if "format" in ctx.params:
+            formats = [str(kind.value) for kind in _formats_of(self.callback)]
+        asked = str(ctx.params["format"].value) if is_given(ctx, "format") else None
+        chosen = format_of(output, formats, asked)
+        if chosen is not None and "format" in ctx.params:
+            ctx.params["format"] = _formats_of(self.callback)(chosen)
+
+
+def is_given(context: Any, name: str) -> bool:
+    """Whether the command line names a parameter; otherwise its value is the default."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _formats_of(verb: Any) -> type[StrEnum]:
+    """The formats that a verb's option takes."""
+    hint = get_type_hints(verb)["format"]
+    kinds = [kind for kind in (hint, *get_args(hint)) if isinstance(kind, type)]
+    return next(kind for kind in kinds if issubclass(kind, StrEnum))
+
+
+def _refuse_to_overwrite(output: Path, params: Mapping[str, Any]) -> None:
+    if not output.exists():
+        return
+    for path in _paths(params, _OUTPUTS):
+        if path.exists() and output.samefile(path):
+            raise UsageError(f"{output}: is what is to be read", "write elsewhere")
 
 
 def _paths(params: Mapping[str, Any], but: Collection[str]) -> Iterator[Path]:
@@ -103,6 +199,12 @@ def _paths(params: Mapping[str, Any], but: Collection[str]) -> Iterator[Path]:
         values = value if isinstance(value, list | tuple) else [value]
         if name not in but:
             yield from (one for one in values if isinstance(one, Path))
+
+
+class Drawing(Reading):
+    """A verb whose output may be a picture."""
+
+    pictures = (".png", ".svg", ".pdf")
 
 
 class WithProgram(Reading):
@@ -114,6 +216,13 @@ class WithProgram(Reading):
         ctx.meta[_WORDS_AFTER] = len(after)
         return super().parse_args(ctx, args)
 
+    def _given(self, ctx: Any) -> Mapping[str, Any]:
+        after = words_after_dashes(ctx)
+        return {
+            name: value[: len(value) - after] if name in _WORDS and value else value
+            for name, value in ctx.params.items()
+        }
+
 
 def words_after_dashes(context: Any) -> int:
     """How many words a `WithProgram` verb got after `--`."""
@@ -123,12 +232,22 @@ def words_after_dashes(context: Any) -> int:
 def put(text: str, output: Path | None) -> None:
     """Write text to a file or stdout; raises UsageError when the file can't be written."""
     if output is None:
-        sys.stdout.write(text)
+        _print(text)
         return
     try:
         output.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{output}: can't be written ({error.strerror})", _ELSEWHERE) from None
+
+
+def _print(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UsageError(f"can't write the output ({error.strerror})") from None
 
 
 _INTERRUPTED = 130

@@ -6,15 +6,18 @@ import multiprocessing
 import os
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from profkit.analysis.summary import ReportSummary
+from profkit.commands.options import interruptible
 from profkit.errors import BadInput, EnvironmentProblem, ProfkitError
 from profkit.files import check_run_of, reports_in
 from profkit.report import load
@@ -72,7 +75,7 @@ def read_reports(
         with progress_line() as progress:
             outcomes = [_read(files[0], selection, advice, progress)]
     else:
-        outcomes = _in_parallel(partial(_read, selection=selection, advice=advice), files)
+        outcomes = _in_parallel(partial(_read, selection=selection, advice=advice), files, _died)
     reports = [outcome for outcome in outcomes if isinstance(outcome, Examined)]
     failures += [outcome for outcome in outcomes if isinstance(outcome, ProfkitError)]
     if reports:
@@ -125,7 +128,7 @@ def read_timeline(path: Path) -> Timeline:
             f"{path}: nsys is needed to export it and was not found",
             "export it where nsys is: nsys export --type sqlite FILE",
         )
-    with tempfile.TemporaryDirectory(prefix="profkit-") as folder:
+    with interruptible(), tempfile.TemporaryDirectory(prefix="profkit-") as folder:
         database = Path(folder) / f"{path.stem}.sqlite"
         nsys.export(tool, path, database, environment=reduced_environment(), timeout=None)
         return read(database)
@@ -146,7 +149,7 @@ def judge_pairs(
         for folder, known in zip(folders, notes, strict=True)
         for pair in pairs_in(folder)
     ]
-    outcomes = _in_parallel(partial(_judge, advice=advice), tasks)
+    outcomes = _in_parallel(partial(_judge, advice=advice), tasks, lambda task: _died(task[0]))
     failures = [outcome for outcome in outcomes if isinstance(outcome, ProfkitError)]
     judged = [outcome for outcome in outcomes if not isinstance(outcome, ProfkitError)]
     return judged, joined(notes), failures
@@ -168,19 +171,75 @@ def _judge(task: tuple[Path, Collection[str] | None], advice: Advice) -> PairSco
         return error
 
 
-def _in_parallel(do: Callable[[_Task], _Outcome], tasks: Sequence[_Task]) -> list[_Outcome]:
-    """What a function makes of each task, in order, in as many processes as there are CPUs."""
+def _died(path: Path) -> BadInput:
+    return BadInput(
+        f"{path}: the process that read it died, for lack of memory or of damage",
+        "read it alone, on a machine with more memory",
+    )
+
+
+def _in_parallel(
+    do: Callable[[_Task], _Outcome],
+    tasks: Sequence[_Task],
+    died: Callable[[_Task], _Outcome],
+) -> list[_Outcome]:
+    """What a function makes of each task, in order, in as many processes as there are CPUs.
+
+    A process that dies takes the others' work with it: what was not done is tried again by itself,
+    and `died` is what became of the task whose process dies even so.
+    """
     workers = min(len(tasks), len(os.sched_getaffinity(0)))
     if workers < 2:
         return [do(task) for task in tasks]
+    outcomes: dict[int, _Outcome] = {}
+    with interruptible(), progress_line() as progress:
+        with _pool(workers) as pool:
+            jobs = [pool.submit(do, task) for task in tasks]
+            with suppress(BrokenProcessPool):
+                for at, job in enumerate(jobs):
+                    outcomes[at] = job.result()
+                    progress(len(outcomes), len(jobs))
+        for at, job in enumerate(jobs):
+            if at not in outcomes:
+                finished = job.done() and not job.cancelled() and job.exception() is None
+                outcomes[at] = job.result() if finished else _alone(do, tasks[at], died)
+                progress(len(outcomes), len(jobs))
+    return [outcomes[at] for at in range(len(tasks))]
+
+
+def _alone(
+    do: Callable[[_Task], _Outcome], task: _Task, died: Callable[[_Task], _Outcome]
+) -> _Outcome:
+    with _pool(1) as pool:
+        try:
+            return pool.submit(do, task).result()
+        except BrokenProcessPool:
+            return died(task)
+
+
+@contextmanager
+def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes that end with this one, whatever ends it."""
     context = multiprocessing.get_context("forkserver")
-    with progress_line() as progress, ProcessPoolExecutor(workers, mp_context=context) as pool:
-        jobs = [pool.submit(do, task) for task in tasks]
-        outcomes = []
-        for done, job in enumerate(jobs, start=1):
-            outcomes.append(job.result())
-            progress(done, len(jobs))
-        return outcomes
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent) as pool:
+        try:
+            yield pool
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in multiprocessing.active_children():
+                process.kill()
+            raise
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _read(

@@ -13,6 +13,7 @@ from profkit.commands.options import (
     DisableOption,
     KernelOption,
     OutputOption,
+    Reading,
     RulesOption,
     put,
 )
@@ -46,7 +47,7 @@ rules = typer.Typer(
 )
 
 
-@rules.command(name="list")
+@rules.command(name="list", cls=Reading)
 def list_rules(
     format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.terminal,
     output: OutputOption = None,
@@ -70,7 +71,7 @@ def list_rules(
         put(rendered(list_view(found), to_file=output is not None), output)
 
 
-@rules.command()
+@rules.command(cls=Reading)
 def explain(
     rule: Annotated[str, typer.Argument(metavar="RULE", help="Its name.", show_default=False)],
     on: Annotated[
@@ -117,7 +118,7 @@ def explain(
     put(rendered(view, to_file=False), None)
 
 
-@rules.command()
+@rules.command(cls=Reading)
 def check(
     path: Annotated[
         Path,
@@ -144,7 +145,7 @@ def check(
     typer.echo(f"{plural(len(found), 'rule')}, no fault")
 
 
-@rules.command()
+@rules.command(cls=Reading)
 def score(
     pairs: Annotated[
         Path | None,

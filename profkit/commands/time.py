@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.commands.options import OutputOption, interruptible, put, words_after_dashes
+from profkit.commands.formats import format_of
+from profkit.commands.options import (
+    OutputOption,
+    interruptible,
+    is_given,
+    put,
+    words_after_dashes,
+)
 from profkit.commands.telling import Teller
 from profkit.errors import EnvironmentProblem, UsageError
 
@@ -114,7 +121,10 @@ def time(
         str | None,
         typer.Option(metavar="GITREF", help="Compare with the target as this commit has it."),
     ] = None,
-    samples: Annotated[int, typer.Option(min=1, metavar="N", help="Samples a variant.")] = 100,
+    samples: Annotated[
+        int,
+        typer.Option(min=1, metavar="N", help="Samples a variant; to compare, 30 a block or more."),
+    ] = 100,
     blocks: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Blocks taken in turns: 4, and 8 to compare."),
@@ -173,7 +183,7 @@ def time(
     """
     gates = _gates(fail_on)
     thresholds = thresholds_of(preset, margin)
-    _check_pictures(plot, badge)
+    _check_names(out, plot, badge)
     if from_file is not None:
         if targets or against:
             raise UsageError("--from reads a file and times nothing", "leave the targets out")
@@ -186,6 +196,12 @@ def time(
                 samples=samples, blocks=blocks, margin=thresholds.margin, seed=seed, gpu=gpu,
                 device=device, warmup=warmup_ms / 1e3, timer=timer, cache=cache,
             )  # fmt: skip
+            if plan.samples > samples and is_given(context, "samples"):
+                typer.echo(
+                    f"profkit: takes {plan.samples} samples a variant, not {samples}: a comparison "
+                    f"needs 30 in each of {plan.blocks} blocks",
+                    err=True,
+                )
             report = _measured(plan, baseline, thresholds, _command())
     write(report, format, output, explain=explain)
     _keep(report, out, plot, badge)
@@ -469,8 +485,10 @@ def _keep(
             put(badge(report), badge_file)
 
 
-def _check_pictures(plot: Path | None, badge: Path | None) -> None:
-    """Refuse names that no picture can have before anything is measured."""
+def _check_names(out: Path | None, plot: Path | None, badge: Path | None) -> None:
+    """Refuse names that no picture or JSON can have before anything is measured."""
+    if out is not None:
+        format_of(out, ("json",), None)
     if plot is not None and plot.suffix not in _PLOTS:
         raise UsageError(f"{plot}: not a kind of plot", f"use {', '.join(_PLOTS)}")
     if badge is not None and badge.suffix != ".svg":

@@ -54,12 +54,13 @@ _RECORD = "record one with `ncu --set full -o NAME COMMAND`"
 class Framing:
     """What a report's framing says: block count, launches announced, session messages in order.
 
-    A range of range replay counts as a launch.
+    A range of range replay counts as a launch. `size` are the bytes of the report, uncompressed.
     """
 
     blocks: int
     launches: int
     session: tuple[bytes, ...]
+    size: int
 
 
 def check(path: Path) -> Framing:
@@ -240,6 +241,7 @@ def _walk(path: Path, source: _Limited) -> Framing:
         raise _truncated(path)
     _message(path, source, header_size)
     blocks = launches = records = 0
+    total = len(MAGIC) + 4 + header_size
     session: list[bytes] = []
     while (size := _size(path, source)) is not None:
         header = _message(path, source, size)
@@ -248,6 +250,7 @@ def _walk(path: Path, source: _Limited) -> Framing:
         if blocks + records > _MOST_RECORDS:
             raise BadInput(f"{path}: more than {_MOST_RECORDS:,} launches and sources", _LESS)
         _records(path, source, header)
+        total += 4 + size + wire.number(header, _PAYLOAD_SIZE)
         launches += _results(header)
         session += [part for part in header.get(_SESSION, ()) if isinstance(part, bytes)]
     if launches == 0:
@@ -255,7 +258,7 @@ def _walk(path: Path, source: _Limited) -> Framing:
             f"{path}: the report holds no kernel launch",
             "check ncu's filters (--kernel-name, --launch-skip, --profile-from-start)",
         )
-    return Framing(blocks, launches, tuple(session))
+    return Framing(blocks, launches, tuple(session), total)
 
 
 def _results(header: wire.Message) -> int:

@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 
 from profkit.errors import BadInput
-from profkit.ingest.integrity import Framing, check
+from profkit.ingest.integrity import ZSTD_MAGIC, Framing, check
+from profkit.ingest.memory import available, ensure_room, too_large, try_reading
 from profkit.ingest.session import Session, decode
+from profkit.ingest.unpacked import name_of, unpacked
 
 Column = np.ndarray[Any, np.dtype[np.float64]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -114,17 +116,24 @@ def read(
     """Check and read a report.
 
     `progress` is called with (launches read, launches in all). Raises BadInput for whatever is not
-    a whole report, as `integrity.check` says, and where the reader yields fewer launches than
-    announced.
+    a whole report, as `integrity.check` says, where the reader yields fewer launches than
+    announced, and where memory does not suffice; EnvironmentProblem where a compressed report can't
+    be unpacked.
     """
     framing = check(path)
+    suffices = ensure_room(path, framing.size, framing.launches)
+    plain = unpacked(path) if _is_packed(path) else None
+    file = name_of(plain) if plain else str(path.absolute())
+    if not suffices:
+        try_reading(path, file, framing.launches, progress)
     values: dict[str, list[float]] = {name: [] for name in request.metrics}
     units: dict[str, str] = {}
     launches: list[Launch] = []
     actions: list[Any] = []
-    with damage_of(path):
+    with damage_of(path, framing.launches):
         session = decode(framing.session)
-        for action in _actions(path):
+        for action in _actions(file):
+            action.plain = plain  # read on when asked for code and source: open as long as needed
             actions.append(action)
             for name in request.metrics:
                 values[name].append(_number(name, action.metric_by_name(name), units))
@@ -149,20 +158,29 @@ def read(
 
 
 @contextmanager
-def damage_of(path: Path) -> Iterator[None]:
+def damage_of(path: Path, launches: int) -> Iterator[None]:
     """Whatever the vendor's reader raises is the report's fault."""
     try:
         yield
+    except MemoryError:
+        raise too_large(path, launches, available()) from None
     except (RuntimeError, SystemError, ValueError, LookupError, TypeError) as error:
         raise BadInput(
             f"{path}: the report is damaged ({error})", "copy it again or record it anew"
         ) from error
 
 
-def _actions(path: Path) -> Iterator[Any]:
+def _is_packed(path: Path) -> bool:
+    """Whether a report is compressed: the vendor's reader would unpack it into a file that is left
+    behind where a signal ends the process."""
+    with path.open("rb") as file:
+        return file.read(len(ZSTD_MAGIC)) == ZSTD_MAGIC
+
+
+def _actions(file: str) -> Iterator[Any]:
     import ncu_report
 
-    for result_range in ncu_report.load_report(str(path)):
+    for result_range in ncu_report.load_report(file):
         yield from result_range
 
 
