@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from profkit.analysis.checks import TOLERANCES, contradictions, impossible
+from profkit.analysis.clocks import clocks_apart, span
 from profkit.analysis.gpus import Gpu, gpu_of
 from profkit.analysis.occupancy import BlockNeeds, Chip, Limits, NextStep, limiters, next_step
 from profkit.ingest.ncu_report import Launch, RawReport, RuleResult
@@ -34,6 +35,8 @@ PRECISIONS = {
     "tensor_int8": "tensor INT8",
 }
 
+# Chosen well above the 2% that keep two reports from being compared.
+_CLOCK_MOVED = 0.05
 _OF_A_RANGE = (
     "a range of launches replayed as one: time and counters are those of all of them, launch shape "
     "and occupancy those of one"
@@ -405,11 +408,12 @@ def _notes(launches: Sequence[LaunchSummary], session: Session) -> tuple[str, ..
             f"ncu set the SM clock to base ({how}): launches run slower than without it, "
             "and memory looks faster beside compute"
         )
-    clocks = [launch.values["sm_clock"] for launch in launches if "sm_clock" in launch.values]
-    if clocks and max(clocks) > 1.05 * min(clocks):
+    clocks = span("sm_clock", launches)
+    if clocks and clocks_apart("sm_clock", *clocks, _CLOCK_MOVED):
+        low, high = (launch.get("sm_clock") / 1e9 for launch in clocks)
         notes.append(
-            f"the SM clock moved between launches, {min(clocks) / 1e9:.2f} to "
-            f"{max(clocks) / 1e9:.2f} GHz: their times don't compare where compute limits them"
+            f"the SM clock moved between launches, {low:.2f} to {high:.2f} GHz: "
+            "their times don't compare where compute limits them"
         )
     sheet_notes = dict.fromkeys(
         launch.gpu.datasheet_note for launch in launches if launch.gpu.datasheet_note

@@ -13,9 +13,15 @@ from typing import Any
 
 import yaml
 
+from profkit.ingest.sass_tensor import HALF_ACCUMULATE, HMMA, KINDS, SPARSE
 from profkit.metrics.formula import Formula, parse
 
 ComputeCapability = tuple[int, int]
+
+TENSOR_CODE: Mapping[str, str] = {
+    f"code_tensor_{kind}": kind for kind in (*KINDS, HMMA, SPARSE, HALF_ACCUMULATE)
+}
+"""Tensor operations by machine code, as formulas name them, and their kinds."""
 
 OLDEST: ComputeCapability = (7, 0)
 NEWEST: ComputeCapability = (99, 9)
@@ -34,11 +40,13 @@ class Range:
 
 @dataclass(frozen=True)
 class Alternative:
-    """One way to get a quantity: a formula and the compute capabilities it holds for."""
+    """One way to get a quantity: a formula, the compute capabilities it holds for and the shortest
+    launch (s) that it does."""
 
     formula: Formula
     cc: Range
     lead: bool
+    shortest: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,8 @@ class Quantity:
     `unit` is SI, "1" for a share. `computed` names what a quantity that no formula can give is
     computed from: a breakdown, or the quantity that says where it is worth the cost. `within` are
     the bounds that a true value can't leave. `absent_on` are the architectures whose hardware has
-    nothing of the kind.
+    nothing of the kind; on those of `none_on` that makes the quantity 0. Of the alternatives the
+    first that gives a value counts, with `largest` the largest value.
     """
 
     name: str
@@ -61,9 +70,15 @@ class Quantity:
     absent_on: tuple[Range, ...] = ()
     within: tuple[float, float] | None = None
     computed: str = ""
+    none_on: tuple[Range, ...] = ()
+    largest: bool = False
 
     def exists_on(self, cc: ComputeCapability) -> bool:
         return not any(cc in span for span in self.absent_on)
+
+    def is_none_on(self, cc: ComputeCapability) -> bool:
+        """Whether a chip has nothing of the kind, so that a launch did none of it."""
+        return any(cc in span for span in self.none_on)
 
 
 @dataclass(frozen=True)
@@ -153,7 +168,7 @@ def _metric_names(quantities: Mapping[str, Quantity]) -> tuple[str, ...]:
     for quantity in quantities.values():
         for alternative in quantity.alternatives:
             names.update(dict.fromkeys(alternative.formula.names))
-    return tuple(name for name in names if name not in quantities)
+    return tuple(name for name in names if name not in quantities and name not in TENSOR_CODE)
 
 
 def _quantity(name: str, entry: Mapping[str, Any], group: Mapping[str, Any]) -> Quantity:
@@ -173,6 +188,8 @@ def _quantity(name: str, entry: Mapping[str, Any], group: Mapping[str, Any]) -> 
             ),
             within=(float(within[0]), float(within[1])) if within else None,
             computed=entry.get("computed", ""),
+            none_on=tuple(parse_range(span) for span in entry.get("none_on", [])),
+            largest=_is_largest(entry.get("pick", "first")),
         )
     except (KeyError, ValueError) as error:
         raise ValueError(f"catalogue entry {name}: {error}") from error
@@ -185,7 +202,14 @@ def _alternative(item: str | Mapping[str, Any]) -> Alternative:
         formula=parse(item["formula"]),
         cc=parse_range(item.get("cc", "7.0-")),
         lead=bool(item.get("lead", False)),
+        shortest=float(item.get("from", 0.0)),
     )
+
+
+def _is_largest(pick: str) -> bool:
+    if pick not in {"first", "largest"}:
+        raise ValueError(f"pick: {pick!r}")
+    return pick == "largest"
 
 
 def parse_range(text: str) -> Range:
