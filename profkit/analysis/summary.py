@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from profkit.analysis.checks import TOLERANCES, contradictions, impossible
@@ -194,7 +194,8 @@ class Group:
     """Launches of one kernel with one shape, on one GPU.
 
     Times in seconds over the launches that ncu measured; `share` is of all such time in the report.
-    `typical` is the launch of median duration.
+    `typical` is the launch of median duration. `namesakes` are the demangled names of all kernels
+    among the launches grouped that have its function name, its own first.
     """
 
     name: str
@@ -208,6 +209,12 @@ class Group:
     high: float
     share: float
     typical: LaunchSummary
+    namesakes: tuple[str, ...] = ()
+
+    @property
+    def function(self) -> str:
+        """The kernel's name without namespaces, template arguments and parameters."""
+        return self.launches[0].launch.function or self.name
 
     @property
     def count(self) -> int:
@@ -275,6 +282,13 @@ def groups(launches: Sequence[LaunchSummary]) -> tuple[Group, ...]:
         key = (launch.name, launch.grid, launch.block, launch.gpu.name)
         found.setdefault(key, []).append(launch)
     grouped = [_group(members, total) for members in found.values()]
+    by_function: dict[str, list[str]] = {}
+    for group in grouped:
+        by_function.setdefault(group.function, []).append(group.name)
+    grouped = [
+        replace(group, namesakes=tuple(dict.fromkeys([group.name, *by_function[group.function]])))
+        for group in grouped
+    ]
     return tuple(sorted(grouped, key=lambda group: -group.total))
 
 

@@ -95,12 +95,17 @@ def decode(messages: Iterable[bytes]) -> Session:
         replay_mode=policy["replay-mode"],
         assumed=assumed,
         os=wire.text(system, _SYSTEM_OS),
-        processor=wire.text(system, _SYSTEM_PROCESSOR).strip(),
+        processor=_first_line(wire.text(system, _SYSTEM_PROCESSOR)),
         host_name=wire.text(system, _SYSTEM_NAME),
         addresses=tuple(
             wire.text(address, 1) for address in wire.messages(system, _SYSTEM_ADDRESSES)
         ),
     )
+
+
+def _first_line(text: str) -> str:
+    """A name without what old versions of ncu put after it: the rest of /proc/cpuinfo."""
+    return text.strip().partition("\n")[0].strip()
 
 
 def _policy(

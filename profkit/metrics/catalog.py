@@ -101,7 +101,8 @@ class Recorded:
 class Catalog:
     """All of the catalogue, in the order of the file.
 
-    `sections` maps an ncu section to the quantity that shows that it was collected.
+    `sections` maps an ncu section to the quantity that shows that it was collected. `kernel_start`
+    is the metric with the address of a launch's kernel.
     """
 
     quantities: Mapping[str, Quantity]
@@ -111,6 +112,7 @@ class Catalog:
     series: Mapping[str, Recorded]
     device: Mapping[str, str]
     sections: Mapping[str, str]
+    kernel_start: str
     metric_names: tuple[str, ...] = field(default=())
 
     def group(self, name: str) -> Iterator[Quantity]:
@@ -159,6 +161,7 @@ def build(data: Mapping[str, Any]) -> Catalog:
         series=_recorded(data["series"]["quantities"], data["series"]["section"]),
         device=data["device"],
         sections=data["sections"],
+        kernel_start=data["lines"]["kernel_start"],
         metric_names=metrics,
     )
 
