@@ -21,6 +21,7 @@ from profkit.ingest.session import Session
 from profkit.ingest.source_lines import (
     Place,
     code_of,
+    code_start,
     counted,
     hottest,
     instructions,
@@ -205,6 +206,7 @@ class Kernel:
             present,
             source_files(self._action),
             blamed(checklist, self.summary.index),
+            code_start(self._action, catalog().kernel_start, [row.address for row in rows]),
         )
 
     def recorded(self) -> Mapping[str, tuple[str, float | str | None]]:
@@ -403,7 +405,7 @@ class Report:
         if all(place.line for place in found):
             return found
         whole = (lines[name].metric for name in (EXECUTED, SAMPLED))
-        return located(found, code_of(action, (*whole, *metrics)))
+        return located(found, code_of(action, (*whole, *metrics), catalog().kernel_start))
 
     def _sampled(self, launch: LaunchSummary) -> Sampled | None:
         """What the launch's samples by instruction say.

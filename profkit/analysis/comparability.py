@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from profkit.analysis.clocks import clocks_apart
 from profkit.analysis.summary import Group, LaunchSummary, ReportSummary
 from profkit.ingest.session import Session
 
@@ -104,7 +105,7 @@ def kernels_apart(
     clocks = ((What.clock, "sm_clock"), (What.memory_clock, "dram_clock"))
     for what, name in clocks:
         values = before.typical.get(name), after.typical.get(name)
-        if max(values) > min(values) * (1 + CLOCK_MOVED):
+        if clocks_apart(name, before.typical, after.typical, CLOCK_MOVED):
             found.append(Obstacle(what, *(f"{value / 1e6:.0f} MHz" for value in values)))
     return tuple(found)
 

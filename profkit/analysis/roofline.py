@@ -212,7 +212,7 @@ def roofline(
     return Roofline(
         title=report.path,
         gpu=gpus[0].name if gpus else "",
-        sm_clock=best.get("sm_clock") if best else math.nan,
+        sm_clock=best.get("roof_sm_clock") if best else math.nan,
         roofs=roofs,
         points=tuple(points),
         notes=tuple(dict.fromkeys(notes + chosen.notes(roofs, report))),

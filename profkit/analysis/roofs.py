@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from profkit.analysis.clocks import is_read, span
 from profkit.analysis.gpus import units_source
 from profkit.analysis.summary import (
     PRECISIONS,
@@ -31,8 +32,7 @@ _MEMORY_ROOF = {
     "l2": "l2_output_bandwidth_peak",
     "l1": "l1_writeback_bandwidth_peak",
 }
-# Shorter launches read clocks and roofs that are several per cent off.
-_LONG_ENOUGH = 10e-6
+_CLOCKS = {"sm_clock": "SM", "dram_clock": "DRAM"}
 _USED = 0.01
 _TENSOR = "tensor "
 
@@ -101,9 +101,15 @@ class Roofs:
         by_units = by_units and source is Peaks.held
         return Roof(key, _label(key, launch), rate, source, is_memory, verified, by_units)
 
-    def notes(self, drawn: Iterable[Roof], report: ReportSummary) -> list[str]:
+    def notes(self, drawn: Sequence[Roof], report: ReportSummary) -> list[str]:
         """What a reader of the roofs must know."""
         found = list(report.notes)
+        nominal = [label for key, label in _CLOCKS.items() if self._is_nominal(key, drawn)]
+        if nominal:
+            found.append(
+                f"roofs stand at the nominal {' and '.join(nominal)} clock: "
+                "the launches are too short to read the one that was held"
+            )
         instead = [roof.label for roof in drawn if roof.source is not self.peaks]
         if instead:
             found.append(
@@ -120,6 +126,15 @@ class Roofs:
         if doubtful:
             found.append(f"datasheet figures that nobody looked up: {', '.join(doubtful)}")
         return found
+
+    def _is_nominal(self, clock: str, drawn: Iterable[Roof]) -> bool:
+        """Whether drawn roofs of the report stand at a clock that was not read."""
+        depend = (
+            roof.source is Peaks.held and (roof.key == "dram") == (clock == "dram_clock")
+            for roof in drawn
+            if roof.key != "l2"
+        )
+        return self.reference is not None and any(depend) and not is_read(self.reference, clock)
 
 
 def traffic(launch: LaunchSummary, level: str) -> float:
@@ -174,10 +189,8 @@ def attainable(compute: Roof, memory: Roof, intensity: float) -> tuple[float, st
 
 def reference(launches: Sequence[LaunchSummary]) -> LaunchSummary | None:
     """The launch of the highest clock among those long enough to read it, else the longest."""
-    long = [launch for launch in launches if launch.duration >= _LONG_ENOUGH]
-    clocked = [launch for launch in long if not math.isnan(launch.get("sm_clock"))]
-    if clocked:
-        return max(clocked, key=lambda launch: launch.get("sm_clock"))
+    if clocked := span("sm_clock", launches):
+        return clocked[1]
     return max(launches, key=lambda launch: launch.duration, default=None)
 
 

@@ -94,10 +94,12 @@ class SourceView:
     """A launch by line and instruction.
 
     `files` have the one with the most samples first; none where no lines are known. `instructions`
-    are by address. `has_source` is whether the text of a line with instructions was recorded.
+    are by address, `code` tells their places. `has_source` is whether the text of a line with
+    instructions was recorded.
     """
 
     launch: int
+    code: source_lines.Code
     files: tuple[SourceFile, ...]
     instructions: tuple[Instruction, ...]
     total: Counts
@@ -137,8 +139,9 @@ def source_view(
     present: Collection[str],
     texts: Mapping[str, Sequence[str]],
     findings: Blamed,
+    start: int,
 ) -> SourceView:
-    """The view of a launch.
+    """The view of a launch whose kernel is at the address `start`.
 
     `rows` have values by the catalogue names of FIELDS; `present` are those that were recorded, the
     others are NaN. `texts` are source files' lines.
@@ -159,6 +162,7 @@ def source_view(
     has_source = any(line.text and line.addresses for file in files for line in file.lines)
     return SourceView(
         launch,
+        source_lines.Code(frozenset(one.address for one in found), start),
         files,
         found,
         added([one.counts for one in found]),

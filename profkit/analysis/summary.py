@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from profkit.analysis.checks import TOLERANCES, contradictions, impossible
+from profkit.analysis.clocks import clocks_apart, span
 from profkit.analysis.gpus import Gpu, gpu_of
 from profkit.analysis.occupancy import BlockNeeds, Chip, Limits, NextStep, limiters, next_step
 from profkit.ingest.ncu_report import Launch, RawReport, RuleResult
@@ -34,6 +35,8 @@ PRECISIONS = {
     "tensor_int8": "tensor INT8",
 }
 
+# Chosen well above the 2% that keep two reports from being compared.
+_CLOCK_MOVED = 0.05
 _OF_A_RANGE = (
     "a range of launches replayed as one: time and counters are those of all of them, launch shape "
     "and occupancy those of one"
@@ -191,7 +194,8 @@ class Group:
     """Launches of one kernel with one shape, on one GPU.
 
     Times in seconds over the launches that ncu measured; `share` is of all such time in the report.
-    `typical` is the launch of median duration.
+    `typical` is the launch of median duration. `namesakes` are the demangled names of all kernels
+    among the launches grouped that have its function name, its own first.
     """
 
     name: str
@@ -205,6 +209,12 @@ class Group:
     high: float
     share: float
     typical: LaunchSummary
+    namesakes: tuple[str, ...] = ()
+
+    @property
+    def function(self) -> str:
+        """The kernel's name without namespaces, template arguments and parameters."""
+        return self.launches[0].launch.function or self.name
 
     @property
     def count(self) -> int:
@@ -272,6 +282,13 @@ def groups(launches: Sequence[LaunchSummary]) -> tuple[Group, ...]:
         key = (launch.name, launch.grid, launch.block, launch.gpu.name)
         found.setdefault(key, []).append(launch)
     grouped = [_group(members, total) for members in found.values()]
+    by_function: dict[str, list[str]] = {}
+    for group in grouped:
+        by_function.setdefault(group.function, []).append(group.name)
+    grouped = [
+        replace(group, namesakes=tuple(dict.fromkeys([group.name, *by_function[group.function]])))
+        for group in grouped
+    ]
     return tuple(sorted(grouped, key=lambda group: -group.total))
 
 
@@ -320,7 +337,7 @@ def held_peak(launch: LaunchSummary, precision: str) -> tuple[float, bool]:
     if not math.isnan(counted):
         return counted * _accumulation(launch, precision), False
     per_cycle = launch.gpu.per_cycle(precision)
-    rate = per_cycle * launch.gpu.sm_count * launch.get("sm_clock") or math.nan
+    rate = per_cycle * launch.gpu.sm_count * launch.get("roof_sm_clock") or math.nan
     return rate * _accumulation(launch, precision), not math.isnan(rate)
 
 
@@ -425,11 +442,12 @@ def _notes(launches: Sequence[LaunchSummary], session: Session) -> tuple[str, ..
             f"ncu set the SM clock to base ({how}): launches run slower than without it, "
             "and memory looks faster beside compute"
         )
-    clocks = [launch.values["sm_clock"] for launch in launches if "sm_clock" in launch.values]
-    if clocks and max(clocks) > 1.05 * min(clocks):
+    clocks = span("sm_clock", launches)
+    if clocks and clocks_apart("sm_clock", *clocks, _CLOCK_MOVED):
+        low, high = (launch.get("sm_clock") / 1e9 for launch in clocks)
         notes.append(
-            f"the SM clock moved between launches, {min(clocks) / 1e9:.2f} to "
-            f"{max(clocks) / 1e9:.2f} GHz: their times don't compare where compute limits them"
+            f"the SM clock moved between launches, {low:.2f} to {high:.2f} GHz: "
+            "their times don't compare where compute limits them"
         )
     sheet_notes = dict.fromkeys(
         launch.gpu.datasheet_note for launch in launches if launch.gpu.datasheet_note

@@ -37,12 +37,19 @@ def _unit(node: ast.expr) -> str | None:
         case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
             return _common((_unit(left), _unit(right)))
         case ast.BinOp(left=left, op=ast.Mult(), right=right):
-            return _product(_unit(left), _unit(right))
+            units = _unit(left), _unit(right)
+            return "B" if _is_sectors_to_bytes((left, right), units) else _product(*units)
         case ast.BinOp(left=left, op=ast.Div(), right=right):
             return _quotient(_unit(left), _unit(right))
         case ast.Call(func=ast.Name(id=name), args=args) if name in _OF_THEIR_ARGUMENTS:
             return _common(_unit(part) for part in (args[1:] if name == "where" else args))
     return None
+
+
+def _is_sectors_to_bytes(factors: Iterable[ast.expr], units: tuple[str | None, ...]) -> bool:
+    """Whether a product is of sectors and the bytes of a sector, 32 on every architecture."""
+    by_size = any(isinstance(node, ast.Constant) and node.value == 32 for node in factors)
+    return by_size and "sector" in units
 
 
 def _common(units: Iterable[str | None]) -> str | None:

@@ -19,6 +19,7 @@ import numpy as np
 from profkit.errors import BadInput
 from profkit.ingest.integrity import ZSTD_MAGIC, Framing, check
 from profkit.ingest.memory import available, ensure_room, too_large, try_reading
+from profkit.ingest.paths import without_homes
 from profkit.ingest.session import Session, decode
 from profkit.ingest.unpacked import name_of, unpacked
 
@@ -34,6 +35,8 @@ _MULTIPLES = {
     "Kbyte/s": 1e3, "Mbyte/s": 1e6, "Gbyte/s": 1e9, "Tbyte/s": 1e12,
     "Khz": 1e3, "Mhz": 1e6, "Ghz": 1e9,
 }  # fmt: skip
+# Some versions of ncu give such a metric the unit of what it is a share of.
+_PERCENTAGE = re.compile(r"\.pct(?:_of_peak_\w+)?$")
 _MARK = re.compile(r"@(?P<kind>[a-z]+):(?P<first>[^:@]*):(?P<second>[^@]*)@")
 
 
@@ -189,7 +192,8 @@ def every_metric(action: Any) -> Mapping[str, tuple[str, float | str | None]]:
     named = {}
     for name in sorted(action.metric_names()):
         metric = action.metric_by_name(name)
-        named[name] = (metric.unit(), metric.value() if metric.has_value() else None)
+        value = metric.value() if metric.has_value() else None
+        named[name] = metric.unit(), without_homes(value) if isinstance(value, str) else value
     return named
 
 
@@ -216,7 +220,7 @@ def _number(name: str, metric: Any, units: dict[str, str]) -> float:
     if isinstance(value, str):
         return _ABSENT
     if name not in units:
-        units[name] = metric.unit()
+        units[name] = "%" if _PERCENTAGE.search(name) else metric.unit()
     return to_si(float(value), units[name])
 
 
@@ -244,8 +248,8 @@ def _launch(index: int, action: Any, request: Request) -> Launch:
         raise ValueError(f"launch {index} has no name")
     return Launch(
         index=index,
-        name=name,
-        function=function,
+        name=without_homes(name),
+        function=without_homes(function),
         workload=_WORKLOADS.get(action.workload_type(), "kernel"),
         nvtx=_nvtx(action.nvtx_state()),
         rule_results=tuple(action.rule_results_as_dicts()),
@@ -269,7 +273,7 @@ def _nvtx(state: Any) -> tuple[str, ...]:
     for domain_id in state.domains():
         domain = state.domain_by_id(domain_id)
         ranges += [*domain.push_pop_ranges(), *domain.start_end_ranges()]
-    return tuple(ranges)
+    return tuple(map(without_homes, ranges))
 
 
 _KINDS = {0: "none", 1: "ok", 2: "optimization", 3: "warning", 4: "error"}
@@ -283,7 +287,7 @@ def _rule(result: Mapping[str, Any]) -> RuleResult:
         rule=result["rule_identifier"],
         section=result["section_identifier"],
         kind=_KINDS.get(message["type"], "none"),
-        title=message["title"] or result["name"],
+        title=without_homes(message["title"] or result["name"]),
         message=_unmark(message["message"]),
         speedup=float(estimate["speedup"]) / 100 if estimate else None,
         scope=_SCOPES.get(estimate["type"], "") if estimate else "",
@@ -291,12 +295,12 @@ def _rule(result: Mapping[str, Any]) -> RuleResult:
 
 
 def _unmark(text: str) -> str:
-    """A rule's message without its link marks: the text that ncu would show for each."""
+    """A rule's message without its link marks (the text that ncu would show for each) and homes."""
 
     def shown(match: re.Match[str]) -> str:
         return match["first"] if match["kind"] == "url" else match["second"]
 
-    return _MARK.sub(shown, text).strip()
+    return without_homes(_MARK.sub(shown, text).strip())
 
 
 def _breakdown(metric: Any) -> Mapping[str, float]:

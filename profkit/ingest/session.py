@@ -98,7 +98,7 @@ def decode(messages: Iterable[bytes]) -> Session:
         replay_mode=policy["replay-mode"],
         assumed=assumed,
         os=wire.text(system, _SYSTEM_OS),
-        processor=wire.text(system, _SYSTEM_PROCESSOR).strip(),
+        processor=_first_line(wire.text(system, _SYSTEM_PROCESSOR)),
         host_name=wire.text(system, _SYSTEM_NAME),
         addresses=tuple(
             wire.text(address, 1) for address in wire.messages(system, _SYSTEM_ADDRESSES)
@@ -112,6 +112,11 @@ def _time(created: int) -> datetime | None:
         return datetime.fromtimestamp(created, UTC) if created else None
     except (OverflowError, OSError):
         raise ValueError(f"recorded {created} s after 1970") from None
+
+
+def _first_line(text: str) -> str:
+    """A name without what old versions of ncu put after it: the rest of /proc/cpuinfo."""
+    return text.strip().partition("\n")[0].strip()
 
 
 def _policy(

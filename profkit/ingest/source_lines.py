@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 from profkit.ingest.ncu_report import to_si
+from profkit.ingest.paths import posix
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,12 @@ def recorded(action: Any, metric_name: str) -> bool:
 
 def source_files(action: Any) -> Mapping[str, tuple[str, ...]]:
     """The lines of each source file that the launch recorded the text of, by its name."""
-    return {name: tuple(text.splitlines()) for name, text in action.source_files().items() if text}
+    return {name: tuple(text.splitlines()) for name, text in _texts(action).items() if text}
+
+
+def _texts(action: Any) -> Mapping[str, str]:
+    """The text of each source file that the launch recorded, by its name."""
+    return {posix(name): text for name, text in action.source_files().items()}
 
 
 def source_text(action: Any) -> Callable[[str, int], str]:
@@ -62,8 +68,7 @@ def source_text(action: Any) -> Callable[[str, int], str]:
 
     @cache
     def lines(file: str) -> list[str]:
-        sources = action.source_files()
-        return sources[file].splitlines() if file in sources else []
+        return _texts(action).get(file, "").splitlines()
 
     return lambda file, line: lines(file)[line - 1] if 0 < line <= len(lines(file)) else ""
 
@@ -73,7 +78,7 @@ def _instruction(action: Any, address: int, values: Mapping[str, float]) -> Inst
     return Instruction(
         address=address,
         sass=(action.sass_by_pc(address) or "").strip(),
-        file=source.file_name() if source else "",
+        file=posix(source.file_name()) if source else "",
         line=source.line() if source else 0,
         values=values,
     )
@@ -84,18 +89,16 @@ _ADDRESS = re.compile(r"\b0x[0-9a-f]{3,}\b")
 
 @dataclass(frozen=True)
 class Code:
-    """Where the instructions of a launch are: places in it are told from where it begins, for the
-    addresses are others in each process."""
+    """Where the instructions of a launch are: places in it are told from the kernel's `start`, for
+    the addresses are others in each process."""
 
     addresses: frozenset[int]
-
-    @cached_property
-    def start(self) -> int:
-        return min(self.addresses, default=0)
+    start: int
 
     def offset(self, address: int) -> str:
-        """The distance from the first instruction: `+0x0bc0`."""
-        return f"+{address - self.start:#06x}"
+        """The distance from the kernel's start: `+0x0bc0`; code that lies before it is foreign."""
+        distance = address - self.start
+        return f"{'-' if distance < 0 else '+'}{abs(distance):#06x}"
 
     def told(self, sass: str) -> str:
         """An instruction's text with the places in the code that it names told likewise."""
@@ -107,15 +110,26 @@ class Code:
         return _ADDRESS.sub(target, sass)
 
 
-def code_of(action: Any, metrics: Iterable[str]) -> Code:
-    """The code of a launch, as far as any of the metrics, by ncu's name, has a value for it."""
+def code_of(action: Any, metrics: Iterable[str], start: str) -> Code:
+    """The code of a launch, as far as any of the metrics, by ncu's name, has a value for it.
+
+    `start` is the metric with the address of the kernel.
+    """
     addresses: set[int] = set()
     for name in metrics:
         metric = action.metric_by_name(name)
         if metric is not None and metric.has_correlation_ids():
             counters = metric.correlation_ids()
             addresses.update(map(counters.as_uint64, range(metric.num_instances())))
-    return Code(frozenset(addresses))
+    return Code(frozenset(addresses), code_start(action, start, addresses))
+
+
+def code_start(action: Any, start: str, addresses: Collection[int]) -> int:
+    """The address of a launch's kernel: as recorded, the lowest one known where it is not."""
+    metric = action.metric_by_name(start)
+    if metric is not None and metric.num_instances():
+        return int(metric.as_uint64(0))
+    return min(addresses, default=0)
 
 
 @dataclass(frozen=True)
@@ -166,7 +180,7 @@ def hottest(
     found: dict[tuple[str, int, int], float] = {}
     for address, value in values.items():
         source = action.source_info(address)
-        key = (source.file_name(), source.line(), 0) if source else ("", 0, address)
+        key = (posix(source.file_name()), source.line(), 0) if source else ("", 0, address)
         found[key] = found.get(key, 0.0) + value
     largest = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:most]
     return tuple(

@@ -10,10 +10,16 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
 
+from profkit.ingest.sass_tensor import HALF_ACCUMULATE, HMMA, KINDS, SPARSE
 from profkit.ingest.text_files import shipped_yaml
 from profkit.metrics.formula import Formula, parse
 
 ComputeCapability = tuple[int, int]
+
+TENSOR_CODE: Mapping[str, str] = {
+    f"code_tensor_{kind}": kind for kind in (*KINDS, HMMA, SPARSE, HALF_ACCUMULATE)
+}
+"""Tensor operations by machine code, as formulas name them, and their kinds."""
 
 OLDEST: ComputeCapability = (7, 0)
 NEWEST: ComputeCapability = (99, 9)
@@ -32,11 +38,13 @@ class Range:
 
 @dataclass(frozen=True)
 class Alternative:
-    """One way to get a quantity: a formula and the compute capabilities it holds for."""
+    """One way to get a quantity: a formula, the compute capabilities it holds for and the shortest
+    launch (s) that it does."""
 
     formula: Formula
     cc: Range
     lead: bool
+    shortest: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -46,7 +54,8 @@ class Quantity:
     `unit` is SI, "1" for a share. `computed` names what a quantity that no formula can give is
     computed from: a breakdown, or the quantity that says where it is worth the cost. `within` are
     the bounds that a true value can't leave. `absent_on` are the architectures whose hardware has
-    nothing of the kind.
+    nothing of the kind; on those of `none_on` that makes the quantity 0. Of the alternatives the
+    first that gives a value counts, with `largest` the largest value.
     """
 
     name: str
@@ -59,9 +68,15 @@ class Quantity:
     absent_on: tuple[Range, ...] = ()
     within: tuple[float, float] | None = None
     computed: str = ""
+    none_on: tuple[Range, ...] = ()
+    largest: bool = False
 
     def exists_on(self, cc: ComputeCapability) -> bool:
         return not any(cc in span for span in self.absent_on)
+
+    def is_none_on(self, cc: ComputeCapability) -> bool:
+        """Whether a chip has nothing of the kind, so that a launch did none of it."""
+        return any(cc in span for span in self.none_on)
 
 
 @dataclass(frozen=True)
@@ -84,7 +99,8 @@ class Recorded:
 class Catalog:
     """All of the catalogue, in the order of the file.
 
-    `sections` maps an ncu section to the quantity that shows that it was collected.
+    `sections` maps an ncu section to the quantity that shows that it was collected. `kernel_start`
+    is the metric with the address of a launch's kernel.
     """
 
     quantities: Mapping[str, Quantity]
@@ -94,6 +110,7 @@ class Catalog:
     series: Mapping[str, Recorded]
     device: Mapping[str, str]
     sections: Mapping[str, str]
+    kernel_start: str
     metric_names: tuple[str, ...] = field(default=())
 
     def group(self, name: str) -> Iterator[Quantity]:
@@ -140,6 +157,7 @@ def build(data: Mapping[str, Any]) -> Catalog:
         series=_recorded(data["series"]["quantities"], data["series"]["section"]),
         device=data["device"],
         sections=data["sections"],
+        kernel_start=data["lines"]["kernel_start"],
         metric_names=metrics,
     )
 
@@ -149,7 +167,7 @@ def _metric_names(quantities: Mapping[str, Quantity]) -> tuple[str, ...]:
     for quantity in quantities.values():
         for alternative in quantity.alternatives:
             names.update(dict.fromkeys(alternative.formula.names))
-    return tuple(name for name in names if name not in quantities)
+    return tuple(name for name in names if name not in quantities and name not in TENSOR_CODE)
 
 
 def _quantity(name: str, entry: Mapping[str, Any], group: Mapping[str, Any]) -> Quantity:
@@ -169,6 +187,8 @@ def _quantity(name: str, entry: Mapping[str, Any], group: Mapping[str, Any]) -> 
             ),
             within=(float(within[0]), float(within[1])) if within else None,
             computed=entry.get("computed", ""),
+            none_on=tuple(parse_range(span) for span in entry.get("none_on", [])),
+            largest=_is_largest(entry.get("pick", "first")),
         )
     except (KeyError, ValueError) as error:
         raise ValueError(f"catalogue entry {name}: {error}") from error
@@ -181,7 +201,14 @@ def _alternative(item: str | Mapping[str, Any]) -> Alternative:
         formula=parse(item["formula"]),
         cc=parse_range(item.get("cc", "7.0-")),
         lead=bool(item.get("lead", False)),
+        shortest=float(item.get("from", 0.0)),
     )
+
+
+def _is_largest(pick: str) -> bool:
+    if pick not in {"first", "largest"}:
+        raise ValueError(f"pick: {pick!r}")
+    return pick == "largest"
 
 
 def parse_range(text: str) -> Range:

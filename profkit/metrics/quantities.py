@@ -16,13 +16,22 @@ from profkit.ingest.sass import (
     half_precision_moves,
     tensor_instructions,
 )
+from profkit.ingest.sass_tensor import executed_opcodes, tensor_operations
 from profkit.ingest.source_lines import executed_where
-from profkit.metrics.catalog import Alternative, Catalog, ComputeCapability, Quantity, catalog
+from profkit.metrics.catalog import (
+    TENSOR_CODE,
+    Alternative,
+    Catalog,
+    ComputeCapability,
+    Quantity,
+    catalog,
+)
 
 NOT_HERE = "not on this architecture"
 UNKNOWN_HERE = "not known for this architecture"
 NO_VALUE = "the counter gave no value"
 UNDEFINED = "undefined for this launch"
+TOO_SHORT = "the launch is too short for it"
 NOT_COLLECTED = "not collected"
 NOT_IN_VERSION = "not collected by this version of ncu"
 NOT_CHECKED = "not told apart from constant loads"
@@ -99,6 +108,11 @@ def evaluate(raw: RawReport, *, check_half_from: float = 0.0) -> Quantities:
         executed = entries.lines["instructions_executed"].metric
         return executed_where(raw.actions[at], executed, _MATH_CALL)
 
+    def tensor_code(at: int) -> Mapping[str, float] | None:
+        executed = entries.lines["instructions_executed"].metric
+        ran = executed_opcodes(raw.actions[at], executed)
+        return None if ran is None else tensor_operations(ran)
+
     by_access = {
         f"shared_{kind}_{access}": accesses(f"shared_{kind}_by_access", key)
         for kind in ("executed", "ideal")
@@ -118,6 +132,7 @@ def evaluate(raw: RawReport, *, check_half_from: float = 0.0) -> Quantities:
             **by_class,
             **by_access,
         },
+        tensor_code,
     ).run()
 
 
@@ -131,10 +146,12 @@ class _Evaluation:
         columns: Mapping[str, Column],
         recorded: Mapping[str, Mask],
         computed: Mapping[str, Callable[[int, float], float]],
+        tensor_code: Callable[[int], Mapping[str, float] | None],
     ) -> None:
         self._entries = entries
         self._capabilities = capabilities
         self._computed = computed
+        self._tensor_code = tensor_code
         self._columns = dict(columns)
         self._available = dict(recorded)
         self._missing: dict[str, tuple[str | None, ...]] = {}
@@ -172,7 +189,22 @@ class _Evaluation:
         quantity = self._entries.quantities.get(name)
         if quantity is not None and name not in self._missing:
             self._evaluate(quantity)
+        if name in TENSOR_CODE and name not in self._columns:
+            self._read_tensor_code()
         return name in self._columns
+
+    def _read_tensor_code(self) -> None:
+        """The columns of tensor operations by machine code: looked up where such code ran."""
+        launches = range(len(self._capabilities))
+        self._require("tensor_instructions")
+        self._require("tensor_busy")
+        counted, busy = self._columns["tensor_instructions"], self._columns["tensor_busy"]
+        ran = (counted > 0) | (np.isnan(counted) & (busy > 0))
+        by_launch = [self._tensor_code(at) if ran[at] else None for at in launches]
+        for name, kind in TENSOR_CODE.items():
+            column = [np.nan if code is None else code[kind] for code in by_launch]
+            self._columns[name] = np.array(column, dtype=np.float64)
+            self._available[name] = ~np.isnan(self._columns[name])
 
     def _evaluate(self, quantity: Quantity) -> None:
         launches = len(self._capabilities)
@@ -183,12 +215,15 @@ class _Evaluation:
         if quantity.computed:
             value = np.where(here, self._compute(quantity), np.nan)
             source = [quantity.computed] * launches
+        for at in np.flatnonzero([quantity.is_none_on(cc) for cc in self._capabilities]):
+            value[at], source[at] = 0.0, NOT_HERE
         for alternative in quantity.alternatives:
-            usable = here & self._usable(alternative)
+            wanted = here & (np.isnan(value) | quantity.largest)
+            usable = self._usable(alternative, wanted)
             if not usable.any():
                 continue
             result = alternative.formula(self._columns)
-            for at in np.flatnonzero(usable & np.isnan(value) & ~np.isnan(result)):
+            for at in np.flatnonzero(usable & ~np.isnan(result) & ~(result <= value)):
                 value[at] = result[at]
                 source[at] = alternative.formula.text
             tried |= usable & (~np.isnan(result) if alternative.formula.infers else True)
@@ -210,9 +245,12 @@ class _Evaluation:
         compute = self._computed[quantity.name]
         return np.array([compute(at, given[at]) for at in launches], dtype=np.float64)
 
-    def _usable(self, alternative: Alternative) -> Mask:
-        """The launches whose architecture the alternative is for and that recorded its inputs."""
-        usable = np.array([cc in alternative.cc for cc in self._capabilities], dtype=bool)
+    def _usable(self, alternative: Alternative, wanted: Mask) -> Mask:
+        """The launches of those wanted that the alternative is for and that recorded its inputs."""
+        usable = wanted & [cc in alternative.cc for cc in self._capabilities]
+        if alternative.shortest and usable.any():
+            self._require("duration")
+            usable &= self._columns["duration"] >= alternative.shortest
         for name in alternative.formula.names:
             if not usable.any() or not self._require(name):
                 return np.zeros_like(usable)
@@ -234,6 +272,8 @@ class _Evaluation:
             reason = self._missing.get(name, nothing_missing)[at]
             if reason is not None:
                 return reason
+        if self._is_too_short(matching, at):
+            return TOO_SHORT
         if tried:
             inputs = {name for item in matching for name in item.formula.names}
             silent = any(
@@ -245,6 +285,17 @@ class _Evaluation:
             )
             return NO_VALUE if silent else UNDEFINED
         return _not_collected(quantity.section)
+
+    def _is_too_short(self, matching: Sequence[Alternative], at: int) -> bool:
+        """Whether a longer launch would have had a value by what this one recorded."""
+        return any(
+            item.shortest > self._columns["duration"][at]
+            and all(
+                name in self._columns and self._available[name][at] for name in item.formula.names
+            )
+            for item in matching
+            if item.shortest
+        )
 
 
 def _not_collected(section: str) -> str:

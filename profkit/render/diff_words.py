@@ -20,7 +20,8 @@ from profkit.metrics.catalog import catalog
 from profkit.metrics.unit_words import is_word, unit_after
 from profkit.render.findings import gain
 from profkit.render.latency import latency_words, times_as_fast
-from profkit.render.text import compact, extent, literal, number, percent, plural, shorten
+from profkit.render.names import function_name
+from profkit.render.text import compact, extent, literal, number, percent, plural
 
 SMALL_CAUSE = 0.02
 """The share of the largest cause below which one is told with the others."""
@@ -45,7 +46,7 @@ def headline(kernel: KernelDiff) -> str:
 def name(kernel: KernelDiff) -> str:
     """The kernel's name, both where it changed, and how often it ran."""
     sides = (kernel.before, kernel.after)
-    one, other = (shorten(literal(_function(group)), _LONGEST_NAME) for group in sides)
+    one, other = (function_name(group, _LONGEST_NAME, sides) for group in sides)
     return one if one == other else f"{one}{_ARROW}{other}"
 
 
@@ -369,7 +370,7 @@ def gone(groups: Sequence[Group]) -> list[tuple[str, str]]:
 
 
 def _short(group: Group) -> str:
-    return shorten(literal(_function(group)), _LONGEST_NAME)
+    return function_name(group, _LONGEST_NAME)
 
 
 def went(found: Diff) -> str:
@@ -405,7 +406,3 @@ def _profiled(kernel: KernelDiff) -> str:
         f"by ncu's durations, {sides}: they repeat within {NOISE:.0%}, so the ratio is between "
         f"{found.low:.3g}x and {found.high:.3g}x"
     )
-
-
-def _function(group: Group) -> str:
-    return group.launches[0].launch.function or group.name

@@ -209,7 +209,7 @@ def hottest(view: SourceView, *, sass: bool = False) -> tuple[Spot, ...]:
     that has lines is one spot.
     """
     if sass or not view.files:
-        code = Code(frozenset(one.address for one in view.instructions))
+        code = view.code
         spots = [_of_instruction(one, code) for one in view.instructions]
     else:
         spots = [_of_line(file, line) for file in view.files for line in file.lines]

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from profkit.render.text import cut, shorten
+from profkit.render.text import cut, literal, shorten
+
+if TYPE_CHECKING:
+    from profkit.analysis.summary import Group
 
 _RETURNS_NOTHING = "void "
 _NAMESPACES = re.compile(r"(?:\b[A-Za-z_]\w*::|<unnamed>::|\(anonymous namespace\)::)+")
@@ -16,6 +20,18 @@ _WORD = re.compile(r"[\w:]*\Z")
 def file_name(path: str, *, with_host: bool) -> str:
     """The path, or without the host only the file's name."""
     return path if with_host else Path(path).name
+
+
+def function_name(group: Group, width: int, beside: Sequence[Group] = ()) -> str:
+    """A kernel's function name, with what tells it from others of that name in its report and from
+    those `beside` it: CUTLASS calls every kernel `Kernel`."""
+    others = [
+        name for other in beside if other.function == group.function for name in other.namesakes
+    ]
+    names = dict.fromkeys([*group.namesakes, *others])
+    if len(names) < 2:
+        return shorten(literal(group.function), width)
+    return told_apart(map(literal, names), width)[literal(group.name)]
 
 
 def own_names(names: Iterable[str]) -> Mapping[str, str]:

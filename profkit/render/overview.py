@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from profkit.analysis.clocks import span
 from profkit.analysis.summary import Group, LaunchSummary, ReportSummary
 from profkit.files import TIMELINE
 from profkit.ingest.ncu_report import RuleResult
@@ -72,14 +73,21 @@ def _recorded(session: Session) -> str:
 
 def _clocks(report: ReportSummary) -> str:
     parts = []
-    for label, name in (("SM", "sm_clock"), ("DRAM", "dram_clock")):
-        clocks = [launch.values[name] for launch in report.launches if name in launch.values]
-        if clocks:
-            parts.append(f"{label} {_span(min(clocks), max(clocks))}")
     most = max((gpu.clock for gpu in report.gpus), default=0.0)
-    if parts and most:
-        parts[0] += f" held (chip: {number(most, 'Hz')})"
+    for label, name in (("SM", "sm_clock"), ("DRAM", "dram_clock")):
+        if clocks := span(name, report.launches):
+            low, high = (launch.get(name) for launch in clocks)
+            parts.append(f"{label} {_span(low, high)}")
+            if label == "SM" and most:
+                parts[0] += f" held (chip: {number(most, 'Hz')})"
+        elif nominal := _nominal(report, name):
+            parts.append(f"{label} {_span(min(nominal), max(nominal))} nominal (too short to read)")
     return ", ".join(parts) or "not collected"
+
+
+def _nominal(report: ReportSummary, name: str) -> list[float]:
+    """Nominal clocks of launches that read one but are too short for that."""
+    return [launch.get(f"roof_{name}") for launch in report.launches if name in launch.values]
 
 
 def _span(low: float, high: float) -> str:

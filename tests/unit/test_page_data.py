@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from profkit.analysis.phases import KernelTimeline, Phase, Track
 from profkit.analysis.source_view import Counts, Instruction, SourceFile, SourceLine, SourceView
+from profkit.ingest.source_lines import Code
 from profkit.render.html.charts import MOST_SAMPLES, timeline_chart, timeline_words
 from profkit.render.html.page import embedded
 from profkit.render.html.sources import MOST_ROWS, source_data
@@ -86,6 +87,7 @@ def test_of_many_instructions_the_most_sampled_and_the_blamed_are_kept() -> None
     many = 3 * MOST_ROWS
     view = SourceView(
         launch=0,
+        code=Code(frozenset(), 0),
         files=(),
         instructions=tuple(
             Instruction(16 * at, f"IADD3 R{at}", "", 0, counts(at), (5,) if at == 2 else ())
@@ -119,7 +121,8 @@ def test_of_a_long_header_the_lines_about_its_instructions_are_kept() -> None:
         for at in range(1, 9001)
     )
     one = Instruction(16, "NOP", "/a/b.cuh", 5000, counts(9.0), ())
-    view = SourceView(0, (SourceFile("/a/b.cuh", lines),), (one,), counts(9.0), True, ())
+    code = Code(frozenset({16}), 0)
+    view = SourceView(0, code, (SourceFile("/a/b.cuh", lines),), (one,), counts(9.0), True, ())
     (file,) = source_data(view)["files"]
     assert file["name"] == "b.cuh"
     assert [row[0] for row in file["lines"]] == list(range(4997, 5004))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ def raw(cc: tuple[int, int], **metrics: float) -> RawReport:
         launches=(launch,),
         columns={name: np.array([value]) for name, value in named.items()},
         recorded={name: np.array([True]) for name in named},
-        actions=(None,),
+        actions=(SimpleNamespace(metric_by_name=lambda _: None),),
     )
 
 

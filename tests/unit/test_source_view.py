@@ -27,7 +27,7 @@ def view(
     texts: Mapping[str, Sequence[str]] = NO_TEXT,
     findings: Blamed = NOTHING,
 ) -> SourceView:
-    return source_view(0, rows, present, texts, findings)
+    return source_view(0, rows, present, texts, findings, start=0)
 
 
 def summed(counts: list[Counts]) -> tuple[float, ...]:

@@ -32,7 +32,7 @@ def source_data(view: SourceView) -> Json:
     files = [_file(file, reasons) for file in view.files] if view.has_source else []
     kept = _kept([_heat(one.counts, one.findings) for one in view.instructions])
     names = {file.name: at for at, file in enumerate(view.files)}
-    code = Code(frozenset(one.address for one in view.instructions))
+    code = view.code
     return {
         "reasons": reasons,
         "total": _counts(view.total),

@@ -1,0 +1,26 @@
+"""File paths in a report: home folders name people, and Windows has its own separator."""
+
+from __future__ import annotations
+
+import re
+
+# A home folder by where systems keep them, wherever that is mounted (/export/home, /mnt/c/Users).
+# root's is left: it names nobody.
+_HOME = re.compile(
+    r"""(?<![\w.])(?:
+        [A-Za-z]:[\\/]+Users[\\/]+(?:[^\\/:*?"<>|\n]+(?=[\\/])|[^\s\\/:*?"<>|]+)
+        | (?:/[\w.-]+)*?/(?:home|Users|users)/[^\s/:"']+
+    )""",
+    re.VERBOSE,
+)
+_WINDOWS = re.compile(r"[A-Za-z]:\\|\\\\")
+
+
+def without_homes(text: str) -> str:
+    """A text with `~` for each path of a home folder: /home/ann/x.cu becomes ~/x.cu."""
+    return _HOME.sub("~", text)
+
+
+def posix(path: str) -> str:
+    """A path with slashes, whichever system wrote it."""
+    return path.replace("\\", "/") if _WINDOWS.match(path) else path
