@@ -26,7 +26,8 @@ from profkit.render.view import Grid, Panel, Row
 _CLOSE, _NARROW = 0.10, 0.001
 _LONGEST_LABEL = 22
 _LEAST_NEEDED = (
-    "P99", "P90", "P5", "Far off", "Reserved", "Std", "Order interval", "Power", "P95", "Within run",
+    "P99", "P90", "P5", "Far off", "Reserved", "Std", "Order interval", "Power", "P95",
+    "Within run",
 )  # fmt: skip
 _TOLD_BEFORE = "?: as the driver told it before the blocks; samples may have run at another clock"
 _TIMERS = {
