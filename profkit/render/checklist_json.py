@@ -19,7 +19,9 @@ def found_json(found: Checklist) -> Json:
     """What a checklist adds to a report's object."""
     return {
         "checklist": [item_json(item) for item in found.items],
-        "reachable": [_proof(proof) for proof in found.proofs],
+        "reachable": [
+            _proof(proof) | {"headline": proof is found.headline} for proof in found.proofs
+        ],
         "not_evaluated": [
             {"rule": one.rule, "missing": list(one.missing), "sections": list(one.sections)}
             for one in found.unevaluated
