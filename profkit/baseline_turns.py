@@ -268,6 +268,9 @@ class Measuring:
                 self._told("time", f"block {block + 1} of {self._plan.blocks}, {one.variant}")
                 taken = False
                 with self._kept_when_it_fails(round_, one, one.told):
+                    if len(live) == 1 and block:
+                        one.spacer(wanted[one.variant])
+                        at += 1
                     one.block(wanted[one.variant], at)
                     taken = True
                 if not taken:

@@ -25,6 +25,7 @@ from profkit import __version__
 from profkit.analysis.checklist import Checklist
 from profkit.analysis.summary import ReportSummary
 from profkit.analysis.timeline import TimelineSummary
+from profkit.analysis.verdict import DEFAULT
 from profkit.capture import ncu, nsys
 from profkit.capture.doctor import WARNING, gpu_checks
 from profkit.capture.environment import digest, fingerprint_without_torch
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 _ROOM_WANTED = 256 << 20
 _CHECK_HALF_FROM = 0.05
 _FAILED_CHECK = 6
+_SAMPLING = 30.0  # seconds a variant: 240 samples of 0.1 s, about what ncu takes for one such call
 _UNREADABLE = "no timeline: it can't be read"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KINDS: Mapping[int, type[ProfkitError]] = {2: UsageError, 4: EnvironmentProblem}
@@ -61,7 +63,9 @@ class Plan:
 
     `program` is the command; a target script (its first word ends in .py) is checked first and
     profiled in the region that it marks, anything else from its start; with `plain` a script too.
-    `timeout` is seconds for each of the recording stages.
+    `timeout` is seconds for each of the recording stages. `samples` is for each variant; where it
+    is None as many as a verdict takes, fewer of calls so slow that they would take over half a
+    minute.
     """
 
     program: tuple[str, ...]
@@ -71,7 +75,7 @@ class Plan:
     gpu: int | None = None
     timeout: float | None = None
     timeline: bool = True
-    samples: int = 100
+    samples: int | None = None
     keep_nsys_rep: bool = False
     compress: bool = False
     keep_variables: tuple[str, ...] = ()
@@ -186,7 +190,8 @@ class _Profile:
             draft(self._out, self._plan.name) as where,
         ):
             checked = self._check(where, gpu) if self._plan.is_target else None
-            latency = self._time(where, checked) if checked and self._plan.samples else None
+            timed = checked and self._plan.samples != 0
+            latency = self._time(where, checked) if checked and timed else None
             recorded_timeline = self._record_timeline(where) if self._plan.timeline else None
             timeline = self._read_timeline(recorded_timeline) if recorded_timeline else None
             recorded = self._record(tool, where, _expected_launches(self._plan.options, timeline))
@@ -296,14 +301,16 @@ class _Profile:
     def _time(self, where: Draft, checked: Mapping[str, Any]) -> LatencyReport | None:
         """Latencies of the variants; those that can't be had cost a warning, not the run."""
         from profkit.render.latency_json import latency_json
-        from profkit.timing import Subject, TimingPlan, latency_report, measure
+        from profkit.timing import COMPARED_BLOCKS, Subject, TimingPlan, latency_report, measure
 
         right = [row["name"] for row in checked.get("variants", ()) if row["status"] == "passed"]
         kept = {name: os.environ[name] for name in self._plan.keep_variables if name in os.environ}
         plan = TimingPlan(
             subjects=(Subject(Path(self._plan.program[0]), tuple(right)),),
             arguments=self._plan.program[1:],
-            samples=self._plan.samples,
+            samples=self._plan.samples or COMPARED_BLOCKS * DEFAULT.samples,
+            blocks=COMPARED_BLOCKS,
+            seconds=None if self._plan.samples else _SAMPLING,
             gpu=self._plan.gpu,
             check=False,
             environment=kept,
@@ -315,8 +322,23 @@ class _Profile:
         except ProfkitError as error:
             self._warn(f"no latencies: {error}", "no latencies: the timing failed")
             return None
+        self._look_for_fewer(report)
         (where.folder / "latency.json").write_text(latency_json(report), encoding="utf-8")
         return report
+
+    def _look_for_fewer(self, report: LatencyReport) -> None:
+        """Warn of variants that are too slow for as many samples as a verdict takes."""
+        few = [
+            one.label
+            for one in report.timed
+            if min(len(block.samples) for block in one.latency.blocks) < DEFAULT.samples
+        ]
+        if few and self._plan.samples is None:
+            self._warn(
+                f"{', '.join(few)}: too slow for {DEFAULT.samples} samples a block within "
+                f"{_SAMPLING:g} s; a verdict takes `profkit time --compare`",
+                "slow variants have fewer samples than a verdict takes",
+            )
 
     def _record(self, tool: Tool, where: Draft, launches: int | None) -> Path:
         report = where.folder / f"{self._plan.name}.ncu-rep"

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from profkit.analysis.budget import samples_a_block
 from profkit.analysis.latency import LatencyReport, analyze_latency, compare_with
 from profkit.analysis.orders import order
 from profkit.analysis.statistics import find_tick
@@ -37,7 +38,8 @@ _PROBE = 30
 _COARSE = 4
 _LARGEST_GROUP = 1000
 _FEWEST_IN_A_BLOCK = 30
-BLOCKS, COMPARED_BLOCKS = 4, 8
+BLOCKS, COMPARED_BLOCKS = 8, 8
+_SPACER = 0.25  # seconds: eight of them cost 2 s at most, a tenth of which is a clock's step
 
 TARGET_WORD = re.compile(r"(?P<path>.*\.py)(?::(?P<names>[^/]*))?")
 Tell = Callable[[str, str], None]
@@ -69,7 +71,9 @@ class TimingPlan:
 
     `samples` is for each variant; they are taken in `blocks` blocks, in which the variants take
     turns. `margin` (a share) is what a difference must exceed: calls are grouped where the timer's
-    tick is coarse against it. `environment` adds variables to those that a target gets.
+    tick is coarse against it. `seconds`, where it is given, is about what the samples of a variant
+    may take: slower ones get fewer in a block, three at least. `environment` adds variables to
+    those that a target gets.
     """
 
     subjects: tuple[Subject, ...]
@@ -78,6 +82,7 @@ class TimingPlan:
     samples: int = 100
     blocks: int = BLOCKS
     margin: float = 0.01
+    seconds: float | None = None
     seed: int = 42
     device: str | None = None
     gpu: int | None = None
@@ -257,6 +262,21 @@ class Series:
         told = self._ask("block", variant=self.variant, samples=samples, host=self.ready["host"])
         self.blocks.append({**told, "turn": at})
 
+    def spacer(self, samples: int) -> None:
+        """Calls that are no samples, for as long as a block of `samples`, a quarter second at most.
+
+        What changes slowly then changes between blocks too, and not within them alone.
+        """
+        least = max(1, min(samples, int(_SPACER / max(self.sample_seconds, 1e-9))))
+        self._ask("block", variant=self.variant, samples=least, host=self.ready["host"])
+
+    def samples_in_a_block(self, plan: TimingPlan) -> int:
+        """As many as planned, or as the plan's seconds allow."""
+        if plan.seconds is None:
+            return plan.samples_in_a_block
+        cost = plan.samples * self.sample_seconds
+        return samples_a_block(plan.samples, plan.blocks, cost, plan.seconds)
+
     def latency(self, plan: TimingPlan) -> Latency:
         """What was taken."""
         return latency_from_json(
@@ -421,12 +441,19 @@ def of_device(told: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def take_turns(series: Sequence[Series], plan: TimingPlan, tell: Tell) -> None:
-    """All series, block by block, in changing order: a drift falls on all alike."""
+    """All series, block by block, in changing order: a drift falls on all alike.
+
+    One alone takes turns with calls of its own that are no samples.
+    """
     at = 0
     for block in range(plan.blocks):
         for one in (series[place] for place in order(len(series), block)):
             tell("time", f"block {block + 1} of {plan.blocks}, {one.label}")
-            one.block(plan.samples_in_a_block, at)
+            samples = one.samples_in_a_block(plan)
+            if len(series) == 1 and block:
+                one.spacer(samples)
+                at += 1
+            one.block(samples, at)
             at += 1
 
 

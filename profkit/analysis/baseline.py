@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 from profkit.analysis.gpus import Datasheet
 from profkit.analysis.latency import (
+    FEWEST_IN_A_BLOCK,
     Pair,
     Timed,
     analyze_latency,
@@ -24,19 +25,18 @@ from profkit.analysis.latency import (
     datasheet_of,
     median_clock,
 )
-from profkit.analysis.statistics import DRIFT_MATTERS, Interval, State
+from profkit.analysis.statistics import DRIFT_MATTERS, Interval, State, intervals_apart
 from profkit.analysis.verdict import (
     DEFAULT,
     Reason,
     Thresholds,
     Verdict,
     holm,
-    interval_over_blocks,
 )
 from profkit.ingest.cell import Cell, Status
 from profkit.ingest.latency import Latency
 
-THRESHOLDS: Thresholds = replace(DEFAULT, samples=10)
+THRESHOLDS: Thresholds = replace(DEFAULT, samples=FEWEST_IN_A_BLOCK)
 _SIZES = ("batch", "heads", "kv_heads", "length", "dim")
 _KNOWN_OPTIONS = frozenset({*_SIZES, "dtype", "causal", "backward"})
 COUNTED, READ = "device", "driver"
@@ -57,7 +57,8 @@ _SAME_TOKENS = "length (same tokens)"
 class Row:
     """A cell with all that is derived of it; the names are those of `profkit.baseline/1`.
 
-    `seconds` is the median, `low` and `high` the ends of its interval. `bytes` are the least that
+    `seconds` is the median, `low` and `high` the ends of its interval: over blocks at `level`, else
+    that within the run (`run_low`, `run_high`), without a level. `bytes` are the least that
     must cross DRAM. `sm_clock` is the median of the blocks': `clock_by` says whether the device
     counted it over them or the driver told it before each; `clocked` blocks have been counted, and
     `cycles` are those of a call. `held_peak` is the dense peak of as many cycles in the median
@@ -103,6 +104,8 @@ class Row:
     refused: str | None = None
     blocks_low: float | None = None
     blocks_high: float | None = None
+    run_low: float | None = None
+    run_high: float | None = None
     mean: float | None = None
     cv: float | None = None
     outliers: int | None = None
@@ -187,7 +190,11 @@ class Scaling:
 
 @dataclass(frozen=True)
 class Best:
-    """The best of `among` cells that have `where` in common: by `by`, which is `measure`."""
+    """The best of `among` cells that have `where` in common: by `by`, which is `measure`.
+
+    `tied` are the others (their ids) that nothing tells apart from it: of backends those without a
+    verdict that they are slower, of sizes those whose intervals of the rate overlap.
+    """
 
     what: str
     where: Mapping[str, Any]
@@ -197,6 +204,7 @@ class Best:
     value: str | int
     by: str
     measure: float
+    tied: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -248,7 +256,7 @@ def derive(
         rows=rows,
         comparisons=_comparisons(rounds, references, rows, order, floor),
         scaling=tuple(_scaling(rows)),
-        best=(*_best_backends(rows), *_best_sizes(rows)),
+        best=(*_best_backends(rows, rounds, floor), *_best_sizes(rows)),
         datasheet=sheet,
         datasheet_note=note,
         notes=(*_notes([*cells, *again], rows), *_not_compared(rounds, references)),
@@ -298,10 +306,7 @@ def _is_size(value: Any) -> bool:
 
 def _with_statistics(row: Row, timed: Timed) -> Row:
     summary, latency = timed.summary, timed.latency
-    interval: Interval | None = summary.interval
-    over = interval_over_blocks(
-        [block.samples for block in latency.blocks], summary.tick or 0.0, THRESHOLDS
-    )
+    interval, over, within = timed.interval, timed.over_blocks, summary.interval
     overtaken = _overtaken(timed)
     claim = _claim(interval, overtaken, summary.n)
     return replace(
@@ -316,9 +321,11 @@ def _with_statistics(row: Row, timed: Timed) -> Row:
         high=interval.high if interval else None,
         level=interval.level if interval and claim != GAPS else None,
         claim=claim,
-        refused=summary.refused.value if summary.refused else None,
+        refused=summary.refused.value if summary.refused and interval is None else None,
         blocks_low=over.low if over else None,
         blocks_high=over.high if over else None,
+        run_low=within.low if within else None,
+        run_high=within.high if within else None,
         mean=summary.mean,
         cv=summary.cv,
         outliers=summary.outliers,
@@ -466,18 +473,19 @@ def _flagged(row: Row, timed: Timed, said: float | None) -> Row:
     if row.launch_bound:
         flags.append("the host needs longer to submit a call than the GPU for its work")
     flags += [f"throttled in every block: {why}" for why in timed.throttled_throughout]
+    return replace(row, flags=(*flags, *_doubts_of_samples(row)))
+
+
+def _doubts_of_samples(row: Row) -> Iterator[str]:
     if row.refused:
-        flags.append(f"no interval: {row.refused}")
+        yield f"no interval: {row.refused}"
     elif row.independence == State.NOT_INDEPENDENT.value:
-        flags.append(f"samples are not independent: {', '.join(row.dependence)}")
+        yield f"samples are not independent: {', '.join(row.dependence)}"
     elif row.independence == State.UNKNOWN.value and abs(row.drift or 0.0) >= DRIFT_MATTERS:
-        flags.append(
-            f"the halves of the samples differ by {row.drift:+.1%}, too few to tell drift by"
-        )
+        yield f"the halves of the samples differ by {row.drift:+.1%}, too few to tell drift by"
     if row.overtaken:
         what = f"{row.overtaken} of {row.n} samples may hold gaps of the host"
-        flags.append(f"{what}: the interval claims nothing" if row.claim == GAPS else what)
-    return replace(row, flags=tuple(flags))
+        yield f"{what}: the interval claims nothing" if row.claim == GAPS else what
 
 
 _FEWEST_BLOCKS = 2
@@ -609,10 +617,8 @@ def _versus(shape: str, pair: Pair, claiming: Set[str]) -> Versus:
 
 
 def _overlap(pair: Pair) -> bool | None:
-    a, b = pair.a.summary.interval, pair.b.summary.interval
-    if a is None or b is None:
-        return None
-    return a.low <= b.high and b.low <= a.high
+    disjoint = intervals_apart(pair.a.interval, pair.b.interval)
+    return None if disjoint is None else not disjoint
 
 
 def _scaling(rows: Iterable[Row]) -> Iterator[Scaling]:
@@ -686,22 +692,52 @@ def _step(one: Row, other: Row, along: str) -> Scaling | None:
     )
 
 
-def _best_backends(rows: Sequence[Row]) -> Iterator[Best]:
-    """The fastest backend of each shape, by the medians."""
-    for shape in dict.fromkeys(row.shape for row in rows):
-        group = [row for row in rows if row.shape == shape and row.seconds is not None]
-        if group:
-            best = min(group, key=lambda row: row.seconds or math.inf)
-            yield Best(
-                "backend",
-                {"shape": shape},
-                len(group),
-                best.id,
-                best.backend,
-                best.backend,
-                "seconds",
-                best.seconds or math.nan,
-            )
+def _best_backends(rows: Sequence[Row], rounds: Rounds, floor: float | None) -> Iterator[Best]:
+    """The fastest backend of each shape by the medians, and the others that may be as fast.
+
+    Every other is tested against it in the round that both took turns in, corrected for all tests.
+    """
+    groups = [
+        [row for row in rows if row.shape == shape and row.seconds is not None]
+        for shape in dict.fromkeys(row.shape for row in rows)
+    ]
+    leaders = [min(group, key=lambda row: row.seconds or math.inf) for group in groups if group]
+    tests = [
+        (leader, pair)
+        for leader in leaders
+        for pair in _against_leader(leader, rounds.get(leader.shape, ()), rows, floor)
+    ]
+    corrected = holm([pair.comparison for _, pair in tests])
+    slower = {
+        f"{leader.shape}.{pair.b.label}"
+        for (leader, pair), comparison in zip(tests, corrected, strict=True)
+        if comparison.verdict is Verdict.REGRESSED
+    }
+    for group, leader in zip(filter(None, groups), leaders, strict=True):
+        yield Best(
+            "backend",
+            {"shape": leader.shape},
+            len(group),
+            leader.id,
+            leader.backend,
+            leader.backend,
+            "seconds",
+            leader.seconds or math.nan,
+            tuple(row.id for row in group if row.id not in {leader.id, *slower}),
+        )
+
+
+def _against_leader(
+    leader: Row, groups: Sequence[Mapping[str, Timed]], rows: Sequence[Row], floor: float | None
+) -> Sequence[Pair]:
+    """The other backends of the round that the leader's cell is from, against it."""
+    group = next((group for group in groups if leader.backend in group), {})
+    first = group.get(leader.backend)
+    if first is None or len(first.latency.blocks) < _FEWEST_BLOCKS:
+        return ()
+    others = [name for name in group if name != leader.backend]
+    twins = {name for name in others if _one_kernel(leader.shape, leader.backend, name, rows)}
+    return _held_against(first, [group[name] for name in others], twins, floor)
 
 
 def _best_sizes(rows: Sequence[Row]) -> Iterator[Best]:
@@ -720,7 +756,14 @@ def _best_sizes(rows: Sequence[Row]) -> Iterator[Best]:
                 getattr(best, along),
                 "flop_rate",
                 best.flop_rate or math.nan,
+                tuple(row.id for row in group if row is not best and _may_reach(row, best)),
             )
+
+
+def _may_reach(row: Row, best: Row) -> bool:
+    """Whether a rate may be as high as the best, by their intervals; where one has none, yes."""
+    highest, least = row.flop_rate_high, best.flop_rate_low
+    return highest is None or least is None or highest >= least
 
 
 def _notes(cells: Sequence[Cell], rows: Sequence[Row]) -> Iterator[str]:

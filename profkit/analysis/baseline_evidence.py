@@ -25,12 +25,11 @@ class Evidence:
     `raw` the highest over the times themselves of any cell,
     `drift` the largest change from the first half of a drifting cell's samples to the second as a
     share, `unsteady` cells differ so too but have too few samples to tell drift by,
-    `cv` is the highest of a cell that begins with slow samples,
-    `tick` (s) the coarsest timer grid and `tick_share` the largest share of a median that it is;
-    None where there is none. `claimed` counts the cells whose interval claims its level without a
-    condition, `conditional` those that do if samples are independent, `gapped` those that claim
-    nothing for gaps of the host; `over_blocks` have no level but an interval over block medians.
-    `overtaken` cells have samples that may hold such gaps,
+    `cv` is the highest of a cell that begins with slow samples, `tick` (s) the coarsest timer grid
+    and `tick_share` the largest share of a median that it is; None where there is none. `claimed`
+    counts the cells whose interval, over blocks, states a level, `within` those with one of their
+    run alone, without a level, `widened` those where it is wider for dependence, `gapped` those
+    that claim nothing for gaps of the host. `overtaken` cells have samples that may hold such gaps,
     `launch_bound` ones take the host longer than the GPU. The clock of `unready` cells still moved
     when their warm-up ended.
     `clock` is the lowest and highest of the cells' SM clocks (Hz), `read` the cells whose clock the
@@ -40,10 +39,9 @@ class Evidence:
 
     cells: int
     claimed: int
-    conditional: int
+    within: int
     widened: int
     gapped: int
-    over_blocks: int
     refused: int
     correlated: int
     correlation: float | None
@@ -79,14 +77,8 @@ def evidence(
     return Evidence(
         cells=len(timed),
         claimed=sum(row.claim == "holds" for row in timed),
-        conditional=sum(row.claim == "if independent" for row in timed),
+        within=sum(row.claim == "within run" for row in timed),
         widened=sum(row.claim == "widened" for row in timed),
-        over_blocks=sum(
-            row.blocks_low is not None
-            and row.claim != GAPS
-            and (row.claim == "widened" or row.refused is not None)
-            for row in timed
-        ),
         gapped=sum(row.claim == GAPS for row in timed),
         refused=sum(row.refused is not None for row in timed),
         correlated=len(correlated),
@@ -155,8 +147,7 @@ class Goal:
     Its median is at most `median` (s), its interval ends below `below` (s; None where the cell has
     no interval or one that gaps of the host leave without a claim, so that nothing can be claimed
     over it), Cliff's delta is at least `delta`, which means that `pairs` of all pairs of samples (a
-    share, ties split) have the change's faster. `over_blocks` says that `below` is of the cell's
-    interval over block medians, for want of one of its samples.
+    share, ties split) have the change's faster.
     """
 
     row: Row
@@ -165,24 +156,20 @@ class Goal:
     delta: float
     pairs: float
     speedup: float
-    over_blocks: bool = False
 
 
 def goal(row: Row) -> Goal:
     """The goal over a timed cell: the classic rule of `profkit.analysis.statistics.Classic`.
 
-    The interval must lie below the cell's, or below that over its blocks where the samples give
-    none, so its median must too where the cell's interval is wider than the speed-up asked for.
+    The interval must lie below the cell's, so its median must too where the cell's interval is
+    wider than the speed-up asked for.
     Cliff's delta is P(slower) - P(faster), so that its share of pairs is (1 + delta) / 2. Raises
     ValueError for a cell without a time.
     """
     if row.seconds is None:
         raise ValueError(f"{row.id} has no time")
     median = row.seconds / CLAIMABLE_SPEEDUP
-    over_blocks = row.low is None and row.blocks_low is not None
-    low = row.blocks_low if over_blocks else row.low
-    if row.claim == GAPS:
-        low, over_blocks = None, False
+    low = None if row.claim == GAPS else row.low
     if low is not None:
         median = min(median, low)
     return Goal(
@@ -192,7 +179,6 @@ def goal(row: Row) -> Goal:
         delta=CLAIMABLE_DELTA,
         pairs=(1 + CLAIMABLE_DELTA) / 2,
         speedup=CLAIMABLE_SPEEDUP,
-        over_blocks=over_blocks,
     )
 
 

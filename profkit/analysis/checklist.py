@@ -124,6 +124,22 @@ class Checklist:
         return not self.findings and (self.kernels == 0 or 2 * self.evaluated < self.rules)
 
     @property
+    def headline(self) -> Proof | None:
+        """The proof that saves the most, where no finding promises to save as much."""
+        most = max(self.proofs, key=lambda proof: proof.saved, default=None)
+        promised = max((item.finding.saved for item in self.items), default=0.0)
+        return most if most and most.saved > promised else None
+
+    def proof_of(self, item: Item) -> Proof | None:
+        """What is proven of the variant that an item's kernel belongs to, where it is more than
+        the item promises; None for a kernel of several variants."""
+        if item.group is None:
+            return None
+        ranges = {name for launch in item.group.launches for name in launch.launch.nvtx}
+        own = [proof for proof in self.proofs if proof.variant in ranges]
+        return own[0] if len(own) == 1 and own[0].saved > item.finding.saved else None
+
+    @property
     def sections(self) -> tuple[str, ...]:
         """What to collect so that all rules can be told."""
         return tuple(dict.fromkeys(name for rule in self.unevaluated for name in rule.sections))

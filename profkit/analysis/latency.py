@@ -15,7 +15,16 @@ import numpy as np
 
 from profkit.analysis.gpus import Datasheet, Peak, find_datasheet
 from profkit.analysis.spread import difference_bound, enlarged_bound, run_bound
-from profkit.analysis.statistics import Classic, Summary, classic, find_tick, summarize
+from profkit.analysis.statistics import (
+    Claim,
+    Classic,
+    Interval,
+    Summary,
+    classic,
+    find_tick,
+    summarize,
+)
+from profkit.analysis.statistics import Reason as Refusal
 from profkit.analysis.verdict import (
     DEFAULT,
     Comparison,
@@ -25,12 +34,19 @@ from profkit.analysis.verdict import (
     WithinRun,
     compare,
     holm,
+    interval_over_blocks,
     single_runs,
 )
 from profkit.errors import BadInput, EnvironmentProblem, UsageError
 from profkit.ingest.latency import Latency, Saved
 
 POWER_CAP = "software power cap"
+FEWEST_BLOCKS = 6
+"""Blocks from which on an interval over them is given: t at 5 degrees of freedom is 1.3 times the
+normal quantile, at 3 1.6 times."""
+FEWEST_IN_A_BLOCK = 10
+"""Samples a block from which on it is given: below, skewed times bias the median of a block by as
+much as its scatter lets eight of them show (benchmarks/error_rates.py, rows of 8 x 13)."""
 _CLOCK_MOVED = 0.02
 _WILD = 5
 _FEWEST_OF_AN_ORDER = 0.25
@@ -65,6 +81,7 @@ class Rate:
 class Timed:
     """A latency and what it says. Clocks in Hz; `clock` is the lowest and highest of a block.
 
+    `over_blocks` is the between-block interval of the median, None where the blocks support none.
     `throttled` counts the blocks by each reason for which the driver held the clock down;
     `launch_bound` says that the host needs longer to submit a call than the GPU for its work.
     """
@@ -76,10 +93,33 @@ class Timed:
     clock: tuple[float, float] | None
     throttled: Mapping[str, int]
     launch_bound: bool
+    over_blocks: Interval | None = None
 
     @property
     def label(self) -> str:
         return self.latency.label
+
+    @property
+    def interval(self) -> Interval | None:
+        """The interval to quote: over blocks, at its level, else within the run, without one."""
+        return self.over_blocks or self.summary.interval
+
+    @property
+    def without_level(self) -> str:
+        """Why no confidence level is stated; "" where one is."""
+        if self.over_blocks:
+            return ""
+        sizes = [len(block.samples) for block in self.latency.blocks]
+        if len(sizes) == 1:
+            return "one unbroken run shows nothing of what differs between runs"
+        if len(sizes) < FEWEST_BLOCKS or min(sizes) < FEWEST_IN_A_BLOCK:
+            return (
+                f"{len(sizes)} blocks of {min(sizes)}, an interval over blocks takes "
+                f"{FEWEST_BLOCKS} of {FEWEST_IN_A_BLOCK}"
+            )
+        if not self.latency.took_turns:
+            return "the blocks followed each other with nothing in between"
+        return "the blocks depend on each other, or the timer can't tell them apart"
 
     @property
     def throttled_throughout(self) -> tuple[str, ...]:
@@ -169,6 +209,7 @@ class LatencyReport:
 def analyze_latency(latency: Latency) -> Timed:
     """The statistics of a latency and the rates at its median; raises BadInput for bad samples."""
     summary = summarize(latency.samples)
+    over_blocks = _over_blocks(latency, summary)
     flop_rate, bandwidth = _rates(latency, summary.median)
     moments = [block.gpu for block in latency.blocks if block.gpu is not None]
     clocks = latency.clocks
@@ -184,7 +225,25 @@ def analyze_latency(latency: Latency) -> Timed:
         clock=(min(clocks), max(clocks)) if clocks else None,
         throttled=throttled,
         launch_bound=_launch_bound(latency, summary.median),
+        over_blocks=over_blocks,
     )
+
+
+def _over_blocks(latency: Latency, summary: Summary) -> Interval | None:
+    """The between-block interval; None where the blocks support none.
+
+    Blocks that followed each other are one run cut in pieces: what changes slowly makes neighbours
+    alike, and eight pieces don't show it. Nor is there one where all times are equal and no tick is
+    known: it would have no width.
+    """
+    if summary.refused is Refusal.CONSTANT or not latency.took_turns:
+        return None
+    thresholds = replace(DEFAULT, blocks=FEWEST_BLOCKS, samples=FEWEST_IN_A_BLOCK)
+    tick = summary.tick or 0.0
+    found = interval_over_blocks([block.samples for block in latency.blocks], tick, thresholds)
+    if found is None or found.low == found.high:
+        return None
+    return Interval(found.low, found.high, found.level, Claim.HOLDS, tick)
 
 
 def latency_report(
@@ -295,7 +354,8 @@ def compare_saved(
     `floor` is the A/A floor between runs, None where it is unknown. `force` concludes all the same.
     `versions` are those of the software by name, of `a` and of `b`.
     """
-    within = single_runs(a.summary, b.summary, floor, thresholds)
+    before, after = (replace(side.summary, interval=side.interval) for side in (a, b))
+    within = single_runs(before, after, floor, thresholds)
     if min(a.summary.n, b.summary.n) < thresholds.samples:
         within = replace(within, verdict=Verdict.INCONCLUSIVE, reason=Reason.TOO_FEW_SAMPLES)
     obstacles = incomparable(a, b)

@@ -29,6 +29,11 @@ class Proof:
     def speedup(self) -> float:
         return self.seconds / self.best_seconds
 
+    @property
+    def saved(self) -> float:
+        """The time (s) of the variant beyond that of the best."""
+        return self.seconds - self.best_seconds
+
 
 def proofs(report: ReportSummary, variants: Variants | None) -> tuple[Proof, ...]:
     """A proof for each variant that the fastest one clearly outruns, least to gain first."""

@@ -49,7 +49,7 @@ class Point:
 
     `launch` is the index of the typical launch, or of a variant's longest one. `intensity` is in
     FLOP/B of the level's traffic, `rate` in FLOP/s over `seconds`: the median of the timed calls
-    where `timed` (then `low` and `high` are the rates at the ends of its 95% interval, else NaN),
+    where `timed` (then `low` and `high` are the rates at the ends of its interval, else NaN),
     ncu's duration otherwise. `share` is of the report's time. `algorithmic` is the twin whose work
     and bytes are those that the target declares. `roof` is the key of the compute roof that it is
     held against and `roof_rate` (FLOP/s) its height, `attainable` the lower of that and of the
@@ -87,7 +87,7 @@ class Point:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The ends (s) of the 95% interval of the timed median; NaN where there is none."""
+        """The ends (s) of the interval of the timed median; NaN where there is none."""
         work = self.rate * self.seconds
         return work / self.high, work / self.low
 
@@ -366,7 +366,7 @@ def _point(
 ) -> Point:
     memory = roofs.over(subject.typical, level, timed=subject.timed is not None)
     intensity, rate = doing.operations / moved, doing.operations / subject.seconds
-    interval = subject.timed.summary.interval if subject.timed else None
+    interval = subject.timed.interval if subject.timed else None
     bound, limit = attainable(doing.roof, memory, intensity)
     point = Point(
         name=subject.name,

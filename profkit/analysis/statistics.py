@@ -1,8 +1,10 @@
 """What the samples of one run say, and whether they may be read as independent.
 
 Times are in seconds, in the order in which they were taken. No sample is ever dropped: an outlier
-is counted and shown. Where an assumption of an interval fails, the interval says so, is widened, or
-is refused with the reason. docs/statistics.md explains each number and shows its measured coverage.
+is counted and shown. The interval of a run describes the run and states no confidence level: what
+varies more slowly than the run lasts is the same in all of its samples, so no test on them sees it.
+A level takes blocks (`profkit.analysis.verdict.interval_over_blocks`). docs/statistics.md explains
+each number and shows its measured coverage.
 """
 
 from __future__ import annotations
@@ -65,10 +67,14 @@ class State(Enum):
 
 
 class Claim(Enum):
-    """What an interval claims: its level, its level if samples are independent, or no level."""
+    """What an interval claims.
+
+    HOLDS: its level, over blocks. WITHIN_RUN: no level; where the median of this run lies if its
+    samples are independent. WIDENED: no level; the samples are seen not to be.
+    """
 
     HOLDS = "holds"
-    IF_INDEPENDENT = "if independent"
+    WITHIN_RUN = "within run"
     WIDENED = "widened"
 
 
@@ -85,8 +91,8 @@ class Separation(Enum):
 class Interval:
     """An interval for the median: `low` to `high` (s).
 
-    `level` is the coverage claimed, None where it was widened and none is claimed. `tick` (s) was
-    added at both ends for the timer's resolution.
+    `level` is the coverage claimed, None where none is. `tick` (s) was added at both ends for the
+    timer's resolution.
     """
 
     low: float
@@ -126,12 +132,13 @@ class Summary:
     """The statistics of one run; times in s.
 
     `std` (n - 1 in the denominator) and `cv` (std / mean) are None for one sample. `interval` is
-    the percentile-bootstrap interval of the median, None for the reason `refused`;
-    `order_interval` the one between order statistics, never scaled for dependence. `tick` is the
-    timer's grid, None where none is seen. `autocorrelation` (lag 1) is over ranks and decides,
-    `raw_autocorrelation` is over times; both are None where undefined. `effective_n` is the number
-    of independent samples that the run is worth. `outliers` counts samples far from the median,
-    `startup` those of them that are slow and come first in an unbroken run.
+    the percentile-bootstrap interval of the median within this run, None for the reason `refused`;
+    `order_interval` the one between order statistics, never scaled for dependence; neither states a
+    level. `tick` is the timer's grid, None where none is seen. `autocorrelation` (lag 1) is over
+    ranks and decides, `raw_autocorrelation` is over times; both are None where undefined.
+    `effective_n` is the number of independent samples that the run is worth. `outliers` counts
+    samples far from the median, `startup` those of them that are slow and come first in an unbroken
+    run.
     """
 
     n: int
@@ -207,7 +214,7 @@ def summarize(samples: npt.ArrayLike, tick: float | None = None) -> Summary:
         percentiles=tuple(_percentile(times, q) for q in PERCENTILES),
         interval=None if refused else _interval(times, tick, independence, effective, startup),
         refused=refused,
-        order_interval=_order_interval(times, tick, independence),
+        order_interval=_order_interval(times, tick),
         tick=tick,
         autocorrelation=correlation,
         raw_autocorrelation=_raw_correlation(times),
@@ -408,6 +415,7 @@ def _independence(
 
     On independent samples the tests object in 2.5% (autocorrelation), 1% (drift) and at most 1%
     (start-up) of the runs. 65 samples are what the first needs to see rho = 0.5 in 95% of the runs.
+    What changes slowly below faster noise passes all three, which is why no level rests on them.
     """
     n, reasons = times.size, []
     if correlation is not None and correlation_p_value(correlation, n) < _AUTOCORRELATION_ALPHA:
@@ -517,9 +525,8 @@ def _interval(
             ends = bootstrap_median(half, max(min(draws // 2, half.size), FEWEST))
             low, high = min(low, ends[0]), max(high, ends[1])
     low, high, resolution = _give_way(low, high, tick)
-    if independence.state is State.NOT_INDEPENDENT:
-        return Interval(low, high, None, Claim.WIDENED, resolution)
-    return Interval(low, high, LEVEL, _claim(independence), resolution)
+    dependent = independence.state is State.NOT_INDEPENDENT
+    return Interval(low, high, None, Claim.WIDENED if dependent else Claim.WITHIN_RUN, resolution)
 
 
 def _give_way(low: float, high: float, tick: float | None) -> tuple[float, float, float]:
@@ -527,18 +534,9 @@ def _give_way(low: float, high: float, tick: float | None) -> tuple[float, float
     return max(low - resolution, 0.0), high + resolution, resolution
 
 
-def _claim(independence: Independence) -> Claim:
-    holds = independence.state is State.INDEPENDENT
-    return Claim.HOLDS if holds else Claim.IF_INDEPENDENT
-
-
-def _order_interval(
-    times: Array, tick: float | None, independence: Independence
-) -> Interval | None:
-    """The narrowest interval between the k-th sample and the k-th last that covers 95%.
-
-    Its exact level is 1 - 2 P(X < k) with X binomial(n, 1/2), for any continuous distribution.
-    Conover, section 3.2.
+def _order_interval(times: Array, tick: float | None) -> Interval | None:
+    """The narrowest interval between the k-th sample and the k-th last that covers 95% where
+    samples are independent: 1 - 2 P(X < k) with X binomial(n, 1/2). Conover, section 3.2.
     """
     n = times.size
     if n < FEWEST or (np.ptp(times) == 0 and not tick):
@@ -547,10 +545,9 @@ def _order_interval(
     if stats.binom.cdf(below + 1, n, 0.5) <= (1 - LEVEL) / 2:
         below += 1
     ordered = np.sort(times)
-    level = 1 - 2 * float(stats.binom.cdf(below, n, 0.5))
     ends = float(ordered[below]), float(ordered[n - 1 - below])
     low, high, resolution = _give_way(*ends, tick)
-    return Interval(low, high, level, _claim(independence), resolution)
+    return Interval(low, high, None, Claim.WITHIN_RUN, resolution)
 
 
 def cliffs_delta(a: npt.ArrayLike, b: npt.ArrayLike) -> Delta:

@@ -60,9 +60,13 @@ class Step:
 
 @dataclass(frozen=True)
 class Standing:
-    """At how many shapes a backend is the fastest; `chosen_by` others that came down to it."""
+    """At how many shapes a backend is the fastest, or several are tied.
 
-    backend: str
+    `backends` are the kernels that nothing tells apart, by name; one where it is the fastest alone.
+    `chosen_by` counts other backends that came down to it then.
+    """
+
+    backends: tuple[str, ...]
     shapes: int
     chosen_by: Mapping[str, int]
 
@@ -107,15 +111,22 @@ class Written:
         return tuple(row for row in self.rows if row.id in ids)
 
     def standings(self) -> tuple[Standing, ...]:
-        """The backends that are the fastest somewhere, the most often first.
+        """The backends that are the fastest somewhere, alone before tied, the most often first.
 
         One that chooses another runs the other's kernel: what lies between them is noise.
         """
-        won: dict[str, list[Row]] = {}
+        won: dict[tuple[str, ...], list[Row]] = {}
         for row in self.fastest():
-            won.setdefault(row.chosen or row.backend, []).append(row)
+            kernels = {one.chosen or one.backend for one in (row, *self.tied(row))}
+            won.setdefault(tuple(sorted(kernels)), []).append(row)
         found = [
-            Standing(name, len(rows), Counter(row.backend for row in rows if row.backend != name))
-            for name, rows in won.items()
+            Standing(names, len(rows), Counter(row.backend for row in rows if row.chosen))
+            for names, rows in won.items()
         ]
-        return tuple(sorted(found, key=lambda one: -one.shapes))
+        return tuple(sorted(found, key=lambda one: (len(one.backends) > 1, -one.shapes)))
+
+    def tied(self, row: Row) -> tuple[Row, ...]:
+        """What nothing tells apart from a cell that is the best of its kind."""
+        ids = {name for one in self.summary["best"] if one["id"] == row.id
+               for name in one.get("tied", ()) if one["what"] == "backend"}  # fmt: skip
+        return tuple(one for one in self.rows if one.id in ids)

@@ -105,9 +105,14 @@ def profile(
         typer.Option(metavar="S", help="Seconds for each stage that runs the program."),
     ] = None,
     samples: Annotated[
-        int,
-        typer.Option(min=0, metavar="N", help="Time a target's variants so often; 0: not at all."),
-    ] = 100,
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Samples a variant; 240 unless it is slow, 0: don't time.",
+            show_default=False,
+        ),
+    ] = None,
     compress: Annotated[
         bool, typer.Option("--compress", help="Keep the report as .ncu-repz (zstd).")
     ] = False,

@@ -127,7 +127,7 @@ def time(
     ] = 100,
     blocks: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Blocks taken in turns: 4, and 8 to compare."),
+        typer.Option(min=1, metavar="N", help="Blocks taken in turns: 8."),
     ] = None,
     warmup_ms: Annotated[
         float, typer.Option(min=0, metavar="MS", help="Warm up at least so long.")

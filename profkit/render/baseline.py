@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -15,6 +15,7 @@ from profkit.render.baseline_json import name_parts
 from profkit.render.terminal import console, rendered, table_of
 from profkit.render.text import literal, number, percent, plural, shorten
 from profkit.render.view import Grid
+from profkit.render.written.words import bare_digits, digits
 
 _STATUS_WORDS = {
     Status.unsupported: "no kernel for it",
@@ -68,30 +69,30 @@ def _about(baseline: Baseline, plan: Mapping[str, Any]) -> str:
 
 
 def _medians(baseline: Baseline, width: int) -> Grid:
-    """A row a shape, a column a backend, the fastest marked."""
+    """A row a shape, a column a backend, the fastest and those tied with it marked."""
     timed = [row for row in baseline.rows if row.is_timed]
     backends = list(dict.fromkeys(row.backend for row in timed))
     by_cell = {(row.shape, row.backend): row for row in timed}
-    best = {one.where["shape"]: one.backend for one in baseline.best if one.what == "backend"}
+    best = {name for one in baseline.best if one.what == "backend" for name in (one.id, *one.tied)}
     fits = max(1, (width - _LONGEST_NAME) // 11)
     shown = backends[:fits]
     rows = tuple(
         (
             shorten(literal(shape), _LONGEST_NAME),
-            *(_median(by_cell.get((shape, name)), best[shape] == name) for name in shown),
+            *(_median(by_cell.get((shape, name)), best) for name in shown),
         )
         for shape in dict.fromkeys(row.shape for row in timed)
     )
-    note = "* the fastest by its median"
+    note = "* the fastest, or tied with it: no verdict tells them apart"
     if len(backends) > fits:
         note += f"; {', '.join(backends[fits:])}: in summary.json"
     return Grid("Medians", ("Shape", *map(literal, shown)), rows, note)
 
 
-def _median(row: Row | None, best: bool) -> str:
+def _median(row: Row | None, best: Set[str]) -> str:
     if row is None or row.seconds is None:
         return _NONE
-    return number(row.seconds, "s") + ("*" if best else "")
+    return number(row.seconds, "s", bare_digits(row)) + ("*" if row.id in best else "")
 
 
 def _fastest(baseline: Baseline) -> Grid:
@@ -101,11 +102,11 @@ def _fastest(baseline: Baseline) -> Grid:
     references = {one.pair.a.label for one in baseline.comparisons}
     reference = references.pop() if len(references) == 1 else "its reference" * bool(references)
     told = [
-        _fastest_row(rows[best.id], versus.get((best.where["shape"], best.backend)))
+        _fastest_row(rows[best.id], best.tied, versus.get((best.where["shape"], best.backend)))
         for best in baseline.best
         if best.what == "backend"
     ]
-    columns = ("Shape", "Fastest", "FLOP/s", "Of peak", "Regime", f"Against {reference}")
+    columns = ("Shape", "Fastest", "Median", "FLOP/s", "Of peak", "Regime", f"Against {reference}")
     return Grid(
         "The fastest of each shape",
         columns if reference else columns[:-1],
@@ -114,15 +115,29 @@ def _fastest(baseline: Baseline) -> Grid:
     )
 
 
-def _fastest_row(row: Row, versus: Versus | None) -> tuple[str, ...]:
+def _fastest_row(row: Row, tied: Sequence[str], versus: Versus | None) -> tuple[str, ...]:
+    others = [name.removeprefix(f"{row.shape}.") for name in tied]
     return (
         shorten(literal(row.shape), _LONGEST_NAME),
-        literal(row.backend) + (f" ({literal(row.chosen)})" if row.chosen else ""),
-        number(row.flop_rate, "FLOP/s") if row.flop_rate else _NONE,
+        literal(row.backend)
+        + (f" ({literal(row.chosen)})" if row.chosen else "")
+        + (f", tied: {literal(', '.join(others))}" if others else ""),
+        _with_interval(row),
+        number(row.flop_rate, "FLOP/s", bare_digits(row)) if row.flop_rate else _NONE,
         _share(row),
         row.regime or _NONE,
         _verdict(versus),
     )
+
+
+def _with_interval(row: Row) -> str:
+    """The median and the half-width of its interval; `≈` one without a level."""
+    seconds, low, high = row.seconds or 0.0, row.low, row.high
+    if low is None or high is None:
+        return f"{number(seconds, 's', digits(row))} (no interval)"
+    half = max(high - seconds, seconds - low) / seconds
+    sign = "≈" if row.level is None else "±"
+    return f"{number(seconds, 's', digits(row))} {sign}{percent(half)}"
 
 
 def _share(row: Row) -> str:

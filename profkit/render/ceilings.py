@@ -16,7 +16,7 @@ from profkit.render.terminal import facts, rendered, table_of
 from profkit.render.text import literal, number, percent, plural
 from profkit.render.view import Grid, Panel, Row
 
-_COLUMNS = ("Roof", "Rate", "95% interval", "Of datasheet", "SM clock", "Steady", "Power")
+_COLUMNS = ("Roof", "Rate", "Interval", "Of datasheet", "SM clock", "Steady", "Power")
 _CAP = "software power cap"
 
 

@@ -32,9 +32,10 @@ def findings_view(report: ReportSummary, found: Checklist, width: int) -> Render
         Text.assemble((words.HEADING, "bold"), (f"  {words.NOT_ADDITIVE}", "dim"))
     ]
     first = (found.items or found.informative)[:SHOWN]
+    parts += _proof_lines(found)
     if not first:
         parts.append(Text(words.summary(found)))
-    parts += in_short(first, width)
+    parts += in_short(first, width, found)
     rest = len(found.findings) - len(first)
     if rest:
         more = f"{plural(rest, 'more finding')}, all actions and checks"
@@ -42,8 +43,21 @@ def findings_view(report: ReportSummary, found: Checklist, width: int) -> Render
     return Group(*parts, *_around(report, found, width))
 
 
-def in_short(items: Sequence[Item], width: int) -> list[RenderableType]:
-    """Items with their first action, the kernel's name beside where all have room for it."""
+def _proof_lines(found: Checklist) -> list[RenderableType]:
+    """The headline, where a variant proves more than any finding promises."""
+    if found.headline is None:
+        return []
+    line = words.proof_line(found.headline)
+    return [Text(line, "bold green"), Text(f"    {words.proof_source(found.headline)}", "dim")]
+
+
+def in_short(
+    items: Sequence[Item], width: int, found: Checklist | None = None
+) -> list[RenderableType]:
+    """Items with their first action, the kernel's name beside where all have room for it.
+
+    `found` is the checklist that they are from, for what its variants prove of their kernels.
+    """
     parts: list[RenderableType] = []
     heads = [_headline(item) for item in items]
     room = width - max((head.cell_len for head in heads), default=0)
@@ -53,7 +67,11 @@ def in_short(items: Sequence[Item], width: int) -> list[RenderableType]:
     )
     for item, head in zip(items, heads, strict=True):
         name = names[words.kernel_name(item.group)]
-        parts += [head.append(name) if beside else head, _short(item, "" if beside else name)]
+        proven = _proven(found, item)
+        parts += [
+            head.append(name) if beside else head,
+            _short(item, "" if beside else name, proven),
+        ]
     return parts
 
 
@@ -62,17 +80,18 @@ def checklist_view(report: ReportSummary, found: Checklist, top: int, width: int
     parts: list[RenderableType] = [
         Text(shorten(literal(report.path), width), "bold"),
         Text(overview.headline(report)),
+        *_proof_lines(found),
         Text(words.summary(found)),
     ]
     for item in found.items[: top or None]:
-        parts += [Text(), *_whole(item, width)]
+        parts += [Text(), *_whole(item, width, _proven(found, item))]
     left = len(found.items) - len(found.items[: top or None])
     if left:
         parts += [Text(), Text(f"{plural(left, 'more item')}: --top 0 shows all", "dim")]
     if found.informative:
         parts += [Text(), Text(words.INFORMATIVE, "bold")]
     for item in found.informative:
-        parts += [Text(), *_whole(item, width)]
+        parts += [Text(), *_whole(item, width, _proven(found, item))]
     around = _around(report, found, width)
     parts += [*([Text()] if around else []), *around]
     if found.unevaluated:
@@ -89,10 +108,16 @@ def _headline(item: Item) -> Text:
     )
 
 
-def _short(item: Item, name: str) -> RenderableType:
+def _proven(found: Checklist | None, item: Item) -> str:
+    proof = found.proof_of(item) if found else None
+    return words.proof_line(proof) if proof else ""
+
+
+def _short(item: Item, name: str, proven: str) -> RenderableType:
     actions, checks = item.actions[:1], item.rule.verify[:1]
     rows = [
         ("kernel" if item.group else "about", name),
+        ("proven", proven),
         ("gives", words.prospects(item)),
         ("seen", "; ".join(words.evidence(item)[:_EVIDENCE_SHOWN])),
         ("where", words.places(item.places)),
@@ -102,7 +127,7 @@ def _short(item: Item, name: str) -> RenderableType:
     return rows_of(rows, _INDENT)
 
 
-def _whole(item: Item, width: int) -> list[RenderableType]:
+def _whole(item: Item, width: int, proven: str) -> list[RenderableType]:
     group, rule = item.group, item.rule
     estimate = item.finding.estimate
     gain = f"{words.gain(estimate)}  " if estimate else ""
@@ -112,6 +137,7 @@ def _whole(item: Item, width: int) -> list[RenderableType]:
             shorten(words.kernel_name(group), _NAME_LINES * (width - _LABELS)),
         ),
         ("shape", _shape(group) if group else ""),
+        ("proven", proven),
         ("gives", words.prospects(item)),
         ("effort", f"{rule.effort}; category {rule.category}"),
         ("seen", "; ".join(words.evidence(item))),

@@ -21,7 +21,9 @@ def found_json(found: Checklist) -> Json:
         "conclusion": conclusion(found),
         "checklist": [item_json(item) for item in found.items],
         "informative": [item_json(item) for item in found.informative],
-        "reachable": [_proof(proof) for proof in found.proofs],
+        "reachable": [
+            _proof(proof) | {"headline": proof is found.headline} for proof in found.proofs
+        ],
         "not_evaluated": [
             {
                 "rule": one.rule,

@@ -211,7 +211,7 @@ def _timed(one: TimedChange) -> Json:
 
 
 def _latency(one: Timed) -> Json:
-    interval = one.summary.interval
+    interval = one.interval
     return {
         "label": one.label,
         "n": one.summary.n,

@@ -179,6 +179,20 @@ def roofs(found: Checklist) -> tuple[tuple[str, str], ...]:
     )
 
 
+def proof_line(proof: Proof) -> str:
+    """What one proof shows: `71x: cudnn does the same work in 49.31 µs`."""
+    best = literal(proof.best)
+    return (
+        f"{factor(proof.speedup)}: {best} does the same work in {number(proof.best_seconds, 's')}"
+    )
+
+
+def proof_source(proof: Proof) -> str:
+    """What a proof compares, and by which times."""
+    how = "timed medians" if proof.timed else "sums of ncu's durations"
+    return f"{literal(proof.variant)} takes {number(proof.seconds, 's')}; {how} of whole variants"
+
+
 def proven(found: Sequence[Proof]) -> str:
     """What the run's variants prove reachable, in one sentence; "" where they prove nothing."""
     if not found:

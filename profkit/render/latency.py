@@ -25,7 +25,10 @@ from profkit.render.view import Grid, Panel, Row
 
 _CLOSE, _NARROW = 0.10, 0.001
 _LONGEST_LABEL = 22
-_LEAST_NEEDED = ("P99", "P90", "P5", "Far off", "Reserved", "Std", "Power", "P95", "Order interval")
+_LEAST_NEEDED = (
+    "P99", "P90", "P5", "Far off", "Reserved", "Std", "Order interval", "Power", "P95",
+    "Within run",
+)  # fmt: skip
 _TOLD_BEFORE = "?: as the driver told it before the blocks; samples may have run at another clock"
 _TIMERS = {
     "events": "CUDA events",
@@ -123,7 +126,7 @@ def sentence(timed: Timed, report: LatencyReport) -> str:
         machine.append(f"torch {versions['torch']}")
     if versions.get("cuda"):
         machine.append(f"CUDA {versions['cuda']}")
-    told = f"{timed.label}: median {number(summary.median, 's')}, {_interval_words(summary)}"
+    told = f"{timed.label}: median {number(summary.median, 's')}, {_interval_words(timed)}"
     of = f"; {work}, {target['dtype']}" if target.get("dtype") else ""
     ready = f"; warm-up {report.warmup:g} s" if report.warmup is not None else ""
     seed = f"; inputs of the target, seed {report.seed}" if report.seed is not None else ""
@@ -249,15 +252,12 @@ def _shapes(target: Any) -> str:
 
 
 def latency_words(timed: Timed) -> str:
-    """A median and the half-width of its interval; `≈` one that claims no level, or its
-    level only if the samples are independent.
-    """
-    summary = timed.summary
-    half = _half_width(summary)
-    if half is None:
-        return f"{number(summary.median, 's')} (no interval)"
-    sign = "±" if summary.interval and summary.interval.claim is Claim.HOLDS else "≈"
-    return f"{number(summary.median, 's')} {sign}{_small(half)}"
+    """A median and the half-width of its interval: `±` at 95% over blocks, `≈` without a level."""
+    median, interval = timed.summary.median, timed.interval
+    if interval is None:
+        return f"{number(median, 's')} (no interval)"
+    half = max(interval.high - median, median - interval.low) / median
+    return f"{number(median, 's')} {'≈' if interval.level is None else '±'}{_small(half)}"
 
 
 def _small(share: float) -> str:
@@ -267,28 +267,19 @@ def _small(share: float) -> str:
     return f"{share:.2%}" if share >= _NARROW / 10 else "<0.01%"
 
 
-def _half_width(summary: Summary) -> float | None:
-    if summary.interval is None:
-        return None
-    low, high = summary.interval.low, summary.interval.high
-    return max(high - summary.median, summary.median - low) / summary.median
-
-
-def _interval_words(summary: Summary) -> str:
-    interval = summary.interval
+def _interval_words(timed: Timed) -> str:
+    interval = timed.interval
     if interval is None:
-        why = _DEPENDENCE[summary.refused] if summary.refused else "none"
-        return f"no interval ({why})"
+        refused = timed.summary.refused
+        return f"no interval ({_DEPENDENCE[refused] if refused else 'none'})"
     between = _between(interval)
     if interval.tick:
         between += " (a tick of the timer added at both ends)"
-    match interval.claim:
-        case Claim.WIDENED:
-            return f"samples not independent, interval widened to {between}, no level claimed"
-        case Claim.IF_INDEPENDENT:
-            return f"95% interval {between} if the samples are independent"
-        case _:
-            return f"95% interval {between} (percentile bootstrap of the median)"
+    if interval.level is not None:
+        blocks = len(timed.latency.blocks)
+        return f"{interval.level:.0%} interval {between} over the medians of {blocks} blocks"
+    within = f"interval {between} within this run, no confidence level"
+    return f"{within}, widened for dependence" if interval.claim is Claim.WIDENED else within
 
 
 def _between(interval: Interval) -> str:
@@ -319,19 +310,29 @@ def _times(timed: Sequence[Timed]) -> Grid:
             (
                 literal(one.label),
                 number(summary.median, "s"),
-                _between(summary.interval) if summary.interval else "none",
+                marked_interval(one),
                 *(_percentile(summary, at) for at in range(len(summary.percentiles))),
                 "n/a" if summary.cv is None else percent(summary.cv),
                 *([moved] if rates else []),
             )
         )
     names = [f"P{round(100 * entry.q)}" for entry in timed[0].summary.percentiles]
-    columns = ("Variant", "Median", "Interval", *names, "CV", *(["Least bytes"] if rates else []))
+    least = ["Least bytes"] if rates else []
+    columns = ("Variant", "Median", "95% interval", *names, "CV", *least)
     needs = timed[0].summary.percentiles
     notes = [f"P{round(100 * p.q)} needs {p.needs} samples" for p in needs if p.value is None]
+    if any(one.interval and one.interval.level is None for one in timed):
+        notes.append("≈ within the run, no confidence level")
     if any(one.bandwidth and one.bandwidth.share is not None for one in timed):
         notes.append("Least bytes: those that the work must move, over the median; share of DRAM")
     return Grid("Times", columns, tuple(rows), "; ".join(notes))
+
+
+def marked_interval(timed: Timed) -> str:
+    """The interval over blocks, else that within the run after a `≈`; "none" without either."""
+    if timed.interval is None:
+        return "none"
+    return f"{'≈ ' if timed.interval.level is None else ''}{_between(timed.interval)}"
 
 
 def _bandwidth(rate: Rate) -> str:
@@ -354,6 +355,7 @@ def _quality(timed: Sequence[Timed]) -> Grid:
                 literal(one.label),
                 number(summary.mean, "s"),
                 "n/a" if summary.std is None else number(summary.std, "s"),
+                _between(summary.interval) if summary.interval else "n/a",
                 _between(summary.order_interval) if summary.order_interval else "n/a",
                 _decimal(summary.autocorrelation),
                 f"{summary.effective_n:.0f} of {summary.n}",
@@ -363,7 +365,8 @@ def _quality(timed: Sequence[Timed]) -> Grid:
             )
         )
     columns = (
-        "Samples", "Mean", "Std", "Order interval", "Lag 1", "Worth", "Drift", "Far off", "Tick",
+        "Samples", "Mean", "Std", "Within run", "Order interval", "Lag 1", "Worth", "Drift",
+        "Far off", "Tick",
     )  # fmt: skip
     return Grid("Samples", columns, tuple(rows))
 
@@ -417,14 +420,14 @@ def _clock(timed: Timed) -> str:
 
 def _doubts(timed: Timed) -> Iterable[str]:
     summary = timed.summary
+    if timed.without_level and timed.interval is not None:
+        yield f"no confidence level: {timed.without_level}"
     if summary.independence.state is State.NOT_INDEPENDENT:
         whys = " and ".join(_dependence(reason, summary) for reason in summary.independence.reasons)
-        so = "no interval is given" if summary.interval is None else "the interval is widened"
-        yield f"the samples are not independent ({whys}): {so}, and no level claimed"
-    elif summary.interval is None and summary.refused:
+        within = "is refused" if summary.interval is None else "is widened"
+        yield f"the samples are not independent ({whys}): the interval within the run {within}"
+    elif timed.interval is None and summary.refused:
         yield f"no interval: {_DEPENDENCE[summary.refused]}"
-    if summary.independence.state is State.UNKNOWN and summary.interval is not None:
-        yield "too few samples to see whether they are independent: ≈ holds at 95% only if they are"
     if summary.startup:
         yield f"{plural(summary.startup, 'slow sample')} at the start: warm up longer"
     overtaken = sum(block.overtaken or 0 for block in timed.latency.blocks)

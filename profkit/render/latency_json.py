@@ -52,6 +52,8 @@ def _series(timed: Timed, report: LatencyReport) -> Json:
         "gpu": dict(latency.gpu),
         "check": dict(latency.check),
         "ready": dict(latency.ready),
+        "interval": _interval(timed.interval),
+        "without_level": timed.without_level or None,
         "statistics": statistics_json(timed.summary),
         "flop_rate": _rate(timed.flop_rate),
         "bandwidth": _rate(timed.bandwidth),

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from profkit.analysis.latency import LatencyReport, Timed
-from profkit.analysis.statistics import Claim
 from profkit.analysis.verdict import Verdict
 from profkit.errors import UsageError
 from profkit.render.badge import badge_svg
@@ -107,10 +106,10 @@ def _draw(axes: Any, row: int, timed: Timed, scale: float, limits: tuple[float, 
             body.set(facecolor=_VIOLIN, edgecolor="none", alpha=1)
     order = np.linspace(-_SPREAD, _SPREAD, inside.size)
     axes.scatter(inside * scale, row + order, s=7, color=_SAMPLE, alpha=0.55, linewidths=0)
-    summary = timed.summary
-    if summary.interval is not None:
-        ends = [summary.interval.low * scale, summary.interval.high * scale]
-        style = ":" if summary.interval.claim is Claim.WIDENED else "-"
+    summary, interval = timed.summary, timed.interval
+    if interval is not None:
+        ends = [interval.low * scale, interval.high * scale]
+        style = ":" if interval.level is None else "-"
         axes.plot(ends, [row + 0.3] * 2, color=_INK, linewidth=2.2, linestyle=style, marker="|")
     axes.plot(summary.median * scale, row + 0.3, marker="o", color=_INK, markersize=4)
     beyond = samples.size - inside.size

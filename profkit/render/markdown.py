@@ -50,7 +50,12 @@ def checklist_markdown(report: ReportSummary, found: Checklist, top: int) -> str
 
 def _items(report: ReportSummary, found: Checklist, top: int, name: str) -> list[str]:
     """Boxes to tick, then roofs, proofs and what could not be told."""
-    lines = [f"{escape(words.summary(found))}. {words.NOT_ADDITIVE.capitalize()}."]
+    lines = []
+    if found.headline:
+        proof = found.headline
+        told = f"{escape(words.proof_line(proof))} ({escape(words.proof_source(proof))})"
+        lines += [f"**{told}**", ""]
+    lines += [f"{escape(words.summary(found))}. {words.NOT_ADDITIVE.capitalize()}."]
     if found.items:
         lines.append("")
     lines += items_markdown(found.items[: top or None])

@@ -767,7 +767,7 @@ def _time_notes(
             "whiskers": seen or (panel is not None and panel.has_whiskers),
         }
         shown = " and ".join(mark for mark, there in marks.items() if there)
-        parts.append("rates by the timed median" + (f", {shown} its 95% interval" if shown else ""))
+        parts.append("rates by the timed median" + (f", {shown} its interval" if shown else ""))
     if not all(one.main.timed for one in series):
         parts.append("times by ncu are its durations")
     return parts + (list(panel.notes) if panel else [])

@@ -11,6 +11,7 @@ from profkit.metrics.unit_words import plural_of, unit_after
 _SI = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
 _SCALED = {"B", "B/s", "FLOP", "FLOP/s", "op", "op/s", "Hz", "FLOP/B"}
+_FEWEST_DIGITS, _MOST_DIGITS = 2, 4
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 _FULL, _EIGHTHS = "█", " ▏▎▍▌▋▊▉"
 
@@ -45,19 +46,22 @@ def cut(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: max(width - 1, 0)]}…"
 
 
-def number(value: float, unit: str) -> str:
-    """A value with its unit to four significant digits; `n/a` for NaN."""
+def number(value: float, unit: str, digits: int = 4) -> str:
+    """A value with its unit to four significant digits; `n/a` for NaN.
+
+    Fewer `digits` are for seconds, bytes, FLOP and Hz.
+    """
     if math.isnan(value):
         return "n/a"
     match unit:
         case "1":
             return percent(value)
         case "s":
-            return _scaled(value, "s", _SMALL)
+            return _scaled(value, "s", _SMALL, digits)
         case "FLOP/B":
             return f"{_significant(value)} FLOP/B"
         case _ if unit in _SCALED:
-            return _scaled(value, unit, _SI)
+            return _scaled(value, unit, _SI, digits)
         case _:
             return f"{count(value)} {unit_after(value, unit)}"
 
@@ -69,6 +73,19 @@ def seconds_between(low: float, high: float) -> str:
     digits = 1 - math.floor(math.log10(width)) if width > 0 else 3
     shown = [f"{end / factor:,.{max(0, min(digits, 6))}f}" for end in (low, high)]
     return f"[{shown[0]}, {shown[1]}] {prefix}s"
+
+
+def supported_digits(value: float, low: float | None, high: float | None) -> int:
+    """The significant digits of a value that its interval supports, two to four.
+
+    The last digit is worth no less than a tenth of the interval's half-width; two where there is no
+    interval: repeated runs of one kernel differ by percents (A/A floors of 0.5% to 1.5%).
+    """
+    if low is None or high is None or not value:
+        return _FEWEST_DIGITS
+    half = (high - low) / 2 / value
+    wanted = 1 + math.ceil(-math.log10(half)) if half > 0 else _MOST_DIGITS
+    return min(max(wanted, _FEWEST_DIGITS), _MOST_DIGITS)
 
 
 def kibibytes(value: float) -> str:
@@ -98,11 +115,11 @@ def count(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 10_000 else _significant(value)
 
 
-def compact(value: float) -> str:
-    """A count in few characters: from a million on to four significant digits and M, G or T."""
+def compact(value: float, digits: int = 4) -> str:
+    """A count in few characters: from a million on to so many significant digits and M, G or T."""
     if math.isnan(value) or abs(value) < 1e6:
         return count(value)
-    return _scaled(value, "", _SI).rstrip()
+    return _scaled(value, "", _SI, digits).rstrip()
 
 
 def extent(sizes: Iterable[int]) -> str:
@@ -127,17 +144,18 @@ def plural(amount: int, word: str) -> str:
     return f"{amount:,} {word if amount == 1 else plural_of(word)}"
 
 
-def _scaled(value: float, unit: str, scale: Iterable[tuple[float, str]]) -> str:
+def _scaled(value: float, unit: str, scale: Iterable[tuple[float, str]], digits: int = 4) -> str:
+    carried = 1 - 0.5 * 10.0**-digits  # from here on it rounds up to the next prefix
     for factor, prefix in scale:
-        if abs(value) >= factor * 0.99995:
-            return f"{_significant(value / factor)} {prefix}{unit}"
+        if abs(value) >= factor * carried:
+            return f"{_significant(value / factor, digits)} {prefix}{unit}"
     factor, prefix = list(scale)[-1]
-    return f"{_significant(value / factor)} {prefix}{unit}"
+    return f"{_significant(value / factor, digits)} {prefix}{unit}"
 
 
-def _significant(value: float) -> str:
+def _significant(value: float, digits: int = 4) -> str:
     if value == 0:
         return "0"
-    rounded = float(f"{value:.3e}")
-    digits = max(0, 3 - math.floor(math.log10(abs(rounded)) + 1e-12))
-    return f"{rounded:,.{min(digits, 6)}f}"
+    rounded = float(f"{value:.{digits - 1}e}")
+    places = max(0, digits - 1 - math.floor(math.log10(abs(rounded)) + 1e-12))
+    return f"{rounded:,.{min(places, 6)}f}"

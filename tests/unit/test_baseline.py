@@ -30,7 +30,7 @@ def cell(
     seconds: float,
     *,
     backend: str = "default",
-    of: int = 1,
+    of: int = 2,
     place: int = 0,
     round_: str | None = "r",
     clock: float | None = 1.785e9,
@@ -211,7 +211,7 @@ def test_slow_samples_are_no_cycles_of_the_others() -> None:
 
 def test_gaps_leave_no_claim_where_there_is_no_interval_either() -> None:
     levels = [1.0, 1.1, 1.05, 0.95, 1.15, 0.9, 1.02, 1.2]
-    found = row(cell(1e-3, slower=levels, overtaken=5))
+    found = row(cell(1e-3, slower=levels, overtaken=5, of=1))
     assert found.refused is not None
     assert found.claim == "gaps"
     assert goal(found).below is None

@@ -85,7 +85,7 @@ def _about(point: Point, roofline: Roofline) -> Iterable[tuple[str, str]]:
     yield "rate", number(point.rate, f"{operation}/s")
     if point.low < point.high:
         low, high = (number(end, f"{operation}/s") for end in (point.low, point.high))
-        yield "95% interval", f"{low} to {high}"
+        yield "interval", f"{low} to {high}"
     yield "attains", _attained(point)
     yield "roof", literal(roof.label) if roof else literal(point.roof)
     yield ("timed median" if point.timed else "ncu's duration"), number(point.seconds, "s")
@@ -232,16 +232,14 @@ def latency_chart(report: LatencyReport) -> Json:
 
 
 def _series(timed: Timed) -> Json:
-    from profkit.analysis.statistics import Claim
-
-    interval = timed.summary.interval
+    interval = timed.interval
     return {
         "label": literal(timed.label),
         "samples": [_rounded(value, 6) for value in timed.latency.samples],
         "median": timed.summary.median,
         "low": interval.low if interval else None,
         "high": interval.high if interval else None,
-        "holds": interval is not None and interval.claim is Claim.HOLDS,
+        "holds": interval is not None and interval.level is not None,
     }
 
 
@@ -289,7 +287,7 @@ def _variant(timed: Timed, fastest: float, pair: Pair | None, is_baseline: bool)
     from profkit.render import latency as words
 
     rate = timed.flop_rate
-    interval = timed.summary.interval
+    interval = timed.interval
     return {
         "label": literal(timed.label),
         "latency": words.latency_words(timed),

@@ -175,7 +175,17 @@ def _summary(content: Content, items: Sequence[Json]) -> Json:
 
 
 def _lead(first: Json | None, found: Checklist) -> Json:
-    """The answer in a sentence: what limits, where, and what a fix would give."""
+    """The answer in a sentence: what limits, where, and what a fix would give.
+
+    Where another variant proves more than any fix promises, that.
+    """
+    if found.headline:
+        finding = f"; first finding: {first['title']}" if first else ""
+        return {
+            "what": words.proof_line(found.headline),
+            "where": "",
+            "gives": f"{words.proof_source(found.headline)}{finding}",
+        }
     if first is None:
         what = "Can't tell" if found.inconclusive else "Nothing found"
         return {"what": what, "where": "", "gives": words.summary(found)}

@@ -7,7 +7,6 @@ from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
 from profkit.analysis.audit import Outcome
 from profkit.analysis.baseline import Row
-from profkit.analysis.baseline_evidence import Goal
 from profkit.analysis.checklist import Item
 from profkit.analysis.contradiction import Contradiction
 from profkit.analysis.latency import Timed
@@ -27,11 +26,12 @@ from profkit.render.document import (
     verbatim,
 )
 from profkit.render.latency import latency_words
-from profkit.render.text import percent, plural, seconds_between, shorten
+from profkit.render.text import number, percent, plural, seconds_between, shorten
 from profkit.render.written import words
 
 _FINDINGS, _LARGEST = 5, 3
 _LONGEST = 60
+_PUBLISHED_DIGITS = 3  # as the sources print their figures
 
 
 def to_beat(written: Written) -> Iterator[Block]:
@@ -54,23 +54,18 @@ def to_beat(written: Written) -> Iterator[Block]:
         ("Shape", "Backend", "Median now", "Interval now", "Median at most", "Interval below"),
         cells([
             [verbatim(one.row.shape), verbatim(one.row.backend),
-             f"{_milliseconds(one.row.seconds or 0.0)} ms", _interval(one),
-             f"{_at_most(one.median)} ms",
-             "measure it anew" if one.below is None else f"{_at_most(one.below)} ms"]
+             f"{_milliseconds(one.row.seconds or 0.0, words.digits(one.row))} ms",
+             words.interval(one.row, _ends),
+             *(["measure it anew"] * 2 if one.below is None
+               else [f"{_at_most(one.median)} ms", f"{_at_most(one.below)} ms"])]
             for one in written.goals
         ]),
         words=2,
     )  # fmt: skip
     if any(one.below is None for one in written.goals):
         yield Paragraph(
-            "Nothing can be claimed over a cell with neither an interval of its samples nor one "
-            "over its blocks, or with one that claims nothing for gaps of the host: it is to be "
-            "measured anew, until its samples are steady."
-        )
-    if any(one.over_blocks for one in written.goals):
-        yield Paragraph(
-            "Where the samples give no interval, that of the typical block's median is to be "
-            "beaten; *claimable* in the table of backends is only what has levels on both sides."
+            "Nothing can be claimed over a cell without an interval, or with one that claims "
+            "nothing for gaps of the host: it is to be measured anew, until its samples are steady."
         )
     yield Heading(3, "Profiles")
     if not written.profiled:
@@ -80,12 +75,6 @@ def to_beat(written: Written) -> Iterator[Block]:
         )
     for one in written.profiled:
         yield from _profile(one)
-
-
-def _interval(goal: Goal) -> str:
-    if goal.over_blocks:
-        return f"over blocks {words.over_blocks(goal.row, _ends)}"
-    return words.interval(goal.row, _ends)
 
 
 def _profile(told: Profiled) -> Iterator[Block]:
@@ -131,8 +120,9 @@ def published(written: Written) -> Iterator[Block]:
         "4·B·H·S²·D forward and half of it causal on both sides; shares are of each GPU's own "
         "dense datasheet peak. Ratios are this baseline's over the published figure; that of "
         "times, where it is given, the published time over this one's: above 1 this baseline is "
-        "faster in each. Different GPUs, libraries, caches and timers lie between them: such a "
-        "ratio is no verdict, and neither heads nor batch divide it."
+        "faster in each. Where the backend there and the one here differ, a ratio compares two "
+        "programs. Different GPUs, libraries, caches and timers lie between them: such a ratio is "
+        "no verdict, and neither heads nor batch divide it."
     )
     for source in dict.fromkeys(one.figure.series for one in written.against):
         group = [one for one in written.against if one.figure.series == source]
@@ -144,13 +134,15 @@ def published(written: Written) -> Iterator[Block]:
 def _series(group: Sequence[Against]) -> Iterator[Block]:
     figure = group[0].figure
     timed = any(one.time_ratio is not None for one in group)
-    columns = ("Shape", "Backend here", "Published", "Here", "Ratio", "of peak there",
-               "of peak here", "Ratio of shares", *(("Time ratio",) if timed else ()))  # fmt: skip
+    columns = (
+        "Shape", "Backend there", "Backend here", "Published", "Here", "Ratio", "of peak there",
+        "of peak here", "Ratio of shares", *(("Time ratio",) if timed else ()),
+    )  # fmt: skip
     yield Table(
         f"{unmarked(figure.series)}, {figure.gpu}: {unmarked(figure.source)}",
         columns,
         cells([_against(one, timed) for one in group]),
-        words=2,
+        words=3,
     )
     notes = [*_shortfalls(group), *_without_claim(group)]
     if notes:
@@ -219,14 +211,14 @@ def _without_claim(group: Sequence[Against]) -> Iterator[str]:
 
 def _against(one: Against, timed: bool) -> list[str]:
     row = one.row
-    other = "" if one.same_backend else " (another)"
     line = [
-        verbatim(row.shape), f"{verbatim(row.backend)}{other}",
-        words.quantity(one.figure.flop_rate, "FLOP/s"), words.quantity(row.flop_rate, "FLOP/s"),
+        verbatim(row.shape), verbatim(one.figure.backend), verbatim(row.backend),
+        number(one.figure.flop_rate, "FLOP/s", _PUBLISHED_DIGITS),
+        words.bare(row.flop_rate, "FLOP/s", row),
         f"{one.rate_ratio:.2f}", words.share(one.figure.share), words.share(row.share_of_datasheet),
         words.decimal(one.share_ratio),
     ]  # fmt: skip
-    return [*line, words.decimal(one.time_ratio, 3)] if timed else line
+    return [*line, words.decimal(one.time_ratio)] if timed else line
 
 
 def _faults(against: Sequence[Against]) -> Iterator[Block]:

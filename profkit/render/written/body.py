@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from profkit.analysis.baseline import GAPS_MATTER, Row
 from profkit.analysis.baseline_evidence import Evidence, SameKernel
@@ -57,12 +58,14 @@ def statistics(written: Written) -> Iterator[Block]:
         "No sample is dropped. CV is the standard deviation over the mean; outliers lie beyond "
         "3.5 scaled median absolute deviations; autocorrelation is that of ranks at lag 1; drift "
         "is the second half's median over the first half's, less 1; effective N is how many "
-        "independent samples the run is worth; the tick is the grid of the timer. ≈ marks an "
-        "interval that claims no level. The one over blocks is of the typical block's median, "
-        "at 95%: it stands where samples within a block depend on each other."
+        "independent samples the run is worth; the tick is the grid of the timer. The interval of "
+        "the median is over the medians of blocks, at 95%; ≈ marks one of the samples within the "
+        "run, without a confidence level, where the blocks support none. The interval within the "
+        "run is narrower where samples of a block resemble each other: it says how well this run's "
+        "own median is known. A median has the digits that its interval supports."
     )
     columns, rows = words.known(
-        ("Shape", "Backend", "Median", "Interval of the median", "Over blocks", "N", "P5", "P95",
+        ("Shape", "Backend", "Median", "Interval of the median", "Within the run", "N", "P5", "P95",
          "P99"),
         [_median(written, row) for row in written.timed],
     )  # fmt: skip
@@ -82,15 +85,17 @@ def _median(written: Written, row: Row) -> list[str]:
     told = written.statistics.get(row.id, {}).get("percentiles", [])
     by_q = {one["q"]: one for one in told}
     return [
-        verbatim(row.shape), verbatim(row.backend), words.time(row.seconds), words.interval(row),
-        words.over_blocks(row), str(row.n), *(_percentile(by_q.get(q)) for q in (0.05, 0.95, 0.99)),
+        verbatim(row.shape), verbatim(row.backend), words.median(row), words.interval(row),
+        words.within_run(row), str(row.n),
+        *(_percentile(by_q.get(q), row) for q in (0.05, 0.95, 0.99)),
     ]  # fmt: skip
 
 
-def _percentile(told: dict[str, float] | None) -> str:
+def _percentile(told: dict[str, float] | None, row: Row) -> str:
     if told is None:
         return words.NONE
-    return f"n/a, needs {told['needs']}" if told["value"] is None else words.time(told["value"])
+    value = told["value"]
+    return f"n/a, needs {told['needs']}" if value is None else words.bare(value, "s", row)
 
 
 def _quality(row: Row) -> list[str]:
@@ -127,20 +132,16 @@ def _without_level(written: Written) -> Iterator[str]:
             f"An interval for {plural(found.refused, 'cell')} ({reasons}): {words.listed(cells_)}. "
             "Their medians describe these runs and no more."
         )
-    if found.widened:
+    if found.within or found.widened:
         yield (
-            f"A level for the intervals of {plural(found.widened, 'cell')}: the samples depend on "
-            "each other, so the intervals were widened by what is known of that."
+            f"A level for the intervals of {plural(found.within + found.widened, 'cell')}: too few "
+            "blocks, none that took turns, or such that depend on each other; the samples of a run "
+            "alone do not show what changes more slowly than the run lasts."
         )
     if found.gapped:
         yield (
             f"Anything by the intervals of {plural(found.gapped, 'cell')}: more than "
             f"{percent(GAPS_MATTER)} of the samples may hold gaps of the host."
-        )
-    if found.conditional:
-        yield (
-            f"That the samples of {plural(found.conditional, 'cell')} are independent: too few to "
-            "tell."
         )
     if found.correlated and found.correlation is not None:
         yield (
@@ -253,8 +254,8 @@ def performance(written: Written) -> Iterator[Block]:
 def _rates(row: Row) -> list[str]:
     return [
         verbatim(row.shape), verbatim(row.backend), words.decimal(row.intensity, 0),
-        words.quantity(row.flop_rate, "FLOP/s"), words.share(row.share_of_datasheet),
-        words.share(row.share_of_held), words.quantity(row.bandwidth, "B/s"),
+        words.bare(row.flop_rate, "FLOP/s", row), words.share(row.share_of_datasheet),
+        words.share(row.share_of_held), words.bare(row.bandwidth, "B/s", row),
         "cached" if (row.share_of_dram or 0) > 1 else words.share(row.share_of_dram),
         words.decimal(row.ridge, 0), row.regime or words.NONE,
     ]  # fmt: skip
@@ -265,7 +266,8 @@ def _tokens(written: Written) -> Iterator[Block]:
         ("Shape", "Backend", "Tokens/s", "Peak memory"),
         [
             [verbatim(row.shape), verbatim(row.backend),
-             words.NONE if row.tokens_per_second is None else compact(row.tokens_per_second),
+             words.NONE if row.tokens_per_second is None
+             else compact(row.tokens_per_second, words.bare_digits(row)),
              words.quantity(row.peak_memory, "B")]
             for row in written.timed
         ],
@@ -341,10 +343,15 @@ def _scaling(written: Written) -> Iterator[Block]:
             tuple(
                 f"Highest rate along {one['what']} for {verbatim(one['backend'])} with "
                 f"{_common(one['where'], rows[one['id']])}: {one['what']} {one['value']}, "
-                f"{words.quantity(rows[one['id']].flop_rate, 'FLOP/s')}."
+                f"{words.flop_rate(rows[one['id']])}{_tied(one)}."
                 for one in sizes
             )
         )
+
+
+def _tied(best: Mapping[str, Any]) -> str:
+    tied = best.get("tied", ())
+    return f"; tied with {words.listed(tied)}" if tied else ""
 
 
 def _common(where: dict[str, object], row: Row) -> str:

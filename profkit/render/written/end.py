@@ -211,19 +211,21 @@ def _limits(written: Written) -> Iterator[str]:
 
 
 _METHODS = (
-    "**Interval of the median**: percentile bootstrap, 10,000 resamples with a fixed seed of its "
-    "own; 95%. Widened by the lag-1 autocorrelation of ranks and by one tick at either end; "
-    "refused where the halves of a run differ by 1% or more and beyond chance, and where the lower "
-    "95% limit of effective N is below six, that is N (1 - R) / (1 + R) with R = r + 1.645 √((1 - "
-    "r²) / N), so that an effective N of ten may be refused. It claims nothing where over a tenth "
-    "of the samples may hold gaps of the host: without these the median is up to 5% of the ranks "
-    "lower, half of what the interval of 100 samples reaches to either side. Efron and Tibshirani, "
-    "An Introduction to the Bootstrap, 1993; Hoefler and Belli, Scientific Benchmarking of "
-    "Parallel Computing Systems, SC 2015.",
-    "**Interval over blocks**: Student's t over the logarithms of the blocks' medians, from six "
-    "blocks of ten samples on, widened by one tick at either end; none where blocks are seen to "
-    "depend on each other. It takes blocks for independent: what lasts over several of them, "
-    "unseen among eight, makes it too narrow (docs/statistics.md).",
+    "**Interval of the median**: Student's t over the logarithms of the blocks' medians, at 95%, "
+    "from six blocks of ten samples on that took turns, widened by one tick at either end; none "
+    "where blocks are seen to depend on each other. It takes blocks for independent: what lasts "
+    "over several of them, unseen among eight, makes it too narrow (docs/statistics.md).",
+    "**Interval within the run**: percentile bootstrap of the median over all samples, 10,000 "
+    "resamples with a fixed seed of its own. It states no confidence level: what changes more "
+    "slowly than the run lasts is the same in all of its samples. Widened by the lag-1 "
+    "autocorrelation of ranks and by one tick at either end; refused where the halves of a run "
+    "differ by 1% or more and beyond chance, and where the lower 95% limit of effective N is "
+    "below six, that is N (1 - R) / (1 + R) with R = r + 1.645 √((1 - r²) / N), so that an "
+    "effective N of ten may be refused. It claims nothing where over a tenth of the samples may "
+    "hold gaps of the host: without these the median is up to 5% of the ranks lower, half of what"
+    " the interval of 100 samples reaches to either side. Efron and Tibshirani, An Introduction "
+    "to the Bootstrap, 1993; Hoefler and Belli, Scientific Benchmarking of Parallel Computing "
+    "Systems, SC 2015.",
     "**Independence**: rank version of von Neumann's ratio. Bartels, JASA 77 (1982), 40-46. "
     "Effective N is N (1 - r) / (1 + r), 1 at least, where the ranks' lag-1 autocorrelation is "
     "beyond chance; r is that times 1 + 4/N (Marriott and Pope, Biometrika 41 (1954), 390-402).",

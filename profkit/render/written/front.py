@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from profkit.analysis.baseline import Row
 from profkit.analysis.written import Standing, Written
@@ -44,11 +44,14 @@ def front(written: Written) -> Iterator[Block]:
     yield Heading(2, "Summary")
     yield Bullets(tuple(_summary(written)))
     yield Heading(2, "Claims")
+    fastest = written.fastest()
+    shared = _shared(written, fastest)
     yield Paragraph(
-        "What was measured of the fastest backend of each shape. A claim holds for its shape, on "
-        "this machine and with these versions; nothing is extrapolated."
+        "What was measured of the backend with the lowest median at each shape, and which others "
+        "are tied with it. A claim holds for its shape, on this machine and with these versions; "
+        f"nothing is extrapolated. All of them: {', '.join(shared)}. Quote that with a claim."
     )
-    yield Bullets(tuple(claim(written, row) for row in written.fastest()))
+    yield Bullets(tuple(claim(written, row, set(shared)) for row in fastest))
     yield from _configuration(written)
 
 
@@ -62,11 +65,11 @@ def badges(written: Written) -> Badges:
     best = written.goals[0].row if written.goals else None
     found = []
     if best is not None:
-        latency = f"{words.time(best.seconds)} ({best.id})"
+        latency = f"{words.median(best)} {words.interval(best)} ({best.id})"
         found.append(_badge("latency", latency, _GREEN if best.claim == "holds" else _AMBER))
     widest = max(written.timed, key=lambda row: row.bandwidth or 0.0, default=None)
     if widest is not None and widest.bandwidth:
-        told = f"{number(widest.bandwidth, 'B/s')} ({widest.id})"
+        told = f"{words.bare(widest.bandwidth, 'B/s', widest)} ({widest.id})"
         found.append(_badge("least bytes over time", told, _BLUE))
     found.append(_badge("GPU", words.device(written), _GREY))
     found.append(_badge("environment", words.versions(written), _GREY))
@@ -109,9 +112,8 @@ def _best(written: Written) -> Iterator[str]:
         return
     low, high = (pick(fastest, key=lambda row: row.flop_rate or 0.0) for pick in (min, max))
     told = (
-        f"The fastest backend of each shape reaches from {words.quantity(low.flop_rate, 'FLOP/s')} "
-        f"({verbatim(low.shape)}) to {words.quantity(high.flop_rate, 'FLOP/s')} "
-        f"({verbatim(high.shape)})"
+        f"The fastest backend of each shape reaches from {words.flop_rate(low)} "
+        f"({verbatim(low.shape)}) to {words.flop_rate(high)} ({verbatim(high.shape)})"
     )
     if high.share_of_datasheet is not None:
         told += f", {percent(high.share_of_datasheet)} of the datasheet's dense peak"
@@ -123,50 +125,68 @@ def _standing(written: Written) -> Iterator[str]:
     if len({row.backend for row in written.timed}) < 2:
         return
     standings = written.standings()
-    told = ", ".join(_standing_words(one) for one in standings)
     shapes = sum(one.shapes for one in standings)
-    yield f"Fastest by its median: {told} of {plural(shapes, 'shape')}."
+    alone = [one for one in standings if len(one.backends) == 1]
+    tied = [one for one in standings if len(one.backends) > 1]
+    parts = [", ".join(map(_standing_words, alone)) or "none at any"]
+    if tied:
+        parts.append(f"tied: {', '.join(map(_standing_words, tied))}")
+    yield (
+        f"Fastest, by a verdict against every other backend of its shape: {'; '.join(parts)} of "
+        f"{plural(shapes, 'shape')}. Tied are those that no verdict tells apart from the lowest "
+        "median."
+    )
 
 
 def _standing_words(one: Standing) -> str:
     by_choice = ", ".join(f"{count} as {verbatim(name)}" for name, count in one.chosen_by.items())
-    return f"{verbatim(one.backend)} at {one.shapes}" + (f" ({by_choice})" if by_choice else "")
+    names = " and ".join(map(verbatim, one.backends))
+    return f"{names} at {one.shapes}" + (f" ({by_choice})" if by_choice else "")
 
 
 def _trust(written: Written) -> str:
     found = written.evidence
     if not found.cells:
         return "Nothing was measured: see what was not measured below."
-    sound = found.claimed + found.conditional
-    condition = (
-        f" ({found.conditional} of them if the samples are independent)"
-        if found.conditional
-        else ""
+    without = found.cells - found.claimed
+    told = f"{found.claimed} of {plural(found.cells, 'cell')} have a 95% interval over blocks"
+    if not without:
+        return f"{told}."
+    kinds = (
+        (found.within + found.widened, "one within their run, without a confidence level"),
+        (found.gapped, "one that claims nothing"),
+        (found.refused, "none"),
     )
-    gapped = f"{found.gapped} one that claims nothing, " if found.gapped else ""
-    told = (
-        f"{sound} of {plural(found.cells, 'cell')} have an interval with a level{condition}, "
-        f"{found.widened} a widened one without a level, {gapped}{found.refused} none."
-    )
-    if found.over_blocks:
-        told += (
-            f" For {found.over_blocks} of the {found.cells - sound} without a level there is a 95% "
-            "interval of the typical block's median."
-        )
-    return told + (" The reasons are under Statistics." if sound < found.cells else "")
+    others = ", ".join(f"{count} {what}" for count, what in kinds if count)
+    return f"{told}, {others}. The reasons are under Statistics."
 
 
-def claim(written: Written, row: Row) -> str:
-    """The sentence that may be quoted of a cell."""
-    whence = "Measured by others" if row.status.value == "imported" else "Measured"
+def _shared(written: Written, rows: Sequence[Row]) -> tuple[str, ...]:
+    """What is the same of all claims, said once: where, with what, and how it was measured."""
+    common = set.intersection(*(set(_circumstances(written, row)) for row in rows)) if rows else ()
+    every = _circumstances(written, rows[0]) if rows else ()
+    return tuple(one for one in every if one in common)
+
+
+def _circumstances(written: Written, row: Row) -> tuple[str, ...]:
+    whence = "measured by others" if row.status.value == "imported" else "measured"
+    return (
+        f"{whence} on {words.device(written)}", words.versions(written),
+        f"by {words.method(row)}", words.samples(row), words.seed(written),
+    )  # fmt: skip
+
+
+def claim(written: Written, row: Row, shared: Set[str] = frozenset()) -> str:
+    """The sentence that may be quoted of a cell, with what is `shared` by all."""
     sizes = words.shape(row)
     what = f"attention of {sizes}" if row.length is not None else f"{verbatim(row.shape)} ({sizes})"
-    return (
-        f"{whence}: {what}, by {words.backend(row)}, on {words.device(written)}, "
-        f"{words.versions(written)}: median {words.time(row.seconds)}, "
-        f"{words.interval_words(row)}, {words.samples(row)}, by {words.method(row)}, "
-        f"{words.seed(written)}."
+    own = [one for one in _circumstances(written, row) if one not in shared]
+    tied = [verbatim(one.backend) for one in written.tied(row)]
+    told = (
+        f"{what[0].upper()}{what[1:]}, by {words.backend(row)}: median {words.median(row)}, "
+        f"{', '.join([words.interval_words(row), *own])}"
     )
+    return f"{told}; tied with {' and '.join(tied)}." if tied else f"{told}."
 
 
 def _configuration(written: Written) -> Iterator[Block]:

@@ -9,7 +9,7 @@ from typing import Any
 from profkit.analysis.baseline import GAPS, Row
 from profkit.analysis.written import Written
 from profkit.render.document import unmarked, verbatim
-from profkit.render.text import number, percent, seconds_between
+from profkit.render.text import number, percent, seconds_between, supported_digits
 
 NONE = "-"
 _FAR = 20
@@ -17,7 +17,7 @@ _VERSIONS = ("driver", "CUDA", "cudnn", "torch", "triton", "python")
 _LETTERS = {
     "batch": "B", "heads": "H", "kv_heads": "Hkv", "length": "S", "dim": "D",
 }  # fmt: skip
-_MARKS = {"widened": "≈ ", GAPS: "≈ ", "if independent": "if independent "}
+_MOST_BARE = 3  # digits where no interval stands beside a value
 TIMERS = {
     "events": "CUDA events behind a waiting kernel",
     "graph": "CUDA events around a CUDA graph",
@@ -43,6 +43,42 @@ def time(seconds: float | None) -> str:
     return NONE if seconds is None else number(seconds, "s")
 
 
+def median(row: Row) -> str:
+    """The median of a cell, with as many digits as its interval supports."""
+    return NONE if row.seconds is None else number(row.seconds, "s", digits(row))
+
+
+def digits(row: Row) -> int:
+    """How many digits of its median a cell's interval supports."""
+    return supported_digits(row.seconds or 0.0, row.low, row.high)
+
+
+def bare(value: float | None, unit: str, row: Row) -> str:
+    """A value that follows from a cell's median, without its interval beside it."""
+    return NONE if value is None else number(value, unit, bare_digits(row))
+
+
+def bare_digits(row: Row) -> int:
+    """The digits of a value that follows from a cell's median, without its interval beside it."""
+    return min(_MOST_BARE, digits(row))
+
+
+def flop_rate(row: Row) -> str:
+    """The FLOP rate of a cell with its interval: `570.2 TFLOP/s [568.1, 572.4] TFLOP/s`."""
+    if row.flop_rate is None:
+        return NONE
+    shown = number(row.flop_rate, "FLOP/s", digits(row))
+    if row.flop_rate_low is None or row.flop_rate_high is None:
+        return f"{shown} (no interval)"
+    low, high = (number(end, "FLOP/s") for end in (row.flop_rate_low, row.flop_rate_high))
+    value, _, unit = high.rpartition(" ")
+    return f"{shown} {_without_level(row)}[{low.removesuffix(f' {unit}')}, {value}] {unit}"
+
+
+def _without_level(row: Row) -> str:
+    return "≈ " if row.level is None else ""
+
+
 def quantity(value: float | None, unit: str) -> str:
     return NONE if value is None else number(value, unit)
 
@@ -59,14 +95,14 @@ def interval(row: Row, ends: Callable[[float, float], str] | None = None) -> str
     """The interval in the cell of a table; `≈` before one that claims no level."""
     if row.low is None or row.high is None:
         return f"none: {row.refused or 'not known'}"
-    return f"{_MARKS.get(row.claim or '', '')}{(ends or between)(row.low, row.high)}"
+    return f"{_without_level(row)}{(ends or between)(row.low, row.high)}"
 
 
-def over_blocks(row: Row, ends: Callable[[float, float], str] | None = None) -> str:
-    """The interval over block medians in the cell of a table."""
-    if row.blocks_low is None or row.blocks_high is None:
+def within_run(row: Row) -> str:
+    """The interval within the run in the cell of a table."""
+    if row.run_low is None or row.run_high is None:
         return NONE
-    return (ends or between)(row.blocks_low, row.blocks_high)
+    return between(row.run_low, row.run_high)
 
 
 def between(low: float, high: float) -> str:
@@ -79,24 +115,15 @@ def between(low: float, high: float) -> str:
 def interval_words(row: Row) -> str:
     """The interval with what it claims, for a sentence."""
     if row.low is None or row.high is None:
-        why = row.refused or "not known"
-        return f"no interval, which the samples do not support ({why}){_of_blocks(row, ' but a')}"
+        return f"no interval, which the samples do not support ({row.refused or 'not known'})"
     ends = between(row.low, row.high)
     if row.claim == GAPS:
         return f"interval {ends}, which claims nothing ({gaps(row)})"
-    if row.claim == "widened" or row.level is None:
-        why = ", ".join(row.dependence) or "the timer's resolution"
-        return f"interval {ends}, widened and without a level ({why}){_of_blocks(row)}"
+    if row.level is None:
+        why = f", widened ({', '.join(row.dependence)})" if row.claim == "widened" else ""
+        return f"interval {ends} within this run, without a confidence level{why}"
     level = percent(row.level).replace(".0%", "%")
-    condition = ", if the samples are independent" if row.claim == "if independent" else ""
-    return f"{level} interval {ends}{condition}"
-
-
-def _of_blocks(row: Row, joined: str = ", and a") -> str:
-    told = over_blocks(row)
-    if told == NONE or row.claim == GAPS:
-        return ""
-    return f"{joined} 95% interval of the typical block's median: {told}"
+    return f"{level} interval {ends} over {row.blocks} blocks"
 
 
 def gaps(row: Row) -> str:
