@@ -31,6 +31,7 @@ OTHER = "sdpa_s512_flash_set_basic"
 RUN = H200 / "sdpa_s512" / "20261120T154405Z-1fafd1"
 BASELINE = H200 / "baseline" / "l4_study"
 Spoil = Callable[[random.Random], bytes]
+_Around = Mapping[str, Path | str]
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Format:
     file: str
     spoil: Spoil
     commands: Sequence[Sequence[str]]
-    around: Mapping[str, Path | str] | None = None
+    around: _Around | None = None
 
     def write(self, folder: Path, chance: random.Random) -> list[str]:
         """Write a case into a folder; its command line, with words of `{}` for what is random."""
@@ -61,10 +62,9 @@ class Format:
 
 def _text(document: Any, write: Callable[[Any], bytes], chance: random.Random) -> bytes:
     """A document spoiled by its structure, as text, or both."""
-    kind = chance.randrange(3)
-    spoiled = document if kind == 0 else spoiled_document(document, chance)
-    text = write(spoiled)
-    return text if kind == 1 else spoiled_bytes(text, chance)
+    kind = chance.randrange(5)
+    text = write(spoiled_document(document, chance) if kind else document)
+    return text if kind > 1 else spoiled_bytes(text, chance)
 
 
 def _json(path: Path) -> Spoil:
@@ -185,7 +185,7 @@ def formats(work: Path) -> tuple[Format, ...]:
     """All of them; `work` is a folder for what is made on the way."""
     report, other = H200 / f"{REPORT}.ncu-repz", H200 / f"{OTHER}.ncu-repz"
     saved = H200 / "timing" / "flash_cudnn.json"
-    around: Mapping[str, Path | str] = {
+    around: _Around = {
         "r.ncu-repz": report,
         "other.ncu-repz": other,
         "good.json": saved,
@@ -202,13 +202,13 @@ def formats(work: Path) -> tuple[Format, ...]:
     )  # fmt: skip
     audit = (["audit", "x.yaml"], ["audit", "x.yaml", "--gpu", "L4", "--format", "json"])
     cell = next(iter(sorted((BASELINE / "cells").glob("*.json"))))
-    baseline: Mapping[str, Path | str] = {
+    baseline: _Around = {
         "b/baseline.json": BASELINE / "baseline.json",
         "b/summary.json": BASELINE / "summary.json",
         f"b/cells/{cell.name}": cell,
     }
     told = (["baseline", "report", "b"], ["baseline", "report", "b", "--format", "latex"])
-    run: Mapping[str, Path | str] = {
+    run: _Around = {
         "r.ncu-repz": report,
         "manifest.json": json.dumps(_manifest() | {"files": {}}),
     }

@@ -125,6 +125,7 @@ def expression(chance: random.Random, names: tuple[str, ...], depth: int = 4) ->
         "{} and {}", "{} or {}", "min({}, {})", "where({}, {}, {})", "known({})", "sqrt({})",
         "clip({}, {}, {})", "more_warps({}, {}, {})", "otherwise({}, {})", "{} ** {}",
         "{} if {} else {}", "[{}]", "{}[{}]", "{}.x", "lambda: {}", "{} := {}", "f'{}'", "{} % {}",
-        "{} << {}", "min(*{})", "{}({})", "max({})", "ceil({})", "{} is {}", "...", "{}, {}", "'{}'", "{} < {} < {}",
+        "{} << {}", "min(*{})", "{}({})", "max({})", "ceil({})", "{} is {}", "...", "{}, {}",
+        "{} < {} < {}", "'{}'",
     )  # fmt: skip
     return chance.choice(forms).format(*inner)

@@ -3,6 +3,7 @@ ends an interpreter, or takes all memory and time, ends the fork."""
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import resource
@@ -92,6 +93,7 @@ def _import_all() -> None:
     from profkit.analysis.rules import shipped_rules
 
     shipped_rules()
+    gc.freeze()  # what forks share stays shared
 
 
 def _forked(asked: Mapping[str, Any]) -> Mapping[str, Any]:
