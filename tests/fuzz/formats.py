@@ -109,13 +109,12 @@ _SCHEMAS = (
 )  # fmt: skip
 
 
-def _database(folder: Path, chance: random.Random) -> bytes:
+def _database(chance: random.Random) -> bytes:
     data = (RUN / "timeline.sqlite").read_bytes()
     if chance.random() < 0.3:
         return spoiled_bytes(data, chance, head=4096)
-    path = folder / "fuzz-work.sqlite"
-    path.write_bytes(data)
-    with closing(sqlite3.connect(path)) as database:
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.deserialize(data)
         names = [row[0] for row in database.execute("SELECT name FROM sqlite_master")]
         tables = sorted(set(names) & set(COLUMNS))
         for _ in range(chance.randint(1, 3)):
@@ -130,7 +129,7 @@ def _database(folder: Path, chance: random.Random) -> bytes:
                     change = chance.choice(_SCHEMAS)
                     database.executescript(change.format(table=table, column=column))
         database.commit()
-    return path.read_bytes()
+        return database.serialize()
 
 
 _CLAIMS = """claims:
@@ -181,8 +180,8 @@ def _kept() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def formats(work: Path) -> tuple[Format, ...]:
-    """All of them; `work` is a folder for what is made on the way."""
+def formats() -> tuple[Format, ...]:
+    """All of them."""
     report, other = H200 / f"{REPORT}.ncu-repz", H200 / f"{OTHER}.ncu-repz"
     saved = H200 / "timing" / "flash_cudnn.json"
     around: _Around = {
@@ -205,7 +204,7 @@ def formats(work: Path) -> tuple[Format, ...]:
     baseline: _Around = {
         "b/baseline.json": BASELINE / "baseline.json",
         "b/summary.json": BASELINE / "summary.json",
-        f"b/cells/{cell.name}": cell,
+        **{f"b/cells/{file.name}": file for file in sorted((BASELINE / "cells").glob("*.json"))},
     }
     told = (["baseline", "report", "b"], ["baseline", "report", "b", "--format", "latex"])
     run: _Around = {
@@ -225,7 +224,7 @@ def formats(work: Path) -> tuple[Format, ...]:
                [*of_run, ["report", ".", "-o", "page.html"]], around),
         Format("check", "check.json", _json(RUN / "check.json"), of_run, run),
         Format("latency of a run", "latency.json", _json(saved), of_run, run),
-        Format("timeline of a run", "timeline.sqlite", partial(_database, work), of_run, run),
+        Format("timeline of a run", "timeline.sqlite", _database, of_run, run),
         Format("latency", "x.json", _json(saved), timed, around),
         Format("others' latency", "x.json", partial(_text, _OTHERS, as_json), timed, around),
         Format("bare latency", "x.json", partial(_text, [69.1, 69.2] * 30, as_json), timed, around),
@@ -233,7 +232,7 @@ def formats(work: Path) -> tuple[Format, ...]:
         Format("cells", f"b/cells/{cell.name}", _json(cell),
                [*told, ["baseline", "run", str(ROOT / "targets" / "sdpa_s512.py"), "--out", "b",
                         "--resume", "--device", "cpu", "--budget", "1s"]],
-               {name: at for name, at in baseline.items() if "cells" not in name}),
+               {name: at for name, at in baseline.items() if cell.name not in name}),
         Format("summary", "b/summary.json", _json(BASELINE / "summary.json"), told,
                {name: at for name, at in baseline.items() if "summary" not in name}),
         Format("plan", "b/baseline.json", _json(BASELINE / "baseline.json"), told,
@@ -262,7 +261,7 @@ def formats(work: Path) -> tuple[Format, ...]:
                [["audit", "x.json"]]),
         Format("match", "x.yaml", partial(_text, _MATCH, as_yaml),
                [["diff", "r.ncu-repz", "r.ncu-repz", "--match", "x.yaml"]], around),
-        Format("timeline", "x.sqlite", partial(_database, work),
+        Format("timeline", "x.sqlite", _database,
                [["analyze", "x.sqlite"], ["analyze", "x.sqlite", "--format", "json"],
                 ["rules", "explain", "launch_overhead", "--on", "x.sqlite"]]),
         Format("ceilings", "x.json", _json(H200 / "ceilings.json"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from typing import Any
 
 import yaml
@@ -100,10 +101,10 @@ def _change(inside: Any, key: Any, chance: random.Random) -> None:
         case 2 if isinstance(inside, list):
             inside += inside[:50] * chance.choice((1, 20))
         case 3:
-            for _ in range(chance.choice((5, 45, 60, 300))):
+            for _ in range(chance.choice((5, 45, 60))):
                 inside[key] = [inside[key]]
         case _:
-            inside[key] = chance.choice(VALUES)
+            inside[key] = deepcopy(chance.choice(VALUES))
 
 
 def as_json(document: Any) -> bytes:

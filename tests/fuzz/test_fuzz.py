@@ -11,6 +11,8 @@ import os
 import random
 import shutil
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -47,24 +49,34 @@ def broken_law(done: Outcome) -> str:
 
 
 def test_spoiled_files_end_in_one_line(tmp_path: Path) -> None:
-    broken = []
-    until = time.monotonic() + SECONDS
-    all_formats = formats(tmp_path)
+    numbers = itertools.count()
+    workers = len(os.sched_getaffinity(0))
+    with ThreadPoolExecutor(workers) as pool:
+        done = list(pool.map(lambda _: _until_the_end(tmp_path, numbers), range(workers)))
+    broken = [told for worker in done for told in worker]
+    print(f"{next(numbers) - workers} spoiled files, seed {SEED}")
+    assert not broken, f"{len(broken)} broken\n" + "\n".join(broken[:20])
+
+
+def _until_the_end(tmp_path: Path, numbers: Iterator[int]) -> list[str]:
+    """Run the next cases until the time is over; what broke the law. Their folders stay."""
+    broken: list[str] = []
+    all_formats = formats()
     with Zygote() as zygote:
-        for number in itertools.count():
-            case = all_formats[number % len(all_formats)]
-            if time.monotonic() > until and number >= len(all_formats):
-                break
+        until = time.monotonic() + SECONDS
+        for number in numbers:
+            if time.monotonic() > until:
+                return broken
             folder = tmp_path / f"{number}"
             folder.mkdir()
+            case = all_formats[number % len(all_formats)]
             words = case.write(folder, random.Random(f"{SEED}/{number}"))
-            if law := broken_law(done := zygote.run(words, folder)):
+            if law := broken_law(outcome := zygote.run(words, folder)):
                 told = f"{folder}: {case.name}: profkit {' '.join(words)}: {law}"
-                broken.append(f"{told}\n{done.stderr[-1500:]}")
+                broken.append(f"{told}\n{outcome.stderr[-1500:]}")
             else:
                 shutil.rmtree(folder)
-    print(f"{number} spoiled files of {len(all_formats)} formats, seed {SEED}")
-    assert not broken, f"{len(broken)} of {number}\n" + "\n".join(broken[:20])
+    return broken
 
 
 _NAMES = ("duration", "l2_busy", "before_duration", "registers_per_thread")
