@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 REPORT ?= reports/h200/sdpa_s512
 
-.PHONY: demo test lint bench docs golden record clean
+.PHONY: demo test fuzz lint bench docs golden record clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -23,14 +23,22 @@ demo: .venv/profkit  ## analyze a recorded H200 profile, no GPU needed
 	$(BIN)/profkit analyze $(REPORT)
 
 # The vendor's reader frees nothing of the reports it has read: one process would take 16 GB.
-TESTS := unit a-c d e-o p q-s t-z
+TESTS := unit fuzz a-c d e-o p q-s t-z
 test: $(addprefix test-,$(TESTS))  ## run all tests; -k goes on after one part has failed
 
 test-unit: .venv/profkit-test
 	$(BIN)/python -m pytest tests/unit tests/gpu
 
+test-fuzz: .venv/profkit-test
+	$(BIN)/python -m pytest tests/fuzz
+
 test-%: .venv/profkit-test
 	$(BIN)/python -m pytest tests/integration/test_[$*]*.py
+
+FUZZ_MINUTES ?= 10
+fuzz: .venv/profkit-test  ## spoiled files through every reader, for FUZZ_MINUTES (10)
+	PROFKIT_FUZZ_SECONDS=$$(($(FUZZ_MINUTES) * 60)) PROFKIT_FUZZ_SEED=$$(date +%s) \
+	  $(BIN)/python -m pytest -s tests/fuzz
 
 lint: .venv/profkit-test  ## ruff and mypy --strict
 	$(BIN)/ruff check .

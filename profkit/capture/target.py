@@ -32,6 +32,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 _NO_KERNEL = re.compile(r"No available kernel|No viable backend", re.IGNORECASE)
 _LONGEST_REASON = 300
 _TORCH = "torch"
+_LARGEST_SCRIPT = 16 << 20  # bytes: generated scripts have under 1 MB
 
 
 class Unsupported(Exception):
@@ -372,6 +373,8 @@ def load_target(path: Path, arguments: Sequence[str] = ()) -> Target:
     """
     if not path.is_file():
         raise BadInput(f"{path}: no such file")
+    if path.stat().st_size > _LARGEST_SCRIPT:
+        raise BadInput(f"{path}: larger than a script", "check the path")
     name = f"_profkit_target_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:

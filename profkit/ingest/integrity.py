@@ -30,6 +30,8 @@ _LARGEST_HEADER = 1 << 20  # bytes; the largest of 158 reports has 140 kB
 _LARGEST_RECORD = 256 << 20  # bytes; the largest launch of 158 reports has 14 MB
 _MOST_RECORDS = 100_000  # launches and their sources: the vendor's reader takes 14 ms for each
 _LARGEST_GIB = 8.0  # 100 times the largest of 158 reports; the reader holds all of one in memory
+_SURELY_FINE = 1 << 30  # bytes, which take a second to unpack
+_MOST_FOLD = 500  # times its size that a report unpacks to; 60 is the most of 158 reports
 _LIMIT = "PROFKIT_LARGEST_REPORT"
 _LESS = "record less: fewer launches (ncu --launch-count, --kernel-name) or sections"
 
@@ -76,9 +78,9 @@ def check(path: Path) -> Framing:
         packed = head.startswith(ZSTD_MAGIC)
         if packed != (path.suffix == ".ncu-repz"):
             _refuse_misnamed(path, packed=packed)
-        source = _Limited(path, _Compressed(path, file) if packed else _Plain(file))
-        if not packed:
-            source.refuse_beyond(os.fstat(file.fileno()).st_size)
+        size = os.fstat(file.fileno()).st_size
+        source = _Limited(path, _Compressed(path, file) if packed else _Plain(file), size)
+        source.refuse_beyond(size)
         framing = _walk(path, source)
     _check_launches(path, framing, check_unchanged(path))
     return framing
@@ -176,11 +178,12 @@ class _Compressed:
 class _Limited:
     """A source, as far as a report may be large; raises BadInput beyond that."""
 
-    def __init__(self, path: Path, source: _Source) -> None:
+    def __init__(self, path: Path, source: _Source, size: int) -> None:
         self._path = path
         self._source = source
         self._passed = 0
         self._most = _largest_report()
+        self._unpacked = max(_SURELY_FINE, _MOST_FOLD * size)
 
     def read(self, size: int) -> bytes:
         self.refuse_beyond(self._passed + size)
@@ -196,6 +199,8 @@ class _Limited:
 
     def refuse_beyond(self, size: int) -> None:
         """Raise BadInput where a report of so many bytes is too large."""
+        if size > self._unpacked:
+            raise _damaged(self._path, f"it unpacks to over {_MOST_FOLD} times its size")
         if size > self._most:
             raise BadInput(
                 f"{self._path}: a report of more than {self._most / 2**30:g} GiB",
@@ -302,6 +307,8 @@ def _size(path: Path, source: _Source) -> int | None:
 
 
 def _message(path: Path, source: _Source, size: int) -> wire.Message:
+    if size == 0:
+        raise _damaged(path, "it has an empty block header")
     if size > _LARGEST_HEADER:
         raise _damaged(path, f"a header of {size / 2**20:,.0f} MiB")
     data = source.read(size)

@@ -12,6 +12,7 @@ latency.json is what `profkit time` wrote, with the labels before and after, or 
 from __future__ import annotations
 
 import math
+import os
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -85,7 +86,7 @@ def read_pair(folder: Path) -> RecordedPair:
 
 def read_notes(pairs: Path) -> PairNotes:
     """Notes in a folder of pairs, or for recorded ones in kernels/pairs of their checkout."""
-    above = (parent / _OF_A_CHECKOUT for parent in pairs.resolve().parents)
+    above = (parent / _OF_A_CHECKOUT for parent in Path(os.path.realpath(pairs)).parents)
     folder = _with_notes((pairs, *above))
     if folder is None:
         return PairNotes()

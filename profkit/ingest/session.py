@@ -20,6 +20,8 @@ _SYSTEM_OS, _SYSTEM_PROCESSOR, _SYSTEM_NAME, _SYSTEM_ADDRESSES = 1, 3, 5, 7
 _SETTINGS_CLOCK, _SETTINGS_REPLAY = 8, 11
 
 _CLOCK_DEFAULT_IS_BOOST_SINCE = (2026, 1)
+_MOST_DIGITS = 9  # of a part of a version, which has at most 4
+_LONGEST = 1 << 17  # characters of a command, which a shell's rules split at 2 µs for each
 _SWITCHES = {
     "-f", "--force-overwrite", "--nvtx", "--call-stack", "--csv", "--print-fp", "--verbose", "-v",
     "--open-in-ui", "--null-stdin", "--disable-profiler-start-stop", "--help", "-h", "--version",
@@ -146,6 +148,8 @@ def _default_clock_control(ncu_version: str) -> str:
     parts = re.findall(r"\d+", ncu_version)[:2]
     if len(parts) < 2:
         return ""
+    if max(map(len, parts)) > _MOST_DIGITS:
+        raise ValueError(f"a version of {max(map(len, parts)):,} digits")
     version = (int(parts[0]), int(parts[1]))
     return "boost" if version >= _CLOCK_DEFAULT_IS_BOOST_SINCE else "base"
 
@@ -173,6 +177,8 @@ def _split(command: str) -> tuple[list[str], list[str]]:
 
 
 def _words(command: str) -> list[str]:
+    if len(command) > _LONGEST:
+        return command.split()
     lexer = shlex.shlex(command, posix=True)
     lexer.whitespace_split = True
     lexer.commenters = ""
