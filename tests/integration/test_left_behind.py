@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import resource
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
@@ -31,7 +30,7 @@ sys.stdin.read()
 def repeated(name: str, copies: int, file: Path) -> int:
     """Write a recorded report several times over as one compressed report; its plain size."""
     data = plain_bytes(name)
-    start = 8 + struct.unpack_from("<I", data, 4)[0]
+    start = 8 + int.from_bytes(data[4:8], "little")
     with file.open("wb") as packed, zstandard.ZstdCompressor(1).stream_writer(packed) as writer:
         writer.write(data[:start])
         for _ in range(copies):
