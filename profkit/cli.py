@@ -39,6 +39,7 @@ from profkit.errors import EnvironmentProblem, ProfkitError, UsageError
 # The command-line library's own failures, of which a wrong option value is one.
 _WRONG_USAGE: type[Exception] = typer.BadParameter.__mro__[1]
 _WRONG_VALUE = "Value error, "
+_GATES = "--fail-on"
 _PIPE_CLOSED = 128 + signal.SIGPIPE
 """What a shell says of a program whose reader went away, `profkit ... | head`."""
 
@@ -59,10 +60,15 @@ class _Verbs(TyperGroup):
 
 
 def _refuse_empty(args: Sequence[str]) -> None:
-    """Raise UsageError for an empty word before any `--`: an empty path would be this folder."""
+    """Raise UsageError for an empty word before any `--`: an empty path would be this folder.
+
+    An empty list of gates is refused by the verbs that take one, which name the gates.
+    """
     own = args[: args.index("--")] if "--" in args else args
     for before, word in zip(["", *own], own, strict=False):
         if not word or (word.startswith("--") and word.endswith("=")):
+            if _GATES in {before, word.rstrip("=")}:
+                continue
             option = word.rstrip("=") or (before if before.startswith("-") else "")
             what = f"{option}: an empty value" if option else "an empty argument"
             raise UsageError(what, "is a shell variable unset?")

@@ -145,8 +145,8 @@ class Reading(TyperCommand):
             self._refuse_other_files(name, value)
         output = ctx.params.get("output")
         if output is not None:
-            self._choose_format(ctx, output)
             _refuse_to_overwrite(output, ctx.params)
+            self._choose_format(ctx, output)
         return super().invoke(ctx)
 
     def _given(self, ctx: Any) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from profkit.errors import BadInput
@@ -44,13 +44,15 @@ def ensure_room(path: Path, size: int, launches: int) -> bool:
     return size * _MOST_FOR_A_BYTE + _FIXED <= room
 
 
-def try_reading(path: Path, file: str, launches: int, progress: Progress | None) -> None:
-    """Read a report, which is open as `file`, in a process of its own.
+def try_reading(
+    path: Path, file: str, shared: Sequence[int], launches: int, progress: Progress | None
+) -> None:
+    """Read a report by opening `file` in a process of its own, which gets the descriptors `shared`.
 
     Raises BadInput where that runs out of memory, with a fifth of it left for what follows.
     """
     room = available()
-    if not _can_be_read(file, int(room * _SHARE_TO_TRY), launches, progress):
+    if not _can_be_read(file, shared, int(room * _SHARE_TO_TRY), launches, progress):
         raise too_large(path, launches, room)
 
 
@@ -66,15 +68,16 @@ def too_large(path: Path, launches: int, room: float) -> BadInput:
 Progress = Callable[[int, int], None]
 
 
-def _can_be_read(file: str, room: int, launches: int, progress: Progress | None) -> bool:
+def _can_be_read(
+    file: str, shared: Sequence[int], room: int, launches: int, progress: Progress | None
+) -> bool:
     """Whether a process of its own lives to open every launch in so many bytes."""
     command = [sys.executable, "-m", "profkit.ingest.memory", file, str(room)]
-    number = file.removeprefix("/proc/self/fd/")
     trial = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        pass_fds=[int(number)] if number != file else [],
+        pass_fds=shared,
         cwd=Path(__file__).parents[2],
     )
     with trial:

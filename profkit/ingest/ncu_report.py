@@ -21,7 +21,7 @@ from profkit.ingest.integrity import ZSTD_MAGIC, Framing, check
 from profkit.ingest.memory import available, ensure_room, too_large, try_reading
 from profkit.ingest.paths import without_homes
 from profkit.ingest.session import Session, decode
-from profkit.ingest.unpacked import name_of, unpacked
+from profkit.ingest.unpacked import Unpacked
 
 Column = np.ndarray[Any, np.dtype[np.float64]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -125,10 +125,11 @@ def read(
     """
     framing = check(path)
     suffices = ensure_room(path, framing.size, framing.launches)
-    plain = unpacked(path) if _is_packed(path) else None
-    file = name_of(plain) if plain else str(path.absolute())
+    plain = Unpacked(path) if _is_packed(path) else None
+    file = plain.path if plain else str(path.absolute())
     if not suffices:
-        try_reading(path, file, framing.launches, progress)
+        shared = [plain.descriptor] if plain else []
+        try_reading(path, file, shared, framing.launches, progress)
     values: dict[str, list[float]] = {name: [] for name in request.metrics}
     units: dict[str, str] = {}
     launches: list[Launch] = []

@@ -259,10 +259,10 @@ def test_figures_with_nothing_to_hold_them_against_end_with_5(
     ("path", "what"),
     [
         (H200 / "ceilings.json", "holds no claim that can be checked"),
-        (H200 / "known.ncu-repz", "a compressed Nsight Compute report, not a YAML or JSON file"),
-        (H200 / "sdpa_s512_math.sqlite", "an SQLite database, not a YAML or JSON file"),
+        (H200 / "known.ncu-repz", "an Nsight Compute report, not a file of claims"),
+        (H200 / "sdpa_s512_math.sqlite", "an Nsight Systems timeline, not a file of claims"),
         (H200 / "sdpa_s512", "a directory, not a YAML or JSON file"),
-        (ROOT / "docs" / "img" / "roofline.png", "neither YAML nor JSON"),
+        (ROOT / "docs" / "img" / "roofline.png", "a picture, not a file of claims"),
         (H200 / "nothing.yaml", "No such file"),
     ],
 )

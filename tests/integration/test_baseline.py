@@ -506,7 +506,7 @@ def test_what_no_time_was_left_for_is_kept_as_such_and_measured_by_resume(toy: P
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        (("run", "none.py"), 2, "no such target"),
+        (("run", "none.py"), 5, "no such target"),
         (("run", "toy.py", "--backends", "nope"), 2, "has no backend 'nope'; it has quick, slow"),
         (("run", "toy.py", "--seq", "a"), 2, "--seq 'a' is no list of sizes"),
         (("run", "toy.py", "--budget", "soon"), 2, "--budget 'soon' is no time; write 90s, 20m"),

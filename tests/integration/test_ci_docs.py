@@ -59,6 +59,14 @@ def test_there_are_two_whole_workflows() -> None:
             assert re.fullmatch(r"[a-z]+(/[a-z-]+){1,2}@v\d+", step["uses"])
 
 
+def test_profkit_is_installed_from_where_it_is() -> None:
+    """No package index has it: whatever is called so there is something else."""
+    installs = [line for script in scripts() for line in script.splitlines() if "install" in line]
+    assert len(installs) == len(JOBS)
+    for line in installs:
+        assert re.search(r'"profkit(\[gpu\])? @ git\+\$PROFKIT"', line), line
+
+
 def test_no_script_holds_what_others_write() -> None:
     assert not [script for script in scripts() if "${{" in script]
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 import jsonschema
 import pytest
+import typer
 import yaml
 from typer.testing import Result
 
 from profkit.capture.cuda_source import compile_kernel
 from profkit.capture.target import load_target
+from profkit.cli import app
 from profkit.errors import TargetFailed
 from tests.conftest import ROOT
 from tests.integration.test_cuda_source import needs_nvrtc
@@ -25,14 +31,17 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 TARGETS = re.findall(
     r"```python\n(.*?)```", (ROOT / "docs" / "profile.md").read_text(encoding="utf-8"), re.DOTALL
 )
-SAMPLES = re.findall(
-    r"`profkit ((?:analyze|diff) [^`]*)`\s\(parts of it[^\n]*\n\n```text\n(.*?)```", README, re.S
+PAGES = {page.name: page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md")}
+SAMPLE = re.compile(
+    r"`profkit ((?:analyze|diff|source) [^`]*)`\s\(parts of it(?:(?!```).)*?\n\n```text\n(.*?)```",
+    re.S,
 )
+SAMPLES = [sample for text in (README, PAGES["source.md"]) for sample in SAMPLE.findall(text)]
 LEFT_OUT = "\n...\n"
 
 
 def test_there_are_samples() -> None:
-    assert README.count("```text") == len(SAMPLES) > 0
+    assert (README + PAGES["source.md"]).count("```text") == len(SAMPLES) > 3
     assert len(TARGETS) == 2
 
 
@@ -49,6 +58,74 @@ def test_a_sample_is_what_the_command_prints(
     for part in sample.split(LEFT_OUT):
         at = shown.find(part.rstrip("\n") + "\n", at)
         assert at >= 0, part
+
+
+def command_lines() -> list[str]:
+    """Every profkit command that the pages and the verbs' help show, without what a shell does."""
+    shown = [
+        line
+        for text in (README, *PAGES.values())
+        for block in re.findall(r"```console\n(.*?)```", text, re.S)
+        for line in re.findall(r"^\$ (profkit .*)$", block, re.M)
+    ]
+    for verb in verbs_below(typer.main.get_command(app)).values():
+        shown += re.findall(r"^\s*(profkit .*)$", verb.help or "", re.M)
+    return sorted({shlex.join(words_typed(line)) for line in shown})
+
+
+def words_typed(line: str) -> list[str]:
+    """The words of the first command of a line."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;<>")
+    lexer.whitespace_split = True
+    return list(itertools.takewhile(lambda word: not set(word) <= set("|&;<>"), lexer))
+
+
+def verbs_below(group: Any, name: str = "") -> dict[str, Any]:
+    """The verbs of a group, and those of its groups, by what is typed for them."""
+    found: dict[str, Any] = {}
+    for word, verb in group.commands.items():
+        if hasattr(verb, "commands"):
+            found |= verbs_below(verb, f"{name}{word} ")
+        else:
+            found[f"{name}{word}"] = verb
+    return found
+
+
+def test_commands_are_shown() -> None:
+    assert len(command_lines()) > 60
+
+
+@pytest.mark.parametrize("line", command_lines())
+def test_a_command_that_is_shown_can_be_typed(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where it would write
+    verb: Any = typer.main.get_command(app)
+    words = shlex.split(line)[1:]
+    while hasattr(verb, "commands") and words and words[0] in verb.commands:
+        verb = verb.commands[words.pop(0)]
+    if words in (["--install-completion"], ["--help"]):
+        return
+    assert verb.make_context(line, words).params
+
+
+def test_the_verbs_without_json_are_those_that_the_readme_names() -> None:
+    (sentence,) = re.findall(r"^All but (.*?) take `--format json`", README, re.M | re.S)
+    verbs = verbs_below(typer.main.get_command(app))
+    without = {
+        name
+        for name, verb in verbs.items()
+        if "json" not in [str(kind) for kind in formats_of(verb)]
+    }
+    named = set(re.findall(r"`([a-z ]+)`", sentence)) - {"rules score"}
+    named = (named - {"rules"}) | {name for name in verbs if name.startswith("rules ")}
+    assert without == named - {"rules score"}
+
+
+def formats_of(verb: Any) -> list[Any]:
+    hint = get_type_hints(verb.callback).get("format")
+    return [kind for choices in (hint, *get_args(hint)) if isinstance(choices, type)
+            for kind in (choices if issubclass(choices, StrEnum) else ())]  # fmt: skip
 
 
 @pytest.mark.parametrize("source", TARGETS, ids=["first", "generic"])

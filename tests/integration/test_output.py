@@ -14,6 +14,7 @@ from tests.conftest import H200
 
 Cli = Callable[..., Result]
 BASIC = H200 / "sdpa_s512_flash_set_basic.ncu-repz"
+TIMINGS = H200 / "timing" / "flash_cudnn.json"
 CLAIMS = "- {gpu: H200, median_ms: 1.0, flop: 1.0e9, gflops: 1000}\n"
 
 
@@ -73,3 +74,72 @@ def test_a_place_that_can_not_be_is_refused_before_any_work(
         assert why in result.stderr
         assert "write into a folder that is there" in result.stderr
         assert len(result.stderr.splitlines()) == 1
+
+
+FORMATS = {
+    "analyze": {".txt": "1 launch", ".json": '"profkit.analyze/', ".md": "# ", ".html": "<!doctype"}
+    | {".csv": "report,launch,"},
+    "checklist": {".json": '"profkit.checklist/', ".md": "# "},
+    "report": {".html": "<!doctype", ".htm": "<!doctype"},
+    "diff": {".json": '"profkit.diff/', ".md": "<!-- profkit-diff", ".xml": "<?xml"}
+    | {".sarif": "sarif", ".html": "<!doctype"},
+    "source": {".json": '"profkit.source/'},
+    "roofline": {".json": '"profkit.roofline/', ".md": "|"},
+    "metrics": {".json": '"profkit.metrics/'},
+}
+WORDS = {"diff": (str(BASIC),)}
+
+
+@pytest.mark.parametrize(
+    ("verb", "ending", "content"),
+    [(verb, ending, text) for verb, known in FORMATS.items() for ending, text in known.items()],
+)
+def test_the_ending_of_a_file_chooses_its_format(
+    tmp_path: Path, profkit_cli: Cli, verb: str, ending: str, content: str
+) -> None:
+    output = tmp_path / f"x{ending}"
+    result = profkit_cli(verb, BASIC, *WORDS.get(verb, ()), "-o", output)
+    assert result.exit_code in {0, 3}, result.stderr
+    assert content.lower() in output.read_bytes()[:4000].decode("utf-8", "replace").lower()
+
+
+@pytest.mark.parametrize("ending", [".pdf", ".docx", ".jsn"])
+@pytest.mark.parametrize("verb", [*(set(FORMATS) - {"roofline"}), "audit"])
+def test_an_ending_of_no_format_is_refused_before_any_work(
+    tmp_path: Path, profkit_cli: Cli, verb: str, ending: str
+) -> None:
+    output = tmp_path / f"x{ending}"
+    result = profkit_cli(verb, BASIC, *WORDS.get(verb, ()), "-o", output)
+    if verb == "audit":  # what is no file of claims is told first
+        assert result.exit_code == 5
+        return
+    assert result.exit_code == 2
+    assert f"{output}: can't be written as {ending}; name it " in result.stderr
+    assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    ("format", "ending", "agree"),
+    [
+        ("json", ".md", False),
+        ("json", ".pdf", False),
+        ("html", ".json", False),
+        ("markdown", ".txt", True),
+        ("json", ".out", True),
+        ("json", "", True),
+    ],
+)
+def test_an_ending_may_not_contradict_the_format(
+    tmp_path: Path, profkit_cli: Cli, format: str, ending: str, agree: bool
+) -> None:
+    output = tmp_path / f"x{ending}"
+    result = profkit_cli("analyze", BASIC, "--format", format, "-o", output)
+    assert (result.exit_code, output.exists()) == ((0, True) if agree else (2, False))
+    if not agree:
+        assert f"contradicts --format {format}" in result.stderr
+
+
+def test_kept_samples_are_json_by_name_too(tmp_path: Path, profkit_cli: Cli) -> None:
+    result = profkit_cli("time", "--from", TIMINGS, "--out", tmp_path / "kept.csv")
+    assert result.exit_code == 2
+    assert "name it .json" in result.stderr

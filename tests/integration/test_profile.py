@@ -450,9 +450,7 @@ def test_verbs_take_a_run_and_refuse_a_changed_one(bench: Bench) -> None:
 
 def test_wrong_usage(bench: Bench) -> None:
     for arguments, words in (
-        ((bench.folder / "none.py",), "no such target"),
         (("--set", "everything", "--", "/bin/true"), "neither a set nor a file"),
-        (("--", str(bench.folder / "no_such_program")), "no such program"),
         (("--", str(bench.folder / "report.ncu-rep")), "not an executable program; chmod +x"),
         (("--", str(bench.target())), "not an executable program; use `-- python"),
         (("--timeout", "0", "--", "/bin/true"), "no time limit"),
@@ -466,6 +464,17 @@ def test_wrong_usage(bench: Bench) -> None:
         assert words in done.stderr
         assert "prepare" not in done.stderr
         assert "Traceback" not in done.stderr
+    assert bench.kept() == []
+
+
+def test_what_is_not_there_can_not_be_profiled(bench: Bench) -> None:
+    for arguments, words in (
+        ((bench.folder / "none.py",), "no such target"),
+        (("--", str(bench.folder / "no_such_program")), "no such program"),
+    ):
+        done = bench.profile(*arguments)
+        assert (done.returncode, done.stdout) == (5, "")
+        assert words in done.stderr
     assert bench.kept() == []
 
 

@@ -79,7 +79,12 @@ def test_a_good_file_has_no_fault(tmp_path: Path) -> None:
         ("    dram_busy: 0.5", "    dram_bussy: 0.5", 9, "'dram_bussy' is no resource; did you"),
         ("    dram_busy: 0.5", "    dram_busy: 1 -", 9, "not an expression"),
         ("    dram_busy: 0.5", "    dram_busy: [1]", 9, "belongs"),
-        ("confidence: low", "confidence: lo", 10, "'lo' is none of high, medium, low; did you mean low?"),
+        (
+            "confidence: low",
+            "confidence: lo",
+            10,
+            "'lo' is none of high, medium, low; did you mean low?",
+        ),
         ("blame: samples", "blame: sample", 11, "'sample' is no line quantity; did you mean"),
         ("evidence: [l2_busy]", "evidence: [l2_buzy]", 12, "'l2_buzy' is no quantity"),
         ("evidence: [l2_busy]", "evidence: [l2_busy", 13, "expected"),

@@ -1,0 +1,154 @@
+"""What is left of a command that a signal ends, and what memory that runs out ends in."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from tests.conftest import H200, ROOT, plain_bytes
+
+SIGNALS = [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL]
+HOLDING = """
+import sys
+import profkit
+report = profkit.load(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def repeated(name: str, copies: int, file: Path) -> int:
+    """Write a recorded report several times over as one compressed report; its plain size."""
+    data = plain_bytes(name)
+    start = 8 + int.from_bytes(data[4:8], "little")
+    with file.open("wb") as packed, zstandard.ZstdCompressor(1).stream_writer(packed) as writer:
+        writer.write(data[:start])
+        for _ in range(copies):
+            writer.write(data[start:])
+    return start + copies * (len(data) - start)
+
+
+def files_of(size: int, *folders: Path) -> list[Path]:
+    """The files of a size in the folders where a program may put what it unpacks."""
+    places = {Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp"), *folders}
+    return [
+        file
+        for folder in places
+        if folder.is_dir()
+        for file in folder.iterdir()
+        if file.is_file() and file.stat().st_size == size
+    ]
+
+
+def start(words: Sequence[object], folder: Path, pipe: int) -> subprocess.Popen[bytes]:
+    """Start Python in a session of its own, with a temporary folder of its own."""
+    temporary = folder / "tmp"
+    temporary.mkdir()
+    return subprocess.Popen(
+        [sys.executable, *map(str, words)],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(temporary)},
+        start_new_session=True,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+    )
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_no_signal_leaves_an_unpacked_report(number: signal.Signals, tmp_path: Path) -> None:
+    report = tmp_path / "x.ncu-repz"
+    size = repeated("sdpa_s512_flash_two_metrics", 2, report)
+    assert not files_of(size)  # of a size that nothing else has
+    command = start(("-c", HOLDING, report), tmp_path, subprocess.PIPE)
+    assert command.stdout is not None
+    assert command.stdout.readline() == b"ready\n"
+    held = [link for link in Path(f"/proc/{command.pid}/fd").iterdir() if link.is_file()]
+    unpacked = [link for link in held if link.stat().st_size == size]
+    assert [link.stat().st_mode & 0o777 for link in unpacked] == [0o600]
+    assert str(tmp_path / "tmp") in str(unpacked[0].readlink())  # as TMPDIR says
+    assert not files_of(size, tmp_path / "tmp")
+    command.send_signal(number)
+    command.communicate(timeout=60)
+    assert not files_of(size, tmp_path / "tmp")
+    assert not list((tmp_path / "tmp").iterdir())
+
+
+def processes_of(session: int) -> Mapping[int, str]:
+    """The living processes of a session, by number."""
+    living = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            state, _, _, owner = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
+        except OSError:
+            continue
+        if int(owner) == session and state != "Z":
+            living[int(folder.name)] = state
+    return living
+
+
+def wait_until(reached: object, seconds: float = 60.0) -> None:
+    ending = time.monotonic() + seconds
+    assert callable(reached)
+    while not reached():
+        assert time.monotonic() < ending
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_no_signal_leaves_processes_that_read(number: signal.Signals, tmp_path: Path) -> None:
+    names = ("known", "sdpa_s512_math", "sdpa_s512_efficient")
+    reports = [H200 / f"{name}.ncu-repz" for name in names]
+    command = start(("-m", "profkit", "analyze", *reports), tmp_path, subprocess.DEVNULL)
+    wait_until(lambda: len(processes_of(command.pid)) > 3)  # the command, its helpers, a worker
+    command.send_signal(number)
+    command.wait(timeout=60)
+    wait_until(lambda: not processes_of(command.pid))
+    if number != signal.SIGKILL:
+        assert not list((tmp_path / "tmp").iterdir())
+
+
+def analyze_below(limit: float, report: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Analyze a report in a process that gets so many bytes of address space."""
+    (folder / "tmp").mkdir()
+    return subprocess.run(
+        [sys.executable, "-m", "profkit", "analyze", str(report), "--format", "csv"],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(folder / "tmp"), "OPENBLAS_NUM_THREADS": "1"},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (int(limit), int(limit))),
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("copies", [20, 70])
+def test_a_report_that_memory_does_not_suffice_for_is_one_line(copies: int, tmp_path: Path) -> None:
+    """260 launches are tried; 910 are more bytes than there are."""
+    report = tmp_path / "x.ncu-repz"
+    repeated("known", copies, report)
+    done = analyze_below(1.1e9, report, tmp_path)
+    assert (done.returncode, done.stdout) == (5, ""), done.stderr
+    (line,) = done.stderr.splitlines()
+    assert f"x.ncu-repz: the report of {13 * copies:,} launches takes more memory" in line
+
+
+def test_a_report_that_memory_just_suffices_for_is_read(tmp_path: Path) -> None:
+    report = tmp_path / "x.ncu-repz"
+    repeated("sdpa_s512_flash_two_metrics", 8, report)
+    done = analyze_below(
+        1.2e9, report, tmp_path
+    )  # 600 MB and 25 bytes a byte are more: it is tried
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) > 1
