@@ -478,9 +478,9 @@ def _why_outside(
         reasons = (subject.typical.why_missing(name) for name in names)
         told = next((reason for reason in reasons if reason), "")
         return f"bytes unknown: {told}" if told else "no bytes moved at these levels"
-    if precision is None and (reason := _tensor_unknown(subject)):
-        return f"tensor-core work unknown: {reason}"
     if precision not in {None, EVERY}:
         return f"no {PRECISIONS.get(precision or '', precision)} work"
-    unknown = subject.typical.why_missing("flop_fp32")
-    return f"work unknown: {unknown}" if unknown else "no floating-point work"
+    if unknown := subject.typical.why_missing("flop_fp32"):
+        return f"work unknown: {unknown}"
+    reason = _tensor_unknown(subject)
+    return f"tensor-core work unknown: {reason}" if reason else "no floating-point work"

@@ -41,7 +41,8 @@ def _negligible(value: Column, beside: Column) -> Column:
 
 def _largest(*values: Column) -> Column:
     """The largest of some values: of a unit's parts, how busy the unit is."""
-    return np.maximum.reduce(values)
+    largest: Column = np.maximum.reduce(values)
+    return largest
 
 
 def _round_up(value: Column, unit: Column) -> Column:

@@ -158,7 +158,7 @@ def test_no_point_leaves_tensor_work_out_unsaid() -> None:
     found = report.roofline()
     assert not [point for point in found.points if point.launch == 2]
     (why,) = [one.why for one in found.outside if one.launch == 2]
-    assert why.startswith("tensor-core work unknown: not collected")
+    assert why.startswith("work unknown: not collected")
 
 
 @needs_corpus
