@@ -203,6 +203,8 @@ def roofline(
     for subject in subjects:
         made = _points(subject, chosen, levels, precision, report, work)
         points += made
+        if made and (reason := _tensor_unknown(subject)):
+            notes.append(f"{subject.name}: points leave out tensor-core work, unknown ({reason})")
         if not made:
             outside.append(_outside(subject, chosen, levels, precision))
     used = {point.roof for point in points} | set(used_keys(launches))
@@ -327,8 +329,21 @@ def _points(
 def _chosen(subject: _Subject, roofs: Roofs, precision: str | None) -> list[_Doing]:
     doings = _doings(subject, roofs)
     if precision is None:
-        return doings[:1]
+        return [] if _tensor_unknown(subject) else doings[:1]
     return doings if precision == EVERY else [one for one in doings if one.precision == precision]
+
+
+def _tensor_unknown(subject: _Subject) -> str:
+    """Why it is not known what the tensor cores did; "" where it is.
+
+    They do hundreds of times the work of the other units, so nothing else is a kernel's main work.
+    """
+    reasons = (
+        launch.why_missing(name)
+        for launch in subject.launches
+        for name in ("flop_tensor", "ops_tensor_int8")
+    )
+    return next((reason for reason in reasons if reason), "")
 
 
 def _doings(subject: _Subject, roofs: Roofs) -> list[_Doing]:
@@ -466,9 +481,7 @@ def _why_outside(
         return f"bytes unknown: {told}" if told else "no bytes moved at these levels"
     if precision not in {None, EVERY}:
         return f"no {PRECISIONS.get(precision or '', precision)} work"
-    unknown = [
-        reason
-        for key in ("flop_fp32", "flop_tensor")
-        if (reason := subject.typical.why_missing(key))
-    ]
-    return f"work unknown: {unknown[0]}" if unknown else "no floating-point work"
+    if unknown := subject.typical.why_missing("flop_fp32"):
+        return f"work unknown: {unknown}"
+    reason = _tensor_unknown(subject)
+    return f"tensor-core work unknown: {reason}" if reason else "no floating-point work"

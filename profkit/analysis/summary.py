@@ -32,6 +32,7 @@ PRECISIONS = {
     "tensor_bf16": "tensor BF16",
     "tensor_fp16": "tensor FP16",
     "tensor_fp8": "tensor FP8",
+    "tensor_fp4": "tensor FP4",
     "tensor_int8": "tensor INT8",
 }
 

@@ -8,7 +8,7 @@ import re
 # root's is left: it names nobody.
 _HOME = re.compile(
     r"""(?<![\w.])(?:
-        [A-Za-z]:[\\/]+Users[\\/]+(?:[^\\/:*?"<>|\n]+(?=[\\/])|[^\s\\/:*?"<>|]+)
+        [A-Za-z]:[\\/]+(?i:Users)[\\/]+(?:[^\\/:*?"<>|\n]+(?=[\\/])|[^\s\\/:*?"<>|]+)
         | (?:/[\w.-]+)*?/(?:home|Users|users)/[^\s/:"']+
     )""",
     re.VERBOSE,

@@ -39,6 +39,12 @@ def _negligible(value: Column, beside: Column) -> Column:
     return np.where(value < 0.01 * beside, 0.0, np.nan)
 
 
+def _largest(*values: Column) -> Column:
+    """The largest of some values: of a unit's parts, how busy the unit is."""
+    largest: Column = np.maximum.reduce(values)
+    return largest
+
+
 def _round_up(value: Column, unit: Column) -> Column:
     """The next multiple of `unit`: what an allocation takes."""
     return np.ceil(value / unit) * unit
@@ -54,6 +60,7 @@ FUNCTIONS: Mapping[str, Callable[..., Column]] = {
     "net_of": _net_of,
     "idle": _idle,
     "negligible": _negligible,
+    "largest": _largest,
     "round_up": _round_up,
     "count": _count,
 }

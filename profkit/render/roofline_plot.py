@@ -30,7 +30,7 @@ from profkit.render.roofline_style import (
     WIDTH,
 )
 from profkit.render.room import Box, Room, spread
-from profkit.render.text import literal, plural
+from profkit.render.text import literal, plural, shorten
 
 SUFFIXES = (".png", ".svg", ".pdf")
 
@@ -41,6 +41,8 @@ _LEAST_AREA, _AREA, _TWIN_AREA, _ONE_AREA = 20.0, 150.0, 30.0, 42.0
 _LONGEST_NAME, _MOST_LABELS = 24, 16
 _WIDEST, _MANY_DECADES = 1e8, 1e7
 _NOTE_WIDTH = 96
+_DPI = 200  # of a .png: a column of a paper at 100 mm is then sharp in print
+_EDGE = 0.03  # inches left free at the right: letters are a little wider at other resolutions
 _LETTER = 0.6  # the width of a letter, as a share of the font's size
 # Points: from line to text, half of a box that lines and slanted text are covered with, and the
 # distance of one to the next; markers nearer than the last have one name.
@@ -142,7 +144,7 @@ def plot_rooflines(
         ".png": {"Software": None},
     }
     try:
-        figure.savefig(path, dpi=200, metadata=dates[path.suffix])
+        figure.savefig(path, dpi=_DPI, metadata=dates[path.suffix])
     except OSError as error:
         raise UsageError(f"{path}: can't be written ({error.strerror})") from None
 
@@ -200,7 +202,27 @@ def figure_of(
     if panel is not None:
         draw_panel(figure, panel, feet)
     _draw_feet(figure, flags, notes, total)
+    _cut_to_canvas(figure)
     return figure
+
+
+def _cut_to_canvas(figure: Any) -> None:
+    """Shorten labels and lines of text that would leave the figure at its right edge.
+
+    Room is planned by the mean width of a letter, which a name of wide letters exceeds.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.text import Text
+
+    dpi = figure.dpi
+    figure.set_dpi(_DPI)
+    renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
+    edge = figure.bbox.width - _EDGE * _DPI
+    labels = figure.findobj(lambda item: isinstance(item, Text) and item.get_gid())
+    for text in [*labels, *figure.texts]:
+        while text.get_window_extent(renderer).x1 > edge and len(text.get_text()) > 1:
+            text.set_text(shorten(text.get_text(), len(text.get_text()) - 1))
+    figure.set_dpi(dpi)
 
 
 def _panel(

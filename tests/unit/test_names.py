@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from profkit.render.names import told_apart
+from profkit.analysis.summary import Group, groups, summarize
+from profkit.metrics.quantities import evaluate
+from profkit.render.names import function_name, told_apart
 from tests.conftest import h200
+from tests.unit.test_quantities import raw
 
 
 @pytest.mark.parametrize("report", ["sdpa_s512_math", "known"])
@@ -42,3 +47,34 @@ def test_names_part_where_they_part() -> None:
         "map<(int)4…half>, Array>(int,…",
         "map<(int)8, Functor<…, T4, T5)",
     ]
+
+
+def group(*names: str) -> tuple[Group, ...]:
+    """The groups of a report of launches with these demangled names, all of function `Kernel`."""
+    report = raw((9, 0), gpu__time_duration__dot__sum=1e-3)
+    (launch,) = summarize(report, evaluate(report)).launches
+    launches = [
+        replace(launch, launch=replace(launch.launch, name=name, function="Kernel"))
+        for name in names
+    ]
+    return groups(launches)
+
+
+CUTLASS = (
+    "void cutlass::Kernel<cutlass_80_tensorop_f16_s16816gemm_f16_128x128_32x4_nn_align8>(Params)",
+    "void cutlass::Kernel<cutlass_80_tensorop_f16_s16816gemm_f16_256x128_32x3_nn_align8>(Params)",
+)
+
+
+def test_kernels_of_one_function_show_what_differs() -> None:
+    names = [function_name(one, 40) for one in group(*CUTLASS)]
+    assert len(set(names)) == 2
+    assert all("Kernel" in name and len(name) <= 40 for name in names)
+    assert "128x128" in names[0]
+    assert "256x128" in names[1]
+
+
+def test_a_kernel_that_became_another_of_its_function_shows_what_differs() -> None:
+    sides = [group(name)[0] for name in CUTLASS]
+    assert {function_name(one, 40) for one in sides} == {"Kernel"}
+    assert len({function_name(one, 40, sides) for one in sides}) == 2

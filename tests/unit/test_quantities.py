@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from profkit.analysis.checks import contradictions
+from profkit.analysis.summary import summarize
 from profkit.ingest.integrity import Framing
 from profkit.ingest.ncu_report import Launch, RawReport, to_si
 from profkit.ingest.session import decode
@@ -71,7 +72,7 @@ def test_every_reason_for_a_missing_value_is_told_apart() -> None:
     assert reasons["global_load_sectors_per_request"] == "undefined for this launch"
     assert reasons["tma_busy"] == "not on this architecture"
     assert reasons["stall_gmma"] == "not on this architecture"
-    assert reasons["fp16_busy"] == "not known for this architecture"
+    assert reasons["tensor_fp64_busy"] == "not known for this architecture"
     assert (
         reasons["l2_hit_rate"] == "not collected; record with ncu --section MemoryWorkloadAnalysis"
     )
@@ -128,3 +129,67 @@ def test_noise_between_passes_is_no_contradiction() -> None:
     launch = h200("sdpa_s512_flash").summary.launches[0]
     near = {**launch.values, "l2_write_hit_rate": 1.009, "sm_busy": 1.0}
     assert contradictions(near, launch.gpu) == ()
+
+
+def test_of_a_tensor_pipes_counters_the_largest_counts() -> None:
+    pipes = ("sm__pipe_tensor_cycles_active", "sm__pipe_tc_cycles_active")
+    for shares in ((0.0, 0.137), (0.137, 0.0)):
+        named = zip(pipes, shares, strict=True)
+        metrics = {
+            f"{pipe}__dot__avg__dot__pct_of_peak_sustained_elapsed": share for pipe, share in named
+        }
+        assert value(evaluate(raw((10, 0), **metrics)), "tensor_busy") == 0.137
+        assert value(evaluate(raw((9, 0), **metrics)), "tensor_busy") == shares[0]
+
+
+def test_work_that_a_chip_has_no_hardware_for_is_none() -> None:
+    counted = {
+        f"l1tex__data_{what}_pipe_lsu_mem_shared_op_{kind}__dot__sum": float(number)
+        for what, kind, number in (("bank_conflicts", "ld", 30), ("bank_conflicts", "st", 10))
+    }
+    counted["l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom__dot__sum"] = 0.0
+    for kind, number in (("ld", 60.0), ("st", 20.0), ("atom", 0.0)):
+        counted[f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{kind}__dot__sum"] = number
+    turing = evaluate(raw((7, 5), **counted))
+    assert value(turing, "shared_conflicts_async") == 0
+    assert value(turing, "shared_conflicts") == 40
+    assert value(turing, "shared_conflict_share") == 0.5
+    assert turing.formulas["shared_conflicts_async"][0] == "not on this architecture"
+    ampere = evaluate(raw((8, 0), **counted))
+    assert np.isnan(value(ampere, "shared_conflict_share"))
+
+
+def test_a_turings_wavefront_takes_two_cycles() -> None:
+    name = "l1tex__data_pipe_lsu_wavefronts__dot__avg__dot__pct_of_peak_sustained_elapsed"
+    for cc, factor in (((7, 0), 1), ((7, 5), 2), ((8, 0), 1), ((9, 0), 1), ((12, 0), 1)):
+        assert value(evaluate(raw(cc, **{name: 0.4597})), "lsu_data_busy") == factor * 0.4597
+
+
+@pytest.mark.parametrize(
+    ("l1", "stage", "busy"), [(0.1962, 0.05, 0.1962 * 8005953 / 8017032), (0.2, 0.21, 0.21)]
+)
+def test_l1_is_as_busy_as_its_active_share_or_its_busiest_part(
+    l1: float, stage: float, busy: float
+) -> None:
+    shares = evaluate(
+        raw(
+            (7, 0),
+            l1tex__throughput__dot__avg__dot__pct_of_peak_sustained_active=l1,
+            l1tex__data_pipe_lsu_wavefronts__dot__avg__dot__pct_of_peak_sustained_elapsed=stage,
+            l1tex__cycles_active__dot__sum=8005953.0,
+            l1tex__cycles_elapsed__dot__sum=8017032.0,
+        )
+    )
+    assert value(shares, "l1_busy") == pytest.approx(busy)
+    assert value(shares, "sm_active_share") == pytest.approx(8005953 / 8017032)
+
+
+def test_a_share_above_one_is_told_as_impossible() -> None:
+    report = raw(
+        (7, 0),
+        smsp__sass_average_branch_targets_threads_uniform__dot__pct=100.0,
+        smsp__sass_branch_targets_threads_divergent__dot__avg=0.0,
+    )
+    launch = summarize(report, evaluate(report)).launches[0]
+    assert "branch_uniformity" in launch.impossible
+    assert any("branch_uniformity reads 10000" in warning for warning in launch.warnings)

@@ -10,12 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profkit.analysis.joins import joins, tracks
-from profkit.analysis.roofline import Peaks, Point, Roof, Roofline, known_names
+from profkit.analysis.roofline import Peaks, Point, Roof, Roofline, known_names, roofline
 from profkit.analysis.roofs import attainable
+from profkit.analysis.summary import summarize
 from profkit.errors import UsageError
+from profkit.metrics.quantities import evaluate
 from profkit.render.names import own_names
 from profkit.render.roofline_plot import rate_words
 from profkit.render.room import Room, spread
+from tests.unit.test_quantities import raw
 
 rates = st.floats(1e6, 1e18)
 intensities = st.floats(1e-6, 1e9)
@@ -172,3 +175,28 @@ def test_a_path_leads_over_reports_that_lack_a_kernel() -> None:
     assert sorted((one.before.name, one.start) for one in found) == [("a", 0), ("b", 0), ("b", 1)]
     (track,) = tracks([first, report(point("b", FP32)), last])
     assert (track.name, [at for at, _ in track.stops]) == ("a", [0, 2])
+
+
+@pytest.mark.parametrize(("tensor", "precisions"), [(0.0, ["fp32"]), (0.4, []), (None, [])])
+def test_vector_work_makes_no_point_where_tensor_work_is_unknown(
+    tensor: float | None, precisions: list[str]
+) -> None:
+    busy = "sm__pipe_tensor_cycles_active__dot__avg__dot__pct_of_peak_sustained_elapsed"
+    rates = "smsp__sass_thread_inst_executed_op_f{}_pred_on__dot__sum__dot__per_cycle_elapsed"
+    raw_report = raw(
+        (7, 5),
+        gpu__time_duration__dot__sum=1e-3,
+        smsp__cycles_elapsed__dot__avg=1.5e6,
+        dram__bytes_read__dot__sum=1e6,
+        dram__bytes_write__dot__sum=1e6,
+        derived__smsp__sass_thread_inst_executed_op_ffma_pred_on_x2=1000.0,
+        **{rates.format(kind): 0.0 for kind in ("add", "mul")},
+        **({} if tensor is None else {busy: tensor}),
+    )
+    found = roofline(summarize(raw_report, evaluate(raw_report)), levels=["dram"])
+    assert [point.precision for point in found.points] == precisions
+    told = [one.why.startswith("tensor-core work unknown") for one in found.outside]
+    assert told == ([] if precisions else [True])
+    shown = roofline(summarize(raw_report, evaluate(raw_report)), levels=["dram"], precision="fp32")
+    assert len(shown.points) == 1
+    assert any("tensor-core work" in note for note in shown.notes) == (not precisions)
