@@ -214,6 +214,7 @@ class _Table:
         self._columns: dict[str, Column] = {}
         self._values: dict[str, Column] = {}
         self._after: dict[str, Mapping[str, Column]] = {}
+        self._unsampled: set[int] = set()
 
     def held(self, rule: Rule) -> Column:
         """1 where all conditions hold, 0 where one does not, NaN where it can't be told.
@@ -240,6 +241,8 @@ class _Table:
             for at in np.flatnonzero(held == 1):
                 sampled = self._sampling(self._groups[int(at)].typical)
                 column[at] = sampled.get(name, rule.match) if sampled else np.nan
+                if not sampled:
+                    self._unsampled.add(int(at))
             self._columns[key] = column
 
     def lack(self, rule: Rule, places: Sequence[int]) -> Lack:
@@ -259,7 +262,7 @@ class _Table:
     def _why(self, name: str, place: int) -> str:
         typical = self._groups[place].typical
         if name in SAMPLED:
-            unread = self._sampling(typical) is None
+            unread = place in self._unsampled
             return typical.why_missing(SAMPLED_FROM) or (
                 _NOT_SAMPLED if unread else _NOT_ATTRIBUTED
             )
