@@ -26,11 +26,13 @@ from profkit.metrics.quantities import NOT_HERE, UNDEFINED
 WORTH = 1.005
 """The smallest factor that is an estimate: two digits behind the point show less as 1.00x."""
 
+NOT_SAMPLED = "samples by instruction were not read: short kernels and long code are left out"
+"""Why a fact from samples is missing where they were recorded."""
+
 _LEAST = 1e-3
 _AT_THE_ROOF = "at_the_roof"
 _STALL = "stall_"
 _HANDED_OVER = "handed_over_bytes"
-_NOT_SAMPLED = "samples by instruction were not read: short kernels and long code are left out"
 _NOT_ATTRIBUTED = "too few waits could be attributed to a load"
 _NO_PREVIOUS = "the previous launch was not selected, or has no such counters"
 
@@ -263,9 +265,7 @@ class _Table:
         typical = self._groups[place].typical
         if name in SAMPLED:
             unread = place in self._unsampled
-            return typical.why_missing(SAMPLED_FROM) or (
-                _NOT_SAMPLED if unread else _NOT_ATTRIBUTED
-            )
+            return typical.why_missing(SAMPLED_FROM) or (NOT_SAMPLED if unread else _NOT_ATTRIBUTED)
         if name in CONTEXT:
             return _NO_PREVIOUS
         return typical.why_missing(name) or UNDEFINED
