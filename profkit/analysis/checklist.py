@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from profkit.analysis.engine import Finding, Lack, Sampling, diagnose
+from profkit.analysis.engine import NOT_SAMPLED, Finding, Lack, Sampling, diagnose
 from profkit.analysis.limits import floors
 from profkit.analysis.proof import Proof
 from profkit.analysis.region_rules import RegionFinding, diagnose_region, unknown_region
@@ -82,6 +82,11 @@ class Unevaluated:
     def missing(self) -> tuple[str, ...]:
         return tuple(self.reasons)
 
+    @property
+    def unsampled(self) -> bool:
+        """Whether all that it lacks is samples that were recorded and not read."""
+        return set(self.reasons.values()) == {NOT_SAMPLED}
+
 
 @dataclass(frozen=True)
 class Checklist:
@@ -114,8 +119,13 @@ class Checklist:
 
     @property
     def evaluated(self) -> int:
-        """How many rules could be evaluated on every kernel."""
-        return self.rules - len(self.unevaluated)
+        """How many rules were evaluated on every kernel, but for samples that were not read."""
+        return self.rules - len(self.lacking)
+
+    @property
+    def lacking(self) -> tuple[Unevaluated, ...]:
+        """The rules that lack data, and not only the reading of samples."""
+        return tuple(rule for rule in self.unevaluated if not rule.unsampled)
 
     @property
     def inconclusive(self) -> bool:
@@ -145,7 +155,11 @@ class Checklist:
         return tuple(dict.fromkeys(name for rule in self.unevaluated for name in rule.sections))
 
     def of(self, group: Group) -> tuple[Item, ...]:
-        """The items on one kernel."""
+        """The ranked items on one kernel."""
+        return tuple(item for item in self.findings_of(group) if item.rank)
+
+    def findings_of(self, group: Group) -> tuple[Item, ...]:
+        """The ranked and informative items on one kernel."""
         return self._by_kernel.get(group.typical.index, ())
 
     @cached_property

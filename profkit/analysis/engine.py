@@ -26,11 +26,13 @@ from profkit.metrics.quantities import NOT_HERE, UNDEFINED
 WORTH = 1.005
 """The smallest factor that is an estimate: two digits behind the point show less as 1.00x."""
 
+NOT_SAMPLED = "samples by instruction were not read: short kernels and long code are left out"
+"""Why a fact from samples is missing where they were recorded."""
+
 _LEAST = 1e-3
 _AT_THE_ROOF = "at_the_roof"
 _STALL = "stall_"
 _HANDED_OVER = "handed_over_bytes"
-_NOT_SAMPLED = "samples by instruction were not read: short kernels and long code are left out"
 _NOT_ATTRIBUTED = "too few waits could be attributed to a load"
 _NO_PREVIOUS = "the previous launch was not selected, or has no such counters"
 
@@ -214,6 +216,7 @@ class _Table:
         self._columns: dict[str, Column] = {}
         self._values: dict[str, Column] = {}
         self._after: dict[str, Mapping[str, Column]] = {}
+        self._unsampled: set[int] = set()
 
     def held(self, rule: Rule) -> Column:
         """1 where all conditions hold, 0 where one does not, NaN where it can't be told.
@@ -240,6 +243,8 @@ class _Table:
             for at in np.flatnonzero(held == 1):
                 sampled = self._sampling(self._groups[int(at)].typical)
                 column[at] = sampled.get(name, rule.match) if sampled else np.nan
+                if not sampled:
+                    self._unsampled.add(int(at))
             self._columns[key] = column
 
     def lack(self, rule: Rule, places: Sequence[int]) -> Lack:
@@ -259,10 +264,8 @@ class _Table:
     def _why(self, name: str, place: int) -> str:
         typical = self._groups[place].typical
         if name in SAMPLED:
-            unread = self._sampling(typical) is None
-            return typical.why_missing(SAMPLED_FROM) or (
-                _NOT_SAMPLED if unread else _NOT_ATTRIBUTED
-            )
+            unread = place in self._unsampled
+            return typical.why_missing(SAMPLED_FROM) or (NOT_SAMPLED if unread else _NOT_ATTRIBUTED)
         if name in CONTEXT:
             return _NO_PREVIOUS
         return typical.why_missing(name) or UNDEFINED

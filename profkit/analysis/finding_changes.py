@@ -163,7 +163,7 @@ def _busiest(group: Group) -> Limit | None:
 def _by_category(found: Checklist, group: Group) -> Mapping[str, Item]:
     """The first item of each category; those that only say a kernel is at its roof left out."""
     items: dict[str, Item] = {}
-    for item in found.of(group):
+    for item in found.findings_of(group):
         if item.rule.category != "at_the_roof":
             items.setdefault(item.rule.category, item)
     return items

@@ -1,4 +1,4 @@
-"""Resource floors: the time below which a launch can't go, whatever else is mended.
+"""Resource floors: the time that a launch takes at least while a resource's need is what it is.
 
 A resource that was busy for a share b of a launch's time T needs b·T of it, so T >= b·T for every
 resource. What a resource can be driven to is less than its peak: a floor divides by the share that
@@ -59,7 +59,7 @@ SHORTEST = 2e-6
 
 @dataclass(frozen=True)
 class Floor:
-    """A resource's need of a launch's time: `seconds` is the time below which it can't go."""
+    """A resource's need of a launch's time: `seconds` is the least that it takes with that need."""
 
     resource: str
     label: str

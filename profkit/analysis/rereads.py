@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from profkit.analysis.blame import Samples
-from profkit.ingest.sass_flow import Loop
+from profkit.ingest.sass_flow import Flow, Loop
 from profkit.ingest.sass_text import Operation, Slot
 
 SECTORS = "global_sectors"
@@ -67,23 +67,24 @@ def _parts(samples: Samples) -> Sequence[_Part]:
 
 def _repeated(samples: Samples, parts: Sequence[_Reads]) -> float:
     """Sectors of parts that an earlier one, which leads to them, has about as many of."""
-    return sum(
-        sectors
-        for number, (place, sectors) in enumerate(parts)
-        if any(
-            min(sectors, others) >= (1 - _ABOUT) * max(sectors, others)
-            and samples.flow.leads(earlier, place)
-            and not _continues(samples, earlier, place)
+    total, flow = 0.0, samples.flow
+    for number, (place, sectors) in enumerate(parts):
+        alike = [
+            earlier
             for earlier, others in parts[:number]
-        )
-    )
+            if min(sectors, others) >= (1 - _ABOUT) * max(sectors, others)
+            and flow.leads(earlier, place)
+        ]
+        if alike:
+            resting = flow.sources(place, flow.operations[place].addresses, None, _unless_loaded)
+            if not all(_continues(flow, earlier, place, resting) for earlier in alike):
+                total += sectors
+    return total
 
 
-def _continues(samples: Samples, earlier: int, place: int) -> bool:
-    """Whether the address of a load goes on from an earlier one's: from what the loop around that
-    left, or by a step from the address itself."""
-    flow = samples.flow
-    resting = flow.sources(place, flow.operations[place].addresses, None, _unless_loaded)
+def _continues(flow: Flow, earlier: int, place: int, resting: Sequence[int]) -> bool:
+    """Whether the address of a load, which rests on some operations, goes on from an earlier one's:
+    from what the loop around that left, or by a step from the address itself."""
     loop = flow.loop_of(earlier)
     if loop and flow.block_of(place) not in loop.blocks:
         return any(flow.block_of(step) in loop.blocks for step in resting)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from profkit.analysis.checklist import Checklist
+from profkit.analysis.engine import Estimate
 from profkit.analysis.rules import categories
 from profkit.analysis.summary import ReportSummary
 from profkit.errors import BadInput
@@ -34,9 +35,11 @@ Examine = Callable[[Path], tuple[ReportSummary, Checklist]]
 
 @dataclass(frozen=True)
 class Guess:
-    """What one judge said of a report: categories in order, each with its factor."""
+    """What one judge said of a report: categories in order, each with its factor; the lowest and
+    highest factor of those that it gives a range for."""
 
     ranked: tuple[tuple[str, float], ...] = ()
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def rank(self, category: str) -> int | None:
         """The place of a category, from 1; None where it is not named."""
@@ -61,13 +64,14 @@ class Alarm:
 class Judged:
     """How one judge did on a pair: `rank` of the true category (None: not named), its estimate.
 
-    `estimated` and `error` are NaN for a control.
+    `estimated` and `error` are NaN for a control; `range` is None where it gave no estimate.
     """
 
     rank: int | None
     estimated: float
     error: float
     alarms: tuple[Alarm, ...]
+    range: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -112,10 +116,18 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class Part:
-    """Pairs summed up. `defects` are judged by rank and error, `watched` by false alarms."""
+    """Pairs summed up. `defects` are judged by rank and error, `watched` by false alarms.
+
+    Of profkit's: `estimated` defects have an estimate, `within` gained what the range holds and
+    `above` more than its upper end; `named` are first without an estimate.
+    """
 
     defects: int
     watched: int
+    estimated: int
+    within: int
+    above: int
+    named: int
     ours: Accuracy
     ncu: Accuracy
     no_gain: Accuracy
@@ -194,7 +206,8 @@ def _judged(
     told = guesses[0][1]
     estimated = told.factor(category)
     alarms = _alarms(guesses[-1], category) if watched and len(guesses) > 1 else ()
-    return Judged(told.rank(category), estimated, abs(estimated - achieved) / achieved, alarms)
+    error = abs(estimated - achieved) / achieved
+    return Judged(told.rank(category), estimated, error, alarms, told.ranges.get(category))
 
 
 def _alarms(told: tuple[str, Guess], category: str | None) -> tuple[Alarm, ...]:
@@ -208,8 +221,20 @@ def _alarms(told: tuple[str, Guess], category: str | None) -> tuple[Alarm, ...]:
 
 
 def _ours(found: Checklist) -> Guess:
+    ranges: dict[str, tuple[float, float]] = {}
+    for item in found.items:
+        if item.finding.estimate:
+            ranges.setdefault(item.rule.category, _range_of_run(item.finding.estimate))
     ranked = ((item.rule.category, item.finding.estimate) for item in found.findings)
-    return Guess(tuple((name, estimate.run if estimate else 1.0) for name, estimate in ranked))
+    factors = tuple((name, estimate.run if estimate else 1.0) for name, estimate in ranked)
+    return Guess(factors, ranges)
+
+
+def _range_of_run(estimate: Estimate) -> tuple[float, float]:
+    """A kernel's range as one of the whole report, by the kernel's share of the time."""
+    share = (1 - 1 / estimate.run) / (1 - 1 / estimate.likely)
+    low, high = (1 / (1 - share * (1 - 1 / end)) for end in (estimate.low, estimate.high))
+    return low, high
 
 
 def _ncu(report: ReportSummary) -> Guess:
@@ -245,9 +270,14 @@ def ncu_categories() -> Mapping[str, str | Mapping[str, str]]:
 def _part(pairs: Sequence[PairScore]) -> Part:
     defects = [pair for pair in pairs if pair.category is not None]
     watched = [pair for pair in pairs if pair.watched]
+    ranges = [(pair, pair.ours.range) for pair in defects if pair.ours.range]
     return Part(
         len(defects),
         len(watched),
+        len(ranges),
+        sum(low <= pair.achieved <= high for pair, (low, high) in ranges),
+        sum(pair.achieved > high for pair, (_, high) in ranges),
+        sum(pair.ours.rank == 1 and pair.ours.range is None for pair in defects),
         _accuracy((pair.ours for pair in defects), (pair.ours for pair in watched)),
         _accuracy((pair.ncu for pair in defects), (pair.ncu for pair in watched)),
         _accuracy((pair.no_gain for pair in defects), (pair.no_gain for pair in watched)),

@@ -94,7 +94,7 @@ def checklist_view(report: ReportSummary, found: Checklist, top: int, width: int
         parts += [Text(), *_whole(item, width, _proven(found, item))]
     around = _around(report, found, width)
     parts += [*([Text()] if around else []), *around]
-    if found.unevaluated:
+    if found.lacking:
         parts += [Text(), Text("Rules not evaluated, and what they lack", "bold")]
         parts.append(rows_of(words.lacks(found), _INDENT))
     return Group(*parts)

@@ -11,6 +11,7 @@ from profkit.analysis.engine import WORTH, Estimate, Evidence
 from profkit.analysis.limits import RESOURCES
 from profkit.analysis.proof import Proof
 from profkit.analysis.rules import Rule
+from profkit.analysis.sampled import WORTH_SAMPLING
 from profkit.analysis.summary import Group
 from profkit.analysis.units import unit_of
 from profkit.ingest.session import Session
@@ -211,12 +212,17 @@ def proven(found: Sequence[Proof]) -> str:
 def untold(found: Checklist, session: Session, path: str) -> tuple[str, ...]:
     """Rules that could not be told, and what to record so that they can; kernels left out."""
     said = []
-    if found.unevaluated:
-        count = f"{len(found.unevaluated)} of {plural(found.rules, 'rule')} not evaluated"
+    if found.lacking:
+        count = f"{len(found.lacking)} of {plural(found.rules, 'rule')} not evaluated"
         needed = f": need {', '.join(found.sections)}" if found.sections else ""
         full = "full" in session.options.get("set", "").split(",")
         remedy = "record with ncu --set full; " if found.sections and not full else ""
         said.append(f"{count}{needed}; {remedy}profkit checklist {path} lists what each lacks")
+    if unsampled := len(found.unevaluated) - len(found.lacking):
+        said.append(
+            f"{plural(unsampled, 'rule')} on samples by instruction not tried on kernels under "
+            f"{percent(WORTH_SAMPLING)} of the time: --kernel picks those"
+        )
     if found.skipped:
         said.append(f"{plural(found.skipped, 'kernel')} skipped: no duration, counters failed")
     return tuple(said)
@@ -234,7 +240,7 @@ def lacks(found: Checklist) -> tuple[tuple[str, str], ...]:
                 else ""
             ),
         )
-        for one in found.unevaluated
+        for one in found.lacking
     )
 
 
@@ -243,7 +249,7 @@ def summary(found: Checklist) -> str:
     if found.inconclusive:
         return _inconclusive(found)
     tried = plural(found.rules, "rule")
-    if found.unevaluated:
+    if found.lacking:
         tried = f"{found.evaluated} of {tried} evaluated"
     looked = f"{tried} on {plural(found.kernels, 'kernel')}"
     promising, informing = len(found.items), len(found.informative)
@@ -259,4 +265,4 @@ def summary(found: Checklist) -> str:
 def _inconclusive(found: Checklist) -> str:
     if not found.kernels:
         return "can't tell: no kernel has a duration"
-    return f"can't tell: {len(found.unevaluated)} of {plural(found.rules, 'rule')} lack data"
+    return f"can't tell: {len(found.lacking)} of {plural(found.rules, 'rule')} lack data"

@@ -166,16 +166,19 @@ def _report(
         "gpus": [_gpu(gpu) for gpu in report.gpus],
         "groups": [_group(group) for group in groups],
         "kernels": [
-            _kernel(launch) | {"findings": _findings(launch, group, found)}
-            for launch, group in launches
+            _kernel(launch) | _findings(launch, group, found) for launch, group in launches
         ],
         **found_json(found),
     }
 
 
-def _findings(launch: LaunchSummary, group: Group, found: Checklist) -> list[Json]:
+def _findings(launch: LaunchSummary, group: Group, found: Checklist) -> Json:
     """Those on the launch's kernel; a launch without a duration has none."""
-    return [] if launch.failed else [finding_json(item) for item in found.of(group)]
+    items = () if launch.failed else found.findings_of(group)
+    return {
+        "findings": [finding_json(item) for item in items if item.rank],
+        "informative": [finding_json(item) for item in items if not item.rank],
+    }
 
 
 def _session(session: Session, *, with_host: bool) -> Json:

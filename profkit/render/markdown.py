@@ -67,7 +67,7 @@ def _items(report: ReportSummary, found: Checklist, top: int, name: str) -> list
     around += [escape(told) for told in words.untold(found, report.session, name)]
     for line in around:
         lines += ["", line]
-    if found.unevaluated:
+    if found.lacking:
         lines += ["", "Rules not evaluated, and what they lack:", ""]
         lines += [f"- {code(rule)}: {escape(lacked)}" for rule, lacked in words.lacks(found)]
     return lines

@@ -167,12 +167,14 @@ def _fired(
     group, finding = trial.group, trial.finding
     assert finding is not None
     rank = next((item.rank for item in found.of(group) if item.rule.name == rule.name), 0)
-    place = f"rank {rank}" if rank else "not listed: gains under 0.5%, or its category's other less"
+    place = f"rank {rank}" if rank else "not ranked: no estimate, or its category's other less"
     head = Text.assemble(
         ("Fires on ", "bold"), (name, "bold"), f"  {number(group.median, 's')}, {place}"
     )
     rows = [(_MARKS[one.holds], _looked_at(one)) for one in trial.conditions]
-    if estimate := finding.estimate:
+    if finding.lacking:
+        rows.append(("gives", f"not known without {', '.join(finding.lacking)}"))
+    if estimate := finding.estimate or finding.negligible:
         rows.append(("gives", f"{words.gain(estimate)} {_by(rule)}"))
         rows += _floors(trial)
         if not math.isnan(trial.time):

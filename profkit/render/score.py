@@ -106,7 +106,15 @@ def _summary(title: str, part: Part, told: str = "") -> Grid:
         f"{plural(part.defects, 'defect')}; {plural(part.watched, 'report')} with nothing to gain"
     )
     note = f"{counts}. {told[0].upper()}{told[1:]}." if told else f"{counts}."
+    note += f" {_ranges(part)}"
     return Grid(title, _SUMMARY, rows, note)
+
+
+def _ranges(part: Part) -> str:
+    """How often the measured gain lies in the range of an estimate."""
+    held = f"range holds the gain: {part.within} of {part.estimated}, {part.above} gained more"
+    first = f"{part.named} of those named first have no estimate"
+    return f"{held[0].upper()}{held[1:]}; {first}."
 
 
 def _figures(accuracy: Accuracy) -> tuple[str, ...]:

@@ -32,6 +32,10 @@ def _part(part: Part) -> Json:
     return {
         "defects": part.defects,
         "nothing_to_gain": part.watched,
+        "estimated": part.estimated,
+        "within_range": part.within,
+        "above_range": part.above,
+        "first_without_estimate": part.named,
         **_accuracy(part.ours),
         "ncu": _accuracy(part.ncu),
         "no_gain": _accuracy(part.no_gain),
@@ -56,6 +60,7 @@ def _pair(pair: PairScore, notes: PairNotes) -> Json:
         "achieved": _number(pair.achieved),
         "measured": ("timed" if pair.timed else "profiled") if pair.category else None,
         **_judged(pair.ours),
+        "range": list(pair.ours.range) if pair.ours.range else None,
         "ncu": _judged(pair.ncu),
         "no_gain": {"error": _number(pair.no_gain.error)},
         "held_out": pair.held_out,

@@ -35,7 +35,7 @@ def source_json(report: ReportSummary, inside: Inside, found: Checklist) -> str:
         },
         "timeline": timeline_json(inside.timeline) if inside.timeline else None,
         "source": view_json(inside.view) if inside.view else None,
-        "findings": [finding_json(item) for item in found.of(group)],
+        "findings": [finding_json(item) for item in found.findings_of(group)],
     }
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
 

@@ -181,6 +181,70 @@ def test_an_array_read_in_two_loops_is_read_again() -> None:
     assert facts(passes("0x210", "0x218")).get("reread_share") == 0.0
 
 
+PEELED = """
+    LDC.64 R4, c[0x0][0x210]
+    S2R R6, SR_TID.X
+    IMAD.WIDE R2, R6, 0x4, R4
+    LDG.E R8, desc[UR4][R2.64] ; x=10 sectors=100 long_scoreboard=1
+    IADD3 R2, P0, R2, 0x80, RZ
+    @P1 BRA L3
+    LDG.E R9, desc[UR4][R2.64] ; x=10 sectors=100
+    IADD3 R2, P0, R2, 0x80, RZ
+    @P1 BRA L6
+    EXIT
+"""
+STEPPING = """
+    LDC.64 R4, c[0x0][0x210]
+    S2R R6, SR_TID.X
+    IMAD.WIDE R2, R6, 0x4, R4
+    LDG.E R8, desc[UR4][R2.64] ; sectors=100 long_scoreboard=1
+    BAR.SYNC.DEFER_BLOCKING 0x0
+    IMAD.WIDE R2, R10, c[0x0][0x0], R2
+    LDG.E R9, desc[UR4][R2.64] ; sectors=100
+    EXIT
+"""
+
+
+@pytest.mark.parametrize("code", [PEELED, STEPPING])
+def test_the_parts_of_one_unrolled_loop_read_what_comes_next(code: str) -> None:
+    """A remainder loop and the main one, and what follows a step from the address before."""
+    assert facts(code).get("reread_share") == 0.0
+
+
+def test_the_same_place_read_after_a_barrier_is_read_again() -> None:
+    again = STEPPING.replace("IMAD.WIDE R2, R10, c[0x0][0x0], R2", "NOP")
+    assert facts(again).get("reread_share") == 0.5
+
+
+INDEXED = """
+    S2R R6, SR_TID.X ; x=10
+    IMAD.WIDE R2, R6, 0x4, R4 ; x=10
+    SHF.R.U32.HI R7, RZ, 0x5, R6 ; x=10
+    LEA R10, R7, R11, 0x2 ; x=10
+    LDG.E R8, desc[UR4][R2.64] ; x=10 selected=1
+    FADD R9, R8, R8 ; x=10
+    STG.E desc[UR4][R10.64], R9 ; x=10
+    EXIT ; x=10
+"""
+PHILOX = """
+    S2R R6, SR_TID.X ; x=10
+    IMAD.HI.U32 R7, R6, 0xcd9e8d57, RZ ; x=10
+    LOP3.LUT R8, R7, R12, R13, 0x96, !PT ; x=10
+    IMAD.WIDE.U32 R14, R8, 0xd2511f53, RZ ; x=10
+    LOP3.LUT R9, R15, R16, R14, 0x96, !PT ; x=10
+    I2FP.F32.U32 R10, R9 ; x=10
+    FFMA R11, R10, 2.3283064365386962891e-10, R17 ; x=10
+    IMAD.WIDE R2, R6, 0x4, R4 ; x=10 selected=1
+    STG.E desc[UR4][R2.64], R11 ; x=10
+    EXIT ; x=10
+"""
+
+
+def test_index_arithmetic_is_told_from_integers_that_are_stored() -> None:
+    assert facts(INDEXED).get("overhead_share") == pytest.approx(4 / 8)
+    assert facts(PHILOX).get("overhead_share") == pytest.approx(2 / 10)
+
+
 def test_without_samples_nothing_is_told() -> None:
     told = facts("LDG.E R2, [R8.64]\nEXIT")
     assert all(math.isnan(told.get(name)) for name in SAMPLED)

@@ -12,12 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profkit.analysis.checklist import checklist
-from profkit.analysis.engine import diagnose, explain
-from profkit.analysis.limits import floors
+from profkit.analysis.engine import WORTH, Lack, diagnose, explain
+from profkit.analysis.expression import parse
+from profkit.analysis.limits import LAUNCH, SHORTEST, floors
 from profkit.analysis.rules import CONTEXT, Rule, shipped_rules, with_own
 from profkit.analysis.summary import LaunchSummary, ReportSummary, groups
 from profkit.metrics.catalog import catalog
-from profkit.metrics.quantities import NOT_COLLECTED
+from profkit.metrics.quantities import NOT_COLLECTED, NOT_HERE, NOT_IN_VERSION
+from profkit.render import findings as words
 from tests.conftest import h200
 
 Values = Mapping[str, float]
@@ -37,13 +39,19 @@ rules:
 """
 
 
-def report(kernels: Sequence[Values], missing: Mapping[str, str] | None = None) -> ReportSummary:
-    """A report of one launch a kernel, with these quantities."""
+def report(
+    kernels: Sequence[Values],
+    missing: Mapping[str, str] | None = None,
+    names: Sequence[str] = (),
+) -> ReportSummary:
+    """A report of one launch a kernel, or of launches of kernels of these `names`."""
     launch = h200("known").summary.launches[0]
     launches = tuple(
         dataclasses.replace(
             launch,
-            launch=dataclasses.replace(launch.launch, index=at, name=f"kernel_{at}"),
+            launch=dataclasses.replace(
+                launch.launch, index=at, name=names[at] if names else f"kernel_{at}"
+            ),
             values=values,
             missing=missing or {},
         )
@@ -96,8 +104,10 @@ def test_estimates_are_bounded(recorded: list[dict[str, float]]) -> None:
     for finding in found.findings:
         estimate = finding.estimate
         if estimate is None:
-            assert not finding.rule.gains
+            assert finding.saved == 0
+            assert not finding.rule.gains or finding.negligible or finding.lacking
             continue
+        assert estimate.likely >= WORTH
         duration = finding.group.typical.duration
         assert 1 <= estimate.low <= estimate.likely * (1 + 1e-9)
         assert estimate.likely <= estimate.high * (1 + 1e-9)
@@ -137,7 +147,7 @@ def test_what_is_missing_leaves_a_rule_open(rule: Rule) -> None:
     summary = report([{"duration": 1e-4, "dram_busy": 0.8}], {"stall_wait": NOT_COLLECTED})
     found = diagnose(summary, [rule])
     assert found.findings == ()
-    assert found.unknown == {"own": ("stall_wait",)}
+    assert found.unknown == {"own": Lack(1, {"stall_wait": NOT_COLLECTED})}
     (open_,) = checklist(summary, [rule]).unevaluated
     assert open_.missing == ("stall_wait",)
     assert open_.sections == ("WarpStateStats",)
@@ -212,3 +222,155 @@ def test_samples_are_looked_at_where_all_else_holds(tmp_path: Path) -> None:
     kernels = [{"duration": 1e-3, "dram_busy": busy} for busy in (0.9, 0.1)]
     assert diagnose(report(kernels), [first], sampling=sampling).findings == ()
     assert asked == ["kernel_0"]
+
+
+STREAMING = {
+    "duration": 1e-3,
+    "dram_busy": 0.9,
+    "l2_busy": 0.5,
+    "dram_bytes": 2e9,
+    "dram_read_bytes": 1e9,
+    "dram_write_bytes": 1e9,
+}
+HANDING_OVER = next(rule for rule in OF_KERNELS if rule.spans_previous)
+
+
+def of_kernels(names: Sequence[str], durations: Sequence[float] = ()) -> ReportSummary:
+    """Launches of kernels that read and write as much as one another, in this order."""
+    times = durations or [1e-3] * len(names)
+    return report([{**STREAMING, "duration": time} for time in times], names=list(names))
+
+
+@pytest.mark.parametrize(
+    ("order", "receiving"),
+    [
+        ("ab", {"b"}),
+        ("aaa", set()),
+        ("aabb", set()),  # b follows a once and itself once
+        ("abab", {"b"}),  # the first a follows nothing
+        ("xabab", {"b"}),  # a follows x, then b
+        ("abcabc", {"b", "c"}),
+    ],
+)
+def test_repeats_of_a_kernel_hand_over_nothing(order: str, receiving: set[str]) -> None:
+    found = diagnose(of_kernels(order), [HANDING_OVER])
+    assert {finding.group.name for finding in found.findings} == receiving
+    assert found.unknown == {}
+
+
+def test_what_a_launch_that_was_not_selected_hands_over_is_unknown() -> None:
+    whole = of_kernels("ab")
+    (second,) = (launch for launch in whole.launches if launch.name == "b")
+    picked = dataclasses.replace(whole, launches=(second,), groups=groups((second,)))
+    found = diagnose(picked, [HANDING_OVER])
+    assert found.findings == ()
+    assert set(found.unknown[HANDING_OVER.name].reasons) >= {"handed_over_bytes"}
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.floats(1e-6, 1.0)), min_size=1, max_size=8),
+    st.floats(0.0, 1.0),
+)
+def test_no_saving_exceeds_the_time_of_the_launches_it_concerns(
+    launches: list[tuple[str, float]], left: float
+) -> None:
+    summary = of_kernels([name for name, _ in launches], [time for _, time in launches])
+    time = dataclasses.replace(parse(str(left)), text=str(left))
+    rules = [dataclasses.replace(HANDING_OVER, time=time, when=()), HANDING_OVER]
+    by_index = {launch.index: launch for launch in summary.launches}
+    for rule in rules:
+        for finding in diagnose(summary, [rule]).findings:
+            own = {launch.index for launch in finding.group.launches}
+            concerned = own | {index - 1 for index in own if index}
+            seconds = sum(by_index[index].duration for index in concerned)
+            assert finding.saved <= seconds * (1 + 1e-9)
+            if finding.estimate:
+                assert summary.total / finding.estimate.run >= (summary.total - seconds) * 0.999
+                assert finding.estimate.run <= 1 / (1 - finding.saved / summary.total) * 1.000001
+
+
+def test_an_estimate_below_the_least_is_not_ranked(tmp_path: Path) -> None:
+    quiet = own(tmp_path, "quiet", when="dram_busy > 0.5", gives="time: 0.996")
+    loud = own(tmp_path, "loud", when="dram_busy > 0.5", gives="time: 0.99", category="tail_effect")
+    summary = report([{"duration": 1e-3, "dram_busy": 0.6}])
+    found = checklist(summary, [quiet, loud])
+    assert [(item.rank, item.rule.name) for item in found.items] == [(1, "loud")]
+    assert [(item.rank, item.rule.name) for item in found.informative] == [(0, "quiet")]
+    assert found.informative[0].finding.estimate is None
+
+
+@pytest.mark.parametrize(
+    "gives",
+    [
+        "time: 1 - stall_wait / warp_latency",
+        "relieves: {dram_busy: 1 - stall_wait}",
+        "takes: {tensor_busy: stall_wait}",
+    ],
+)
+def test_no_estimate_without_what_it_is_made_of(tmp_path: Path, gives: str) -> None:
+    rule = own(tmp_path, when="dram_busy > 0.5", gives=gives)
+    (finding,) = diagnose(report([{"duration": 1e-3, "dram_busy": 0.9}]), [rule]).findings
+    assert finding.estimate is finding.negligible is None
+    assert "stall_wait" in finding.lacking
+
+
+def test_no_estimate_where_a_resource_that_bounds_every_kernel_is_missing(tmp_path: Path) -> None:
+    rule = own(tmp_path, when="l2_busy > 0.5")
+    values = {"duration": 1e-3, "l2_busy": 0.9}
+    (finding,) = diagnose(report([values], {"dram_busy": NOT_COLLECTED}), [rule]).findings
+    assert (finding.estimate, finding.lacking) == (None, ("dram_busy",))
+
+
+@pytest.mark.parametrize("reason", [NOT_COLLECTED, NOT_IN_VERSION, "the counter gave no value"])
+def test_every_rule_that_lacks_data_is_listed_whatever_the_reason(rule: Rule, reason: str) -> None:
+    summary = report([{"duration": 1e-4, "dram_busy": 0.8}], {"stall_wait": reason})
+    found = checklist(summary, [rule])
+    assert [(one.rule, one.kernels, one.reasons) for one in found.unevaluated] == [
+        ("own", 1, {"stall_wait": reason})
+    ]
+
+
+def test_a_unit_that_the_gpu_does_not_have_is_not_busy(tmp_path: Path) -> None:
+    rule = own(tmp_path, when="tma_busy > 0.5 or dram_busy > 0.5")
+    summary = report([{"duration": 1e-4, "dram_busy": 0.2}], {"tma_busy": NOT_HERE})
+    assert diagnose(summary, [rule]).unknown == {}
+
+
+@settings(deadline=None, max_examples=60)
+@given(kernels)
+def test_a_rule_is_fired_refused_or_listed_with_what_it_lacks(
+    recorded: list[dict[str, float]],
+) -> None:
+    summary = report(recorded)
+    found = diagnose(summary, OF_KERNELS)
+    for rule in OF_KERNELS:
+        states = [
+            [condition.holds for condition in trial.conditions] for trial in explain(summary, rule)
+        ]
+        still_open = [one for one in states if None in one and False not in one]
+        assert (rule.name in found.unknown) == bool(still_open)
+        if still_open:
+            assert found.unknown[rule.name].kernels == len(still_open)
+            assert found.unknown[rule.name].reasons
+
+
+def test_nothing_found_says_whether_enough_was_there_to_find_it(tmp_path: Path) -> None:
+    rules = [own(tmp_path, f"rule_{number}", when="stall_wait > 1") for number in range(3)]
+    rules.append(own(tmp_path, "known", when="dram_busy > 0.9", category="tail_effect"))
+    summary = report([{"duration": 1e-4, "dram_busy": 0.2}], {"stall_wait": NOT_COLLECTED})
+    found = checklist(summary, rules)
+    assert (found.evaluated, found.inconclusive) == (1, True)
+    assert words.summary(found) == "can't tell: 3 of 4 rules lack data"
+    assert not checklist(summary, rules[2:]).inconclusive
+    nothing = checklist(report([{"duration": math.nan}]), rules[3:])
+    assert (nothing.kernels, nothing.inconclusive) == (0, True)
+
+
+def test_the_time_of_a_launch_has_no_unit_s_name(tmp_path: Path) -> None:
+    rule = own(tmp_path, when="dram_busy >= 0", gives="time: 0.01")
+    short = {"duration": 2.5e-6, "dram_busy": 0.1, "l2_busy": 0.2}
+    (finding,) = diagnose(report([short]), [rule]).findings
+    assert finding.estimate is not None
+    assert finding.estimate.bounded_by == LAUNCH
+    assert finding.estimate.bound_seconds == pytest.approx(SHORTEST)

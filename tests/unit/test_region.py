@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.analysis.checklist import Item, region_items
+from profkit.analysis.engine import WORTH
 from profkit.analysis.region import PARTS, QUANTITIES, SHORT_GAP
 from profkit.analysis.region_rules import diagnose_region, explain_region
 from profkit.analysis.rules import check_rules, shipped_rules
@@ -70,8 +71,9 @@ def test_no_estimate_takes_more_than_its_part(
     assert 0 <= told["host_copy_share"] <= told["gpu_busy_share"] + 1e-9
     for finding in diagnose_region(told, shipped_rules()):
         (part,) = finding.rule.relieves
-        assert finding.estimate is not None
-        estimate = finding.estimate
+        estimate = finding.estimate or finding.negligible
+        assert estimate is not None
+        assert (finding.estimate is not None) == (estimate.likely >= WORTH)
         assert 1 <= estimate.low <= estimate.likely <= estimate.high
         assert 1 / estimate.high >= min(1 - told[part], 1) - 1e-9
         assert 0 <= finding.saved <= told[part] * told["gpu_span"] + 1e-12

@@ -139,7 +139,9 @@ def _summary(content: Content, items: Sequence[Json]) -> Json:
     shown = [group for group in content.groups if group.count > group.failed][:_FIRST_KERNELS]
     rest = [group for group in content.groups if group not in shown and group.share > 0]
     by_kernel = {
-        group.typical.index: next((item.rule.title for item in content.found.of(group)), "")
+        group.typical.index: next(
+            (item.rule.title for item in content.found.findings_of(group)), ""
+        )
         for group in shown
     }
     time = [

@@ -72,7 +72,7 @@ def _row(
     measured = group.count - group.failed
     shape = f"{extent(group.grid)} / {extent(group.block)}"
     spread = (group.high - group.low) / 2 / group.median if measured > 1 else math.nan
-    first = next(iter(found.of(group)), None)
+    first = next(iter(found.findings_of(group)), None)
     failed = f" ({group.failed} failed)" if group.failed else ""
     return {
         "full": name,
@@ -135,7 +135,7 @@ def detail(
         "warnings": [literal(warning) for warning in launch.warnings],
         "findings": [
             {"place": found.place(item), "rank": item.rank, "title": item.rule.title}
-            for item in found.of(group)
+            for item in found.findings_of(group)
         ],
         "panels": [_panel(panel) for panel in made],
         "grids": [] if launch.failed else [grid_of(grid) for grid in panels.grids(launch)],

@@ -1,0 +1,185 @@
+"""What rules make of other people's reports: nothing false, nothing without its data."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from typer.testing import Result
+
+import profkit
+from profkit.analysis.checklist import Checklist
+from profkit.analysis.rules import CONTEXT, Rule, shipped_rules
+from profkit.analysis.sampled import SAMPLED
+from profkit.analysis.summary import Group
+from profkit.metrics.quantities import NOT_HERE
+from tests.conftest import CORPUS, ROOT, needs_corpus
+
+pytestmark = needs_corpus
+REPORTS = sorted((*CORPUS.glob("*.ncu-rep"), *CORPUS.glob("*.ncu-repz")))
+
+
+@cache
+def report(name: str) -> profkit.Report:
+    (path,) = (path for path in REPORTS if path.name.startswith(name))
+    return profkit.load(path)
+
+
+@cache
+def found(name: str) -> Checklist:
+    return report(name).checklist()
+
+
+def names(items: Iterable[Any], kernel: str = "") -> list[str]:
+    return [item.rule.name for item in items if item.group and kernel in item.group.name]
+
+
+@pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
+def test_what_is_ranked_has_an_estimate_worth_ranking(
+    profkit_cli: Callable[..., Result], path: Path
+) -> None:
+    done = profkit_cli("checklist", path, "--top", "0", "--format", "json")
+    assert done.exit_code == 0
+    told = json.loads(done.stdout)
+    schema = json.loads((ROOT / "profkit/schemas/checklist.json").read_text(encoding="utf-8"))
+    jsonschema.validate(told, schema)
+    for rank, item in enumerate(told["checklist"], start=1):
+        assert item["rank"] == rank
+        assert item["estimated_speedup"] >= 1.005
+        assert item["estimate_lacks"] == []
+        assert item["saved_s"] <= told["report"]["total_s"]
+    for item in told["informative"]:
+        assert item["rank"] is item["estimated_speedup"] is item["range"] is None
+    assert (told["conclusion"] == "findings") == bool(told["checklist"] or told["informative"])
+
+
+_FUNCTIONS: Mapping[str, Callable[..., float]] = {
+    "min": min,
+    "max": max,
+    "ceil": lambda x: math.ceil(x) if math.isfinite(x) else x,
+    "sqrt": math.sqrt,
+    "abs": abs,
+    "otherwise": lambda value, _: value,
+    "known": lambda value: value is not None,
+    "where": lambda condition, yes, no: yes if condition else no,
+}
+
+
+def fires(rule: Rule, values: Mapping[str, float]) -> bool:
+    """A rule's conditions by Python's own rules, on values of which none is missing."""
+    try:
+        return all(
+            eval(condition.text, {"__builtins__": {}, **_FUNCTIONS}, dict(values))
+            for condition in rule.when
+        )
+    except (ZeroDivisionError, OverflowError, ValueError):
+        return False
+
+
+def uncertain(rule: Rule, group: Group) -> bool:
+    """Whether filling in what is missing, once with little and once with much, makes it fire."""
+    typical = group.typical
+    guards = {
+        node.args[0].id
+        for condition in rule.when
+        for node in ast.walk(ast.parse(condition.text))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "known"
+        and isinstance(node.args[0], ast.Name)
+    }
+    read = {name for condition in rule.when for name in condition.names}
+    missing = {name for name in read if math.isnan(typical.get(name))}
+    absent = {name for name in missing if typical.why_missing(name) == NOT_HERE}
+    if not missing - absent or missing & (guards | set(SAMPLED) | set(CONTEXT)):
+        return False
+    given = {name: typical.get(name) for name in read - missing} | dict.fromkeys(absent, 0.0)
+    return any(fires(rule, given | dict.fromkeys(missing - absent, to)) for to in (1e-12, 1e12))
+
+
+@pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
+def test_no_rule_is_silent_for_want_of_data(path: Path) -> None:
+    checklist = found(path.name)
+    listed = {one.rule: one for one in checklist.unevaluated}
+    groups = [group for group in report(path.name).summary.groups if group.count > group.failed]
+    for rule in shipped_rules():
+        if not rule.about_timeline and any(uncertain(rule, group) for group in groups):
+            named = {item.rule.category for item in checklist.findings}
+            assert rule.name in listed or rule.category in named, rule.name
+    for one in listed.values():
+        assert one.reasons
+        assert all(one.reasons.values())
+
+
+def test_most_rules_without_data_are_no_clean_bill(profkit_cli: Callable[..., Result]) -> None:
+    path = CORPUS / "COALDA__coalesced_chart.ncu-rep"
+    assert "can't tell" in profkit_cli("analyze", path).stdout
+    told = json.loads(profkit_cli("checklist", path, "--format", "json").stdout)
+    assert told["conclusion"] == "can't tell"
+    assert len(told["not_evaluated"]) > told["rules"] / 2
+
+
+def test_three_runs_of_one_kernel_hand_over_nothing() -> None:
+    assert "handed_over_through_dram" not in names(found("cs599k__silu_vector_based").findings)
+
+
+def test_parts_of_one_unrolled_loop_are_no_passes() -> None:
+    assert "data_read_in_passes" not in names(found("cs599k__silu_77_06").findings)
+
+
+def test_a_full_queue_is_not_bounded_by_the_pipe_that_its_fix_relieves() -> None:
+    (queue,) = (
+        item
+        for item in found("feather_gemm__1024_03_tiled").items
+        if item.rule.name == "queue_full"
+    )
+    assert queue.finding.estimate is not None
+    assert queue.finding.estimate.likely > 1.2
+    assert queue.places[0].sass.startswith("LDS")
+
+
+def test_blocks_of_one_thread_are_found() -> None:
+    first = found("GPU_Power_Model__PS1_100").items[0]
+    assert first.rule.name == "partial_warps"
+
+
+def test_a_full_fp64_pipe_is_found_without_instruction_counts() -> None:
+    assert names(found("NetworkSim__profile").items)[0] == "fp64_pipe"
+
+
+def test_one_block_has_no_use_for_more_room_on_an_sm() -> None:
+    assert "occupancy_block_size" not in names(found("seq_align__profile").findings)
+
+
+@pytest.mark.parametrize("name", ["KernelBench__matmul_kernel", "NuKEXC__profile_309861cc"])
+def test_a_full_l1_is_found(name: str) -> None:
+    assert found(name).items[0].rule.name == "l1_throughput"
+    assert "at_the_roof" in names(found(name).informative)
+
+
+def test_what_was_not_collected_is_no_factor_of_1() -> None:
+    (*items,) = (
+        item for item in found("HomCmprsr__report").findings if item.rule.name == "grid_too_small"
+    )
+    assert items
+    for item in items:
+        assert item.finding.estimate is None
+        assert {"issue_rate", "warps_active_per_scheduler"} <= set(item.finding.lacking)
+
+
+def test_a_vector_operation_is_not_said_to_read_again() -> None:
+    assert "data_read_again" not in names(found("lammps__output").findings)
+
+
+def test_no_resource_is_named_for_the_time_of_a_launch() -> None:
+    for item in found("seq_align__profile").findings:
+        estimate = item.finding.estimate or item.finding.negligible
+        if estimate and estimate.bound_seconds == pytest.approx(2e-6):
+            assert estimate.bounded_by in {"launch overhead", ""}
