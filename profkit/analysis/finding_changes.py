@@ -197,7 +197,7 @@ def _come_or_gone(told: Sequence[Measure], before: Group, after: Group, *, gone:
     gain = known_gain(told, before.typical, after.typical, has_it.typical)
     if math.isnan(gain) or (gain if gone else -gain) >= MOVED:
         return Status.resolved if gone else Status.new
-    if abs(gain) < MOVED and within_noise(before.median / after.median):
+    if abs(gain) < MOVED and within_noise(before.median, after.median):
         return Status.unchanged
     return Status.masked if gone else Status.unmasked
 
