@@ -197,7 +197,8 @@ class Diff:
     """Two reports compared.
 
     `obstacles` are of the reports as wholes: with any of them, and not `forced`, nothing of their
-    kernels is compared. That no kernel has a counterpart is one that can't be forced. `timed` are the verdicts on variants that both runs timed.
+    kernels is compared. That no kernel has a counterpart is one that can't be forced. `timed` are
+    the verdicts on variants that both runs timed.
     """
 
     sides: tuple[Side, Side]

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
+
 from profkit.analysis.checklist import Checklist, Item
 from profkit.analysis.limits import REACH, RESOURCES
 from profkit.analysis.measures import MOVED, Measure, known_gain, measures, not_collected
@@ -64,6 +66,8 @@ class FindingChange:
     """A category of finding on a kernel; `before` and `after` are None where it is not found.
 
     `saved_before` and `saved_after` are the seconds a launch that a fix was, and is, taken to save.
+    `is_at_threshold`: a side lacks it by a hair, for quantities a tenth nearer to the other side's
+    would make its rule fire.
     """
 
     category: str
@@ -73,6 +77,7 @@ class FindingChange:
     saved_before: float
     saved_after: float
     seen: Seen | None
+    is_at_threshold: bool = False
 
     @property
     def promised(self) -> float:
@@ -177,26 +182,54 @@ def _change(
     came = not gone and (item is None or (saved_after > 0 and saved <= REMAINS * saved_after))
     judged = item_after if came or item is None else item
     told = measures(judged.rule.verify) if judged else ()
+    near = (item is None or item_after is None) and _is_near(judged, before, after, gone=gone)
     if gone or came:
-        status = _come_or_gone(told, before, after, gone=gone)
+        status = _come_or_gone(told, before, after, gone=gone, near=near)
     else:
         status = _weighed(saved, saved_after)
     seen = _seen(category, status, told, before.typical, after.typical)
-    return FindingChange(category, status, item, item_after, saved, saved_after, seen)
+    return FindingChange(category, status, item, item_after, saved, saved_after, seen, near)
 
 
-def _come_or_gone(told: Sequence[Measure], before: Group, after: Group, *, gone: bool) -> Status:
+def _is_near(item: Item | None, before: Group, after: Group, *, gone: bool) -> bool:
+    """Whether the side without a finding would have it, were its quantities a tenth nearer to those
+    of the side with it."""
+    lacks, has = (after, before) if gone else (before, after)
+    if item is None or lacks.failed == lacks.count:
+        return False
+    values = {
+        name: np.array([_nearer(lacks.typical.get(name), has.typical.get(name))])
+        for condition in item.rule.when
+        for name in condition.names
+    }
+    return all(bool(np.all(condition(values) == 1)) for condition in item.rule.when)
+
+
+def _nearer(value: float, other: float) -> float:
+    """A value moved towards another by what is noise of it; NaN where either is unknown."""
+    step = MOVED * abs(value)
+    return value + min(max(other - value, -step), step) if other == other else other
+
+
+def _come_or_gone(
+    told: Sequence[Measure], before: Group, after: Group, *, gone: bool, near: bool
+) -> Status:
     """Whether a finding that is on one side alone was mended, or brought, or only came to show.
 
     Mirrors: what is resolved one way is new the other, what is masked unmasked. At an unchanged
-    time nothing else can have hidden it: it stands at the threshold of its rule.
+    time nothing else can have hidden it: it stands at the threshold of its rule. One that is `near`
+    its threshold is still there: at best it eased.
     """
     if not_collected(told, before.typical, after.typical):
         return Status.unknown
     has_it = before if gone else after
     gain = known_gain(told, before.typical, after.typical, has_it.typical)
+    if near and not abs(gain) >= MOVED:
+        return Status.unchanged
     if math.isnan(gain) or (gain if gone else -gain) >= MOVED:
-        return Status.resolved if gone else Status.new
+        gone_or_new = Status.resolved if gone else Status.new
+        lasting = Status.eased if gone else Status.heavier
+        return lasting if near else gone_or_new
     if abs(gain) < MOVED and within_noise(before.median, after.median):
         return Status.unchanged
     return Status.masked if gone else Status.unmasked

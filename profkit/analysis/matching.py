@@ -1,9 +1,9 @@
 """Which kernel of one report is which of another's.
 
 By demangled name and launch shape; what is left by name, in the order of launches; by name without
-template arguments; then by likeness of names near the same place in the sequence. What nothing
-matches was added or removed. One kernel that is left on each side is a pair too, where both do the same
-work. Only the first two are certain: the others are marked as they are.
+template arguments; then by likeness of names near the same place in the sequence. One kernel that
+is left on each side is a pair too, where both do the same work. What nothing matches was added or
+removed. Only the first two are certain: the others are marked as they are.
 """
 
 from __future__ import annotations

@@ -273,6 +273,7 @@ def _finding(one: FindingChange) -> Json:
         "saved_after_s": one.saved_after,
         "promised": _number(one.promised),
         "promises": _number(one.promises),
+        "at_threshold": one.is_at_threshold,
         "seen": {
             "quantity": one.seen.name,
             "before": _number(one.seen.before),

@@ -129,6 +129,8 @@ def finding(one: FindingChange) -> str:
     details = [seen(one.seen)] if one.seen else []
     if one.status is Status.resolved and one.after and one.after.finding.estimate:
         details.append(f"{number(one.saved_after, 's')} of {number(one.saved_before, 's')} left")
+    if one.is_at_threshold:
+        details.append("at the threshold of its rule")
     return f"{said} ({', '.join(details)})" if details else said
 
 
