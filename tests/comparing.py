@@ -25,6 +25,22 @@ class Made:
     nvtx: tuple[str, ...] = ()
 
 
+def work(size: float) -> Mapping[str, float]:
+    """Threads and counters of a kernel whose work grows with the size of its problem."""
+    return {
+        "grid_size": 1320 * size,
+        "block_size": 256.0,
+        "flop": 2e9 * size,
+        "dram_read_bytes": 3e8 * size,
+        "global_load_sectors": 1e7 * size,
+        "global_load_bytes_per_sector": 32.0,
+        "global_store_sectors": 5e6 * size,
+        "global_store_bytes_per_sector": 32.0,
+        "instructions_executed": 1e8 * size,
+        "threads_per_instruction_predicated": 32.0,
+    }
+
+
 def report_of(*kernels: Made) -> ReportSummary:
     """A report with these kernels; a time or value of NaN was not recorded."""
     known = h200("known").summary

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +9,8 @@ from enum import StrEnum
 from typing import Any
 
 from profkit.analysis.clocks import clocks_apart
-from profkit.analysis.summary import Group, LaunchSummary, ReportSummary
+from profkit.analysis.problem_size import SizeEvidence, size_evidence
+from profkit.analysis.summary import Group, ReportSummary
 from profkit.ingest.session import Session
 
 CLOCK_MOVED = 0.02
@@ -30,6 +30,7 @@ class What(StrEnum):
     replay = "replay mode"
     problem = "problem size"
     counters = "counters"
+    match = "kernels with a counterpart"
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,10 @@ class Problem:
         return " ".join(part for part in (self.target, self.shapes, self.dtype) if part)
 
 
+Problems = tuple[Problem | None, Problem | None]
+"""What the runs of two reports declare to compute, None where one does not."""
+
+
 def problem_of(target: Mapping[str, Any]) -> Problem | None:
     """The problem of a target as saved latencies describe it; None where nothing is told."""
     if not target.get("shapes") and not target.get("work"):
@@ -90,18 +95,22 @@ def reports_apart(before: ReportSummary, after: ReportSummary) -> tuple[Obstacle
 
 
 def kernels_apart(
-    before: Group, after: Group, problems: tuple[Problem | None, Problem | None] = (None, None)
+    before: Group,
+    after: Group,
+    problems: Problems = (None, None),
+    *,
+    is_named: bool = True,
 ) -> tuple[Obstacle, ...]:
     """What keeps two groups of launches from being compared.
 
-    `problems` are those that the two runs declare; where either does not, the number of threads
-    stands for the size.
+    `problems` are those that the two runs declare; where either does not, counters of work tell
+    the size. Kernels that no name joins (`is_named` false) have to be shown to do equal work.
     """
     found = []
     if before.count == before.failed or after.count == after.failed:
         found.append(Obstacle(What.counters, *(_counted(group) for group in (before, after))))
     found += _apart((What.gpu, before.typical.gpu.name, after.typical.gpu.name))
-    found += _size_apart(before.typical, after.typical, problems)
+    found += _size_apart(before, after, problems, is_named=is_named)
     clocks = ((What.clock, "sm_clock"), (What.memory_clock, "dram_clock"))
     for what, name in clocks:
         values = before.typical.get(name), after.typical.get(name)
@@ -110,9 +119,22 @@ def kernels_apart(
     return tuple(found)
 
 
+def have_one_size(
+    before: Group, after: Group, problems: Problems, *, is_named: bool = True
+) -> bool:
+    """Whether two groups of launches are taken for one problem, as `kernels_apart` judges it."""
+    return not _size_apart(before, after, problems, is_named=is_named)
+
+
 def can_be_forced(obstacles: Iterable[Obstacle]) -> bool:
-    """Whether there is something to compare all the same: where counters failed there is not."""
-    return all(obstacle.what is not What.counters for obstacle in obstacles)
+    """Whether there is something to compare all the same: where counters failed, or no kernel has
+    a counterpart, there is not."""
+    return not {obstacle.what for obstacle in obstacles} & {What.counters, What.match}
+
+
+def no_counterparts(before: ReportSummary, after: ReportSummary) -> Obstacle:
+    """That no kernel of one report was matched with one of the other."""
+    return Obstacle(What.match, *(f"none of {len(side.groups)}" for side in (before, after)))
 
 
 def only_the_clock(obstacles: Iterable[Obstacle]) -> bool:
@@ -121,21 +143,30 @@ def only_the_clock(obstacles: Iterable[Obstacle]) -> bool:
 
 
 def _size_apart(
-    before: LaunchSummary, after: LaunchSummary, problems: tuple[Problem | None, Problem | None]
+    before: Group, after: Group, problems: Problems, *, is_named: bool
 ) -> tuple[Obstacle, ...]:
     one, other = problems
     if one and other:
         if one.size == other.size:
             return ()
         return (Obstacle(What.problem, _told(one), _told(other)),)
-    threads = [_threads(launch) for launch in (before, after)]
-    if any(math.isnan(count) for count in threads) or threads[0] == threads[1]:
-        return ()
-    return (Obstacle(What.problem, *(f"{count:,.0f} threads" for count in threads)),)
+    evidence = size_evidence(before.typical, after.typical)
+    is_same = evidence.is_same if is_named or not evidence.measures else evidence.is_proven
+    return () if is_same else (Obstacle(What.problem, *_sizes(evidence)),)
 
 
-def _threads(launch: LaunchSummary) -> float:
-    return launch.get("grid_size") * launch.get("block_size")
+def _sizes(evidence: SizeEvidence) -> tuple[str, str]:
+    """Both sizes: threads where they differ, and amounts of work that differ."""
+    parts = []
+    if not evidence.has_equal_threads:
+        parts.append(tuple(f"{count:,.0f} threads" for count in evidence.threads))
+    parts += [
+        (f"{measure.before:.4g} {measure.label}", f"{measure.after:.4g} {measure.label}")
+        for measure in evidence.measures
+        if not measure.is_equal
+    ]
+    before, after = (", ".join(side) for side in zip(*parts, strict=True))
+    return before, after
 
 
 def _told(problem: Problem) -> str:

@@ -13,7 +13,9 @@ from profkit.analysis.checklist import Checklist, Item
 from profkit.analysis.comparability import (
     Obstacle,
     can_be_forced,
+    have_one_size,
     kernels_apart,
+    no_counterparts,
     only_the_clock,
     reports_apart,
 )
@@ -26,6 +28,7 @@ from profkit.analysis.finding_changes import (
 )
 from profkit.analysis.line_changes import LineChange, LineCost, line_changes
 from profkit.analysis.matching import Match, Mode, match
+from profkit.analysis.problem_size import SizeEvidence, size_evidence
 from profkit.analysis.repeats import Change, Profiled, judge
 from profkit.analysis.summary import Group, LaunchSummary, ReportSummary
 from profkit.analysis.timed_change import TimedChange, Timings, same_samples, timed_change
@@ -74,6 +77,17 @@ class KernelDiff:
     @property
     def after(self) -> Group:
         return self.match.after
+
+    @property
+    def size(self) -> SizeEvidence | None:
+        """What counters tell of the problem's size; None where both runs declare the problem."""
+        problems = [
+            side.timings.problem_of(group)
+            for side, group in zip(self.sides, (self.before, self.after), strict=True)
+        ]
+        if all(problems):
+            return None
+        return size_evidence(self.before.typical, self.after.typical)
 
     @property
     def change(self) -> Change:
@@ -147,12 +161,13 @@ class KernelDiff:
 
 @dataclass(frozen=True)
 class Total:
-    """Seconds of ncu's over the kernels of a report: matched ones before and after, and the rest.
+    """Seconds of ncu's over the kernels of a report.
 
-    `causes` split the change over all launches; with `removed` and `added` they add up to it.
-    Kernels left out: `unmeasured`, of which a launch was not measured on either side; and
-    `incomparable`, matched without a verdict, or on one side alone with a problem that the other
-    run does not have.
+    `before` and `after` are of matched kernels that were compared, in so many `launches` of either
+    side; `causes` split their change and add up to it. `removed` and `added` are of the kernels
+    that one side alone has. Kernels left out: `unmeasured`, of which a launch was not measured on
+    either side; and `incomparable`, matched without a verdict, or on one side alone with a problem
+    that the other run does not have.
     """
 
     before: float
@@ -160,14 +175,21 @@ class Total:
     removed: float
     added: float
     causes: tuple[Cause, ...]
+    launches: tuple[int, int]
     unmeasured: int = 0
     incomparable: int = 0
 
     @property
     def tells(self) -> bool:
-        """Whether the sums are of the same work: of kernels matched, or replaced by others."""
-        alone = self.removed > 0 and self.added > 0 and not self.incomparable
-        return self.before > 0 or alone
+        """Whether there is a time of compared kernels on both sides."""
+        return self.before > 0 and self.after > 0
+
+    @property
+    def speedup(self) -> float:
+        """Time before / time after of the compared kernels; NaN where there are none, and where
+        they were launched more often on a side, which makes none faster."""
+        is_like = self.tells and self.launches[0] == self.launches[1]
+        return self.before / self.after if is_like else math.nan
 
 
 @dataclass(frozen=True)
@@ -175,7 +197,8 @@ class Diff:
     """Two reports compared.
 
     `obstacles` are of the reports as wholes: with any of them, and not `forced`, nothing of their
-    kernels is compared. `timed` are the verdicts on variants that both runs timed.
+    kernels is compared. That no kernel has a counterpart is one that can't be forced. `timed` are
+    the verdicts on variants that both runs timed.
     """
 
     sides: tuple[Side, Side]
@@ -189,7 +212,7 @@ class Diff:
     @property
     def refused(self) -> bool:
         """Whether the reports can't be compared."""
-        return bool(self.obstacles) and not self.forced
+        return bool(self.obstacles) and not (self.forced and can_be_forced(self.obstacles))
 
     @property
     def incomparable(self) -> tuple[KernelDiff, ...]:
@@ -255,10 +278,18 @@ def diff(
     obstacles = reports_apart(before.report, after.report)
     if obstacles and not force:
         return Diff((before, after), obstacles, False, (), (), (), ())
-    matched = match(before.report.groups, after.report.groups, mode, names)
+
+    def does_same_work(one: Group, other: Group) -> bool:
+        problems = before.timings.problem_of(one), after.timings.problem_of(other)
+        return have_one_size(one, other, problems, is_named=False)
+
+    matched = match(before.report.groups, after.report.groups, mode, names, does_same_work)
     timed = _Timed(before, after, floor)
     kernels = [_kernel(one, (before, after), timed, force) for one in matched.pairs]
     kernels.sort(key=lambda one: -max(_known(one.before.total), _known(one.after.total)))
+    variants = timed.all(matched.pairs)
+    if not kernels and not any(one.valid for one in variants):
+        obstacles = (*obstacles, no_counterparts(before.report, after.report))
     return Diff(
         (before, after),
         obstacles,
@@ -266,14 +297,14 @@ def diff(
         tuple(kernels),
         matched.removed,
         matched.added,
-        timed.all(matched.pairs),
+        variants,
     )
 
 
 def _kernel(matched: Match, sides: tuple[Side, Side], timed: _Timed, force: bool) -> KernelDiff:
     before, after = sides
     problems = before.timings.problem_of(matched.before), after.timings.problem_of(matched.after)
-    obstacles = kernels_apart(matched.before, matched.after, problems)
+    obstacles = kernels_apart(matched.before, matched.after, problems, is_named=matched.is_named)
     in_cycles = only_the_clock(obstacles) and not force
     comparable = not obstacles or in_cycles or (force and can_be_forced(obstacles))
     return KernelDiff(
@@ -376,6 +407,7 @@ def _total(found: Diff) -> Total:
         sum(group.total for group in removed),
         sum(group.total for group in added),
         tuple(sorted(causes, key=lambda cause: -abs(cause.seconds))),
+        (sum(one.before.count for one in compared), sum(one.after.count for one in compared)),
         len(found.kernels) - len(whole) + len(found.removed) + len(found.added) - measured,
         len(whole) - len(compared) + measured - len(removed) - len(added),
     )

@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
+
 from profkit.analysis.checklist import Checklist, Item
+from profkit.analysis.expression import HOLDS, Expression
 from profkit.analysis.limits import REACH, RESOURCES
 from profkit.analysis.measures import MOVED, Measure, known_gain, measures, not_collected
 from profkit.analysis.repeats import within_noise
@@ -15,6 +18,9 @@ from profkit.analysis.summary import Group, LaunchSummary
 
 REMAINS = 0.1
 """A finding is resolved when no more than this share of the time that it weighed remains."""
+CLEARLY = 0.25
+"""The share by which its measure has to get better for a finding to be resolved whose rule still
+fires, or nearly: chosen, well beyond the tenth that is noise."""
 WORTH = 1.05
 """The factor from which a finding that was not there before is a new one."""
 LIMITS = 1.15
@@ -64,6 +70,8 @@ class FindingChange:
     """A category of finding on a kernel; `before` and `after` are None where it is not found.
 
     `saved_before` and `saved_after` are the seconds a launch that a fix was, and is, taken to save.
+    `is_at_threshold`: a side lacks it by a hair, for quantities a tenth nearer to the other side's
+    would make its rule fire.
     """
 
     category: str
@@ -73,6 +81,7 @@ class FindingChange:
     saved_before: float
     saved_after: float
     seen: Seen | None
+    is_at_threshold: bool = False
 
     @property
     def promised(self) -> float:
@@ -177,27 +186,81 @@ def _change(
     came = not gone and (item is None or (saved_after > 0 and saved <= REMAINS * saved_after))
     judged = item_after if came or item is None else item
     told = measures(judged.rule.verify) if judged else ()
+    near = (item is None or item_after is None) and _is_near(judged, before, after, gone=gone)
     if gone or came:
-        status = _come_or_gone(told, before, after, gone=gone)
+        fires = item is not None and item_after is not None
+        status = _come_or_gone(told, before, after, gone=gone, near=near, fires=fires)
     else:
         status = _weighed(saved, saved_after)
     seen = _seen(category, status, told, before.typical, after.typical)
-    return FindingChange(category, status, item, item_after, saved, saved_after, seen)
+    hair = near and status in {Status.unchanged, Status.eased, Status.heavier}
+    return FindingChange(category, status, item, item_after, saved, saved_after, seen, hair)
 
 
-def _come_or_gone(told: Sequence[Measure], before: Group, after: Group, *, gone: bool) -> Status:
+def _is_near(item: Item | None, before: Group, after: Group, *, gone: bool) -> bool:
+    """Whether the side without a finding would have it, were what its rule looks at a tenth nearer
+    to the side with it."""
+    lacks, has = (after, before) if gone else (before, after)
+    if item is None or lacks.failed == lacks.count:
+        return False
+    return all(_nearly_holds(one, lacks.typical, has.typical) for one in item.rule.when)
+
+
+def _nearly_holds(condition: Expression, lacks: LaunchSummary, has: LaunchSummary) -> bool:
+    """Of a comparison its sides are moved, of several the quantities."""
+    names = condition.names
+    values = {name: np.array([_nearer(lacks.get(name), has.get(name))]) for name in names}
+    if np.all(condition(values) == 1):
+        return True
+    if len(condition.comparisons) != 1:
+        return False
+    (comparison,) = condition.comparisons
+    left, right = (
+        _nearer(_value(side, lacks), _value(side, has))
+        for side in (comparison.left, comparison.right)
+    )
+    return bool(HOLDS[comparison.sign](left, right))
+
+
+def _value(expression: Expression, launch: LaunchSummary) -> float:
+    columns = {name: np.array([launch.get(name)]) for name in expression.names}
+    return float(np.max(expression(columns)))
+
+
+def _nearer(value: float, other: float) -> float:
+    """A value moved towards another by what is noise of it; NaN where either is unknown."""
+    step = MOVED * abs(value)
+    return value + min(max(other - value, -step), step) if other == other else other
+
+
+def _come_or_gone(
+    told: Sequence[Measure],
+    before: Group,
+    after: Group,
+    *,
+    gone: bool,
+    near: bool,
+    fires: bool,
+) -> Status:
     """Whether a finding that is on one side alone was mended, or brought, or only came to show.
 
     Mirrors: what is resolved one way is new the other, what is masked unmasked. At an unchanged
-    time nothing else can have hidden it: it stands at the threshold of its rule.
+    time nothing else can have hidden it: it stands at the threshold of its rule. One that is `near`
+    its threshold is still there: at best it eased. So is one whose rule `fires` on both sides: that
+    its fix saves less may be another's doing. Unless its measure got clearly better.
     """
     if not_collected(told, before.typical, after.typical):
         return Status.unknown
     has_it = before if gone else after
     gain = known_gain(told, before.typical, after.typical, has_it.typical)
-    if math.isnan(gain) or (gain if gone else -gain) >= MOVED:
+    if near and not abs(gain) >= MOVED:
+        return Status.unchanged
+    better = gain if gone else -gain
+    if math.isnan(gain) or better >= MOVED:
+        if (near or fires) and not better >= CLEARLY:
+            return Status.eased if gone else Status.heavier
         return Status.resolved if gone else Status.new
-    if abs(gain) < MOVED and within_noise(before.median / after.median):
+    if abs(gain) < MOVED and within_noise(before.median, after.median):
         return Status.unchanged
     return Status.masked if gone else Status.unmasked
 

@@ -13,7 +13,7 @@ import numpy as np
 from profkit.analysis.diff import Diff, KernelDiff
 from profkit.analysis.expression import FUNCTIONS, Column, Expression, NotAllowed, parse
 from profkit.analysis.finding_changes import WORTH, Seen, Status
-from profkit.analysis.repeats import NOISE, Change
+from profkit.analysis.repeats import Change, noise
 from profkit.analysis.summary import Group, LaunchSummary
 from profkit.analysis.timed_change import TimedChange
 from profkit.errors import UsageError
@@ -76,18 +76,19 @@ class Failure:
     """A gate that failed: on a kernel or timed variant by its name, "" for the reports as wholes.
 
     `why` is a sentence with numbers; `at` is the place of the kernel in the comparison's kernels,
-    -1 where it is none of them.
+    -1 where it is none of them. `unchecked`: there was nothing to ask the gate of.
     """
 
     gate: Gate
     kernel: str
     why: Why
     at: int = -1
+    unchecked: bool = False
 
     @property
     def undecided(self) -> bool:
         """Whether it says that nothing can be concluded, rather than that something got worse."""
-        return self.gate.kind in _UNDECIDED
+        return self.unchecked or self.gate.kind in _UNDECIDED
 
 
 def parse_gates(texts: Iterable[str]) -> tuple[Gate, ...]:
@@ -102,20 +103,34 @@ def parse_gates(texts: Iterable[str]) -> tuple[Gate, ...]:
 def failures(diff: Diff, gates: Iterable[Gate]) -> tuple[Failure, ...]:
     """What fails the gates, in their order, kernels in that of the comparison.
 
-    Of reports that can't be compared no gate but `incomparable` is asked.
+    Of reports that can't be compared each gate fails as unchecked, unless what one side alone has
+    fails it, or it is `incomparable`.
     """
-    asked = (gate for gate in gates if not diff.refused or gate.kind is Kind.incomparable)
-    return tuple(failure for gate in asked for failure in _ASK[gate.kind](diff, gate))
+    return tuple(failure for gate in gates for failure in _failures(diff, gate))
+
+
+def _failures(diff: Diff, gate: Gate) -> Sequence[Failure]:
+    found = tuple(_ASK[gate.kind](diff, gate))
+    if found or not diff.refused:
+        return found
+    why = "not checked, nothing was compared: ", "; ".join(map(str, diff.obstacles))
+    return (Failure(gate, "", why, unchecked=True),)
 
 
 def exit_code(diffs: Iterable[Diff], failed: Iterable[Failure]) -> int:
-    """1 where a gate failed; 3 where reports or kernels can't be compared, or what a gate forbids
-    is inconclusive; else 0."""
+    """1 where a gate failed; 3 where reports or kernels can't be compared, nothing was, or what a
+    gate forbids is inconclusive; else 0."""
     found = list(failed)
     if any(not failure.undecided for failure in found):
         return FAILED
-    open_ = any((diff.refused or diff.incomparable) and not diff.forced for diff in diffs)
-    return UNDECIDED if found or open_ else 0
+    return UNDECIDED if found or any(map(_is_open, diffs)) else 0
+
+
+def _is_open(diff: Diff) -> bool:
+    """Whether something can't be compared; of what is forced, whether all."""
+    if diff.refused or len(diff.incomparable) == len(diff.kernels) > 0:
+        return True
+    return bool(diff.incomparable) and not diff.forced
 
 
 def _listed(text: str) -> list[Gate]:
@@ -250,10 +265,15 @@ def _total(diff: Diff, gate: Gate) -> Iterator[Failure]:
         for kernel in diff.kernels
     )
     whole = not any(group.failed for side in diff.sides for group in side.report.groups)
-    if told and whole and before > 0 and after / before - 1 > max(gate.margin, NOISE):
+    if not (told and whole and total.tells):
+        return
+    launches = (len(side.report.measured) for side in diff.sides)
+    means = (time / count for time, count in zip((before, after), launches, strict=True))
+    if after / before - 1 > max(gate.margin, noise(*means)):
         moved: Why = "all launches together ", *_from_to(before, after), " by ncu"
-        if total.added:
-            moved = *moved, ", ", Amount(total.added, "s"), " of it in added kernels"
+        for seconds, word in ((total.removed, "removed"), (total.added, "added")):
+            if seconds:
+                moved = *moved, ", ", Amount(seconds, "s"), f" of it in {word} kernels"
         yield Failure(gate, "", _slower(moved, before / after, gate))
 
 

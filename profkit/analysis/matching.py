@@ -1,8 +1,9 @@
 """Which kernel of one report is which of another's.
 
 By demangled name and launch shape; what is left by name, in the order of launches; by name without
-template arguments; then by likeness of names near the same place in the sequence. What nothing
-matches was added or removed. Only the first two are certain: the others are marked as they are.
+template arguments; then by likeness of names near the same place in the sequence. One kernel that
+is left on each side is a pair too, where both do the same work. What nothing matches was added or
+removed. Only the first two are certain: the others are marked as they are.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class How(StrEnum):
     renamed = "renamed: like name and place"
     order = "by order"
     only = "the only kernels"
+    left = "the only kernels left, with equal work"
     nvtx = "by NVTX range"
     asked = "as asked"
 
@@ -58,6 +60,11 @@ class Match:
         """Whether the demangled name, or the user, tells it."""
         return self.how in {How.same, How.shape, How.asked}
 
+    @property
+    def is_named(self) -> bool:
+        """Whether names, ranges or the user join them: not only that nothing else is there."""
+        return self.how not in {How.only, How.left}
+
 
 @dataclass(frozen=True)
 class Matching:
@@ -73,12 +80,14 @@ def match(
     after: Sequence[Group],
     mode: Mode = Mode.auto,
     names: Mapping[str, str] | None = None,
+    does_same_work: Callable[[Group, Group], bool] = lambda _, __: False,
 ) -> Matching:
     """Pairs of groups.
 
     `names` says which kernel of the earlier report became which (demangled names, or without
     arguments), before all else. `mode` name takes equal names only, order the sequence alone, nvtx
-    ranges first and then as auto does.
+    ranges first and then as auto does. Of those that are left, one on each side is a pair if
+    `does_same_work` of the two.
     """
     left, right = _Side(before), _Side(after)
     found: list[Match] = []
@@ -94,6 +103,8 @@ def match(
     if len(before) == len(after) == 1 and not found and mode is not Mode.name:
         likeness = alike(before[0].name, after[0].name)
         found = [left.with_(before[0], after[0], right, How.only, likeness)]
+    if mode is not Mode.name:
+        found += _last(left, right, does_same_work)
     place = {id(group): at for at, group in enumerate(before)}
     return Matching(
         tuple(sorted(found, key=lambda one: place[id(one.before)])),
@@ -191,6 +202,17 @@ def _like(left: _Side, right: _Side) -> Iterable[Match]:
         if left.has(ours[at]) and right.has(theirs[other]):
             found.append(left.with_(ours[at], theirs[other], right, How.renamed, likeness))
     return found
+
+
+def _last(
+    left: _Side, right: _Side, does_same_work: Callable[[Group, Group], bool]
+) -> Iterable[Match]:
+    """The one group that is left on each side."""
+    ours, theirs = left.rest(), right.rest()
+    if len(ours) == len(theirs) == 1 and does_same_work(ours[0], theirs[0]):
+        likeness = alike(ours[0].name, theirs[0].name)
+        return [left.with_(ours[0], theirs[0], right, How.left, likeness)]
+    return []
 
 
 def _places(ours: Sequence[Group], theirs: Sequence[Group]) -> list[int]:

@@ -28,6 +28,8 @@ _LONGEST_LINE = 56
 _BARS_FROM = 80
 _GAP = 2
 _NARROWEST, _NARROWEST_LINE = 12, 8
+_FORCE = "--force compares all the same"
+_MATCH = "--match order pairs kernels by their sequence, --match FILE by the names that it gives"
 _STYLES = {Change.improved: "green", Change.regressed: "red", Change.same: "dim"}
 
 
@@ -39,8 +41,8 @@ def diff_view(found: Diff, title: str, top: int, width: int, *, everything: bool
     parts: list[RenderableType] = [Text(title, "bold")]
     if found.refused:
         parts += [Text(f"! INCOMPARABLE  {obstacle}", "yellow") for obstacle in found.obstacles]
-        parts.append(Text("--force compares all the same", "dim"))
-        return Group(*parts)
+        hint = _FORCE if can_be_forced(found.obstacles) else _MATCH
+        return Group(*parts, Text(hint, "dim"), *_others(found, ()))
     parts += [Text(f"! forced though {obstacle}", "yellow") for obstacle in found.obstacles]
     shown = found.kernels[: top or None]
     if len(found.kernels) > 1 or found.removed or found.added:
@@ -76,7 +78,7 @@ def _kernel(kernel: KernelDiff, width: int, *, everything: bool) -> list[Rendera
     parts += [_indented(line) for line in words.evidence(kernel)]
     if kernel.change is Change.incomparable:
         if can_be_forced(kernel.obstacles):
-            parts.append(Text("  --force compares all the same", "dim"))
+            parts.append(Text(f"  {_FORCE}", "dim"))
         return parts
     if kernel.attribution and (kernel.change is not Change.same or everything):
         parts += _why(kernel.attribution, width)

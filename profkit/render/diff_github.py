@@ -73,10 +73,12 @@ def _annotations(
     if diff.refused:
         why = literal("; ".join(map(str, diff.obstacles)))
         yield _Annotation("error", "profkit: incomparable", f"{prefix}{why}", None)
-        return
+        failed = [one for one in failed if not one.undecided]
     for one in failed:
         at = spot_of(one, diff, root, with_host=with_host)
         yield _Annotation("error", f"profkit: {one.gate}", f"{prefix}{parts.failure(one)}", at)
+    if diff.refused:
+        return
     told_of = {one.at for one in failed if one.gate.kind is Kind.new_finding}
     for finding in brought(diff):
         if finding.change.status is Status.new and finding.at in told_of:

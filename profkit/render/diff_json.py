@@ -21,6 +21,7 @@ from profkit.analysis.finding_changes import FindingChange, Limit
 from profkit.analysis.gates import Failure
 from profkit.analysis.latency import Timed
 from profkit.analysis.line_changes import LineChange
+from profkit.analysis.problem_size import SizeEvidence
 from profkit.analysis.repeats import Change, Profiled
 from profkit.analysis.summary import Group
 from profkit.analysis.timed_change import TimedChange
@@ -77,6 +78,8 @@ def _comparison(
             "after_s": total.after,
             "removed_s": total.removed,
             "added_s": total.added,
+            "launches": list(total.launches),
+            "speedup": _number(total.speedup),
             "causes": [_cause(one) for one in total.causes],
             "unmeasured": total.unmeasured,
             "incomparable": total.incomparable,
@@ -138,6 +141,7 @@ def _kernel(kernel: KernelDiff, *, with_lines: bool) -> Json:
         "before": _group(kernel.before),
         "after": _group(kernel.after),
         "obstacles": [_obstacle(one) for one in kernel.obstacles],
+        "size": _size(kernel.size) if kernel.size else None,
         "profiled": _profiled(kernel.profiled) if kernel.profiled else None,
         "timed": _timed(kernel.timed) if kernel.timed else None,
         "attribution": _attribution(kernel.attribution) if kernel.attribution else None,
@@ -177,12 +181,29 @@ def _group(group: Group) -> Json:
     }
 
 
+def _size(one: SizeEvidence) -> Json:
+    return {
+        "threads": [_number(count) for count in one.threads],
+        "proven": one.is_proven,
+        "work": [
+            {
+                "measure": measure.label,
+                "before": measure.before,
+                "after": measure.after,
+                "equal": measure.is_equal,
+            }
+            for measure in one.measures
+        ],
+    }
+
+
 def _profiled(one: Profiled) -> Json:
     return {
         "verdict": one.change.value,
         "speedup": _number(one.speedup),
         "range": [_number(one.low), _number(one.high)],
         "repeats": list(one.repeats),
+        "noise": _number(one.noise),
     }
 
 
@@ -252,6 +273,7 @@ def _finding(one: FindingChange) -> Json:
         "saved_after_s": one.saved_after,
         "promised": _number(one.promised),
         "promises": _number(one.promises),
+        "at_threshold": one.is_at_threshold,
         "seen": {
             "quantity": one.seen.name,
             "before": _number(one.seen.before),

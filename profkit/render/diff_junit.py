@@ -42,7 +42,7 @@ def _cases(label: str, diff: Diff, failed: Sequence[Failure]) -> Iterator[Xml.El
         why = _text("; ".join(map(str, diff.obstacles)))
         Xml.SubElement(case, "error", message=why, type="incomparable").text = why
         yield case
-        return
+        failed = [one for one in failed if not one.undecided]
     names = Counter(kernel.after.name for kernel in diff.kernels)
     for at, kernel in enumerate(diff.kernels):
         own = [failure for failure in failed if failure.at == at]

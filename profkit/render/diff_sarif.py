@@ -16,7 +16,7 @@ from urllib.parse import quote
 from profkit import __version__
 from profkit.analysis.diff import Diff
 from profkit.analysis.finding_changes import Status
-from profkit.analysis.gates import Failure, Kind
+from profkit.analysis.gates import Failure, Gate, Kind
 from profkit.render import diff_parts as parts
 from profkit.render.blamed import Brought, Spot, brought, in_repository, spot, spot_of
 from profkit.render.text import literal
@@ -53,8 +53,10 @@ def diff_sarif(
     for (label, diff), failed in zip(diffs, failures, strict=True):
         name = label if len(diffs) > 1 else ""
         report = _report(diff, root, with_host=with_host)
+        if diff.refused and not any(one.gate.kind is Kind.incomparable for one in failed):
+            results.append(_failed(name, _refusal(diff), report, rules))
         for one in failed:
-            if one.gate.kind is not Kind.new_finding:
+            if one.gate.kind is not Kind.new_finding or one.unchecked:
                 at = spot_of(one, diff, root, with_host=with_host) or report
                 results.append(_failed(name, one, at, rules))
         forbidden = {one.at for one in failed if one.gate.kind is Kind.new_finding}
@@ -70,6 +72,11 @@ def diff_sarif(
         "results": results[:MOST],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+
+
+def _refusal(diff: Diff) -> Failure:
+    """Reports that can't be compared, as the gate that nobody has to ask for."""
+    return Failure(Gate(Kind.incomparable), "", ("; ".join(map(str, diff.obstacles)),))
 
 
 def _failed(label: str, one: Failure, at: Spot, rules: dict[str, Json]) -> Json:

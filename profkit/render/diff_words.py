@@ -13,7 +13,7 @@ from profkit.analysis.finding_changes import WORTH, FindingChange, Limit, Seen, 
 from profkit.analysis.gates import Amount, Failure
 from profkit.analysis.line_changes import LineChange
 from profkit.analysis.matching import How
-from profkit.analysis.repeats import NOISE, Change
+from profkit.analysis.repeats import Change
 from profkit.analysis.summary import Group
 from profkit.analysis.timed_change import TimedChange
 from profkit.metrics.catalog import catalog
@@ -26,6 +26,7 @@ from profkit.render.text import compact, extent, literal, number, percent, plura
 SMALL_CAUSE = 0.02
 """The share of the largest cause below which one is told with the others."""
 _RESOLVED_TOLD = 2
+_MOST = 0.5
 _GONE = "none"
 _ARROW = " → "
 _NO_DIFFERENCE = 5e-4
@@ -129,6 +130,8 @@ def finding(one: FindingChange) -> str:
     details = [seen(one.seen)] if one.seen else []
     if one.status is Status.resolved and one.after and one.after.finding.estimate:
         details.append(f"{number(one.saved_after, 's')} of {number(one.saved_before, 's')} left")
+    if one.is_at_threshold:
+        details.append("at the threshold of its rule")
     return f"{said} ({', '.join(details)})" if details else said
 
 
@@ -175,11 +178,21 @@ def why(attribution: Attribution) -> str:
     cause = _main_cause(attribution)
     if cause is None:
         return ""
-    said = f"mostly {cause_words(cause)} ({signed(cause.seconds)})"
+    along = sum(one.seconds for one in attribution.causes if one.seconds * cause.seconds > 0)
+    word = "mostly" if cause.seconds / along > _MOST else "first"
+    said = f"{word} {cause_words(cause)} ({signed(cause.seconds)})"
     against = [one for one in attribution.causes if one.seconds * attribution.change < 0]
     if against and abs(against[0].seconds) >= abs(attribution.change) / 4:
-        said += f", partly offset by {cause_words(against[0])} ({signed(against[0].seconds)})"
+        said += f", {_against(cause, against[0], attribution.change)}"
     return said
+
+
+def _against(cause: Cause, other: Cause, change: float) -> str:
+    """What works against a change's largest cause, and that alone it would outweigh it."""
+    told = f"{cause_words(other)} ({signed(other.seconds)})"
+    if abs(other.seconds) < abs(cause.seconds):
+        return f"partly offset by {told}"
+    return f"outweighed by {told}; with all other causes {signed(change)}"
 
 
 def _main_cause(attribution: Attribution) -> Cause | None:
@@ -251,7 +264,21 @@ def evidence(kernel: KernelDiff) -> list[str]:
     lines += [f"differs: {obstacle}" for obstacle in kernel.obstacles if kernel.profiled]
     if kernel.match.how is not How.same:
         lines.append(f"matched: {matched(kernel)}")
+    if size := equal_work(kernel):
+        lines.append(size)
     return lines
+
+
+def equal_work(kernel: KernelDiff) -> str:
+    """Why other threads, or another name, are taken for the same problem; "" where nothing asks."""
+    evidence = kernel.size
+    if evidence is None or (evidence.has_equal_threads and kernel.match.is_named):
+        return ""
+    equal = ", ".join(measure.label for measure in evidence.equal)
+    threads = _ARROW.join(f"{count:,.0f}" for count in dict.fromkeys(evidence.threads))
+    if not equal:
+        return f"no counters of work on both sides: {threads} threads taken for the same problem"
+    return f"taken for the same problem by equal {equal}, at {threads} threads"
 
 
 def matched(kernel: KernelDiff) -> str:
@@ -330,25 +357,33 @@ def line_words(one: LineChange) -> tuple[str, str, str]:
 
 
 def summary(found: Diff) -> str:
-    """All kernels in a line: totals and how many of each verdict."""
+    """All kernels in a line: the time of those compared, how many of each verdict, and the rest."""
     total = found.total
-    before, after = total.before + total.removed, total.after + total.added
     counts = [
         f"{found.counted(change)} {change.value}" for change in Change if found.counted(change)
     ]
     rest = [
-        f"{len(groups)} {word}"
-        for groups, word in ((found.removed, "removed"), (found.added, "added"))
+        f"{len(groups)} {word}" + (f" ({number(seconds, 's')})" if seconds else "")
+        for groups, word, seconds in (
+            (found.removed, "removed", total.removed),
+            (found.added, "added", total.added),
+        )
         if groups
     ]
-    tells = total.tells and not (found.forced and not found.kernels)
-    sum_words = f"{number(before, 's')}{_ARROW}{number(after, 's')}" if tells else ""
-    ratio_words = faster(before / after) if tells and after > 0 else ""
-    kernels = plural(len(found.kernels), "kernel")
-    if sum_words:
-        rest += _left_out(total)
-    parts = kernels, sum_words, ratio_words, ", ".join((*counts, *rest))
+    kernels = f"{plural(len(found.kernels), 'kernel')} matched"
+    parts = kernels, _sum(total), ", ".join((*counts, *rest, *_left_out(total)))
     return "   ".join(part for part in parts if part)
+
+
+def _sum(total: Total) -> str:
+    """The time of the compared kernels, and how many times as fast where that is the kernels'."""
+    if not total.tells:
+        return ""
+    times = f"{number(total.before, 's')}{_ARROW}{number(total.after, 's')}"
+    if not math.isnan(total.speedup):
+        return f"{times}   {faster(total.speedup)}"
+    before, after = total.launches
+    return f"{times}   {plural(before, 'launch')}{_ARROW}{after}"
 
 
 def _left_out(total: Total) -> list[str]:
@@ -374,7 +409,10 @@ def _short(group: Group) -> str:
 
 
 def went(found: Diff) -> str:
-    """The findings that promised time on kernels that are gone: `dram_bandwidth (leaky_relu)`."""
+    """The findings that promised time on kernels that are gone: `dram_bandwidth (leaky_relu)`;
+    "" where nothing was compared, for nothing shows that their work is done."""
+    if found.refused:
+        return ""
     told = dict.fromkeys(
         f"{item.rule.category} ({_short(item.group)})"
         for item in found.removed_findings
@@ -403,6 +441,6 @@ def _profiled(kernel: KernelDiff) -> str:
     repeats = " and ".join(plural(count, "launch") for count in found.repeats)
     sides = repeats if found.repeats[0] != found.repeats[1] else f"{repeats.split(' and ')[0]} each"
     return (
-        f"by ncu's durations, {sides}: they repeat within {NOISE:.0%}, so the ratio is between "
-        f"{found.low:.3g}x and {found.high:.3g}x"
+        f"by ncu's durations, {sides}: they repeat within {found.noise:.0%}, "
+        f"so the ratio is between {found.low:.3g}x and {found.high:.3g}x"
     )

@@ -19,7 +19,8 @@ from typer.testing import CliRunner, Result
 import profkit
 from profkit.analysis.attribution import factors_of, stalls_of
 from profkit.analysis.changes import Changed, Sort
-from profkit.analysis.diff import Diff, KernelDiff, diff
+from profkit.analysis.comparability import What
+from profkit.analysis.diff import Diff, KernelDiff, Side, diff
 from profkit.analysis.finding_changes import Status
 from profkit.analysis.repeats import Change
 from profkit.analysis.timed_change import timings
@@ -63,7 +64,20 @@ def others(name: str) -> Path:
     return CORPUS / f"{name}.ncu-rep"
 
 
+def bare(report: profkit.Report) -> Side:
+    """A side of a report alone: no run that declares what it computes."""
+    return dataclasses.replace(report.side, timings=timings(None))
+
+
 # --- the recorded pairs
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pairs_compare_without_what_their_runs_declare(name: str) -> None:
+    found = diff(bare(side(name, "before")), bare(side(name, "after")))
+    assert not found.refused
+    for kernel in found.kernels:
+        assert What.problem not in {obstacle.what for obstacle in kernel.obstacles}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -638,7 +652,7 @@ def test_no_ratio_is_told_where_nothing_was_compared(profkit_cli: Cli) -> None:
 
 
 def test_a_kernel_that_is_not_compared_says_what_would_compare_it(profkit_cli: Cli) -> None:
-    sides = [H200 / f"sdpa_s512_{name}.ncu-repz" for name in ("flash", "cudnn")]
+    sides = [H200 / f"sdpa_{size}_flash.ncu-repz" for size in ("s512", "s2048_d128_causal")]
     refused = profkit_cli("diff", *sides)
     assert refused.exit_code == 3
     assert "INCOMPARABLE" in refused.stdout
@@ -646,3 +660,70 @@ def test_a_kernel_that_is_not_compared_says_what_would_compare_it(profkit_cli: C
     forced = profkit_cli("diff", *sides, "--force")
     assert forced.exit_code == 0
     assert "INCOMPARABLE" not in forced.stdout
+
+
+# --- what is compared, and what is not
+
+
+@cache
+def swept(run: str) -> profkit.Report:
+    return profkit.load(H200 / "sdpa_sweep" / run / "sdpa_sweep.ncu-repz")
+
+
+def test_sizes_of_a_sweep_are_other_problems_without_a_run_that_declares_them() -> None:
+    """Sequences of 256 and 512: cuDNN's kernel is persistent, with as many threads for both."""
+    runs = "20261121T170653Z-015599", "20261121T174332Z-4d7da1"
+    found = diff(*(bare(swept(run)) for run in runs))
+    assert found.kernels
+    for kernel in found.kernels:
+        assert kernel.change is Change.incomparable
+        assert What.problem in {obstacle.what for obstacle in kernel.obstacles}
+    assert math.isnan(found.total.speedup)
+
+
+@pytest.mark.parametrize("gates", [(), ("--fail-on", "regression"), ("--force",)])
+def test_reports_without_a_common_kernel_are_not_compared(
+    profkit_cli: Cli, gates: tuple[str, ...]
+) -> None:
+    files = H200 / "known.ncu-repz", H200 / "sdpa_s512_flash.ncu-repz"
+    result = profkit_cli("diff", *files, *gates)
+    assert result.exit_code == 3
+    assert "INCOMPARABLE" in result.stdout
+    assert not re.search(r"\dx (faster|slower)", result.stdout)
+
+
+@needs_corpus
+def test_a_removed_kernel_is_no_speedup(profkit_cli: Cli) -> None:
+    """Two kernels of 12.25 and 12.45 s, one of them again at 6.93 s: 12.25 / 6.93 = 1.77."""
+    files = (others(f"mixes-reconstruction__{which}") for which in ("full_profile", "version2"))
+    result = profkit_cli("diff", *files, "--format", "json")
+    assert result.exit_code == 0
+    (comparison,) = json.loads(result.stdout)["comparisons"]
+    (kernel,) = comparison["kernels"]
+    total = comparison["total"]
+    assert kernel["speedup"] == pytest.approx(1.77, abs=0.01)
+    assert total["speedup"] == pytest.approx(kernel["speedup"])
+    assert total["before_s"] == pytest.approx(12.25, abs=0.01)
+    assert total["removed_s"] == pytest.approx(12.45, abs=0.01)
+
+
+@needs_corpus
+def test_a_change_of_registers_within_noise_is_the_same_time() -> None:
+    reports = [profkit.load(others(f"NuKEXC__profile_{which}")) for which in ("309861cc", "fastc")]
+    for there in (reports, reports[::-1]):
+        (kernel,) = profkit.diff(*there).kernels
+        assert kernel.change is Change.same
+        assert not [one for one in kernel.findings if one.tells]
+
+
+@needs_corpus
+def test_a_renamed_kernel_is_compared_with_the_noise_of_its_length() -> None:
+    """17.5 and 14.1 µs: 3% and 0.4 µs are 6%."""
+    reports = [
+        profkit.load(others(f"COALDA__{which}_chart")) for which in ("uncoalesced", "coalesced")
+    ]
+    (kernel,) = profkit.diff(*reports).kernels
+    assert kernel.change is Change.improved
+    assert kernel.profiled is not None
+    assert kernel.profiled.noise == pytest.approx(0.03 + 0.4 / 14.11, abs=1e-3)
+    assert kernel.profiled.low < kernel.speedup / 1.05

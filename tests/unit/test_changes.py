@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profkit.analysis.changes import changes, one_sided
@@ -22,6 +23,7 @@ from profkit.analysis.comparability import (
 from profkit.analysis.line_changes import LineCost, line_changes
 from profkit.analysis.repeats import NOISE, Change, judge
 from profkit.analysis.summary import Group, LaunchSummary, ReportSummary, groups
+from tests.comparing import work
 from tests.conftest import h200
 
 
@@ -96,12 +98,11 @@ def test_the_clock_alone_leaves_cycles() -> None:
     assert not kernels_apart(group([1e-3], sm_clock=1.98e9), group([1e-3], sm_clock=1.95e9))
 
 
-def test_problem_size_by_threads_or_by_what_the_runs_declare() -> None:
-    small, large = (group([1e-3], grid_size=size, block_size=256) for size in (132, 1320))
+def test_problem_size_by_work_or_by_what_the_runs_declare() -> None:
+    small, large = (group([1e-3], **work(size)) for size in (1, 10))
     assert obstacles(small, large) == [What.problem]
-    work = {"flop": 1e9, "bytes": 1e6}
-    one = problem_of({"name": "gemm", "shapes": {"n": 8}, "dtype": "float16", "work": work})
-    other = problem_of({"name": "gemm", "shapes": {"n": 9}, "dtype": "float16", "work": work})
+    declared = {"name": "gemm", "dtype": "float16", "work": {"flop": 1e9, "bytes": 1e6}}
+    one, other = (problem_of({**declared, "shapes": {"n": size}}) for size in (8, 9))
     assert not kernels_apart(small, large, (one, one))
     (told,) = kernels_apart(small, small, (one, other))
     assert told.what is What.problem
@@ -109,6 +110,60 @@ def test_problem_size_by_threads_or_by_what_the_runs_declare() -> None:
     assert "n=9" in told.after
     assert kernels_apart(small, large, (one, None))
     assert problem_of({"name": "gemm"}) is None
+
+
+ALL_WORK = tuple(name for name in work(1) if not name.endswith(("_size", "sector", "predicated")))
+
+
+@pytest.mark.parametrize("equal", ["flop", "dram_read_bytes", "global_load_sectors"])
+@pytest.mark.parametrize("threads", [0.125, 1, 4])
+def test_equal_work_is_one_problem_whatever_the_threads(equal: str, threads: float) -> None:
+    """A fix changes threads, traffic and instructions, each its own way; not all of the work."""
+    before = dict(work(1))
+    after = {name: value * (1.3 + at) for at, (name, value) in enumerate(before.items())}
+    after |= {name: before[name] for name in before if name not in ALL_WORK}
+    after |= {"grid_size": before["grid_size"] * threads, equal: before[equal]}
+    assert not obstacles(group([1e-3], **before), group([1e-3], **after))
+    assert not obstacles(group([1e-3], **after), group([1e-3], **before))
+
+
+@given(st.floats(1.05, 100), st.booleans(), st.booleans())
+@settings(deadline=None)
+def test_a_size_that_moves_all_work_is_another_problem(
+    size: float, persistent: bool, has_flop: bool
+) -> None:
+    """Also of a persistent kernel, whose threads are the same for each size."""
+    sides = [dict(work(one)) for one in (1, size)]
+    for side in sides:
+        side["flop"] *= has_flop
+        if persistent:
+            side["grid_size"] = 132.0
+    before, after = (group([1e-3], **side) for side in sides)
+    assert obstacles(before, after) == obstacles(after, before) == [What.problem]
+
+
+def test_a_reduction_of_twice_the_input_is_another_problem() -> None:
+    """Its output is the same, and says nothing of its size."""
+    output = {"global_store_sectors": 1.0}
+    before, after = (group([1e-3], **{**work(size), **output}) for size in (1, 2))
+    assert obstacles(before, after) == [What.problem]
+    integers = [{**work(size), **output, "flop": 0.0} for size in (1, 2)]
+    assert obstacles(*(group([1e-3], **one) for one in integers)) == [What.problem]
+
+
+def test_other_threads_without_counters_of_work_are_not_taken_for_one_problem() -> None:
+    bare = dict.fromkeys((*ALL_WORK, "async_copy_bytes"), math.nan)
+    one, other = (group([1e-3], **{**work(size), **bare}) for size in (1, 2))
+    assert obstacles(one, other) == [What.problem]
+    assert not obstacles(one, one)
+
+
+def test_short_launches_repeat_less_exactly() -> None:
+    """Pairs of launches of one kernel on an H200, ncu 2025.3: 2.14 and 2.53 µs, 8.3 and 8.5 µs."""
+    for before, after in ((2.144e-6, 2.528e-6), (2.272e-6, 2.592e-6), (8.256e-6, 8.512e-6)):
+        assert judge(group([before]), group([after])).change is Change.same
+    assert judge(group([214.4e-6]), group([252.8e-6])).change is Change.regressed
+    assert judge(group([4e-6]), group([2e-6])).change is Change.improved
 
 
 def test_counters_that_failed_are_no_time() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import html.parser
 import importlib.resources
 import json
 import math
 import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,11 +23,12 @@ from markdown_it import MarkdownIt
 import profkit
 from profkit.analysis.diff import Diff, diff
 from profkit.analysis.gates import Failure, failures, parse_gates
+from profkit.analysis.matching import Mode
 from profkit.errors import EnvironmentProblem
 from profkit.render.blamed import in_repository
 from profkit.render.diff_formats import FORMATS, diff_text
 from profkit.render.diff_markdown import MARKER, MOST
-from tests.comparing import Made, compared, report_of, side_of
+from tests.comparing import Made, compared, report_of, side_of, work
 from tests.conftest import ROOT
 
 AWKWARD = (
@@ -41,8 +44,8 @@ def awkward() -> Diff:
     """Kernels of awkward names that got slower, did not change, went and came."""
     first, second, third, fourth = AWKWARD
     return compared(
-        [Made(first, [1e-4]), Made(second, [1e-4]), Made(third, [1e-5])],
-        [Made(first, [2e-4]), Made(second, [1e-4]), Made(fourth, [1e-5] * 2)],
+        [Made(first, [1e-4]), Made(second, [1e-4]), Made(third, [1e-5], work(1))],
+        [Made(first, [2e-4]), Made(second, [1e-4]), Made(fourth, [1e-5] * 2, work(3))],
     )
 
 
@@ -54,6 +57,13 @@ def regressed() -> Diff:
         dataclasses.replace(side_of(one.summary), found=one.checklist()) for one in (before, after)
     ]
     return diff(sides[0], sides[1])
+
+
+@cache
+def unmatched() -> Diff:
+    """Reports without a kernel in common."""
+    sides = [side_of(report_of(Made(f"{at}_abc", [1e-4], work(at)))) for at in (1, 7)]
+    return diff(sides[0], sides[1], mode=Mode.name)
 
 
 @cache
@@ -90,6 +100,32 @@ def test_every_format_writes_every_comparison(format: str, monkeypatch: pytest.M
         assert not set(map(chr, range(32))) - {"\n"} & set(text)
 
 
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("gates", ["", "regression:5%,new-finding"])
+@pytest.mark.parametrize("found", [unmatched, refused])
+def test_no_format_passes_what_was_not_compared(
+    format: str, gates: str, found: Callable[[], Diff], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    text = written(format, found(), gates=gates)
+    assert str(found().obstacles[0]) in html.unescape(text) or format == "json"
+    assert not re.search(r"\dx (faster|slower)", text)
+    match format:
+        case "json":
+            (comparison,) = json.loads(text)["comparisons"]
+            assert comparison["refused"]
+            assert comparison["total"]["speedup"] is None
+            assert len(comparison["failures"]) == len(parse_gates([gates] if gates else []))
+            assert all(one["undecided"] for one in comparison["failures"])
+        case "sarif":
+            (run,) = json.loads(text)["runs"]
+            assert "gate/incomparable" in {one["ruleId"] for one in run["results"]}
+        case "junit":
+            assert Xml.fromstring(text).get("errors") == "1"
+        case "github":
+            assert text.startswith("::error ")
+
+
 # --- JSON
 
 
@@ -97,7 +133,7 @@ def test_json_has_everything_and_keeps_its_schema() -> None:
     schema = json.loads((ROOT / "profkit/schemas/diff.json").read_text(encoding="utf-8"))
     checker = jsonschema.Draft202012Validator(schema)
     checker.check_schema(schema)
-    for found in (awkward(), regressed(), refused()):
+    for found in (awkward(), regressed(), refused(), unmatched()):
         checker.validate(json.loads(written("json", found, found)))
     data = json.loads(written("json", regressed()))
     assert data["schema"] == "profkit.diff/1"

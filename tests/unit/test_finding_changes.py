@@ -141,6 +141,29 @@ def test_at_an_unchanged_time_a_threshold_is_no_event() -> None:
     assert status(made(0.3, 1e9, 2e-4), above) is Status.unmasked
 
 
+def test_a_share_that_crosses_its_threshold_by_a_hair_resolves_nothing() -> None:
+    """`barrier_stalls` fires from a share of 20% on; at 19% the waits are still there."""
+
+    def made(barrier: float, latency: float, time: float) -> list[Made]:
+        waits = {"stall_barrier": barrier, "warp_latency": latency, "dram_busy": 0.2}
+        return [Made("k", [time], waits)]
+
+    def change(*sides: list[Made]) -> FindingChange:
+        (kernel,) = compared(*sides, found=True).kernels
+        return {one.category: one for one in kernel.findings}["barrier_stalls"]
+
+    above, below = made(2.1, 10, 1e-4), made(1.8, 9.5, 0.85e-4)
+    assert change(above, below).status is Status.eased
+    assert change(below, above).status is Status.heavier
+    assert change(above, below).is_at_threshold
+    still = change(above, made(2.0, 10.3, 0.85e-4))
+    assert still.status is Status.unchanged
+    assert not still.tells
+    gone = change(above, made(0.2, 8, 0.8e-4))
+    assert gone.status is Status.resolved
+    assert not gone.is_at_threshold
+
+
 def test_what_to_verify_is_read_as_quantities_that_move() -> None:
     told = measures(
         (

@@ -20,7 +20,7 @@ from profkit.errors import UsageError
 from profkit.ingest.latency import read_latencies
 from profkit.metrics.catalog import catalog
 from profkit.render.diff_words import reason, summary
-from tests.comparing import Made, compared, report_of, side_of
+from tests.comparing import Made, compared, report_of, side_of, work
 from tests.conftest import H200
 
 
@@ -156,14 +156,14 @@ def test_the_total_counts_where_no_kernel_is_a_reason() -> None:
 def test_the_total_is_of_kernels_that_were_measured_whole() -> None:
     nan = math.nan
     both = Made("axpy", [20e-6])
-    found = compared([both, Made("gone", [50e-6, nan])], [both, Made("came", [nan, 70e-6])])
+    gone, came = Made("gone", [50e-6, nan], work(1)), Made("came", [nan, 70e-6], work(3))
+    found = compared([both, gone], [both, came])
     assert (found.total.removed, found.total.added, found.total.unmeasured) == (0, 0, 2)
     assert "20.00 µs → 20.00 µs" in summary(found)
 
 
 def test_the_total_is_of_what_can_be_compared() -> None:
-    size = {"grid_size": 132.0, "block_size": 256.0}
-    larger = {**size, "grid_size": 1320.0}
+    size, larger = work(1), work(10)
     found = compared(
         [Made("grown", [10e-6], size), Made("axpy", [30e-6]), Made("copy", [50e-6])],
         [Made("grown", [90e-6], larger), Made("axpy", [20e-6]), Made("copy", [50e-6])],
@@ -173,7 +173,8 @@ def test_the_total_is_of_what_can_be_compared() -> None:
     assert sum(cause.seconds for cause in total.causes) == pytest.approx(-10e-6)
     assert (total.incomparable, total.unmeasured) == (1, 0)
     assert summary(found) == (
-        "3 kernels   80.00 µs → 70.00 µs   1.14x faster   1 IMPROVED, 1 SAME, 1 INCOMPARABLE, "
+        "3 kernels matched   80.00 µs → 70.00 µs   1.14x faster   "
+        "1 IMPROVED, 1 SAME, 1 INCOMPARABLE, "
         "the times without 1 kernel that can't be compared"
     )
 
@@ -232,31 +233,86 @@ def test_scatter_is_inconclusive_and_exits_with_3_where_asked() -> None:
 
 
 def test_a_kernel_that_cant_be_compared_exits_with_3() -> None:
-    size = {"grid_size": 132.0, "block_size": 256.0}
     found = compared(
-        [Made("k", [1e-4], size), Made("j", [1e-4])],
-        [Made("k", [1e-4], {**size, "grid_size": 1320.0}), Made("j", [2e-4])],
+        [Made("k", [1e-4], work(1)), Made("j", [1e-4])],
+        [Made("k", [1e-4], work(10)), Made("j", [2e-4])],
     )
     assert exit_code([found], failures(found, parse_gates(["removed"]))) == 3
     failed = failures(found, parse_gates(["incomparable"]))
     assert told(failed) == [("incomparable", "k")]
-    assert "problem size: 33,792 threads against 337,920 threads" in reason(failed[0])
+    assert "problem size: 337,920 threads, 2e+09 FLOP" in reason(failed[0])
+    assert "against 3,379,200 threads, 2e+10 FLOP" in reason(failed[0])
     assert exit_code([found], failures(found, parse_gates(["regression"]))) == 1
 
 
-def test_of_refused_reports_nothing_else_is_asked() -> None:
+def test_of_refused_reports_no_gate_passes() -> None:
     report = report_of(Made("k", [1e-4]))
     other = dataclasses.replace(
         report, session=dataclasses.replace(report.session, cache_control="none")
     )
     found = diff(side_of(report), side_of(other))
     assert found.refused
-    assert failures(found, parse_gates(["regression,metric:dram_bytes > 0,removed"])) == ()
+    unchecked = failures(found, parse_gates(["regression,metric:dram_bytes > 0,removed"]))
+    assert [one.gate.kind for one in unchecked] == [Kind.regression, Kind.metric, Kind.removed]
+    assert all(one.undecided and "cache control" in reason(one) for one in unchecked)
+    assert exit_code([found], unchecked) == 3
     (failure,) = failures(found, parse_gates(["incomparable"]))
     assert "cache control: all against none" in reason(failure)
     assert exit_code([found], ()) == 3
     forced = diff(side_of(report), side_of(other), force=True)
     assert exit_code([forced], failures(forced, parse_gates(["regression"]))) == 0
+
+
+GATES = "regression,regression:5%,inconclusive,incomparable,new-finding,removed"
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize(
+    "gate", [*GATES.split(","), "metric:waves > before_waves", "metric:waves >= 0"]
+)
+def test_no_gate_passes_where_nothing_was_compared(gate: str, force: bool) -> None:
+    sides = [side_of(report_of(Made(f"{at}_abc", [1e-4], work(at)))) for at in (1, 7)]
+    found = diff(sides[0], sides[1], mode=Mode.name, force=force)
+    assert found.refused
+    assert math.isnan(found.total.speedup)
+    assert failures(found, parse_gates([gate]))
+    assert exit_code([found], failures(found, parse_gates([gate]))) in {1, 3}
+    assert exit_code([found], ()) == 3
+
+
+@given(
+    st.lists(st.tuples(st.floats(1e-6, 1e-2), st.floats(0.2, 5), st.integers(1, 3)), min_size=1,
+             max_size=5),
+    st.lists(st.floats(1e-6, 1e-2), max_size=2),
+    st.lists(st.floats(1e-6, 1e-2), max_size=2),
+)  # fmt: skip
+@settings(max_examples=15, deadline=None)
+def test_totals_are_of_matched_kernels_and_swap(
+    both: list[tuple[float, float, int]], gone: list[float], came: list[float]
+) -> None:
+    before = [Made(f"k{at}", [time] * count) for at, (time, _, count) in enumerate(both)]
+    after = [Made(f"k{at}", [time * by] * n) for at, (time, by, n) in enumerate(both)]
+    sides = [
+        side_of(report_of(*kernels, *(Made(f"{word}_{at}", [time]) for at, time in enumerate(own))))
+        for kernels, word, own in ((before, "gone", gone), (after, "came", came))
+    ]
+    there, back = (diff(*pair, mode=Mode.name) for pair in (sides, sides[::-1]))
+    total = there.total
+    assert total.before == pytest.approx(sum(time * count for time, _, count in both))
+    assert total.after == pytest.approx(sum(time * by * count for time, by, count in both))
+    assert total.speedup == pytest.approx(total.before / total.after)
+    assert (total.removed, total.added) == pytest.approx((sum(gone), sum(came)))
+    assert back.total.speedup == pytest.approx(1 / total.speedup)
+    assert (back.total.removed, back.total.added) == pytest.approx((total.added, total.removed))
+
+
+def test_more_launches_of_a_kernel_make_it_no_slower() -> None:
+    found = compared([Made("k", [1e-4])], [Made("k", [1e-4] * 10), Made("came", [1e-5])])
+    assert found.kernels[0].change is Change.same
+    assert math.isnan(found.total.speedup)
+    assert summary(found) == (
+        "1 kernel matched   100.0 µs → 1.000 ms   1 launch → 10   1 SAME, 1 added (10.00 µs)"
+    )
 
 
 # --- findings, kernels, quantities

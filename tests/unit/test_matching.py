@@ -139,3 +139,18 @@ def test_a_report_matches_itself(names: list[str]) -> None:
         (group.name, group.name) for group in before
     ]
     assert {one.how for one in found.pairs} == {How.same}
+
+
+def test_one_kernel_left_on_each_side_is_a_pair_where_work_allows() -> None:
+    before, after = groups_of(["a", "quick_sort"]), groups_of(["a", "merge"])
+    renamed = match(before, after, does_same_work=lambda _, __: True)
+    assert told(renamed) == {"a": ("a", How.same), "quick_sort": ("merge", How.left)}
+    assert not renamed.pairs[1].certain
+    apart = match(before, after, does_same_work=lambda _, __: False)
+    assert ([one.name for one in apart.removed], [one.name for one in apart.added]) == (
+        ["quick_sort"], ["merge"]
+    )  # fmt: skip
+    more = groups_of(["a", "merge", "fill"])
+    assert len(match(before, more, does_same_work=lambda _, __: True).pairs) == 1
+    by_name = match(before, after, Mode.name, does_same_work=lambda _, __: True)
+    assert len(by_name.pairs) == 1
