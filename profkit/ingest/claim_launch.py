@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import re
 
-from profkit.ingest.claim_reading import BINARY, GPU, SI, VALUE, Reading, figure_of, take_figure
+from profkit.ingest.claim_reading import (
+    BINARY,
+    GPU,
+    SI,
+    VALUE,
+    Reading,
+    figure_of,
+    take_figure,
+    words_before,
+)
 
 _PER_THREAD = r"(?:per[ -]thread|/ ?thread|a thread|each thread)"
 _PER_BLOCK = r"(?:per[ -](?:thread )?(?:block|CTA)|/ ?(?:block|CTA)|a block|each block)"
@@ -95,7 +104,7 @@ def sm_counts(reading: Reading) -> None:
         if after and not partly.search(after.group(1)):
             told.append((gpu.group(1), int(after.group(2))))
         before = re.search(r"\b(?:the|all|its) (\d{1,3}) SMs of (?:an?|the) (?:NVIDIA )?$",
-                           reading.text[: gpu.start()])  # fmt: skip
+                           words_before(reading.text, gpu.start()))  # fmt: skip
         if before:
             told.append((gpu.group(1), int(before.group(1))))
     if told:

@@ -24,6 +24,16 @@ GPU = re.compile(
 )
 
 
+# How far back words may stand that say what a number is: half a line. Looking at the whole text
+# from each of its numbers would take time by the square of its length.
+_NEAR = 160
+
+
+def words_before(text: str, end: int) -> str:
+    """The text shortly before a place."""
+    return text[max(0, end - _NEAR) : end]
+
+
 @dataclass
 class Reading:
     """A text, what was understood of it, and what is left of it."""

@@ -18,8 +18,9 @@ from profkit.ingest.claim_reading import (
     Reading,
     figure_of,
     take_figure,
+    words_before,
 )
-from profkit.ingest.printed import NUMBER, Figure
+from profkit.ingest.printed import Figure
 
 _TOKEN_RATE = r"(k?)\s?(?:tok(?:en)?s?/s(?:ec(?:ond)?)?\b|tokens? (?:per|a) second|tok/s)"
 _BYTES = r"([kMGT]i?)(?:B\b|bytes?\b)(?!\s*/)"
@@ -51,9 +52,10 @@ _COMPARES = re.compile(
     r"whereas|down from|up from)\b|->|→|=>",
     re.I,
 )
-_UNIT = r"(?:[kMGTP]i?)?(?:Hz|B/s|B\b|FLOPs?/s|FLOPS\b|FLOPs?\b|OPS\b)"
-_TERM = rf"{VALUE} ?(?:{_UNIT})?(?: [A-Za-z][\w-]*){{0,3}}?"
-_PRODUCT = re.compile(rf"{_TERM}(?: ?[x×*·] ?{_TERM})+ ?(?:=|is|≈) ?{_TERM}")
+_NUMBER_UNIT = re.compile(rf"{VALUE}(?: ?([kMGTP]i?)?(Hz|B|FLOP|OPS)(?:/s|S|s/s|s)?\b)?")
+_TIMES_SIGN = re.compile(r"(?: [A-Za-z][\w-]*){0,3}? ?[x×*·] ?")
+_EQUALS = re.compile(r"(?: [A-Za-z][\w-]*){0,3}? ?(?:=|≈|is) ?")
+_LONGEST_GAP = 40  # characters between two factors: "64 FP32 lanes x"
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,7 @@ def _claimed_changes(text: str) -> Iterator[tuple[str, Figure, bool]]:
     for pattern in (_PERCENT, _TIMES):
         for match in pattern.finditer(text):
             group = next(at for at in range(1, pattern.groups + 1) if match.group(at))
-            before = text[: match.start(group)]
+            before = words_before(text, match.start(group))
             if _OPEN.search(before):
                 continue
             percent = pattern is _PERCENT
@@ -191,7 +193,7 @@ def parts(reading: Reading) -> None:
     if claimed is None or part_whole is None:
         return
     part, whole = part_whole
-    hedged = bool(_HEDGE.search(reading.text[: percents[0].start()]))
+    hedged = bool(_HEDGE.search(words_before(reading.text, percents[0].start())))
     reading.found["parts"] = (Share(claimed, part.figure, whole.figure, hedged),)
     if part.kind == "s":
         for match in list(re.finditer(rf"{VALUE}\s*{TIME}", reading.left)):
@@ -231,7 +233,7 @@ def tokens(reading: Reading) -> None:
         limited = re.search(
             r"(?:can(?:not|'t| not)|at most|no more than|limit\w*|bound\w*|ceiling|maximum)"
             r"[^.;\d]{0,24}$",
-            reading.left[: match.start()], re.I,
+            words_before(reading.left, match.start()), re.I,
         )  # fmt: skip
         name = "token_limit" if limited else "token_rate"
         take_figure(reading, match, name, 1, _scale(match.group(2)), "tokens/s")
@@ -242,23 +244,34 @@ def tokens(reading: Reading) -> None:
 def products(reading: Reading) -> None:
     """`80 SMs x 64 lanes x 2 x 1.53 GHz = 15.7 TFLOP/s`."""
     found = []
-    for match in _PRODUCT.finditer(reading.text):
-        text = match.group()
-        numbers = list(re.finditer(rf"{VALUE} ?([kMGTP]i?)?(Hz|B|FLOP|OPS)?", text))
-        figures = [
-            figure_of(number.group(1), _factor(number), number.group().strip())
-            for number in numbers
-        ]
-        kept = [figure for figure in figures if figure]
-        if len(kept) == len(figures) >= 3:
-            found.append(Product(tuple(kept[:-1]), kept[-1], text))
-            for number in re.finditer(NUMBER, reading.left[match.start() : match.end()]):
-                start = match.start() + number.start()
-                if again := re.compile(NUMBER).match(reading.left, start):
-                    reading.take(again)
+    factors: list[re.Match[str]] = []
+    for number in _NUMBER_UNIT.finditer(reading.text):
+        gap = (
+            reading.text[factors[-1].end() : number.start()][: _LONGEST_GAP + 1] if factors else ""
+        )
+        if len(factors) > 1 and _EQUALS.fullmatch(gap):
+            found += _product(reading, factors, number)
+            factors = []
+        elif factors and _TIMES_SIGN.fullmatch(gap):
+            factors.append(number)
+        else:
+            factors = [number]
     if found:
         reading.found["products"] = tuple(found)
 
 
-def _factor(number: re.Match[str]) -> float:
-    return _scale(number.group(2) or "") if number.group(3) else 1.0
+def _product(
+    reading: Reading, factors: list[re.Match[str]], result: re.Match[str]
+) -> list[Product]:
+    """The product that numbers with their units are written as; [] where one is no quantity."""
+    numbers = [*factors, result]
+    figures = [
+        figure_of(number.group(1), _scale(number.group(2) or ""), number.group(3) or "")
+        for number in numbers
+    ]
+    known = [figure for figure in figures if figure]
+    if len(known) < len(figures):
+        return []
+    for number in numbers:
+        reading.take(number, 1)
+    return [Product(tuple(known[:-1]), known[-1], reading.text[factors[0].start() : result.end()])]

@@ -24,13 +24,14 @@ from profkit.ingest.claim_reading import (
     figure_of,
     prefix_of,
     take_figure,
+    words_before,
 )  # fmt: skip
 from profkit.ingest.claim_relations import changes, parts, products, tokens
 from profkit.ingest.printed import NUMBER, Figure
 
 # A long paragraph. Some rules look back over the text from each number in it, so that their time
 # grows with the square of its length.
-LONGEST = 5_000
+LONGEST = 4_000
 _SPACE = re.compile(r"\s+")
 VERSION = re.compile(r"(?<![\w.])(?:\d+(?:\.\d+){2,}|(?=[0-9a-f]{7})\d[0-9a-f]*[a-f][0-9a-f]+)\b")
 _SPARSE = re.compile(r"\bspars", re.I)
@@ -132,10 +133,13 @@ _LEVEL = re.compile(
 )
 
 
+_NEAR_AFTER = 80  # characters: "6 TB/s when all of it comes from L2"
+
+
 def _level_of(text: str, rate: re.Match[str]) -> str:
     """The level of memory that a rate is of: named nearest before it, else after it."""
-    before = [match.lastgroup for match in _LEVEL.finditer(text[: rate.start()])]
-    after = _LEVEL.search(text, rate.end())
+    before = [match.lastgroup for match in _LEVEL.finditer(words_before(text, rate.start()))]
+    after = _LEVEL.search(text, rate.end(), rate.end() + _NEAR_AFTER)
     named = before[-1] if before else after.lastgroup if after else None
     return named or "dram"
 
@@ -153,7 +157,7 @@ def _devices(reading: Reading) -> None:
     """`eight H100 SXM GPUs`, `4x L4`, `a dual-L40S server`; 0 for several of unknown number."""
     for gpu in GPU.finditer(reading.text):
         count = re.search(rf"\b{_COUNT}[ -](?:NVIDIA |Tesla |GeForce )?$",
-                          reading.text[: gpu.start()], re.I)  # fmt: skip
+                          words_before(reading.text, gpu.start()), re.I)  # fmt: skip
         if count:
             _several(reading, count)
     for count in re.finditer(rf"\b{_COUNT}[ -]?(?:GPUs?|cards)\b", reading.text, re.I):
@@ -229,10 +233,10 @@ def _matrix(reading: Reading, match: re.Match[str], groups: tuple[tuple[int, int
 def _interval(reading: Reading) -> None:
     """`95% CI: [0.323, 0.327]`, in its own unit or that of the time before it."""
     number, unit = rf"\s*({NUMBER})\s*", r"(ms|us|µs|μs|ns|s)?\s*"
-    level = rf"(?:({NUMBER})\s*%\s*)?(?:\bCI\b|\binterval\b)[^\[\d]*"
+    level = rf"(?:{VALUE}\s*%\s*)?(?:\bCI\b|\binterval\b)[^\[\d]*"
     pattern = rf"{level}\[{number}{unit},{number}{unit}\]\s*(?:{TIME})?"
     for match in re.finditer(pattern, reading.text):
-        before = re.findall(rf"{VALUE}\s*{TIME}", reading.text[: match.start()])
+        before = re.findall(rf"{VALUE}\s*{TIME}", words_before(reading.text, match.start()))
         named = match.group(6) or match.group(5) or match.group(3) or (before and before[-1][1])
         if not named:
             continue
@@ -370,7 +374,7 @@ def _is_peak(
     )
     said = text[max(start, 0) : match.start()]
     of_it = re.search(r"%\s*of\s*(?:(?:the|its|our)\s+)?$", said)
-    if _HAS.search(text[: match.start()]):
+    if _HAS.search(words_before(text, match.start())):
         return True
     return bool(of_it or _PEAK.search(said)) and not _REACHED.search(said)
 
@@ -428,7 +432,7 @@ def _clauses(text: str) -> Iterable[tuple[int, str]]:
 def _time(reading: Reading) -> None:
     """A time that is left is the median; a bound to stay below is none."""
     for match in re.finditer(rf"{VALUE}\s*{TIME}", reading.left):
-        before = reading.text[: match.start()].rstrip()
+        before = words_before(reading.text, match.start()).rstrip()
         if re.search(r"(?:[<>≤≥]=?|\b(?:under|below|above|over|most|least|than))$", before):
             continue
         take_figure(reading, match, "time", 1, SECONDS[match.group(2)], match.group(2))
