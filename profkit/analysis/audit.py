@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from profkit.analysis.audit_changes import changes, parts, products, tokens
 from profkit.analysis.audit_intervals import apart, interval, labelled_end, ticks
+from profkit.analysis.audit_launch import limits, occupancy, residency, sm_counts, waves
 from profkit.analysis.audit_peaks import above_peak, memory, peak, shares
 from profkit.analysis.audit_ratios import ratios
 from profkit.analysis.audit_ridge import bound, ridge
@@ -145,4 +147,13 @@ _RULES: tuple[Callable[[Subject], Iterator[Check]], ...] = (
     memory,
     _grid,
     apart,
+    limits,
+    occupancy,
+    residency,
+    waves,
+    sm_counts,
+    changes,
+    parts,
+    products,
+    tokens,
 )

@@ -122,6 +122,8 @@ def peak(subject: Subject) -> Iterator[Check]:
 
 def _accumulates_in_fp16(subject: Subject, claimed: Figure) -> bool:
     """Whether a peak is one of FP16 accumulation, which is right for who accumulates so."""
+    if subject.claim.accumulate:
+        return False
     return any(
         Span.of(peak.value).allows(claimed, PEAK_SLACK)
         for sheet in subject.sheets
@@ -152,8 +154,10 @@ def _datasheet_words(subject: Subject, kind: str, value: float) -> Words:
                 what = "memory bandwidth" if key == "dram" else f"dense {key_label(subject, key)}"
                 doubt = "" if peak.verified else " (from memory)"
                 return (f"{sheet.name}'s {what} is ", Amount(value, unit), doubt)
-    return (f"at most {' or '.join(sheet.name for sheet in subject.sheets)}'s ",
-            Amount(value, unit))  # fmt: skip
+    claim = subject.claim
+    where = f" at {claim.clock.text}" if claim.clock and kind == "flop" else ""
+    together = f" ({claim.devices} GPUs)" if claim.devices else ""
+    return (f"{names_of(subject)}{together} can reach at most ", Amount(value, unit), where)
 
 
 def key_label(subject: Subject, key: str) -> str:
@@ -176,6 +180,7 @@ def _right_peak(subject: Subject, kind: str, value: float) -> Words:
 def above_peak(subject: Subject) -> Iterator[Check]:
     """Nothing is faster than the hardware; where a rate is not claimed, the one that follows."""
     yield from _above_bytes(subject)
+    yield from _above_level(subject)
     yield from _above_flop(subject)
     yield from _above_hundred(subject)
 
@@ -194,6 +199,38 @@ def _above_bytes(subject: Subject) -> Iterator[Check]:
         should_be=lambda _: ("at most ", Amount(limit, "B/s"), " of DRAM traffic"),
         slack=PEAK_SLACK,
     )  # fmt: skip
+
+
+# Bytes per cycle and SM: out of L1 and shared memory, and into L1 from L2 (architecture
+# whitepapers, Volta to Hopper; nothing is published of L2 after that).
+_LEVEL_WIDTHS = {"shared_rate": 128, "l2_rate": 64}
+_L2_KNOWN_BEFORE = (10, 0)
+
+
+def _above_level(subject: Subject) -> Iterator[Check]:
+    """What an SM takes from shared memory or L2 in a cycle, times SMs, times the clock."""
+    clock = subject.claim.clock
+    for field, width in _LEVEL_WIDTHS.items():
+        sheets = [
+            sheet for sheet in subject.sheets if field != "l2_rate" or sheet.cc < _L2_KNOWN_BEFORE
+        ]
+        if len(sheets) < len(subject.sheets) or not sheets:
+            continue
+        rates = [
+            width * sheet.sm_count * max(sheet.boost, clock.value if clock else 0.0)
+            for sheet in sheets
+        ]
+        limit = max(rates) * max(subject.multiples)
+
+        def follows(_: Span, limit: float = limit, width: int = width) -> Words:
+            return (f"{width} B a cycle and SM are at most ", Amount(limit, "B/s"))
+
+        claimed = getattr(subject.claim, field)
+        yield from check(
+            subject, "above peak", field,
+            [Span(min(claimed.value if claimed else limit, limit), 0.0, limit)], follows,
+            slack=PEAK_SLACK,
+        )  # fmt: skip
 
 
 def _from_cache(subject: Subject) -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from profkit.analysis.claimed import Span, Subject
 from profkit.analysis.contradiction import SLACK, Amount, Check, Words, check, near
 from profkit.ingest.claims import SHAPE
+
+# What sentences round away beside their digits.
+_PROSE_SLACK = 0.01
 
 
 def flop_of_shape(subject: Subject) -> Iterator[Check]:
@@ -30,6 +33,18 @@ def flop_of_shape(subject: Subject) -> Iterator[Check]:
 
     spans = [Span.of(work.flop) for work in works]
     yield from check(subject, "flop of shape", "flop", spans, follows, used=SHAPE, cause=cause)
+    yield from _flop_of_matrices(subject, cause)
+
+
+def _flop_of_matrices(subject: Subject, cause: Callable[[Span], Words]) -> Iterator[Check]:
+    """2 M N K; prose rounds it: 137 GFLOP for 137.4."""
+    edges = subject.claim.matrices
+    if edges:
+        yield from check(
+            subject, "flop of shape", "flop", [Span.of(2.0 * math.prod(edges))],
+            lambda span: (f"2 x {' x '.join(map(str, edges))} = ", Amount(span.value, "FLOP")),
+            cause=cause, used=("matrices",), slack=_PROSE_SLACK,
+        )  # fmt: skip
 
 
 def bytes_of_shape(subject: Subject) -> Iterator[Check]:
@@ -92,6 +107,8 @@ def flop_spans(subject: Subject) -> tuple[list[Span], tuple[str, ...]]:
     """FLOP by the shape, else as claimed."""
     if subject.works:
         return [Span.of(subject.works[0].flop)], SHAPE
+    if subject.claim.matrices:
+        return [Span.of(2.0 * math.prod(subject.claim.matrices))], ("matrices",)
     return ([Span.of(subject.claim.flop)], ("flop",)) if subject.claim.flop else ([], ())
 
 

@@ -68,32 +68,69 @@ class Subject:
         sizes = (known,) if known else tuple(sorted(set(ELEMENT_BYTES.values())))
         return tuple(_attention(claim, size) for size in sizes)
 
+    @property
+    def multiples(self) -> tuple[int, ...]:
+        """How many GPUs a figure may be of: one, or all that the claim tells of."""
+        return (1, self.claim.devices) if self.claim.devices else (1,)
+
     def rate_peaks(self) -> dict[str, tuple[float, ...]]:
-        """FLOP/s of the datasheets by the peaks that the claim's precision may mean."""
+        """FLOP/s that the peaks which the claim's precision may mean can have.
+
+        Those of the datasheets; at a claimed SM clock those that units do at it, where it is not
+        the clock of the datasheet's figure; of one GPU, or of those that the claim tells of.
+        """
         keys = _peak_keys(self.claim)
         found: dict[str, set[float]] = {}
         for sheet in self.sheets:
-            for key, peak in sheet.peaks.items():
+            for key in sheet.peaks:
                 if key != "dram" and (keys is None or key in keys):
-                    found.setdefault(key, set()).add(peak.value)
+                    peaks = _peaks_of(sheet, key, self.claim)
+                    values = {peak * count for peak in peaks for count in self.multiples}
+                    found.setdefault(key, set()).update(values)
         return {key: tuple(sorted(values)) for key, values in found.items()}
 
     def byte_peaks(self) -> tuple[float, ...]:
-        """B/s of the datasheets' DRAM."""
-        return tuple(sorted({sheet.peaks["dram"].value for sheet in self.sheets}))
+        """B/s of the datasheets' DRAM, of one GPU or of those that the claim tells of."""
+        peaks = {sheet.peaks["dram"].value for sheet in self.sheets}
+        return tuple(sorted(peak * count for peak in peaks for count in self.multiples))
 
     def rate_limit(self) -> float:
-        """FLOP/s that can't be passed: peaks at the boost clock, accumulating either way; 0 where
-        unknown."""
+        """FLOP/s that can't be passed: peaks at the boost clock, or at the claimed one if that is
+        lower, accumulating either way; 0 where unknown."""
         keys = self.rate_peaks()
         rates = [
-            peak.value * sheet.clock_headroom(key)
+            peak.value * self._headroom(sheet, key)
             for sheet in self.sheets
             for table in (sheet.peaks, sheet.f16_accumulate)
             for key, peak in table.items()
             if key in keys
         ]
-        return max(rates, default=0.0)
+        return max(rates, default=0.0) * max(self.multiples)
+
+    def _headroom(self, sheet: Datasheet, key: str) -> float:
+        clock = self.claim.clock
+        if clock is None or key in sheet.limited:
+            return sheet.clock_headroom(key)
+        return max(clock.value, sheet.clock_of(key) if clock.value > sheet.boost else 0.0) / (
+            sheet.clock_of(key)
+        )
+
+
+# A claimed clock this near the datasheet's own is that: both are rounded.
+_SAME_CLOCK = 0.98
+
+
+def _peaks_of(sheet: Datasheet, key: str, claim: Claim) -> list[float]:
+    """FLOP/s of one GPU at the claimed clock, else of the datasheet, with the sums as claimed."""
+    table = sheet.peaks
+    if claim.accumulate == "fp16" and key in sheet.f16_accumulate:
+        table = sheet.f16_accumulate
+    value = table[key].value
+    if claim.clock is None:
+        return [value]
+    at_clock = sheet.rate_at(key, claim.clock.value) * value / sheet.peaks[key].value
+    near_own = sheet.clock_of(key) * _SAME_CLOCK <= claim.clock.value
+    return [at_clock, value] if near_own else [at_clock]
 
 
 def _attention(claim: Claim, element_bytes: int) -> Work:
@@ -129,9 +166,19 @@ def sheets_of(claim: Claim, gpu: str = "") -> tuple[Datasheet, ...]:
     return ()
 
 
+def _sheets_meant(claim: Claim, gpu: str) -> tuple[Datasheet, ...]:
+    """The products that figures may be of: all that a sentence names; none for several GPUs of
+    unknown number, together."""
+    if claim.text and claim.devices == 0:
+        return ()
+    named = [name for name in claim.gpus if name and name in claim.text]
+    told = [sheet for name in named for sheet in datasheets_named(name)]
+    return tuple(dict.fromkeys(told)) if told else sheets_of(claim, gpu)
+
+
 def subjects(claim: Claim, rows: Sequence[Claim], gpu: str = "") -> Iterator[Subject]:
     """A claim as it is; a sentence once for each row of its study that it may speak of."""
-    sheets = sheets_of(claim, gpu)
+    sheets = _sheets_meant(claim, gpu)
     spoken_of = [row for row in rows if claim.text and _speaks_of(claim, row)]
     for row in spoken_of:
         names = _WORK if claim.time else (*_WORK, *_MEASURED)

@@ -17,6 +17,11 @@ UNITS = {
     "flop_share": "1", "byte_share": "1", "share": "1", "flop_peak": "FLOP/s", "byte_peak": "B/s",
     "held_peak": "FLOP/s", "held_share": "1", "ridge": "FLOP/B", "time": "s", "baseline": "s",
     "low": "s", "high": "s", "lower_end": "s", "upper_end": "s",
+    "clock": "Hz", "l2_rate": "B/s", "shared_rate": "B/s", "link_rate": "B/s",
+    "registers": "", "threads": "", "shared": "B", "occupancy": "1", "achieved_occupancy": "1",
+    "resident_blocks": "", "resident_warps": "", "resident_threads": "", "grid_blocks": "",
+    "sms": "", "waves": "", "token_rate": "tokens/s", "token_limit": "tokens/s", "tokens": "",
+    "flop_per_token": "FLOP", "bytes_per_token": "B",
     "speedup": "x", "peak_ratio": "x", "advantage": "x",
 }  # fmt: skip
 

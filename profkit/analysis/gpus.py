@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from profkit.analysis.occupancy import Chip
 from profkit.errors import UsageError
 from profkit.ingest.text_files import shipped_yaml
 from profkit.metrics.catalog import ComputeCapability
@@ -94,6 +95,43 @@ def flop_per_cycle(cc: ComputeCapability) -> Mapping[str, float]:
     """
     units: Mapping[str, float] = _document()["units"].get(f"{cc[0]}.{cc[1]}", {})
     return units
+
+
+@dataclass(frozen=True)
+class SmLimits:
+    """What an SM of a compute capability holds at once.
+
+    `reserved_shared` and `block_shared` are the bytes of shared memory that a block takes beside
+    its own and that it may have at most.
+    """
+
+    cc: ComputeCapability
+    chip: Chip
+    reserved_shared: int
+    block_shared: int
+
+
+# 32-bit registers of an SM and its sub-partitions, the same from CC 7.0 on (CUDA C++ Programming
+# Guide, technical specifications).
+_REGISTERS, _SCHEDULERS = 65_536, 4
+# Shared memory that the system takes of each block from CC 8.0 on (the same table).
+_RESERVED = 1024
+
+
+def sm_limits(cc: ComputeCapability) -> SmLimits | None:
+    """The limits of an SM; None for a compute capability that the table lacks."""
+    row = _document()["sm"].get(f"{cc[0]}.{cc[1]}")
+    if row is None:
+        return None
+    chip = Chip(row["warps"], row["blocks"], _REGISTERS, row["shared"] * 1024, _SCHEDULERS)
+    return SmLimits(cc, chip, _RESERVED if cc >= (8, 0) else 0, row["block_shared"] * 1024)
+
+
+def all_sm_limits() -> list[SmLimits]:
+    """The limits of every compute capability that the table has."""
+    versions = [tuple(map(int, key.split("."))) for key in _document()["sm"]]
+    found = [sm_limits((major, minor)) for major, minor in versions]
+    return [limits for limits in found if limits]
 
 
 def units_source() -> str:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from profkit.errors import BadInput
+from profkit.ingest.claim_reading import SECONDS
+from profkit.ingest.claim_relations import Change, Product, Share
 from profkit.ingest.claim_text import (
     DTYPES,
-    SECONDS,
     VERSION,
     Side,
     context,
@@ -38,7 +39,13 @@ class Claim:
     a measurement; `held_peak` and `held_share` are of the clock that was held, for claims that have
     both. `cache` is `warm` where a call found its inputs in L2. In a sentence, `lower_end` and
     `upper_end` are called ends of an interval, `apart` says that so many intervals do not overlap
-    (0: no number), `sides` are compared. `unread` are numbers that nothing could be made of.
+    (0: no number), `sides` are compared, `matrices` are the sizes M, N, K of a product, `devices`
+    is how many GPUs the figures are of together (0: several), `clock` the SM clock (Hz),
+    `accumulate` the precision of the sums. `l2_rate`, `shared_rate` and `link_rate` are B/s that
+    DRAM does not bound; `registers` are those of a thread, `threads` and `shared` (bytes) those
+    of a block, `resident_blocks`, `resident_warps`, `resident_threads` those on an SM.
+    `token_limit` is called a bound of tokens/s. `unread` are numbers that nothing could be made
+    of.
     """
 
     where: str = ""
@@ -83,6 +90,33 @@ class Claim:
     peak_ratio: Figure | None = None
     advantage: Figure | None = None
     sides: tuple[Side, ...] = ()
+    matrices: tuple[int, ...] = ()
+    devices: int | None = None
+    clock: Figure | None = None
+    accumulate: str = ""
+    l2_rate: Figure | None = None
+    shared_rate: Figure | None = None
+    link_rate: Figure | None = None
+    registers: Figure | None = None
+    threads: Figure | None = None
+    shared: Figure | None = None
+    occupancy: Figure | None = None
+    achieved_occupancy: Figure | None = None
+    resident_blocks: Figure | None = None
+    resident_warps: Figure | None = None
+    resident_threads: Figure | None = None
+    grid_blocks: Figure | None = None
+    sms: Figure | None = None
+    waves: Figure | None = None
+    sm_counts: tuple[tuple[str, int], ...] = ()
+    token_rate: Figure | None = None
+    token_limit: Figure | None = None
+    tokens: Figure | None = None
+    flop_per_token: Figure | None = None
+    bytes_per_token: Figure | None = None
+    changes: tuple[Change, ...] = ()
+    parts: tuple[Share, ...] = ()
+    products: tuple[Product, ...] = ()
     grid_dimensions: int | None = None
     apart: int | None = None
     unread: tuple[str, ...] = ()
@@ -96,7 +130,10 @@ class Claim:
     @property
     def says_something(self) -> bool:
         """Whether anything is claimed that could be held against something."""
-        statements = (self.bound, self.memory, self.sides, self.grid_dimensions, self.apart)
+        statements = (
+            self.bound, self.memory, self.sides, self.grid_dimensions, self.apart, self.sm_counts,
+            self.changes, self.parts, self.products,
+        )  # fmt: skip
         return bool(self.figures) or any(one not in (None, "", ()) for one in statements)
 
 
