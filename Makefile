@@ -53,7 +53,7 @@ docs: .venv/profkit  ## write what is made of the catalogue, the rules and the r
 	$(BIN)/profkit rules list --format markdown -o docs/rules.md
 	$(BIN)/profkit rules score --format markdown -o docs/accuracy.md
 	$(BIN)/python -m kernels.document
-	$(BIN)/python -m kernels.derive
+	$(BIN)/python -m kernels.run_files
 
 golden: .venv/profkit-test  ## write the expected terminal output anew, then read the diff
 	$(BIN)/python -m pytest tests/integration/test_golden.py --regenerate

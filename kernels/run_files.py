@@ -1,4 +1,4 @@
-"""Writes what profkit derives from recorded runs: `python -m kernels.derive [--prune] [RUN ...]`
+"""Writes what profkit derives from recorded runs: `python -m kernels.run_files [--prune] [RUN ...]`
 
 A recorded run is tracked without its analysis, checklist, page, table and roofline: they are made
 again from the report, the timeline, the check and the latencies beside them, with today's code.
@@ -78,7 +78,7 @@ def main() -> int:
         else:  # the vendor's reader frees nothing: a process a run
             for run in runs:
                 print(run, flush=True)
-                subprocess.run([sys.executable, "-m", "kernels.derive", str(run)], check=True)
+                subprocess.run([sys.executable, "-m", "kernels.run_files", str(run)], check=True)
     except ProfkitError as error:
         print(f"profkit: {error}", file=sys.stderr)
         return error.exit_code
