@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,12 +24,14 @@ REPORTS = Path(__file__).parent.parent / "reports"
 _MEASURED = ("profkit", "created", "left_out", "spans", "seconds")
 
 
-def recorded_latencies(folder: Path = REPORTS) -> Iterator[Path]:
-    """The files of latencies below a folder."""
-    for path in sorted(folder.rglob("*.json")):
-        with path.open(encoding="utf-8") as file:
-            if f'"{SCHEMA}"' in file.read(100):
-                yield path
+def recorded_latencies() -> tuple[Path, ...]:
+    """The files of latencies below reports/."""
+    return tuple(path for path in sorted(REPORTS.rglob("*.json")) if _is_of_latencies(path))
+
+
+def _is_of_latencies(path: Path) -> bool:
+    with path.open(encoding="utf-8") as file:
+        return f'"{SCHEMA}"' in file.read(100)
 
 
 def derived(path: Path) -> dict[str, Any]:
