@@ -7,7 +7,6 @@ where they don't, no number of readings does. docs/statistics.md has the measure
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -73,12 +72,10 @@ def _thinned(ordered: Array) -> Array:
 
 
 def _is_dithered(side: Sequence[Array], tick: float) -> bool:
-    """Whether enough readings lie below, and above, the middle ticks of their blocks."""
-    below = above = 0
+    """Whether enough readings lie below, and as many above, the middle tick of their block."""
+    around = 0
     for block in side:
         ticks = np.sort(np.rint(block / tick))
         middle = ticks[ticks.size // 2]
-        below += int((ticks < middle).sum())
-        above += int((ticks > middle).sum())
-    samples = sum(block.size for block in side)
-    return min(below, above) >= math.ceil(_DITHER * samples)
+        around += min(int((ticks < middle).sum()), int((ticks > middle).sum()))
+    return around >= _DITHER * sum(block.size for block in side)

@@ -12,6 +12,7 @@ error rates.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -402,6 +403,10 @@ class _Estimate:
     def freedom(self) -> float:
         return max(self.worth - 1, 1.0)
 
+    def scaled_to(self, blocks: int) -> _Estimate:
+        """The same effect and scatter over another number of blocks."""
+        return replace(self, blocks=blocks, worth=max(blocks * self.worth / self.blocks, 2.0))
+
 
 def _estimate(ratios: Array, dependence: float | None) -> _Estimate:
     """The estimate over blocks, worth fewer of them where they depend on each other."""
@@ -499,31 +504,30 @@ def _one_block_spoils(ratios: Array, bounds: _Bounds, thresholds: Thresholds) ->
 
 def _blocks_needed(estimate: _Estimate, bounds: _Bounds, thresholds: Thresholds) -> int | None:
     """The blocks that settle it at the planned power if effect and scatter stay; None above 200."""
-    blocks = np.arange(max(thresholds.blocks, estimate.blocks + 1), MOST_BLOCKS + 1)
-    worth = np.maximum(blocks * estimate.worth / estimate.blocks, _FEWEST_BLOCKS)
-    enough = blocks[_settling_power(estimate, worth, bounds, thresholds) >= thresholds.power]
-    return int(enough[0]) if enough.size else None
+    fewest = max(thresholds.blocks, estimate.blocks + 1)
+    counts = range(fewest, MOST_BLOCKS + 1)
+    at_least = bisect_left(
+        counts,
+        thresholds.power,
+        key=lambda blocks: _settling_power(estimate.scaled_to(blocks), bounds, thresholds),
+    )
+    return counts[at_least] if at_least < len(counts) else None
 
 
-def _settling_power(
-    estimate: _Estimate, worth: Array, bounds: _Bounds, thresholds: Thresholds
-) -> Array:
-    """The chance of a verdict with blocks worth so many, shape (n,); noncentral t."""
+def _settling_power(estimate: _Estimate, bounds: _Bounds, thresholds: Thresholds) -> float:
+    """The chance of a verdict where effect and scatter are as estimated; noncentral t."""
     size = abs(estimate.effect)
-    if estimate.scatter == 0:
-        return np.full(worth.shape, float(size > bounds.beyond or size < bounds.within))
-    freedom, error = worth - 1, estimate.scatter / np.sqrt(worth)
+    if estimate.error == 0:
+        return float(size > bounds.beyond or size < bounds.within)
 
-    def missed(distance: float, level: float) -> Array:
-        reach = special.stdtrit(freedom, (1 + level) / 2)
-        center = np.clip(distance / error, -_CERTAIN, _CERTAIN)
-        shares: Array = special.nctdtr(freedom, center, reach)
-        return shares
+    def missed(distance: float, level: float) -> float:
+        reach = _t(estimate.freedom, (1 + level) / 2)
+        center = min(max(distance / estimate.error, -_CERTAIN), _CERTAIN)
+        return float(special.nctdtr(estimate.freedom, center, reach))
 
     if size > bounds.margin:
         return 1 - missed(size - bounds.beyond, thresholds.level)
-    misses = [missed(bounds.within - side, thresholds.same_level) for side in (size, -size)]
-    return 1 - misses[0] - misses[1]
+    return 1 - sum(missed(bounds.within - side, thresholds.same_level) for side in (size, -size))
 
 
 def holm(comparisons: Sequence[Comparison]) -> list[Comparison]:

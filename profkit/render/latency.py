@@ -507,8 +507,8 @@ def _evidence(pair: Pair, report: LatencyReport) -> list[str]:
         )
     if comparison.reason is VerdictReason.RESOLUTION:
         lines.append(
-            f"the timer leaves {percent(comparison.resolution)} open, more blocks won't help: time "
-            "several calls per sample (--cache warm does), or use --timer cupti"
+            f"the timer leaves {percent(comparison.resolution)} open and more blocks won't help: "
+            f"{_finer(pair)}"
         )
     settle = settling_command(pair, report)
     if settle:
@@ -516,6 +516,13 @@ def _evidence(pair: Pair, report: LatencyReport) -> list[str]:
     elif comparison.reason is VerdictReason.AT_MARGIN:
         lines.append("more blocks won't settle it: choose another --margin, or take it as it is")
     return lines
+
+
+def _finer(pair: Pair) -> str:
+    """How to time what the timer's resolution leaves open."""
+    if pair.a.latency.timer in _EVENT_TIMERS:
+        return "group calls into a sample (--cache warm does), or use --timer cupti"
+    return "let the target do several calls in one"
 
 
 def classic_line(classic: Classic) -> str:

@@ -20,6 +20,7 @@ import zstandard
 import profkit
 from kernels import pair
 from kernels.attention.ladder import RUNGS
+from kernels.derive import derived, recorded_latencies
 from kernels.document import document
 from kernels.ladder_page import BACKENDS, DEFAULT, PICTURE, ladder_page
 from kernels.ladder_plot import plot_ladder
@@ -74,6 +75,17 @@ def latencies(folder: Path, file: str = LATENCY) -> dict[str, Timed]:
 
 def by_name(folder: Path) -> str:
     return folder.name
+
+
+@pytest.mark.parametrize("path", recorded_latencies(), ids=lambda path: str(path.parent.name))
+def test_recorded_verdicts_are_what_the_samples_say(path: Path) -> None:
+    """Where they are not: python -m kernels.derive."""
+    told = json.loads(path.read_text(encoding="utf-8"))["comparisons"]
+    for row, again in zip(told, derived(path)["comparisons"], strict=True):
+        names = ("a", "b", "verdict", "reason", "details")
+        assert [row[name] for name in names] == [again[name] for name in names]
+        for name in ("speedup", "low", "high", "detectable"):
+            assert row[name] == pytest.approx(again[name], rel=1e-6)
 
 
 def test_every_pair_and_every_rung_is_recorded() -> None:

@@ -507,7 +507,7 @@ def test_blocks_that_took_no_turns_get_no_verdict(
     assert done.exit_code == 3, done.stderr
     assert "INCONCLUSIVE" in done.stdout
     assert "measured one after the other" in done.stdout
-    assert "finds a slow-down" not in done.stdout
+    assert "detectable" not in done.stdout
     assert ("8 blocks taken in turns" in done.stdout) is in_turns
     told = validated(
         profkit_cli("time", "--from", file, "--compare", "a,b", "--format", "json").stdout
@@ -535,6 +535,41 @@ def test_turns_count_among_all_series_and_blocks_in_any_order(
     alone = profkit_cli("time", "--from", written(tmp_path, [steady("a", range(4), 1e-4)]))
     assert "120 samples in 4 blocks" in alone.stdout
     assert "turns" not in alone.stdout
+
+
+def on_a_grid(label: str, turns: Sequence[int], median: float, tick: float) -> dict[str, Any]:
+    """A steady series (CV 0.1%) as a timer with that tick (s) reads it."""
+    row = steady(label, turns, median)
+    for block in row["blocks"]:
+        spread = 0.5 * (np.array(block["samples"]) / median - 1)
+        block["samples"] = (np.rint(median * (1 + spread) / tick) * tick).tolist()
+    return row
+
+
+@pytest.mark.parametrize(
+    ("timer", "settle"), [("events", "--timer cupti"), ("graph", "--timer cupti"), ("cupti", None)]
+)
+def test_a_timer_too_coarse_for_the_change_is_said_with_the_remedy(
+    tmp_path: Path, profkit_cli: Callable[..., Result], timer: str, settle: str | None
+) -> None:
+    """2% of 60 µs, read in ticks of 1.024 µs: one tick or two, whatever is true."""
+    rows = [
+        on_a_grid(name, IN_TURNS[name], time, 1.024e-6) | {"timer": timer}
+        for name, time in (("a", 60.42e-6), ("b", 61.63e-6))
+    ]
+    file = written(tmp_path, rows)
+    done = profkit_cli("time", "--from", file, "--compare", "a,b")
+    assert done.exit_code == 3, done.stderr
+    assert ("--timer cupti" in done.stdout) is (settle is not None)
+    document = validated(
+        profkit_cli("time", "--from", file, "--compare", "a,b", "--format", "json").stdout
+    )
+    (comparison,) = document["comparisons"]
+    assert comparison["verdict"] == "inconclusive"
+    assert comparison["reason"] == "timer resolution too coarse"
+    assert comparison["resolution"] > 0.017
+    assert comparison["settle"] == settle
+    assert comparison["low"] < 1 < comparison["high"]
 
 
 @pytest.mark.parametrize("kept", [0.05, 0.02])
@@ -786,6 +821,11 @@ def test_calibration_is_kept_and_used(toy: Path) -> None:
     assert document["kept"]
     floor = json.loads(next((toy.parent / "state").rglob("*.json")).read_text("utf-8"))
     assert floor["within_process"] == document["floor"]["within_process"] >= 0
+    assert floor["processes"] == 1
+    bounds = [document["between_processes"]["bound"]]
+    bounds += [plan["bound"] for plan in document["sharper"]]
+    assert bounds == sorted(bounds, reverse=True)
+    assert floor["between_processes"] >= bounds[0]
     assert len(document["within_process"]["all"]) == 10
 
 
