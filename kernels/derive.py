@@ -17,8 +17,8 @@ from profkit.analysis.latency import latency_report
 from profkit.analysis.verdict import Thresholds
 from profkit.ingest.integrity import MANIFEST
 from profkit.ingest.latency import SCHEMA, read_latencies
+from profkit.ingest.regular_file import digest
 from profkit.render.latency_json import latency_json
-from profkit.store.run import digest
 
 REPORTS = Path(__file__).parent.parent / "reports"
 _MEASURED = ("profkit", "created", "left_out", "spans", "seconds")
