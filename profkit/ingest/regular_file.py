@@ -53,7 +53,7 @@ def read_limited(path: Path, largest: int) -> bytes:
     """
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
-        data = file.read(largest + 1) if size <= largest else b""
+        data = (file.read(largest + 1) if size <= largest else None) or b""  # None: not now
     if max(size, len(data)) > largest:
         raise BadInput(
             f"{path}: larger than the {largest / _MIB:g} MiB that are read",

@@ -1,0 +1,228 @@
+"""Files made to break a reader: each verb ends in one line with exit code 5, soon and small."""
+
+from __future__ import annotations
+
+import os
+import random
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from profkit.ingest import wire
+from tests.conftest import H200, ROOT, plain_bytes
+from tests.fuzz.formats import REPORT, RUN
+from tests.fuzz.test_fuzz import broken_law
+from tests.fuzz.zygote import Outcome, Zygote
+from tests.unit.test_text_files import LAUGHS, MERGES
+
+SESSION, CREATED, VERSIONS = 3, 2, 8
+READERS = (
+    ("analyze {}", ".ncu-rep"),
+    ("checklist {}", ".ncu-repz"),
+    ("source {}", ".ncu-rep"),
+    ("metrics {}", ".ncu-rep"),
+    ("roofline {}", ".ncu-rep"),
+    ("report {} -o page.html", ".ncu-repz"),
+    ("diff r.ncu-repz {}", ".ncu-rep"),
+    ("analyze {}", ".sqlite"),
+    ("rules explain launch_overhead --on {}", ".sqlite"),
+    ("time --from {}", ".json"),
+    ("compare {0} {0}", ".json"),
+    ("roofline r.ncu-repz --latency {}", ".json"),
+    ("roofline r.ncu-repz --peaks measured --ceilings {}", ".json"),
+    ("baseline import {} -o out --gpu L4 --unit ms", ".json"),
+    ("baseline import {} -o out --matrix {}", ".yaml"),
+    ("audit {}", ".yaml"),
+    ("audit {}", ".json"),
+    ("rules check {}", ".yaml"),
+    ("analyze r.ncu-repz --rules {}", ".yaml"),
+)
+TEXTS = tuple(row for row in READERS if row[1] in {".json", ".yaml"})
+
+
+@pytest.fixture(scope="module")
+def zygote() -> Iterator[Zygote]:
+    with Zygote() as zygote:
+        yield zygote
+
+
+@pytest.fixture
+def run(zygote: Zygote, tmp_path: Path) -> Callable[[str, Path], Outcome]:
+    """Run a command line with a file for its `{}`."""
+    (tmp_path / "r.ncu-repz").symlink_to(H200 / f"{REPORT}.ncu-repz")
+
+    def run(command: str, file: Path) -> Outcome:
+        return zygote.run(command.replace("{0}", "{}").replace("{}", str(file)).split(), tmp_path)
+
+    return run
+
+
+def assert_refused(done: Outcome, *codes: int) -> None:
+    assert broken_law(done) == "", done
+    assert done.code in (codes or (5,)), done
+
+
+def _pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _endless(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def _sparse(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(20 << 30)
+
+
+@pytest.mark.parametrize("make", [_pipe, _endless, _sparse])
+def test_what_is_no_file_of_a_sane_size_is_refused_by_every_verb(
+    run: Callable[[str, Path], Outcome], tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    for number, (command, suffix) in enumerate(READERS):
+        path = tmp_path / f"x{number}{suffix}"
+        make(path)
+        assert_refused(run(command, path))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, "{a: " * 50_000, LAUGHS, MERGES, "a: 2026-13-45", "a: " + "9" * 5000],
+    ids=["deep lists", "deep mappings", "aliases", "merge keys", "no date", "digits"],
+)
+def test_hostile_texts_are_refused_by_every_verb_that_reads_text(
+    run: Callable[[str, Path], Outcome], tmp_path: Path, text: str
+) -> None:
+    for number, (command, suffix) in enumerate(TEXTS):
+        path = tmp_path / f"x{number}{suffix}"
+        path.write_text(text, encoding="utf-8")
+        assert_refused(run(command, path), 5, 2, 0)
+
+
+@pytest.mark.parametrize("text", ["9" * 5000 + ": a", "a: 2026-13-45", "a: &a [*a]"])
+def test_a_match_file_of_no_names(
+    run: Callable[[str, Path], Outcome], tmp_path: Path, text: str
+) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_text(text, encoding="utf-8")
+    assert_refused(run("diff r.ncu-repz r.ncu-repz --match {}", path))
+
+
+def _field(number: int, value: int | bytes) -> bytes:
+    if isinstance(value, int):
+        return _varint(number << 3) + _varint(value)
+    return _varint(number << 3 | 2) + _varint(len(value)) + value
+
+
+def _varint(value: int) -> bytes:
+    low, high = value & 0x7F, value >> 7
+    return bytes([low | 0x80]) + _varint(high) if high else bytes([low])
+
+
+def _with_session(change: Mapping[int, int | bytes]) -> bytes:
+    """A plain report with one more block, whose session has these fields."""
+    session = _message({name: [value] for name, value in change.items()})
+    header = _message({SESSION: [session]})
+    return plain_bytes(REPORT) + struct.pack("<I", len(header)) + header
+
+
+def _message(fields: wire.Message) -> bytes:
+    return b"".join(_field(name, value) for name, values in fields.items() for value in values)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {CREATED: 2**63},
+        {CREATED: 10**12},
+        {VERSIONS: _field(1, b"Nsight Compute Target") + _field(2, b"9" * 5000 + b".1")},
+    ],
+    ids=["no time", "year 33658", "digits"],
+)
+def test_a_session_that_can_not_be(
+    run: Callable[[str, Path], Outcome], tmp_path: Path, change: Mapping[int, int | bytes]
+) -> None:
+    path = tmp_path / "x.ncu-rep"
+    path.write_bytes(_with_session({CREATED: 10**9}))
+    assert run("analyze {}", path).code == 0
+    path.write_bytes(_with_session(change))
+    assert_refused(run("analyze {}", path))
+
+
+def test_a_manifest_nested_deep(run: Callable[[str, Path], Outcome], tmp_path: Path) -> None:
+    path = tmp_path / "x.ncu-rep"
+    path.write_bytes(plain_bytes(REPORT))
+    (tmp_path / "manifest.json").write_text("[" * 100_000)
+    assert_refused(run("analyze {}", path))
+
+
+_ZEROS = bytes(1 << 24)
+
+
+def _packed(path: Path, start: bytes, gib: int) -> None:
+    with path.open("wb") as file, zstandard.ZstdCompressor().stream_writer(file) as writer:
+        writer.write(start)
+        for _ in range(gib << 6):
+            writer.write(_ZEROS)
+
+
+def _block(records: int, size: int) -> bytes:
+    header = _message({1: [records], 5: [records * (4 + size)]})
+    return struct.pack("<I", len(header)) + header
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"",
+        b"NVR\0" + struct.pack("<I", 2**32 - 1),
+        b"NVR\0" + struct.pack("<I", 0),
+        b"NVR\0" + struct.pack("<I", 0) + _block(1, 3 << 30) + struct.pack("<I", 3 << 30),
+        b"NVR\0" + struct.pack("<I", 0) + _block(10**9, 0),
+    ],
+    ids=["zeros", "header", "blocks", "record", "records"],
+)
+def test_a_bomb_is_refused_before_it_is_unpacked(
+    run: Callable[[str, Path], Outcome], tmp_path: Path, start: bytes
+) -> None:
+    path = tmp_path / "x.ncu-repz"
+    _packed(path, start, 3)
+    assert path.stat().st_size < 1 << 20
+    assert_refused(run("analyze {}", path))
+
+
+def test_a_report_of_many_gigabytes_needs_the_users_word(
+    run: Callable[[str, Path], Outcome], tmp_path: Path
+) -> None:
+    path = tmp_path / "x.ncu-rep"
+    path.write_bytes(plain_bytes(REPORT))
+    os.truncate(path, 9 << 30)
+    done = run("analyze {}", path)
+    assert_refused(done)
+    assert "PROFKIT_LARGEST_REPORT" in done.stderr
+
+
+def test_bytes_at_random(run: Callable[[str, Path], Outcome], tmp_path: Path) -> None:
+    path = tmp_path / "x.sqlite"
+    data = (RUN / "timeline.sqlite").read_bytes()
+    path.write_bytes(data[:4096] + random.Random(1).randbytes(len(data) - 4096))
+    assert_refused(run("analyze {}", path))
+
+
+@pytest.mark.parametrize(
+    "when",
+    ["9" * 900 + " > 1", "l2_busy > 0x" + "f" * 900, "l2_busy ** 9 ** 9 > 1", "(" * 400 + "1"],
+)
+def test_a_rule_and_a_gate_with_a_number_beyond_reason(
+    run: Callable[[str, Path], Outcome], tmp_path: Path, when: str
+) -> None:
+    path = tmp_path / "x.yaml"
+    rule = (ROOT / "rules" / "samples.yaml").read_text(encoding="utf-8")
+    first = rule.index("when:")
+    path.write_text(f"{rule[:first]}when: ['{when}']\n    junk: {rule[first:]}", encoding="utf-8")
+    assert_refused(run("rules check {}", path))
+    gate = f"metric:{when.replace(' ', '')}"
+    assert_refused(run(f"diff r.ncu-repz {{}} --fail-on {gate}", tmp_path / "r.ncu-repz"), 2)
