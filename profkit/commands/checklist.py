@@ -50,14 +50,14 @@ def checklist(
       profkit checklist reports/sdpa_s512 --top 5 --format markdown -o checklist.md
     """
     from profkit.commands.advice import chosen
+    from profkit.commands.reading import read_report
     from profkit.render.checklist import checklist_view
     from profkit.render.json import checklist_json
     from profkit.render.markdown import checklist_markdown
     from profkit.render.terminal import console, rendered
-    from profkit.report import load
 
     advice = chosen(rules, disable or (), top or None)
-    report = load(path, kernel=kernel)
+    report = read_report(path, kernel)
     found = report.checklist(advice.rules, advice.disabled, advice.blamed)
     if format is Format.json:
         put(checklist_json(report.summary, found, top), output)

@@ -125,6 +125,7 @@ def diff(
       profkit diff before.ncu-rep after.ncu-rep --ablation "padded tile" -o padding.md
     """
     from profkit.analysis.gates import exit_code, failures, parse_gates
+    from profkit.commands.reading import read_report
 
     if ablation and format not in {Format.terminal, Format.markdown}:
         raise UsageError(f"--ablation writes Markdown, not {format}", "leave --format out")
@@ -133,7 +134,7 @@ def diff(
 
     @lru_cache(maxsize=1)
     def read(path: Path) -> Report:
-        return _read(path, kernel)
+        return read_report(path, kernel)
 
     earlier, later = _sides(before, after, baseline, save_baseline, read)
     if earlier is None:
@@ -418,11 +419,3 @@ def _names(path: Path) -> Mapping[str, str]:
     if not isinstance(told, dict) or not all(isinstance(name, str) for name in told.values()):
         raise BadInput(f"{path}: not names of kernels", "write `old name: new name`, one a line")
     return {str(old): new for old, new in told.items()}
-
-
-def _read(path: Path, kernel: str | None) -> Report:
-    from profkit.commands.reading import progress_line
-    from profkit.report import load
-
-    with progress_line() as progress:
-        return load(path, kernel=kernel, progress=progress)

@@ -101,11 +101,11 @@ def _report(
     output: Path | None,
 ) -> None:
     from profkit.analysis.coverage import coverage
-    from profkit.report import load
+    from profkit.commands.reading import read_report
 
     if format is Format.markdown:
         raise UsageError("--format markdown writes the catalogue", "leave FILE out, or use json")
-    report = load(path, kernel=kernel)
+    report = read_report(path, kernel)
     found = [item for item in coverage(report.summary.launches) if _matches(item.quantity, grep)]
     raw = _raw(report, grep) if everything else {}
     if grep and not found and not raw:

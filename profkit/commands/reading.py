@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from profkit.analysis.score import PairScore
     from profkit.ingest.nsys_sqlite import Timeline
     from profkit.ingest.pairs import PairNotes
+    from profkit.report import Report
 
 _WORTH_SHOWING = 2.0
 
@@ -81,6 +82,12 @@ def read_reports(
     if reports:
         failures = [failure for failure in failures if isinstance(failure, BadInput)]
     return reports, failures
+
+
+def read_report(path: Path, kernel: str | None = None, nvtx: str | None = None) -> Report:
+    """The report that a path names, with progress on stderr; raises as `profkit.load`."""
+    with progress_line() as progress:
+        return load(path, kernel=kernel, nvtx=nvtx, progress=progress)
 
 
 def find_reports(paths: Sequence[Path]) -> tuple[list[Path], list[ProfkitError]]:

@@ -75,12 +75,10 @@ def page_of(
 ) -> str:
     """The page of the report that a path names, its kernels sorted as `analyze` does."""
     from profkit.commands.order import order
-    from profkit.commands.reading import progress_line
+    from profkit.commands.reading import read_report
     from profkit.page import page_html
-    from profkit.report import load
 
-    with progress_line() as progress:
-        read = load(path, kernel=kernel, nvtx=nvtx, progress=progress)
+    read = read_report(path, kernel, nvtx)
     found = read.checklist(advice.rules, advice.disabled, advice.blamed)
     groups = order(read.summary, sort)
     return page_html(read, found, groups=groups, top=top, with_host=with_host)

@@ -201,15 +201,14 @@ def _rooflines(
 ) -> tuple[list[_Shown], list[ProfkitError]]:
     """Those of all reports in order, and what went wrong; a filter that leaves nothing of some
     reports but something of others is no failure."""
-    from profkit.commands.reading import find_reports
+    from profkit.commands.reading import find_reports, read_report
     from profkit.files import variants_of
-    from profkit.report import load
 
     files, failures = find_reports(paths)
     shown = []
     for file in files:
         try:
-            found = make(load(file))
+            found = make(read_report(file))
         except ProfkitError as error:
             failures.append(error)
             continue

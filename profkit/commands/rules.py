@@ -97,9 +97,9 @@ def explain(
     from rich.console import Group
 
     from profkit.analysis.region_rules import explain_region
+    from profkit.commands.reading import read_report
     from profkit.render.rules import explained, region_trial_view, trials_view
     from profkit.render.terminal import rendered
-    from profkit.report import load
 
     if kernel and on is None:
         raise UsageError("--kernel needs a report", "add --on FILE")
@@ -109,7 +109,7 @@ def explain(
     if on is not None and chosen.about_timeline:
         view = Group(view, region_trial_view(explain_region(_quantities(on), chosen)))
     elif on is not None:
-        report = load(on, kernel=kernel)
+        report = read_report(on, kernel)
         listed = report.checklist(found, blamed=0)
         alike = [rule for rule in found if rule.category == chosen.category and rule != chosen]
         beside = [trial.finding for rule in alike for trial in report.explain(rule)]

@@ -60,15 +60,15 @@ def source(
 
       profkit source reports/sdpa_s512 --plot life.png
     """
+    from profkit.commands.reading import read_report
     from profkit.render.inside import inside_view
     from profkit.render.inside_plot import check_plot, plot_timeline
     from profkit.render.source_json import source_json
     from profkit.render.terminal import console, rendered
-    from profkit.report import load
 
     if plot is not None:
         check_plot(plot)
-    report = load(path, kernel=kernel)
+    report = read_report(path, kernel)
     found = report.checklist()
     inside = _look(report, found)
     if plot is not None:

@@ -110,10 +110,12 @@ def validated(text: str) -> Any:
 def test_a_slow_variant_regresses_and_the_gate_fails(toy: Path) -> None:
     kept, plot, badge = (toy.with_name(name) for name in ("kept.json", "plot.svg", "badge.svg"))
     done = run(
-        toy.parent, "time", toy, "--compare", "quick,slow", *QUICK, "--fail-on", "regression",
+        toy.parent, "time", toy, "--compare", "quick,slow", *QUICK, "--samples", "40",
+        "--fail-on", "regression",
         "--out", kept, "--plot", plot, "--badge", badge, "--explain",
     )  # fmt: skip
     assert done.returncode == 1, done.stderr
+    assert "takes 240 samples a variant, not 40" in done.stderr
     assert re.search(r"µs.* → .*µs.*x slower \[.*\]  REGRESSED", done.stdout)
     assert "a smaller difference counts as none" in done.stdout
     assert "the host's clock" in done.stdout
