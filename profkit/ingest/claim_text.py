@@ -43,7 +43,7 @@ _PEAK = re.compile(r"\b(?:peak|theoretical|spec\w*|data ?sheet|roofs?|nominal|ma
 _REACHED = re.compile(r"\b(?:at|reach\w*|achiev\w*|sustain\w*|measured|gets?|hits?)\s*$", re.I)
 # `The A40 has 696 GB/s`, `a T4 offers a memory bandwidth of`: a statement of what the product has.
 _HAS = re.compile(
-    rf"{GPU.pattern}(?: GPU| card)? (?:has|have|offers?|comes with) "
+    rf"{GPU.pattern}(?: GPU| card)? (?:has|have|offers?|comes with|peaks at) "
     r"(?:(?:an?|and|up to|of|memory|DRAM|bandwidth|dense|tensor|throughput|FP\d+|rate|"
     r"\d[\d.,]* ?(?:SMs|CUDA cores|[GT]B(?:/s)?|TFLOP/s)(?: of \w+)?,?) )*$"
 )
@@ -144,11 +144,15 @@ def _level_of(text: str, rate: re.Match[str]) -> str:
 
     The PCIe of a product's name is no link.
     """
-    earlier = GPU.sub("", words_before(text, rate.start()))
+    earlier = _without_links(words_before(text, rate.start()))
     before = [match.lastgroup for match in _LEVEL.finditer(earlier)]
-    after = _LEVEL.search(GPU.sub("", text[rate.end() : rate.end() + _NEAR_AFTER]))
+    after = _LEVEL.search(_without_links(text[rate.end() : rate.end() + _NEAR_AFTER]))
     named = before[-1] if before else after.lastgroup if after else None
     return named or "dram"
+
+
+def _without_links(text: str) -> str:
+    return GPU.sub(lambda name: re.sub("PCI[Ee]", "", name.group()), text)
 
 
 _COUNTS = {
