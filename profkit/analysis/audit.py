@@ -15,6 +15,13 @@ from profkit.analysis.audit_launch import limits, occupancy, residency, sm_count
 from profkit.analysis.audit_peaks import above_peak, memory, peak, shares
 from profkit.analysis.audit_ratios import ratios
 from profkit.analysis.audit_ridge import bound, ridge
+from profkit.analysis.audit_summary import (
+    cycles,
+    exponents,
+    rate_ends,
+    ratio_interval,
+    row_tokens,
+)
 from profkit.analysis.audit_work import bytes_of_shape, flop_of_shape, intensity, rates, speedup
 from profkit.analysis.claimed import Subject, sheets_of, subjects
 from profkit.analysis.contradiction import Check, Contradiction, statement
@@ -156,4 +163,9 @@ _RULES: tuple[Callable[[Subject], Iterator[Check]], ...] = (
     parts,
     products,
     tokens,
+    rate_ends,
+    cycles,
+    row_tokens,
+    exponents,
+    ratio_interval,
 )

@@ -35,7 +35,11 @@ def launch_shape(reading: Reading) -> None:
     _counts(reading, "threads", threads)
     memory = r"(?:of )?(?:dynamic |static )?(?:shared memory|SMEM|smem|shared)"
     for match in re.finditer(
-        rf"{VALUE} ?(Ki?|k|)B {memory} {_PER_BLOCK}|{VALUE} ?(Ki?|k|)B {_PER_BLOCK}", reading.left
+        rf"{VALUE} ?(Ki?|k|)B (?:{memory} )?{_PER_BLOCK}|"
+        rf"\b(?:each|every|a|per) (?:thread )?(?:block|CTA) (?:uses?|needs?|takes?|requires?|has) "
+        rf"{VALUE} ?(Ki?|k|)B\b",
+        reading.left,
+        re.I,
     ):
         group = 1 if match.group(1) else 3
         # Shared memory is given in units of 1,024 B, however they are written.

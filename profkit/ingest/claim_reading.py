@@ -19,7 +19,7 @@ FLOP_RATE = r"([kMGTP]?)(?:FLOPs?/s|FLOPS\b|FLOPs?\s+per\s+second|OPS\b)"
 BYTE_RATE = r"([kMGTP]i?|)(?:B/s|Bps\b|bytes?/s)"
 _TIERS = r"Ada|Blackwell|Ti|SUPER|Super|Laptop|Mobile|Max-Q|SXM\d?|PCI[Ee]|NVL|\d+ ?GB"
 GPU = re.compile(
-    r"\b((?:(?:GeForce |RTX (?:PRO )?|GTX ){1,2}(\d{4})|([A-Z]{1,2}\d{1,4}[A-Z]?))"
+    r"(?:\b|(?<=\dx))((?:(?:GeForce |RTX (?:PRO )?|GTX ){1,2}(\d{4})|([A-Z]{1,2}\d{1,4}[A-Z]?))"
     rf"(?:[ -](?:{_TIERS}))*(?: \(\d+ ?GB\))?)s?(?![\w=])"
 )
 

@@ -43,9 +43,12 @@ _PEAK = re.compile(r"\b(?:peak|theoretical|spec\w*|data ?sheet|roofs?|nominal|ma
 _REACHED = re.compile(r"\b(?:at|reach\w*|achiev\w*|sustain\w*|measured|gets?|hits?)\s*$", re.I)
 # `The A40 has 696 GB/s`, `a T4 offers a memory bandwidth of`: a statement of what the product has.
 _HAS = re.compile(
-    rf"{GPU.pattern}(?: GPU| card)? (?:has|have|offers?|comes with) "
-    r"(?:(?:an?|up to|of|memory|DRAM|bandwidth|dense|tensor|throughput|FP\d+|rate) )*$"
+    rf"{GPU.pattern}(?: GPU| card)? (?:has|have|offers?|comes with|peaks at) "
+    r"(?:(?:an?|and|up to|of|memory|DRAM|bandwidth|dense|tensor|throughput|FP\d+|rate|"
+    r"\d[\d.,]* ?(?:SMs|CUDA cores|[GT]B(?:/s)?|TFLOP/s)(?: of \w+)?,?) )*$"
 )
+_PEAK_AFTER = re.compile(r" (?:theoretical |nominal |of )?peak\b")
+_REACHED_AFTER = re.compile(r" (?:measured|achieved|reached|sustained)\b")
 _BYTES_WORDS = re.compile(r"\b(?:bandwidth|memory|DRAM|HBM)\b", re.I)
 _FLOP_WORDS = re.compile(
     r"\b(?:compute|[TG]?FLOPs?(?:/s)?|[TG]?FLOPS|tensor|[BTF][FP]?\d+)\b", re.I
@@ -137,11 +140,19 @@ _NEAR_AFTER = 80  # characters: "6 TB/s when all of it comes from L2"
 
 
 def _level_of(text: str, rate: re.Match[str]) -> str:
-    """The level of memory that a rate is of: named nearest before it, else after it."""
-    before = [match.lastgroup for match in _LEVEL.finditer(words_before(text, rate.start()))]
-    after = _LEVEL.search(text, rate.end(), rate.end() + _NEAR_AFTER)
+    """The level of memory that a rate is of: named nearest before it, else after it.
+
+    The PCIe of a product's name is no link.
+    """
+    earlier = _without_links(words_before(text, rate.start()))
+    before = [match.lastgroup for match in _LEVEL.finditer(earlier)]
+    after = _LEVEL.search(_without_links(text[rate.end() : rate.end() + _NEAR_AFTER]))
     named = before[-1] if before else after.lastgroup if after else None
     return named or "dram"
+
+
+def _without_links(text: str) -> str:
+    return GPU.sub(lambda name: re.sub("PCI[Ee]", "", name.group()), text)
 
 
 _COUNTS = {
@@ -156,7 +167,7 @@ _SEVERAL = 1024  # GPUs that a sentence may speak of; larger numbers are sizes
 def _devices(reading: Reading) -> None:
     """`eight H100 SXM GPUs`, `4x L4`, `a dual-L40S server`; 0 for several of unknown number."""
     for gpu in GPU.finditer(reading.text):
-        count = re.search(rf"\b{_COUNT}[ -](?:NVIDIA |Tesla |GeForce )?$",
+        count = re.search(rf"\b{_COUNT}[ -]?(?:NVIDIA |Tesla |GeForce )?$",
                           words_before(reading.text, gpu.start()), re.I)  # fmt: skip
         if count:
             _several(reading, count)
@@ -235,7 +246,12 @@ def _interval(reading: Reading) -> None:
     number, unit = rf"\s*({NUMBER})\s*", r"(ms|us|µs|μs|ns|s)?\s*"
     level = rf"(?:{VALUE}\s*%\s*)?(?:\bCI\b|\binterval\b)[^\[\d]*"
     pattern = rf"{level}\[{number}{unit},{number}{unit}\]\s*(?:{TIME})?"
-    for match in re.finditer(pattern, reading.text):
+    bare = (
+        rf"{VALUE}\s*%\s*(?:confidence )?(?:CI|interval)\b:?\s*(?:of|is|from|=|between)?"
+        rf"{number}{unit}(?:to|and|-|–){number}{unit}(?:{TIME})?"
+    )
+    bracketed = list(re.finditer(pattern, reading.text))
+    for match in bracketed or re.finditer(bare, reading.text):
         before = re.findall(rf"{VALUE}\s*{TIME}", words_before(reading.text, match.start()))
         named = match.group(6) or match.group(5) or match.group(3) or (before and before[-1][1])
         if not named:
@@ -374,13 +390,20 @@ def _is_peak(
     )
     said = text[max(start, 0) : match.start()]
     of_it = re.search(r"%\s*of\s*(?:(?:the|its|our)\s+)?$", said)
-    if _HAS.search(words_before(text, match.start())):
+    if _HAS.search(words_before(text, match.start())) or _PEAK_AFTER.match(text, match.end()):
         return True
+    if _REACHED_AFTER.match(text, match.end()):
+        return False
     return bool(of_it or _PEAK.search(said)) and not _REACHED.search(said)
 
 
 def _share_kind(reading: Reading) -> None:
-    """A share of `spec` is of what the sentence gives a rate or a peak of."""
+    """A share of `spec`, or alone in parentheses, is of what the sentence gives a peak of."""
+    alone = list(re.finditer(rf"\({VALUE} ?%\)", reading.left))
+    if len(alone) == 1 and not any(name.endswith("share") for name in reading.found):
+        for kind in ("flop", "byte"):
+            if {f"{kind}_rate", f"{kind}_peak"} <= reading.found.keys() - reading.several:
+                take_figure(reading, alone[0], f"{kind}_share", 1, 0.01, "%")
     if "share" not in reading.found:
         return
     kinds = {name.split("_")[0] for name in reading.found if name.endswith(("_rate", "_peak"))}

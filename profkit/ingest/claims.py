@@ -90,6 +90,17 @@ class Claim:
     peak_ratio: Figure | None = None
     advantage: Figure | None = None
     sides: tuple[Side, ...] = ()
+    flop_rate_low: Figure | None = None
+    flop_rate_high: Figure | None = None
+    held_clock: Figure | None = None
+    cycles: Figure | None = None
+    factor: Figure | None = None
+    time_ratio: Figure | None = None
+    flop_ratio: Figure | None = None
+    exponent: Figure | None = None
+    flop_exponent: Figure | None = None
+    ratio_low: Figure | None = None
+    ratio_high: Figure | None = None
     matrices: tuple[int, ...] = ()
     devices: int | None = None
     clock: Figure | None = None
@@ -211,6 +222,16 @@ _QUANTITIES: Mapping[str, tuple[str, float, str]] = {
     "dram_peak": ("byte_peak", 1.0, "B/s"),
     "share_of_dram": ("byte_share", 1.0, ""),
     "ridge": ("ridge", 1.0, "FLOP/B"),
+    "flop_rate_low": ("flop_rate_low", 1.0, "FLOP/s"),
+    "flop_rate_high": ("flop_rate_high", 1.0, "FLOP/s"),
+    "tokens_per_second": ("token_rate", 1.0, "tokens/s"),
+    "sm_clock": ("held_clock", 1.0, "Hz"),
+    "cycles": ("cycles", 1.0, "cycles"),
+    "factor": ("factor", 1.0, "x"),
+    "time_ratio": ("time_ratio", 1.0, "x"),
+    "flop_ratio": ("flop_ratio", 1.0, "x"),
+    "exponent": ("exponent", 1.0, ""),
+    "flop_exponent": ("flop_exponent", 1.0, ""),
     "speedup": ("speedup", 1.0, "x"),
     "peak_ratio": ("peak_ratio", 1.0, "x"),
 }
@@ -411,6 +432,9 @@ def _own_fields(items: Mapping[str, Any], place: _Place) -> tuple[dict[str, Any]
         found = _field(key, value, place)
         if key in ("low", "high") and "seconds" in items:
             found = _figure_field(key, value, 1.0, "s", f"{place.path}.{key}".lstrip("."))
+        elif key in ("low", "high") and "speedup" in items:
+            path = f"{place.path}.{key}".lstrip(".")
+            found = _figure_field(f"ratio_{key}", value, 1.0, "x", path)
         if found is None:
             rest[key] = value
         else:
