@@ -66,8 +66,8 @@ _FUNCTIONS: Mapping[str, Callable[..., float]] = {
     "ceil": lambda x: math.ceil(x) if math.isfinite(x) else x,
     "sqrt": math.sqrt,
     "abs": abs,
-    "otherwise": lambda value, _: value,
-    "known": lambda value: value is not None,
+    "otherwise": lambda value, instead: instead if math.isnan(value) else value,
+    "known": lambda value: not math.isnan(value),
     "where": lambda condition, yes, no: yes if condition else no,
 }
 
@@ -92,16 +92,17 @@ def uncertain(rule: Rule, group: Group) -> bool:
         for node in ast.walk(ast.parse(condition.text))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
-        and node.func.id == "known"
+        and node.func.id in {"known", "otherwise"}
         and isinstance(node.args[0], ast.Name)
     }
     read = {name for condition in rule.when for name in condition.names}
     missing = {name for name in read if math.isnan(typical.get(name))}
     absent = {name for name in missing if typical.why_missing(name) == NOT_HERE}
-    if not missing - absent or missing & (guards | set(SAMPLED) | set(CONTEXT)):
+    unknown = missing - absent - guards
+    if not unknown or missing & (set(SAMPLED) | set(CONTEXT)):
         return False
-    given = {name: typical.get(name) for name in read - missing} | dict.fromkeys(absent, 0.0)
-    return any(fires(rule, given | dict.fromkeys(missing - absent, to)) for to in (1e-12, 1e12))
+    given = {name: typical.get(name) for name in read} | dict.fromkeys(absent, 0.0)
+    return any(fires(rule, given | dict.fromkeys(unknown, to)) for to in (1e-12, 1e12))
 
 
 @pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
