@@ -56,11 +56,10 @@ def _spread(ordered: Array, tick: float) -> Array:
     if tick == 0 or ordered[0] < tick / 2:
         return ordered
     ticks = np.rint(ordered / tick)
-    _, first, inverse, counts = np.unique(
-        ticks, return_index=True, return_inverse=True, return_counts=True
-    )
-    place = np.arange(ordered.size) - first[inverse]
-    spread: Array = (ticks + (place + 0.5) / counts[inverse] - 0.5) * tick
+    starts = np.flatnonzero(np.diff(ticks, prepend=-1))
+    counts = np.diff(starts, append=ticks.size)
+    place = np.arange(ticks.size) - np.repeat(starts, counts)
+    spread: Array = (ticks + (place + 0.5) / np.repeat(counts, counts) - 0.5) * tick
     return spread
 
 
