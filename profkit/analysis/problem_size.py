@@ -97,7 +97,16 @@ class SizeEvidence:
         another, or nothing is known."""
         if self.is_proven:
             return True
-        return self.has_equal_threads and not (self.scaled and not self.equal)
+        if self.equal or not self.has_equal_threads:
+            return self.has_equal_threads
+        return not self.scaled and not self._is_all_more_or_less
+
+    @property
+    def _is_all_more_or_less(self) -> bool:
+        """Whether work of two kinds or more is known, and all of it grew, or all of it fell."""
+        kinds = {measure.kind for measure in self.measures} - {Kind.instructions}
+        directions = {measure.ratio > 1 for measure in self.measures}
+        return len(kinds) > 1 and len(directions) == 1
 
     def _grows(self, measure: Measure) -> bool:
         """Whether a measure changes with the size: not the output of a reduction."""

@@ -370,8 +370,10 @@ def summary(found: Diff) -> str:
         )
         if groups
     ]
+    if total.tells:
+        rest += _left_out(total)
     kernels = f"{plural(len(found.kernels), 'kernel')} matched"
-    parts = kernels, _sum(total), ", ".join((*counts, *rest, *_left_out(total)))
+    parts = kernels, _sum(total), ", ".join((*counts, *rest))
     return "   ".join(part for part in parts if part)
 
 
