@@ -216,7 +216,7 @@ class _Evaluation:
             value = np.where(here, self._compute(quantity), np.nan)
             source = [quantity.computed] * launches
         for at in np.flatnonzero([quantity.is_none_on(cc) for cc in self._capabilities]):
-            value[at], source[at] = 0.0, NOT_HERE
+            value[at], source[at] = 0.0, "0"
         for alternative in quantity.alternatives:
             wanted = here & (np.isnan(value) | quantity.largest)
             usable = self._usable(alternative, wanted)

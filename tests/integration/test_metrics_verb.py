@@ -50,7 +50,7 @@ def test_a_report_is_held_against_the_catalogue(profkit_cli: Cli) -> None:
     assert status["warp_latency"] == "missing"
     reasons = {entry["name"]: list(entry["reasons"]) for entry in data["quantities"]}
     assert reasons["warp_latency"] == ["not collected; record with ncu --section WarpStateStats"]
-    assert reasons["fp16_busy"] == ["not known for this architecture"]
+    assert reasons["fp16_busy"] == ["not on this architecture"]
     shown = profkit_cli("metrics", BASIC).stdout
     for heading in ("Found", "Derived", "Missing"):
         assert heading in shown

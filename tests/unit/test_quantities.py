@@ -154,7 +154,7 @@ def test_work_that_a_chip_has_no_hardware_for_is_none() -> None:
     assert value(turing, "shared_conflicts_async") == 0
     assert value(turing, "shared_conflicts") == 40
     assert value(turing, "shared_conflict_share") == 0.5
-    assert turing.formulas["shared_conflicts_async"][0] == "not on this architecture"
+    assert turing.formulas["shared_conflicts_async"][0] == "0"
     ampere = evaluate(raw((8, 0), **counted))
     assert np.isnan(value(ampere, "shared_conflict_share"))
 
