@@ -321,11 +321,11 @@ def _times(timed: Sequence[Timed]) -> Grid:
         )
     names = [f"P{round(100 * entry.q)}" for entry in timed[0].summary.percentiles]
     least = ["Least bytes"] if rates else []
+    levels = {one.interval.level for one in timed if one.interval}
     interval = f"{LEVEL:.0%} interval" if None not in levels else "Interval"
     columns = ("Variant", "Median", interval, *names, "CV", *least)
     needs = timed[0].summary.percentiles
     notes = [f"P{round(100 * p.q)} needs {p.needs} samples" for p in needs if p.value is None]
-    levels = {one.interval.level for one in timed if one.interval}
     if None in levels:
         notes.append("≈ within the run, no confidence level")
     if any(one.bandwidth and one.bandwidth.share is not None for one in timed):
