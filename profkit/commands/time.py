@@ -186,10 +186,22 @@ def time(
                 samples=samples, blocks=blocks, margin=thresholds.margin, seed=seed, gpu=gpu,
                 device=device, warmup=warmup_ms / 1e3, timer=timer, cache=cache,
             )  # fmt: skip
+            if _given(context, "samples") and plan.samples > samples:
+                typer.echo(
+                    f"profkit: {plan.samples} samples a variant, not {samples}: a comparison takes "
+                    f"{plan.samples_in_a_block} in each of {plan.blocks} blocks",
+                    err=True,
+                )
             report = _measured(plan, baseline, thresholds, _command())
     write(report, format, output, explain=explain)
     _keep(report, out, plot, badge)
     judge(report.pairs, report.timed, gates)
+
+
+def _given(context: typer.Context, name: str) -> bool:
+    """Whether an option stands in the command line."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def thresholds_of(preset: Preset, margin: str | None) -> Thresholds:
