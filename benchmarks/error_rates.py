@@ -1,9 +1,9 @@
 """How often the intervals and verdicts are right, on series whose truth is known.
 
-python benchmarks/error_rates.py [--write]
+python -m benchmarks.error_rates [--write]
 
 Prints markdown tables; --write puts them between the markers in docs/statistics.md. The seeds are
-fixed. Takes about 15 minutes on one core.
+fixed. Takes about 20 minutes on one core.
 """
 
 from __future__ import annotations
@@ -15,75 +15,33 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
-from scipy import signal, stats
+from scipy import signal
 
+from benchmarks.interval_coverage import coverage_tables
+from benchmarks.series import (
+    BLOCKS,
+    CV,
+    RUNS,
+    SAMPLES,
+    Array,
+    Noise,
+    autoregressive,
+    error,
+    normal,
+    share,
+    skewed,
+    table,
+)
 from profkit.analysis.resolution import log_shift, open_ticks
 from profkit.analysis.spread import difference_bound, run_bound
-from profkit.analysis.statistics import State, Summary, bootstrap_median, summarize
-from profkit.analysis.verdict import (
-    DEFAULT,
-    Verdict,
-    interval_over_blocks,
-    judge,
-    margin_of,
-    single_runs,
-)
+from profkit.analysis.statistics import Summary, summarize
+from profkit.analysis.verdict import DEFAULT, Verdict, judge, margin_of, single_runs
 
-Array = npt.NDArray[np.float64]
-
-SERIES = 4000
-RUNS = 4000
 TICK_RUNS = 100
-BLOCKS, SAMPLES = 8, 30
-MEDIAN = 60.3e-6
-CV = 0.01
-TICK = 1.024e-6
-SIGMA, SPIKES, SPIKE = 0.8, 0.05, 1.3
 MARGIN = margin_of(DEFAULT.margin, 0.0)
 CV_OF_A_RUN = CV * 1.25 / math.sqrt(BLOCKS * SAMPLES)  # of the median of all its samples
 PAGE = Path(__file__).parent.parent / "docs" / "statistics.md"
 BEGIN, END = "<!-- begin: benchmarks/error_rates.py -->", "<!-- end -->"
-
-Noise = Callable[[np.random.Generator, tuple[int, ...]], Array]
-
-
-def normal(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    return MEDIAN * (1 + CV * rng.standard_normal(shape))
-
-
-def skewed(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    """Lognormal on top of a fastest time; one in twenty is 1.3 times as long. Median: MEDIAN.
-
-    The median is that of the mixture: the level of the lognormal part below which half of all
-    samples lie, for no spike is shorter than it.
-    """
-    middle = math.exp(SIGMA * float(stats.norm.ppf(0.5 / (1 - SPIKES))))
-    times = 1 + CV * (np.exp(SIGMA * rng.standard_normal(shape)) - middle)
-    return MEDIAN * times * np.where(rng.random(shape) < SPIKES, SPIKE, 1)
-
-
-def rounded(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    return np.rint(normal(rng, shape) / TICK) * TICK
-
-
-def two_readings(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    start = rng.random(shape)
-    return np.floor(start + normal(rng, shape) / TICK) * TICK
-
-
-def autoregressive(rho: float) -> Noise:
-    def noise(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-        steps = rng.standard_normal(shape) * math.sqrt(1 - rho**2)
-        steps[..., 0] = rng.standard_normal(shape[:-1])
-        filtered: Array = signal.lfilter([1.0], [1.0, -rho], steps, axis=-1)
-        return MEDIAN * (1 + CV * filtered)
-
-    return noise
-
-
-def drifting(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    return normal(rng, shape) + MEDIAN * np.linspace(-0.015, 0.015, shape[-1])
 
 
 def stepping(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
@@ -102,44 +60,6 @@ def flipping(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
 
 def bimodal(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
     return normal(rng, shape) * np.where(rng.random(shape) < 0.5, 1.05, 1)
-
-
-SAMPLED: dict[str, Noise] = {
-    "normal": normal,
-    "skewed, 5% outliers": skewed,
-    "1.024 µs tick, rounded": rounded,
-    "1.024 µs tick, two readings": two_readings,
-    "AR(1) 0.5": autoregressive(0.5),
-    "AR(1) 0.9": autoregressive(0.9),
-    "3% drift": drifting,
-}
-
-
-def share(hits: int, of: int) -> str:
-    return f"{100 * hits / of:.1f}%" if of else "-"
-
-
-def holds(summary: Summary, which: str) -> bool:
-    interval = getattr(summary, which)
-    return bool(interval is not None and interval.low <= MEDIAN <= interval.high)
-
-
-def intervals_row(name: str, noise: Noise, n: int, seed: int) -> list[str]:
-    series = noise(np.random.default_rng(seed), (SERIES, n))
-    summaries = [summarize(times) for times in series]
-    plain = [bootstrap_median(times, n) for times in series]
-    objected = [s for s in summaries if s.independence.state is State.NOT_INDEPENDENT]
-    levelled = [s for s in summaries if s.interval and s.interval.level is not None]
-    widened = [s for s in summaries if s.interval and s.interval.level is None]
-    return [
-        f"{name}, n = {n}",
-        share(len(objected), SERIES),
-        share(sum(low <= MEDIAN <= high for low, high in plain), SERIES),
-        f"{share(sum(holds(s, 'interval') for s in levelled), len(levelled))} ({len(levelled)})",
-        f"{share(sum(holds(s, 'interval') for s in widened), len(widened))} ({len(widened)})",
-        share(sum(s.interval is None for s in summaries), SERIES),
-        share(sum(holds(s, "order_interval") for s in summaries), SERIES),
-    ]
 
 
 @dataclass(frozen=True)
@@ -170,35 +90,6 @@ MACHINES = {
     "3% drift over the run, ABBA": Machine(drift=0.03),
     "offset of a side, sd 0.5%, floor unknown": Machine(side=0.005),
 }
-
-
-ALONE = {
-    "independent": Machine(),
-    "skewed, 5% outliers": Machine(noise=skewed),
-    "AR(1) 0.5 in a block": Machine(noise=autoregressive(0.5)),
-    "AR(1) 0.9 in a block": Machine(noise=autoregressive(0.9)),
-    "AR(1) 0.9 in a block, offset of a block, sd 3%": Machine(autoregressive(0.9), offset=0.03),
-    "offset of a block, sd 3%, AR(1) 0.7 over blocks": Machine(offset=0.03, lasting=0.7),
-    "3% drift over the run": Machine(drift=0.03),
-}
-
-
-def block_medians(machine: Machine, seed: int) -> Array:
-    """The medians of blocks of both sides, shape (RUNS, BLOCKS, 2)."""
-    rng = np.random.default_rng(seed)
-    medians = np.empty((RUNS, BLOCKS, 2))
-    order = np.array([[0, 1], [1, 0]] * (BLOCKS // 2))
-    for run in range(RUNS):
-        times = machine.noise(rng, (BLOCKS, 2, SAMPLES))
-        clock = np.linspace(1, 1 + machine.drift, BLOCKS * 2 * SAMPLES)
-        times *= clock.reshape(BLOCKS, 2, SAMPLES)[np.arange(BLOCKS)[:, np.newaxis], order]
-        medians[run] = np.median(times, axis=-1)
-    steps = rng.standard_normal((RUNS, 2, BLOCKS)) * math.sqrt(1 - machine.lasting**2)
-    steps[..., 0] = rng.standard_normal((RUNS, 2))
-    offsets = signal.lfilter([1.0], [1.0, -machine.lasting], steps, axis=-1)
-    medians *= 1 + machine.offset * offsets.transpose(0, 2, 1)
-    medians *= 1 + machine.side * rng.standard_normal((RUNS, 1, 2))
-    return medians
 
 
 def experiments(machine: Machine, seed: int) -> Iterator[Array]:
@@ -326,32 +217,7 @@ def disjoint() -> str:
     return share(count([judge(one, MARGIN).verdict for one in ratios], Verdict.IMPROVED), RUNS)
 
 
-def over_blocks_row(name: str, machine: Machine, seed: int) -> list[str]:
-    """Coverage of the interval over blocks of a side, and how wide it is in the middle."""
-    medians = block_medians(machine, seed)[..., 0]
-    sides = np.repeat(medians[..., np.newaxis], DEFAULT.samples, axis=-1)
-    known = [one for side in sides if (one := interval_over_blocks(side)) is not None]
-    truth = MEDIAN * (1 + machine.drift / 2)
-    hits = sum(one.low <= truth <= one.high for one in known)
-    width = float(np.median([(one.high - one.low) / (2 * MEDIAN) for one in known]))
-    return [name, share(RUNS - len(known), RUNS), share(hits, len(known)), f"±{100 * width:.2f}%"]
-
-
-def table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def error(share: float, of: int) -> str:
-    return f"{100 * math.sqrt(share * (1 - share) / of):.2f} points"
-
-
 def measure() -> str:
-    intervals = [
-        intervals_row(name, noise, n, 100 * n + i)
-        for n in (100, 30)
-        for i, (name, noise) in enumerate(SAMPLED.items())
-    ]
     verdicts = [
         verdicts_row(name, machine, 2 * i) for i, (name, machine) in enumerate(MACHINES.items())
     ]
@@ -361,19 +227,10 @@ def measure() -> str:
         for spread in (0.005, 0.01)
         for pairs in (3, 8, 16)
     ]
-    over_blocks = [
-        over_blocks_row(name, machine, 1000 + i) for i, (name, machine) in enumerate(ALONE.items())
-    ]
-    head = ["series", "said not independent", "bootstrap, unconditional", "with a level (series)"]
-    head += ["widened (series)", "refused", "order statistics"]
     verdict_head = ["between and within blocks", "A/A: false verdict", "A/A: same"]
     verdict_head += ["2%: regressed", "2%: wrong", "detectable: regressed"]
     return "\n\n".join(
         (
-            f"Coverage of the median, CV 1%, {SERIES} series a row (standard error "
-            f"{error(0.95, SERIES)} at 95%). At n = 30 a level is claimed only if the samples are "
-            "independent. The unconditional bootstrap has no tick added.",
-            table(head, intervals),
             f"Verdicts at the default preset, {BLOCKS} blocks of {SAMPLES} a side, CV 1%, "
             f"{RUNS} runs a cell (standard error {error(0.01, RUNS)} at 1%, "
             f"{error(0.9, RUNS)} at 90%). The last column: REGRESSED in another experiment "
@@ -392,11 +249,7 @@ def measure() -> str:
                 ["offset, calibrated on", "median floor", "--against: false", "compare: false"],
                 calibrated,
             ),
-            f"Coverage of the 95% interval over {BLOCKS} blocks of one side, {RUNS} runs a row "
-            f"(standard error {error(0.95, RUNS)}).",
-            table(
-                ["between and within blocks", "none", "coverage", "half of its width"], over_blocks
-            ),
+            *coverage_tables(),
         )
     )
 

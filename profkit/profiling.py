@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -45,6 +45,7 @@ from profkit.store.run import Draft, draft, free_room, keep, listed
 if TYPE_CHECKING:
     from profkit.analysis.latency import LatencyReport
     from profkit.ingest.nsys_sqlite import Timeline
+    from profkit.timing import TimingPlan
 
 _ROOM_WANTED = 256 << 20
 _CHECK_HALF_FROM = 0.05
@@ -121,6 +122,23 @@ def profile(plan: Plan, tell: Tell) -> Outcome:
     """
     _refuse_nonsense(plan)
     return _Profile(plan, tell).run()
+
+
+def timing_of(plan: Plan, variants: Sequence[str]) -> TimingPlan:
+    """How the variants of a profile are timed: so that a verdict is possible, in bounded time."""
+    from profkit.timing import COMPARED_BLOCKS, Subject, TimingPlan
+
+    kept = {name: os.environ[name] for name in plan.keep_variables if name in os.environ}
+    return TimingPlan(
+        subjects=(Subject(Path(plan.program[0]), tuple(variants)),),
+        arguments=plan.program[1:],
+        samples=plan.samples or COMPARED_BLOCKS * DEFAULT.samples,
+        blocks=COMPARED_BLOCKS,
+        seconds=None if plan.samples else _SAMPLING,
+        gpu=plan.gpu,
+        check=False,
+        environment=kept,
+    )
 
 
 def _refuse_nonsense(plan: Plan) -> None:
@@ -301,20 +319,10 @@ class _Profile:
     def _time(self, where: Draft, checked: Mapping[str, Any]) -> LatencyReport | None:
         """Latencies of the variants; those that can't be had cost a warning, not the run."""
         from profkit.render.latency_json import latency_json
-        from profkit.timing import COMPARED_BLOCKS, Subject, TimingPlan, latency_report, measure
+        from profkit.timing import latency_report, measure
 
         right = [row["name"] for row in checked.get("variants", ()) if row["status"] == "passed"]
-        kept = {name: os.environ[name] for name in self._plan.keep_variables if name in os.environ}
-        plan = TimingPlan(
-            subjects=(Subject(Path(self._plan.program[0]), tuple(right)),),
-            arguments=self._plan.program[1:],
-            samples=self._plan.samples or COMPARED_BLOCKS * DEFAULT.samples,
-            blocks=COMPARED_BLOCKS,
-            seconds=None if self._plan.samples else _SAMPLING,
-            gpu=self._plan.gpu,
-            check=False,
-            environment=kept,
-        )
+        plan = timing_of(self._plan, right)
         try:
             with self._stage("time"):
                 timing = measure(plan, lambda stage, what: self._tell("time", f"{stage} {what}"))

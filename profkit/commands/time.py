@@ -199,7 +199,7 @@ def time(
             if plan.samples > samples and is_given(context, "samples"):
                 typer.echo(
                     f"profkit: takes {plan.samples} samples a variant, not {samples}: a comparison "
-                    f"needs 30 in each of {plan.blocks} blocks",
+                    f"needs {plan.samples_in_a_block} in each of {plan.blocks} blocks",
                     err=True,
                 )
             report = _measured(plan, baseline, thresholds, _command())

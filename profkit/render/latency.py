@@ -14,7 +14,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from profkit.analysis.latency import LatencyReport, Pair, Rate, Timed
-from profkit.analysis.statistics import Claim, Classic, Interval, Reason, State, Summary
+from profkit.analysis.statistics import LEVEL, Claim, Classic, Interval, Reason, State, Summary
 from profkit.analysis.verdict import Comparison, Thresholds, Verdict
 from profkit.analysis.verdict import Reason as VerdictReason
 from profkit.render.markdown import escape
@@ -149,8 +149,12 @@ def warnings(report: LatencyReport) -> tuple[str, ...]:
 
 
 def doubts(timed: Iterable[Timed]) -> tuple[str, ...]:
-    """What speaks against single latencies, each with its label."""
-    return tuple(literal(f"{one.label}: {what}") for one in timed for what in _doubts(one))
+    """What speaks against single latencies, each once with the labels that it concerns."""
+    labels: dict[str, list[str]] = {}
+    for one in timed:
+        for what in _doubts(one):
+            labels.setdefault(what, []).append(one.label)
+    return tuple(literal(f"{', '.join(names)}: {what}") for what, names in labels.items())
 
 
 def _fitting(grid: Grid, width: int) -> Grid:
@@ -318,10 +322,12 @@ def _times(timed: Sequence[Timed]) -> Grid:
         )
     names = [f"P{round(100 * entry.q)}" for entry in timed[0].summary.percentiles]
     least = ["Least bytes"] if rates else []
-    columns = ("Variant", "Median", "95% interval", *names, "CV", *least)
+    levels = {one.interval.level for one in timed if one.interval}
+    interval = f"{LEVEL:.0%} interval" if None not in levels else "Interval"
+    columns = ("Variant", "Median", interval, *names, "CV", *least)
     needs = timed[0].summary.percentiles
     notes = [f"P{round(100 * p.q)} needs {p.needs} samples" for p in needs if p.value is None]
-    if any(one.interval and one.interval.level is None for one in timed):
+    if None in levels:
         notes.append("≈ within the run, no confidence level")
     if any(one.bandwidth and one.bandwidth.share is not None for one in timed):
         notes.append("Least bytes: those that the work must move, over the median; share of DRAM")

@@ -249,3 +249,14 @@ def test_a_gain_of_picked_launches_is_said_to_be_of_them(profkit_cli: Cli) -> No
     assert "for the launches picked" not in whole
     assert "2.1x for the launches picked" in picked
     assert "whole report" not in picked
+
+
+def test_a_proof_beyond_every_estimate_is_said_first(profkit_cli: Cli) -> None:
+    for verb in ("analyze", "checklist"):
+        for style in ("terminal", "markdown"):
+            shown = profkit_cli(verb, RUN, "--format", style).stdout
+            proof, first = shown.index("71x: cudnn does the same work"), shown.index("2.7x")
+            assert proof < first
+    headlined = [one["headline"] for one in checklist(profkit_cli, RUN)["reachable"]]
+    assert headlined.count(True) == 1
+    assert headlined[-1]

@@ -144,7 +144,8 @@ def test_it_loads_without_a_complaint_and_never_scrolls_sideways(
 def test_the_first_screen_has_the_answer_and_the_verdicts(show: Callable[..., Seen]) -> None:
     tab = show("run").tab
     first = profkit.load(RUN).checklist().items[0]
-    assert first.rule.title in tab.locator(".lead-what").inner_text()
+    assert "71x: cudnn does the same work" in tab.locator(".lead-what").inner_text()
+    assert first.rule.title in tab.locator(".lead-gives").inner_text()
     for selector in (".lead", ".findings li:first-child", ".time-rows", ".verdicts tr:last-child"):
         box = tab.locator(selector).first.bounding_box()
         assert box["y"] + box["height"] <= 1000, selector

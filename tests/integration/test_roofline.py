@@ -467,7 +467,7 @@ def test_the_numbers_of_a_path_stand_under_it_and_the_notes_say_no_more() -> Non
         assert box.x1 <= figure.bbox.x1
         assert not any(box.shrunk(1, 0.7).overlaps(other.shrunk(1, 0.7)) for other in boxes[:at])
     said = words(figure)
-    assert "brackets its 95% interval" in said
+    assert "brackets its interval" in said
     assert "8 of 24 latencies have no interval" in said
     assert "whisker" not in said
 
@@ -482,7 +482,7 @@ def test_whiskers_are_in_the_notes_where_they_can_be_seen(joined: Joined, axes: 
     rooflines = [dataclasses.replace(found, points=tuple(wide))] * 2
     figure = figure_of(rooflines, title="x", labels=("a", "b"), joined=joined)
     assert len(figure.axes) == axes
-    assert "brackets and whiskers its 95% interval" in words(figure)
+    assert "brackets and whiskers its interval" in words(figure)
 
 
 def test_ridges_without_a_number_are_counted() -> None:

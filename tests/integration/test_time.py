@@ -20,9 +20,13 @@ import pytest
 from typer.testing import Result
 
 from profkit.analysis.latency import LatencyReport, analyze_latency
+from profkit.analysis.verdict import DEFAULT
+from profkit.capture.timing import Settings
 from profkit.ingest.latency import read_latencies
+from profkit.profiling import Plan, timing_of
 from profkit.render.latency import warnings
 from profkit.store.floor import Floor, keep_floor
+from profkit.timing import Subject, TimingPlan, time_targets
 from tests.conftest import CORPUS, ROOT
 
 pytest.importorskip("torch", reason="targets need torch")
@@ -870,3 +874,75 @@ def test_other_processes_on_the_gpu_are_said(tmp_path: Path) -> None:
     alone = LatencyReport("t", (analyze_latency(latency),))
     assert not any("process" in line for line in warnings(alone))
     assert "2 processes of others on the GPU" in warnings(replace(alone, neighbours=2))[0]
+
+
+def test_one_variant_alone_takes_turns_with_calls_that_are_no_samples(toy: Path) -> None:
+    done = run(toy.parent, "time", f"{toy}:quick", *QUICK, "--format", "json")
+    (series,) = validated(done.stdout)["series"]
+    assert [block["turn"] for block in series["blocks"]] == list(range(0, 16, 2))
+    assert {len(block["samples"]) for block in series["blocks"]} == {13}
+    for name in ("interval", "order_interval"):
+        assert series["statistics"][name]["level"] is None
+    headline = series["interval"]
+    assert (headline["level"] is None) == (series["without_level"] is not None)
+    assert headline["level"] in {0.95, None}
+
+
+def test_the_headline_of_saved_blocks_is_the_interval_over_them(tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    offsets = 1 + 0.001 * rng.standard_normal((8, 1))
+    times = 1e-4 * offsets * (1 + 2e-3 * rng.standard_normal((8, 30)))
+    blocks = [{"turn": turn, "samples": row.tolist()}
+              for turn, row in zip(IN_TURNS["a"], times, strict=True)]  # fmt: skip
+    file = tmp_path / "kept.json"
+    file.write_text(json.dumps({
+        "schema": "profkit.time/1", "series": [{"label": "a", "timer": "events", "cache": "cold",
+                                                "blocks": blocks}],
+    }))  # fmt: skip
+    done = run(tmp_path, "time", "--from", file, "--format", "json")
+    (series,) = validated(done.stdout)["series"]
+    medians = np.log(np.median(times, axis=1))
+    half = 2.3646 * medians.std(ddof=1) / 8**0.5  # Student's t, 7 degrees of freedom, 97.5%
+    low, high = np.exp(medians.mean() - half), np.exp(medians.mean() + half)
+    assert series["interval"]["level"] == 0.95
+    assert (series["interval"]["low"], series["interval"]["high"]) == pytest.approx(
+        (low, high), rel=1e-5
+    )
+    assert series["statistics"]["interval"]["level"] is None
+    shown = run(tmp_path, "time", "--from", file).stdout
+    headline = next(line for line in shown.splitlines() if line.startswith("a  "))
+    share = max(high - np.median(times), np.median(times) - low) / np.median(times)
+    assert f"±{share:.1%}" in headline
+    assert "95% interval" in shown
+    assert all(len(line) <= 100 for line in shown.splitlines())
+
+
+def test_more_samples_than_asked_for_are_said(toy: Path) -> None:
+    asked = ("--compare", "quick,slow", *QUICK, "--samples", "40")
+    done = run(toy.parent, "time", toy, *asked)
+    assert "240 samples a variant, not 40" in done.stderr
+    assert "samples a variant, not" not in run(toy.parent, "time", toy, *asked[:-2]).stderr
+
+
+def test_slow_calls_get_fewer_samples_where_the_time_is_limited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROFKIT_LOCK_DIR", str(tmp_path))
+    file = tmp_path / "toy.py"
+    file.write_text(TARGET.replace("SECONDS", "2e-3"), encoding="utf-8")
+    plan = TimingPlan(
+        (Subject(file, ("quick",)),), settings=Settings(warmup=1e-3), samples=240, blocks=8,
+        seconds=0.1, device="cpu",
+    )  # fmt: skip
+    (latency,) = time_targets(plan, lambda *_: None).latencies
+    assert len(latency.blocks) == 8
+    assert 3 <= min(len(block.samples) for block in latency.blocks) < 30
+
+
+def test_a_profile_times_as_a_verdict_asks_for_within_bounds() -> None:
+    plan = timing_of(Plan(("targets/sdpa.py",)), ("flash", "cudnn"))
+    assert plan.blocks >= DEFAULT.blocks + 2
+    assert plan.samples_in_a_block >= DEFAULT.samples
+    assert plan.seconds is not None
+    asked = timing_of(Plan(("targets/sdpa.py",), samples=1000), ("flash",))
+    assert (asked.samples, asked.seconds) == (1000, None)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profkit.analysis.baseline import Baseline, Row, derive
+from profkit.analysis.baseline import Baseline, Best, Row, derive
 from profkit.analysis.baseline_evidence import goal
 from profkit.analysis.gpus import datasheet_named
 from profkit.capture.work import Work
@@ -427,3 +427,38 @@ def test_environments_apart_from_the_dtype_are_counted() -> None:
     assert derive([one, same], H200).notes == ()
     (note,) = derive([one, same, other], H200).notes
     assert note.startswith("measured in 2 environments")
+
+
+def best_of(*speeds: tuple[str, float], **more: Any) -> Best:
+    (best,) = [one for one in derive(alternatives(*speeds, **more), H200).best
+               if one.what == "backend"]  # fmt: skip
+    return best
+
+
+def test_the_fastest_is_tested_against_every_other_backend() -> None:
+    alone = best_of(("flash", 72e-6), ("cudnn", 50e-6), ("custom", 60e-6))
+    assert (alone.backend, alone.tied) == ("cudnn", ())
+    close = best_of(("flash", 72e-6), ("cudnn", 50e-6), ("custom", 50.05e-6))
+    assert close.backend == "cudnn"
+    assert [name.rpartition(".")[2] for name in close.tied] == ["custom"]
+
+
+def test_what_did_not_take_turns_with_the_fastest_is_tied() -> None:
+    cells = [
+        cell(50e-6, backend="cudnn", of=1, round_="first"),
+        cell(72e-6, backend="flash", of=1, round_="second"),
+    ]
+    (best,) = [one for one in derive(cells, H200).best if one.what == "backend"]
+    assert [name.rpartition(".")[2] for name in best.tied] == ["flash"]
+
+
+def test_sizes_whose_rates_may_be_as_high_are_tied() -> None:
+    cells = [
+        cell(50e-6, length=512),
+        cell(4 * 50.01e-6, length=1024),
+        cell(16 * 80e-6, length=2048),
+    ]
+    (best,) = [one for one in derive(cells, H200).best if one.what == "length"]
+    assert best.value == 512
+    assert [name for name in best.tied if "length1024" in name] == list(best.tied)
+    assert len(best.tied) == 1

@@ -170,7 +170,8 @@ def test_an_endless_sentence_is_refused_at_once(
 
 PARTS = (
     "1 ", "12,345", "1.5 ms ", "9 x ", "% of ", "peak ", "upper ", "CI [", "1 TB/s ", "A100 ",
-    "L2 ", "0", " ", "1 x 1 x ", "faster ", "threads per block ", "occupancy of ", "tokens ", "99 SMs ",
+    "L2 ", "0", " ", "1 x 1 x ", "faster ", "threads per block ", "occupancy of ",
+    "tokens ", "99 SMs ",
 )  # fmt: skip
 
 

@@ -81,3 +81,19 @@ def test_variants_that_were_timed_in_different_ways_are_not_compared(tmp_path: P
     mixed = read_variants(run)
     assert mixed is not None
     assert mixed.medians == {}
+
+
+def test_what_a_variant_proves_is_the_headline_where_no_finding_promises_as_much() -> None:
+    found = profkit.load(RUN).checklist(blamed=0)
+    proof = found.headline
+    assert proof is not None
+    assert (proof.variant, proof.best) == ("custom", "cudnn")
+    assert proof.speedup == pytest.approx(70.5, rel=0.01)
+    first = found.items[0]
+    assert first.finding.estimate is not None
+    assert first.finding.estimate.likely < proof.speedup
+    assert found.proof_of(first) is proof
+    without = dataclasses.replace(found, proofs=())
+    assert without.headline is None
+    small = dataclasses.replace(proof, seconds=proof.best_seconds * 1.06)
+    assert dataclasses.replace(found, proofs=(small,)).headline is None

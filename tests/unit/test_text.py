@@ -19,6 +19,7 @@ from profkit.render.text import (
     percent,
     plural,
     shorten,
+    supported_digits,
 )
 
 
@@ -98,3 +99,19 @@ def test_small_words() -> None:
     assert plural(1, "launch") == "1 launch"
     assert plural(2, "launch") == "2 launches"
     assert plural(1200, "quantity") == "1,200 quantities"
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "shown"),
+    [(534.5e-6, 2, "530 µs"), (1.0384e-3, 3, "1.04 ms"), (999.6e-6, 3, "1.00 ms")],
+)
+def test_a_number_in_fewer_digits(value: float, digits: int, shown: str) -> None:
+    assert number(value, "s", digits) == shown
+
+
+@pytest.mark.parametrize(
+    ("half", "digits"), [(0.2, 2), (0.03, 3), (0.002, 4), (0.0001, 4), (None, 2)]
+)
+def test_a_value_has_the_digits_that_its_interval_supports(half: float | None, digits: int) -> None:
+    ends = (None, None) if half is None else (1 - half, 1 + half)
+    assert supported_digits(1.0, *ends) == digits

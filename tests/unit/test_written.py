@@ -217,3 +217,38 @@ def test_a_gpu_that_can_not_be_is_refused(tmp_path: Path, gpu: Any) -> None:
     (into / "summary.json").write_text(json.dumps({**summary, "gpu": gpu}), encoding="utf-8")
     with pytest.raises(BadInput, match="gpu"):
         gather(into)
+
+
+def test_what_no_verdict_tells_apart_is_tied_by_name(tmp_path: Path) -> None:
+    close = alternatives(("flash", 72e-6), ("cudnn", 50e-6), ("custom", 50.05e-6), gpu=CHIP)
+    told = text(tmp_path, close)
+    assert "tied: `cudnn` and `custom` at 1 of 1 shape" in told
+    claim = told.split("## Claims")[1].split("## Configuration")[0]
+    assert "tied with `custom`." in claim
+    assert "flash" not in claim
+
+
+def test_what_claims_share_is_said_once(tmp_path: Path) -> None:
+    cells = [cell(50e-6, gpu=CHIP), cell(99e-6, gpu=CHIP, length=1024)]
+    claims = text(tmp_path, cells).split("## Claims")[1].split("## Configuration")[0]
+    assert claims.count("NVIDIA H200") == 1
+    assert claims.count("seed 42") == 1
+    assert len(re.findall(r"median [\d.]+ µs, 95% interval", claims)) == 2
+
+
+def test_another_backend_is_named_and_not_marked(tmp_path: Path) -> None:
+    told = text(tmp_path, [cell(FLOP / PUBLISHED, backend="custom", gpu=CHIP, **GQA)])
+    section = told.split("## Comparison with published numbers")[1]
+    assert "(another)" not in section
+    assert "| Shape | Backend there | Backend here |" in section
+    assert re.search(r"\| `cudnn` \| `custom` \|", section)
+
+
+def test_no_median_without_an_interval_has_more_than_two_digits(tmp_path: Path) -> None:
+    levels = [1.0, 1.3, 1.25, 0.9, 1.35, 0.8, 1.02, 1.4]
+    gone = [cell(5.432e-4, gpu=CHIP, slower=sorted(levels), drift=0.3)]
+    told = text(tmp_path, gone)
+    row = told.split("**Medians and their intervals**")[1].split("| `")[2]
+    assert "none" in row
+    median = row.split("|")[1].strip()
+    assert len(median.split()[0].replace(".", "").strip("0")) <= 2
