@@ -46,6 +46,7 @@ _MAGIC = {
     b"\xfd7zXZ": ARCHIVE,
 }
 _ZSTD, _SQLITE = b"\x28\xb5\x2f\xfd", b"SQLite format 3\0"
+_LFS = b"version https://git-lfs"  # in place of a file of any kind, which its reader says
 _SCHEMAS = {"time": LATENCIES, "cell": LATENCIES, "ceilings": CEILINGS}
 _SUFFIXES = {".nsys-rep": TIMELINE, ".qdrep": TIMELINE, ".svg": PICTURE, ".py": TARGET}
 
@@ -84,6 +85,8 @@ def _kind_of_text(head: bytes) -> Kind | None:
     try:
         head[: -3 if len(head) == _HEAD else None].decode("utf-8")  # a character may be cut
     except UnicodeDecodeError:
+        return None
+    if head.startswith(_LFS):
         return None
     if schema := _SCHEMA.search(head):
         return _SCHEMAS.get(schema[1].decode(), OUTPUT)

@@ -16,7 +16,9 @@ from typer.core import TyperCommand
 
 from profkit.commands.formats import format_of
 from profkit.commands.kinds import (
+    ARCHIVE,
     CEILINGS,
+    DATABASE,
     LATENCIES,
     OUTPUT,
     REPORT,
@@ -100,8 +102,9 @@ DisableOption = Annotated[
 ]
 
 
-_REPORTS = ("a report", frozenset({REPORT}))
-_RECORDINGS_READ = ("a report or a timeline", frozenset({REPORT, TIMELINE}))
+_TOLD_BY_THE_READER = frozenset({ARCHIVE, DATABASE})  # a report in a wrong guise, which it explains
+_REPORTS = ("a report", _TOLD_BY_THE_READER | {REPORT})
+_RECORDINGS_READ = ("a report or a timeline", _TOLD_BY_THE_READER | {REPORT, TIMELINE})
 _TIMINGS = ("saved latencies", frozenset({LATENCIES, TEXT}))
 _OWN_RULES = ("a rules file", frozenset({RULES, TEXT}))
 _ANY_TEXT = frozenset({TEXT, LATENCIES, RULES, CEILINGS, OUTPUT})
