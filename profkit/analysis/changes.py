@@ -79,7 +79,7 @@ _COUNTS = (
     "instructions_executed", "dram_bytes", "dram_read_bytes", "dram_write_bytes", "l2_bytes",
     "l1_bytes", "local_bytes", "flop_fp64", "flop_fp32", "flop_fp16", "flop_tensor_fp16",
     "flop_tensor_bf16", "flop_tensor_tf32", "flop_tensor_fp64", "flop_tensor_fp8",
-    "ops_tensor_int8", "waves", "warps_active",
+    "flop_tensor_fp4", "ops_tensor_int8", "waves", "warps_active",
 )  # fmt: skip
 _PARTS = {
     "spill_instructions": "instructions_executed",

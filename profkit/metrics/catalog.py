@@ -54,8 +54,7 @@ class Quantity:
     `unit` is SI, "1" for a share. `computed` names what a quantity that no formula can give is
     computed from: a breakdown, or the quantity that says where it is worth the cost. `within` are
     the bounds that a true value can't leave. `absent_on` are the architectures whose hardware has
-    nothing of the kind; on those of `none_on` that makes the quantity 0. Of the alternatives the
-    first that gives a value counts, with `largest` the largest value.
+    nothing of the kind; on those of `none_on` that makes the quantity 0.
     """
 
     name: str
@@ -69,7 +68,6 @@ class Quantity:
     within: tuple[float, float] | None = None
     computed: str = ""
     none_on: tuple[Range, ...] = ()
-    largest: bool = False
 
     def exists_on(self, cc: ComputeCapability) -> bool:
         return not any(cc in span for span in self.absent_on)
@@ -188,7 +186,6 @@ def _quantity(name: str, entry: Mapping[str, Any], group: Mapping[str, Any]) -> 
             within=(float(within[0]), float(within[1])) if within else None,
             computed=entry.get("computed", ""),
             none_on=tuple(parse_range(span) for span in entry.get("none_on", [])),
-            largest=_is_largest(entry.get("pick", "first")),
         )
     except (KeyError, ValueError) as error:
         raise ValueError(f"catalogue entry {name}: {error}") from error
@@ -203,12 +200,6 @@ def _alternative(item: str | Mapping[str, Any]) -> Alternative:
         lead=bool(item.get("lead", False)),
         shortest=float(item.get("from", 0.0)),
     )
-
-
-def _is_largest(pick: str) -> bool:
-    if pick not in {"first", "largest"}:
-        raise ValueError(f"pick: {pick!r}")
-    return pick == "largest"
 
 
 def parse_range(text: str) -> Range:

@@ -218,12 +218,11 @@ class _Evaluation:
         for at in np.flatnonzero([quantity.is_none_on(cc) for cc in self._capabilities]):
             value[at], source[at] = 0.0, "0"
         for alternative in quantity.alternatives:
-            wanted = here & (np.isnan(value) | quantity.largest)
-            usable = self._usable(alternative, wanted)
+            usable = self._usable(alternative, here & np.isnan(value))
             if not usable.any():
                 continue
             result = alternative.formula(self._columns)
-            for at in np.flatnonzero(usable & ~np.isnan(result) & ~(result <= value)):
+            for at in np.flatnonzero(usable & ~np.isnan(result)):
                 value[at] = result[at]
                 source[at] = alternative.formula.text
             tried |= usable & (~np.isnan(result) if alternative.formula.infers else True)
