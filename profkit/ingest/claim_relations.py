@@ -199,6 +199,8 @@ def parts(reading: Reading) -> None:
     """`9.9 ms of the 16.0 ms step, 62% of it`; `62% of the 16.0 ms step, 9.9 ms`."""
     found = quantities(reading.text)
     percents = list(re.finditer(rf"{VALUE} ?%", reading.text))
+    if any(name.endswith("share") for name in reading.found):
+        return
     if len(percents) != 1 or len(found) != 2 or found[0].kind != found[1].kind:
         return
     claimed = figure_of(percents[0].group(1), 0.01, "%")

@@ -494,6 +494,6 @@ def _gpus(reading: Reading) -> None:
 _RULES: tuple[Callable[[Reading], None], ...] = (
     _accumulation, _dtype, _memory, products, _devices, sm_counts, _gpus, _interval, _labelled_end,
     _matrices, _shape, _kind, _overlap, _grid, launch_shape, occupancy, residency, waves, tokens,
-    _ratios, _before_after, changes, parts, _ridge, _shares, _rates, _share_kind, _clock, _amounts,
+    _ratios, _before_after, changes, _ridge, _shares, _rates, _share_kind, parts, _clock, _amounts,
     _sides, _time, _bound,
 )  # fmt: skip

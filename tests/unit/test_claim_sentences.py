@@ -69,9 +69,9 @@ def test_what_follows(text: str, rule: str, expected: float) -> None:
 @pytest.mark.parametrize(
     ("text", "ends_in"),
     [
-        ("Our kernel takes 1.0 ms against 1.4 ms, so it is 60% faster.", "1.40x, i.e. 40% more"),
+        ("Our kernel takes 1.0 ms against 1.4 ms, so it is 60% faster.", "1.4x, i.e. 40% more"),
         ("It went from 100 µs to 70 µs, a 43% reduction.", "1.43x, i.e. 30% less"),
-        ("805 MB vs 268 MB of traffic, a factor of 4.1.", "3.00x"),
+        ("805 MB vs 268 MB of traffic, a factor of 4.1.", "3x"),
     ],
 )
 def test_changes_show_the_quotient(
@@ -103,11 +103,10 @@ def test_thirty_percent_faster_of_thirty_percent_less_is_a_doubt() -> None:
 def test_a_speedup_in_prose_is_the_quotient_of_its_times(
     before: float, factor: float, wrong: float
 ) -> None:
-    """Printed to four digits, what follows is never accused and an error of 30% always."""
+    """Printed to many digits, what follows is never accused and an error of 30% always."""
     after = before / factor
-    text = f"It takes {after:.4g} ms versus {before:.4g} ms, {factor * wrong:.4g}x faster."
-    if "e" not in text.removeprefix("It takes ").split("faster")[0].replace("versus", ""):
-        assert bool(contradicted(text)) == (wrong != 1.0)
+    text = f"It takes {after:.4f} ms versus {before:.4f} ms, {factor * wrong:.2f}x faster."
+    assert bool(contradicted(text)) == (wrong != 1.0)
 
 
 def derived_fields() -> list[str]:
@@ -170,8 +169,8 @@ def test_an_endless_sentence_is_refused_at_once(
 
 PARTS = (
     "1 ", "12,345", "1.5 ms ", "9 x ", "% of ", "peak ", "upper ", "CI [", "1 TB/s ", "A100 ",
-    "L2 ", "0", " ", "1 x 1 x ", "faster ", "threads per block ", "occupancy of ",
-    "tokens ", "99 SMs ",
+    "L2 ", "0", " ", "1 x 1 x ", "faster ", "threads per block ", "occupancy of ", "tokens ",
+    "99 SMs ",
 )  # fmt: skip
 
 

@@ -257,7 +257,8 @@ def test_ends_of_a_rates_interval_and_what_a_gpu_is_are_no_claims_of_work(tmp_pa
     )
     (row,) = [claim for claim in read_claims(path).claims if claim.says_something]
     assert row.gpus == ("L4",)
-    assert set(row.figures) == {"flop_rate"}
+    assert set(row.figures) == {"flop_rate", "flop_rate_low", "flop_rate_high"}
+    assert row.flop is None
 
 
 @pytest.mark.parametrize(
@@ -368,5 +369,8 @@ def test_texts_of_a_programs_record_are_claims_where_they_hold_figures(tmp_path:
 
 def test_a_ratio_of_work_is_no_work(tmp_path: Path) -> None:
     found = read(tmp_path, "{median_ms: 1, scaling: {flop_ratio: 4.0, flop_exponent: 2.0}}")
-    assert [set(claim.figures) for claim in found.claims] == [{"time"}]
-    assert found.unread == {"scaling.flop_ratio": "4.0", "scaling.flop_exponent": "2.0"}
+    assert [set(claim.figures) for claim in found.claims] == [
+        {"time"},
+        {"flop_ratio", "flop_exponent"},
+    ]
+    assert not found.unread
