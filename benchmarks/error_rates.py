@@ -34,7 +34,7 @@ Array = npt.NDArray[np.float64]
 
 SERIES = 4000
 RUNS = 4000
-TICK_RUNS = 100
+TICK_RUNS = 30
 BLOCKS, SAMPLES = 8, 30
 MEDIAN = 60.3e-6
 CV = 0.01
