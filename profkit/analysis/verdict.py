@@ -48,10 +48,8 @@ _DEPENDENT_ALPHA = 0.025
 _LEAST_WORTH = 4.0
 _WILD_ALPHA = 0.01
 _HIGHEST_EXPONENT = 700.0
-# Points of the quadrature over an error's estimate: 0.1 points of power from 1,000 of them.
+# Points of the quadrature over an error's estimate: within 0.2 points of power of 4,000 points.
 _QUADRATURE = 128
-# A noncentrality beyond which a verdict is certain at any number of blocks; scipy fails far above.
-_CERTAIN = 1e3
 
 
 class Verdict(Enum):
@@ -422,20 +420,26 @@ def _t(freedom: float, probability: float) -> float:
 
 
 @lru_cache(maxsize=1024)
+def _scales(freedom: float) -> Array:
+    """What an error's estimate is of the error: chi / sqrt(freedom), equally likely values."""
+    middles = (np.arange(_QUADRATURE) + 0.5) / _QUADRATURE
+    scales: Array = np.sqrt(special.chdtri(freedom, 1 - middles) / freedom)
+    return scales
+
+
+@lru_cache(maxsize=1024)
 def _reach(freedom: float, level: float, power: float) -> float:
     """How many standard errors, as estimated, beyond the margin an effect is found at the power.
 
     Another experiment has an error of its own. With E the true error, the estimates are E S and
     E S', S and S' independent, chi / sqrt(freedom). It finds an effect c E S beyond the margin
-    where Z + c S > t S', so that c is the quantile of (Z + t S') / S at the power: noncentral t
-    given S', averaged over S'.
+    Z + c S > t S', so that c is the quantile of (Z + t S') / S at the power.
     """
-    middles = (np.arange(_QUADRATURE) + 0.5) / _QUADRATURE
-    scales = np.sqrt(special.chdtri(freedom, 1 - middles) / freedom)
-    centers = _t(freedom, (1 + level) / 2) * scales
+    scales = _scales(freedom)
+    needed = _t(freedom, (1 + level) / 2) * scales
 
     def excess(reach: float) -> float:
-        return float(special.nctdtr(freedom, centers, reach).mean()) - power
+        return float(special.ndtr(np.subtract.outer(reach * scales, needed)).mean()) - power
 
     highest = 2.0
     while excess(highest) < 0:
@@ -522,8 +526,8 @@ def _settling_power(estimate: _Estimate, bounds: _Bounds, thresholds: Thresholds
 
     def missed(distance: float, level: float) -> float:
         reach = _t(estimate.freedom, (1 + level) / 2)
-        center = min(max(distance / estimate.error, -_CERTAIN), _CERTAIN)
-        return float(special.nctdtr(estimate.freedom, center, reach))
+        scales = _scales(estimate.freedom)
+        return float(special.ndtr(reach * scales - distance / estimate.error).mean())
 
     if size > bounds.margin:
         return 1 - missed(size - bounds.beyond, thresholds.level)
