@@ -175,7 +175,8 @@ def test_a_speed_up_is_checked_however_it_is_written(
 def test_of_a_recorded_summary_only_figures_are_listed(profkit_cli: Cli) -> None:
     path = H200 / "baseline" / "l4_study" / "summary.json"
     data = document(profkit_cli("audit", path, "--format", "json"), 0)
-    assert (data["checks"], data["checked"]) == (1327, 70)
+    # 70 measured cells, 60 comparisons and 84 scalings.
+    assert (data["checks"], data["checked"]) == (1829, 70 + 60 + 84)
     left = {one["where"]: one["why"] for one in data["unchecked"]}
     assert left["seconds"].endswith("s: nothing to hold it against")
     assert left["cells[0].cv"].endswith(": no known figure")
