@@ -18,6 +18,7 @@ from profkit.analysis.verdict import Thresholds
 from profkit.ingest.integrity import MANIFEST
 from profkit.ingest.latency import SCHEMA, read_latencies
 from profkit.ingest.regular_file import digest
+from profkit.render.json_text import json_text
 from profkit.render.latency_json import latency_json
 
 REPORTS = Path(__file__).parent.parent / "reports"
@@ -51,7 +52,7 @@ def derive(path: Path) -> bool:
     document = derived(path)
     if document == json.loads(path.read_text(encoding="utf-8")):
         return False
-    path.write_text(json.dumps(document, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    path.write_text(json_text(document), encoding="utf-8")
     manifest_path = path.with_name(MANIFEST)
     if manifest_path.is_file():
         manifest = json.loads(manifest_path.read_text(encoding="utf-8"))

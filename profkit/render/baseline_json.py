@@ -19,6 +19,7 @@ from profkit.analysis.statistics import summarize
 from profkit.ingest.cell import SCHEMA as CELL_SCHEMA
 from profkit.ingest.cell import Cell
 from profkit.ingest.latency import Latency
+from profkit.render.json_text import json_text
 from profkit.render.latency_json import blocks_json, statistics_json
 
 SCHEMA = "profkit.baseline/1"
@@ -55,7 +56,7 @@ def cell_json(cell: Cell) -> str:
         "seconds": cell.seconds,
         "source": dict(cell.source) if cell.source else None,
     }
-    return json.dumps(document, indent=1, allow_nan=False) + "\n"
+    return json_text(document, indent=1)
 
 
 def _series(latency: Latency) -> Json:
@@ -101,7 +102,7 @@ def summary_json(
         "profiles": [dict(profile) for profile in profiles],
         "seconds": plan["seconds"],
     }
-    return json.dumps(document, indent=1, allow_nan=False) + "\n"
+    return json_text(document, indent=1)
 
 
 def derived_json(

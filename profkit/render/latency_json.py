@@ -6,7 +6,6 @@ Times are in seconds, shares of 1. Raw samples are always in it: the file is wha
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +14,7 @@ from profkit import __version__
 from profkit.analysis.latency import LatencyReport, Pair, Rate, Timed
 from profkit.analysis.statistics import Interval, Summary
 from profkit.ingest.latency import SCHEMA, Latency
+from profkit.render.json_text import json_text
 from profkit.render.latency import sentence, settling_options, warnings
 
 Json = dict[str, Any]
@@ -39,7 +39,7 @@ def latency_json(report: LatencyReport) -> str:
         "seconds": report.seconds,
         "spans": dict(report.spans),
     }
-    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+    return json_text(document)
 
 
 def _series(timed: Timed, report: LatencyReport) -> Json:

@@ -1,0 +1,18 @@
+"""JSON that people can read and that stays small: indented, a list of numbers on one line."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+# No string of JSON text holds a line break, so that this finds lists and nothing inside of texts.
+_NUMBERS = re.compile(r"\[\n\s+([-\dtfn][^\[\]{}\"]*?)\n\s+\]")
+_BREAK = re.compile(r",\n\s+")
+
+
+def json_text(document: Mapping[str, Any], indent: int = 2) -> str:
+    """The text of a JSON file; raises ValueError for NaN and infinities, which JSON has not."""
+    text = json.dumps(document, indent=indent, allow_nan=False) + "\n"
+    return _NUMBERS.sub(lambda numbers: f"[{_BREAK.sub(', ', numbers[1])}]", text)
