@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.errors import BadInput
+from profkit.ingest.regular_file import open_regular
 
 _HEAD = 1 << 16  # bytes looked at: what profkit writes has its schema in the first hundred
 _SCHEMA = re.compile(rb'"schema"\s*:\s*"profkit\.([a-z_-]+)/')
@@ -58,10 +59,12 @@ def kind_of(path: Path) -> Kind | None:
     """
     try:
         mode = path.stat().st_mode
-        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        if stat.S_ISDIR(mode):
+            return None
+        if not stat.S_ISREG(mode):
             what = "a pipe" if stat.S_ISFIFO(mode) else "a device or a socket"
             raise BadInput(f"{path}: {what}, not a file", "save it to a file and give that")
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             head = file.read(_HEAD)
     except OSError:
         return None

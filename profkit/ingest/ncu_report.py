@@ -20,6 +20,7 @@ from profkit.errors import BadInput
 from profkit.ingest.integrity import ZSTD_MAGIC, Framing, check
 from profkit.ingest.memory import available, ensure_room, too_large, try_reading
 from profkit.ingest.paths import without_homes
+from profkit.ingest.regular_file import open_regular
 from profkit.ingest.session import Session, decode
 from profkit.ingest.unpacked import Unpacked
 
@@ -177,7 +178,7 @@ def damage_of(path: Path, launches: int) -> Iterator[None]:
 def _is_packed(path: Path) -> bool:
     """Whether a report is compressed: the vendor's reader would unpack it into a file that is left
     behind where a signal ends the process."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return file.read(len(ZSTD_MAGIC)) == ZSTD_MAGIC
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from kernels.derive import REPORTS, derive, derived, recorded_latencies
 from profkit.ingest.integrity import check_unchanged
 
-RECORDED = REPORTS / "h200" / "pairs" / "control_copy"
+RECORDED = REPORTS / "h200" / "pairs" / "tail_effect"
 
 
 def test_a_verdict_that_today_s_code_would_not_give_is_replaced(tmp_path: Path) -> None:
-    folder = tmp_path / "control_copy"
+    folder = tmp_path / "tail_effect"
     shutil.copytree(RECORDED, folder)
     path = folder / "latency.json"
     document = json.loads(path.read_text(encoding="utf-8"))

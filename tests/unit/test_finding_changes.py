@@ -109,7 +109,9 @@ def test_what_a_fix_lays_bare_is_not_new() -> None:
 
 def test_a_resource_is_not_needed_less_because_the_kernel_takes_longer() -> None:
     """Of the same multiply-adds in 1.8 times the time the FMA pipe's share falls, not its need."""
-    assert changes("tail_effect", back=True)["tensor_cores_unused"].status is Status.masked
+    change = changes("tail_effect", back=True)["tensor_cores_unused"]
+    assert change.status is Status.unchanged
+    assert change.is_at_threshold  # 0.33 of elapsed cycles, where the rule asks for 0.35
 
 
 def test_a_finding_of_low_confidence_limits_only_where_nothing_surer_does() -> None:
@@ -197,9 +199,9 @@ FULL_PIPE = {"alu_busy": 0.3, "fma_busy": 0.1, "fp16_busy": 0.0, "xu_busy": 0.05
     ("before", "after", "seconds", "told"),
     [
         ({"alu_busy": 0.9}, {"alu_busy": 0.55, "fma_busy": 0.75}, (1e-4, 7e-5), Status.resolved),
-        ({"fp16_busy": 0.95}, {"fp16_busy": 0.2}, (1e-4, 5e-5), Status.resolved),
+        ({"xu_busy": 0.95}, {"xu_busy": 0.2}, (1e-4, 5e-5), Status.resolved),
         ({"fma_busy": 0.7}, {"fma_busy": 0.22, "alu_busy": 0.9}, (1e-4, 1.2e-4), Status.new),
-        ({"fp16_busy": 0.95}, {"fp16_busy": 0.4}, (1e-4, 2.5e-4), Status.masked),
+        ({"xu_busy": 0.95}, {"xu_busy": 0.4}, (1e-4, 2.5e-4), Status.masked),
     ],
 )
 def test_work_of_a_full_pipe_may_go_to_another(

@@ -137,8 +137,8 @@ FP32_LANES = {(7, 0): 64, (7, 5): 64, (8, 0): 64}
 FP64_LANES = {(7, 0): 32, (8, 0): 32, (9, 0): 64, (10, 0): 64}
 # Clocks that nobody publishes: each is that of the product's figure, and has to give the others.
 CLOCKS_IMPLIED = {"H100 NVL", "H20", "B100"}
-# NVIDIA lowered these after its first brief on Blackwell, which the facts have, to what 148 SMs do at
-# their highest clock: 148 x 128 x 2 x 1.98 GHz = 75.0 TFLOP/s, and 80.0 at 2.112 GHz.
+# NVIDIA lowered these after its first brief on Blackwell (the facts have that) to what 148 SMs
+# do at their highest clock: 148 x 128 x 2 x 1.98 GHz = 75.0 TFLOP/s, and 80.0 at 2.112 GHz.
 CORRECTED = {"B200": {"fp32": 75, "fp64": 37}, "GB200 (one GPU)": {"fp32": 80, "fp64": 40}}
 
 

@@ -165,7 +165,11 @@ rules:
         ("when: [long_gap_share", "when: [long_gap_shar", "did you mean long_gap_share?"),
         ("{long_gap_share", "{gpu_span", "8: 'gpu_span' is no resource"),
         ("{long_gap_share", "{dram_busy", "8: 'dram_busy' is no resource"),
-        ("timeline\n", "timelin\n", "3: about: 'timelin' is none of its values; did you mean"),
+        (
+            "timeline\n",
+            "timelin\n",
+            "3: about: 'timelin' is none of kernel, timeline; did you mean timeline",
+        ),
         ("about: timeline\n", "about: kernel\n", "7: 'long_gap_share' is no quantity"),
         ("  actions", "  blame: samples\n  actions", "9: 'blame' is for rules about kernels"),
         ("  actions", "  spans: previous\n  actions", "9: 'spans' is for rules about kernels"),

@@ -199,6 +199,8 @@ _YAML = {"load", "safe_load", "load_all", "safe_load_all", "compose", "parse", "
 _FREE = {  # module: why it may read by itself
     "ingest/regular_file.py": "opens files",
     "ingest/text_files.py": "reads text",
+    "ingest/memory.py": "/proc and control groups",
+    "ingest/unpacked.py": "bytes whose framing was walked before",
     "capture/supervise.py": "/proc",
     "capture/doctor.py": "/proc",
     "capture/turns.py": "lines of profkit's own worker",
