@@ -52,14 +52,17 @@ def common_value(blocks: Sequence[Array]) -> float | None:
 
 
 def _spread(ordered: Array, tick: float) -> Array:
-    """Sorted readings, those of a tick spread over it evenly; as they are below half a tick."""
+    """Sorted readings, those of a tick spread over it evenly; as they are below half a tick.
+
+    Readings less than half a tick apart share one: counting ticks from zero would need the tick to
+    more digits than it is known to.
+    """
     if tick == 0 or ordered[0] < tick / 2:
         return ordered
-    ticks = np.rint(ordered / tick)
-    starts = np.flatnonzero(np.diff(ticks, prepend=-1))
-    counts = np.diff(starts, append=ticks.size)
-    place = np.arange(ticks.size) - np.repeat(starts, counts)
-    spread: Array = (ticks + (place + 0.5) / np.repeat(counts, counts) - 0.5) * tick
+    starts = np.flatnonzero(np.diff(ordered, prepend=-np.inf) > tick / 2)
+    counts = np.diff(starts, append=ordered.size)
+    place = np.arange(ordered.size) - np.repeat(starts, counts)
+    spread: Array = ordered + ((place + 0.5) / np.repeat(counts, counts) - 0.5) * tick
     return spread
 
 
@@ -74,7 +77,6 @@ def _is_dithered(side: Sequence[Array], tick: float) -> bool:
     """Whether enough readings lie below, and as many above, the middle tick of their block."""
     around = 0
     for block in side:
-        ticks = np.sort(np.rint(block / tick))
-        middle = ticks[ticks.size // 2]
-        around += min(int((ticks < middle).sum()), int((ticks > middle).sum()))
+        apart = block - np.sort(block)[block.size // 2]
+        around += min(int((apart < -tick / 2).sum()), int((apart > tick / 2).sum()))
     return around >= _DITHER * sum(block.size for block in side)
