@@ -574,7 +574,7 @@ def test_timings_are_sent_to_the_verb_that_compares_them(profkit_cli: Cli) -> No
     result = profkit_cli("diff", *files)
     assert result.exit_code == 5
     (line,) = result.stderr.splitlines()
-    assert f"`profkit compare {files[0]} {files[1]}`" in line
+    assert "`profkit compare` two files" in line
 
 
 def test_numbers_are_read_aloud(profkit_cli: Cli) -> None:
