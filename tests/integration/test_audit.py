@@ -176,7 +176,7 @@ def test_of_a_recorded_summary_only_figures_are_listed(profkit_cli: Cli) -> None
     path = H200 / "baseline" / "l4_study" / "summary.json"
     data = document(profkit_cli("audit", path, "--format", "json"), 0)
     # 70 measured cells, 60 comparisons and 84 scalings.
-    assert (data["checks"], data["checked"]) == (1829, 70 + 60 + 84)
+    assert (data["checks"], data["checked"]) == (1838, 70 + 60 + 84)
     left = {one["where"]: one["why"] for one in data["unchecked"]}
     assert left["seconds"].endswith("s: nothing to hold it against")
     assert left["cells[0].cv"].endswith(": no known figure")
