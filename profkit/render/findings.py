@@ -29,6 +29,7 @@ _PRECISE_BELOW = 1.5
 _ROUND_FROM = 10.0
 _WORTH_A_DIGIT = 1.01
 _PLACE_WORTH_TELLING = 0.05
+_FLAT = 0.02  # the largest of fifty places that are all alike: no place to begin at
 _WHETHER_KNOWN = "known("
 _LONGEST = 100
 
@@ -151,9 +152,10 @@ def places(found: Iterable[Place]) -> str:
 
 
 def telling(found: Iterable[Place]) -> tuple[Place, ...]:
-    """The places with a share worth telling; the first where none has."""
+    """The places with a share worth telling; the first where none has and not all are alike."""
     places = tuple(found)
-    return tuple(one for one in places if one.share >= _PLACE_WORTH_TELLING) or places[:1]
+    worth = tuple(place for place in places if place.share >= _PLACE_WORTH_TELLING)
+    return worth or tuple(place for place in places[:1] if place.share >= _FLAT)
 
 
 def place_name(place: Place) -> str:
