@@ -52,7 +52,7 @@ def derive(path: Path) -> bool:
     document = derived(path)
     if document == json.loads(path.read_text(encoding="utf-8")):
         return False
-    path.write_text(json_text(document), encoding="utf-8")
+    path.write_text(json_text(document, indent=0), encoding="utf-8")
     manifest_path = path.with_name(MANIFEST)
     if manifest_path.is_file():
         manifest = json.loads(manifest_path.read_text(encoding="utf-8"))

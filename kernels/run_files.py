@@ -1,7 +1,7 @@
 """Writes what profkit derives from recorded runs: `python -m kernels.run_files [--prune] [RUN ...]`
 
-A recorded run is tracked without its analysis, checklist, page, table and roofline: they are made
-again from the report, the timeline, the check and the latencies beside them, with today's code.
+A recorded run is tracked without its analysis, checklist, page, table and roofline, a baseline
+without its summary and table: they are made again from what was recorded, with today's code.
 --prune removes them and their lines in the manifest, for a run that is about to be tracked.
 """
 
@@ -14,10 +14,12 @@ import sys
 from pathlib import Path
 
 import profkit
+from profkit.baseline import summarise
 from profkit.errors import ProfkitError
 from profkit.ingest.integrity import MANIFEST
 from profkit.render.json import report_json
 from profkit.render.markdown import checklist_markdown
+from profkit.store.baseline import PLAN
 from profkit.store.run import is_run_name, read_manifest
 
 DERIVED = (
@@ -76,6 +78,8 @@ def main() -> int:
         elif len(runs) == 1:
             derive(runs[0])
         else:  # the vendor's reader frees nothing: a process a run
+            for plan in sorted(Path("reports").rglob(PLAN)):
+                summarise(plan.parent)
             for run in runs:
                 print(run, flush=True)
                 subprocess.run([sys.executable, "-m", "kernels.run_files", str(run)], check=True)

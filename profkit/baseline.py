@@ -189,6 +189,17 @@ def summarise(folder: Path) -> Baseline:
 
     Raises BadInput for a folder without a plan or with a cell that can't be read.
     """
+    baseline, text = derived_summary(folder)
+    write_whole(folder / SUMMARY, text)
+    write_whole(folder / TABLE, cells_parquet(baseline))
+    return baseline
+
+
+def derived_summary(folder: Path) -> tuple[Baseline, str]:
+    """All that the cells in a folder amount to, and the text of its summary.json.
+
+    Raises BadInput as `summarise` does.
+    """
     plan = read_plan(folder)
     if plan is None:
         raise BadInput(f"{folder}: no baseline", "make one with profkit baseline run or import")
@@ -205,9 +216,7 @@ def summarise(folder: Path) -> Baseline:
         again=again,
     )
     profiles = read_profiles(folder)
-    write_whole(folder / SUMMARY, summary_json(baseline, [*cells, *again], plan, profiles))
-    write_whole(folder / TABLE, cells_parquet(baseline))
-    return baseline
+    return baseline, summary_json(baseline, [*cells, *again], plan, profiles)
 
 
 def _with_unavailable(cells: Sequence[Cell], plan: Mapping[str, Any]) -> tuple[Cell, ...]:

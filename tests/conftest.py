@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import lzma
 import signal
+import tempfile
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from typer.testing import CliRunner, Result
 
 import profkit
+from profkit.baseline import derived_summary
 from profkit.cli import app
 
 # Machines differ, and a first call imports: how long a case takes is no fault of it. The cases are
@@ -51,6 +53,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def h200(name: str) -> profkit.Report:
     """A recorded report, read once for all tests."""
     return profkit.load(H200 / f"{name}.ncu-repz")
+
+
+@cache
+def recorded_summary(name: str) -> Path:
+    """The summary of a recorded baseline, derived once for all tests: it is not tracked."""
+    file = Path(tempfile.mkdtemp()) / "summary.json"
+    file.write_text(derived_summary(H200 / "baseline" / name)[1], encoding="utf-8")
+    return file
 
 
 @cache

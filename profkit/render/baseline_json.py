@@ -56,7 +56,7 @@ def cell_json(cell: Cell) -> str:
         "seconds": cell.seconds,
         "source": dict(cell.source) if cell.source else None,
     }
-    return json_text(document, indent=1)
+    return json_text(document, indent=0)
 
 
 def _series(latency: Latency) -> Json:

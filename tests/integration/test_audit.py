@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from tests.conftest import H200, ROOT
+from tests.conftest import H200, ROOT, recorded_summary
 from tests.integration.test_views import schema
 
 Cli = Callable[..., Result]
@@ -173,7 +173,7 @@ def test_a_speed_up_is_checked_however_it_is_written(
 
 
 def test_of_a_recorded_summary_only_figures_are_listed(profkit_cli: Cli) -> None:
-    path = H200 / "baseline" / "l4_study" / "summary.json"
+    path = recorded_summary("l4_study")
     data = document(profkit_cli("audit", path, "--format", "json"), 0)
     # 70 measured cells, 60 comparisons and 84 scalings.
     assert (data["checks"], data["checked"]) == (1838, 70 + 60 + 84)

@@ -24,7 +24,7 @@ from profkit.errors import BadInput
 from profkit.ingest.claims import read_claims
 from profkit.ingest.latency import read_latencies
 from profkit.report import load
-from tests.conftest import CORPUS, ROOT
+from tests.conftest import CORPUS, ROOT, recorded_summary
 
 L4 = CORPUS.parent / "l4_latency"
 needs_l4 = pytest.mark.skipif(
@@ -450,7 +450,7 @@ def test_the_committed_report_comes_of_the_recorded_data_byte_for_byte(
 
 def test_the_share_at_the_counted_clock_is_what_ncu_counted_of_the_tensor_pipe() -> None:
     """Of calls of a millisecond and more, beside which launching takes nothing to speak of."""
-    summary = json.loads((RECORDED / "attention_paper" / "summary.json").read_text("utf-8"))
+    summary = json.loads(recorded_summary("attention_paper").read_text("utf-8"))
     cells = {row["id"]: row for row in summary["cells"]}
     assert len(summary["profiles"]) == 3
     for told in summary["profiles"]:
@@ -487,6 +487,6 @@ def test_one_kernel_under_two_names_is_nowhere_told_to_differ() -> None:
 
 @pytest.mark.parametrize("name", ["l4_study", "attention_paper"])
 def test_audit_finds_nothing_in_what_was_recorded(name: str) -> None:
-    claims = read_claims(RECORDED / name / "summary.json").claims
+    claims = read_claims(recorded_summary(name)).claims
     assert claims
     assert audit(claims) == ()

@@ -18,7 +18,7 @@ from profkit.analysis.audit import examine
 from profkit.analysis.contradiction import Contradiction
 from profkit.ingest.claim_text import LONGEST, understood
 from profkit.ingest.claims import Claim, read_claims
-from tests.conftest import H200
+from tests.conftest import recorded_summary
 
 DATA = Path(__file__).parent.parent / "data" / "claims"
 
@@ -120,7 +120,7 @@ def derived_fields() -> list[str]:
 @pytest.fixture(scope="module")
 def summary() -> dict[str, Any]:
     """A baseline's summary cut down to one measured cell, one comparison and one scaling."""
-    path = H200 / "baseline" / "l4_study" / "summary.json"
+    path = recorded_summary("l4_study")
     whole: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     cell = next(one for one in whole["cells"] if one.get("share_of_held"))
     return {
