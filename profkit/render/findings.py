@@ -74,8 +74,7 @@ def _without_estimate(item: Item) -> str:
     if finding.lacking:
         return f"estimated speedup unknown, not recorded: {', '.join(finding.lacking)}"
     if finding.negligible:
-        said = [f"estimated speedup below {WORTH}x", _next_limit(finding.negligible, rule)]
-        return "; ".join(filter(None, said))
+        return f"estimated speedup below {WORTH}x"
     return f"no gain promised by the counters; {rule.confidence} confidence that it limits"
 
 
@@ -160,7 +159,7 @@ def place_name(place: Place) -> str:
     """A line as `known.cu:16`, or an instruction after its distance from the kernel's start."""
     if place.line:
         return f"{literal(Path(place.file).name)}:{place.line}"
-    return f"{place.offset} `{literal(place.sass)}`".lstrip()
+    return f"{place.offset} `{literal(place.sass)}`".lstrip() if place.sass else place.offset
 
 
 def kernel_name(group: Group | None) -> str:
@@ -226,6 +225,18 @@ def untold(found: Checklist, session: Session, path: str) -> tuple[str, ...]:
     if found.skipped:
         said.append(f"{plural(found.skipped, 'kernel')} skipped: no duration, counters failed")
     return tuple(said)
+
+
+def without_finding(found: Checklist, groups: Iterable[Group]) -> tuple[tuple[str, str], ...]:
+    """Kernels that take much of the time and of which nothing is found, beside others of which
+    something is: their share, with the reservation that most rules may lack their data."""
+    named = {id(item.group.typical) for item in found.findings if item.group}
+    doubt = "; most rules lack data" if 2 * found.evaluated < found.rules else ""
+    return tuple(
+        (kernel_name(group), f"{percent(group.share)} of the time{doubt}")
+        for group in groups
+        if found.findings and group.share >= WORTH_SAMPLING and id(group.typical) not in named
+    )
 
 
 def lacks(found: Checklist) -> tuple[tuple[str, str], ...]:
