@@ -30,6 +30,11 @@ _ROUND_FROM = 10.0
 _WORTH_A_DIGIT = 1.01
 _PLACE_WORTH_TELLING = 0.05
 _WHETHER_KNOWN = "known("
+# what a rule's own `match` selects has no meaning outside of the rule
+_LABELS = {
+    "matched": "warp samples that this rule selects",
+    "matched_active": "warp samples that issue in their loops",
+}
 _LONGEST = 100
 
 
@@ -113,7 +118,7 @@ def evidence(item: Item) -> tuple[str, ...]:
 def measured(told: Evidence) -> str:
     """A value with its unit and what it was held against: `l2_busy 84.2% (above 60.0%)`."""
     unit = unit_of(told.what)
-    text = f"{told.what} {_with_unit(told.value, unit)}"
+    text = f"{_LABELS.get(told.what, told.what)} {_with_unit(told.value, unit)}"
     if math.isnan(told.threshold) or told.sign not in _SIGNS:
         return text
     return f"{text} ({_SIGNS[told.sign]} {_beside(told.threshold, unit)})"
@@ -173,7 +178,7 @@ def roofs(found: Checklist) -> tuple[tuple[str, str], ...]:
         (
             kernel_name(roof.group),
             f"{roof.label} {percent(roof.busy)} busy"
-            + (f"; {roof.less} is about needing less" if roof.less else ""),
+            + (f"; finding {roof.less} is about using less of it" if roof.less else ""),
         )
         for roof in found.roofs
     )

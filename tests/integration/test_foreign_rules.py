@@ -21,7 +21,7 @@ from profkit.analysis.sampled import SAMPLED
 from profkit.analysis.summary import Group
 from profkit.ingest.sass_tensor import executed_opcodes
 from profkit.metrics.quantities import NOT_HERE
-from profkit.render.findings import prospects, without_finding
+from profkit.render.findings import evidence, prospects, roofs, without_finding
 from tests.conftest import CORPUS, ROOT, needs_corpus
 
 pytestmark = needs_corpus
@@ -234,3 +234,17 @@ def test_no_resource_is_named_for_the_time_of_a_launch() -> None:
         estimate = item.finding.estimate or item.finding.negligible
         if estimate and estimate.bound_seconds == pytest.approx(2e-6):
             assert estimate.bounded_by in {"launch overhead", ""}
+
+
+def test_evidence_names_samples_in_words() -> None:
+    (spills,) = (
+        item
+        for item in found("mixes-reconstruction__version2").items
+        if item.rule.name == "spills_awaited"
+    )
+    assert evidence(spills)[0] == "warp samples that this rule selects 17.4% (above 10.0%)"
+
+
+def test_a_roof_refers_to_a_finding_by_its_rank() -> None:
+    ((_, told),) = roofs(found("KernelBench__matmul_kernel"))
+    assert told.endswith("; finding 1 is about using less of it")
