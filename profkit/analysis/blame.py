@@ -67,6 +67,11 @@ class Samples:
         return Flow([row.address for row in self.rows], [parse(row.sass) for row in self.rows])
 
     @cached_property
+    def has_code(self) -> bool:
+        """Whether the machine code of any instruction is known."""
+        return any(row.sass for row in self.rows)
+
+    @cached_property
     def total(self) -> float:
         """All samples."""
         return sum(sum(self.by_reason(at).values()) for at in range(len(self.rows)))

@@ -96,7 +96,7 @@ class Sampled:
 
     def get(self, name: str, match: tuple[Match, ...] = ()) -> float:
         """A fact of SAMPLED; NaN where it can't be told."""
-        if not self._samples.total:
+        if not self._samples.total or not self._samples.has_code:
             return math.nan
         facts: Mapping[str, Callable[[], float]] = {
             "matched": lambda: self._shares(match)[0],

@@ -52,6 +52,15 @@ def tensor_instructions(opcodes: Mapping[str, float]) -> float:
     return sum(count for opcode, count in opcodes.items() if _base(opcode).endswith("MMA"))
 
 
+def machine_code(action: Any, address: int) -> str:
+    """The instruction at an address, "" where it is not known.
+
+    Of a chip that the report's reader no longer disassembles (CC 7.0), it gives question marks.
+    """
+    text = " ".join((action.sass_by_pc(address) or "").split())
+    return text if text.strip("? ") else ""
+
+
 def half_precision_moves(action: Any, thread_counts: str) -> float:
     """FLOP that half-precision counters hold of instructions that compute nothing.
 
@@ -69,7 +78,7 @@ def half_precision_moves(action: Any, thread_counts: str) -> float:
         threads = metric.as_double(at)
         if not threads:
             continue
-        instruction = action.sass_by_pc(counters.as_uint64(at))
+        instruction = machine_code(action, counters.as_uint64(at))
         if not instruction:
             return float("nan")
         flop += threads * half_flop_of_move(instruction)

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from profkit.ingest.sass import machine_code
+
 KINDS = ("fp16", "bf16", "tf32", "fp64", "fp8", "fp4", "int8")
 HMMA = "hmma"
 SPARSE = "sparse"
@@ -62,7 +64,7 @@ def executed_opcodes(action: Any, metric_name: str) -> list[tuple[str, float]] |
     for index in range(metric.num_instances()):
         times = metric.as_double(index)
         if times:
-            sass = action.sass_by_pc(counters.as_uint64(index))
+            sass = machine_code(action, counters.as_uint64(index))
             if not sass:
                 return None
             pairs.append((_opcode(sass), times))

@@ -11,6 +11,7 @@ from typing import Any
 
 from profkit.ingest.ncu_report import to_si
 from profkit.ingest.paths import posix
+from profkit.ingest.sass import machine_code
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def _instruction(action: Any, address: int, values: Mapping[str, float]) -> Inst
     source = action.source_info(address)
     return Instruction(
         address=address,
-        sass=(action.sass_by_pc(address) or "").strip(),
+        sass=machine_code(action, address),
         file=posix(source.file_name()) if source else "",
         line=source.line() if source else 0,
         values=values,
@@ -172,7 +173,7 @@ def hottest(
         values = {
             address: value
             for address, value in values.items()
-            if value > 0 and code.search(_sass(action, address))
+            if value > 0 and code.search(machine_code(action, address))
         }
     total = sum(values.values())
     if not total > 0:
@@ -184,7 +185,7 @@ def hottest(
         found[key] = found.get(key, 0.0) + value
     largest = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:most]
     return tuple(
-        Place(file, line, "" if line else _sass(action, address), value / total, address)
+        Place(file, line, "" if line else machine_code(action, address), value / total, address)
         for (file, line, address), value in largest
         if value > 0
     )
@@ -202,10 +203,6 @@ def _by_address(action: Any, metric_names: Iterable[str]) -> dict[int, float]:
             address = counters.as_uint64(instance)
             values[address] = values.get(address, 0.0) + float(metric.as_double(instance))
     return values
-
-
-def _sass(action: Any, address: int) -> str:
-    return " ".join((action.sass_by_pc(address) or "").split())
 
 
 def executed_where(action: Any, metric_name: str, text: re.Pattern[str]) -> float:

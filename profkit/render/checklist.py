@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -176,7 +176,17 @@ def _around(report: ReportSummary, found: Checklist, width: int) -> list[Rendera
         rows.append(("at a roof" if at == 0 else "", f"{names[name]}: {told}"))
     if len(found.roofs) > len(roofs):
         rows.append(("", f"and {plural(len(found.roofs) - len(roofs), 'more kernel')}"))
+    rows += _without_finding(report, found, width)
     rows.append(("reachable", words.proven(found.proofs)))
     rows += [("incomplete", told) for told in words.untold(found, report.session, report.path)]
     shown = [row for row in rows if row[1]]
     return [rows_of(shown, 0)] if shown else []
+
+
+def _without_finding(
+    report: ReportSummary, found: Checklist, width: int
+) -> Iterator[tuple[str, str]]:
+    kernels = words.without_finding(found, report.groups)
+    names = told_apart((name for name, _ in kernels), width // 2)
+    for at, (name, told) in enumerate(kernels):
+        yield "" if at else words.NOTHING, f"{names[name]}: {told}"

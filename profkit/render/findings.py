@@ -31,6 +31,11 @@ _WORTH_A_DIGIT = 1.01
 _PLACE_WORTH_TELLING = 0.05
 _FLAT = 0.02  # the largest of fifty places that are all alike: no place to begin at
 _WHETHER_KNOWN = "known("
+# what a rule's own `match` selects has no meaning outside of the rule
+_LABELS = {
+    "matched": "warp samples that this rule selects",
+    "matched_active": "warp samples that issue in their loops",
+}
 _LONGEST = 100
 
 
@@ -75,8 +80,7 @@ def _without_estimate(item: Item) -> str:
     if finding.lacking:
         return f"estimated speedup unknown, not recorded: {', '.join(finding.lacking)}"
     if finding.negligible:
-        said = [f"estimated speedup below {WORTH}x", _next_limit(finding.negligible, rule)]
-        return "; ".join(filter(None, said))
+        return f"estimated speedup below {WORTH}x"
     return f"no gain promised by the counters; {rule.confidence} confidence that it limits"
 
 
@@ -115,7 +119,7 @@ def evidence(item: Item) -> tuple[str, ...]:
 def measured(told: Evidence) -> str:
     """A value with its unit and what it was held against: `l2_busy 84.2% (above 60.0%)`."""
     unit = unit_of(told.what)
-    text = f"{told.what} {_with_unit(told.value, unit)}"
+    text = f"{_LABELS.get(told.what, told.what)} {_with_unit(told.value, unit)}"
     if math.isnan(told.threshold) or told.sign not in _SIGNS:
         return text
     return f"{text} ({_SIGNS[told.sign]} {_beside(told.threshold, unit)})"
@@ -162,7 +166,7 @@ def place_name(place: Place) -> str:
     """A line as `known.cu:16`, or an instruction after its distance from the kernel's start."""
     if place.line:
         return f"{literal(Path(place.file).name)}:{place.line}"
-    return f"{place.offset} `{literal(place.sass)}`".lstrip()
+    return f"{place.offset} `{literal(place.sass)}`".lstrip() if place.sass else place.offset
 
 
 def kernel_name(group: Group | None) -> str:
@@ -176,7 +180,7 @@ def roofs(found: Checklist) -> tuple[tuple[str, str], ...]:
         (
             kernel_name(roof.group),
             f"{roof.label} {percent(roof.busy)} busy"
-            + (f"; {roof.less} is about needing less" if roof.less else ""),
+            + (f"; finding {roof.less} is about using less of it" if roof.less else ""),
         )
         for roof in found.roofs
     )
@@ -228,6 +232,18 @@ def untold(found: Checklist, session: Session, path: str) -> tuple[str, ...]:
     if found.skipped:
         said.append(f"{plural(found.skipped, 'kernel')} skipped: no duration, counters failed")
     return tuple(said)
+
+
+def without_finding(found: Checklist, groups: Iterable[Group]) -> tuple[tuple[str, str], ...]:
+    """Kernels that take much of the time and of which nothing is found, beside others of which
+    something is: their share, with the reservation that most rules may lack their data."""
+    named = {id(item.group.typical) for item in found.findings if item.group}
+    doubt = "; most rules lack data" if 2 * found.evaluated < found.rules else ""
+    return tuple(
+        (kernel_name(group), f"{percent(group.share)} of the time{doubt}")
+        for group in groups
+        if found.findings and group.share >= WORTH_SAMPLING and id(group.typical) not in named
+    )
 
 
 def lacks(found: Checklist) -> tuple[tuple[str, str], ...]:

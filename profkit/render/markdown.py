@@ -62,6 +62,10 @@ def _items(report: ReportSummary, found: Checklist, top: int, name: str) -> list
     if found.informative:
         lines += ["", f"{words.INFORMATIVE}:", "", *items_markdown(found.informative)]
     around = [f"At a roof: {code(kernel)}: {escape(told)}" for kernel, told in words.roofs(found)]
+    around += [
+        f"{words.NOTHING.capitalize()}: {code(kernel)}: {escape(told)}"
+        for kernel, told in words.without_finding(found, report.groups)
+    ]
     if proven := words.proven(found.proofs):
         around.append(f"Reachable: {escape(proven)}")
     around += [escape(told) for told in words.untold(found, report.session, name)]

@@ -19,7 +19,9 @@ from profkit.analysis.checklist import Checklist
 from profkit.analysis.rules import CONTEXT, Rule, shipped_rules
 from profkit.analysis.sampled import SAMPLED
 from profkit.analysis.summary import Group
+from profkit.ingest.sass_tensor import executed_opcodes
 from profkit.metrics.quantities import NOT_HERE
+from profkit.render.findings import evidence, prospects, roofs, without_finding
 from tests.conftest import CORPUS, ROOT, needs_corpus
 
 pytestmark = needs_corpus
@@ -159,10 +161,58 @@ def test_one_block_has_no_use_for_more_room_on_an_sm() -> None:
     assert "occupancy_block_size" not in names(found("seq_align__profile").findings)
 
 
-@pytest.mark.parametrize("name", ["KernelBench__matmul_kernel", "NuKEXC__profile_309861cc"])
-def test_a_full_l1_is_found(name: str) -> None:
-    assert found(name).items[0].rule.name == "l1_throughput"
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("KernelBench__matmul_kernel", "l1_throughput"),
+        ("NuKEXC__profile_309861cc", "l1_wavefronts"),  # 14 for an instruction
+    ],
+)
+def test_a_full_l1_is_found(name: str, rule: str) -> None:
+    assert found(name).items[0].rule.name == rule
     assert "at_the_roof" in names(found(name).informative)
+
+
+def test_what_fills_l1_is_found_by_what_l1_counts() -> None:
+    first = found("feather_gemm__1024_03_tiled").items[0]
+    assert first.rule.name == "l1_throughput"
+    assert all(place.sass.startswith("LDS") for place in first.places)
+
+
+@pytest.mark.parametrize(
+    "name", ["mixes-reconstruction__full_profile", "mixes-reconstruction__version2", "seq_align"]
+)
+def test_a_debug_build_is_found(name: str) -> None:
+    assert "debug_code" in names(found(name).items)
+
+
+def test_no_release_build_is_taken_for_a_debug_build() -> None:
+    for name in ("blackwell-kernels", "cs599k__silu_77_06", "lammps__output", "speedy_scan"):
+        assert "debug_code" not in names(found(name).findings)
+
+
+def test_machine_code_that_the_reader_cannot_show_is_unknown() -> None:
+    volta = report("lammps__output")
+    assert all(
+        place.sass == "" for item in found("lammps__output").findings for place in item.places
+    )
+    kernel = volta.kernel(0)
+    assert math.isnan(kernel.source_view().total.live)
+    assert executed_opcodes(kernel._action, "inst_executed") is None
+
+
+def test_a_kernel_without_a_finding_is_named_beside_those_with_one() -> None:
+    assert not names(found("IndexSpaces").items)
+    ((kernel, told),) = without_finding(found("IndexSpaces"), report("IndexSpaces").summary.groups)
+    assert kernel.startswith("julia_bb_4477")
+    assert told == "95.1% of the time"
+
+
+def test_a_finding_below_the_least_estimate_promises_no_time_after_it() -> None:
+    (below,) = (
+        item for item in found("cs599k__silu_vector_based").informative if item.finding.negligible
+    )
+    assert prospects(below) == "estimated speedup below 1.005x"
 
 
 def test_what_was_not_collected_is_no_factor_of_1() -> None:
@@ -184,3 +234,17 @@ def test_no_resource_is_named_for_the_time_of_a_launch() -> None:
         estimate = item.finding.estimate or item.finding.negligible
         if estimate and estimate.bound_seconds == pytest.approx(2e-6):
             assert estimate.bounded_by in {"launch overhead", ""}
+
+
+def test_evidence_names_samples_in_words() -> None:
+    (spills,) = (
+        item
+        for item in found("mixes-reconstruction__version2").items
+        if item.rule.name == "spills_awaited"
+    )
+    assert evidence(spills)[0] == "warp samples that this rule selects 17.4% (above 10.0%)"
+
+
+def test_a_roof_refers_to_a_finding_by_its_rank() -> None:
+    ((_, told),) = roofs(found("KernelBench__matmul_kernel"))
+    assert told.endswith("; finding 1 is about using less of it")

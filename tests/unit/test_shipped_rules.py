@@ -116,7 +116,7 @@ def test_a_queue_s_fix_is_not_held_by_what_it_relieves() -> None:
     ],
 )
 def test_a_full_l1_has_a_rule_unless_another_one_says_why(cause: Mapping[str, float]) -> None:
-    full = {"l1_busy": 0.99, "lsu_data_busy": 0.99}
+    full = {"l1_busy": 0.99, "lsu_data_busy": 0.99, "lsu_busy": 0.7}
     assert likely("l1_throughput", **full) > 1.5
     assert finding("at_the_roof", **full)
     assert finding("l1_throughput", **{**full, **cause}) is None
@@ -189,3 +189,39 @@ def test_a_kernel_without_spills_needs_no_spill_counter() -> None:
         report([{**BASE, "local_memory_instructions": 0.0}]), [RULES["register_spills"]]
     )
     assert (found.findings, found.unknown) == ((), {})
+
+
+@pytest.mark.parametrize(
+    ("values", "rule"),
+    [
+        ({"lsu_busy": 0.07}, "l1_wavefronts"),
+        ({"lsu_busy": 0.3}, "l1_throughput"),  # at most what 16 bytes a thread need
+        ({"lsu_busy": 0.07, "tensor_busy": 0.5}, "l1_throughput"),  # operands of tensor cores
+        (
+            {"lsu_busy": 0.07, "shared_conflict_share": 0.0, "global_excessive_share": 0.0},
+            "l1_throughput",
+        ),
+    ],
+)
+def test_many_wavefronts_an_access_have_another_cause_than_many_accesses(
+    values: Mapping[str, float], rule: str
+) -> None:
+    full = {"l1_busy": 0.99, "lsu_data_busy": 0.99, **values}
+    fired = {name for name in ("l1_throughput", "l1_wavefronts") if finding(name, **full)}
+    assert fired == {rule}
+
+
+@pytest.mark.parametrize(
+    ("values", "compiled"),
+    [
+        ({"stall_wait": 13.5}, True),
+        ({"stall_wait": 3.0}, False),
+        ({"stall_wait": 13.5, "tensor_instructions": 1e7}, False),  # a chain of matrix products
+        ({"stall_wait": 13.5, "fp64_instructions": 1e7}, False),
+    ],
+)
+def test_code_that_nobody_scheduled_was_compiled_for_debugging(
+    values: Mapping[str, float], compiled: bool
+) -> None:
+    launch = {"warp_latency": 18.0, "tensor_instructions": 0.0, "fp64_instructions": 0.0}
+    assert (finding("debug_code", **{**launch, **values}) is not None) == compiled
