@@ -32,7 +32,7 @@ from benchmarks.series import (
     skewed,
     table,
 )
-from profkit.analysis.resolution import log_shift, open_ticks
+from profkit.analysis.resolution import common_tick, common_value, log_shift, open_ticks
 from profkit.analysis.spread import difference_bound, run_bound
 from profkit.analysis.statistics import Summary, summarize
 from profkit.analysis.verdict import DEFAULT, Verdict, judge, margin_of, single_runs
@@ -154,8 +154,10 @@ def tick_verdicts(tick: float, cv: float, slower: float, phase: str, seed: int) 
         times = median * (1 + cv * rng.standard_normal((BLOCKS, 2, SAMPLES)))
         times[:, 1] *= 1 + slower
         ticks = np.floor(times + PHASES[phase](rng))
-        resolution = open_ticks(list(ticks[:, 0]), list(ticks[:, 1]), 1.0) / median
-        ruling = judge(shifts(ticks, 1.0), MARGIN, samples=SAMPLES, resolution=resolution)
+        seen = common_tick(ticks[:, 0].ravel(), ticks[:, 1].ravel())
+        seen = seen or common_value(list(ticks[:, 0]) + list(ticks[:, 1])) or 0.0
+        resolution = open_ticks(list(ticks[:, 0]), list(ticks[:, 1]), seen) * seen / median
+        ruling = judge(shifts(ticks, seen), MARGIN, samples=SAMPLES, resolution=resolution)
         verdicts.append(ruling.verdict)
     return verdicts
 

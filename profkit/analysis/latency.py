@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from profkit.analysis.gpus import Datasheet, Peak, find_datasheet
+from profkit.analysis.resolution import common_tick
 from profkit.analysis.spread import difference_bound, enlarged_bound, run_bound
 from profkit.analysis.statistics import (
     Claim,
@@ -21,7 +22,6 @@ from profkit.analysis.statistics import (
     Interval,
     Summary,
     classic,
-    find_tick,
     summarize,
 )
 from profkit.analysis.statistics import Reason as Refusal
@@ -310,7 +310,7 @@ def _compared(a: Timed, b: Timed, thresholds: Thresholds, floor: float | None) -
     comparison = compare(
         [block.samples for block in a.latency.blocks],
         [block.samples for block in b.latency.blocks],
-        tick=find_tick(np.array(a.latency.samples + b.latency.samples)) or 0.0,
+        tick=common_tick(np.array(a.latency.samples), np.array(b.latency.samples)),
         floor=floor or 0.0,
         invalid=_faults(a, b),
         thresholds=thresholds,

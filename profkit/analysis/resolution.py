@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from profkit.analysis.statistics import Array
+from profkit.analysis.statistics import Array, find_tick
 
 # The errors of two readings, each the difference of two moments rounded down at a phase of its own,
 # differ by a sum of four uniform numbers (Irwin-Hall, -2 to 2 ticks), beyond this in 1% of the
@@ -43,6 +43,16 @@ def open_ticks(before: Sequence[Array], after: Sequence[Array], tick: float) -> 
     if tick == 0:
         return 0.0
     return _DITHERED if all(_is_dithered(side, tick) for side in (before, after)) else _UNDITHERED
+
+
+def common_tick(before: Array, after: Array) -> float:
+    """The grid (s) of the timer of both sides: the wider of those they show, 0 where none is seen.
+
+    Both together are asked only where neither shows one, all its samples equal: two steady sides of
+    200 and 300 ticks lie on a grid of 100 as well, which neither of them alone suggests.
+    """
+    shown = [tick for tick in map(find_tick, (before, after)) if tick]
+    return max(shown) if shown else find_tick(np.concatenate([before, after])) or 0.0
 
 
 def common_value(blocks: Sequence[Array]) -> float | None:

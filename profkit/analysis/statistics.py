@@ -46,6 +46,7 @@ _TICK_STEPS = 10_000
 _TICK_NEAR = 1 / 8
 _TICK_NEARLY_ALL = 0.9
 _TICK_EXACT = 0.5
+_ROUNDING = 1e-9  # of a sum of shares
 
 
 class Reason(Enum):
@@ -258,27 +259,36 @@ def find_tick(times: Array) -> float | None:
     milliseconds, rounded by 6e-8 of themselves. So the grid is the widest one of which half of the
     samples are multiples to that rounding, on two multiples at least, and nine in ten within 1/8.
     The grids tried are the commonest time over 1, 2, ... 10,000 and those that the gaps between
-    samples suggest, on 64 samples spread over the run; below six samples nothing is looked for. On
-    continuous times one in four samples lies within 1/8 of a multiple and hardly any on one.
+    samples suggest; of more than 64 different times, on 64 samples spread over the run; below six
+    samples nothing is looked for. On continuous times one in four samples lies within 1/8 of a
+    multiple and hardly any on one.
     """
     if times.size < FEWEST:
         return None
-    if times.size > _TICK_SAMPLES:
+    levels, shares = _levels(times)
+    if levels.size > _TICK_SAMPLES:
         places = np.linspace(0, times.size - 1, _TICK_SAMPLES).astype(np.intp)
-        times = times[places]
-    levels, counts = np.unique(times.astype(np.float32), return_counts=True)
-    if levels.size < 2 or (times.size >= FEWEST**2 and levels.size == times.size):
+        levels, shares = _levels(times[places])
+    fewest = 1 / FEWEST**2
+    if levels.size < 2 or (shares.max() <= fewest and np.ptp(shares) == 0):
         return None
-    anchor = float(times[times.astype(np.float32) == levels[counts.argmax()]][0])
-    gaps = np.diff(levels.astype(np.float64))
+    anchor = float(levels[shares.argmax()])
+    gaps = np.diff(levels)
     suggested = np.rint(anchor / gaps[gaps > 32 * _FLOAT32 * anchor])
     steps = np.union1d(np.arange(1, _TICK_STEPS + 1), suggested[suggested >= 1])
-    return _widest_grid(times, anchor, steps)
+    return _widest_grid(levels, shares, anchor, steps)
 
 
-def _widest_grid(times: Array, anchor: float, steps: Array) -> float | None:
-    """The widest of the grids `anchor / steps` that holds the samples, in ascending steps."""
-    ratios = times / anchor
+def _levels(times: Array) -> tuple[Array, Array]:
+    """The different times to the rounding of float32, ascending, and the share of each."""
+    _, first, counts = np.unique(times.astype(np.float32), return_index=True, return_counts=True)
+    shares: Array = counts / times.size
+    return times[first], shares
+
+
+def _widest_grid(levels: Array, shares: Array, anchor: float, steps: Array) -> float | None:
+    """The widest of the grids `anchor / steps` that holds the times, in ascending steps."""
+    ratios = levels / anchor
     for part in np.array_split(steps, max(1, steps.size // 1000)):
         phase = ratios * part[:, np.newaxis]
         multiples = np.rint(phase)
@@ -286,8 +296,8 @@ def _widest_grid(times: Array, anchor: float, steps: Array) -> float | None:
         exact = (off <= _FLOAT32 * phase) & (multiples > 0)
         elsewhere = exact & (multiples != part[:, np.newaxis])
         holds = (
-            (exact.mean(axis=1) >= _TICK_EXACT)
-            & ((off <= _TICK_NEAR).mean(axis=1) >= _TICK_NEARLY_ALL)
+            (exact @ shares >= _TICK_EXACT - _ROUNDING)
+            & ((off <= _TICK_NEAR) @ shares >= _TICK_NEARLY_ALL - _ROUNDING)
             & elsewhere.any(axis=1)
         )
         if holds.any():
@@ -331,11 +341,19 @@ def correlation_p_value(correlation: float, n: int) -> float:
     the variance of a median is governed by the order of samples, not by their size. One-sided: a
     negative correlation makes an interval too wide, never too narrow.
     """
-    variance = (n - 2) * (5 * n**2 - 2 * n - 9) / (5 * n * (n + 1) * (n - 1) ** 2)
-    return float(special.ndtr(-correlation / math.sqrt(variance)))
+    return float(special.ndtr(-correlation / _correlation_error(n)))
 
 
-def _unbiased(correlation: float, n: int) -> float:
+def correlation_beyond_chance(alpha: float, n: float) -> float:
+    """The rank autocorrelation that `n` independent samples exceed with probability `alpha`."""
+    return -float(special.ndtri(alpha)) * _correlation_error(n)
+
+
+def _correlation_error(n: float) -> float:
+    return math.sqrt((n - 2) * (5 * n**2 - 2 * n - 9) / (5 * n * (n + 1) * (n - 1) ** 2))
+
+
+def _unbiased(correlation: float, n: float) -> float:
     """The correlation corrected for n (Marriott and Pope 1954), from 0 to 0.99.
 
     An estimate falls short of rho by (1 + 4 rho) / n; the ends that the von Neumann ratio leaves
@@ -344,7 +362,7 @@ def _unbiased(correlation: float, n: int) -> float:
     return min(max(correlation * (1 + 4 / n), 0.0), _HIGHEST_CORRELATION)
 
 
-def effective_size(n: int, correlation: float) -> float:
+def effective_size(n: float, correlation: float) -> float:
     """Independent samples worth as much as n of an AR(1) series: n (1 - rho) / (1 + rho).
 
     One at least. Bayley and Hammersley 1946, for the mean. The median of an AR(1) series varies

@@ -30,6 +30,7 @@ from profkit.analysis.statistics import (
     Summary,
     checked,
     classic,
+    correlation_beyond_chance,
     correlation_p_value,
     effective_size,
     rank_correlation,
@@ -348,7 +349,7 @@ def judge(
     if verdict is Verdict.INCONCLUSIVE and reason is Reason.BEYOND_MARGIN:
         reason = _why_open(ratios, estimate, bounds, thresholds, needed)
     half = _t(estimate.freedom, (1 + thresholds.level) / 2) * estimate.error + bounds.slack
-    reach = _reach(estimate.freedom, thresholds.level, thresholds.power)
+    reach = _reach(estimate.worth, thresholds.level, thresholds.power)
     return Ruling(
         verdict=verdict,
         reason=reason,
@@ -428,23 +429,38 @@ def _scales(freedom: float) -> Array:
 
 
 @lru_cache(maxsize=1024)
-def _reach(freedom: float, level: float, power: float) -> float:
+def _reach(worth: float, level: float, power: float) -> float:
     """How many standard errors, as estimated, beyond the margin an effect is found at the power.
 
     Another experiment has an error of its own. With E the true error, the estimates are E S and
     E S', S and S' independent, chi / sqrt(freedom). It finds an effect c E S beyond the margin
-    Z + c S > t S', so that c is the quantile of (Z + t S') / S at the power.
+    Z + c S > t S', so that c is the quantile of (Z + t S') / S at the power. Where its blocks look
+    dependent by chance, t and S' are those of fewer blocks.
     """
+    freedom, fewer = max(worth - 1, 1.0), _worth_by_chance(worth)
     scales = _scales(freedom)
     needed = _t(freedom, (1 + level) / 2) * scales
+    by_chance = _t(max(fewer - 1, 1.0), (1 + level) / 2) * math.sqrt(worth / fewer) * scales
 
     def excess(reach: float) -> float:
-        return float(special.ndtr(np.subtract.outer(reach * scales, needed)).mean()) - power
+        found, despite = (
+            float(special.ndtr(np.subtract.outer(reach * scales, asked)).mean())
+            for asked in (needed, by_chance)
+        )
+        return (1 - _DEPENDENT_ALPHA) * found + _DEPENDENT_ALPHA * despite - power
 
     highest = 2.0
     while excess(highest) < 0:
         highest *= 2
     return float(optimize.brentq(excess, 0.0, highest))
+
+
+def _worth_by_chance(blocks: float) -> float:
+    """What independent blocks are taken to be worth where they just look dependent."""
+    if blocks <= _LEAST_WORTH:
+        return blocks
+    correlation = correlation_beyond_chance(_DEPENDENT_ALPHA, blocks)
+    return max(effective_size(blocks, correlation), _LEAST_WORTH)
 
 
 def _tail(estimate: _Estimate, distance: float) -> float:

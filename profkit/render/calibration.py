@@ -37,8 +37,8 @@ def calibration_text(
     disturbed = within.disturbed + between.disturbed
     if disturbed:
         lines.append(
-            f"! {plural(disturbed, 'comparison')} disturbed by something else (intervals over five "
-            "times the typical width): not in these figures"
+            f"! {plural(disturbed, 'comparison')} disturbed by something else, with intervals over "
+            "five times the typical width:\n  not in these figures"
         )
     lines += ["", f"Time  {seconds:.1f} s"]
     if kept is not None:
@@ -64,11 +64,14 @@ def calibration_json(
 
 
 def _sharper(floor: Floor, between: Differences) -> list[str]:
-    plans = [
-        f"{_share(max(plan.bound, floor.within_process)).strip()} from --processes {plan.processes}"
-        for plan in sharper(between)
-    ]
-    return [f"Between processes, if they scatter as these did: about {' and '.join(plans)}."]
+    """What more pairs would give, as far as that is less: no floor is below that in a process."""
+    plans, known = [], floor.between_processes
+    for plan in sharper(between):
+        bound = max(plan.bound, floor.within_process)
+        if _share(bound) != _share(known):
+            plans.append(f"{_share(bound).strip()} (--processes {plan.processes})")
+            known = bound
+    return [f"More pairs that scatter alike would give about {' and '.join(plans)}."] * bool(plans)
 
 
 def _share(share: float) -> str:

@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from profkit.analysis.latency import Timed, analyze_latency, compare_with
 from profkit.analysis.resolution import common_value, log_shift, open_ticks
+from profkit.analysis.verdict import Verdict
+from profkit.ingest.latency import Latency, Recorded
 
 times = st.lists(st.floats(1e-6, 1e-2), min_size=1, max_size=40).map(np.array)
 
@@ -54,6 +57,41 @@ def test_what_stays_open() -> None:
     for side in (still, edge, slow):
         assert open_ticks(side, moving, 1.0) == open_ticks(moving, side, 1.0) > 1.4
     assert open_ticks(still, still, 0.0) == 0
+
+
+def sides_on(tick: float, *sides: np.ndarray) -> list[Timed]:
+    """Latencies of ticks, shape (8, samples) each, that took turns."""
+    turns = [(2 * i + i % 2, 2 * i + 1 - i % 2) for i in range(8)]
+
+    def blocks(at: int, ticks: np.ndarray) -> tuple[Recorded, ...]:
+        rows = zip(ticks * tick, turns, strict=True)
+        return tuple(Recorded(tuple(row.tolist()), pair[at]) for row, pair in rows)
+
+    return [
+        analyze_latency(Latency(f"side {at}", blocks(at, side))) for at, side in enumerate(sides)
+    ]
+
+
+@pytest.mark.parametrize("slower", [1020, 1100, 1500, 2000])
+def test_what_two_steady_sides_have_in_common_is_no_grid_of_the_timer(slower: int) -> None:
+    """32 ns ticks, a scatter of half a tick: the sides are 20 to 1000 ticks apart, not one."""
+    rng = np.random.default_rng(0)
+    a, b = (np.rint(size + 0.5 * rng.standard_normal((8, 30))) for size in (1000, slower))
+    one, other = sides_on(32e-9, a, b)
+    (pair,) = compare_with(one, [other])
+    assert pair.comparison.resolution < 0.003
+    assert pair.comparison.verdict is Verdict.REGRESSED
+
+
+@pytest.mark.parametrize("rare", [1, 4, 12])
+def test_a_tick_seen_in_few_samples_keeps_its_resolution_open(rare: int) -> None:
+    """34.28 and 34.97 of ticks of 3%, rounded down: nearly all samples equal, B 2% slower."""
+    a, b = np.full((8, 30), 34.0), np.full((8, 30), 34.0)
+    b.ravel()[np.random.default_rng(0).choice(240, rare, replace=False)] = 35
+    one, other = sides_on(1.024e-6, a, b)
+    (pair,) = compare_with(one, [other])
+    assert pair.comparison.resolution > 0.03
+    assert pair.comparison.verdict is Verdict.INCONCLUSIVE
 
 
 def test_the_one_value_of_all_samples() -> None:

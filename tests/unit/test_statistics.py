@@ -291,6 +291,15 @@ def test_two_grids_at_once_are_not_taken_for_either() -> None:
         assert (find_tick(as_events(times)) or 0) < 0.25e-6
 
 
+@pytest.mark.parametrize("n", [64, 240, 480])
+def test_a_single_sample_beside_all_others_shows_the_tick(n: int) -> None:
+    """A steady kernel on a coarse timer: what is rare is evidence of the grid all the same."""
+    for place in (1, n // 2 + 1, n - 2):
+        ticks = np.full(n, 34.0)
+        ticks[place] = 35
+        assert find_tick(as_events(ticks * TICK)) == pytest.approx(TICK, rel=1e-5)
+
+
 def test_a_tick_widens_both_ends() -> None:
     summary = summarize(np.rint(normal(100) / TICK) * TICK)
     assert summary.interval is not None
