@@ -92,7 +92,16 @@ def residency(reading: Reading) -> None:
 def waves(reading: Reading) -> None:
     """`1,024 blocks ... are 7.8 waves on the 132 SMs`."""
     _counts(reading, "waves", (rf"{VALUE} (?:full )?waves\b",))
+    for match in re.finditer(rf"\b{_ONE_OR} (?:full )?waves?\b", reading.left, re.I):
+        if word := _NUMBERS.get(match.group(1).lower()):
+            reading.put("waves", figure_of(str(word), 1.0, "waves"))
+            reading.take(match, 1)
     if "waves" in reading.found:
+        at = rf"\b(?:at|with) {_ONE_OR}(?: blocks?)? (?:per|an|a|on each|on every) SM\b"
+        for match in re.finditer(at, reading.left, re.I):
+            count = str(_NUMBERS.get(match.group(1).lower(), match.group(1)))
+            reading.put("resident_blocks", figure_of(count, 1.0, "blocks"))
+            reading.take(match, 1)
         _counts(reading, "grid_blocks", (rf"{VALUE} (?:thread )?(?:blocks|CTAs)\b",))
         _counts(reading, "sms", (rf"{VALUE} SMs\b",))
 
