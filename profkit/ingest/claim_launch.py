@@ -17,8 +17,8 @@ from profkit.ingest.claim_reading import (
 
 _PER_THREAD = r"(?:per[ -]thread|/ ?thread|a thread|each thread)"
 _PER_BLOCK = r"(?:per[ -](?:thread )?(?:block|CTA)|/ ?(?:block|CTA)|a block|each block)"
-_ONE_OR = r"(one|two|three|four|eight|\d{1,3})"
-_NUMBERS = {"one": 1, "two": 2, "three": 3, "four": 4, "eight": 8}
+_ONE_OR = r"(one|two|three|four|five|six|seven|eight|\d{1,3})"
+_NUMBERS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8}
 _ON_SM = r"(?:on|per|an|each|every|in) (?:an? |the |each )?(?:[\w ()-]{0,24}? )?SM\b"
 _HOLDS = r"\bSM (?:can )?(?:holds?|runs?|has|keeps?|supports?|hosts?|executes?|allows?|fits?)\b"
 _UP_TO = r"(?: (?:up to|at most|only|a maximum of|as many as))?"

@@ -521,8 +521,10 @@ _USED = re.compile(r"%|\b(?:we|our|of|reach\w*|achiev\w*|sustain\w*|measur\w*|ge
 
 
 def _dtype(reading: Reading) -> None:
-    for match in _DTYPE.finditer(reading.left):
-        if not _of_last_rate(reading.text, match):
+    found = list(_DTYPE.finditer(reading.left))
+    alone = len({DTYPES[match.group(1).lower()] for match in found}) == 1
+    for match in found:
+        if not (alone and _of_last_rate(reading.text, found[0])):
             reading.put("dtype", DTYPES[match.group(1).lower()])
         reading.take(match)
 

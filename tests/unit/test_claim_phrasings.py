@@ -13,6 +13,7 @@ from tests.unit.test_claim_sentences import contradicted
         "A 13B model in FP16 decodes at 95 tokens/s at batch 1 on an A100 80GB SXM, since each "
         "token reads all 26 GB of weights.",
         "300 blocks at two per SM need three waves on an H100 SXM.",
+        "1,056 blocks at four blocks per SM make five waves on an H100 SXM.",
         "Twice as fast: 6.4 ms before, 4.3 ms after.",
         "We train on 4x H100 SXM at 1.9 PFLOP/s in bf16, 62% MFU.",
         "An 8192x8192x8192 FP16 GEMM finishes in 0.9 ms on an H100 SXM.",
@@ -33,6 +34,7 @@ def test_a_wrong_figure_is_found_however_it_is_phrased(text: str) -> None:
     "text",
     [
         "The V100 SXM2 peaks at 125 TFLOP/s on its tensor cores and at 15.7 TFLOP/s in FP32.",
+        "A B200 peaks at 2.25 PFLOPS in FP16, 4.5 PFLOPS in FP8.",
         "The H100 SXM does 989 TFLOPS dense and 67 TFLOPS in FP32.",
         "With a 2048-token prompt, decoding takes 20 ms per token, 50 tokens/s.",
         "A prompt of 2048 tokens has 85 ms to the first token and then decodes at 40 tokens/s.",
