@@ -6,7 +6,7 @@ where the two differ by more than the printed digits allow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from profkit.analysis.audit_changes import changes, parts, products, tokens
@@ -18,6 +18,9 @@ from profkit.analysis.audit_ridge import bound, ridge
 from profkit.analysis.audit_summary import (
     cycles,
     exponents,
+    means,
+    of_cells,
+    outer_intervals,
     rate_ends,
     ratio_interval,
     row_tokens,
@@ -80,7 +83,8 @@ def examine(claims: Sequence[Claim], gpu: str = "") -> Audit:
         rows = studies.setdefault(claim.study, [])
         if not claim.text:
             rows.append(claim)
-    outcomes = [_outcome(claim, studies[claim.study], gpu) for claim in claims]
+    cells = {claim.name: claim for claim in claims if claim.name}
+    outcomes = [_outcome(claim, studies[claim.study], gpu, cells) for claim in claims]
     narrow = {where: check for own in studies.values() for where, check in ticks(own).items()}
     return Audit(
         tuple(
@@ -92,11 +96,12 @@ def examine(claims: Sequence[Claim], gpu: str = "") -> Audit:
     )
 
 
-def _outcome(claim: Claim, rows: Sequence[Claim], gpu: str) -> Outcome:
+def _outcome(claim: Claim, rows: Sequence[Claim], gpu: str, cells: Mapping[str, Claim]) -> Outcome:
     """Of the rows that a sentence may speak of, the one that contradicts it least counts."""
     tried = []
     for subject in subjects(claim, rows, gpu):
         checks = tuple(check for rule in _RULES for check in rule(subject))
+        checks += tuple(of_cells(subject, cells))
         tried.append(checks)
     checks = min(tried, key=lambda one: sum(check.found is not None for check in one))
     return Outcome(claim, checks, _unchecked(claim, checks, gpu))
@@ -167,5 +172,7 @@ _RULES: tuple[Callable[[Subject], Iterator[Check]], ...] = (
     cycles,
     row_tokens,
     exponents,
+    means,
+    outer_intervals,
     ratio_interval,
 )

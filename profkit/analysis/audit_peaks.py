@@ -18,7 +18,6 @@ from profkit.analysis.contradiction import (
     statement,
 )
 from profkit.analysis.peak_mistakes import likely_peak
-from profkit.ingest.claims import SHAPE
 from profkit.ingest.printed import Figure
 
 _SHARES = (
@@ -265,12 +264,12 @@ def _above_flop(subject: Subject) -> Iterator[Check]:
             cause=lambda _: ("work counted that was not done, another precision or a sparse rate",),
             should_be=lambda _: ("at most ", Amount(limit, "FLOP/s")), slack=PEAK_SLACK,
         )  # fmt: skip
-    elif claim.time is not None and (works := subject.works):
-        least = works[0].flop / limit
+    elif claim.time is not None and (amounts := flop_spans(subject))[0] and amounts[1] != ("flop",):
+        flop, least = amounts[0][0].value, amounts[0][0].value / limit
         spans = [Span(max(claim.time.value, least), least, math.inf)]
         yield from check(
-            subject, "above peak", "time", spans, lambda _: (Amount(works[0].flop, "FLOP"), " / ",
-            Amount(limit, "FLOP/s"), " = ", Amount(least, "s")), used=SHAPE,
+            subject, "above peak", "time", spans, lambda _: (Amount(flop, "FLOP"), " / ",
+            Amount(limit, "FLOP/s"), " = ", Amount(least, "s")), used=amounts[1],
             should_be=lambda _: ("at least ", Amount(least, "s")), slack=PEAK_SLACK,
         )  # fmt: skip
 
@@ -316,7 +315,7 @@ def _share_limit(subject: Subject, field: str) -> float:
     if field in ("byte_share", "held_share") or subject.claim.peak_of == "held":
         return 1 + PEAK_SLACK
     keys = subject.rate_peaks()
-    heads = [sheet.clock_headroom(key) for sheet in subject.sheets for key in keys]
+    heads = [sheet.highest_headroom(key) for sheet in subject.sheets for key in keys]
     return max(heads, default=1.0) + PEAK_SLACK
 
 

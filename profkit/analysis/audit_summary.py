@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from profkit.analysis.audit_work import flop_spans
 from profkit.analysis.claimed import Span, Subject
-from profkit.analysis.contradiction import SLACK, Amount, Check, Words, check
+from profkit.analysis.contradiction import SLACK, Amount, Check, Words, check, statement
+from profkit.ingest.claims import Claim
 
 # Cycles are the median over calls, the clock that over blocks: their product is not the same.
 _MEDIANS = 0.05
@@ -86,6 +87,57 @@ def exponents(subject: Subject) -> Iterator[Check]:
         )  # fmt: skip
 
 
+def means(subject: Subject) -> Iterator[Check]:
+    """Mean and median are at most a standard deviation apart, whatever the distribution."""
+    claim = subject.claim
+    if not (claim.mean and claim.time and claim.deviation):
+        return
+    median, wide = claim.time.value, claim.mean.value * claim.deviation.value
+    span = Span(min(max(claim.mean.value, median - wide), median + wide), median - wide,
+                median + wide)  # fmt: skip
+    yield from check(
+        subject, "mean", "mean", [span],
+        lambda _: ("mean and median, ", Amount(median, "s"), ", are at most a standard deviation "
+                   "apart, ", Amount(wide, "s")),
+        used=("time", "deviation"),
+    )  # fmt: skip
+
+
+def outer_intervals(subject: Subject) -> Iterator[Check]:
+    """Every interval of a median holds it."""
+    claim = subject.claim
+    ends = claim.outer_ends
+    if claim.time is None:
+        return
+    for low, high in zip(ends[::2], ends[1::2], strict=True):
+        used = ("outer_ends", "time")
+        if low.value <= claim.time.value <= high.value:
+            yield Check("interval", used, None)
+            continue
+        yield statement(
+            subject, "interval", "outer_ends", f"{low.text} to {high.text}",
+            ("an interval of the median holds it, ", Amount(claim.time.value, "s")),
+            ("an interval around ", Amount(claim.time.value, "s")), used=used,
+        )  # fmt: skip
+
+
+def of_cells(subject: Subject, cells: Mapping[str, Claim]) -> Iterator[Check]:
+    """What repeats a cell of the record, or is the quotient of two, is that."""
+    claim = subject.claim
+    made_of = [cells[name] for name in claim.of if name in cells]
+    if not made_of or len(made_of) < len(claim.of):
+        return
+    words = " / ".join(claim.of)
+    figures = [getattr(cell, claim.measure_of or "time") for cell in made_of]
+    if len(figures) == 1 and figures[0]:
+        yield from check(subject, "record", "measure", [Span.of(figures[0])], lambda _: (words,))
+    elif len(figures) == 2 and all(figures):
+        span = Span.of(figures[0]) / Span.of(figures[1])
+        yield from check(
+            subject, "record", "time_ratio", [span], lambda _: (f"the times of {words}",)
+        )
+
+
 def ratio_interval(subject: Subject) -> Iterator[Check]:
     """A speed-up lies in its own interval."""
     claim = subject.claim
@@ -93,6 +145,12 @@ def ratio_interval(subject: Subject) -> Iterator[Check]:
         return
     low, high = claim.ratio_low.value, claim.ratio_high.value
     if low > high:
+        yield statement(
+            subject, "interval", "speedup", claim.speedup.text,
+            (f"its interval ends, at {high:.4g}, before it begins, at {low:.4g}",),
+            ("an interval around ", Amount(claim.speedup.value, "x")),
+            used=("ratio_low", "ratio_high"),
+        )  # fmt: skip
         return
     inside = Span(min(max(claim.speedup.value, low), high), low, high)
 

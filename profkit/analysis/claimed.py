@@ -110,7 +110,7 @@ class Subject:
     def _headroom(self, sheet: Datasheet, key: str) -> float:
         clock = self.claim.clock
         if clock is None or key in sheet.limited:
-            return sheet.clock_headroom(key)
+            return sheet.highest_headroom(key)
         return max(clock.value, sheet.clock_of(key) if clock.value > sheet.boost else 0.0) / (
             sheet.clock_of(key)
         )
@@ -127,7 +127,7 @@ def _peaks_of(sheet: Datasheet, key: str, claim: Claim) -> list[float]:
         table = sheet.f16_accumulate
     value = table[key].value
     if claim.clock is None:
-        return [value]
+        return [value] if table is sheet.f16_accumulate else [value, *sheet.also.get(key, ())]
     at_clock = sheet.rate_at(key, claim.clock.value) * value / sheet.peaks[key].value
     near_own = sheet.clock_of(key) * _SAME_CLOCK <= claim.clock.value
     return [at_clock, value] if near_own else [at_clock]

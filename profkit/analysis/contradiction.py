@@ -25,6 +25,7 @@ UNITS = {
     "resident_blocks": "", "resident_warps": "", "resident_threads": "", "grid_blocks": "",
     "sms": "", "waves": "", "token_rate": "tokens/s", "token_limit": "tokens/s", "tokens": "",
     "flop_per_token": "FLOP", "bytes_per_token": "B",
+    "mean": "s", "deviation": "", "measure": "",
     "speedup": "x", "peak_ratio": "x", "advantage": "x",
 }  # fmt: skip
 

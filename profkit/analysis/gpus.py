@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -20,6 +20,9 @@ _BRANDS = {"nvidia", "tesla", "geforce"}
 # Words that make another product of a name: without them a name never means such a product.
 _TIERS = {"ti", "super", "laptop", "mobile", "max", "ada", "pro"}
 _PART = re.compile(r"\bMIG\b|-\d+[QCAB]\b")
+# The highest clock that the driver offers over the boost clock of the specifications, of an RTX
+# 2080 Ti: 2,100 over 1,545 MHz (an RTX 4090 has 3,105 over 2,520, an RTX 3090 2,100 over 1,695).
+_CARD_CLOCKS = 1.36
 # A laptop whose clock limit is at least this share of the highest one runs at the datasheet's.
 _SAME_CLOCK = 0.98
 
@@ -41,7 +44,8 @@ class Datasheet:
     that are higher with FP16 accumulation. `boost` (Hz) is the highest clock, `tensor_clock` and
     `vector_clock` (Hz) those of the tensor and of the other peaks, the same on most products;
     `clocks_verified` is false where nobody looked them up. `scale` is the share of the FLOP per
-    cycle of its compute capability that it does, where not all, `limited` the peaks that are cut
+    cycle of its compute capability that it does, where not all, `also` has FLOP/s that other
+    documents of the maker state, `limited` the peaks that are cut
     below what its units do. `l2` is in bytes, `memory` the kind of the DRAM, `source` the document
     that the figures are from; `sparse` tells that it states tensor rates with sparsity, `laptop`
     that the power limit of the computer decides the clock.
@@ -57,6 +61,7 @@ class Datasheet:
     l2: Peak = Peak(0.0, verified=False)
     f16_accumulate: Mapping[str, Peak] = field(default_factory=dict, hash=False)
     scale: Mapping[str, float] = field(default_factory=dict, hash=False)
+    also: Mapping[str, tuple[float, ...]] = field(default_factory=dict, hash=False)
     limited: frozenset[str] = frozenset()
     memory: str = ""
     source: str = ""
@@ -74,6 +79,12 @@ class Datasheet:
         if peak == "dram" or peak in self.limited:
             return 1.0
         return max(1.0, self.boost / self.clock_of(peak))
+
+    def highest_headroom(self, peak: str) -> float:
+        """The same for what was measured: the boost clock of a card is a typical one."""
+        if peak == "dram" or peak in self.limited or not self.name.startswith(("RTX ", "GTX ")):
+            return self.clock_headroom(peak)
+        return _CARD_CLOCKS * self.clock_headroom(peak)
 
     def per_cycle(self, peak: str) -> float:
         """FLOP per cycle and SM behind a compute peak; 0 where it has none."""
@@ -358,6 +369,7 @@ def _datasheet(row: Mapping[str, Any]) -> Datasheet:
         l2=peak(row["l2"], 2**20, "l2"),
         f16_accumulate=tensor(row.get("tensor_f16", {})),
         scale=_scale(row.get("scale", {})),
+        also=_also(row.get("also", {})),
         limited=frozenset(row.get("limited", ())),
         memory=row["memory"],
         source=row["source"],
@@ -365,6 +377,12 @@ def _datasheet(row: Mapping[str, Any]) -> Datasheet:
         sparse=row.get("sparse", False),
         laptop=row.get("laptop", False),
     )
+
+
+def _also(row: Mapping[str, Sequence[float]]) -> dict[str, tuple[float, ...]]:
+    """FLOP/s by peak; bf16 has those of fp16."""
+    found = {name: tuple(value * 1e12 for value in values) for name, values in row.items()}
+    return found | {"tensor_bf16": found["tensor_fp16"]} if "tensor_fp16" in found else found
 
 
 def _scale(row: Mapping[str, float]) -> dict[str, float]:

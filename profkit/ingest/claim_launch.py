@@ -17,8 +17,8 @@ from profkit.ingest.claim_reading import (
 
 _PER_THREAD = r"(?:per[ -]thread|/ ?thread|a thread|each thread)"
 _PER_BLOCK = r"(?:per[ -](?:thread )?(?:block|CTA)|/ ?(?:block|CTA)|a block|each block)"
-_ONE_OR = r"(one|two|three|four|eight|\d{1,3})"
-_NUMBERS = {"one": 1, "two": 2, "three": 3, "four": 4, "eight": 8}
+_ONE_OR = r"(one|two|three|four|five|six|seven|eight|\d{1,3})"
+_NUMBERS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8}
 _ON_SM = r"(?:on|per|an|each|every|in) (?:an? |the |each )?(?:[\w ()-]{0,24}? )?SM\b"
 _HOLDS = r"\bSM (?:can )?(?:holds?|runs?|has|keeps?|supports?|hosts?|executes?|allows?|fits?)\b"
 _UP_TO = r"(?: (?:up to|at most|only|a maximum of|as many as))?"
@@ -92,7 +92,16 @@ def residency(reading: Reading) -> None:
 def waves(reading: Reading) -> None:
     """`1,024 blocks ... are 7.8 waves on the 132 SMs`."""
     _counts(reading, "waves", (rf"{VALUE} (?:full )?waves\b",))
+    for match in re.finditer(rf"\b{_ONE_OR} (?:full )?waves?\b", reading.left, re.I):
+        if word := _NUMBERS.get(match.group(1).lower()):
+            reading.put("waves", figure_of(str(word), 1.0, "waves"))
+            reading.take(match, 1)
     if "waves" in reading.found:
+        at = rf"\b(?:at|with) {_ONE_OR}(?: blocks?)? (?:per|an|a|on each|on every) SM\b"
+        for match in re.finditer(at, reading.left, re.I):
+            count = str(_NUMBERS.get(match.group(1).lower(), match.group(1)))
+            reading.put("resident_blocks", figure_of(count, 1.0, "blocks"))
+            reading.take(match, 1)
         _counts(reading, "grid_blocks", (rf"{VALUE} (?:thread )?(?:blocks|CTAs)\b",))
         _counts(reading, "sms", (rf"{VALUE} SMs\b",))
 

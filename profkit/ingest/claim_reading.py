@@ -17,7 +17,10 @@ VALUE = rf"(?<![\w.])({NUMBER})"
 TIME = r"(ms|us|µs|μs|ns|s)\b"
 FLOP_RATE = r"([kMGTP]?)(?:FLOPs?/s|FLOPS\b|FLOPs?\s+per\s+second|OPS\b)"
 BYTE_RATE = r"([kMGTP]i?|)(?:B/s|Bps\b|bytes?/s)"
-_TIERS = r"Ada|Blackwell|Ti|SUPER|Super|Laptop|Mobile|Max-Q|SXM\d?|PCI[Ee]|NVL|\d+ ?GB"
+_TIERS = (
+    r"Ada|Blackwell|Ti|SUPER|Super|Laptop|Mobile|Max-Q|SXM\d?|PCI[Ee]|NVL|\d+ ?GB|"
+    r"D(?: v2)?(?!\w|\s*=)"
+)
 GPU = re.compile(
     r"(?:\b|(?<=\dx))((?:(?:GeForce |RTX (?:PRO )?|GTX ){1,2}(\d{4})|([A-Z]{1,2}\d{1,4}[A-Z]?))"
     rf"(?:[ -](?:{_TIERS}))*(?: \(\d+ ?GB\))?)s?(?![\w=])"

@@ -43,6 +43,12 @@ _TIMES = re.compile(
     rf"\bis {VALUE}\s?[x×] (?:an?|the|that of)\b",
     re.I,
 )
+_TIMES_WORDS = re.compile(
+    r"\b(?:twice|(two|three|four|five|ten) times) "
+    r"(?:as (?:fast|quick)(?:ly)?\b(?! (?:memory|HBM|DRAM|clock|link))|the speed\b)",
+    re.I,
+)
+_WORD_VALUES = {"two": 2, "three": 3, "four": 4, "five": 5, "ten": 10}
 _HEDGE = re.compile(r"(?:about|around|roughly|nearly|almost|approximately|some|~|≈)\s*$", re.I)
 _OPEN = re.compile(
     r"(?:up to|over|more than|at least|at most|under|below|less than|beyond)\s*$", re.I
@@ -186,6 +192,21 @@ def _claimed_changes(text: str) -> Iterator[tuple[str, Figure, bool, int, int]]:
             if figure:
                 meaning = _meaning(match.group()) if percent else "times"
                 yield meaning, figure, bool(_HEDGE.search(before)), match.start(), match.end()
+    yield from _word_changes(text)
+
+
+def _word_changes(text: str) -> Iterator[tuple[str, Figure, bool, int, int]]:
+    """`twice as fast`: words for a number are approximate."""
+    if re.search(r"\b(?:would|could|should|might)\b", text, re.I):
+        return  # "memory twice as fast would ..." is of the memory
+    for match in _TIMES_WORDS.finditer(text):
+        before = words_before(text, match.start())
+        if _OPEN.search(before) or re.search(r"\b(?:not|half|less|more|over)\W+$", before, re.I):
+            continue
+        value = _WORD_VALUES.get((match.group(1) or "").lower(), 2)
+        figure = figure_of(f"{value}.0", 1.0, "x")
+        if figure:
+            yield "times", figure, True, match.start(), match.end()
 
 
 def _meaning(words: str) -> str:
@@ -197,6 +218,7 @@ def _meaning(words: str) -> str:
 
 def parts(reading: Reading) -> None:
     """`9.9 ms of the 16.0 ms step, 62% of it`; `62% of the 16.0 ms step, 9.9 ms`."""
+    _bare_whole(reading)
     found = quantities(reading.text)
     percents = list(re.finditer(rf"{VALUE} ?%", reading.text))
     if any(name.endswith("share") for name in reading.found):
@@ -216,6 +238,27 @@ def parts(reading: Reading) -> None:
     reading.take(percents[0], 1)
 
 
+def _bare_whole(reading: Reading) -> None:
+    """`540 TFLOPS in BF16, 86.5% of 624`: a whole in the unit of the rate before it."""
+    pattern = re.compile(
+        rf"(?: \w+){{0,5}}(?:,|:| =| \()? ?(?:i\.e\.,? |or |about )?{VALUE} ?% of (?:the )?{VALUE}"
+        r"(?=[,;)]|\.?$|\. )"
+    )
+    rates = [one for one in quantities(reading.text) if one.kind in ("FLOP/s", "B/s")]
+    if len(rates) != 1 or len(re.findall(r"\d ?%", reading.text)) != 1:
+        return
+    match = pattern.match(reading.text, rates[0].end)
+    if match is None:
+        return
+    rate = rates[0].figure
+    printed = figure_of(rate.text.split()[0], 1.0, "")
+    claimed = figure_of(match.group(1), 0.01, "%")
+    whole = printed and figure_of(match.group(2), rate.value / printed.value, rate.text.split()[-1])
+    if claimed and whole:
+        reading.found["parts"] = (Share(claimed, rate, whole, hedged=False),)
+        reading.take(match, 1, 2)
+
+
 def _part_and_whole(
     text: str, found: list[Quantity], percent_end: int
 ) -> tuple[Quantity, Quantity] | None:
@@ -226,6 +269,10 @@ def _part_and_whole(
         if of_the.fullmatch(text[part.end : whole.start]):
             return part, whole
     first, second = found
+    named = re.match(r" ?% of (?:the|our|it|that)\b|%\)", text[percent_end - 1 :])
+    which = re.fullmatch(r",? of which [^.;,\d]{0,40}", text[first.end : second.start])
+    if named and which and re.fullmatch(r" ?[(,][^.;]{0,16}", text[second.end : percent_end]):
+        return second, first
     before = text[: first.start]
     if of_the.search(before) and re.search(r"(?:^|[.;] )Of the\s*$|% of the\s*$", before, re.I):
         return second, first
@@ -244,6 +291,15 @@ def tokens(reading: Reading) -> None:
         for match in re.finditer(pattern, reading.left, re.I):
             unit = f"{match.group(2)}{'FLOP' if name[0] == 'f' else 'B'}"
             take_figure(reading, match, name, 1, _scale(match.group(2)), unit)
+    reads = (
+        r"\b(?:each|every|a|one) (?:output |generated |new )?token (?:must |has to )?"
+        r"(?:reads?|streams?|loads?|moves?) (?:all |the |of |about |its )*"
+        rf"{VALUE}\s*([kMGT]i?)B\b"
+    )
+    for match in re.finditer(reads, reading.left, re.I):
+        take_figure(reading, match, "bytes_per_token", 1, _scale(match.group(2)),
+                    f"{match.group(2)}B")  # fmt: skip
+    _streams(reading)
     for match in re.finditer(rf"{VALUE}\s*{_TOKEN_RATE}", reading.left):
         limited = re.search(
             r"(?:can(?:not|'t| not)|at most|no more than|limit\w*|bound\w*|ceiling|maximum)"
@@ -252,8 +308,55 @@ def tokens(reading: Reading) -> None:
         )  # fmt: skip
         name = "token_limit" if limited else "token_rate"
         take_figure(reading, match, name, 1, _scale(match.group(2)), "tokens/s")
-    for match in re.finditer(rf"{VALUE}\s*tokens?\b(?!/|\s+(?:per|a) s)", reading.left):
+    if _PHASES.search(reading.text):
+        return
+    joined = "[ -]?" if re.search(r"\bprefill", reading.text, re.I) else r"\s*"
+    for match in re.finditer(rf"{VALUE}{joined}tokens?\b(?!/|\s+(?:per|a) s)", reading.left):
         take_figure(reading, match, "tokens", 1, 1.0, "tokens")
+
+
+# Words of two phases of a generation: its tokens, time and rate need not be of the same.
+_PHASES = re.compile(
+    r"\b(?:TTFT|first token|time to first|then|after\w*|(?:per|each|every|a) (?:\w+ )?token)\b|"
+    r"\b(?:prefill|prompt|context)\w*\b.*\b(?:decod|generat)|"
+    r"\b(?:decod|generat)\w*\b.*\b(?:prefill|prompt|context)",
+    re.I,
+)
+_EACH = (
+    r"(?:each\b|(?:per|a|for each|for every) "
+    r"(?:stream|sequence|user|request|client|GPU|card|device)\b)"
+)
+
+
+def _streams(reading: Reading) -> None:
+    """`1,850 tokens/s over 32 streams, 57.8 tokens/s each`: as many times the rate of one."""
+    rates = list(re.finditer(rf"{VALUE}\s*{_TOKEN_RATE}", reading.left))
+    counts = list(re.finditer(
+        rf"{VALUE} (?:concurrent |parallel )?(?:streams|sequences|users|requests|clients)\b|"
+        rf"\bbatch(?: size)?(?: of| =|=)? {VALUE}(?![\w.])", reading.left, re.I,
+    ))  # fmt: skip
+    each = [rate for rate in rates if re.match(rf"\s*{_EACH}", reading.left[rate.end() :], re.I)]
+    if len(rates) != 2 or len(counts) != 1 or each != rates[1:]:
+        return
+    if re.search(r"\b(?:GPU|card|device)s?\b", reading.text) or _OPEN.search(
+        words_before(reading.text, rates[0].start())
+    ):
+        return
+    number = counts[0].group(1) or counts[0].group(2)
+    figures = [
+        figure_of(number, 1.0, "streams"),
+        *(figure_of(rate.group(1), _scale(rate.group(2)), "tokens/s") for rate in reversed(rates)),
+    ]
+    known = [figure for figure in figures if figure]
+    if len(known) < len(figures):
+        return
+    text = f"{number} x {each[0].group(1)} tokens/s = {rates[0].group(1)} tokens/s"
+    reading.found["products"] = (
+        *reading.found.get("products", ()), Product(tuple(known[:-1]), known[-1], text),
+    )  # fmt: skip
+    for rate in rates:
+        reading.take(rate, 1)
+    reading.take(counts[0], 1, 2)
 
 
 def products(reading: Reading) -> None:

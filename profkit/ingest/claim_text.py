@@ -36,7 +36,7 @@ _SPACE = re.compile(r"\s+")
 VERSION = re.compile(r"(?<![\w.])(?:\d+(?:\.\d+){2,}|(?=[0-9a-f]{7})\d[0-9a-f]*[a-f][0-9a-f]+)\b")
 _SPARSE = re.compile(r"\bspars", re.I)
 _DENSE = re.compile(r"\b(?:dense|without|no|non-?)\b", re.I)
-_INTENSITY = r"FLOPs?/(?:B\b|bytes?)"
+_INTENSITY = r"FLOPs?(?:/| per )(?:B\b|bytes?)"
 _OF_RATE = re.compile(rf"\s*{NUMBER}\s*(?:{FLOP_RATE}|{BYTE_RATE})")
 _ARTICLES = ("", "the", "its", "our")
 _PEAK = re.compile(r"\b(?:peak|theoretical|spec\w*|data ?sheet|roofs?|nominal|maximum)\b", re.I)
@@ -359,6 +359,18 @@ def _shares(reading: Reading) -> None:
             take_figure(reading, match, name, number, 0.01, "%")
 
 
+def _utilization(reading: Reading) -> None:
+    """`48% MFU`, `an MFU of 48%`: the share of the compute peak; two of them may differ."""
+    if re.search(r"\bMFU\b", reading.text) and re.search(r"\bHFU\b", reading.text):
+        return
+    for pattern in (
+        rf"{VALUE} ?% (?:MFU|HFU|model FLOPs? utili[sz]ation)\b",
+        rf"\b(?:MFU|HFU|model FLOPs? utili[sz]ation)(?: of| is|:| =)? {VALUE} ?%",
+    ):
+        for match in re.finditer(pattern, reading.left):
+            take_figure(reading, match, "flop_share", 1, 0.01, "%")
+
+
 def _rates(reading: Reading) -> None:
     """Rates: `X of Y` is reached of peak; a peak has a word for it before it."""
     for pattern, kind in ((FLOP_RATE, "flop"), (BYTE_RATE, "byte")):
@@ -399,11 +411,14 @@ def _is_peak(
 
 def _share_kind(reading: Reading) -> None:
     """A share of `spec`, or alone in parentheses, is of what the sentence gives a peak of."""
-    alone = list(re.finditer(rf"\({VALUE} ?%\)", reading.left))
+    alone = list(
+        re.finditer(rf"\({VALUE} ?%\)|, (?:or )?{VALUE} ?% of (?:it|that)\b", reading.left)
+    )
     if len(alone) == 1 and not any(name.endswith("share") for name in reading.found):
         for kind in ("flop", "byte"):
             if {f"{kind}_rate", f"{kind}_peak"} <= reading.found.keys() - reading.several:
-                take_figure(reading, alone[0], f"{kind}_share", 1, 0.01, "%")
+                group = 1 if alone[0].group(1) else 2
+                take_figure(reading, alone[0], f"{kind}_share", group, 0.01, "%")
     if "share" not in reading.found:
         return
     kinds = {name.split("_")[0] for name in reading.found if name.endswith(("_rate", "_peak"))}
@@ -417,6 +432,7 @@ def _amounts(reading: Reading) -> None:
     for pattern in (rf"{VALUE}\s*{_INTENSITY}", named):
         for match in re.finditer(pattern, reading.left, re.I):
             take_figure(reading, match, "intensity", 1, 1.0, "FLOP/B")
+    _quotient(reading)
     for pattern, name in (
         (rf"{VALUE}\s*([kMGTP]?)FLOPs?\b(?!\s*/\s*[a-z])", "flop"),
         (rf"{VALUE}\s*([kMGT]i?|)(?:B\b|bytes?\b)(?!\s*/\s*[a-z])", "bytes"),
@@ -424,6 +440,20 @@ def _amounts(reading: Reading) -> None:
         for match in re.finditer(pattern, reading.left):
             unit = reading.text[match.end(1) : match.end()].strip()
             take_figure(reading, match, name, 1, prefix_of(match, 2), unit)
+
+
+def _quotient(reading: Reading) -> None:
+    """`2 FLOP per 12 bytes`, `1 FLOP for every 8 bytes moved`: an intensity, no amounts."""
+    per = rf"{VALUE} FLOPs? (?:per|for|for every|for each|every|each) {VALUE} (?:B\b|bytes?\b)"
+    for match in re.finditer(per, reading.left, re.I):
+        flop = figure_of(match.group(1), 1.0, "FLOP")
+        moved = figure_of(match.group(2), 1.0, "B")
+        if flop and moved and "intensity" not in reading.found:
+            value = flop.value / moved.value
+            reading.put(
+                "intensity", Figure(value, 0.0, f"{match.group(1)} FLOP / {match.group(2)} B")
+            )
+            reading.take(match, 1, 2)
 
 
 def _sides(reading: Reading) -> None:
@@ -461,12 +491,21 @@ def _time(reading: Reading) -> None:
         take_figure(reading, match, "time", 1, SECONDS[match.group(2)], match.group(2))
 
 
+# What is denied, asked, wished or another case is not claimed of the kernel.
+_UNSAID = re.compile(
+    r"(?:n't|\b(?:not|never|no longer|neither|nor|rather than|instead of|to be|to become|to get|"
+    r"becom\w+|turn\w*|would|could|if|unless|until|before|nearly|almost|called?|than|from|"
+    r"where|when|once|beyond|what|whether|is it|are they))\b[^.;,]{0,24}$",
+    re.I,
+)
+
+
 def _bound(reading: Reading) -> None:
-    """`compute-bound`, `memory bound`; what is said not to be is left alone."""
-    pattern = r"(\bnot\s+|n't\s+)?(?:\b\w+ly\s+)?\b(compute|memory|bandwidth|DRAM)[- ]bound"
+    """`compute-bound`, `memory bound`; what is not said of the kernel as it is is left alone."""
+    pattern = r"(?:\b\w+ly\s+)?\b(compute|memory|bandwidth|DRAM)[- ]bound\b(?! (?:if|when|once))"
     for match in re.finditer(pattern, reading.text, re.I):
-        if not match.group(1):
-            kind = match.group(2).lower()
+        if not _UNSAID.search(words_before(reading.text, match.start())):
+            kind = match.group(1).lower()
             reading.put("bound", "compute" if kind == "compute" else "memory")
 
 
@@ -476,10 +515,28 @@ def _memory(reading: Reading) -> None:
         reading.take(match)
 
 
+_RATE = re.compile(rf"{VALUE}\s*{FLOP_RATE}")
+_SIDE_BY_SIDE = re.compile(r"\b(?:and|but|vs\.?|versus|or|while)\b|,", re.I)
+_USED = re.compile(r"%|\b(?:we|our|of|reach\w*|achiev\w*|sustain\w*|measur\w*|gets?)\b", re.I)
+
+
 def _dtype(reading: Reading) -> None:
-    for match in _DTYPE.finditer(reading.left):
-        reading.put("dtype", DTYPES[match.group(1).lower()])
+    found = list(_DTYPE.finditer(reading.left))
+    alone = len({DTYPES[match.group(1).lower()] for match in found}) == 1
+    for match in found:
+        if not (alone and _of_last_rate(reading.text, found[0])):
+            reading.put("dtype", DTYPES[match.group(1).lower()])
         reading.take(match)
+
+
+def _of_last_rate(text: str, dtype: re.Match[str]) -> bool:
+    """Whether a precision is that of the last of several rates only: `125 TFLOP/s on tensor cores
+    and 15.7 TFLOP/s in FP32`. Without one, a rate may be of any."""
+    rates = list(_RATE.finditer(text))
+    if len(rates) < 2 or dtype.start() < rates[-1].end():
+        return False
+    between = text[rates[0].end() : rates[-1].start()]
+    return bool(_SIDE_BY_SIDE.search(between)) and not _USED.search(between)
 
 
 def _gpus(reading: Reading) -> None:
@@ -494,6 +551,6 @@ def _gpus(reading: Reading) -> None:
 _RULES: tuple[Callable[[Reading], None], ...] = (
     _accumulation, _dtype, _memory, products, _devices, sm_counts, _gpus, _interval, _labelled_end,
     _matrices, _shape, _kind, _overlap, _grid, launch_shape, occupancy, residency, waves, tokens,
-    _ratios, _before_after, changes, _ridge, _shares, _rates, _share_kind, parts, _clock, _amounts,
-    _sides, _time, _bound,
+    _ratios, _before_after, changes, _ridge, _shares, _utilization, _rates, _share_kind, parts,
+    _clock, _amounts, _sides, _time, _bound,
 )  # fmt: skip

@@ -44,8 +44,11 @@ class Claim:
     `accumulate` the precision of the sums. `l2_rate`, `shared_rate` and `link_rate` are B/s that
     DRAM does not bound; `registers` are those of a thread, `threads` and `shared` (bytes) those
     of a block, `resident_blocks`, `resident_warps`, `resident_threads` those on an SM.
-    `token_limit` is called a bound of tokens/s. `unread` are numbers that nothing could be made
-    of.
+    `token_limit` is called a bound of tokens/s. In a record, `name` is that of a cell, `of` are
+    those that a figure was made of, in the order of the quotient; `measure` repeats the field
+    `measure_of` of its cell; `deviation` is the standard deviation over the mean, `outer_ends` are
+    ends of other intervals of the time, low and high in turn. `unread` are numbers that nothing
+    could be made of.
     """
 
     where: str = ""
@@ -101,6 +104,13 @@ class Claim:
     flop_exponent: Figure | None = None
     ratio_low: Figure | None = None
     ratio_high: Figure | None = None
+    mean: Figure | None = None
+    deviation: Figure | None = None
+    outer_ends: tuple[Figure, ...] = ()
+    measure: Figure | None = None
+    measure_of: str = ""
+    name: str = ""
+    of: tuple[str, ...] = ()
     matrices: tuple[int, ...] = ()
     devices: int | None = None
     clock: Figure | None = None
@@ -439,7 +449,48 @@ def _own_fields(items: Mapping[str, Any], place: _Place) -> tuple[dict[str, Any]
             rest[key] = value
         else:
             own |= found
+    if place.record:
+        own |= _record_fields(items, rest, place)
     return own, rest
+
+
+_REPEATED = {"seconds": "time", "flop_rate": "flop_rate"}
+
+
+def _record_fields(items: Mapping[str, Any], rest: dict[str, Any], place: _Place) -> dict[str, Any]:
+    """What only records have: means of a cell, and of which cells a figure was made."""
+    own: dict[str, Any] = {}
+
+    def take(key: str, name: str, unit: str) -> None:
+        found = _figure_field(name, rest.get(key), 1.0, unit, f"{place.path}.{key}")
+        if found:
+            own.update(found)
+            rest.pop(key)
+
+    if isinstance(items.get("seconds"), Printed) and isinstance(items.get("id"), str):
+        own["name"] = str(items["id"])
+        take("mean", "mean", "s")
+        take("cv", "deviation", "")
+        own["outer_ends"] = _outer_ends(rest, place)
+    elif items.get("by") in _REPEATED and isinstance(items.get("id"), str):
+        own |= {"measure_of": _REPEATED[str(items["by"])], "of": (str(items["id"]),)}
+        take("measure", "measure", "")
+    elif "time_ratio" in items:
+        own["of"] = tuple(str(items.get(key, "")) for key in ("to", "from"))
+    return own
+
+
+def _outer_ends(rest: dict[str, Any], place: _Place) -> tuple[Figure, ...]:
+    ends: list[Figure] = []
+    for stem in ("blocks", "run"):
+        keys = (f"{stem}_low", f"{stem}_high")
+        found = [_figure_field(key, rest.get(key), 1.0, "s", f"{place.path}.{key}") for key in keys]
+        figures = [one[key] for one, key in zip(found, keys, strict=True) if one]
+        if len(figures) == len(keys):
+            ends += figures
+            for key in keys:
+                rest.pop(key)
+    return tuple(ends)
 
 
 def _claims_figure(key: str, value: Any, place: _Place) -> bool:

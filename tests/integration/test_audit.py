@@ -175,11 +175,11 @@ def test_a_speed_up_is_checked_however_it_is_written(
 def test_of_a_recorded_summary_only_figures_are_listed(profkit_cli: Cli) -> None:
     path = recorded_summary("l4_study")
     data = document(profkit_cli("audit", path, "--format", "json"), 0)
-    # 70 measured cells, 60 comparisons and 84 scalings.
-    assert (data["checks"], data["checked"]) == (1838, 70 + 60 + 84)
+    # 70 measured cells, 60 comparisons, 84 scalings and 24 best ones.
+    assert (data["checks"], data["checked"]) == (2150, 70 + 60 + 84 + 24)
     left = {one["where"]: one["why"] for one in data["unchecked"]}
     assert left["seconds"].endswith("s: nothing to hold it against")
-    assert left["cells[0].cv"].endswith(": no known figure")
+    assert left["cells[0].drift"].endswith(": no known figure")
     assert all(left)
     assert [why for why in left.values() if not why[:1].isdigit() and why[:1] != "-"] == []
     for texts in ("version", "name", "reason", "setting", "sha256", "independence", "verified"):
