@@ -32,7 +32,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 _NO_KERNEL = re.compile(r"No available kernel|No viable backend", re.IGNORECASE)
 _LONGEST_REASON = 300
 _TORCH = "torch"
-_LARGEST_SCRIPT = 4 << 20  # bytes: generated scripts have under 1 MB
+_LARGEST_SCRIPT = 1 << 20  # bytes, of which each takes Python up to 430 bytes to compile
 
 
 class Unsupported(Exception):

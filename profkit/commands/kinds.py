@@ -65,7 +65,7 @@ def kind_of(path: Path) -> Kind | None:
             what = "a pipe" if stat.S_ISFIFO(mode) else "a device or a socket"
             raise BadInput(f"{path}: {what}, not a file", "save it to a file and give that")
         with open_regular(path) as file:
-            head = file.read(_HEAD)
+            head = file.read(_HEAD) or b""  # None: a kernel interface that has nothing to say now
     except OSError:
         return None
     return _kind(head, path.suffix.lower())

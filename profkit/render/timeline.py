@@ -6,7 +6,7 @@ host: of the path only the file's name, unless asked.
 
 from __future__ import annotations
 
-import json
+import io
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -29,11 +29,12 @@ from profkit.analysis.timeline import (
     Spread,
     TimelineSummary,
 )
-from profkit.errors import UsageError
+from profkit.errors import BadInput, UsageError
 from profkit.ingest.nsys_sqlite import TimelineGpu
 from profkit.render import findings as words
 from profkit.render.checklist import in_short
 from profkit.render.checklist_json import item_json
+from profkit.render.json_text import json_rows
 from profkit.render.markdown import code, escape, items_markdown
 from profkit.render.names import file_name, told_apart
 from profkit.render.terminal import console, facts, rendered
@@ -46,6 +47,9 @@ Json = dict[str, Any]
 Report = tuple[TimelineSummary, str, tuple[Item, ...]]
 
 _GAPS_SHOWN, _ROWS_SHOWN = 5, 20
+_LONGEST_JSON = 128 << 20
+"""Characters, of which a launch in a named range takes some 400. Names are told for each launch, so
+that long ones could make the text 1,000 times larger than the file."""
 _BAR = 10
 _SPACE = 2
 _NARROWEST_NAME = 12
@@ -419,7 +423,20 @@ def _json(reports: Sequence[Report], *, with_host: bool) -> str:
     ]
     head = {"schema": SCHEMA, "profkit": __version__}
     body = made[0] if len(made) == 1 else {"reports": made}
-    return json.dumps(head | body, indent=2, allow_nan=False) + "\n"
+    return _within_limit(json_rows(head | body), reports[0][1])
+
+
+def _within_limit(pieces: Iterable[str], path: str) -> str:
+    """The text of some pieces; raises BadInput where names that are told often make it too long."""
+    text = io.StringIO()
+    for piece in pieces:
+        if text.tell() + len(piece) > _LONGEST_JSON:
+            raise BadInput(
+                f"{path}: more than {_LONGEST_JSON >> 20} MiB of JSON",
+                "record less: `nsys profile --duration SECONDS`; the terminal shows it all",
+            )
+        text.write(piece)
+    return text.getvalue()
 
 
 def _report(summary: TimelineSummary, file: str) -> Json:
@@ -436,15 +453,15 @@ def _report(summary: TimelineSummary, file: str) -> Json:
         },
         "gpus": [_gpu_json(gpu) for gpu in summary.gpus],
         "region": _region_json(summary.region),
-        "kernels": [_group(group) for group in summary.groups],
-        "ranges": [_range(use) for use in summary.ranges],
+        "kernels": map(_group, summary.groups),
+        "ranges": map(_range, summary.ranges),
         "launch_delays": {
             "from_call_start": _spread(launches.from_call_start),
             "after_call_return": _spread(launches.after_call_return),
             "stream_gap": _spread(launches.stream_gaps),
             "late": launches.late,
         },
-        "launches": [_run(run) for run in launches.runs],
+        "launches": map(_run, launches.runs),
         "calls": [{"name": use.name, **_spread(use.times)} for use in summary.calls],
         "memory": [_memory(use) for use in summary.memory],
         "synchronizations": [

@@ -28,7 +28,7 @@ from tests.fuzz.mutations import (
 
 REPORT = "sdpa_s512_flash_two_metrics"
 OTHER = "sdpa_s512_flash_set_basic"
-RUN = H200 / "sdpa_s512" / "20261120T154405Z-1fafd1"
+(RUN,) = (H200 / "sdpa_s512").iterdir()
 BASELINE = H200 / "baseline" / "l4_study"
 Spoil = Callable[[random.Random], bytes]
 _Around = Mapping[str, Path | str]

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import random
+import sqlite3
 import struct
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 import zstandard
 
 from profkit.ingest import wire
+from profkit.ingest.nsys_sqlite import COLUMNS, KERNELS, STRINGS
 from tests.conftest import H200, ROOT, plain_bytes
 from tests.fuzz.formats import REPORT, RUN
 from tests.fuzz.test_fuzz import broken_law
@@ -203,6 +206,40 @@ def test_a_report_of_many_gigabytes_needs_the_users_word(
     done = run("analyze {}", path)
     assert_refused(done)
     assert "PROFKIT_LARGEST_REPORT" in done.stderr
+
+
+def test_a_timeline_whose_names_are_told_a_thousand_times(
+    run: Callable[[str, Path], Outcome], tmp_path: Path
+) -> None:
+    path = tmp_path / "x.sqlite"
+    _timeline(path, "n" * 100_000, 2000)
+    assert run("analyze {}", path).code == 0
+    done = run("analyze {} --format json", path)
+    assert_refused(done)
+    assert "MiB of JSON" in done.stderr
+
+
+def _timeline(path: Path, name: str, kernels: int) -> None:
+    """An export of kernels that have one name."""
+    with closing(sqlite3.connect(path)) as database:
+        for table in (KERNELS, STRINGS):
+            database.execute(f"CREATE TABLE {table} ({', '.join(COLUMNS[table])})")
+        database.execute(f"INSERT INTO {STRINGS} VALUES (1, ?)", (name,))
+        database.executemany(
+            f"INSERT INTO {KERNELS} (start, end, demangledName) VALUES (?, ?, 1)",
+            ((at * 1000, at * 1000 + 800) for at in range(1, kernels + 1)),
+        )
+        database.commit()
+
+
+@pytest.mark.skipif(not os.access("/proc/kmsg", os.R_OK), reason="the kernel's log is closed here")
+def test_a_file_that_has_nothing_to_say_now(
+    run: Callable[[str, Path], Outcome], tmp_path: Path
+) -> None:
+    path = tmp_path / "x.json"
+    path.symlink_to("/proc/kmsg")
+    assert_refused(run("time --from {}", path))
+    assert_refused(run("diff r.ncu-repz {}", path))
 
 
 def test_bytes_at_random(run: Callable[[str, Path], Outcome], tmp_path: Path) -> None:
