@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 # No string of JSON text holds a line break, so that this finds lists and nothing inside of texts.
-_NUMBERS = re.compile(r"\[\n\s+([-\dtfn][^\[\]{}\"]*?)\n\s+\]")
-_BREAK = re.compile(r",\n\s+")
+_NUMBERS = re.compile(r"\[\n\s*([-\dtfn][^\[\]{}\"]*?)\n\s*\]")
+_BREAK = re.compile(r",\n\s*")
 _NESTED = (dict, list, map)
 _line = json.JSONEncoder(allow_nan=False).encode
 
