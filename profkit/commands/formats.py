@@ -26,8 +26,12 @@ _MEANT = {
 _TEXT = ".txt"
 
 
-def format_of(output: Path, formats: Sequence[str], asked: str | None) -> str | None:
+def format_of(
+    output: Path, formats: Sequence[str], asked: str | None, pictures: Sequence[str] = ()
+) -> str | None:
     """The format to write a file in; None where its name says nothing and none was asked for.
+
+    `pictures` are endings that the verb draws, which are no formats.
 
     Raises UsageError where the ending contradicts the format asked for, or where none was asked for
     and it is of no format that there is. Pipes and devices may have any name.
@@ -42,12 +46,15 @@ def format_of(output: Path, formats: Sequence[str], asked: str | None) -> str | 
         return asked
     fitting = [name for name in meant or () if name in formats]
     if not fitting:
-        raise UsageError(f"{output}: can't be written as {ending}", _named(*formats))
+        raise UsageError(
+            f"{output}: can't be written as {ending}", _named(*formats, pictures=pictures)
+        )
     return fitting[0]
 
 
-def _named(*formats: str) -> str:
+def _named(*formats: str, pictures: Sequence[str] = ()) -> str:
     endings = [ending for ending, meant in _MEANT.items() if _is_usual(ending, meant, formats)]
+    endings += pictures
     return f"name it {' or '.join(endings)}" if endings else "leave --format or the ending out"
 
 

@@ -171,7 +171,7 @@ class Reading(TyperCommand):
         if "format" in ctx.params:
             formats = [str(kind.value) for kind in _formats_of(self.callback)]
         asked = str(ctx.params["format"].value) if is_given(ctx, "format") else None
-        chosen = format_of(output, formats, asked)
+        chosen = format_of(output, formats, asked, self.pictures)
         if chosen is not None and "format" in ctx.params:
             ctx.params["format"] = _formats_of(self.callback)(chosen)
 
