@@ -11,8 +11,8 @@ from scipy import signal, stats
 
 Array = npt.NDArray[np.float64]
 
-SERIES = 4000
-RUNS = 4000
+SERIES = 1000
+RUNS = 1000
 BLOCKS, SAMPLES = 8, 30
 MEDIAN = 60.3e-6
 CV = 0.01
