@@ -307,7 +307,7 @@ def test_a_range_of_launches_says_that_it_is_one() -> None:
 
 def test_a_recorded_run_keeps_its_schemas() -> None:
     (folder,) = RUN.iterdir()
-    kept = (("manifest", "run"), ("check", "check"), ("analysis", "analyze"), ("latency", "time"))
+    kept = (("manifest", "run"), ("check", "check"), ("latency", "time"))
     for file, name in kept:
         document = json.loads((folder / f"{file}.json").read_text(encoding="utf-8"))
         assert list(schema(name).iter_errors(document)) == []
