@@ -16,7 +16,7 @@ import yaml
 import zstandard
 
 from profkit.ingest.nsys_sqlite import COLUMNS
-from tests.conftest import H200, ROOT, plain_bytes
+from tests.conftest import H200, ROOT, plain_bytes, recorded_summary
 from tests.fuzz.mutations import (
     DIGITS,
     as_json,
@@ -203,7 +203,7 @@ def formats() -> tuple[Format, ...]:
     cell = next(iter(sorted((BASELINE / "cells").glob("*.json"))))
     baseline: _Around = {
         "b/baseline.json": BASELINE / "baseline.json",
-        "b/summary.json": BASELINE / "summary.json",
+        "b/summary.json": recorded_summary("l4_study"),
         **{f"b/cells/{file.name}": file for file in sorted((BASELINE / "cells").glob("*.json"))},
     }
     told = (["baseline", "report", "b"], ["baseline", "report", "b", "--format", "latex"])
@@ -233,7 +233,7 @@ def formats() -> tuple[Format, ...]:
                [*told, ["baseline", "run", str(ROOT / "targets" / "sdpa_s512.py"), "--out", "b",
                         "--resume", "--device", "cpu", "--budget", "1s"]],
                {name: at for name, at in baseline.items() if cell.name not in name}),
-        Format("summary", "b/summary.json", _json(BASELINE / "summary.json"), told,
+        Format("summary", "b/summary.json", _json(recorded_summary("l4_study")), told,
                {name: at for name, at in baseline.items() if "summary" not in name}),
         Format("plan", "b/baseline.json", _json(BASELINE / "baseline.json"), told,
                {name: at for name, at in baseline.items() if "baseline.json" not in name}),
