@@ -21,7 +21,7 @@ from kernels.recorded import (
     verdict,
 )
 from profkit.analysis.latency import Pair, Timed, compare_with
-from profkit.analysis.verdict import Verdict
+from profkit.analysis.timing_results import Verdict
 from profkit.render.latency import latency_words, method
 
 _SOURCES = "../kernels/pairs"
@@ -67,7 +67,7 @@ def pairs_page(folder: Path, read: Read) -> str:
         "",
         *paragraph(_KERNELS),
         "",
-        *paragraph(f"{first.latency.gpu['name']}; {method(first)}.", _NUMBERS),
+        *paragraph(f"{first.latency.gpu.name}; {method(first)}.", _NUMBERS),
         "",
         *paragraph(_WRITTEN.format(folder="/".join(folder.parts[-3:]))),
         "",

@@ -36,8 +36,10 @@ from profkit.capture.process import reduced_environment
 from profkit.capture.timing import Settings
 from profkit.capture.tools import Tool, find
 from profkit.capture.turns import Turn, worker
+from profkit.core.typed_file import known
 from profkit.errors import EnvironmentProblem, ProfkitError
 from profkit.ingest.integrity import MANIFEST
+from profkit.ingest.latency_file import Device
 from profkit.ingest.regular_file import digest
 from profkit.render.latency_json import latency_json
 from profkit.store.lock import gpu_lock
@@ -212,7 +214,7 @@ def _write_manifest(
         "schema": SCHEMA,
         "name": recording.name,
         "recorded": datetime.now(UTC).isoformat(timespec="seconds"),
-        "gpu": (report.fingerprint.get("gpu") or {}).get("name"),
+        "gpu": known((report.fingerprint.gpu or Device()).name),
         "ncu": tool.version_text,
         "options": asdict(_OPTIONS),
         "fingerprint_sha256": report.fingerprint_sha256,

@@ -19,13 +19,13 @@ from profkit.analysis.published import against_published, wrong_claims
 from profkit.analysis.statistics import summarize
 from profkit.analysis.written import Profiled, Step, Written
 from profkit.capture.backends import SHIPPED
+from profkit.core.typed_file import plain
 from profkit.errors import BadInput, ProfkitError
 from profkit.files import LATENCY, SUFFIXES, one_report
 from profkit.ingest.cell import MISSING, Cell, Status
 from profkit.ingest.latency import read_latencies
 from profkit.ingest.text_files import MissingFile, read_json, shipped_json
 from profkit.render.baseline_json import derived_json
-from profkit.render.latency_json import statistics_json
 from profkit.store.baseline import SUMMARY, read_again, read_cells
 
 if TYPE_CHECKING:
@@ -55,9 +55,7 @@ def gather(folder: Path, *, price: float | None = None, ladder: Path | None = No
     summary = {**told, **derived}
     rows = baseline.rows
     statistics = {
-        cell.id: _plain(statistics_json(summarize(cell.latency.samples)))
-        for cell in cells
-        if cell.latency
+        cell.id: _plain(plain(summarize(cell.latency.samples))) for cell in cells if cell.latency
     }
     sheet = baseline.datasheet
     against = against_published(rows, sheet.name if sheet else None, told["gpu"])
@@ -68,7 +66,7 @@ def gather(folder: Path, *, price: float | None = None, ladder: Path | None = No
         rows=rows,
         scaling=baseline.scaling,
         statistics=statistics,
-        sources={cell.id: cell.source for cell in cells if cell.source},
+        sources={cell.id: plain(cell.source) for cell in cells if cell.source},
         evidence=evidence(rows, statistics),
         same=same_kernel(rows, baseline.comparisons),
         goals=tuple(goal(row) for row in top_rows(rows, _TOP)),

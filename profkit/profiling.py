@@ -25,7 +25,7 @@ from profkit import __version__
 from profkit.analysis.checklist import Checklist
 from profkit.analysis.summary import ReportSummary
 from profkit.analysis.timeline import TimelineSummary
-from profkit.analysis.verdict import DEFAULT
+from profkit.analysis.timing_results import DEFAULT
 from profkit.capture import ncu, nsys
 from profkit.capture.doctor import WARNING, gpu_checks
 from profkit.capture.environment import digest, fingerprint_without_torch

@@ -18,11 +18,12 @@ from profkit.analysis.budget import samples_a_block
 from profkit.analysis.latency import LatencyReport, analyze_latency, compare_with
 from profkit.analysis.orders import order
 from profkit.analysis.statistics import find_tick
-from profkit.analysis.verdict import DEFAULT, Thresholds
+from profkit.analysis.timing_results import DEFAULT, Thresholds
 from profkit.capture.gpu import VISIBLE, GpuState, NoDriver, chosen, lock_name, visibility
 from profkit.capture.supervise import descendants
 from profkit.capture.timing import Cache, Settings, Timer
 from profkit.capture.turns import Turn, worker
+from profkit.core.typed_file import convert
 from profkit.errors import (
     BadInput,
     EnvironmentProblem,
@@ -30,7 +31,7 @@ from profkit.errors import (
     TargetFailed,
     UsageError,
 )
-from profkit.ingest.latency import Latency, latency_from_json
+from profkit.ingest.latency_file import Fingerprint, Latency
 from profkit.store.floor import read_floor
 from profkit.store.lock import gpu_lock
 
@@ -152,13 +153,13 @@ def latency_report(
     pairs = compare_with(sides[0], sides[1:], thresholds=thresholds, floor=floor) if sides else ()
     statistics = time.monotonic() - started
     return LatencyReport(
-        title=timing.latencies[0].target["name"],
+        title=timing.latencies[0].target.name or "",
         timed=tuple(timed.values()),
         pairs=pairs,
         thresholds=thresholds,
         floor=floor,
         left_out=timing.left_out,
-        fingerprint=timing.fingerprint,
+        fingerprint=convert(timing.fingerprint, Fingerprint),
         fingerprint_sha256=timing.fingerprint_sha256,
         seed=plan.seed,
         warmup=plan.settings.warmup,
@@ -279,7 +280,7 @@ class Series:
 
     def latency(self, plan: TimingPlan) -> Latency:
         """What was taken."""
-        return latency_from_json(
+        return convert(
             {
                 "label": self.label,
                 "blocks": self.blocks,
@@ -289,7 +290,8 @@ class Series:
                 "gpu": (self.told["fingerprint"].get("gpu") or {}) if self.on_gpu else {},
                 "ready": {**self.ready, "group": self.group},
                 "check": self.check,
-            }
+            },
+            Latency,
         )
 
     @property

@@ -7,14 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from profkit.analysis.baseline import GAPS, Row, Versus
-from profkit.analysis.statistics import (
-    CLAIMABLE_DELTA,
-    CLAIMABLE_SPEEDUP,
-    DRIFT_MATTERS,
-    Reason,
-    State,
-)
-from profkit.analysis.verdict import Verdict
+from profkit.analysis.statistics import CLAIMABLE_DELTA, CLAIMABLE_SPEEDUP, DRIFT_MATTERS
+from profkit.analysis.timing_results import Reason, State, Verdict
 
 
 @dataclass(frozen=True)

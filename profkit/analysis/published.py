@@ -16,7 +16,7 @@ from profkit.analysis.audit import Outcome, examine
 from profkit.analysis.baseline import GAPS, Row
 from profkit.analysis.gpus import datasheet_named
 from profkit.analysis.latency import POWER_CAP, compute_peak
-from profkit.analysis.statistics import Reason
+from profkit.analysis.timing_results import Reason
 from profkit.capture.work import Work
 from profkit.ingest.cell import Status
 from profkit.ingest.claims import read_claims

@@ -16,10 +16,10 @@ from profkit.analysis.latency import (
     interleaved,
 )
 from profkit.analysis.repeats import NOISE, Change
-from profkit.analysis.statistics import Classic
 from profkit.analysis.summary import Group, ReportSummary
-from profkit.analysis.verdict import DEFAULT, Thresholds, Verdict
-from profkit.ingest.latency import Latency, Saved
+from profkit.analysis.timing_results import DEFAULT, Classic, Thresholds, Verdict
+from profkit.ingest.latency import Saved
+from profkit.ingest.latency_file import Latency
 
 INTERLEAVED = "interleaved"
 WITHIN_RUN = "within-run only"

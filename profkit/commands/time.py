@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import structs
 
 from profkit.commands.formats import format_of
 from profkit.commands.options import (
@@ -26,9 +27,9 @@ from profkit.errors import EnvironmentProblem, UsageError
 
 if TYPE_CHECKING:
     from profkit.analysis.latency import LatencyReport, Pair, Timed
-    from profkit.analysis.verdict import Thresholds
+    from profkit.analysis.timing_results import Thresholds
     from profkit.capture.worktree import Checkout
-    from profkit.ingest.latency import Latency
+    from profkit.ingest.latency_file import Latency
     from profkit.timing import Subject, TimingPlan
 
 _GATE_FAILED, _INCONCLUSIVE = 1, 3
@@ -210,10 +211,10 @@ def time(
 
 def thresholds_of(preset: Preset, margin: str | None) -> Thresholds:
     """The preset's thresholds, with another margin where one is given."""
-    from profkit.analysis.verdict import PRESETS
+    from profkit.analysis.timing_results import PRESETS
 
     chosen = PRESETS[preset.value]
-    return chosen if margin is None else replace(chosen, margin=share(margin, "--margin"))
+    return chosen if margin is None else structs.replace(chosen, margin=share(margin, "--margin"))
 
 
 def share(text: str, option: str) -> float:
@@ -246,7 +247,7 @@ def write(
 
 def judge(pairs: Sequence[Pair], timed: Sequence[Timed], gates: Sequence[str] | None) -> None:
     """End with the exit code that verdicts call for; raises EnvironmentProblem, typer.Exit."""
-    from profkit.analysis.verdict import Verdict
+    from profkit.analysis.timing_results import Verdict
 
     invalid = [pair for pair in pairs if pair.comparison.verdict is Verdict.INVALID]
     if invalid:
@@ -436,7 +437,7 @@ def _saved(
     latencies = {one.label: one for one in saved.latencies}
     names = () if compare is None else _named(compare, path, tuple(latencies))
     sides = [latencies[name] for name in names]
-    floor = _kept_floor(sides, saved.document.get("floor"))
+    floor = _kept_floor(sides, saved.floor)
     return latency_report(saved, names, thresholds=thresholds, floor=floor)
 
 

@@ -21,7 +21,8 @@ from typing import Any
 
 from profkit.errors import BadInput
 from profkit.ingest.fields import number
-from profkit.ingest.latency import IN_A_RUN, SCHEMA, UNITS, read_latencies
+from profkit.ingest.latency import IN_A_RUN, UNITS, read_latencies
+from profkit.ingest.latency_file import SCHEMA
 from profkit.ingest.text_files import read_json, read_yaml
 
 PAIR = "pair.yaml"

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from profkit.analysis.baseline import Baseline, Row, Versus
-from profkit.analysis.verdict import Verdict
+from profkit.analysis.timing_results import Verdict
 from profkit.ingest.cell import Status
 from profkit.render.baseline_json import name_parts
 from profkit.render.terminal import console, rendered, table_of

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from profkit.analysis.latency import LatencyReport, Timed
-from profkit.analysis.verdict import Verdict
+from profkit.analysis.timing_results import Verdict
 from profkit.errors import UsageError
 from profkit.render.badge import badge_svg
 from profkit.render.latency import change, latency_words
@@ -123,7 +123,7 @@ def _draw(axes: Any, row: int, timed: Timed, scale: float, limits: tuple[float, 
 def _title(report: LatencyReport) -> str:
     first = report.timed[0].latency
     cache = f"{first.cache} L2" if first.cache and first.timer != "wall" else ""
-    parts = [report.title, first.gpu.get("name", ""), cache]
+    parts = [report.title, first.gpu.name or "", cache]
     lines = [literal(", ".join(filter(None, parts)))]
     lines += [
         literal(f"{pair.a.label} → {pair.b.label}: {change(pair.comparison)} "

@@ -20,7 +20,7 @@ import pytest
 from typer.testing import Result
 
 from profkit.analysis.latency import LatencyReport, analyze_latency
-from profkit.analysis.verdict import DEFAULT
+from profkit.analysis.timing_results import DEFAULT
 from profkit.capture.timing import Settings
 from profkit.ingest.latency import read_latencies
 from profkit.profiling import Plan, timing_of

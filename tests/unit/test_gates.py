@@ -8,6 +8,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 import profkit
 from profkit.analysis.diff import diff
@@ -18,6 +19,7 @@ from profkit.analysis.repeats import Change
 from profkit.analysis.timed_change import Timings
 from profkit.errors import UsageError
 from profkit.ingest.latency import read_latencies
+from profkit.ingest.latency_file import Declared
 from profkit.metrics.catalog import catalog
 from profkit.render.diff_words import reason, summary
 from tests.comparing import Made, compared, report_of, side_of, work
@@ -183,7 +185,7 @@ def test_kernels_of_a_problem_that_one_side_alone_has_are_no_part_of_the_total()
     def timed(length: int) -> Timings:
         shapes = {"q": f"length={length}"}
         (one, _) = read_latencies(H200 / "pairs" / "transpose_conflicts" / "latency.json").latencies
-        told = dataclasses.replace(one, target={"name": "attention", "shapes": shapes})
+        told = structs.replace(one, target=Declared(name="attention", shapes=shapes))
         return Timings(f"{length}.json", {"v": analyze_latency(told)})
 
     short, long = (report_of(Made(name, [1e-5], nvtx=("v",))) for name in ("axpy", "q_w_e"))

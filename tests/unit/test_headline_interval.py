@@ -12,8 +12,9 @@ import pytest
 from scipy import stats
 
 from profkit.analysis.latency import FEWEST_BLOCKS, FEWEST_IN_A_BLOCK, analyze_latency
-from profkit.analysis.statistics import Claim, Interval
-from profkit.ingest.latency import Latency, Recorded, read_latencies
+from profkit.analysis.timing_results import Claim, Interval
+from profkit.ingest.latency import read_latencies
+from profkit.ingest.latency_file import Latency, Recorded
 from profkit.render.latency import latency_words
 from tests.conftest import CORPUS
 
@@ -38,9 +39,9 @@ def autoregressive(rng: np.random.Generator, n: int, rho: float) -> Array:
 def series(times: Array, *, contiguous: bool = False) -> Latency:
     """Blocks in rows of `times`; one in every two slots unless they are `contiguous`."""
     return Latency(
-        "x",
-        tuple(
-            Recorded(tuple((MEDIAN * row).tolist()), turn if contiguous else 2 * turn)
+        label="x",
+        blocks=tuple(
+            Recorded(turn=turn if contiguous else 2 * turn, samples=tuple((MEDIAN * row).tolist()))
             for turn, row in enumerate(times)
         ),
     )

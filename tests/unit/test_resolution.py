@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from profkit.analysis.latency import Timed, analyze_latency, compare_with
 from profkit.analysis.resolution import common_value, log_shift, open_ticks
-from profkit.analysis.verdict import Verdict
-from profkit.ingest.latency import Latency, Recorded
+from profkit.analysis.timing_results import Verdict
+from profkit.ingest.latency_file import Latency, Recorded
 
 times = st.lists(st.floats(1e-6, 1e-2), min_size=1, max_size=40).map(np.array)
 
@@ -65,10 +65,11 @@ def sides_on(tick: float, *sides: np.ndarray) -> list[Timed]:
 
     def blocks(at: int, ticks: np.ndarray) -> tuple[Recorded, ...]:
         rows = zip(ticks * tick, turns, strict=True)
-        return tuple(Recorded(tuple(row.tolist()), pair[at]) for row, pair in rows)
+        return tuple(Recorded(turn=pair[at], samples=tuple(row.tolist())) for row, pair in rows)
 
     return [
-        analyze_latency(Latency(f"side {at}", blocks(at, side))) for at, side in enumerate(sides)
+        analyze_latency(Latency(label=f"side {at}", blocks=blocks(at, side)))
+        for at, side in enumerate(sides)
     ]
 
 

@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 
 from profkit.analysis.spread import bound_factor, difference_bound, enlarged_bound, run_bound
-from profkit.analysis.verdict import Verdict, judge, margin_of
+from profkit.analysis.timing_results import Verdict
+from profkit.analysis.verdict import judge, margin_of
 
 FALSE = {Verdict.REGRESSED, Verdict.IMPROVED}
 

@@ -16,11 +16,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from profkit.analysis.statistics import (
-    Claim,
-    Interval,
-    Reason,
-    Separation,
-    State,
     bootstrap_median,
     bootstrap_tail,
     classic,
@@ -33,6 +28,7 @@ from profkit.analysis.statistics import (
     samples_needed,
     summarize,
 )
+from profkit.analysis.timing_results import Claim, Interval, Reason, Separation, State
 from profkit.errors import BadInput
 from tests.conftest import CORPUS
 

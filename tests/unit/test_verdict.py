@@ -12,16 +12,18 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from profkit.analysis.statistics import summarize
-from profkit.analysis.verdict import (
+from profkit.analysis.timing_results import (
     DEFAULT,
     PERMISSIVE,
     PRESETS,
     STRICT,
-    Comparison,
     Margin,
-    Reason,
     Source,
     Verdict,
+)
+from profkit.analysis.verdict import (
+    Comparison,
+    Reason,
     compare,
     holm,
     interval_over_blocks,

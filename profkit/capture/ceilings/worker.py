@@ -22,6 +22,7 @@ from profkit.capture.gpu import Watch
 from profkit.capture.target import Unsupported, without_torch
 from profkit.capture.timing import Block, Cache, Ready, Settings, Stopwatch, Timer
 from profkit.capture.timing_worker import main, watch
+from profkit.core.typed_file import plain
 from profkit.errors import EnvironmentProblem, TargetFailed
 
 _SETTINGS = Settings(Timer.events, Cache.warm, warmup=0.4)
@@ -105,8 +106,8 @@ class _Ceilings:
         return {
             "how": load.how,
             "amount": load.amount,
-            "bursts": [asdict(block) for block in bursts],
-            "steady": [asdict(block) for block in steady],
+            "bursts": [plain(block) for block in bursts],
+            "steady": [plain(block) for block in steady],
         }
 
 

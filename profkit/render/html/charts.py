@@ -267,7 +267,8 @@ def latency_words_of(report: LatencyReport) -> Json:
 
 def _settle(report: LatencyReport) -> str:
     """The command that takes the blocks that verdicts lack; "" where none is lacking."""
-    from profkit.analysis.verdict import Reason, Verdict
+    from profkit.analysis.timing_results import Verdict
+    from profkit.analysis.verdict import Reason
 
     unsettled = [
         pair
