@@ -15,10 +15,10 @@ from typing import Any
 
 from profkit.analysis.latency import latency_report
 from profkit.analysis.verdict import Thresholds
+from profkit.core.json_text import json_text
+from profkit.core.regular_file import digest
 from profkit.ingest.integrity import MANIFEST
 from profkit.ingest.latency import SCHEMA, read_latencies
-from profkit.ingest.regular_file import digest
-from profkit.render.json_text import json_text
 from profkit.render.latency_json import latency_json
 
 REPORTS = Path(__file__).parent.parent / "reports"

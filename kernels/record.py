@@ -36,11 +36,11 @@ from profkit.capture.process import reduced_environment
 from profkit.capture.timing import Settings
 from profkit.capture.tools import Tool, find
 from profkit.capture.turns import Turn, worker
-from profkit.errors import EnvironmentProblem, ProfkitError
+from profkit.core.errors import EnvironmentProblem, ProfkitError
+from profkit.core.lock import gpu_lock
+from profkit.core.regular_file import digest
 from profkit.ingest.integrity import MANIFEST
-from profkit.ingest.regular_file import digest
 from profkit.render.latency_json import latency_json
-from profkit.store.lock import gpu_lock
 from profkit.timing import COMPARED_BLOCKS, Subject, TimingPlan, latency_report, measure, paired
 
 SCHEMA = "profkit.recording/1"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import profkit
 from profkit.baseline import summarise
-from profkit.errors import ProfkitError
+from profkit.core.errors import ProfkitError
 from profkit.ingest.integrity import MANIFEST
 from profkit.render.json import report_json
 from profkit.render.markdown import checklist_markdown

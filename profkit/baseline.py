@@ -16,9 +16,10 @@ from profkit.baseline_profiles import profile_cells, top_cells
 from profkit.baseline_record import backends_on_record
 from profkit.baseline_turns import Measuring, Process, now
 from profkit.capture.turns import Died, Silent
-from profkit.errors import BadInput, ProfkitError, UsageError
+from profkit.core.errors import BadInput, ProfkitError, UsageError
+from profkit.core.lock import gpu_lock
+from profkit.core.regular_file import digest
 from profkit.ingest.cell import MISSING, Cell, Status
-from profkit.ingest.regular_file import digest
 from profkit.render.baseline_json import cells_parquet, summary_json
 from profkit.store.baseline import (
     SUMMARY,
@@ -32,7 +33,6 @@ from profkit.store.baseline import (
     write_whole,
 )
 from profkit.store.floor import read_floor
-from profkit.store.lock import gpu_lock
 from profkit.timing import Tell, lock_of
 
 

@@ -12,7 +12,9 @@ from typing import Any
 from profkit.analysis.gpus import Datasheet, datasheet_named, datasheets_named
 from profkit.capture.target import NAME
 from profkit.capture.work import Work
-from profkit.errors import BadInput, UsageError
+from profkit.core.errors import BadInput, UsageError
+from profkit.core.regular_file import digest
+from profkit.core.text_files import read_json
 from profkit.ingest.cell import Cell, Status
 from profkit.ingest.latency import Latency, latency_from_json, read_latencies
 from profkit.ingest.matrix import (
@@ -23,9 +25,7 @@ from profkit.ingest.matrix import (
     matrix_of,
     shape_name,
 )
-from profkit.ingest.regular_file import digest
 from profkit.ingest.said import Said, said_in
-from profkit.ingest.text_files import read_json
 from profkit.render.baseline_json import IMPORTED, cell_json
 from profkit.render.latency_json import blocks_json
 from profkit.store.baseline import (

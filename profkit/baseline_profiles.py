@@ -9,7 +9,7 @@ from typing import Any
 
 from profkit.analysis.baseline import Row
 from profkit.baseline_plan import BaselinePlan
-from profkit.errors import ProfkitError, UsageError
+from profkit.core.errors import ProfkitError, UsageError
 from profkit.ingest.matrix import MatrixShape
 from profkit.profiling import Plan, profile
 from profkit.store.baseline import PROFILES, held, read_profiles, write_whole

@@ -19,11 +19,11 @@ from profkit.analysis.published import against_published, wrong_claims
 from profkit.analysis.statistics import summarize
 from profkit.analysis.written import Profiled, Step, Written
 from profkit.capture.backends import SHIPPED
-from profkit.errors import BadInput, ProfkitError
+from profkit.core.errors import BadInput, ProfkitError
+from profkit.core.text_files import MissingFile, read_json, shipped_json
 from profkit.files import LATENCY, SUFFIXES, one_report
 from profkit.ingest.cell import MISSING, Cell, Status
 from profkit.ingest.latency import read_latencies
-from profkit.ingest.text_files import MissingFile, read_json, shipped_json
 from profkit.render.baseline_json import derived_json
 from profkit.render.latency_json import statistics_json
 from profkit.store.baseline import SUMMARY, read_again, read_cells

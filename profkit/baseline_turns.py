@@ -23,7 +23,7 @@ from profkit.baseline_plan import BaselinePlan, Declared
 from profkit.baseline_record import runs_on_record
 from profkit.capture.environment import digest
 from profkit.capture.turns import Died, Silent, Turn
-from profkit.errors import EnvironmentProblem, ProfkitError
+from profkit.core.errors import EnvironmentProblem, ProfkitError
 from profkit.ingest.cell import MISSING, Cell, Status
 from profkit.ingest.matrix import MatrixShape
 from profkit.render.baseline_json import cell_json

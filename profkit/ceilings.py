@@ -14,8 +14,8 @@ from profkit.analysis.ceilings import LABELS, Ceilings, Measured, ceiling, held_
 from profkit.analysis.gpus import Datasheet, find_datasheet
 from profkit.capture.gpu import VISIBLE, GpuState, Moment, NoDriver, chosen, lock_name, visibility
 from profkit.capture.turns import worker
-from profkit.errors import EnvironmentProblem, UsageError
-from profkit.store.lock import gpu_lock
+from profkit.core.errors import EnvironmentProblem, UsageError
+from profkit.core.lock import gpu_lock
 
 SEED = 42
 

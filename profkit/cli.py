@@ -34,7 +34,7 @@ from profkit.commands.roofline import roofline
 from profkit.commands.rules import rules
 from profkit.commands.source import source
 from profkit.commands.time import time
-from profkit.errors import EnvironmentProblem, ProfkitError, UsageError
+from profkit.core.errors import EnvironmentProblem, ProfkitError, UsageError
 
 # The command-line library's own failures, of which a wrong option value is one.
 _WRONG_USAGE: type[Exception] = typer.BadParameter.__mro__[1]

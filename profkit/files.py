@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profkit.errors import BadInput, UsageError
+from profkit.core.errors import BadInput, UsageError
 from profkit.ingest.integrity import MANIFEST, check_unchanged
 from profkit.store.run import is_partial
 

@@ -20,9 +20,9 @@ from profkit.analysis.optimum import (
 )
 from profkit.analysis.orders import order
 from profkit.analysis.verdict import holm
-from profkit.errors import EnvironmentProblem, TargetFailed, UsageError
+from profkit.core.errors import EnvironmentProblem, TargetFailed, UsageError
+from profkit.core.lock import gpu_lock
 from profkit.store.floor import read_floor
-from profkit.store.lock import gpu_lock
 from profkit.timing import (
     Opened,
     Series,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from profkit.errors import BadInput, ProfkitError, UsageError
+from profkit.core.errors import BadInput, ProfkitError, UsageError
 from profkit.files import latencies_of, variants_of
 from profkit.ingest.integrity import MANIFEST
 from profkit.render.html.data import Content, page_data

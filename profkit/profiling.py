@@ -32,14 +32,14 @@ from profkit.capture.environment import digest, fingerprint_without_torch
 from profkit.capture.gpu import VISIBLE, GpuState, NoDriver, chosen, lock_name, visibility
 from profkit.capture.process import Finished, TimedOut, reduced_environment, run
 from profkit.capture.tools import Tool, find
-from profkit.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
-from profkit.ingest.regular_file import digest as file_digest
-from profkit.ingest.text_files import read_json
+from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
+from profkit.core.lock import gpu_lock
+from profkit.core.regular_file import digest as file_digest
+from profkit.core.text_files import read_json
 from profkit.ingest.variants import read_variants
 from profkit.render.json import report_json
 from profkit.render.markdown import checklist_markdown
 from profkit.report import Report, load
-from profkit.store.lock import gpu_lock
 from profkit.store.run import Draft, draft, free_room, keep, listed
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from profkit.analysis.gpus import Gpu
 from profkit.analysis.summary import LaunchSummary, ReportSummary, summarize
-from profkit.errors import BadInput, UsageError
+from profkit.core.errors import BadInput, UsageError
 from profkit.files import latencies_of, one_report, timeline_of, variants_of
 from profkit.ingest.ncu_report import Launch, RawReport, every_metric, nvtx_ranges, read
 from profkit.ingest.session import Session

@@ -23,16 +23,16 @@ from profkit.capture.gpu import VISIBLE, GpuState, NoDriver, chosen, lock_name, 
 from profkit.capture.supervise import descendants
 from profkit.capture.timing import Cache, Settings, Timer
 from profkit.capture.turns import Turn, worker
-from profkit.errors import (
+from profkit.core.errors import (
     BadInput,
     EnvironmentProblem,
     ProfkitError,
     TargetFailed,
     UsageError,
 )
+from profkit.core.lock import gpu_lock
 from profkit.ingest.latency import Latency, latency_from_json
 from profkit.store.floor import read_floor
-from profkit.store.lock import gpu_lock
 
 _PROBE = 30
 _COARSE = 4

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from profkit.analysis.summary import LaunchSummary
+from profkit.core.formula import parse
 from profkit.metrics.catalog import Quantity, catalog
-from profkit.metrics.formula import parse
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from functools import cached_property
 
 import numpy as np
 
-from profkit.analysis.expression import HOLDS, Column, Comparison, Expression
 from profkit.analysis.limits import ESSENTIAL, LAUNCH, RESOURCES, SHORTEST, USUAL, shares
 from profkit.analysis.rules import CONTEXT, Rule
 from profkit.analysis.sampled import SAMPLED, SAMPLED_FROM, Sampled
 from profkit.analysis.summary import Group, LaunchSummary, ReportSummary
+from profkit.core.expression import HOLDS, Column, Comparison, Expression
 from profkit.metrics.quantities import NOT_HERE, UNDEFINED
 
 WORTH = 1.005

@@ -11,12 +11,12 @@ from enum import StrEnum
 import numpy as np
 
 from profkit.analysis.diff import Diff, KernelDiff
-from profkit.analysis.expression import FUNCTIONS, Column, Expression, NotAllowed, parse
 from profkit.analysis.finding_changes import WORTH, Seen, Status
 from profkit.analysis.repeats import Change, noise
 from profkit.analysis.summary import Group, LaunchSummary
 from profkit.analysis.timed_change import TimedChange
-from profkit.errors import UsageError
+from profkit.core.errors import UsageError
+from profkit.core.expression import FUNCTIONS, Column, Expression, NotAllowed, parse
 from profkit.metrics.catalog import catalog
 
 BEFORE = "before_"

@@ -10,8 +10,8 @@ from functools import cache
 from typing import Any
 
 from profkit.analysis.occupancy import Chip
-from profkit.errors import UsageError
-from profkit.ingest.text_files import shipped_yaml
+from profkit.core.errors import UsageError
+from profkit.core.text_files import shipped_yaml
 from profkit.metrics.catalog import ComputeCapability
 from profkit.metrics.quantities import capability
 

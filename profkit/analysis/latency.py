@@ -37,7 +37,7 @@ from profkit.analysis.verdict import (
     interval_over_blocks,
     single_runs,
 )
-from profkit.errors import BadInput, EnvironmentProblem, UsageError
+from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
 from profkit.ingest.latency import Latency, Saved
 
 POWER_CAP = "software power cap"

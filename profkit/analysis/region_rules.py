@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from profkit.analysis.engine import WORTH, Condition, Estimate, Evidence, Lack
-from profkit.analysis.expression import Comparison, Expression
 from profkit.analysis.rules import Rule
+from profkit.core.expression import Comparison, Expression
 from profkit.metrics.quantities import UNDEFINED
 
 _LEAST = 1e-3

@@ -28,7 +28,7 @@ from profkit.analysis.roofs import (
     used_keys,
 )
 from profkit.analysis.summary import PRECISIONS, LaunchSummary, ReportSummary, groups
-from profkit.errors import NothingMatches, UsageError
+from profkit.core.errors import NothingMatches, UsageError
 
 if TYPE_CHECKING:
     from profkit.analysis.latency import Timed

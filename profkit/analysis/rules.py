@@ -20,11 +20,11 @@ import yaml
 
 from profkit.analysis import region
 from profkit.analysis.blame import AWAITED, COUNTED, SAMPLES
-from profkit.analysis.expression import Expression, parse
 from profkit.analysis.limits import RESOURCES
 from profkit.analysis.sampled import SAMPLED, Match
-from profkit.errors import BadInput
-from profkit.ingest.text_files import Malformed, compose_yaml, read_text, shipped_json
+from profkit.core.errors import BadInput
+from profkit.core.expression import Expression, parse
+from profkit.core.text_files import Malformed, compose_yaml, read_text, shipped_json
 from profkit.metrics.catalog import ComputeCapability, catalog
 
 CONFIDENCES = ("high", "medium", "low")

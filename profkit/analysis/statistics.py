@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special, stats
 
-from profkit.errors import BadInput
+from profkit.core.errors import BadInput
 
 Array: TypeAlias = npt.NDArray[np.float64]
 

@@ -35,7 +35,7 @@ from profkit.analysis.statistics import (
     effective_size,
     rank_correlation,
 )
-from profkit.errors import BadInput
+from profkit.core.errors import BadInput
 
 Blocks: TypeAlias = Sequence[npt.ArrayLike]
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from profkit.capture.gpu import Moment, Watch
 from profkit.capture.sm_clock import ClockReader, Stretch, clock_reader, mean_clock
-from profkit.errors import EnvironmentProblem, TargetFailed
+from profkit.core.errors import EnvironmentProblem, TargetFailed
 
 Call = Callable[[], object]
 

@@ -6,7 +6,7 @@ One JSON request a line on stdin, one JSON answer a line on the file descriptor 
 prints goes elsewhere. Requests are {"do": "where" | "declare" | "open" | "prepare" | "block", ...}
 with the keyword arguments of `_Worker`'s methods, of which "open" lets go of the target before; an
 answer is {"told": ...} or {"error", "message", "remedy"}, where "error" is an exit code of
-profkit.errors.
+profkit.core.errors.
 Before it there may be lines {"doing": ...} that name the variant that is checked.
 The end of stdin ends the process.
 """
@@ -35,7 +35,7 @@ from profkit.capture.target import (
     without_torch,
 )
 from profkit.capture.timing import Cache, Settings, Stopwatch, Timer
-from profkit.errors import EnvironmentProblem, ProfkitError, TargetFailed
+from profkit.core.errors import EnvironmentProblem, ProfkitError, TargetFailed
 
 _PROFKIT = Path(__file__).resolve().parent.parent
 

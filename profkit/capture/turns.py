@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.capture.process import end, reduced_environment, supervised
-from profkit.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
+from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 
 _TIMES_TARGETS = "profkit.capture.timing_worker"
 _PACKAGES = Path(__file__).parent.parent.parent

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from profkit.errors import EnvironmentProblem, UsageError
+from profkit.core.errors import EnvironmentProblem, UsageError
 
 _PREFIX = "profkit-worktree-"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from profkit.analysis.rules import Rule, shipped_rules, with_own
 from profkit.commands.reading import Advice
-from profkit.errors import UsageError
+from profkit.core.errors import UsageError
 from profkit.report import suggestion
 
 

@@ -16,7 +16,7 @@ from profkit.commands.options import (
     RulesOption,
     put,
 )
-from profkit.errors import UsageError
+from profkit.core.errors import UsageError
 from profkit.files import TIMELINES
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.commands.options import OutputOption, put
-from profkit.errors import BadInput, UsageError
+from profkit.core.errors import BadInput, UsageError
 
 if TYPE_CHECKING:
     from profkit.analysis.audit import Audit

@@ -14,7 +14,7 @@ from profkit.commands.baseline_report import report
 from profkit.commands.options import Reading, interruptible
 from profkit.commands.telling import Teller
 from profkit.commands.time import Cache, Device, Timer, UnitOption
-from profkit.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
+from profkit.core.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
 
 if TYPE_CHECKING:
     from profkit.analysis.baseline import Baseline
@@ -254,7 +254,7 @@ def duration(option: str, text: str | None) -> float | None:
 
 
 def _show(found: Baseline, folder: Path, format: Format) -> None:
-    from profkit.ingest.text_files import read_text
+    from profkit.core.text_files import read_text
     from profkit.render.baseline import baseline_terminal
     from profkit.store.baseline import SUMMARY, read_plan
 

@@ -11,7 +11,7 @@ import typer
 
 from profkit.commands.options import put, writable
 from profkit.commands.telling import Teller
-from profkit.errors import UsageError
+from profkit.core.errors import UsageError
 
 if TYPE_CHECKING:
     from profkit.render.document import Document

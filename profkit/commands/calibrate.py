@@ -11,7 +11,7 @@ import typer
 from profkit.commands.options import interruptible
 from profkit.commands.telling import Teller
 from profkit.commands.time import Cache, Device, Format, FormatOption, Timer
-from profkit.errors import EnvironmentProblem
+from profkit.core.errors import EnvironmentProblem
 
 
 def calibrate(

@@ -10,7 +10,7 @@ import typer
 
 from profkit.commands.options import OutputOption, interruptible, put
 from profkit.commands.telling import Teller
-from profkit.errors import EnvironmentProblem
+from profkit.core.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
     from profkit.analysis.ceilings import Ceilings

@@ -19,7 +19,7 @@ from profkit.commands.time import (
     share,
     thresholds_of,
 )
-from profkit.errors import UsageError
+from profkit.core.errors import UsageError
 
 if TYPE_CHECKING:
     from profkit.analysis.latency import Timed

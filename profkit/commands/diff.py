@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.commands.options import KernelOption, OutputOption, put
-from profkit.errors import BadInput, ProfkitError, UsageError
+from profkit.core.errors import BadInput, ProfkitError, UsageError
 
 if TYPE_CHECKING:
     from profkit.analysis.diff import Diff
@@ -413,7 +413,7 @@ def _matching(asked: str) -> tuple[str, Mapping[str, str] | None]:
 
 
 def _names(path: Path) -> Mapping[str, str]:
-    from profkit.ingest.text_files import read_yaml
+    from profkit.core.text_files import read_yaml
 
     told = read_yaml(path, "write `old name: new name`, one a line")
     if not isinstance(told, dict) or not all(isinstance(name, str) for name in told.values()):

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from profkit.commands.options import OutputOption, put
-from profkit.errors import EnvironmentProblem
+from profkit.core.errors import EnvironmentProblem
 
 
 class Format(StrEnum):

@@ -12,7 +12,7 @@ from profkit.commands.options import OutputOption, interruptible, put
 from profkit.commands.options import words_after_dashes as after_dashes
 from profkit.commands.telling import Teller
 from profkit.commands.time import Cache, Device, Timer
-from profkit.errors import EnvironmentProblem, UsageError
+from profkit.core.errors import EnvironmentProblem, UsageError
 
 _INCONCLUSIVE = 3
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from profkit.analysis.summary import Group, ReportSummary
-from profkit.errors import UsageError
+from profkit.core.errors import UsageError
 from profkit.metrics.catalog import catalog
 from profkit.report import suggestion
 

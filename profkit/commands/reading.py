@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from profkit.analysis.summary import ReportSummary
 from profkit.commands.options import interruptible
-from profkit.errors import BadInput, EnvironmentProblem, ProfkitError
+from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError
 from profkit.files import check_run_of, reports_in
 from profkit.report import load
 

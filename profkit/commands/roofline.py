@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from profkit.commands.options import KernelOption, put, writable
-from profkit.errors import NothingMatches, ProfkitError, UsageError
+from profkit.core.errors import NothingMatches, ProfkitError, UsageError
 
 if TYPE_CHECKING:
     from profkit.analysis.roofline import Roofline

@@ -17,7 +17,7 @@ from profkit.commands.options import (
     RulesOption,
     put,
 )
-from profkit.errors import BadInput, UsageError
+from profkit.core.errors import BadInput, UsageError
 
 if TYPE_CHECKING:
     from profkit.analysis.rules import Rule

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.commands.options import KernelOption, OutputOption, put
-from profkit.errors import BadInput
+from profkit.core.errors import BadInput
 
 if TYPE_CHECKING:
     from profkit.analysis.checklist import Checklist

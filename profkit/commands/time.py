@@ -22,7 +22,7 @@ from profkit.commands.options import (
     words_after_dashes,
 )
 from profkit.commands.telling import Teller
-from profkit.errors import EnvironmentProblem, UsageError
+from profkit.core.errors import EnvironmentProblem, UsageError
 
 if TYPE_CHECKING:
     from profkit.analysis.latency import LatencyReport, Pair, Timed

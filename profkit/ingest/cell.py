@@ -8,10 +8,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from profkit.errors import BadInput
-from profkit.ingest.fields import Fields
+from profkit.core.errors import BadInput
+from profkit.core.fields import Fields
+from profkit.core.text_files import read_json
 from profkit.ingest.latency import CELL, Latency, latency_from_json
-from profkit.ingest.text_files import read_json
 
 SCHEMA = CELL
 

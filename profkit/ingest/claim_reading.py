@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from profkit.errors import BadInput
+from profkit.core.errors import BadInput
 from profkit.ingest.printed import NUMBER, Figure, as_printed
 
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}

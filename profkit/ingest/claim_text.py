@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from profkit.errors import BadInput
+from profkit.core.errors import BadInput
 from profkit.ingest.claim_launch import launch_shape, occupancy, residency, sm_counts, waves
 from profkit.ingest.claim_reading import (
     BYTE_RATE,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from profkit.errors import BadInput
+from profkit.core.errors import BadInput
 from profkit.ingest.claim_reading import SECONDS
 from profkit.ingest.claim_relations import Change, Product, Share
 from profkit.ingest.claim_text import (

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from profkit.errors import BadInput, UsageError
+from profkit.core.errors import BadInput, UsageError
+from profkit.core.regular_file import digest, open_regular
+from profkit.core.text_files import read_json
 from profkit.ingest import wire
-from profkit.ingest.regular_file import digest, open_regular
-from profkit.ingest.text_files import read_json
 
 MAGIC = b"NVR\0"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"

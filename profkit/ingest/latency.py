@@ -11,10 +11,10 @@ from reprlib import repr as brief
 from typing import Any
 
 from profkit.capture.gpu import Moment
-from profkit.errors import BadInput, UsageError
-from profkit.ingest.fields import Fields, number
+from profkit.core.errors import BadInput, UsageError
+from profkit.core.fields import Fields, number
+from profkit.core.text_files import WrongFormat, parse_json, read_text
 from profkit.ingest.integrity import check_unchanged
-from profkit.ingest.text_files import WrongFormat, parse_json, read_text
 
 SCHEMA = "profkit.time/1"
 CELL = "profkit.cell/1"

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from profkit.errors import BadInput, UsageError
-from profkit.ingest.text_files import read_yaml, shipped_json
+from profkit.core.errors import BadInput, UsageError
+from profkit.core.text_files import read_yaml, shipped_json
 
 Value: TypeAlias = str | int | float | bool
 

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from profkit.errors import BadInput
+from profkit.core.errors import BadInput
 
 _MOST_FOR_A_BYTE = 25
 """Bytes of memory that a byte of a plain report takes, at most: 4 to 20 were measured on reports of

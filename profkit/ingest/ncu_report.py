@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from profkit.errors import BadInput
+from profkit.core.errors import BadInput
+from profkit.core.regular_file import open_regular
 from profkit.ingest.integrity import ZSTD_MAGIC, Framing, check
 from profkit.ingest.memory import available, ensure_room, too_large, try_reading
 from profkit.ingest.paths import without_homes
-from profkit.ingest.regular_file import open_regular
 from profkit.ingest.session import Session, decode
 from profkit.ingest.unpacked import Unpacked
 

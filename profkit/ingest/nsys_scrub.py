@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
-from profkit.errors import BadInput
+from profkit.core.errors import BadInput
 from profkit.ingest.nsys_sqlite import (
     CALLS,
     COLUMNS,

@@ -20,9 +20,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from profkit.errors import BadInput
+from profkit.core.errors import BadInput
+from profkit.core.regular_file import open_regular
 from profkit.ingest.integrity import check_unchanged
-from profkit.ingest.regular_file import open_regular
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"

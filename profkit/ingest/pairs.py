@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from profkit.errors import BadInput
-from profkit.ingest.fields import number
+from profkit.core.errors import BadInput
+from profkit.core.fields import number
+from profkit.core.text_files import read_json, read_yaml
 from profkit.ingest.latency import IN_A_RUN, SCHEMA, UNITS, read_latencies
-from profkit.ingest.text_files import read_json, read_yaml
 
 PAIR = "pair.yaml"
 BEFORE, AFTER = "before", "after"

@@ -11,10 +11,10 @@ from typing import Any
 
 import yaml
 
-from profkit.errors import BadInput
+from profkit.core.errors import BadInput
+from profkit.core.regular_file import read_limited
+from profkit.core.text_files import compose_yaml, parse_json
 from profkit.ingest.integrity import MAGIC, ZSTD_MAGIC
-from profkit.ingest.regular_file import read_limited
-from profkit.ingest.text_files import compose_yaml, parse_json
 
 NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _WHOLE = re.compile(rf"[-+]?(?:{NUMBER}|\.\d+)")

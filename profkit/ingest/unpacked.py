@@ -8,7 +8,7 @@ import tempfile
 import weakref
 from pathlib import Path
 
-from profkit.errors import BadInput, EnvironmentProblem
+from profkit.core.errors import BadInput, EnvironmentProblem
 
 
 class Unpacked:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from profkit.errors import ProfkitError
+from profkit.core.errors import ProfkitError
+from profkit.core.text_files import read_json
 from profkit.ingest.integrity import check_unchanged
 from profkit.ingest.latency import IN_A_RUN, read_latencies
-from profkit.ingest.text_files import read_json
 
 _CHECK = "check.json"
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
 
+from profkit.core.formula import Formula, parse
+from profkit.core.text_files import shipped_yaml
 from profkit.ingest.sass_tensor import HALF_ACCUMULATE, HMMA, KINDS, SPARSE
-from profkit.ingest.text_files import shipped_yaml
-from profkit.metrics.formula import Formula, parse
 
 ComputeCapability = tuple[int, int]
 

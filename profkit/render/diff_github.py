@@ -12,7 +12,7 @@ from pathlib import Path
 from profkit.analysis.diff import Diff
 from profkit.analysis.finding_changes import Status
 from profkit.analysis.gates import Failure, Kind
-from profkit.errors import EnvironmentProblem
+from profkit.core.errors import EnvironmentProblem
 from profkit.render import diff_parts as parts
 from profkit.render import diff_words as words
 from profkit.render.blamed import Spot, brought, spot, spot_of

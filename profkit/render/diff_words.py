@@ -16,8 +16,8 @@ from profkit.analysis.matching import How
 from profkit.analysis.repeats import Change
 from profkit.analysis.summary import Group
 from profkit.analysis.timed_change import TimedChange
+from profkit.core.unit_words import is_word, unit_after
 from profkit.metrics.catalog import catalog
-from profkit.metrics.unit_words import is_word, unit_after
 from profkit.render.findings import gain
 from profkit.render.latency import latency_words, times_as_fast
 from profkit.render.names import function_name

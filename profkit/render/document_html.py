@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from profkit.ingest.text_files import shipped_text
+from profkit.core.text_files import shipped_text
 from profkit.render import document as doc
 
 

@@ -14,9 +14,9 @@ from profkit.analysis.rules import Rule
 from profkit.analysis.sampled import WORTH_SAMPLING
 from profkit.analysis.summary import Group
 from profkit.analysis.units import unit_of
+from profkit.core.unit_words import is_word, unit_after
 from profkit.ingest.session import Session
 from profkit.ingest.source_lines import Place
-from profkit.metrics.unit_words import is_word, unit_after
 from profkit.render.text import compact, literal, number, percent, plural
 
 HEADING = "What limits, and what a fix would give"

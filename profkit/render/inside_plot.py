@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from profkit.analysis.phases import KernelTimeline, Track
-from profkit.errors import UsageError
+from profkit.core.errors import UsageError
 from profkit.render.text import literal, number, percent, shorten
 
 if TYPE_CHECKING:

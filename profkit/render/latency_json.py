@@ -13,8 +13,8 @@ from typing import Any
 from profkit import __version__
 from profkit.analysis.latency import LatencyReport, Pair, Rate, Timed
 from profkit.analysis.statistics import Interval, Summary
+from profkit.core.json_text import json_text
 from profkit.ingest.latency import SCHEMA, Latency
-from profkit.render.json_text import json_text
 from profkit.render.latency import sentence, settling_options, warnings
 
 Json = dict[str, Any]

@@ -9,7 +9,7 @@ import numpy as np
 
 from profkit.analysis.latency import LatencyReport, Timed
 from profkit.analysis.verdict import Verdict
-from profkit.errors import UsageError
+from profkit.core.errors import UsageError
 from profkit.render.badge import badge_svg
 from profkit.render.latency import change, latency_words
 from profkit.render.text import literal, shorten

@@ -12,7 +12,7 @@ from typing import Any
 from profkit.analysis.joins import Join, joins, tracks
 from profkit.analysis.roofline import LEVELS, Peaks, Point, Roof, Roofline
 from profkit.analysis.roofs import LEVEL_LABELS
-from profkit.errors import BadInput, UsageError
+from profkit.core.errors import BadInput, UsageError
 from profkit.render.roofline import rate_unit, subjects, time_words
 from profkit.render.roofline_panel import Panel, draw_panel, panel_of
 from profkit.render.roofline_style import (

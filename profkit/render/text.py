@@ -6,7 +6,7 @@ import math
 import unicodedata
 from collections.abc import Iterable
 
-from profkit.metrics.unit_words import plural_of, unit_after
+from profkit.core.unit_words import plural_of, unit_after
 
 _SI = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))

@@ -29,12 +29,12 @@ from profkit.analysis.timeline import (
     Spread,
     TimelineSummary,
 )
-from profkit.errors import BadInput, UsageError
+from profkit.core.errors import BadInput, UsageError
+from profkit.core.json_text import json_rows
 from profkit.ingest.nsys_sqlite import TimelineGpu
 from profkit.render import findings as words
 from profkit.render.checklist import in_short
 from profkit.render.checklist_json import item_json
-from profkit.render.json_text import json_rows
 from profkit.render.markdown import code, escape, items_markdown
 from profkit.render.names import file_name, told_apart
 from profkit.render.terminal import console, facts, rendered

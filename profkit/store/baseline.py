@@ -17,9 +17,9 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from profkit.errors import BadInput, EnvironmentProblem
+from profkit.core.errors import BadInput, EnvironmentProblem
+from profkit.core.text_files import MissingFile, read_json
 from profkit.ingest.cell import Cell, read_cell
-from profkit.ingest.text_files import MissingFile, read_json
 
 PLAN, SUMMARY, TABLE, CELLS, AGAIN, PROFILES = (
     "baseline.json", "summary.json", "cells.parquet", "cells", "again", "profiles"

@@ -22,11 +22,11 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from profkit.errors import BadInput, EnvironmentProblem, UsageError
+from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
+from profkit.core.regular_file import digest
+from profkit.core.text_files import read_json
 from profkit.files import CHECK, LATENCY, reports_in
 from profkit.ingest.integrity import MANIFEST, check_unchanged
-from profkit.ingest.regular_file import digest
-from profkit.ingest.text_files import read_json
 
 SCHEMA = "profkit.kept-baseline/1"
 ROOT = Path(".profkit") / "baselines"

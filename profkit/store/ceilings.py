@@ -22,9 +22,9 @@ from profkit.analysis.ceilings import (
     Ceilings,
     unfit,
 )
-from profkit.errors import BadInput, EnvironmentProblem
-from profkit.ingest.fields import Fields
-from profkit.ingest.text_files import read_json
+from profkit.core.errors import BadInput, EnvironmentProblem
+from profkit.core.fields import Fields
+from profkit.core.text_files import read_json
 
 __all__ = [
     "SCHEMA",

@@ -8,8 +8,8 @@ import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from profkit.errors import BadInput, EnvironmentProblem
-from profkit.ingest.text_files import read_json
+from profkit.core.errors import BadInput, EnvironmentProblem
+from profkit.core.text_files import read_json
 
 SCHEMA = "profkit.floor/2"
 

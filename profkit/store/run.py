@@ -23,11 +23,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from profkit.errors import BadInput, EnvironmentProblem
-from profkit.ingest.fields import Fields
+from profkit.core.errors import BadInput, EnvironmentProblem
+from profkit.core.fields import Fields
+from profkit.core.regular_file import digest
+from profkit.core.text_files import MissingFile, read_json
 from profkit.ingest.integrity import MANIFEST
-from profkit.ingest.regular_file import digest
-from profkit.ingest.text_files import MissingFile, read_json
 
 SCHEMA = "profkit.run/1"
 _NAME = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")

@@ -20,7 +20,7 @@ import pytest
 from profkit.analysis.audit import audit
 from profkit.analysis.baseline_evidence import goal
 from profkit.baseline_report import gather
-from profkit.errors import BadInput
+from profkit.core.errors import BadInput
 from profkit.ingest.claims import read_claims
 from profkit.ingest.latency import read_latencies
 from profkit.report import load

@@ -16,7 +16,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from profkit.analysis.timeline import TimelineSummary, summarize_timeline
-from profkit.errors import UsageError
+from profkit.core.errors import UsageError
 from profkit.ingest.nsys_scrub import scrub
 from profkit.ingest.nsys_sqlite import read
 from profkit.render.timeline import timeline_text, timelines_text

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 import profkit
-from profkit.errors import BadInput
+from profkit.core.errors import BadInput
 from profkit.store.run import verify
 from tests.conftest import H200, ROOT, plain_bytes
 from tests.integration.test_views import schema

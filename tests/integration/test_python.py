@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import profkit
-from profkit.errors import BadInput, UsageError
+from profkit.core.errors import BadInput, UsageError
 from profkit.metrics.catalog import catalog
 from tests.conftest import H200, h200
 

@@ -20,7 +20,7 @@ from typer.testing import Result
 
 import profkit
 from profkit.analysis.phases import BUSY, KernelTimeline
-from profkit.errors import UsageError
+from profkit.core.errors import UsageError
 from profkit.render.inside import sparkline
 from profkit.render.inside_plot import SUFFIXES, plot_timeline, timeline_figure
 from tests.conftest import CAUSAL, CORPUS, H200, REDUCED, h200, needs_corpus

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from profkit.errors import BadInput, EnvironmentProblem, UsageError
-from profkit.ingest.regular_file import digest
+from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
+from profkit.core.regular_file import digest
 from profkit.store import baselines
 from tests.conftest import H200
 

@@ -28,7 +28,7 @@ from profkit.capture.ceilings import counts
 from profkit.capture.ceilings.counts import Machine
 from profkit.capture.gpu import Moment
 from profkit.ceilings import roofs_named
-from profkit.errors import BadInput, EnvironmentProblem, UsageError
+from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
 from profkit.render.ceilings import ceilings_markdown, ceilings_terminal, warnings
 from profkit.store.ceilings import ceilings_json, find_ceilings, keep_ceilings, read_ceilings
 from tests.conftest import ROOT

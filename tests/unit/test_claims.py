@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from profkit.analysis.audit import examine
-from profkit.errors import BadInput
+from profkit.core.errors import BadInput
 from profkit.ingest.claim_text import understood
 from profkit.ingest.claims import Claim, Claims, read_claims
 from profkit.render.audit import audit_text

@@ -24,7 +24,7 @@ import profkit
 from profkit.analysis.diff import Diff, diff
 from profkit.analysis.gates import Failure, failures, parse_gates
 from profkit.analysis.matching import Mode
-from profkit.errors import EnvironmentProblem
+from profkit.core.errors import EnvironmentProblem
 from profkit.render.blamed import in_repository
 from profkit.render.diff_formats import FORMATS, diff_text
 from profkit.render.diff_markdown import MARKER, MOST

@@ -16,7 +16,7 @@ from profkit.analysis.latency import analyze_latency
 from profkit.analysis.matching import Mode
 from profkit.analysis.repeats import Change
 from profkit.analysis.timed_change import Timings
-from profkit.errors import UsageError
+from profkit.core.errors import UsageError
 from profkit.ingest.latency import read_latencies
 from profkit.metrics.catalog import catalog
 from profkit.render.diff_words import reason, summary

@@ -17,7 +17,7 @@ from profkit.analysis.gpus import (
     flop_per_cycle,
     gpu_of,
 )
-from profkit.errors import UsageError
+from profkit.core.errors import UsageError
 from tests.conftest import ROOT
 
 GB = 10**9

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from profkit.errors import BadInput, UsageError
+from profkit.core.errors import BadInput, UsageError
 from profkit.ingest.matrix import MatrixShape, Value, combined, joined, matrix_of, read_matrix
 from tests.conftest import ROOT
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profkit.errors import BadInput
+from profkit.core.errors import BadInput
 from profkit.ingest.nsys_scrub import scrub
 from profkit.ingest.nsys_sqlite import MOST_AROUND, Timeline, read
 from tests.conftest import H200

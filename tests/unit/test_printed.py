@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.errors import BadInput
+from profkit.core.errors import BadInput
 from profkit.ingest.printed import Commented, Figure, Printed, as_printed, half_unit, read_printed
 
 

@@ -13,7 +13,7 @@ from profkit.analysis.joins import joins, tracks
 from profkit.analysis.roofline import Peaks, Point, Roof, Roofline, known_names, roofline
 from profkit.analysis.roofs import attainable
 from profkit.analysis.summary import summarize
-from profkit.errors import UsageError
+from profkit.core.errors import UsageError
 from profkit.metrics.quantities import evaluate
 from profkit.render.names import own_names
 from profkit.render.roofline_plot import rate_words

@@ -18,7 +18,7 @@ from profkit.analysis.rules import (
     shipped_rules,
     with_own,
 )
-from profkit.errors import BadInput
+from profkit.core.errors import BadInput
 from profkit.metrics.catalog import catalog
 
 GOOD = """\

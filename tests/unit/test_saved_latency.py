@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from typer.testing import Result
 
 from profkit.analysis.latency import analyze_latency, interleaved
-from profkit.errors import ProfkitError
+from profkit.core.errors import ProfkitError
 from profkit.ingest.latency import Latency, Recorded, read_latencies
 
 _HARMLESS, _REFUSED = {0, 2, 3, 4, 5}, 5

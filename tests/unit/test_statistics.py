@@ -33,7 +33,7 @@ from profkit.analysis.statistics import (
     samples_needed,
     summarize,
 )
-from profkit.errors import BadInput
+from profkit.core.errors import BadInput
 from tests.conftest import CORPUS
 
 L4 = CORPUS.parent / "l4_latency"

@@ -15,9 +15,9 @@ import pytest
 
 from profkit import profiling
 from profkit.capture.doctor import diagnose
-from profkit.errors import BadInput, EnvironmentProblem
+from profkit.core.errors import BadInput, EnvironmentProblem
+from profkit.core.lock import gpu_lock
 from profkit.store import run as runs
-from profkit.store.lock import gpu_lock
 from profkit.store.run import draft, free_room
 
 _NOBODY = 65534

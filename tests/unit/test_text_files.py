@@ -14,9 +14,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profkit.errors import BadInput
-from profkit.ingest.regular_file import digest, open_regular
-from profkit.ingest.text_files import (
+from profkit.core.errors import BadInput
+from profkit.core.regular_file import digest, open_regular
+from profkit.core.text_files import (
     Malformed,
     MissingFile,
     compose_yaml,

@@ -29,7 +29,7 @@ from profkit.analysis.verdict import (
     margin_of,
     single_runs,
 )
-from profkit.errors import BadInput
+from profkit.core.errors import BadInput
 
 Array = npt.NDArray[np.float64]
 MIRROR = {Verdict.REGRESSED: Verdict.IMPROVED, Verdict.IMPROVED: Verdict.REGRESSED}

@@ -13,7 +13,7 @@ import pytest
 
 from profkit.baseline import summarise
 from profkit.baseline_report import gather
-from profkit.errors import BadInput
+from profkit.core.errors import BadInput
 from profkit.ingest.cell import Cell
 from profkit.render.baseline_json import cell_json
 from profkit.render.document_markdown import document_markdown

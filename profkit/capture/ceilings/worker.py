@@ -22,7 +22,7 @@ from profkit.capture.gpu import Watch
 from profkit.capture.target import Unsupported, without_torch
 from profkit.capture.timing import Block, Cache, Ready, Settings, Stopwatch, Timer
 from profkit.capture.timing_worker import main, watch
-from profkit.errors import EnvironmentProblem, TargetFailed
+from profkit.core.errors import EnvironmentProblem, TargetFailed
 
 _SETTINGS = Settings(Timer.events, Cache.warm, warmup=0.4)
 _BLOCKS = 4

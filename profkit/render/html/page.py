@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from profkit.ingest.text_files import shipped_text
+from profkit.core.text_files import shipped_text
 
 _ASSETS, _TEMPLATES = "assets", "templates"
 _CHARTS = "echarts.common.min.js"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from reprlib import repr as brief
 from typing import Any
 
-from profkit.errors import BadInput
+from profkit.core.errors import BadInput
 
 _LARGEST = 1e30
 

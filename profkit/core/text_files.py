@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, NoReturn
 import yaml
 from yaml.constructor import SafeConstructor
 
-from profkit.errors import BadInput
-from profkit.ingest.regular_file import read_limited
+from profkit.core.errors import BadInput
+from profkit.core.regular_file import read_limited
 
 _LARGEST_TEXT = 64 << 20  # 90 times the largest kept summary; a document of it takes under 300 MB
 _LARGEST_YAML = 4 << 20  # 85 times all shipped rules; YAML takes 20 times as long as JSON
