@@ -20,7 +20,7 @@ from profkit.analysis.rules import shipped_rules
 from profkit.analysis.summary import LaunchSummary, ReportSummary, groups
 from profkit.analysis.timed_change import timings
 from profkit.render.diff import diff_view
-from profkit.render.terminal import rendered
+from profkit.ui.terminal import rendered
 
 REPORT = Path(__file__).parent.parent / "reports" / "h200" / "known.ncu-repz"
 KERNELS = 10_000

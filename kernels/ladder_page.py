@@ -26,7 +26,7 @@ from profkit.analysis.latency import POWER_CAP, Pair, Timed, compare_with
 from profkit.analysis.summary import LaunchSummary
 from profkit.analysis.verdict import Verdict
 from profkit.render.latency import change, latency_words, method
-from profkit.render.text import number, percent
+from profkit.ui.text import number, percent
 
 DEFAULT = "sdpa"
 BACKENDS: Mapping[str, str] = {

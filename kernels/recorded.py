@@ -14,7 +14,7 @@ from profkit.analysis.limits import floors
 from profkit.analysis.summary import LaunchSummary, ReportSummary
 from profkit.ingest.latency import read_latencies
 from profkit.render.latency import change
-from profkit.render.text import percent
+from profkit.ui.text import percent
 
 LATENCY = "latency.json"
 REPORT = ".ncu-repz"

@@ -38,9 +38,9 @@ from profkit.core.regular_file import digest as file_digest
 from profkit.core.text_files import read_json
 from profkit.ingest.variants import read_variants
 from profkit.render.json import report_json
-from profkit.render.markdown import checklist_markdown
 from profkit.report import Report, load
 from profkit.store.run import Draft, draft, free_room, keep, listed
+from profkit.ui.markdown import checklist_markdown
 
 if TYPE_CHECKING:
     from profkit.analysis.latency import LatencyReport

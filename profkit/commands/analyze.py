@@ -212,7 +212,7 @@ def write(
 
         text = report_json(reports, top, with_host=with_host)
     elif format is Format.markdown:
-        from profkit.render.markdown import report_markdown
+        from profkit.ui.markdown import report_markdown
 
         text = "\n".join(
             report_markdown(report, groups, found, top, with_host=with_host)
@@ -235,7 +235,7 @@ def _terminal(
     import dataclasses
 
     from profkit.files import beside
-    from profkit.render.terminal import console, rendered, report_view
+    from profkit.ui.terminal import console, rendered, report_view
 
     width = console(to_file=to_file).width
     views = [

@@ -12,9 +12,9 @@ import typer
 
 from profkit.commands.baseline_report import report
 from profkit.commands.options import Reading, interruptible
-from profkit.commands.telling import Teller
 from profkit.commands.time import Cache, Device, Timer, UnitOption
 from profkit.core.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
+from profkit.ui.progress import Teller
 
 if TYPE_CHECKING:
     from profkit.analysis.baseline import Baseline

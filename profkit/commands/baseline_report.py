@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.commands.options import put, writable
-from profkit.commands.telling import Teller
 from profkit.core.errors import UsageError
+from profkit.ui.progress import Teller
 
 if TYPE_CHECKING:
-    from profkit.render.document import Document
+    from profkit.ui.document import Document
 
 _IN_A_LINK = re.compile(r"[^A-Za-z0-9._-]+")
 

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from profkit.commands.options import interruptible
-from profkit.commands.telling import Teller
 from profkit.commands.time import Cache, Device, Format, FormatOption, Timer
 from profkit.core.errors import EnvironmentProblem
+from profkit.ui.progress import Teller
 
 
 def calibrate(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.commands.options import OutputOption, interruptible, put
-from profkit.commands.telling import Teller
 from profkit.core.errors import EnvironmentProblem
+from profkit.ui.progress import Teller
 
 if TYPE_CHECKING:
     from profkit.analysis.ceilings import Ceilings

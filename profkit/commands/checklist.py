@@ -53,8 +53,8 @@ def checklist(
     from profkit.commands.reading import read_report
     from profkit.render.checklist import checklist_view
     from profkit.render.json import checklist_json
-    from profkit.render.markdown import checklist_markdown
-    from profkit.render.terminal import console, rendered
+    from profkit.ui.markdown import checklist_markdown
+    from profkit.ui.terminal import console, rendered
 
     advice = chosen(rules, disable or (), top or None)
     report = read_report(path, kernel)

@@ -107,7 +107,7 @@ def _matched(
 
 def _content(before: Sequence[Timed], after: Sequence[Timed], files: tuple[Path, Path]) -> str:
     """What each file has."""
-    from profkit.render.text import literal
+    from profkit.ui.text import literal
 
     sides = zip(files, (before, after), strict=True)
     return ", ".join(

@@ -311,7 +311,7 @@ def _terminal(
     to_file: bool,
 ) -> str:
     from profkit.render.diff import diff_view, failures_view
-    from profkit.render.terminal import console, rendered
+    from profkit.ui.terminal import console, rendered
 
     label, compared = found
     view = diff_view(compared, label, top, console(to_file=to_file).width, everything=everything)
@@ -396,7 +396,7 @@ def _place(file: Path, root: Path) -> Path:
 
 
 def _name(given: Path, file: Path) -> str:
-    from profkit.render.text import literal
+    from profkit.ui.text import literal
 
     return literal(file.name if given == file else given.name or str(given))
 

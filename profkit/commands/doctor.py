@@ -46,7 +46,7 @@ def doctor(
         put(doctor_json(diagnosis), output)
     else:
         from profkit.render.doctor import doctor_view
-        from profkit.render.terminal import rendered
+        from profkit.ui.terminal import rendered
 
         put(rendered(doctor_view(diagnosis), to_file=output is not None), output)
     if require_gpu and diagnosis.can_profile is None:

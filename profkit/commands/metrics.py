@@ -76,7 +76,7 @@ def _catalogue(grep: str | None, format: Format, output: Path | None) -> None:
     if grep and not chosen:
         raise UsageError(f"no quantity mentions {grep!r}", "`profkit metrics` lists all")
     if format is Format.markdown:
-        from profkit.render.markdown import catalog_markdown
+        from profkit.ui.markdown import catalog_markdown
 
         if grep:
             raise UsageError("--format markdown writes the whole catalogue", "leave --grep out")
@@ -87,7 +87,7 @@ def _catalogue(grep: str | None, format: Format, output: Path | None) -> None:
         put(catalog_json(chosen), output)
     else:
         from profkit.render.catalogue import catalog_view
-        from profkit.render.terminal import rendered
+        from profkit.ui.terminal import rendered
 
         put(rendered(catalog_view(entries, chosen), to_file=output is not None), output)
 
@@ -116,7 +116,7 @@ def _report(
         put(coverage_json(report.summary, found, raw), output)
     else:
         from profkit.render.catalogue import coverage_view
-        from profkit.render.terminal import rendered
+        from profkit.ui.terminal import rendered
 
         view = coverage_view(report.summary, found, raw)
         put(rendered(view, to_file=output is not None), output)

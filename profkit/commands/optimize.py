@@ -10,9 +10,9 @@ import typer
 from profkit.commands.baseline import duration
 from profkit.commands.options import OutputOption, interruptible, put
 from profkit.commands.options import words_after_dashes as after_dashes
-from profkit.commands.telling import Teller
 from profkit.commands.time import Cache, Device, Timer
 from profkit.core.errors import EnvironmentProblem, UsageError
+from profkit.ui.progress import Teller
 
 _INCONCLUSIVE = 3
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.commands.options import KernelOption, interruptible, words_after_dashes
-from profkit.commands.telling import Teller
+from profkit.ui.progress import Teller
 
 if TYPE_CHECKING:
     from profkit.analysis.latency import LatencyReport
@@ -176,7 +176,7 @@ def profile(
 
 
 def _show(outcome: Outcome) -> None:
-    from profkit.render.terminal import console, rendered, report_view
+    from profkit.ui.terminal import console, rendered, report_view
 
     report, width = outcome.report, console(to_file=False).width
     view = report_view(report, report.groups[:3], width, found=outcome.found)

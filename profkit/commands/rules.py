@@ -62,7 +62,7 @@ def list_rules(
       profkit rules list --rules my_rules/
     """
     from profkit.render.rules import list_view, rules_markdown
-    from profkit.render.terminal import rendered
+    from profkit.ui.terminal import rendered
 
     found = _all(own)
     if format is Format.markdown:
@@ -99,7 +99,7 @@ def explain(
     from profkit.analysis.region_rules import explain_region
     from profkit.commands.reading import read_report
     from profkit.render.rules import explained, region_trial_view, trials_view
-    from profkit.render.terminal import rendered
+    from profkit.ui.terminal import rendered
 
     if kernel and on is None:
         raise UsageError("--kernel needs a report", "add --on FILE")
@@ -134,7 +134,7 @@ def check(
       profkit rules check my_rules/
     """
     from profkit.analysis.rules import check_rules
-    from profkit.render.text import plural
+    from profkit.ui.text import plural
 
     found, faults = check_rules(path)
     for fault in faults:
@@ -181,7 +181,7 @@ def score(
     from profkit.commands.reading import judge_pairs
     from profkit.render.score import score_markdown, score_view
     from profkit.render.score_json import score_json
-    from profkit.render.terminal import rendered
+    from profkit.ui.terminal import rendered
 
     advice = chosen(own, disable or (), blamed=0)
     judged, notes, failures = judge_pairs(_folders(pairs), advice)

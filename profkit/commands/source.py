@@ -64,7 +64,7 @@ def source(
     from profkit.render.inside import inside_view
     from profkit.render.inside_plot import check_plot, plot_timeline
     from profkit.render.source_json import source_json
-    from profkit.render.terminal import console, rendered
+    from profkit.ui.terminal import console, rendered
 
     if plot is not None:
         check_plot(plot)

@@ -21,8 +21,8 @@ from profkit.commands.options import (
     put,
     words_after_dashes,
 )
-from profkit.commands.telling import Teller
 from profkit.core.errors import EnvironmentProblem, UsageError
+from profkit.ui.progress import Teller
 
 if TYPE_CHECKING:
     from profkit.analysis.latency import LatencyReport, Pair, Timed
@@ -442,7 +442,7 @@ def _saved(
 
 def _named(compare: str, path: Path, labels: Sequence[str]) -> tuple[str, ...]:
     """The series that --compare names, the baseline first; raises UsageError unless there."""
-    from profkit.render.text import literal
+    from profkit.ui.text import literal
 
     names = tuple(name.strip() for name in compare.split(",") if name.strip())
     for name in names:

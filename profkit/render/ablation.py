@@ -13,8 +13,8 @@ from profkit.analysis.timed_change import TimedChange
 from profkit.render import diff_words as words
 from profkit.render.findings import gain
 from profkit.render.latency import classic_line, latency_words, times_as_fast
-from profkit.render.markdown import escape
-from profkit.render.text import number, percent
+from profkit.ui.markdown import escape
+from profkit.ui.text import number, percent
 
 _CHANGES = 5
 _CAUSES = 3

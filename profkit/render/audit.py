@@ -15,10 +15,10 @@ from profkit import __version__
 from profkit.analysis.audit import Audit, Outcome
 from profkit.analysis.contradiction import Amount, Contradiction, Words
 from profkit.ingest.claims import SHAPE, Claim, Claims
-from profkit.render.markdown import escape
-from profkit.render.terminal import facts, rendered
-from profkit.render.text import literal, number, plural
-from profkit.render.view import Panel, Row
+from profkit.ui.markdown import escape
+from profkit.ui.terminal import facts, rendered
+from profkit.ui.text import literal, number, plural
+from profkit.ui.view import Panel, Row
 
 SCHEMA = "profkit.audit/1"
 _SHOWN = 20

@@ -12,10 +12,10 @@ from profkit.analysis.baseline import Baseline, Row, Versus
 from profkit.analysis.verdict import Verdict
 from profkit.ingest.cell import Status
 from profkit.render.baseline_json import name_parts
-from profkit.render.terminal import console, rendered, table_of
-from profkit.render.text import literal, number, percent, plural, shorten
-from profkit.render.view import Grid
 from profkit.render.written.words import bare_digits, digits
+from profkit.ui.terminal import console, rendered, table_of
+from profkit.ui.text import literal, number, percent, plural, shorten
+from profkit.ui.view import Grid
 
 _STATUS_WORDS = {
     Status.unsupported: "no kernel for it",

@@ -14,7 +14,7 @@ from profkit.analysis.gates import Failure
 from profkit.ingest.source_lines import Place
 from profkit.render import diff_words as words
 from profkit.render.names import file_name
-from profkit.render.text import literal
+from profkit.ui.text import literal
 
 WORSE = (Status.new, Status.heavier)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from profkit import __version__
 from profkit.analysis.latency import Differences, sharper
-from profkit.render.text import literal, plural
 from profkit.store.floor import Floor
+from profkit.ui.text import literal, plural
 
 SCHEMA = "profkit.calibrate/1"
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from profkit.analysis.coverage import Coverage
 from profkit.analysis.summary import ReportSummary
 from profkit.metrics.catalog import Catalog, Quantity
-from profkit.render.text import count, literal, number, plural, shorten
+from profkit.ui.text import count, literal, number, plural, shorten
 
 _VALUE = 28
 

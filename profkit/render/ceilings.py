@@ -10,11 +10,11 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from profkit.analysis.ceilings import LABELS, Ceiling, Ceilings
-from profkit.render.markdown import escape
-from profkit.render.markdown import table_of as markdown_table
-from profkit.render.terminal import facts, rendered, table_of
-from profkit.render.text import literal, number, percent, plural
-from profkit.render.view import Grid, Panel, Row
+from profkit.ui.markdown import escape
+from profkit.ui.markdown import table_of as markdown_table
+from profkit.ui.terminal import facts, rendered, table_of
+from profkit.ui.text import literal, number, percent, plural
+from profkit.ui.view import Grid, Panel, Row
 
 _COLUMNS = ("Roof", "Rate", "Interval", "Of datasheet", "SM clock", "Steady", "Power")
 _CAP = "software power cap"

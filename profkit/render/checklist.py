@@ -15,7 +15,7 @@ from profkit.analysis.summary import ReportSummary
 from profkit.render import findings as words
 from profkit.render import overview
 from profkit.render.names import told_apart
-from profkit.render.text import extent, literal, plural, shorten
+from profkit.ui.text import extent, literal, plural, shorten
 
 SHOWN = 5
 _ROOFS_SHOWN = 5

@@ -20,7 +20,7 @@ from profkit.analysis.line_changes import LineChange
 from profkit.analysis.repeats import Change
 from profkit.render import diff_words as words
 from profkit.render.diff_parts import failure
-from profkit.render.text import bar, cut, literal, plural, shorten
+from profkit.ui.text import bar, cut, literal, plural, shorten
 
 _BAR = 12
 _CHANGES, _LINES, _GONE, _FINDINGS = 12, 6, 8, 6

@@ -16,7 +16,7 @@ from profkit.core.errors import EnvironmentProblem
 from profkit.render import diff_parts as parts
 from profkit.render import diff_words as words
 from profkit.render.blamed import Spot, brought, spot, spot_of
-from profkit.render.text import literal
+from profkit.ui.text import literal
 
 MOST = 10
 """Annotations of one level that GitHub shows for a step."""

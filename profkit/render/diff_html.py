@@ -11,8 +11,8 @@ from profkit.analysis.gates import Failure
 from profkit.render import diff_parts as parts
 from profkit.render import diff_words as words
 from profkit.render.diff_parts import Detail
-from profkit.render.text import literal
-from profkit.render.view import Grid
+from profkit.ui.text import literal
+from profkit.ui.view import Grid
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from profkit.analysis.gates import Failure
 from profkit.analysis.repeats import Change
 from profkit.render import diff_parts as parts
 from profkit.render import diff_words as words
-from profkit.render.text import extent, literal
+from profkit.ui.text import extent, literal
 
 _DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>'
 _WHOLE = "all launches"

@@ -15,9 +15,9 @@ from profkit.analysis.gates import Failure
 from profkit.analysis.repeats import Change
 from profkit.render import diff_parts as parts
 from profkit.render import diff_words as words
-from profkit.render.markdown import code, escape, table_of
-from profkit.render.text import cut, literal, plural
-from profkit.render.view import Grid
+from profkit.ui.markdown import code, escape, table_of
+from profkit.ui.text import cut, literal, plural
+from profkit.ui.view import Grid
 
 MARKER = "<!-- profkit-diff -->"
 """The first line."""

@@ -14,8 +14,8 @@ from profkit.analysis.gates import Failure
 from profkit.analysis.line_changes import LineChange
 from profkit.analysis.repeats import Change
 from profkit.render import diff_words as words
-from profkit.render.text import literal, plural
-from profkit.render.view import Grid
+from profkit.ui.text import literal, plural
+from profkit.ui.view import Grid
 
 COLUMNS = ("Kernel", "Before → after", "Change", "Why, and what limits it")
 """Headings of `row`."""

@@ -19,7 +19,7 @@ from profkit.analysis.finding_changes import Status
 from profkit.analysis.gates import Failure, Gate, Kind
 from profkit.render import diff_parts as parts
 from profkit.render.blamed import Brought, Spot, brought, in_repository, spot, spot_of
-from profkit.render.text import literal
+from profkit.ui.text import literal
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

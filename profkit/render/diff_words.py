@@ -21,7 +21,7 @@ from profkit.metrics.catalog import catalog
 from profkit.render.findings import gain
 from profkit.render.latency import latency_words, times_as_fast
 from profkit.render.names import function_name
-from profkit.render.text import compact, extent, literal, number, percent, plural
+from profkit.ui.text import compact, extent, literal, number, percent, plural
 
 SMALL_CAUSE = 0.02
 """The share of the largest cause below which one is told with the others."""

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from profkit.capture.doctor import FAILS, OK, WARNING, Diagnosis
-from profkit.render.text import literal
+from profkit.ui.text import literal
 
 _STYLES = {OK: "green", WARNING: "yellow", FAILS: "red"}
 

@@ -17,7 +17,7 @@ from profkit.analysis.units import unit_of
 from profkit.core.unit_words import is_word, unit_after
 from profkit.ingest.session import Session
 from profkit.ingest.source_lines import Place
-from profkit.render.text import compact, literal, number, percent, plural
+from profkit.ui.text import compact, literal, number, percent, plural
 
 HEADING = "What limits, and what a fix would give"
 NOTHING = "nothing found"

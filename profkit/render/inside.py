@@ -28,7 +28,7 @@ from profkit.ingest.source_lines import Code
 from profkit.render import panels
 from profkit.render.checklist import in_short
 from profkit.render.names import told_apart
-from profkit.render.text import bar, compact, cut, literal, number, percent, plural, shorten
+from profkit.ui.text import bar, compact, cut, literal, number, percent, plural, shorten
 
 if TYPE_CHECKING:
     import numpy as np

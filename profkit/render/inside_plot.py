@@ -9,7 +9,7 @@ import numpy as np
 
 from profkit.analysis.phases import KernelTimeline, Track
 from profkit.core.errors import UsageError
-from profkit.render.text import literal, number, percent, shorten
+from profkit.ui.text import literal, number, percent, shorten
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -17,11 +17,11 @@ from profkit.analysis.latency import LatencyReport, Pair, Rate, Timed
 from profkit.analysis.statistics import LEVEL, Claim, Classic, Interval, Reason, State, Summary
 from profkit.analysis.verdict import Comparison, Thresholds, Verdict
 from profkit.analysis.verdict import Reason as VerdictReason
-from profkit.render.markdown import escape
-from profkit.render.markdown import table_of as markdown_table
-from profkit.render.terminal import console, facts, rendered, table_of
-from profkit.render.text import literal, number, percent, plural, seconds_between, shorten
-from profkit.render.view import Grid, Panel, Row
+from profkit.ui.markdown import escape
+from profkit.ui.markdown import table_of as markdown_table
+from profkit.ui.terminal import console, facts, rendered, table_of
+from profkit.ui.text import literal, number, percent, plural, seconds_between, shorten
+from profkit.ui.view import Grid, Panel, Row
 
 _CLOSE, _NARROW = 0.10, 0.001
 _LONGEST_LABEL = 22

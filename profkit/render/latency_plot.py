@@ -10,9 +10,9 @@ import numpy as np
 from profkit.analysis.latency import LatencyReport, Timed
 from profkit.analysis.verdict import Verdict
 from profkit.core.errors import UsageError
-from profkit.render.badge import badge_svg
 from profkit.render.latency import change, latency_words
-from profkit.render.text import literal, shorten
+from profkit.ui.badge import badge_svg
+from profkit.ui.text import literal, shorten
 
 SUFFIXES = (".png", ".svg", ".pdf")
 _ROW_HEIGHT, _LEAST_HEIGHT, _WIDTH = 0.95, 2.4, 9.0

@@ -13,9 +13,9 @@ from profkit import __version__
 from profkit.analysis.latency import SavedPair
 from profkit.analysis.verdict import Reason
 from profkit.render.latency import classic_line, doubts, latency_words, times_as_fast
-from profkit.render.markdown import escape
-from profkit.render.terminal import rendered
-from profkit.render.text import literal, percent, plural
+from profkit.ui.markdown import escape
+from profkit.ui.terminal import rendered
+from profkit.ui.text import literal, percent, plural
 
 SCHEMA = "profkit.compare/1"
 _IN_TURNS = "measured one after the other, not in turns: "

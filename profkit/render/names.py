@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profkit.render.text import cut, literal, shorten
+from profkit.ui.text import cut, literal, shorten
 
 if TYPE_CHECKING:
     from profkit.analysis.summary import Group

@@ -8,8 +8,8 @@ from html import escape
 from profkit.analysis.summary import LaunchSummary, ReportSummary
 from profkit.render import overview, panels
 from profkit.render.names import file_name, told_apart
-from profkit.render.text import literal
-from profkit.render.view import Grid, Panel, Row
+from profkit.ui.text import literal
+from profkit.ui.view import Grid, Panel, Row
 
 _NAME = 70
 _LEFT = "text-align:left;padding:1px 12px 1px 0"

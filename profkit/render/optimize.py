@@ -12,9 +12,9 @@ from profkit import __version__
 from profkit.analysis.optimum import LOOKS, Candidate, Outcome, Standing
 from profkit.optimizing import Optimum
 from profkit.render.latency import change, latency_words
-from profkit.render.terminal import rendered, table_of
-from profkit.render.text import literal
-from profkit.render.view import Grid
+from profkit.ui.terminal import rendered, table_of
+from profkit.ui.text import literal
+from profkit.ui.view import Grid
 
 SCHEMA = "profkit.optimize/1"
 _VISIBLE = 0.05

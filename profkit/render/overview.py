@@ -13,8 +13,8 @@ from profkit.ingest.session import Session
 from profkit.metrics.catalog import Quantity, catalog
 from profkit.metrics.quantities import NOT_COLLECTED, NOT_IN_VERSION
 from profkit.render import panels
-from profkit.render.text import extent, literal, number, percent, plural
-from profkit.render.view import Grid, Panel, Row
+from profkit.ui.text import extent, literal, number, percent, plural
+from profkit.ui.view import Grid, Panel, Row
 
 _ABSENT = frozenset({NOT_COLLECTED, NOT_IN_VERSION})
 

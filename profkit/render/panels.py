@@ -15,8 +15,8 @@ from profkit.analysis.summary import (
     Work,
 )
 from profkit.metrics.quantities import NOT_CHECKED, NOT_COLLECTED, NOT_HERE, NOT_IN_VERSION
-from profkit.render.text import compact, count, extent, kibibytes, literal, number, percent, plural
-from profkit.render.view import Grid, Panel, Row
+from profkit.ui.text import compact, count, extent, kibibytes, literal, number, percent, plural
+from profkit.ui.view import Grid, Panel, Row
 
 _RESOURCE_LABELS = {
     "sm_busy": "SM (its busiest part)",

@@ -13,12 +13,12 @@ from rich.text import Text
 from profkit.analysis.roofline import Outside, Point, Roof, Roofline
 from profkit.analysis.roofs import LEVEL_LABELS
 from profkit.analysis.summary import PRECISIONS
-from profkit.render.markdown import escape
-from profkit.render.markdown import table_of as markdown_table
 from profkit.render.names import file_name, own_names, told_apart
-from profkit.render.terminal import console, rendered, table_of
-from profkit.render.text import literal, number, percent, seconds_between, shorten
-from profkit.render.view import Grid
+from profkit.ui.markdown import escape
+from profkit.ui.markdown import table_of as markdown_table
+from profkit.ui.terminal import console, rendered, table_of
+from profkit.ui.text import literal, number, percent, seconds_between, shorten
+from profkit.ui.view import Grid
 
 _LONGEST_NAME, _WHOLE_NAME = 22, 60
 _DECLARED = "declared"

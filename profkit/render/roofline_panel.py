@@ -24,7 +24,7 @@ from profkit.render.roofline_style import (
     WIDTH,
 )
 from profkit.render.room import spread
-from profkit.render.text import number
+from profkit.ui.text import number
 
 # Inches: the lines, what is above and below them; the numbers' margin and the gap between columns.
 _HIGH, _OVER, _UNDER = 1.3, 0.28, 0.44

@@ -30,7 +30,7 @@ from profkit.render.roofline_style import (
     WIDTH,
 )
 from profkit.render.room import Box, Room, spread
-from profkit.render.text import literal, plural, shorten
+from profkit.ui.text import literal, plural, shorten
 
 SUFFIXES = (".png", ".svg", ".pdf")
 

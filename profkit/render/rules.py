@@ -18,9 +18,9 @@ from profkit.analysis.sampled import SAMPLED, WORTH_SAMPLING, Match
 from profkit.metrics.catalog import NEWEST, OLDEST
 from profkit.render import findings as words
 from profkit.render.checklist import rows_of
-from profkit.render.markdown import code, escape
 from profkit.render.names import told_apart
-from profkit.render.text import number, percent, plural
+from profkit.ui.markdown import code, escape
+from profkit.ui.text import number, percent, plural
 
 _FLOORS_SHOWN = 5
 _WORTH_TELLING = 0.005

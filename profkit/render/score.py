@@ -13,9 +13,9 @@ from profkit.analysis.score import LARGE_ERROR, WORTH_AN_ALARM, Accuracy, PairSc
 from profkit.ingest.pairs import PairNotes
 from profkit.render import findings as words
 from profkit.render.checklist import rows_of
-from profkit.render.markdown import code, escape, table_of
-from profkit.render.text import literal, plural
-from profkit.render.view import Grid
+from profkit.ui.markdown import code, escape, table_of
+from profkit.ui.text import literal, plural
+from profkit.ui.view import Grid
 
 PAGE_HEAD = f"""\
 # Accuracy

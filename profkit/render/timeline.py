@@ -35,11 +35,11 @@ from profkit.ingest.nsys_sqlite import TimelineGpu
 from profkit.render import findings as words
 from profkit.render.checklist import in_short
 from profkit.render.checklist_json import item_json
-from profkit.render.markdown import code, escape, items_markdown
 from profkit.render.names import file_name, told_apart
-from profkit.render.terminal import console, facts, rendered
-from profkit.render.text import bar, extent, literal, number, percent, plural, shorten
-from profkit.render.view import Grid, Panel, Row
+from profkit.ui.markdown import code, escape, items_markdown
+from profkit.ui.terminal import console, facts, rendered
+from profkit.ui.text import bar, extent, literal, number, percent, plural, shorten
+from profkit.ui.view import Grid, Panel, Row
 
 SCHEMA = "profkit.timeline/1"
 

@@ -16,9 +16,9 @@ from profkit.baseline_report import gather
 from profkit.core.errors import BadInput
 from profkit.ingest.cell import Cell
 from profkit.render.baseline_json import cell_json
-from profkit.render.document_markdown import document_markdown
 from profkit.render.written.report import report
 from profkit.store.baseline import cell_file, write_plan
+from profkit.ui.document_markdown import document_markdown
 from tests.unit.test_baseline import H200, alternatives, cell
 
 GQA: dict[str, Any] = {

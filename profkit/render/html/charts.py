@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from profkit.render.html.kernels import grid_of
-from profkit.render.text import literal, number, percent
-from profkit.render.view import Grid
+from profkit.ui.text import literal, number, percent
+from profkit.ui.view import Grid
 
 if TYPE_CHECKING:
     from profkit.analysis.latency import LatencyReport, Pair, Timed

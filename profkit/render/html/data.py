@@ -22,7 +22,7 @@ from profkit.render.html import charts, kernels
 from profkit.render.html.provenance import environment, provenance
 from profkit.render.html.sources import source_data
 from profkit.render.names import file_name, told_apart
-from profkit.render.text import literal, number, percent, plural
+from profkit.ui.text import literal, number, percent, plural
 
 if TYPE_CHECKING:
     from profkit.analysis.latency import LatencyReport

@@ -10,8 +10,8 @@ from profkit.analysis.checklist import Checklist
 from profkit.analysis.summary import Group, LaunchSummary
 from profkit.metrics.catalog import catalog
 from profkit.render import overview, panels
-from profkit.render.text import count, extent, literal, number, percent
-from profkit.render.view import Grid, Panel
+from profkit.ui.text import count, extent, literal, number, percent
+from profkit.ui.view import Grid, Panel
 
 Json = dict[str, Any]
 

@@ -8,7 +8,7 @@ from typing import Any
 from profkit import __version__
 from profkit.analysis.summary import ReportSummary
 from profkit.render import overview
-from profkit.render.text import literal, number
+from profkit.ui.text import literal, number
 
 Json = dict[str, Any]
 Rows = list[tuple[str, str]]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from profkit.ingest.source_lines import Code
-from profkit.render.text import literal
+from profkit.ui.text import literal
 
 if TYPE_CHECKING:
     from profkit.analysis.source_view import Counts, Instruction, SourceFile, SourceLine, SourceView

@@ -15,7 +15,9 @@ from profkit.analysis.statistics import CLAIMABLE_SPEEDUP
 from profkit.analysis.written import Profiled, Step, Written
 from profkit.render import diff_words, findings
 from profkit.render.audit import told as in_words
-from profkit.render.document import (
+from profkit.render.latency import latency_words
+from profkit.render.written import words
+from profkit.ui.document import (
     Block,
     Bullets,
     Heading,
@@ -25,9 +27,7 @@ from profkit.render.document import (
     unmarked,
     verbatim,
 )
-from profkit.render.latency import latency_words
-from profkit.render.text import number, percent, plural, seconds_between, shorten
-from profkit.render.written import words
+from profkit.ui.text import number, percent, plural, seconds_between, shorten
 
 _FINDINGS, _LARGEST = 5, 3
 _LONGEST = 60

@@ -8,7 +8,9 @@ from typing import Any
 from profkit.analysis.baseline import GAPS_MATTER, Row
 from profkit.analysis.baseline_evidence import Evidence, SameKernel
 from profkit.analysis.written import Written
-from profkit.render.document import (
+from profkit.render.written import words
+from profkit.render.written.drawings import drawings
+from profkit.ui.document import (
     Block,
     Bullets,
     Figure,
@@ -19,9 +21,7 @@ from profkit.render.document import (
     unmarked,
     verbatim,
 )
-from profkit.render.text import compact, number, percent, plural
-from profkit.render.written import words
-from profkit.render.written.drawings import drawings
+from profkit.ui.text import compact, number, percent, plural
 
 _AT_HELD, _AT_READ = "at held clock", "at read clock"
 _CAPTIONS = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from profkit.analysis.baseline import GAPS, Row, Scaling
-from profkit.render.text import literal, number
+from profkit.ui.text import literal, number
 
 _COLOURS = (
     "#0072b2", "#d55e00", "#00805e", "#a34e86", "#8a6d00", "#3b3b98", "#56a0c9", "#7a7a7a",

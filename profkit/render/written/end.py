@@ -7,7 +7,8 @@ from statistics import median
 from typing import Any
 
 from profkit.analysis.written import Written
-from profkit.render.document import (
+from profkit.render.written import words
+from profkit.ui.document import (
     Block,
     Bullets,
     Code,
@@ -18,8 +19,7 @@ from profkit.render.document import (
     unmarked,
     verbatim,
 )
-from profkit.render.text import percent, plural
-from profkit.render.written import words
+from profkit.ui.text import percent, plural
 
 
 def reproducibility(written: Written) -> Iterator[Block]:

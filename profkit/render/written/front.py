@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence, Set
 
 from profkit.analysis.baseline import Row
 from profkit.analysis.written import Standing, Written
-from profkit.render.badge import badge_svg
-from profkit.render.document import (
+from profkit.render.written import words
+from profkit.ui.badge import badge_svg
+from profkit.ui.document import (
     Badge,
     Badges,
     Block,
@@ -19,8 +20,7 @@ from profkit.render.document import (
     unmarked,
     verbatim,
 )
-from profkit.render.text import number, percent, plural
-from profkit.render.written import words
+from profkit.ui.text import number, percent, plural
 
 _BLUE, _GREEN, _GREY, _AMBER = "#0b57a4", "#2e7d32", "#546e7a", "#b26a00"
 _COMPLETE = {

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from profkit.analysis.written import Written
-from profkit.render.document import Document
 from profkit.render.written.beyond import ablation, published, to_beat
 from profkit.render.written.body import performance, statistics
 from profkit.render.written.end import limitations, methods, reproducibility
 from profkit.render.written.front import front, title
+from profkit.ui.document import Document
 
 
 def report(written: Written) -> Document:
@@ -23,13 +23,13 @@ def report(written: Written) -> Document:
 def report_text(document: Document, format: str, folder: str) -> str:
     """The report as "markdown", "html" or "latex"; `folder` is that of its drawings."""
     if format == "html":
-        from profkit.render.document_html import document_html
+        from profkit.ui.document_html import document_html
 
         return document_html(document)
     if format == "latex":
-        from profkit.render.document_latex import document_latex
+        from profkit.ui.document_latex import document_latex
 
         return document_latex(document, folder)
-    from profkit.render.document_markdown import document_markdown
+    from profkit.ui.document_markdown import document_markdown
 
     return document_markdown(document, folder)

@@ -8,8 +8,8 @@ from typing import Any
 
 from profkit.analysis.baseline import GAPS, Row
 from profkit.analysis.written import Written
-from profkit.render.document import unmarked, verbatim
-from profkit.render.text import number, percent, seconds_between, supported_digits
+from profkit.ui.document import unmarked, verbatim
+from profkit.ui.text import number, percent, seconds_between, supported_digits
 
 NONE = "-"
 _FAR = 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from profkit.render.text import literal
+from profkit.ui.text import literal
 
 _CHARACTER = 6.6
 

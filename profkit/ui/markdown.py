@@ -11,8 +11,8 @@ from profkit.metrics.catalog import NEWEST, OLDEST, Catalog, Quantity, Range, Re
 from profkit.render import findings as words
 from profkit.render import overview, panels
 from profkit.render.names import file_name
-from profkit.render.text import literal
-from profkit.render.view import Grid, Panel
+from profkit.ui.text import literal
+from profkit.ui.view import Grid, Panel
 
 
 def report_markdown(

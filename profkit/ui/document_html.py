@@ -6,7 +6,7 @@ from html import escape
 from typing import Any
 
 from profkit.core.text_files import shipped_text
-from profkit.render import document as doc
+from profkit.ui import document as doc
 
 
 def document_html(document: doc.Document) -> str:
@@ -19,7 +19,7 @@ def document_html(document: doc.Document) -> str:
     )
     environment.filters["marked"] = lambda text: Markup(_marked(text))
     environment.filters["drawing"] = lambda svg, name: Markup(_drawing(svg, name))
-    template = shipped_text("profkit.render.html", "templates/document.html.j2")
+    template = shipped_text("profkit.ui", "templates/document.html.j2")
     blocks = [(type(block).__name__, block) for block in document.blocks]
     page: dict[str, Any] = {
         "title": document.title,

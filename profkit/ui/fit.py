@@ -12,7 +12,7 @@ from itertools import zip_longest
 
 from rich.cells import cell_len, chop_cells
 
-from profkit.render.view import Grid
+from profkit.ui.view import Grid
 
 _GAP, _GAP_OF_NUMBERS = 3, 2
 _WORD = re.compile(r"\[[^\]]*\]|[+−-]?\d[\d.,]*(?: [^\W\d]\S*)?(?!\S)|\S+")

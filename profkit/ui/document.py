@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from profkit.render.text import literal
+from profkit.ui.text import literal
 
 _MARKS = re.compile(r"`([^`]+)`|\*\*([^*`]+)\*\*|\[([^\]`]+)\]\((https?://[^\s)]+)\)")
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from profkit.render import document as doc
-from profkit.render.markdown import code, escape
+from profkit.ui import document as doc
+from profkit.ui.markdown import code, escape
 
 _WIDTH = 110
 

@@ -18,10 +18,10 @@ from profkit.analysis.summary import Group as KernelGroup
 from profkit.analysis.summary import ReportSummary
 from profkit.render import overview, panels
 from profkit.render.checklist import findings_view
-from profkit.render.fit import fitted
 from profkit.render.names import told_apart
-from profkit.render.text import bar, literal, plural, shorten
-from profkit.render.view import Grid, Panel, Row
+from profkit.ui.fit import fitted
+from profkit.ui.text import bar, literal, plural, shorten
+from profkit.ui.view import Grid, Panel, Row
 
 PIPED_WIDTH = 100
 _WIDEST, _NARROWEST = 120, 60
