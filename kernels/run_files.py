@@ -18,8 +18,8 @@ from profkit.baseline import summarise
 from profkit.core.errors import ProfkitError
 from profkit.ingest.integrity import MANIFEST
 from profkit.render.json import report_json
+from profkit.runs.run import is_run_name, read_manifest
 from profkit.store.baseline import PLAN
-from profkit.store.run import is_run_name, read_manifest
 from profkit.ui.markdown import checklist_markdown
 
 DERIVED = (

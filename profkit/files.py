@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from profkit.core.errors import BadInput, UsageError
 from profkit.ingest.integrity import MANIFEST, check_unchanged
-from profkit.store.run import is_partial
+from profkit.runs.run import is_partial
 
 if TYPE_CHECKING:
     from profkit.ingest.latency import Saved

@@ -12,7 +12,7 @@ from profkit.files import latencies_of, variants_of
 from profkit.ingest.integrity import MANIFEST
 from profkit.render.html.data import Content, page_data
 from profkit.report import Report
-from profkit.store.run import read_manifest
+from profkit.runs.run import read_manifest
 
 if TYPE_CHECKING:
     from profkit.analysis.checklist import Checklist

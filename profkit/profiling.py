@@ -1,6 +1,6 @@
 """The whole of a profile: check the target, record with ncu and nsys, read, analyze, keep.
 
-What it leaves is a run directory (`profkit.store.run`), or nothing.
+What it leaves is a run directory (`profkit.runs.run`), or nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from profkit.core.text_files import read_json
 from profkit.ingest.variants import read_variants
 from profkit.render.json import report_json
 from profkit.report import Report, load
-from profkit.store.run import Draft, draft, free_room, keep, listed
+from profkit.runs.run import Draft, draft, free_room, keep, listed
 from profkit.ui.markdown import checklist_markdown
 
 if TYPE_CHECKING:

@@ -364,7 +364,7 @@ def _places(files: Sequence[Path], root: Path) -> dict[Path, Path]:
     run of a target goes without it, several by the shapes that they declare, where no two have the
     same.
     """
-    from profkit.store.run import is_run_name
+    from profkit.runs.run import is_run_name
 
     whole = {file: _place(file, root) for file in files}
     bare = {

@@ -24,7 +24,7 @@ from typer.testing import CliRunner, Result
 
 from profkit.cli import app
 from profkit.ingest.latency import read_latencies
-from profkit.store.run import verify
+from profkit.runs.run import verify
 from tests.conftest import CORPUS, ROOT, plain_bytes
 
 pytest.importorskip("torch", reason="targets need torch")

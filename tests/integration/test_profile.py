@@ -20,7 +20,7 @@ import pytest
 
 import profkit
 from profkit.core.errors import BadInput
-from profkit.store.run import verify
+from profkit.runs.run import verify
 from tests.conftest import H200, ROOT, plain_bytes
 from tests.integration.test_views import schema
 

@@ -17,8 +17,8 @@ from profkit import profiling
 from profkit.capture.doctor import diagnose
 from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.lock import gpu_lock
-from profkit.store import run as runs
-from profkit.store.run import draft, free_room
+from profkit.runs import run as runs
+from profkit.runs.run import draft, free_room
 
 _NOBODY = 65534
 
