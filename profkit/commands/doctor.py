@@ -45,7 +45,7 @@ def doctor(
 
         put(doctor_json(diagnosis), output)
     else:
-        from profkit.render.doctor import doctor_view
+        from profkit.capture.doctor_view import doctor_view
         from profkit.ui.terminal import rendered
 
         put(rendered(doctor_view(diagnosis), to_file=output is not None), output)
