@@ -14,10 +14,10 @@ import sys
 from pathlib import Path
 
 import profkit
+from profkit.analysis.json import report_json
 from profkit.baseline import summarise
 from profkit.core.errors import ProfkitError
 from profkit.ingest.integrity import MANIFEST
-from profkit.render.json import report_json
 from profkit.runs.run import is_run_name, read_manifest
 from profkit.store.baseline import PLAN
 from profkit.ui.markdown import checklist_markdown

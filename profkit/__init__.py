@@ -21,16 +21,16 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from profkit.analysis.report import Kernel, Report, diff, load
     from profkit.capture.script_options import asked
     from profkit.capture.target import Target, Unsupported, Variant, Within, normal_inputs
     from profkit.capture.work import Work
-    from profkit.report import Kernel, Report, diff, load
 
 
 def __getattr__(name: str) -> Any:
     """Import what reads reports, or makes targets, only when it is used."""
     if name in {"Kernel", "Report", "diff", "load"}:
-        from profkit import report
+        from profkit.analysis import report
 
         return getattr(report, name)
     if name in {"Target", "Unsupported", "Variant", "Within", "Work", "normal_inputs"}:

@@ -16,12 +16,12 @@ from profkit.analysis.diff import Diff
 from profkit.analysis.latency import analyze_latency, compare_with
 from profkit.analysis.limits import floors
 from profkit.analysis.published import against_published, wrong_claims
+from profkit.analysis.run_files import LATENCY, SUFFIXES, one_report
 from profkit.analysis.statistics import summarize
 from profkit.analysis.written import Profiled, Step, Written
 from profkit.capture.backends import SHIPPED
 from profkit.core.errors import BadInput, ProfkitError
 from profkit.core.text_files import MissingFile, read_json, shipped_json
-from profkit.files import LATENCY, SUFFIXES, one_report
 from profkit.ingest.cell import MISSING, Cell, Status
 from profkit.ingest.latency import read_latencies
 from profkit.render.baseline_json import derived_json
@@ -29,7 +29,7 @@ from profkit.render.latency_json import statistics_json
 from profkit.store.baseline import SUMMARY, read_again, read_cells
 
 if TYPE_CHECKING:
-    from profkit.report import Report
+    from profkit.analysis.report import Report
 
 _SCHEMA = "profkit.baseline/1"
 _REMEDY = "derive it anew: profkit baseline run ... --resume, or import it again"
@@ -195,8 +195,8 @@ def _brief(value: Any) -> str:
 
 def _profiled(folder: Path, told: Mapping[str, Any]) -> Profiled:
     """A profiled cell with its checklist; why not, where its report can't be read."""
+    from profkit.analysis.report import load
     from profkit.render.overview import headline
-    from profkit.report import load
 
     if not told.get("folder"):
         return Profiled(told["id"], "", None, told.get("reason", ""))
@@ -233,7 +233,7 @@ def _steps(ladder: Path, backends: set[str]) -> tuple[Step, ...]:
 
 def _report(ladder: Path, variant: str) -> Report | None:
     """A variant's report in a recording."""
-    from profkit.report import load
+    from profkit.analysis.report import load
 
     files = (ladder / f"{variant}{suffix}" for suffix in SUFFIXES)
     return next((load(file) for file in files if file.is_file()), None)
@@ -245,7 +245,7 @@ def _first_finding(report: Report | None) -> Item | None:
 
 def _evidence(before: Report | None, after: Report | None) -> Diff | None:
     """What changed between two reports of one variant each, whatever its kernels are called."""
-    from profkit.report import diff
+    from profkit.analysis.report import diff
 
     if before is None or after is None:
         return None

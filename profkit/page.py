@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from profkit.analysis.report import Report
+from profkit.analysis.run_files import latencies_of, variants_of
 from profkit.core.errors import BadInput, ProfkitError, UsageError
-from profkit.files import latencies_of, variants_of
 from profkit.ingest.integrity import MANIFEST
 from profkit.render.html.data import Content, page_data
-from profkit.report import Report
 from profkit.runs.run import read_manifest
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from profkit.analysis.run_files import TIMELINES
 from profkit.commands.options import (
     DisableOption,
     KernelOption,
@@ -17,7 +18,6 @@ from profkit.commands.options import (
     put,
 )
 from profkit.core.errors import UsageError
-from profkit.files import TIMELINES
 
 if TYPE_CHECKING:
     from profkit.analysis.checklist import Checklist
@@ -171,8 +171,8 @@ def _analyze_timelines(
     from profkit.analysis.checklist import region_items
     from profkit.analysis.rules import shipped_rules
     from profkit.analysis.timeline import summarize_timeline
+    from profkit.analysis.timeline_view import timelines_text
     from profkit.commands.reading import read_timeline
-    from profkit.render.timeline import timelines_text
 
     if not all(path.suffix in TIMELINES for path in paths):
         raise UsageError("reports and timelines can't be shown together", "one kind at a time")
@@ -208,7 +208,7 @@ def write(
     if format is Format.terminal:
         text = _terminal(reports, top, sort, to_file=output is not None)
     elif format is Format.json:
-        from profkit.render.json import report_json
+        from profkit.analysis.json import report_json
 
         text = report_json(reports, top, with_host=with_host)
     elif format is Format.markdown:
@@ -234,7 +234,7 @@ def _terminal(
 ) -> str:
     import dataclasses
 
-    from profkit.files import beside
+    from profkit.analysis.run_files import beside
     from profkit.ui.terminal import console, rendered, report_view
 
     width = console(to_file=to_file).width

@@ -49,10 +49,10 @@ def checklist(
 
       profkit checklist reports/sdpa_s512 --top 5 --format markdown -o checklist.md
     """
+    from profkit.analysis.json import checklist_json
     from profkit.commands.advice import chosen
     from profkit.commands.reading import read_report
     from profkit.render.checklist import checklist_view
-    from profkit.render.json import checklist_json
     from profkit.ui.markdown import checklist_markdown
     from profkit.ui.terminal import console, rendered
 

@@ -18,8 +18,8 @@ from profkit.core.errors import BadInput, ProfkitError, UsageError
 if TYPE_CHECKING:
     from profkit.analysis.diff import Diff
     from profkit.analysis.gates import Failure
+    from profkit.analysis.report import Report
     from profkit.analysis.timed_change import Timings
-    from profkit.report import Report
 
 _TOP_SHOWN = 3
 _MODES = ("auto", "name", "order", "nvtx")

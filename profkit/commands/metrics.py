@@ -13,8 +13,8 @@ from profkit.commands.options import KernelOption, OutputOption, put
 from profkit.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from profkit.analysis.report import Report
     from profkit.metrics.catalog import Quantity
-    from profkit.report import Report
 
 
 class Format(StrEnum):
@@ -82,11 +82,11 @@ def _catalogue(grep: str | None, format: Format, output: Path | None) -> None:
             raise UsageError("--format markdown writes the whole catalogue", "leave --grep out")
         put(catalog_markdown(entries), output)
     elif format is Format.json:
-        from profkit.render.json import catalog_json
+        from profkit.analysis.json import catalog_json
 
         put(catalog_json(chosen), output)
     else:
-        from profkit.render.catalogue import catalog_view
+        from profkit.analysis.metrics_view import catalog_view
         from profkit.ui.terminal import rendered
 
         put(rendered(catalog_view(entries, chosen), to_file=output is not None), output)
@@ -111,11 +111,11 @@ def _report(
     if grep and not found and not raw:
         raise UsageError(f"no quantity mentions {grep!r}", "`profkit metrics` lists all")
     if format is Format.json:
-        from profkit.render.json import coverage_json
+        from profkit.analysis.json import coverage_json
 
         put(coverage_json(report.summary, found, raw), output)
     else:
-        from profkit.render.catalogue import coverage_view
+        from profkit.analysis.metrics_view import coverage_view
         from profkit.ui.terminal import rendered
 
         view = coverage_view(report.summary, found, raw)

@@ -189,7 +189,7 @@ def _show(outcome: Outcome) -> None:
     if outcome.latency:
         _show_latency(outcome.latency)
     if outcome.timeline:
-        from profkit.render.timeline import headline
+        from profkit.analysis.timeline_view import headline
 
         typer.echo(f"\nTimeline  {headline(outcome.timeline)}")
         typer.echo(f"          profkit analyze {_quoted(outcome.folder / 'timeline.sqlite')}")

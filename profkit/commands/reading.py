@@ -16,19 +16,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from profkit.analysis.report import load
+from profkit.analysis.run_files import check_run_of, reports_in
 from profkit.analysis.summary import ReportSummary
 from profkit.commands.options import interruptible
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError
-from profkit.files import check_run_of, reports_in
-from profkit.report import load
 
 if TYPE_CHECKING:
     from profkit.analysis.checklist import Checklist
+    from profkit.analysis.report import Report
     from profkit.analysis.rules import Rule
     from profkit.analysis.score import PairScore
     from profkit.ingest.nsys_sqlite import Timeline
     from profkit.ingest.pairs import PairNotes
-    from profkit.report import Report
 
 _WORTH_SHOWING = 2.0
 

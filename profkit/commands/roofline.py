@@ -14,8 +14,8 @@ from profkit.commands.options import KernelOption, put, writable
 from profkit.core.errors import NothingMatches, ProfkitError, UsageError
 
 if TYPE_CHECKING:
+    from profkit.analysis.report import Report
     from profkit.analysis.roofline import Roofline
-    from profkit.report import Report
 
 _PICTURES = (".png", ".svg", ".pdf")
 _ALL = "all"
@@ -183,7 +183,7 @@ def _measured(
     if peaks is not PeaksFrom.measured:
         return None
     from profkit.analysis.ceilings import unfit
-    from profkit.files import latencies_of
+    from profkit.analysis.run_files import latencies_of
     from profkit.store.ceilings import find_ceilings, read_ceilings
 
     saved = latencies_of(report.path)
@@ -201,8 +201,8 @@ def _rooflines(
 ) -> tuple[list[_Shown], list[ProfkitError]]:
     """Those of all reports in order, and what went wrong; a filter that leaves nothing of some
     reports but something of others is no failure."""
+    from profkit.analysis.run_files import variants_of
     from profkit.commands.reading import find_reports, read_report
-    from profkit.files import variants_of
 
     files, failures = find_reports(paths)
     shown = []

@@ -201,9 +201,9 @@ def score(
 
 def _quantities(path: Path) -> Mapping[str, float]:
     """What rules may name of a timeline, or of that of a run; raises BadInput without one."""
+    from profkit.analysis.run_files import TIMELINES, one_report, timeline_of
     from profkit.analysis.timeline import summarize_timeline
     from profkit.commands.reading import read_timeline
-    from profkit.files import TIMELINES, one_report, timeline_of
 
     if path.suffix in TIMELINES:
         found = summarize_timeline(read_timeline(path)).quantities
@@ -230,7 +230,7 @@ def _all(own: Path | None) -> tuple[Rule, ...]:
 
 
 def _named(name: str, found: tuple[Rule, ...]) -> Rule:
-    from profkit.report import suggestion
+    from profkit.analysis.report import suggestion
 
     by_name = {rule.name: rule for rule in found}
     if name not in by_name:

@@ -13,8 +13,8 @@ from profkit.core.errors import BadInput
 
 if TYPE_CHECKING:
     from profkit.analysis.checklist import Checklist
+    from profkit.analysis.report import Report
     from profkit.analysis.source_view import Inside
-    from profkit.report import Report
 
 _TOP_SHOWN = 10
 
@@ -60,10 +60,10 @@ def source(
 
       profkit source reports/sdpa_s512 --plot life.png
     """
+    from profkit.analysis.source_json import source_json
+    from profkit.analysis.source_plot import check_plot, plot_timeline
+    from profkit.analysis.source_terminal import inside_view
     from profkit.commands.reading import read_report
-    from profkit.render.inside import inside_view
-    from profkit.render.inside_plot import check_plot, plot_timeline
-    from profkit.render.source_json import source_json
     from profkit.ui.terminal import console, rendered
 
     if plot is not None:

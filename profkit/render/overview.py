@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from profkit.analysis.clocks import span
+from profkit.analysis.run_files import TIMELINE
 from profkit.analysis.summary import Group, LaunchSummary, ReportSummary
-from profkit.files import TIMELINE
 from profkit.ingest.ncu_report import RuleResult
 from profkit.ingest.session import Session
 from profkit.metrics.catalog import Quantity, catalog

@@ -22,10 +22,10 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from profkit.analysis.run_files import CHECK, LATENCY, reports_in
 from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
 from profkit.core.regular_file import digest
 from profkit.core.text_files import read_json
-from profkit.files import CHECK, LATENCY, reports_in
 from profkit.ingest.integrity import MANIFEST, check_unchanged
 
 SCHEMA = "profkit.kept-baseline/1"

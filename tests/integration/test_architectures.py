@@ -11,9 +11,9 @@ import pytest
 from typer.testing import Result
 
 import profkit
+from profkit.analysis.report import Kernel
 from profkit.ingest.sass_tensor import executed_opcodes, tensor_operations
 from profkit.metrics.catalog import catalog
-from profkit.report import Kernel
 from tests.conftest import CORPUS, h200, needs_corpus
 
 Cli = Callable[..., Result]

@@ -19,11 +19,11 @@ import pytest
 
 from profkit.analysis.audit import audit
 from profkit.analysis.baseline_evidence import goal
+from profkit.analysis.report import load
 from profkit.baseline_report import gather
 from profkit.core.errors import BadInput
 from profkit.ingest.claims import read_claims
 from profkit.ingest.latency import read_latencies
-from profkit.report import load
 from tests.conftest import CORPUS, ROOT, recorded_summary
 
 L4 = CORPUS.parent / "l4_latency"

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from profkit.analysis.gpus import Gpu
+from profkit.analysis.run_files import latencies_of, one_report, timeline_of, variants_of
 from profkit.analysis.summary import LaunchSummary, ReportSummary, summarize
 from profkit.core.errors import BadInput, UsageError
-from profkit.files import latencies_of, one_report, timeline_of, variants_of
 from profkit.ingest.ncu_report import Launch, RawReport, every_metric, nvtx_ranges, read
 from profkit.ingest.session import Session
 from profkit.ingest.source_lines import (
@@ -225,7 +225,7 @@ class Kernel:
         return BadInput(f"{self._path}: launch {self.summary.index} recorded no {metric}", add)
 
     def _repr_html_(self) -> str:
-        from profkit.render.notebook import kernel_html
+        from profkit.analysis.notebook import kernel_html
 
         return kernel_html(self.summary)
 
@@ -458,7 +458,7 @@ class Report:
         return f"<Report {self.path.name}: {launches} on {self.gpu.name}>"
 
     def _repr_html_(self) -> str:
-        from profkit.render.notebook import report_html
+        from profkit.analysis.notebook import report_html
 
         return report_html(self.summary)
 
