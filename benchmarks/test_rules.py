@@ -15,7 +15,7 @@ import profkit
 from benchmarks.test_cost import REPORT
 from profkit.analysis.engine import diagnose
 from profkit.analysis.rules import shipped_rules
-from profkit.analysis.summary import ReportSummary
+from profkit.report.summary import ReportSummary
 
 KERNELS = 10_000
 

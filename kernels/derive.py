@@ -17,9 +17,9 @@ from profkit.analysis.latency import latency_report
 from profkit.analysis.verdict import Thresholds
 from profkit.core.json_text import json_text
 from profkit.core.regular_file import digest
-from profkit.ingest.integrity import MANIFEST
 from profkit.ingest.latency import SCHEMA, read_latencies
 from profkit.render.latency_json import latency_json
+from profkit.report.integrity import MANIFEST
 
 REPORTS = Path(__file__).parent.parent / "reports"
 _MEASURED = ("profkit", "created", "left_out", "spans", "seconds")

@@ -23,9 +23,9 @@ from kernels.recorded import (
     verdict,
 )
 from profkit.analysis.latency import POWER_CAP, Pair, Timed, compare_with
-from profkit.analysis.summary import LaunchSummary
 from profkit.analysis.verdict import Verdict
 from profkit.render.latency import change, latency_words, method
+from profkit.report.summary import LaunchSummary
 from profkit.ui.text import number, percent
 
 DEFAULT = "sdpa"

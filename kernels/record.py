@@ -39,8 +39,8 @@ from profkit.capture.turns import Turn, worker
 from profkit.core.errors import EnvironmentProblem, ProfkitError
 from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest
-from profkit.ingest.integrity import MANIFEST
 from profkit.render.latency_json import latency_json
+from profkit.report.integrity import MANIFEST
 from profkit.timing import COMPARED_BLOCKS, Subject, TimingPlan, latency_report, measure, paired
 
 SCHEMA = "profkit.recording/1"

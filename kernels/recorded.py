@@ -10,10 +10,10 @@ from pathlib import Path
 import profkit
 from profkit.analysis.checklist import Item
 from profkit.analysis.latency import Pair, Timed, analyze_latency
-from profkit.analysis.limits import floors
-from profkit.analysis.summary import LaunchSummary, ReportSummary
 from profkit.ingest.latency import read_latencies
 from profkit.render.latency import change
+from profkit.report.floors import floors
+from profkit.report.summary import LaunchSummary, ReportSummary
 from profkit.ui.text import percent
 
 LATENCY = "latency.json"

@@ -17,7 +17,7 @@ import profkit
 from profkit.analysis.json import report_json
 from profkit.baseline import summarise
 from profkit.core.errors import ProfkitError
-from profkit.ingest.integrity import MANIFEST
+from profkit.report.integrity import MANIFEST
 from profkit.runs.run import is_run_name, read_manifest
 from profkit.store.baseline import PLAN
 from profkit.ui.markdown import checklist_markdown

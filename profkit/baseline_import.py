@@ -9,7 +9,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from profkit.analysis.gpus import Datasheet, datasheet_named, datasheets_named
 from profkit.capture.target import NAME
 from profkit.capture.work import Work
 from profkit.core.errors import BadInput, UsageError
@@ -28,6 +27,7 @@ from profkit.ingest.matrix import (
 from profkit.ingest.said import Said, said_in
 from profkit.render.baseline_json import IMPORTED, cell_json
 from profkit.render.latency_json import blocks_json
+from profkit.report.gpus import Datasheet, datasheet_named, datasheets_named
 from profkit.store.baseline import (
     cell_file,
     drop_unplanned,

@@ -14,7 +14,6 @@ from profkit.analysis.baseline_evidence import cost, evidence, goal, same_kernel
 from profkit.analysis.checklist import Item
 from profkit.analysis.diff import Diff
 from profkit.analysis.latency import analyze_latency, compare_with
-from profkit.analysis.limits import floors
 from profkit.analysis.published import against_published, wrong_claims
 from profkit.analysis.run_files import LATENCY, SUFFIXES, one_report
 from profkit.analysis.statistics import summarize
@@ -26,6 +25,7 @@ from profkit.ingest.cell import MISSING, Cell, Status
 from profkit.ingest.latency import read_latencies
 from profkit.render.baseline_json import derived_json
 from profkit.render.latency_json import statistics_json
+from profkit.report.floors import floors
 from profkit.store.baseline import SUMMARY, read_again, read_cells
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def _brief(value: Any) -> str:
 def _profiled(folder: Path, told: Mapping[str, Any]) -> Profiled:
     """A profiled cell with its checklist; why not, where its report can't be read."""
     from profkit.analysis.report import load
-    from profkit.render.overview import headline
+    from profkit.report.overview import headline
 
     if not told.get("folder"):
         return Profiled(told["id"], "", None, told.get("reason", ""))

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 from profkit.analysis.report import Report
 from profkit.analysis.run_files import latencies_of, variants_of
 from profkit.core.errors import BadInput, ProfkitError, UsageError
-from profkit.ingest.integrity import MANIFEST
 from profkit.render.html.data import Content, page_data
+from profkit.report.integrity import MANIFEST
 from profkit.runs.run import read_manifest
 
 if TYPE_CHECKING:
     from profkit.analysis.checklist import Checklist
     from profkit.analysis.latency import LatencyReport
-    from profkit.analysis.phases import KernelTimeline
     from profkit.analysis.source_view import SourceView
-    from profkit.analysis.summary import Group
     from profkit.ingest.variants import Variants
+    from profkit.report.phases import KernelTimeline
+    from profkit.report.summary import Group
 
 DETAILED = 12
 """Kernels shown in detail where nothing else is asked for: those with the most time."""

@@ -25,7 +25,6 @@ from profkit import __version__
 from profkit.analysis.checklist import Checklist
 from profkit.analysis.json import report_json
 from profkit.analysis.report import Report, load
-from profkit.analysis.summary import ReportSummary
 from profkit.analysis.timeline import TimelineSummary
 from profkit.analysis.verdict import DEFAULT
 from profkit.capture import ncu, nsys
@@ -39,6 +38,7 @@ from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest as file_digest
 from profkit.core.text_files import read_json
 from profkit.ingest.variants import read_variants
+from profkit.report.summary import ReportSummary
 from profkit.runs.run import Draft, draft, free_room, keep, listed
 from profkit.ui.markdown import checklist_markdown
 

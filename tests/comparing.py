@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from profkit.analysis.checklist import Checklist, checklist
 from profkit.analysis.diff import Diff, Side, diff
 from profkit.analysis.rules import shipped_rules
-from profkit.analysis.summary import LaunchSummary, ReportSummary, groups
 from profkit.analysis.timed_change import Timings, timings
+from profkit.report.summary import LaunchSummary, ReportSummary, groups
 from tests.conftest import h200
 
 

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from profkit.analysis.summary import Group, LaunchSummary
+from profkit.report.summary import Group, LaunchSummary
 
 
 class Kind(StrEnum):

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from profkit.analysis.claimed import Span, Subject
 from profkit.analysis.contradiction import Amount, Check, Words, check, statement
-from profkit.analysis.gpus import SmLimits, all_sm_limits, datasheets_named, sm_limits
-from profkit.analysis.occupancy import WARP, BlockNeeds, blocks_by_registers, blocks_by_shared
-from profkit.analysis.occupancy import warps_per_block as warps_of
 from profkit.ingest.printed import Figure
+from profkit.report.gpus import SmLimits, all_sm_limits, datasheets_named, sm_limits
+from profkit.report.occupancy import WARP, BlockNeeds, blocks_by_registers, blocks_by_shared
+from profkit.report.occupancy import warps_per_block as warps_of
 
 # CUDA C++ Programming Guide, technical specifications: the same on every compute capability.
 _MAX_REGISTERS = 255

@@ -9,9 +9,9 @@ from dataclasses import replace
 from profkit.analysis.audit_peaks import key_label
 from profkit.analysis.claimed import Span, Subject, sheets_of
 from profkit.analysis.contradiction import PEAK_SLACK, SLACK, Amount, Check, Words, check, near
-from profkit.analysis.gpus import Datasheet
 from profkit.analysis.peak_mistakes import likely_ratio
 from profkit.ingest.claims import Claim
+from profkit.report.gpus import Datasheet
 
 
 def _pair(subject: Subject) -> tuple[Datasheet, Datasheet] | None:

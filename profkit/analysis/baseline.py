@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any, TypeAlias
 
-from profkit.analysis.gpus import Datasheet
 from profkit.analysis.latency import (
     FEWEST_IN_A_BLOCK,
     Pair,
@@ -35,6 +34,7 @@ from profkit.analysis.verdict import (
 )
 from profkit.ingest.cell import Cell, Status
 from profkit.ingest.latency import Latency
+from profkit.report.gpus import Datasheet
 
 THRESHOLDS: Thresholds = replace(DEFAULT, samples=FEWEST_IN_A_BLOCK)
 _SIZES = ("batch", "heads", "kv_heads", "length", "dim")

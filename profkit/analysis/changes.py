@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from profkit.analysis.summary import LaunchSummary
-from profkit.metrics.catalog import catalog
+from profkit.report.catalog import catalog
+from profkit.report.summary import LaunchSummary
 
 
 class Sort(Enum):

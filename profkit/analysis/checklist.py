@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from profkit.analysis.engine import NOT_SAMPLED, Finding, Lack, Sampling, diagnose
-from profkit.analysis.limits import floors
 from profkit.analysis.proof import Proof
 from profkit.analysis.region_rules import RegionFinding, diagnose_region, unknown_region
 from profkit.analysis.rules import Rule, shipped_rules
 from profkit.analysis.sampled import SAMPLED, SAMPLED_FROM
-from profkit.analysis.summary import Group, LaunchSummary, ReportSummary
-from profkit.ingest.source_lines import Place
-from profkit.metrics.catalog import catalog
-from profkit.metrics.quantities import NOT_COLLECTED, NOT_IN_VERSION
+from profkit.report.catalog import catalog
+from profkit.report.floors import floors
+from profkit.report.quantities import NOT_COLLECTED, NOT_IN_VERSION
+from profkit.report.source_lines import Place
+from profkit.report.summary import Group, LaunchSummary, ReportSummary
 
 SAME_WEIGHT = 0.1
 _AT_THE_ROOF = "at_the_roof"

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from profkit.analysis.clocks import clocks_apart
 from profkit.analysis.problem_size import SizeEvidence, size_evidence
-from profkit.analysis.summary import Group, ReportSummary
-from profkit.ingest.session import Session
+from profkit.report.clocks import clocks_apart
+from profkit.report.session import Session
+from profkit.report.summary import Group, ReportSummary
 
 CLOCK_MOVED = 0.02
 """Clocks further apart than this share make times of different clocks."""

@@ -30,8 +30,8 @@ from profkit.analysis.line_changes import LineChange, LineCost, line_changes
 from profkit.analysis.matching import Match, Mode, match
 from profkit.analysis.problem_size import SizeEvidence, size_evidence
 from profkit.analysis.repeats import Change, Profiled, judge
-from profkit.analysis.summary import Group, LaunchSummary, ReportSummary
 from profkit.analysis.timed_change import TimedChange, Timings, same_samples, timed_change
+from profkit.report.summary import Group, LaunchSummary, ReportSummary
 
 _NONE = (math.nan, math.nan)
 

@@ -13,11 +13,11 @@ import numpy as np
 from profkit.analysis.diff import Diff, KernelDiff
 from profkit.analysis.finding_changes import WORTH, Seen, Status
 from profkit.analysis.repeats import Change, noise
-from profkit.analysis.summary import Group, LaunchSummary
 from profkit.analysis.timed_change import TimedChange
 from profkit.core.errors import UsageError
 from profkit.core.expression import FUNCTIONS, Column, Expression, NotAllowed, parse
-from profkit.metrics.catalog import catalog
+from profkit.report.catalog import catalog
+from profkit.report.summary import Group, LaunchSummary
 
 BEFORE = "before_"
 """What stands before the name of a quantity of the earlier report."""

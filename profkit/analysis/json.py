@@ -14,14 +14,14 @@ from typing import Any
 
 from profkit import __version__
 from profkit.analysis.checklist import Checklist
-from profkit.analysis.coverage import Coverage
-from profkit.analysis.gpus import Gpu
-from profkit.analysis.summary import Group, LaunchSummary, ReportSummary, Work
 from profkit.capture.doctor import Diagnosis
-from profkit.ingest.session import Session
-from profkit.metrics.catalog import NEWEST, Quantity, catalog
 from profkit.render.checklist_json import finding_json, found_json
-from profkit.render.names import file_name
+from profkit.report.catalog import NEWEST, Quantity, catalog
+from profkit.report.coverage import Coverage
+from profkit.report.gpus import Gpu
+from profkit.report.names import file_name
+from profkit.report.session import Session
+from profkit.report.summary import Group, LaunchSummary, ReportSummary, Work
 
 SCHEMA = "profkit.analyze/1"
 CHECKLIST_SCHEMA = "profkit.checklist/1"

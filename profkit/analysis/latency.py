@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from profkit.analysis.gpus import Datasheet, Peak, find_datasheet
 from profkit.analysis.resolution import common_tick
 from profkit.analysis.spread import difference_bound, enlarged_bound, run_bound
 from profkit.analysis.statistics import (
@@ -39,6 +38,7 @@ from profkit.analysis.verdict import (
 )
 from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
 from profkit.ingest.latency import Latency, Saved
+from profkit.report.gpus import Datasheet, Peak, find_datasheet
 
 POWER_CAP = "software power cap"
 FEWEST_BLOCKS = 6

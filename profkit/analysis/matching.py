@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from profkit.analysis.summary import Group
+from profkit.report.summary import Group
 
 LIKE = 0.5
 """The likeness from which two names may be one kernel's: half of the words of both together."""

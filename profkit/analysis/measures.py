@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from profkit.analysis.summary import LaunchSummary
-from profkit.metrics.catalog import catalog
-from profkit.metrics.quantities import NOT_COLLECTED
+from profkit.report.catalog import catalog
+from profkit.report.quantities import NOT_COLLECTED
+from profkit.report.summary import LaunchSummary
 
 MOVED = 0.1
 """The share of the larger side from which a measure has moved: less is noise, or no fix."""

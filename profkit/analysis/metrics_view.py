@@ -8,9 +8,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from profkit.analysis.coverage import Coverage
-from profkit.analysis.summary import ReportSummary
-from profkit.metrics.catalog import Catalog, Quantity
+from profkit.report.catalog import Catalog, Quantity
+from profkit.report.coverage import Coverage
+from profkit.report.summary import ReportSummary
 from profkit.ui.text import count, literal, number, plural, shorten
 
 _VALUE = 28

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from profkit.analysis.summary import LaunchSummary, ReportSummary
-from profkit.render import overview, panels
-from profkit.render.names import file_name, told_apart
+from profkit.report import overview, panels
+from profkit.report.names import file_name, told_apart
+from profkit.report.summary import LaunchSummary, ReportSummary
 from profkit.ui.text import literal
 from profkit.ui.view import Grid, Panel, Row
 

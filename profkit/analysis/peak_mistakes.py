@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from profkit.analysis.gpus import Datasheet, all_datasheets
-from profkit.analysis.summary import PRECISIONS
+from profkit.report.gpus import Datasheet, all_datasheets
+from profkit.report.summary import PRECISIONS
 
 _CLOSE = 0.02
 _SPARSE = 2.0

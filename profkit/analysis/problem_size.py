@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
 
-from profkit.analysis.summary import LaunchSummary
+from profkit.report.summary import LaunchSummary
 
 EQUAL = 0.02
 """Amounts of work nearer than this are equal: below repeats.NOISE, so that a size which differs by

@@ -16,7 +16,7 @@ import numpy as np
 from profkit.analysis.engine import WORTH, Condition, Estimate, Evidence, Lack
 from profkit.analysis.rules import Rule
 from profkit.core.expression import Comparison, Expression
-from profkit.metrics.quantities import UNDEFINED
+from profkit.report.quantities import UNDEFINED
 
 _LEAST = 1e-3
 _OTHER = "everything else"

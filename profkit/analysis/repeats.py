@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import cache
 from statistics import median
 
-from profkit.analysis.summary import Group
+from profkit.report.summary import Group
 
 NOISE = 0.03
 """The share by which ncu's durations of one and the same kernel differ from one recording to the

@@ -12,13 +12,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from profkit.analysis.gpus import Gpu
 from profkit.analysis.run_files import latencies_of, one_report, timeline_of, variants_of
-from profkit.analysis.summary import LaunchSummary, ReportSummary, summarize
 from profkit.core.errors import BadInput, UsageError
-from profkit.ingest.ncu_report import Launch, RawReport, every_metric, nvtx_ranges, read
-from profkit.ingest.session import Session
-from profkit.ingest.source_lines import (
+from profkit.report.catalog import Recorded, catalog
+from profkit.report.gpus import Gpu
+from profkit.report.quantities import evaluate, request
+from profkit.report.reader import Launch, RawReport, every_metric, nvtx_ranges, read
+from profkit.report.session import Session
+from profkit.report.source_lines import (
     Place,
     code_of,
     code_start,
@@ -30,9 +31,8 @@ from profkit.ingest.source_lines import (
     source_files,
     source_text,
 )
-from profkit.ingest.time_series import series
-from profkit.metrics.catalog import Recorded, catalog
-from profkit.metrics.quantities import evaluate, request
+from profkit.report.summary import LaunchSummary, ReportSummary, summarize
+from profkit.report.time_series import series
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from profkit.analysis.diff import Diff, Side
     from profkit.analysis.engine import Trial
     from profkit.analysis.line_changes import LineCost
-    from profkit.analysis.phases import KernelTimeline
     from profkit.analysis.roofline import Roofline
     from profkit.analysis.rules import Rule
     from profkit.analysis.sampled import Sampled
     from profkit.analysis.source_view import SourceView
     from profkit.ingest.variants import Variants
+    from profkit.report.phases import KernelTimeline
 
 _PLACES = 3
 _LONGEST = 6000
@@ -165,7 +165,7 @@ class Kernel:
 
         None where the launch recorded no PM samples: record with `ncu --section PmSampling`.
         """
-        from profkit.analysis.phases import SOURCES, kernel_timeline
+        from profkit.report.phases import SOURCES, kernel_timeline
 
         sampled = {
             name: found
@@ -183,7 +183,7 @@ class Kernel:
 
     def instruction_count(self) -> int:
         """How many instructions there are counts of; 0 where none were recorded."""
-        from profkit.analysis.blame import EXECUTED
+        from profkit.report.blame import EXECUTED
 
         return counted(self._action, catalog().lines[EXECUTED].metric)
 
@@ -388,8 +388,8 @@ class Report:
         return timeline_of(self.path) if whole else {}
 
     def _blame(self, launch: LaunchSummary, names: Sequence[str]) -> tuple[Place, ...]:
-        from profkit.analysis.blame import AWAITED, COUNTED, EXECUTED, SAMPLES
         from profkit.analysis.source_view import SAMPLED
+        from profkit.report.blame import AWAITED, COUNTED, EXECUTED, SAMPLES
 
         action = self.kernel(launch.index)._action
         lines = catalog().lines
@@ -422,9 +422,9 @@ class Report:
         return {}
 
     def _look_at(self, launch: LaunchSummary) -> Sampled | None:
-        from profkit.analysis.blame import EXECUTED, SAMPLES, Samples
-        from profkit.analysis.rereads import SECTORS
         from profkit.analysis.sampled import SAMPLED_FROM, WORTH_SAMPLING, Sampled
+        from profkit.report.blame import EXECUTED, SAMPLES, Samples
+        from profkit.report.rereads import SECTORS
 
         shares = {group.typical.index: group.share for group in self.summary.groups}
         if not launch.get(SAMPLED_FROM) > 0 or not shares.get(launch.index, 0.0) >= WORTH_SAMPLING:

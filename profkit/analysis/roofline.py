@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from profkit.analysis.checks import TOLERANCES
 from profkit.analysis.roofs import (
     LEVELS,
     TRAFFIC,
@@ -27,8 +26,9 @@ from profkit.analysis.roofs import (
     traffic,
     used_keys,
 )
-from profkit.analysis.summary import PRECISIONS, LaunchSummary, ReportSummary, groups
 from profkit.core.errors import NothingMatches, UsageError
+from profkit.report.checks import TOLERANCES
+from profkit.report.summary import PRECISIONS, LaunchSummary, ReportSummary, groups
 
 if TYPE_CHECKING:
     from profkit.analysis.latency import Timed

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from profkit.analysis.clocks import is_read, span
-from profkit.analysis.gpus import units_source
-from profkit.analysis.summary import (
+from profkit.report.clocks import is_read, span
+from profkit.report.gpus import units_source
+from profkit.report.summary import (
     PRECISIONS,
     LaunchSummary,
     ReportSummary,

@@ -19,13 +19,13 @@ from typing import Any
 import yaml
 
 from profkit.analysis import region
-from profkit.analysis.blame import AWAITED, COUNTED, SAMPLES
-from profkit.analysis.limits import RESOURCES
 from profkit.analysis.sampled import SAMPLED, Match
 from profkit.core.errors import BadInput
 from profkit.core.expression import Expression, parse
 from profkit.core.text_files import Malformed, compose_yaml, read_text, shipped_json
-from profkit.metrics.catalog import ComputeCapability, catalog
+from profkit.report.blame import AWAITED, COUNTED, SAMPLES
+from profkit.report.catalog import ComputeCapability, catalog
+from profkit.report.floors import RESOURCES
 
 CONFIDENCES = ("high", "medium", "low")
 CONTEXT: Mapping[str, tuple[str, str]] = {

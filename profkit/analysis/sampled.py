@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from profkit.analysis.blame import GLOBAL_LOADS, LONG, Samples, Wait
-from profkit.analysis.overhead import overhead_share
-from profkit.analysis.rereads import reread_share
-from profkit.ingest.sass_flow import Loop
-from profkit.ingest.source_lines import Place
+from profkit.report.blame import GLOBAL_LOADS, LONG, Samples, Wait
+from profkit.report.overhead import overhead_share
+from profkit.report.rereads import reread_share
+from profkit.report.sass_flow import Loop
+from profkit.report.source_lines import Place
 
 SAMPLED: Mapping[str, tuple[str, str]] = {
     "matched": ("1", "Warp samples that the rule's `match` selects, of all of the launch."),

@@ -19,10 +19,10 @@ import numpy as np
 from profkit.analysis.checklist import Checklist
 from profkit.analysis.engine import Estimate
 from profkit.analysis.rules import categories
-from profkit.analysis.summary import ReportSummary
 from profkit.core.errors import BadInput
 from profkit.core.text_files import shipped_yaml
 from profkit.ingest.pairs import AFTER, BEFORE, PAIR, RecordedPair
+from profkit.report.summary import ReportSummary
 
 WORTH_AN_ALARM = 1.15
 LARGE_ERROR = 0.25

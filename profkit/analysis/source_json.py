@@ -9,11 +9,11 @@ from typing import Any
 
 from profkit import __version__
 from profkit.analysis.checklist import Checklist
-from profkit.analysis.phases import KernelTimeline, Track
 from profkit.analysis.source_view import Counts, Inside, SourceView
-from profkit.analysis.summary import ReportSummary
 from profkit.render.checklist_json import finding_json
-from profkit.render.names import file_name
+from profkit.report.names import file_name
+from profkit.report.phases import KernelTimeline, Track
+from profkit.report.summary import ReportSummary
 
 SCHEMA = "profkit.source/1"
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from profkit.analysis.phases import KernelTimeline, Track
 from profkit.core.errors import UsageError
+from profkit.report.phases import KernelTimeline, Track
 from profkit.ui.text import literal, number, percent, shorten
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from rich.table import Table
 from rich.text import Text
 
 from profkit.analysis.checklist import Checklist
-from profkit.analysis.phases import KernelTimeline, Track
 from profkit.analysis.source_view import (
     Counts,
     Inside,
@@ -23,11 +22,12 @@ from profkit.analysis.source_view import (
     SourceView,
     added,
 )
-from profkit.analysis.summary import NOT_STALLED, ReportSummary
-from profkit.ingest.source_lines import Code
-from profkit.render import panels
 from profkit.render.checklist import in_short
-from profkit.render.names import told_apart
+from profkit.report import panels
+from profkit.report.names import told_apart
+from profkit.report.phases import KernelTimeline, Track
+from profkit.report.source_lines import Code
+from profkit.report.summary import NOT_STALLED, ReportSummary
 from profkit.ui.text import bar, compact, cut, literal, number, percent, plural, shorten
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from profkit.analysis.latency import (
 )
 from profkit.analysis.repeats import NOISE, Change
 from profkit.analysis.statistics import Classic
-from profkit.analysis.summary import Group, ReportSummary
 from profkit.analysis.verdict import DEFAULT, Thresholds, Verdict
 from profkit.ingest.latency import Latency, Saved
+from profkit.report.summary import Group, ReportSummary
 
 INTERLEAVED = "interleaved"
 WITHIN_RUN = "within-run only"

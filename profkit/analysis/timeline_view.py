@@ -35,7 +35,7 @@ from profkit.ingest.nsys_sqlite import TimelineGpu
 from profkit.render import findings as words
 from profkit.render.checklist import in_short
 from profkit.render.checklist_json import item_json
-from profkit.render.names import file_name, told_apart
+from profkit.report.names import file_name, told_apart
 from profkit.ui.markdown import code, escape, items_markdown
 from profkit.ui.terminal import console, facts, rendered
 from profkit.ui.text import bar, extent, literal, number, percent, plural, shorten

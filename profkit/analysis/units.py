@@ -8,7 +8,7 @@ from functools import cache
 
 from profkit.analysis import region
 from profkit.analysis.rules import CONTEXT
-from profkit.metrics.catalog import catalog
+from profkit.report.catalog import catalog
 
 SHARE = "1"
 _PLAIN = ""

@@ -14,8 +14,8 @@ from profkit.analysis.baseline_evidence import Evidence, Goal, SameKernel
 from profkit.analysis.checklist import Checklist, Item
 from profkit.analysis.diff import Diff
 from profkit.analysis.latency import Pair
-from profkit.analysis.limits import Floor
 from profkit.analysis.published import Against
+from profkit.report.floors import Floor
 
 
 @dataclass(frozen=True)

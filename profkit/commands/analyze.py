@@ -21,8 +21,8 @@ from profkit.core.errors import UsageError
 
 if TYPE_CHECKING:
     from profkit.analysis.checklist import Checklist
-    from profkit.analysis.summary import Group, ReportSummary
     from profkit.commands.reading import Advice
+    from profkit.report.summary import Group, ReportSummary
 
 _TOP_SHOWN = 3
 _TOP_ON_A_PAGE = 12
@@ -149,7 +149,7 @@ def _page(
 
 def _check_half_from(format: Format, sort: str) -> float:
     """From which share of its roof claimed half-precision work is checked in all launches."""
-    from profkit.metrics.catalog import catalog
+    from profkit.report.catalog import catalog
 
     needed = format is not Format.terminal or sort in catalog().checked
     return 0.0 if needed else _CHECK_HALF_FROM
@@ -219,7 +219,7 @@ def write(
             for report, groups, found in reports
         )
     else:
-        from profkit.render.csv import reports_csv
+        from profkit.report.csv import reports_csv
 
         text = reports_csv([(report, groups) for report, groups, _ in reports], top)
     put(text, output)

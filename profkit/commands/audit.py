@@ -56,9 +56,9 @@ def audit(
       profkit audit results.json --gpu "H100 SXM" --format markdown
     """
     from profkit.analysis.audit import examine
-    from profkit.analysis.gpus import datasheet_named
     from profkit.ingest.claims import read_claims
     from profkit.render.audit import audit_text
+    from profkit.report.gpus import datasheet_named
 
     if gpu is not None and datasheet_named(gpu) is None:
         raise UsageError(f"--gpu {gpu!r} is not in the table of datasheets", "docs/audit.md")

@@ -14,7 +14,7 @@ from profkit.core.errors import UsageError
 
 if TYPE_CHECKING:
     from profkit.analysis.report import Report
-    from profkit.metrics.catalog import Quantity
+    from profkit.report.catalog import Quantity
 
 
 class Format(StrEnum):
@@ -69,7 +69,7 @@ def metrics(
 
 
 def _catalogue(grep: str | None, format: Format, output: Path | None) -> None:
-    from profkit.metrics.catalog import catalog
+    from profkit.report.catalog import catalog
 
     entries = catalog()
     chosen = [entry for entry in entries.quantities.values() if _matches(entry, grep)]
@@ -100,8 +100,8 @@ def _report(
     format: Format,
     output: Path | None,
 ) -> None:
-    from profkit.analysis.coverage import coverage
     from profkit.commands.reading import read_report
+    from profkit.report.coverage import coverage
 
     if format is Format.markdown:
         raise UsageError("--format markdown writes the catalogue", "leave FILE out, or use json")

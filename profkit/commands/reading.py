@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from profkit.analysis.report import load
 from profkit.analysis.run_files import check_run_of, reports_in
-from profkit.analysis.summary import ReportSummary
 from profkit.commands.options import interruptible
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError
+from profkit.report.summary import ReportSummary
 
 if TYPE_CHECKING:
     from profkit.analysis.checklist import Checklist

@@ -14,7 +14,7 @@ from profkit.capture.gpu import Moment
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.fields import Fields, number
 from profkit.core.text_files import WrongFormat, parse_json, read_text
-from profkit.ingest.integrity import check_unchanged
+from profkit.report.integrity import check_unchanged
 
 SCHEMA = "profkit.time/1"
 CELL = "profkit.cell/1"

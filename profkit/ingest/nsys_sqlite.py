@@ -22,7 +22,7 @@ from typing import Any
 
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import open_regular
-from profkit.ingest.integrity import check_unchanged
+from profkit.report.integrity import check_unchanged
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"

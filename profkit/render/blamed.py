@@ -11,9 +11,9 @@ from profkit.analysis.checklist import Item
 from profkit.analysis.diff import Diff, KernelDiff
 from profkit.analysis.finding_changes import WORTH, FindingChange, Status
 from profkit.analysis.gates import Failure
-from profkit.ingest.source_lines import Place
 from profkit.render import diff_words as words
-from profkit.render.names import file_name
+from profkit.report.names import file_name
+from profkit.report.source_lines import Place
 from profkit.ui.text import literal
 
 WORSE = (Status.new, Status.heavier)

@@ -10,11 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from profkit.analysis.checklist import Checklist, Item
-from profkit.analysis.summary import Group as KernelGroup
-from profkit.analysis.summary import ReportSummary
 from profkit.render import findings as words
-from profkit.render import overview
-from profkit.render.names import told_apart
+from profkit.report import overview
+from profkit.report.names import told_apart
+from profkit.report.summary import Group as KernelGroup
+from profkit.report.summary import ReportSummary
 from profkit.ui.text import extent, literal, plural, shorten
 
 SHOWN = 5

@@ -10,7 +10,7 @@ from profkit.analysis.checklist import Checklist, Item
 from profkit.analysis.engine import Evidence
 from profkit.analysis.proof import Proof
 from profkit.analysis.units import unit_of
-from profkit.ingest.source_lines import Place
+from profkit.report.source_lines import Place
 
 Json = dict[str, Any]
 

@@ -23,11 +23,11 @@ from profkit.analysis.latency import Timed
 from profkit.analysis.line_changes import LineChange
 from profkit.analysis.problem_size import SizeEvidence
 from profkit.analysis.repeats import Change, Profiled
-from profkit.analysis.summary import Group
 from profkit.analysis.timed_change import TimedChange
 from profkit.render.checklist_json import finding_json
 from profkit.render.diff_words import headline, reason
-from profkit.render.names import file_name
+from profkit.report.names import file_name
+from profkit.report.summary import Group
 
 SCHEMA = "profkit.diff/1"
 

@@ -14,13 +14,13 @@ from profkit.analysis.gates import Amount, Failure
 from profkit.analysis.line_changes import LineChange
 from profkit.analysis.matching import How
 from profkit.analysis.repeats import Change
-from profkit.analysis.summary import Group
 from profkit.analysis.timed_change import TimedChange
 from profkit.core.unit_words import is_word, unit_after
-from profkit.metrics.catalog import catalog
 from profkit.render.findings import gain
 from profkit.render.latency import latency_words, times_as_fast
-from profkit.render.names import function_name
+from profkit.report.catalog import catalog
+from profkit.report.names import function_name
+from profkit.report.summary import Group
 from profkit.ui.text import compact, extent, literal, number, percent, plural
 
 SMALL_CAUSE = 0.02

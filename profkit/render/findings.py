@@ -8,15 +8,15 @@ from pathlib import Path
 
 from profkit.analysis.checklist import Checklist, Item
 from profkit.analysis.engine import WORTH, Estimate, Evidence
-from profkit.analysis.limits import RESOURCES
 from profkit.analysis.proof import Proof
 from profkit.analysis.rules import Rule
 from profkit.analysis.sampled import WORTH_SAMPLING
-from profkit.analysis.summary import Group
 from profkit.analysis.units import unit_of
 from profkit.core.unit_words import is_word, unit_after
-from profkit.ingest.session import Session
-from profkit.ingest.source_lines import Place
+from profkit.report.floors import RESOURCES
+from profkit.report.session import Session
+from profkit.report.source_lines import Place
+from profkit.report.summary import Group
 from profkit.ui.text import compact, literal, number, percent, plural
 
 HEADING = "What limits, and what a fix would give"

@@ -12,8 +12,8 @@ from rich.text import Text
 
 from profkit.analysis.roofline import Outside, Point, Roof, Roofline
 from profkit.analysis.roofs import LEVEL_LABELS
-from profkit.analysis.summary import PRECISIONS
-from profkit.render.names import file_name, own_names, told_apart
+from profkit.report.names import file_name, own_names, told_apart
+from profkit.report.summary import PRECISIONS
 from profkit.ui.markdown import escape
 from profkit.ui.markdown import table_of as markdown_table
 from profkit.ui.terminal import console, rendered, table_of

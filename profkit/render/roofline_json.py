@@ -12,7 +12,7 @@ from typing import Any
 
 from profkit import __version__
 from profkit.analysis.roofline import Outside, Point, Roof, Roofline
-from profkit.render.names import file_name
+from profkit.report.names import file_name
 
 SCHEMA = "profkit.roofline/1"
 Json = dict[str, Any]

@@ -11,14 +11,14 @@ from rich.text import Text
 
 from profkit.analysis.checklist import Checklist
 from profkit.analysis.engine import Condition, Finding, Trial
-from profkit.analysis.limits import RESOURCES
 from profkit.analysis.region_rules import RegionTrial
 from profkit.analysis.rules import Action, Rule
 from profkit.analysis.sampled import SAMPLED, WORTH_SAMPLING, Match
-from profkit.metrics.catalog import NEWEST, OLDEST
 from profkit.render import findings as words
 from profkit.render.checklist import rows_of
-from profkit.render.names import told_apart
+from profkit.report.catalog import NEWEST, OLDEST
+from profkit.report.floors import RESOURCES
+from profkit.report.names import told_apart
 from profkit.ui.markdown import code, escape
 from profkit.ui.text import number, percent, plural
 

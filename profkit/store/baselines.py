@@ -26,7 +26,7 @@ from profkit.analysis.run_files import CHECK, LATENCY, reports_in
 from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
 from profkit.core.regular_file import digest
 from profkit.core.text_files import read_json
-from profkit.ingest.integrity import MANIFEST, check_unchanged
+from profkit.report.integrity import MANIFEST, check_unchanged
 
 SCHEMA = "profkit.kept-baseline/1"
 ROOT = Path(".profkit") / "baselines"

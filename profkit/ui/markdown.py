@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from profkit.analysis.checklist import Checklist, Item
-from profkit.analysis.summary import Group, ReportSummary
-from profkit.metrics.catalog import NEWEST, OLDEST, Catalog, Quantity, Range, Recorded
 from profkit.render import findings as words
-from profkit.render import overview, panels
-from profkit.render.names import file_name
+from profkit.report import overview, panels
+from profkit.report.catalog import NEWEST, OLDEST, Catalog, Quantity, Range, Recorded
+from profkit.report.names import file_name
+from profkit.report.summary import Group, ReportSummary
 from profkit.ui.text import literal
 from profkit.ui.view import Grid, Panel
 

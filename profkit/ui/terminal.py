@@ -14,11 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from profkit.analysis.checklist import Checklist
-from profkit.analysis.summary import Group as KernelGroup
-from profkit.analysis.summary import ReportSummary
-from profkit.render import overview, panels
 from profkit.render.checklist import findings_view
-from profkit.render.names import told_apart
+from profkit.report import overview, panels
+from profkit.report.names import told_apart
+from profkit.report.summary import Group as KernelGroup
+from profkit.report.summary import ReportSummary
 from profkit.ui.fit import fitted
 from profkit.ui.text import bar, literal, plural, shorten
 from profkit.ui.view import Grid, Panel, Row

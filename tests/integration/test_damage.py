@@ -17,7 +17,7 @@ from typer.testing import Result
 import profkit
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import digest
-from profkit.ingest import wire
+from profkit.report import wire
 from tests.conftest import CORPUS, H200, plain_bytes
 
 Cli = Callable[..., Result]

@@ -7,7 +7,7 @@ import pytest
 
 import profkit
 from profkit.core.errors import BadInput, UsageError
-from profkit.metrics.catalog import catalog
+from profkit.report.catalog import catalog
 from tests.conftest import H200, h200
 
 

@@ -28,9 +28,9 @@ from kernels.pairs_page import pairs_page
 from kernels.recorded import LATENCY, REPORT, Profile, profile_of, timed, times_as_fast
 from profkit.analysis.latency import Timed, compare_with, interleaved
 from profkit.analysis.verdict import Verdict
-from profkit.ingest.integrity import MANIFEST
 from profkit.ingest.latency import read_latencies
-from profkit.ingest.session import Session
+from profkit.report.integrity import MANIFEST
+from profkit.report.session import Session
 from tests.conftest import H200, ROOT
 from tests.integration.test_views import schema
 

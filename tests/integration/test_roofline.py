@@ -24,10 +24,10 @@ import profkit
 from profkit.analysis.ceilings import Ceiling, Ceilings
 from profkit.analysis.roofline import Outside, Peaks, Point, Roofline, roofline
 from profkit.analysis.run_files import variants_of
-from profkit.analysis.summary import groups
 from profkit.core.errors import BadInput
 from profkit.ingest.variants import Variants
 from profkit.render.roofline_plot import Joined, figure_of, plot_rooflines
+from profkit.report.summary import groups
 from profkit.store.ceilings import ceilings_json
 from tests.conftest import CORPUS, H200, ROOT, export, h200, needs_corpus
 

@@ -19,10 +19,10 @@ from matplotlib.patches import Patch, Rectangle, StepPatch
 from typer.testing import Result
 
 import profkit
-from profkit.analysis.phases import BUSY, KernelTimeline
 from profkit.analysis.source_plot import SUFFIXES, plot_timeline, timeline_figure
 from profkit.analysis.source_terminal import sparkline
 from profkit.core.errors import UsageError
+from profkit.report.phases import BUSY, KernelTimeline
 from tests.conftest import CAUSAL, CORPUS, H200, REDUCED, h200, needs_corpus
 from tests.integration.test_views import schema
 

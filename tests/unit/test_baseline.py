@@ -12,10 +12,10 @@ import pytest
 
 from profkit.analysis.baseline import Baseline, Best, Row, derive
 from profkit.analysis.baseline_evidence import goal
-from profkit.analysis.gpus import datasheet_named
 from profkit.capture.work import Work
 from profkit.ingest.cell import Cell, Status
 from profkit.ingest.latency import latency_from_json
+from profkit.report.gpus import datasheet_named
 
 H200 = {
     "name": "NVIDIA H200",

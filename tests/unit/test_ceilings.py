@@ -23,13 +23,13 @@ from profkit.analysis.ceilings import (
     held_together,
     unfit,
 )
-from profkit.analysis.gpus import Datasheet, find_datasheet
 from profkit.capture.ceilings import counts
 from profkit.capture.ceilings.counts import Machine
 from profkit.capture.gpu import Moment
 from profkit.ceilings import roofs_named
 from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
 from profkit.render.ceilings import ceilings_markdown, ceilings_terminal, warnings
+from profkit.report.gpus import Datasheet, find_datasheet
 from profkit.store.ceilings import ceilings_json, find_ceilings, keep_ceilings, read_ceilings
 from tests.conftest import ROOT
 

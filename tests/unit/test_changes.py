@@ -22,7 +22,7 @@ from profkit.analysis.comparability import (
 )
 from profkit.analysis.line_changes import LineCost, line_changes
 from profkit.analysis.repeats import NOISE, Change, judge
-from profkit.analysis.summary import Group, LaunchSummary, ReportSummary, groups
+from profkit.report.summary import Group, LaunchSummary, ReportSummary, groups
 from tests.comparing import work
 from tests.conftest import h200
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from profkit.analysis.checklist import checklist
 from profkit.analysis.engine import WORTH, Lack, diagnose, explain
-from profkit.analysis.limits import LAUNCH, SHORTEST, floors
 from profkit.analysis.rules import CONTEXT, Rule, shipped_rules, with_own
-from profkit.analysis.summary import LaunchSummary, ReportSummary, groups
 from profkit.core.expression import parse
-from profkit.metrics.catalog import catalog
-from profkit.metrics.quantities import NOT_COLLECTED, NOT_HERE, NOT_IN_VERSION
 from profkit.render import findings as words
+from profkit.report.catalog import catalog
+from profkit.report.floors import LAUNCH, SHORTEST, floors
+from profkit.report.quantities import NOT_COLLECTED, NOT_HERE, NOT_IN_VERSION
+from profkit.report.summary import LaunchSummary, ReportSummary, groups
 from tests.conftest import h200
 
 Values = Mapping[str, float]

@@ -18,8 +18,8 @@ from profkit.analysis.repeats import Change
 from profkit.analysis.timed_change import Timings
 from profkit.core.errors import UsageError
 from profkit.ingest.latency import read_latencies
-from profkit.metrics.catalog import catalog
 from profkit.render.diff_words import reason, summary
+from profkit.report.catalog import catalog
 from tests.comparing import Made, compared, report_of, side_of, work
 from tests.conftest import H200
 

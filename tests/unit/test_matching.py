@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profkit.analysis.matching import How, Matching, Mode, match, plain
-from profkit.analysis.summary import Group, groups
+from profkit.report.summary import Group, groups
 from tests.conftest import h200
 
 KERNELS = [

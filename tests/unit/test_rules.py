@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from profkit.analysis import region
-from profkit.analysis.limits import RESOURCES
 from profkit.analysis.rules import (
     CONTEXT,
     Action,
@@ -19,7 +18,8 @@ from profkit.analysis.rules import (
     with_own,
 )
 from profkit.core.errors import BadInput
-from profkit.metrics.catalog import catalog
+from profkit.report.catalog import catalog
+from profkit.report.floors import RESOURCES
 
 GOOD = """\
 rules:

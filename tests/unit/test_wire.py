@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.core.errors import BadInput
-from profkit.ingest import wire
-from profkit.ingest.integrity import MAGIC, check
+from profkit.report import wire
+from profkit.report.integrity import MAGIC, check
 from tests.unit.test_session import field
 
 fields = st.lists(

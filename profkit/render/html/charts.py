@@ -13,8 +13,8 @@ from profkit.ui.view import Grid
 
 if TYPE_CHECKING:
     from profkit.analysis.latency import LatencyReport, Pair, Timed
-    from profkit.analysis.phases import KernelTimeline, Track
     from profkit.analysis.roofline import Point, Roof, Roofline
+    from profkit.report.phases import KernelTimeline, Track
 
 Json = dict[str, Any]
 

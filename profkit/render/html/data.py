@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, Any
 
 from profkit import __version__
 from profkit.analysis.checklist import Checklist, Item
-from profkit.analysis.summary import Group, ReportSummary
 from profkit.render import findings as words
-from profkit.render import overview
 from profkit.render.html import charts, kernels
 from profkit.render.html.provenance import environment, provenance
 from profkit.render.html.sources import source_data
-from profkit.render.names import file_name, told_apart
+from profkit.report import overview
+from profkit.report.names import file_name, told_apart
+from profkit.report.summary import Group, ReportSummary
 from profkit.ui.text import literal, number, percent, plural
 
 if TYPE_CHECKING:
     from profkit.analysis.latency import LatencyReport
-    from profkit.analysis.phases import KernelTimeline
     from profkit.analysis.roofline import Roofline
     from profkit.analysis.source_view import SourceView
-    from profkit.ingest.source_lines import Place
+    from profkit.report.phases import KernelTimeline
+    from profkit.report.source_lines import Place
 
 Json = dict[str, Any]
 

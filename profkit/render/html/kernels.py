@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from profkit.analysis.checklist import Checklist
-from profkit.analysis.summary import Group, LaunchSummary
-from profkit.metrics.catalog import catalog
-from profkit.render import overview, panels
+from profkit.report import overview, panels
+from profkit.report.catalog import catalog
+from profkit.report.summary import Group, LaunchSummary
 from profkit.ui.text import count, extent, literal, number, percent
 from profkit.ui.view import Grid, Panel
 

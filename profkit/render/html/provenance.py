@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from profkit import __version__
-from profkit.analysis.summary import ReportSummary
-from profkit.render import overview
+from profkit.report import overview
+from profkit.report.summary import ReportSummary
 from profkit.ui.text import literal, number
 
 Json = dict[str, Any]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from profkit.ingest.source_lines import Code
+from profkit.report.source_lines import Code
 from profkit.ui.text import literal
 
 if TYPE_CHECKING:

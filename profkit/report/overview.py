@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from profkit.analysis.clocks import span
 from profkit.analysis.run_files import TIMELINE
-from profkit.analysis.summary import Group, LaunchSummary, ReportSummary
-from profkit.ingest.ncu_report import RuleResult
-from profkit.ingest.session import Session
-from profkit.metrics.catalog import Quantity, catalog
-from profkit.metrics.quantities import NOT_COLLECTED, NOT_IN_VERSION
-from profkit.render import panels
+from profkit.report import panels
+from profkit.report.catalog import Quantity, catalog
+from profkit.report.clocks import span
+from profkit.report.quantities import NOT_COLLECTED, NOT_IN_VERSION
+from profkit.report.reader import RuleResult
+from profkit.report.session import Session
+from profkit.report.summary import Group, LaunchSummary, ReportSummary
 from profkit.ui.text import extent, literal, number, percent, plural
 from profkit.ui.view import Grid, Panel, Row
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from profkit.core.formula import Formula, parse
 from profkit.core.text_files import shipped_yaml
-from profkit.ingest.sass_tensor import HALF_ACCUMULATE, HMMA, KINDS, SPARSE
+from profkit.report.sass_tensor import HALF_ACCUMULATE, HMMA, KINDS, SPARSE
 
 ComputeCapability = tuple[int, int]
 
@@ -137,7 +137,7 @@ class Catalog:
 @cache
 def catalog() -> Catalog:
     """The catalogue that ships with profkit."""
-    return build(shipped_yaml("profkit.metrics", "catalog.yaml"))
+    return build(shipped_yaml("profkit.report", "catalog.yaml"))
 
 
 def build(data: Mapping[str, Any]) -> Catalog:

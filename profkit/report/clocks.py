@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from profkit.analysis.summary import LaunchSummary
+    from profkit.report.summary import LaunchSummary
 
 CLOCK_ERROR = 12e-6
 """Seconds by which the spans behind a clock differ at most: |reading / clock - 1| x duration.

@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from profkit.ingest.sass_flow import Flow, Loop
-from profkit.ingest.sass_text import Operation, parse
-from profkit.ingest.source_lines import Instruction
+from profkit.report.sass_flow import Flow, Loop
+from profkit.report.sass_text import Operation, parse
+from profkit.report.source_lines import Instruction
 
 EXECUTED = "instructions_executed"
 SAMPLES = "samples_"

@@ -72,7 +72,7 @@ def _can_be_read(
     file: str, shared: Sequence[int], room: int, launches: int, progress: Progress | None
 ) -> bool:
     """Whether a process of its own lives to open every launch in so many bytes."""
-    command = [sys.executable, "-m", "profkit.ingest.memory", file, str(room)]
+    command = [sys.executable, "-m", "profkit.report.memory", file, str(room)]
     trial = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,

@@ -22,7 +22,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from profkit.ingest.time_series import Series
+from profkit.report.time_series import Series
 
 if TYPE_CHECKING:
     import numpy as np

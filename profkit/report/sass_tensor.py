@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from profkit.ingest.sass import machine_code
+from profkit.report.sass import machine_code
 
 KINDS = ("fp16", "bf16", "tf32", "fp64", "fp8", "fp4", "int8")
 HMMA = "hmma"

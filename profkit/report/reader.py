@@ -18,11 +18,11 @@ import numpy as np
 
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import open_regular
-from profkit.ingest.integrity import ZSTD_MAGIC, Framing, check
-from profkit.ingest.memory import available, ensure_room, too_large, try_reading
-from profkit.ingest.paths import without_homes
-from profkit.ingest.session import Session, decode
-from profkit.ingest.unpacked import Unpacked
+from profkit.report.integrity import ZSTD_MAGIC, Framing, check
+from profkit.report.memory import available, ensure_room, too_large, try_reading
+from profkit.report.paths import without_homes
+from profkit.report.session import Session, decode
+from profkit.report.unpacked import Unpacked
 
 Column = np.ndarray[Any, np.dtype[np.float64]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import PurePosixPath, PureWindowsPath
 
-from profkit.ingest import wire
+from profkit.report import wire
 
 _CREATED, _HOST, _TARGET, _VERSIONS, _SETTINGS, _COMMAND = 2, 3, 4, 8, 10, 11
 _SYSTEM_OS, _SYSTEM_PROCESSOR, _SYSTEM_NAME, _SYSTEM_ADDRESSES = 1, 3, 5, 7

@@ -8,17 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profkit.ingest.ncu_report import Column, Mask, RawReport, Request
-from profkit.ingest.sass import (
-    INSTRUCTION_CLASSES,
-    class_instructions,
-    half_instructions,
-    half_precision_moves,
-    tensor_instructions,
-)
-from profkit.ingest.sass_tensor import executed_opcodes, tensor_operations
-from profkit.ingest.source_lines import executed_where
-from profkit.metrics.catalog import (
+from profkit.report.catalog import (
     TENSOR_CODE,
     Alternative,
     Catalog,
@@ -26,6 +16,16 @@ from profkit.metrics.catalog import (
     Quantity,
     catalog,
 )
+from profkit.report.reader import Column, Mask, RawReport, Request
+from profkit.report.sass import (
+    INSTRUCTION_CLASSES,
+    class_instructions,
+    half_instructions,
+    half_precision_moves,
+    tensor_instructions,
+)
+from profkit.report.sass_tensor import executed_opcodes, tensor_operations
+from profkit.report.source_lines import executed_where
 
 NOT_HERE = "not on this architecture"
 UNKNOWN_HERE = "not known for this architecture"

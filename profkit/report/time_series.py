@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from profkit.ingest.ncu_report import to_si
+from profkit.report.reader import to_si
 
 
 @dataclass(frozen=True)

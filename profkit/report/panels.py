@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 
-from profkit.analysis.occupancy import WARP, warps_per_block
-from profkit.analysis.summary import (
+from profkit.report.occupancy import WARP, warps_per_block
+from profkit.report.quantities import NOT_CHECKED, NOT_COLLECTED, NOT_HERE, NOT_IN_VERSION
+from profkit.report.summary import (
     RESOURCES,
     LaunchSummary,
     Occupancy,
     Work,
 )
-from profkit.metrics.quantities import NOT_CHECKED, NOT_COLLECTED, NOT_HERE, NOT_IN_VERSION
 from profkit.ui.text import compact, count, extent, kibibytes, literal, number, percent, plural
 from profkit.ui.view import Grid, Panel, Row
 

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from profkit.analysis.summary import LaunchSummary
 from profkit.core.formula import parse
-from profkit.metrics.catalog import Quantity, catalog
+from profkit.report.catalog import Quantity, catalog
+from profkit.report.summary import LaunchSummary
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from profkit.ui.text import cut, literal, shorten
 
 if TYPE_CHECKING:
-    from profkit.analysis.summary import Group
+    from profkit.report.summary import Group
 
 _RETURNS_NOTHING = "void "
 _NAMESPACES = re.compile(r"(?:\b[A-Za-z_]\w*::|<unnamed>::|\(anonymous namespace\)::)+")

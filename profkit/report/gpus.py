@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from profkit.analysis.occupancy import Chip
 from profkit.core.errors import UsageError
 from profkit.core.text_files import shipped_yaml
-from profkit.metrics.catalog import ComputeCapability
-from profkit.metrics.quantities import capability
+from profkit.report.catalog import ComputeCapability
+from profkit.report.occupancy import Chip
+from profkit.report.quantities import capability
 
 _MAKER = {"nvidia", "tesla", "geforce", "quadro", "gpu", "tensor", "core"}
 _BRANDS = {"nvidia", "tesla", "geforce"}
@@ -398,5 +398,5 @@ def _table() -> list[dict[str, Any]]:
 
 @cache
 def _document() -> dict[str, Any]:
-    document: dict[str, Any] = shipped_yaml("profkit.analysis", "gpus.yaml")
+    document: dict[str, Any] = shipped_yaml("profkit.report", "gpus.yaml")
     return document

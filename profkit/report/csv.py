@@ -10,8 +10,8 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from profkit.analysis.summary import Group, LaunchSummary, ReportSummary
-from profkit.metrics.catalog import catalog
+from profkit.report.catalog import catalog
+from profkit.report.summary import Group, LaunchSummary, ReportSummary
 
 
 def reports_csv(reports: Sequence[tuple[ReportSummary, Sequence[Group]]], top: int) -> str:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from profkit.ingest.ncu_report import to_si
-from profkit.ingest.paths import posix
-from profkit.ingest.sass import machine_code
+from profkit.report.paths import posix
+from profkit.report.reader import to_si
+from profkit.report.sass import machine_code
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from profkit.analysis.gpus import Gpu
-from profkit.metrics.catalog import catalog
+from profkit.report.catalog import catalog
+from profkit.report.gpus import Gpu
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from profkit.analysis.blame import Samples
-from profkit.ingest.sass_flow import Flow, Loop
-from profkit.ingest.sass_text import Operation, Slot
+from profkit.report.blame import Samples
+from profkit.report.sass_flow import Flow, Loop
+from profkit.report.sass_text import Operation, Slot
 
 SECTORS = "global_sectors"
 _ABOUT = 0.05

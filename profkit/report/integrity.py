@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Protocol
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.regular_file import digest, open_regular
 from profkit.core.text_files import read_json
-from profkit.ingest import wire
+from profkit.report import wire
 
 MAGIC = b"NVR\0"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"

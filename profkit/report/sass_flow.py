@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from profkit.ingest.sass_text import Operation
+from profkit.report.sass_text import Operation
 
 _LEAVES = frozenset({"RET", "EXIT", "KILL"})
 _JUMPS = frozenset({"BRA", "JMP"})
