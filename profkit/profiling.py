@@ -25,7 +25,6 @@ from profkit import __version__
 from profkit.analysis.checklist import Checklist
 from profkit.analysis.json import report_json
 from profkit.analysis.report import Report, load
-from profkit.analysis.timeline import TimelineSummary
 from profkit.analysis.verdict import DEFAULT
 from profkit.capture import ncu, nsys
 from profkit.capture.doctor import WARNING, gpu_checks
@@ -40,11 +39,12 @@ from profkit.core.text_files import read_json
 from profkit.ingest.variants import read_variants
 from profkit.report.summary import ReportSummary
 from profkit.runs.run import Draft, draft, free_room, keep, listed
+from profkit.timeline.summary import TimelineSummary
 from profkit.ui.markdown import checklist_markdown
 
 if TYPE_CHECKING:
     from profkit.analysis.latency import LatencyReport
-    from profkit.ingest.nsys_sqlite import Timeline
+    from profkit.timeline.reader import Timeline
     from profkit.timing import TimingPlan
 
 _ROOM_WANTED = 256 << 20
@@ -394,7 +394,7 @@ class _Profile:
         return None
 
     def _export_timeline(self, tool: Tool, temporary: Path, database: Path) -> None:
-        from profkit.ingest.nsys_scrub import scrub
+        from profkit.timeline.redaction import scrub
 
         recorded = nsys.record(
             tool,
@@ -415,7 +415,7 @@ class _Profile:
             self._warn("timeline.nsys-rep holds host, user and environment: don't share it")
 
     def _read_timeline(self, database: Path) -> Timeline | None:
-        from profkit.ingest.nsys_sqlite import read
+        from profkit.timeline.reader import read
 
         with self._stage("timeline"):
             try:
@@ -428,7 +428,7 @@ class _Profile:
     def _ingest(
         self, recorded: Path, timeline: Timeline | None
     ) -> tuple[Report, TimelineSummary | None]:
-        from profkit.analysis.timeline import summarize_timeline
+        from profkit.timeline.summary import summarize_timeline
 
         with self._stage("read"):
             report = load(recorded, check_half_from=_CHECK_HALF_FROM)

@@ -18,7 +18,6 @@ from typing import Any
 
 import yaml
 
-from profkit.analysis import region
 from profkit.analysis.sampled import SAMPLED, Match
 from profkit.core.errors import BadInput
 from profkit.core.expression import Expression, parse
@@ -26,6 +25,7 @@ from profkit.core.text_files import Malformed, compose_yaml, read_text, shipped_
 from profkit.report.blame import AWAITED, COUNTED, SAMPLES
 from profkit.report.catalog import ComputeCapability, catalog
 from profkit.report.floors import RESOURCES
+from profkit.timeline import region
 
 CONFIDENCES = ("high", "medium", "low")
 CONTEXT: Mapping[str, tuple[str, str]] = {

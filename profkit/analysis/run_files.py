@@ -73,8 +73,8 @@ def latencies_of(report: Path) -> Saved | None:
 
 def timeline_of(report: Path) -> Mapping[str, float]:
     """What rules may name of the timeline in a report's run; nothing where none can be read."""
-    from profkit.analysis.timeline import summarize_timeline
-    from profkit.ingest.nsys_sqlite import read
+    from profkit.timeline.reader import read
+    from profkit.timeline.summary import summarize_timeline
 
     file = next((file for file in beside(report) if file.name == TIMELINE), None)
     if file is None:

@@ -18,7 +18,14 @@ from rich.text import Text
 
 from profkit import __version__
 from profkit.analysis.checklist import Item
-from profkit.analysis.timeline import (
+from profkit.core.errors import BadInput, UsageError
+from profkit.core.json_text import json_rows
+from profkit.render import findings as words
+from profkit.render.checklist import in_short
+from profkit.render.checklist_json import item_json
+from profkit.report.names import file_name, told_apart
+from profkit.timeline.reader import TimelineGpu
+from profkit.timeline.summary import (
     ApiUse,
     Gap,
     KernelGroup,
@@ -29,13 +36,6 @@ from profkit.analysis.timeline import (
     Spread,
     TimelineSummary,
 )
-from profkit.core.errors import BadInput, UsageError
-from profkit.core.json_text import json_rows
-from profkit.ingest.nsys_sqlite import TimelineGpu
-from profkit.render import findings as words
-from profkit.render.checklist import in_short
-from profkit.render.checklist_json import item_json
-from profkit.report.names import file_name, told_apart
 from profkit.ui.markdown import code, escape, items_markdown
 from profkit.ui.terminal import console, facts, rendered
 from profkit.ui.text import bar, extent, literal, number, percent, plural, shorten

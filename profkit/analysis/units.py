@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterable
 from functools import cache
 
-from profkit.analysis import region
 from profkit.analysis.rules import CONTEXT
 from profkit.report.catalog import catalog
+from profkit.timeline import region
 
 SHARE = "1"
 _PLAIN = ""

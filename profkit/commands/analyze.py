@@ -170,9 +170,9 @@ def _analyze_timelines(
         )
     from profkit.analysis.checklist import region_items
     from profkit.analysis.rules import shipped_rules
-    from profkit.analysis.timeline import summarize_timeline
     from profkit.analysis.timeline_view import timelines_text
     from profkit.commands.reading import read_timeline
+    from profkit.timeline.summary import summarize_timeline
 
     if not all(path.suffix in TIMELINES for path in paths):
         raise UsageError("reports and timelines can't be shown together", "one kind at a time")

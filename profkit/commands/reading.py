@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from profkit.analysis.report import Report
     from profkit.analysis.rules import Rule
     from profkit.analysis.score import PairScore
-    from profkit.ingest.nsys_sqlite import Timeline
     from profkit.ingest.pairs import PairNotes
+    from profkit.timeline.reader import Timeline
 
 _WORTH_SHOWING = 2.0
 
@@ -121,7 +121,7 @@ def read_timeline(path: Path) -> Timeline:
 
     Raises BadInput for anything else and EnvironmentProblem where nsys is needed and missing.
     """
-    from profkit.ingest.nsys_sqlite import read
+    from profkit.timeline.reader import read
 
     if path.suffix != ".nsys-rep" or not path.is_file():
         return read(path)

@@ -202,8 +202,8 @@ def score(
 def _quantities(path: Path) -> Mapping[str, float]:
     """What rules may name of a timeline, or of that of a run; raises BadInput without one."""
     from profkit.analysis.run_files import TIMELINES, one_report, timeline_of
-    from profkit.analysis.timeline import summarize_timeline
     from profkit.commands.reading import read_timeline
+    from profkit.timeline.summary import summarize_timeline
 
     if path.suffix in TIMELINES:
         found = summarize_timeline(read_timeline(path)).quantities

@@ -85,7 +85,7 @@ def _import_all() -> None:
 
     for name in (
         "profkit.cli", "profkit.analysis.report", "profkit.analysis.rules", "profkit.analysis.diff",
-        "profkit.analysis.timeline", "profkit.analysis.audit", "profkit.ui.terminal",
+        "profkit.timeline.summary", "profkit.analysis.audit", "profkit.ui.terminal",
         "profkit.render.latency", "profkit.ingest.claims", "profkit.baseline_report",
         "jsonschema", "scipy.stats", "ncu_report",
     ):  # fmt: skip

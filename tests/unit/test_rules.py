@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis import region
 from profkit.analysis.rules import (
     CONTEXT,
     Action,
@@ -20,6 +19,7 @@ from profkit.analysis.rules import (
 from profkit.core.errors import BadInput
 from profkit.report.catalog import catalog
 from profkit.report.floors import RESOURCES
+from profkit.timeline import region
 
 GOOD = """\
 rules:

@@ -14,9 +14,8 @@ from datetime import datetime
 from heapq import nlargest
 from typing import TypeVar
 
-from profkit.analysis.intervals import gaps_between, summed, union
-from profkit.analysis.region import measure
-from profkit.ingest.nsys_sqlite import (
+from profkit.timeline.intervals import gaps_between, summed, union
+from profkit.timeline.reader import (
     MOST_AROUND,
     ApiCall,
     GpuWork,
@@ -29,6 +28,7 @@ from profkit.ingest.nsys_sqlite import (
     TimelineGpu,
     length,
 )
+from profkit.timeline.region import measure
 
 GAPS_KEPT = 10
 

@@ -10,8 +10,8 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
-from profkit.analysis.intervals import gaps_between, union
-from profkit.ingest.nsys_sqlite import GpuWork, Kernel, MemoryOperation, Timeline, length
+from profkit.timeline.intervals import gaps_between, union
+from profkit.timeline.reader import GpuWork, Kernel, MemoryOperation, Timeline, length
 
 SHORT_GAP = 100e-6
 """The longest gap that may come from launching alone: a launch takes the host 2 to 10 µs, an

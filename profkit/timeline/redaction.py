@@ -17,7 +17,7 @@ from contextlib import closing
 from pathlib import Path
 
 from profkit.core.errors import BadInput
-from profkit.ingest.nsys_sqlite import (
+from profkit.timeline.reader import (
     CALLS,
     COLUMNS,
     COPIES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from profkit.ingest.nsys_sqlite import GpuWork, length
+from profkit.timeline.reader import GpuWork, length
 
 
 def union(work: Iterable[GpuWork]) -> float:
