@@ -15,7 +15,6 @@ from profkit.baseline_plan import BaselinePlan, Declared, Profiled
 from profkit.baseline_profiles import profile_cells, top_cells
 from profkit.baseline_record import backends_on_record
 from profkit.baseline_turns import Measuring, Process, now
-from profkit.capture.turns import Died, Silent
 from profkit.core.errors import BadInput, ProfkitError, UsageError
 from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest
@@ -32,8 +31,9 @@ from profkit.store.baseline import (
     read_profiles,
     write_whole,
 )
-from profkit.store.floor import read_floor
-from profkit.timing import Tell, lock_of
+from profkit.timing.floor import read_floor
+from profkit.timing.measurement import Tell, lock_of
+from profkit.timing.turns import Died, Silent
 
 
 def run_baseline(plan: BaselinePlan, tell: Tell) -> Baseline:

@@ -15,7 +15,6 @@ from profkit.core.errors import BadInput, UsageError
 from profkit.core.regular_file import digest
 from profkit.core.text_files import read_json
 from profkit.ingest.cell import Cell, Status
-from profkit.ingest.latency import Latency, latency_from_json, read_latencies
 from profkit.ingest.matrix import (
     Matrix,
     MatrixShape,
@@ -26,7 +25,6 @@ from profkit.ingest.matrix import (
 )
 from profkit.ingest.said import Said, said_in
 from profkit.render.baseline_json import IMPORTED, cell_json
-from profkit.render.latency_json import blocks_json
 from profkit.report.gpus import Datasheet, datasheet_named, datasheets_named
 from profkit.store.baseline import (
     cell_file,
@@ -36,6 +34,8 @@ from profkit.store.baseline import (
     write_plan,
     write_whole,
 )
+from profkit.timing.latency_file import Latency, latency_from_json, read_latencies
+from profkit.timing.latency_json import blocks_json
 
 _NAMES = {
     "batch": ("batch", "batch_size", "B"),

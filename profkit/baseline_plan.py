@@ -8,9 +8,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from profkit.capture.timing import Settings
 from profkit.ingest.matrix import Matrix
-from profkit.timing import Subject, TimingPlan
+from profkit.timing.measurement import Subject, TimingPlan
+from profkit.timing.stopwatch import Settings
 
 BLOCKS = 8
 WARMUP = 0.2

@@ -13,7 +13,7 @@ from profkit.core.errors import ProfkitError, UsageError
 from profkit.ingest.matrix import MatrixShape
 from profkit.profiling import Plan, profile
 from profkit.store.baseline import PROFILES, held, read_profiles, write_whole
-from profkit.timing import Tell
+from profkit.timing.measurement import Tell
 
 TOP = 3
 

@@ -13,20 +13,20 @@ from profkit.analysis.baseline import THRESHOLDS, derive
 from profkit.analysis.baseline_evidence import cost, evidence, goal, same_kernel, top_rows
 from profkit.analysis.checklist import Item
 from profkit.analysis.diff import Diff
-from profkit.analysis.latency import analyze_latency, compare_with
 from profkit.analysis.published import against_published, wrong_claims
 from profkit.analysis.run_files import LATENCY, SUFFIXES, one_report
-from profkit.analysis.statistics import summarize
 from profkit.analysis.written import Profiled, Step, Written
 from profkit.capture.backends import SHIPPED
 from profkit.core.errors import BadInput, ProfkitError
 from profkit.core.text_files import MissingFile, read_json, shipped_json
 from profkit.ingest.cell import MISSING, Cell, Status
-from profkit.ingest.latency import read_latencies
 from profkit.render.baseline_json import derived_json
-from profkit.render.latency_json import statistics_json
 from profkit.report.floors import floors
 from profkit.store.baseline import SUMMARY, read_again, read_cells
+from profkit.timing.latency import analyze_latency, compare_with
+from profkit.timing.latency_file import read_latencies
+from profkit.timing.latency_json import statistics_json
+from profkit.timing.statistics import summarize
 
 if TYPE_CHECKING:
     from profkit.analysis.report import Report

@@ -17,18 +17,16 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from profkit.analysis.budget import GPU_PROBES, Outlook, Todo
-from profkit.analysis.orders import order
 from profkit.baseline_plan import BaselinePlan, Declared
 from profkit.baseline_record import runs_on_record
 from profkit.capture.environment import digest
-from profkit.capture.turns import Died, Silent, Turn
 from profkit.core.errors import EnvironmentProblem, ProfkitError
 from profkit.ingest.cell import MISSING, Cell, Status
 from profkit.ingest.matrix import MatrixShape
 from profkit.render.baseline_json import cell_json
 from profkit.store.baseline import cell_file, keep_again, read_cells, write_plan, write_whole
-from profkit.timing import (
+from profkit.timing.budget import GPU_PROBES, Outlook, Todo
+from profkit.timing.measurement import (
     Opened,
     Series,
     Tell,
@@ -37,6 +35,8 @@ from profkit.timing import (
     open_target,
     process_of,
 )
+from profkit.timing.orders import order
+from profkit.timing.turns import Died, Silent, Turn
 
 _OUT_OF_MEMORY = re.compile(r"OutOfMemoryError|out of memory|can't allocate memory", re.IGNORECASE)
 _DEVICE_LOST = re.compile(r"CUDA error|CUDA_ERROR|AcceleratorError|illegal memory access")

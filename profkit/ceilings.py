@@ -12,10 +12,10 @@ from typing import Any
 
 from profkit.analysis.ceilings import LABELS, Ceilings, Measured, ceiling, held_together
 from profkit.capture.gpu import VISIBLE, GpuState, Moment, NoDriver, chosen, lock_name, visibility
-from profkit.capture.turns import worker
 from profkit.core.errors import EnvironmentProblem, UsageError
 from profkit.core.lock import gpu_lock
 from profkit.report.gpus import Datasheet, find_datasheet
+from profkit.timing.turns import worker
 
 SEED = 42
 

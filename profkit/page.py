@@ -16,11 +16,11 @@ from profkit.runs.run import read_manifest
 
 if TYPE_CHECKING:
     from profkit.analysis.checklist import Checklist
-    from profkit.analysis.latency import LatencyReport
     from profkit.analysis.source_view import SourceView
-    from profkit.ingest.variants import Variants
     from profkit.report.phases import KernelTimeline
     from profkit.report.summary import Group
+    from profkit.timing.latency import LatencyReport
+    from profkit.timing.variants import Variants
 
 DETAILED = 12
 """Kernels shown in detail where nothing else is asked for: those with the most time."""
@@ -97,7 +97,7 @@ def _latency(report: Path) -> LatencyReport | None:
         saved = latencies_of(report)
         if saved is None:  # statistics take half a second to import
             return None
-        from profkit.analysis.latency import latency_report
+        from profkit.timing.latency import latency_report
 
         return latency_report(saved)
     except ProfkitError:
@@ -106,7 +106,7 @@ def _latency(report: Path) -> LatencyReport | None:
 
 def judged(report: LatencyReport) -> LatencyReport:
     """The same with verdicts on each variant against the first, where their blocks allow any."""
-    from profkit.analysis.latency import compare_with
+    from profkit.timing.latency import compare_with
 
     if report.pairs or len(report.timed) < 2:
         return report

@@ -25,7 +25,6 @@ from profkit import __version__
 from profkit.analysis.checklist import Checklist
 from profkit.analysis.json import report_json
 from profkit.analysis.report import Report, load
-from profkit.analysis.verdict import DEFAULT
 from profkit.capture import ncu, nsys
 from profkit.capture.doctor import WARNING, gpu_checks
 from profkit.capture.environment import digest, fingerprint_without_torch
@@ -36,16 +35,17 @@ from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, Targ
 from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest as file_digest
 from profkit.core.text_files import read_json
-from profkit.ingest.variants import read_variants
 from profkit.report.summary import ReportSummary
 from profkit.runs.run import Draft, draft, free_room, keep, listed
 from profkit.timeline.summary import TimelineSummary
+from profkit.timing.variants import read_variants
+from profkit.timing.verdict import DEFAULT
 from profkit.ui.markdown import checklist_markdown
 
 if TYPE_CHECKING:
-    from profkit.analysis.latency import LatencyReport
     from profkit.timeline.reader import Timeline
-    from profkit.timing import TimingPlan
+    from profkit.timing.latency import LatencyReport
+    from profkit.timing.measurement import TimingPlan
 
 _ROOM_WANTED = 256 << 20
 _CHECK_HALF_FROM = 0.05
@@ -126,7 +126,7 @@ def profile(plan: Plan, tell: Tell) -> Outcome:
 
 def timing_of(plan: Plan, variants: Sequence[str]) -> TimingPlan:
     """How the variants of a profile are timed: so that a verdict is possible, in bounded time."""
-    from profkit.timing import COMPARED_BLOCKS, Subject, TimingPlan
+    from profkit.timing.measurement import COMPARED_BLOCKS, Subject, TimingPlan
 
     kept = {name: os.environ[name] for name in plan.keep_variables if name in os.environ}
     return TimingPlan(
@@ -318,8 +318,8 @@ class _Profile:
 
     def _time(self, where: Draft, checked: Mapping[str, Any]) -> LatencyReport | None:
         """Latencies of the variants; those that can't be had cost a warning, not the run."""
-        from profkit.render.latency_json import latency_json
-        from profkit.timing import latency_report, measure
+        from profkit.timing.latency_json import latency_json
+        from profkit.timing.measurement import latency_report, measure
 
         right = [row["name"] for row in checked.get("variants", ()) if row["status"] == "passed"]
         plan = timing_of(self._plan, right)

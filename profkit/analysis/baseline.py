@@ -14,7 +14,9 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any, TypeAlias
 
-from profkit.analysis.latency import (
+from profkit.ingest.cell import Cell, Status
+from profkit.report.gpus import Datasheet
+from profkit.timing.latency import (
     FEWEST_IN_A_BLOCK,
     Pair,
     Timed,
@@ -24,17 +26,15 @@ from profkit.analysis.latency import (
     datasheet_of,
     median_clock,
 )
-from profkit.analysis.statistics import DRIFT_MATTERS, Interval, State, intervals_apart
-from profkit.analysis.verdict import (
+from profkit.timing.latency_file import Latency
+from profkit.timing.statistics import DRIFT_MATTERS, Interval, State, intervals_apart
+from profkit.timing.verdict import (
     DEFAULT,
     Reason,
     Thresholds,
     Verdict,
     holm,
 )
-from profkit.ingest.cell import Cell, Status
-from profkit.ingest.latency import Latency
-from profkit.report.gpus import Datasheet
 
 THRESHOLDS: Thresholds = replace(DEFAULT, samples=FEWEST_IN_A_BLOCK)
 _SIZES = ("batch", "heads", "kv_heads", "length", "dim")

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from profkit.analysis.baseline import GAPS, Row, Versus
-from profkit.analysis.statistics import (
+from profkit.timing.statistics import (
     CLAIMABLE_DELTA,
     CLAIMABLE_SPEEDUP,
     DRIFT_MATTERS,
     Reason,
     State,
 )
-from profkit.analysis.verdict import Verdict
+from profkit.timing.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Goal:
 
 
 def goal(row: Row) -> Goal:
-    """The goal over a timed cell: the classic rule of `profkit.analysis.statistics.Classic`.
+    """The goal over a timed cell: the classic rule of `profkit.timing.statistics.Classic`.
 
     The interval must lie below the cell's, so its median must too where the cell's interval is
     wider than the speed-up asked for.

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
-from profkit.analysis.statistics import summarize
 from profkit.capture.gpu import Moment
 from profkit.report.gpus import Datasheet
+from profkit.timing.statistics import summarize
 
 BYTES, FLOP, OPERATIONS = "B/s", "FLOP/s", "op/s"
 MMA_SYNC = "_mma_sync"

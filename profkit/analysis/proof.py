@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from profkit.ingest.variants import Variants
 from profkit.report.summary import ReportSummary
+from profkit.timing.variants import Variants
 
 _FASTER = 1.05
 

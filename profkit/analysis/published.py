@@ -14,13 +14,13 @@ from typing import Any
 
 from profkit.analysis.audit import Outcome, examine
 from profkit.analysis.baseline import GAPS, Row
-from profkit.analysis.latency import POWER_CAP, compute_peak
-from profkit.analysis.statistics import Reason
 from profkit.capture.work import Work
 from profkit.core.text_files import shipped_yaml
 from profkit.ingest.cell import Status
 from profkit.ingest.claims import read_claims
 from profkit.report.gpus import datasheet_named
+from profkit.timing.latency import POWER_CAP, compute_peak
+from profkit.timing.statistics import Reason
 
 _ELEMENT_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 _RATES = {"tflops": 1e12, "gflops": 1e9}

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from profkit.analysis.rules import Rule
     from profkit.analysis.sampled import Sampled
     from profkit.analysis.source_view import SourceView
-    from profkit.ingest.variants import Variants
     from profkit.report.phases import KernelTimeline
+    from profkit.timing.variants import Variants
 
 _PLACES = 3
 _LONGEST = 6000
@@ -326,9 +326,9 @@ class Report:
         variants in whose name the regular expression is found.
         Raises BadInput for a file without latencies and UsageError for a wrong name.
         """
-        from profkit.analysis.latency import analyze_latency
         from profkit.analysis.roofline import LEVELS, Peaks, known_names, roofline
-        from profkit.ingest.latency import read_latencies
+        from profkit.timing.latency import analyze_latency
+        from profkit.timing.latency_file import read_latencies
 
         known_names(peaks, levels or LEVELS, precision)
         saved = latencies_of(self.path) if latency is None else read_latencies(Path(latency))

@@ -31,8 +31,8 @@ from profkit.report.checks import TOLERANCES
 from profkit.report.summary import PRECISIONS, LaunchSummary, ReportSummary, groups
 
 if TYPE_CHECKING:
-    from profkit.analysis.latency import Timed
-    from profkit.ingest.variants import Variants
+    from profkit.timing.latency import Timed
+    from profkit.timing.variants import Variants
 
 __all__ = [
     "EVERY", "LEVELS", "Outside", "Peaks", "Point", "Roof", "Roofline", "known_names", "roofline",

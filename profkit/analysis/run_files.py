@@ -11,8 +11,8 @@ from profkit.report.integrity import MANIFEST, check_unchanged
 from profkit.runs.run import is_partial
 
 if TYPE_CHECKING:
-    from profkit.ingest.latency import Saved
-    from profkit.ingest.variants import Variants
+    from profkit.timing.latency_file import Saved
+    from profkit.timing.variants import Variants
 
 SUFFIXES = (".ncu-rep", ".ncu-repz")
 TIMELINES = (".sqlite", ".nsys-rep")
@@ -54,7 +54,7 @@ def beside(report: Path) -> list[Path]:
 
 def variants_of(report: Path) -> Variants | None:
     """The variants of the run that a report belongs to; None outside a run, or without a check."""
-    from profkit.ingest.variants import read_variants
+    from profkit.timing.variants import read_variants
 
     checked = any(file.name == CHECK for file in beside(report))
     return read_variants(report.parent) if checked else None
@@ -65,7 +65,7 @@ def latencies_of(report: Path) -> Saved | None:
 
     Raises BadInput where they are not those that the run was kept with.
     """
-    from profkit.ingest.latency import read_latencies
+    from profkit.timing.latency_file import read_latencies
 
     file = next((file for file in beside(report) if file.name == LATENCY), None)
     return read_latencies(file) if file else None

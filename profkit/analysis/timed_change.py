@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from profkit.analysis.comparability import Problem, problem_of
-from profkit.analysis.latency import (
+from profkit.analysis.repeats import NOISE, Change
+from profkit.report.summary import Group, ReportSummary
+from profkit.timing.latency import (
     Pair,
     Timed,
     analyze_latency,
@@ -15,11 +17,9 @@ from profkit.analysis.latency import (
     compare_with,
     interleaved,
 )
-from profkit.analysis.repeats import NOISE, Change
-from profkit.analysis.statistics import Classic
-from profkit.analysis.verdict import DEFAULT, Thresholds, Verdict
-from profkit.ingest.latency import Latency, Saved
-from profkit.report.summary import Group, ReportSummary
+from profkit.timing.latency_file import Latency, Saved
+from profkit.timing.statistics import Classic
+from profkit.timing.verdict import DEFAULT, Thresholds, Verdict
 
 INTERLEAVED = "interleaved"
 WITHIN_RUN = "within-run only"

@@ -13,9 +13,9 @@ from profkit.analysis.baseline import Row, Scaling
 from profkit.analysis.baseline_evidence import Evidence, Goal, SameKernel
 from profkit.analysis.checklist import Checklist, Item
 from profkit.analysis.diff import Diff
-from profkit.analysis.latency import Pair
 from profkit.analysis.published import Against
 from profkit.report.floors import Floor
+from profkit.timing.latency import Pair
 
 
 @dataclass(frozen=True)

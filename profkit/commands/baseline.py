@@ -145,8 +145,8 @@ def run(
     """
     from profkit import baseline_plan as what
     from profkit.baseline import run_baseline
-    from profkit.capture import timing as how
     from profkit.ingest.matrix import dtype_named
+    from profkit.timing import stopwatch as how
 
     if target.suffix != ".py" or not target.is_file():
         raise BadInput(f"{target}: no such target", "give a target script, targets/NAME.py")

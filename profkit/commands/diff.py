@@ -287,7 +287,7 @@ def _compare(
 
 def _floor(before: Timings, after: Timings) -> float | None:
     """The A/A floor between runs of the GPU that both sides were timed on, where it is known."""
-    from profkit.store.floor import read_floor
+    from profkit.timing.floor import read_floor
 
     measured_with = {
         timed.latency.measured_with for side in (before, after) for timed in side.timed.values()
@@ -382,7 +382,7 @@ def _places(files: Sequence[Path], root: Path) -> dict[Path, Path]:
 
 def _declared(report: Path) -> str:
     """What a run declares to have computed, as the end of a name; "" where it doesn't."""
-    from profkit.ingest.variants import read_variants
+    from profkit.timing.variants import read_variants
 
     variants = read_variants(report.parent)
     if variants is None:

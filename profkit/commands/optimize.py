@@ -68,11 +68,11 @@ def optimize(
 
       profkit optimize targets/sdpa_s512.py --baseline flash --target-speedup 1.05
     """
-    from profkit.analysis.optimum import Outcome
-    from profkit.capture import timing as how
-    from profkit.optimizing import optimize as search
-    from profkit.render.optimize import optimize_json, optimize_terminal
-    from profkit.timing import TimingPlan, subject_of
+    from profkit.timing import stopwatch as how
+    from profkit.timing.measurement import TimingPlan, subject_of
+    from profkit.timing.optimize_view import optimize_json, optimize_terminal
+    from profkit.timing.optimizing import optimize as search
+    from profkit.timing.optimum import Outcome
 
     if not 1 < target_speedup < 1000:
         raise UsageError(f"--target-speedup {target_speedup:g} is no speed-up", "write 1.10")

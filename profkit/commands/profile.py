@@ -14,8 +14,8 @@ from profkit.commands.options import KernelOption, interruptible, words_after_da
 from profkit.ui.progress import Teller
 
 if TYPE_CHECKING:
-    from profkit.analysis.latency import LatencyReport
     from profkit.profiling import Outcome, Stage
+    from profkit.timing.latency import LatencyReport
 
 
 class ClockControl(StrEnum):
@@ -202,7 +202,7 @@ def _show(outcome: Outcome) -> None:
 
 def _show_latency(report: LatencyReport) -> None:
     """The truth about speed: ncu's durations are of a kernel alone, its caches and clocks held."""
-    from profkit.render.latency import doubts, method, variant_line
+    from profkit.timing.latency_view import doubts, method, variant_line
 
     first = report.timed[0]
     typer.echo(f"\nLatency of a call without a profiler ({method(first)}):")

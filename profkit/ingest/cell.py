@@ -11,7 +11,7 @@ from typing import Any
 from profkit.core.errors import BadInput
 from profkit.core.fields import Fields
 from profkit.core.text_files import read_json
-from profkit.ingest.latency import CELL, Latency, latency_from_json
+from profkit.timing.latency_file import CELL, Latency, latency_from_json
 
 SCHEMA = CELL
 

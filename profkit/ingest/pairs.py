@@ -22,7 +22,7 @@ from typing import Any
 from profkit.core.errors import BadInput
 from profkit.core.fields import number
 from profkit.core.text_files import read_json, read_yaml
-from profkit.ingest.latency import IN_A_RUN, SCHEMA, UNITS, read_latencies
+from profkit.timing.latency_file import IN_A_RUN, SCHEMA, UNITS, read_latencies
 
 PAIR = "pair.yaml"
 BEFORE, AFTER = "before", "after"

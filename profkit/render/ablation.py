@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 
 from profkit.analysis.diff import Diff, KernelDiff
 from profkit.analysis.finding_changes import FindingChange, Status
-from profkit.analysis.latency import Timed
 from profkit.analysis.roofline import Point, Roofline
 from profkit.analysis.timed_change import TimedChange
 from profkit.render import diff_words as words
 from profkit.render.findings import gain
-from profkit.render.latency import classic_line, latency_words, times_as_fast
+from profkit.timing.latency import Timed
+from profkit.timing.latency_view import classic_line, latency_words, times_as_fast
 from profkit.ui.markdown import escape
 from profkit.ui.text import number, percent
 

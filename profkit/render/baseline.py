@@ -9,10 +9,10 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from profkit.analysis.baseline import Baseline, Row, Versus
-from profkit.analysis.verdict import Verdict
 from profkit.ingest.cell import Status
 from profkit.render.baseline_json import name_parts
 from profkit.render.written.words import bare_digits, digits
+from profkit.timing.verdict import Verdict
 from profkit.ui.terminal import console, rendered, table_of
 from profkit.ui.text import literal, number, percent, plural, shorten
 from profkit.ui.view import Grid

@@ -14,13 +14,13 @@ from typing import Any
 
 from profkit import __version__
 from profkit.analysis.baseline import Baseline, Best, Row, Scaling, Versus
-from profkit.analysis.statistics import summarize
 from profkit.core.json_text import json_text
 from profkit.ingest.cell import SCHEMA as CELL_SCHEMA
 from profkit.ingest.cell import Cell
-from profkit.ingest.latency import Latency
-from profkit.render.latency_json import blocks_json, statistics_json
 from profkit.report.gpus import Datasheet
+from profkit.timing.latency_file import Latency
+from profkit.timing.latency_json import blocks_json, statistics_json
+from profkit.timing.statistics import summarize
 
 SCHEMA = "profkit.baseline/1"
 IMPORTED = "imported"

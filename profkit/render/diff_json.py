@@ -19,7 +19,6 @@ from profkit.analysis.comparability import Obstacle
 from profkit.analysis.diff import Diff, KernelDiff, Side
 from profkit.analysis.finding_changes import FindingChange, Limit
 from profkit.analysis.gates import Failure
-from profkit.analysis.latency import Timed
 from profkit.analysis.line_changes import LineChange
 from profkit.analysis.problem_size import SizeEvidence
 from profkit.analysis.repeats import Change, Profiled
@@ -28,6 +27,7 @@ from profkit.render.checklist_json import finding_json
 from profkit.render.diff_words import headline, reason
 from profkit.report.names import file_name
 from profkit.report.summary import Group
+from profkit.timing.latency import Timed
 
 SCHEMA = "profkit.diff/1"
 

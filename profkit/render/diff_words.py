@@ -17,10 +17,10 @@ from profkit.analysis.repeats import Change
 from profkit.analysis.timed_change import TimedChange
 from profkit.core.unit_words import is_word, unit_after
 from profkit.render.findings import gain
-from profkit.render.latency import latency_words, times_as_fast
 from profkit.report.catalog import catalog
 from profkit.report.names import function_name
 from profkit.report.summary import Group
+from profkit.timing.latency_view import latency_words, times_as_fast
 from profkit.ui.text import compact, extent, literal, number, percent, plural
 
 SMALL_CAUSE = 0.02

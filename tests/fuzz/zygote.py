@@ -86,7 +86,7 @@ def _import_all() -> None:
     for name in (
         "profkit.cli", "profkit.analysis.report", "profkit.analysis.rules", "profkit.analysis.diff",
         "profkit.timeline.summary", "profkit.analysis.audit", "profkit.ui.terminal",
-        "profkit.render.latency", "profkit.ingest.claims", "profkit.baseline_report",
+        "profkit.timing.latency_view", "profkit.ingest.claims", "profkit.baseline_report",
         "jsonschema", "scipy.stats", "ncu_report",
     ):  # fmt: skip
         importlib.import_module(name)

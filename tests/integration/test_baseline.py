@@ -23,8 +23,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from profkit.cli import app
-from profkit.ingest.latency import read_latencies
 from profkit.runs.run import verify
+from profkit.timing.latency_file import read_latencies
 from tests.conftest import CORPUS, ROOT, plain_bytes
 
 pytest.importorskip("torch", reason="targets need torch")

@@ -23,7 +23,7 @@ from profkit.analysis.report import load
 from profkit.baseline_report import gather
 from profkit.core.errors import BadInput
 from profkit.ingest.claims import read_claims
-from profkit.ingest.latency import read_latencies
+from profkit.timing.latency_file import read_latencies
 from tests.conftest import CORPUS, ROOT, recorded_summary
 
 L4 = CORPUS.parent / "l4_latency"

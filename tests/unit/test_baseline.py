@@ -14,8 +14,8 @@ from profkit.analysis.baseline import Baseline, Best, Row, derive
 from profkit.analysis.baseline_evidence import goal
 from profkit.capture.work import Work
 from profkit.ingest.cell import Cell, Status
-from profkit.ingest.latency import latency_from_json
 from profkit.report.gpus import datasheet_named
+from profkit.timing.latency_file import latency_from_json
 
 H200 = {
     "name": "NVIDIA H200",

@@ -2,7 +2,7 @@
 
     python -m profkit.capture.ceilings.worker FD
 
-It is asked and answers as `profkit.capture.timing_worker` does.
+It is asked and answers as `profkit.timing.worker` does.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from profkit.capture.ceilings.loads import Load, loads
 from profkit.capture.environment import fingerprint, lock
 from profkit.capture.gpu import Watch
 from profkit.capture.target import Unsupported, without_torch
-from profkit.capture.timing import Block, Cache, Ready, Settings, Stopwatch, Timer
-from profkit.capture.timing_worker import main, watch
 from profkit.core.errors import EnvironmentProblem, TargetFailed
+from profkit.timing.stopwatch import Block, Cache, Ready, Settings, Stopwatch, Timer
+from profkit.timing.worker import main, watch
 
 _SETTINGS = Settings(Timer.events, Cache.warm, warmup=0.4)
 _BLOCKS = 4

@@ -12,9 +12,9 @@ from profkit.ui.text import literal, number, percent
 from profkit.ui.view import Grid
 
 if TYPE_CHECKING:
-    from profkit.analysis.latency import LatencyReport, Pair, Timed
     from profkit.analysis.roofline import Point, Roof, Roofline
     from profkit.report.phases import KernelTimeline, Track
+    from profkit.timing.latency import LatencyReport, Pair, Timed
 
 Json = dict[str, Any]
 
@@ -245,7 +245,7 @@ def _series(timed: Timed) -> Json:
 
 def latency_words_of(report: LatencyReport) -> Json:
     """Latencies, verdicts, tables and the sentences to publish."""
-    from profkit.render import latency as words
+    from profkit.timing import latency_view as words
 
     fastest = min(timed.summary.median for timed in report.timed)
     verdicts = {pair.b.label: pair for pair in report.pairs}
@@ -267,7 +267,7 @@ def latency_words_of(report: LatencyReport) -> Json:
 
 def _settle(report: LatencyReport) -> str:
     """The command that takes the blocks that verdicts lack; "" where none is lacking."""
-    from profkit.analysis.verdict import Reason, Verdict
+    from profkit.timing.verdict import Reason, Verdict
 
     unsettled = [
         pair
@@ -284,7 +284,7 @@ def _settle(report: LatencyReport) -> str:
 
 
 def _variant(timed: Timed, fastest: float, pair: Pair | None, is_baseline: bool) -> Json:
-    from profkit.render import latency as words
+    from profkit.timing import latency_view as words
 
     rate = timed.flop_rate
     interval = timed.interval

@@ -25,11 +25,11 @@ from profkit.report.summary import Group, ReportSummary
 from profkit.ui.text import literal, number, percent, plural
 
 if TYPE_CHECKING:
-    from profkit.analysis.latency import LatencyReport
     from profkit.analysis.roofline import Roofline
     from profkit.analysis.source_view import SourceView
     from profkit.report.phases import KernelTimeline
     from profkit.report.source_lines import Place
+    from profkit.timing.latency import LatencyReport
 
 Json = dict[str, Any]
 

@@ -9,14 +9,14 @@ from profkit.analysis.audit import Outcome
 from profkit.analysis.baseline import Row
 from profkit.analysis.checklist import Item
 from profkit.analysis.contradiction import Contradiction
-from profkit.analysis.latency import Timed
 from profkit.analysis.published import Against, Overclaims, Shortfall, overclaims
-from profkit.analysis.statistics import CLAIMABLE_SPEEDUP
 from profkit.analysis.written import Profiled, Step, Written
 from profkit.render import diff_words, findings
 from profkit.render.audit import told as in_words
-from profkit.render.latency import latency_words
 from profkit.render.written import words
+from profkit.timing.latency import Timed
+from profkit.timing.latency_view import latency_words
+from profkit.timing.statistics import CLAIMABLE_SPEEDUP
 from profkit.ui.document import (
     Block,
     Bullets,

@@ -13,10 +13,10 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from profkit.analysis.latency import LatencyReport, Pair, Rate, Timed
-from profkit.analysis.statistics import LEVEL, Claim, Classic, Interval, Reason, State, Summary
-from profkit.analysis.verdict import Comparison, Thresholds, Verdict
-from profkit.analysis.verdict import Reason as VerdictReason
+from profkit.timing.latency import LatencyReport, Pair, Rate, Timed
+from profkit.timing.statistics import LEVEL, Claim, Classic, Interval, Reason, State, Summary
+from profkit.timing.verdict import Comparison, Thresholds, Verdict
+from profkit.timing.verdict import Reason as VerdictReason
 from profkit.ui.markdown import escape
 from profkit.ui.markdown import table_of as markdown_table
 from profkit.ui.terminal import console, facts, rendered, table_of

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from profkit.analysis.latency import LatencyReport, Timed
-from profkit.analysis.verdict import Verdict
 from profkit.core.errors import UsageError
-from profkit.render.latency import change, latency_words
+from profkit.timing.latency import LatencyReport, Timed
+from profkit.timing.latency_view import change, latency_words
+from profkit.timing.verdict import Verdict
 from profkit.ui.badge import badge_svg
 from profkit.ui.text import literal, shorten
 

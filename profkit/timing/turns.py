@@ -16,7 +16,7 @@ from typing import Any
 from profkit.capture.process import end, reduced_environment, supervised
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 
-_TIMES_TARGETS = "profkit.capture.timing_worker"
+_TIMES_TARGETS = "profkit.timing.worker"
 _PACKAGES = Path(__file__).parent.parent.parent
 _KINDS: Mapping[int, type[ProfkitError]] = {
     kind.exit_code: kind for kind in (UsageError, EnvironmentProblem, BadInput, TargetFailed)

@@ -23,8 +23,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, special
 
-from profkit.analysis.resolution import common_value, log_shift, open_ticks
-from profkit.analysis.statistics import (
+from profkit.core.errors import BadInput
+from profkit.timing.resolution import common_value, log_shift, open_ticks
+from profkit.timing.statistics import (
     Array,
     Classic,
     Summary,
@@ -35,7 +36,6 @@ from profkit.analysis.statistics import (
     effective_size,
     rank_correlation,
 )
-from profkit.core.errors import BadInput
 
 Blocks: TypeAlias = Sequence[npt.ArrayLike]
 

@@ -1,6 +1,6 @@
 """A process that holds a target and times its variants when it is told to.
 
-    python -m profkit.capture.timing_worker FD
+    python -m profkit.timing.worker FD
 
 One JSON request a line on stdin, one JSON answer a line on the file descriptor FD: what the target
 prints goes elsewhere. Requests are {"do": "where" | "declare" | "open" | "prepare" | "block", ...}
@@ -34,8 +34,8 @@ from profkit.capture.target import (
     load_target,
     without_torch,
 )
-from profkit.capture.timing import Cache, Settings, Stopwatch, Timer
 from profkit.core.errors import EnvironmentProblem, ProfkitError, TargetFailed
+from profkit.timing.stopwatch import Cache, Settings, Stopwatch, Timer
 
 _PROFKIT = Path(__file__).resolve().parent.parent
 
@@ -112,7 +112,7 @@ class _Worker:
         return {"target": _plain(target.described()), "variants": about}
 
     def prepare(self, variant: str, timer: str, cache: str, warmup: float, group: int) -> Any:
-        """Warm a variant up; see `profkit.capture.timing.Ready`."""
+        """Warm a variant up; see `profkit.timing.stopwatch.Ready`."""
         self._target.enter()
         inputs = self._inputs
         (chosen,) = self._target.chosen([variant])
@@ -126,7 +126,7 @@ class _Worker:
             return asdict(self._stopwatches[variant].prepare())
 
     def block(self, variant: str, samples: int, host: float) -> Any:
-        """Take a block of samples; see `profkit.capture.timing.Block`."""
+        """Take a block of samples; see `profkit.timing.stopwatch.Block`."""
         self._target.enter()
         (chosen,) = self._target.chosen([variant])
         with chosen.around():

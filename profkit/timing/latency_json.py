@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from profkit import __version__
-from profkit.analysis.latency import LatencyReport, Pair, Rate, Timed
-from profkit.analysis.statistics import Interval, Summary
 from profkit.core.json_text import json_text
-from profkit.ingest.latency import SCHEMA, Latency
-from profkit.render.latency import sentence, settling_options, warnings
+from profkit.timing.latency import LatencyReport, Pair, Rate, Timed
+from profkit.timing.latency_file import SCHEMA, Latency
+from profkit.timing.latency_view import sentence, settling_options, warnings
+from profkit.timing.statistics import Interval, Summary
 
 Json = dict[str, Any]
 

@@ -13,9 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from profkit.analysis.resolution import common_tick
-from profkit.analysis.spread import difference_bound, enlarged_bound, run_bound
-from profkit.analysis.statistics import (
+from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
+from profkit.report.gpus import Datasheet, Peak, find_datasheet
+from profkit.timing.latency_file import Latency, Saved
+from profkit.timing.resolution import common_tick
+from profkit.timing.spread import difference_bound, enlarged_bound, run_bound
+from profkit.timing.statistics import (
     Claim,
     Classic,
     Interval,
@@ -23,8 +26,8 @@ from profkit.analysis.statistics import (
     classic,
     summarize,
 )
-from profkit.analysis.statistics import Reason as Refusal
-from profkit.analysis.verdict import (
+from profkit.timing.statistics import Reason as Refusal
+from profkit.timing.verdict import (
     DEFAULT,
     Comparison,
     Reason,
@@ -36,9 +39,6 @@ from profkit.analysis.verdict import (
     interval_over_blocks,
     single_runs,
 )
-from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
-from profkit.ingest.latency import Latency, Saved
-from profkit.report.gpus import Datasheet, Peak, find_datasheet
 
 POWER_CAP = "software power cap"
 FEWEST_BLOCKS = 6

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from profkit.analysis.statistics import Array, find_tick
+from profkit.timing.statistics import Array, find_tick
 
 # The errors of two readings, each the difference of two moments rounded down at a phase of its own,
 # differ by a sum of four uniform numbers (Irwin-Hall, -2 to 2 ticks), beyond this in 1% of the

@@ -9,9 +9,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from profkit import __version__
-from profkit.analysis.optimum import LOOKS, Candidate, Outcome, Standing
-from profkit.optimizing import Optimum
-from profkit.render.latency import change, latency_words
+from profkit.timing.latency_view import change, latency_words
+from profkit.timing.optimizing import Optimum
+from profkit.timing.optimum import LOOKS, Candidate, Outcome, Standing
 from profkit.ui.terminal import rendered, table_of
 from profkit.ui.text import literal
 from profkit.ui.view import Grid

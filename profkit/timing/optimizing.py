@@ -7,23 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from profkit.analysis.latency import Timed, analyze_latency, compare_with
-from profkit.analysis.optimum import (
-    LOOKS,
-    Candidate,
-    Decision,
-    Outcome,
-    Standing,
-    decide,
-    standing,
-    thresholds_of_looks,
-)
-from profkit.analysis.orders import order
-from profkit.analysis.verdict import holm
 from profkit.core.errors import EnvironmentProblem, TargetFailed, UsageError
 from profkit.core.lock import gpu_lock
-from profkit.store.floor import read_floor
-from profkit.timing import (
+from profkit.timing.floor import read_floor
+from profkit.timing.latency import Timed, analyze_latency, compare_with
+from profkit.timing.measurement import (
     Opened,
     Series,
     Tell,
@@ -34,6 +22,18 @@ from profkit.timing import (
     open_target,
     process_of,
 )
+from profkit.timing.optimum import (
+    LOOKS,
+    Candidate,
+    Decision,
+    Outcome,
+    Standing,
+    decide,
+    standing,
+    thresholds_of_looks,
+)
+from profkit.timing.orders import order
+from profkit.timing.verdict import holm
 
 _MOST, _FEWEST = 30, 10
 _FEWEST_BLOCKS = 6

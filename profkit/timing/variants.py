@@ -10,8 +10,8 @@ from typing import Any
 
 from profkit.core.errors import ProfkitError
 from profkit.core.text_files import read_json
-from profkit.ingest.latency import IN_A_RUN, read_latencies
 from profkit.report.integrity import check_unchanged
+from profkit.timing.latency_file import IN_A_RUN, read_latencies
 
 _CHECK = "check.json"
 

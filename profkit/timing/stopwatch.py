@@ -18,8 +18,8 @@ from functools import cache
 from typing import Any
 
 from profkit.capture.gpu import Moment, Watch
-from profkit.capture.sm_clock import ClockReader, Stretch, clock_reader, mean_clock
 from profkit.core.errors import EnvironmentProblem, TargetFailed
+from profkit.timing.sm_clock import ClockReader, Stretch, clock_reader, mean_clock
 
 Call = Callable[[], object]
 

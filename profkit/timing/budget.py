@@ -16,7 +16,7 @@ Todo: TypeAlias = tuple[str, Sequence[str]]
 """A shape, and its backends that are to be measured."""
 
 FEWEST_IN_A_BLOCK = 3
-GPU_PROBES = 65  # of profkit.capture.timing: 20 probes each for three questions, and a few calls
+GPU_PROBES = 65  # of profkit.timing.stopwatch: 20 probes each for three questions, and a few calls
 _PROBING = 0.3  # seconds for the three, but three calls each
 _FEWEST_PROBES = 12
 _FIRST_GAP = 1e-4

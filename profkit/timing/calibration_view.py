@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from profkit import __version__
-from profkit.analysis.latency import Differences, sharper
-from profkit.store.floor import Floor
+from profkit.timing.floor import Floor
+from profkit.timing.latency import Differences, sharper
 from profkit.ui.text import literal, plural
 
 SCHEMA = "profkit.calibrate/1"

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from profkit.analysis.latency import Pair
-from profkit.analysis.verdict import DEFAULT, Comparison, Thresholds, Verdict
+from profkit.timing.latency import Pair
+from profkit.timing.verdict import DEFAULT, Comparison, Thresholds, Verdict
 
 LOOKS = (8, 16, 32, 64)
 """After how many blocks a side the verdicts are looked at."""

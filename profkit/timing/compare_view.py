@@ -10,9 +10,9 @@ from rich.console import Group
 from rich.text import Text
 
 from profkit import __version__
-from profkit.analysis.latency import SavedPair
-from profkit.analysis.verdict import Reason
-from profkit.render.latency import classic_line, doubts, latency_words, times_as_fast
+from profkit.timing.latency import SavedPair
+from profkit.timing.latency_view import classic_line, doubts, latency_words, times_as_fast
+from profkit.timing.verdict import Reason
 from profkit.ui.markdown import escape
 from profkit.ui.terminal import rendered
 from profkit.ui.text import literal, percent, plural

@@ -14,15 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from profkit.analysis.budget import samples_a_block
-from profkit.analysis.latency import LatencyReport, analyze_latency, compare_with
-from profkit.analysis.orders import order
-from profkit.analysis.statistics import find_tick
-from profkit.analysis.verdict import DEFAULT, Thresholds
 from profkit.capture.gpu import VISIBLE, GpuState, NoDriver, chosen, lock_name, visibility
 from profkit.capture.supervise import descendants
-from profkit.capture.timing import Cache, Settings, Timer
-from profkit.capture.turns import Turn, worker
 from profkit.core.errors import (
     BadInput,
     EnvironmentProblem,
@@ -31,8 +24,15 @@ from profkit.core.errors import (
     UsageError,
 )
 from profkit.core.lock import gpu_lock
-from profkit.ingest.latency import Latency, latency_from_json
-from profkit.store.floor import read_floor
+from profkit.timing.budget import samples_a_block
+from profkit.timing.floor import read_floor
+from profkit.timing.latency import LatencyReport, analyze_latency, compare_with
+from profkit.timing.latency_file import Latency, latency_from_json
+from profkit.timing.orders import order
+from profkit.timing.statistics import find_tick
+from profkit.timing.stopwatch import Cache, Settings, Timer
+from profkit.timing.turns import Turn, worker
+from profkit.timing.verdict import DEFAULT, Thresholds
 
 _PROBE = 30
 _COARSE = 4
@@ -220,7 +220,7 @@ def measure(plan: TimingPlan, tell: Tell, turns: Sequence[Turn] = ()) -> Timing:
 def process_of(
     subject: Subject, environment: Mapping[str, str], patience: float | None = None
 ) -> AbstractContextManager[Turn]:
-    """A process of its own for a subject; see `profkit.capture.turns.worker`."""
+    """A process of its own for a subject; see `profkit.timing.turns.worker`."""
     if subject.python_path is not None:
         environment = {**environment, "PYTHONPATH": subject.python_path}
     return worker(subject.path.name, environment=environment, root=subject.root, patience=patience)
