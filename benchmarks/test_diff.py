@@ -14,12 +14,12 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 import profkit
 from profkit.analysis.changes import COMPARED
-from profkit.analysis.checklist import checklist
 from profkit.analysis.diff import Side, diff
-from profkit.analysis.rules import shipped_rules
 from profkit.analysis.timed_change import timings
 from profkit.render.diff import diff_view
 from profkit.report.summary import LaunchSummary, ReportSummary, groups
+from profkit.rules.checklist import checklist
+from profkit.rules.rule_file import shipped_rules
 from profkit.ui.terminal import rendered
 
 REPORT = Path(__file__).parent.parent / "reports" / "h200" / "known.ncu-repz"

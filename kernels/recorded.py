@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import profkit
-from profkit.analysis.checklist import Item
 from profkit.report.floors import floors
 from profkit.report.summary import LaunchSummary, ReportSummary
+from profkit.rules.checklist import Item
 from profkit.timing.latency import Pair, Timed, analyze_latency
 from profkit.timing.latency_file import read_latencies
 from profkit.timing.latency_view import change

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from profkit.analysis.baseline import THRESHOLDS, derive
 from profkit.analysis.baseline_evidence import cost, evidence, goal, same_kernel, top_rows
-from profkit.analysis.checklist import Item
 from profkit.analysis.diff import Diff
 from profkit.analysis.published import against_published, wrong_claims
 from profkit.analysis.run_files import LATENCY, SUFFIXES, one_report
@@ -22,6 +21,7 @@ from profkit.core.text_files import MissingFile, read_json, shipped_json
 from profkit.ingest.cell import MISSING, Cell, Status
 from profkit.render.baseline_json import derived_json
 from profkit.report.floors import floors
+from profkit.rules.checklist import Item
 from profkit.store.baseline import SUMMARY, read_again, read_cells
 from profkit.timing.latency import analyze_latency, compare_with
 from profkit.timing.latency_file import read_latencies

@@ -15,10 +15,10 @@ from profkit.report.integrity import MANIFEST
 from profkit.runs.run import read_manifest
 
 if TYPE_CHECKING:
-    from profkit.analysis.checklist import Checklist
     from profkit.analysis.source_view import SourceView
     from profkit.report.phases import KernelTimeline
     from profkit.report.summary import Group
+    from profkit.rules.checklist import Checklist
     from profkit.timing.latency import LatencyReport
     from profkit.timing.variants import Variants
 

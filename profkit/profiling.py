@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from profkit import __version__
-from profkit.analysis.checklist import Checklist
 from profkit.analysis.json import report_json
 from profkit.analysis.report import Report, load
 from profkit.capture import ncu, nsys
@@ -36,6 +35,7 @@ from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest as file_digest
 from profkit.core.text_files import read_json
 from profkit.report.summary import ReportSummary
+from profkit.rules.checklist import Checklist
 from profkit.runs.run import Draft, draft, free_room, keep, listed
 from profkit.timeline.summary import TimelineSummary
 from profkit.timing.variants import read_variants

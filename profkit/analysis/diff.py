@@ -9,7 +9,6 @@ from functools import cached_property
 
 from profkit.analysis.attribution import Attribution, Cause, Kind, attribute
 from profkit.analysis.changes import Changed, OneSided, changes, one_sided
-from profkit.analysis.checklist import Checklist, Item
 from profkit.analysis.comparability import (
     Obstacle,
     can_be_forced,
@@ -32,6 +31,7 @@ from profkit.analysis.problem_size import SizeEvidence, size_evidence
 from profkit.analysis.repeats import Change, Profiled, judge
 from profkit.analysis.timed_change import TimedChange, Timings, same_samples, timed_change
 from profkit.report.summary import Group, LaunchSummary, ReportSummary
+from profkit.rules.checklist import Checklist, Item
 
 _NONE = (math.nan, math.nan)
 

@@ -9,12 +9,12 @@ from enum import StrEnum
 
 import numpy as np
 
-from profkit.analysis.checklist import Checklist, Item
-from profkit.analysis.measures import MOVED, Measure, known_gain, measures, not_collected
 from profkit.analysis.repeats import within_noise
 from profkit.core.expression import HOLDS, Expression
 from profkit.report.floors import REACH, RESOURCES
 from profkit.report.summary import Group, LaunchSummary
+from profkit.rules.checklist import Checklist, Item
+from profkit.rules.measures import MOVED, Measure, known_gain, measures, not_collected
 
 REMAINS = 0.1
 """A finding is resolved when no more than this share of the time that it weighed remains."""

@@ -13,15 +13,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from profkit import __version__
-from profkit.analysis.checklist import Checklist
 from profkit.capture.doctor import Diagnosis
-from profkit.render.checklist_json import finding_json, found_json
 from profkit.report.catalog import NEWEST, Quantity, catalog
 from profkit.report.coverage import Coverage
 from profkit.report.gpus import Gpu
 from profkit.report.names import file_name
 from profkit.report.session import Session
 from profkit.report.summary import Group, LaunchSummary, ReportSummary, Work
+from profkit.rules.checklist import Checklist
+from profkit.rules.checklist_json import finding_json, found_json
 
 SCHEMA = "profkit.analyze/1"
 CHECKLIST_SCHEMA = "profkit.checklist/1"

@@ -37,15 +37,15 @@ from profkit.report.time_series import series
 if TYPE_CHECKING:
     import pandas as pd
 
-    from profkit.analysis.checklist import Checklist
     from profkit.analysis.diff import Diff, Side
-    from profkit.analysis.engine import Trial
     from profkit.analysis.line_changes import LineCost
     from profkit.analysis.roofline import Roofline
-    from profkit.analysis.rules import Rule
-    from profkit.analysis.sampled import Sampled
     from profkit.analysis.source_view import SourceView
     from profkit.report.phases import KernelTimeline
+    from profkit.rules.checklist import Checklist
+    from profkit.rules.engine import Trial
+    from profkit.rules.rule_file import Rule
+    from profkit.rules.samples import Sampled
     from profkit.timing.variants import Variants
 
 _PLACES = 3
@@ -292,9 +292,9 @@ class Report:
         `variants` are those of the run that the report lies in, unless given, and so are the
         quantities of its `timeline`, which say nothing where only some of its launches are kept.
         """
-        from profkit.analysis.checklist import checklist
-        from profkit.analysis.proof import proofs
-        from profkit.analysis.rules import shipped_rules
+        from profkit.rules.checklist import checklist
+        from profkit.rules.proof import proofs
+        from profkit.rules.rule_file import shipped_rules
 
         return checklist(
             self.summary,
@@ -363,7 +363,7 @@ class Report:
 
     def explain(self, rule: Rule) -> tuple[Trial, ...]:
         """What a rule makes of each kernel, most time first."""
-        from profkit.analysis.engine import explain
+        from profkit.rules.engine import explain
 
         return explain(self.summary, rule, self._sampled)
 
@@ -422,9 +422,9 @@ class Report:
         return {}
 
     def _look_at(self, launch: LaunchSummary) -> Sampled | None:
-        from profkit.analysis.sampled import SAMPLED_FROM, WORTH_SAMPLING, Sampled
         from profkit.report.blame import EXECUTED, SAMPLES, Samples
         from profkit.report.rereads import SECTORS
+        from profkit.rules.samples import SAMPLED_FROM, WORTH_SAMPLING, Sampled
 
         shares = {group.typical.index: group.share for group in self.summary.groups}
         if not launch.get(SAMPLED_FROM) > 0 or not shares.get(launch.index, 0.0) >= WORTH_SAMPLING:

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from profkit import __version__
-from profkit.analysis.checklist import Checklist
 from profkit.analysis.source_view import Counts, Inside, SourceView
-from profkit.render.checklist_json import finding_json
 from profkit.report.names import file_name
 from profkit.report.phases import KernelTimeline, Track
 from profkit.report.summary import ReportSummary
+from profkit.rules.checklist import Checklist
+from profkit.rules.checklist_json import finding_json
 
 SCHEMA = "profkit.source/1"
 

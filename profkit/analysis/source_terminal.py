@@ -12,7 +12,6 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from profkit.analysis.checklist import Checklist
 from profkit.analysis.source_view import (
     Counts,
     Inside,
@@ -22,12 +21,13 @@ from profkit.analysis.source_view import (
     SourceView,
     added,
 )
-from profkit.render.checklist import in_short
 from profkit.report import panels
 from profkit.report.names import told_apart
 from profkit.report.phases import KernelTimeline, Track
 from profkit.report.source_lines import Code
 from profkit.report.summary import NOT_STALLED, ReportSummary
+from profkit.rules.checklist import Checklist
+from profkit.rules.checklist_view import in_short
 from profkit.ui.text import bar, compact, cut, literal, number, percent, plural, shorten
 
 if TYPE_CHECKING:

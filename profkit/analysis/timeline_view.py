@@ -17,13 +17,13 @@ from rich.table import Table
 from rich.text import Text
 
 from profkit import __version__
-from profkit.analysis.checklist import Item
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.json_text import json_rows
-from profkit.render import findings as words
-from profkit.render.checklist import in_short
-from profkit.render.checklist_json import item_json
 from profkit.report.names import file_name, told_apart
+from profkit.rules import finding_text as words
+from profkit.rules.checklist import Item
+from profkit.rules.checklist_json import item_json
+from profkit.rules.checklist_view import in_short
 from profkit.timeline.reader import TimelineGpu
 from profkit.timeline.summary import (
     ApiUse,

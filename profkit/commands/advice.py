@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from profkit.analysis.report import suggestion
-from profkit.analysis.rules import Rule, shipped_rules, with_own
 from profkit.commands.reading import Advice
 from profkit.core.errors import UsageError
+from profkit.rules.rule_file import Rule, shipped_rules, with_own
 
 
 def chosen(own: Path | None, disabled: Sequence[str], blamed: int | None) -> Advice:

@@ -20,9 +20,9 @@ from profkit.commands.options import (
 from profkit.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from profkit.analysis.checklist import Checklist
     from profkit.commands.reading import Advice
     from profkit.report.summary import Group, ReportSummary
+    from profkit.rules.checklist import Checklist
 
 _TOP_SHOWN = 3
 _TOP_ON_A_PAGE = 12
@@ -109,7 +109,7 @@ def analyze(
         return
     from profkit.commands.order import known_key, order
     from profkit.commands.reading import Selection, read_reports
-    from profkit.render.checklist import SHOWN
+    from profkit.rules.checklist_view import SHOWN
 
     known_key(sort)
     shown = top if top is not None else _default_top(format)
@@ -168,10 +168,10 @@ def _analyze_timelines(
         raise UsageError(
             "a timeline has no page of its own", "give the report or run it belongs to"
         )
-    from profkit.analysis.checklist import region_items
-    from profkit.analysis.rules import shipped_rules
     from profkit.analysis.timeline_view import timelines_text
     from profkit.commands.reading import read_timeline
+    from profkit.rules.checklist import region_items
+    from profkit.rules.rule_file import shipped_rules
     from profkit.timeline.summary import summarize_timeline
 
     if not all(path.suffix in TIMELINES for path in paths):

@@ -52,7 +52,7 @@ def checklist(
     from profkit.analysis.json import checklist_json
     from profkit.commands.advice import chosen
     from profkit.commands.reading import read_report
-    from profkit.render.checklist import checklist_view
+    from profkit.rules.checklist_view import checklist_view
     from profkit.ui.markdown import checklist_markdown
     from profkit.ui.terminal import console, rendered
 

@@ -20,7 +20,7 @@ from profkit.commands.options import (
 from profkit.core.errors import BadInput, UsageError
 
 if TYPE_CHECKING:
-    from profkit.analysis.rules import Rule
+    from profkit.rules.rule_file import Rule
 
 _RECORDED = "reports/*/pairs"
 
@@ -61,7 +61,7 @@ def list_rules(
 
       profkit rules list --rules my_rules/
     """
-    from profkit.render.rules import list_view, rules_markdown
+    from profkit.rules.rules_view import list_view, rules_markdown
     from profkit.ui.terminal import rendered
 
     found = _all(own)
@@ -96,9 +96,9 @@ def explain(
     """
     from rich.console import Group
 
-    from profkit.analysis.region_rules import explain_region
     from profkit.commands.reading import read_report
-    from profkit.render.rules import explained, region_trial_view, trials_view
+    from profkit.rules.region_rules import explain_region
+    from profkit.rules.rules_view import explained, region_trial_view, trials_view
     from profkit.ui.terminal import rendered
 
     if kernel and on is None:
@@ -133,7 +133,7 @@ def check(
 
       profkit rules check my_rules/
     """
-    from profkit.analysis.rules import check_rules
+    from profkit.rules.rule_file import check_rules
     from profkit.ui.text import plural
 
     found, faults = check_rules(path)
@@ -176,11 +176,11 @@ def score(
 
       profkit rules score --pairs my_pairs/ --format json -o score.json
     """
-    from profkit.analysis.score import score as summed
     from profkit.commands.advice import chosen
     from profkit.commands.reading import judge_pairs
-    from profkit.render.score import score_markdown, score_view
-    from profkit.render.score_json import score_json
+    from profkit.rules.score import score as summed
+    from profkit.rules.score_json import score_json
+    from profkit.rules.score_view import score_markdown, score_view
     from profkit.ui.terminal import rendered
 
     advice = chosen(own, disable or (), blamed=0)
@@ -224,7 +224,7 @@ def _folders(pairs: Path | None) -> list[Path]:
 
 
 def _all(own: Path | None) -> tuple[Rule, ...]:
-    from profkit.analysis.rules import shipped_rules, with_own
+    from profkit.rules.rule_file import shipped_rules, with_own
 
     return with_own(own) if own else shipped_rules()
 

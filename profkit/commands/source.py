@@ -12,9 +12,9 @@ from profkit.commands.options import KernelOption, OutputOption, put
 from profkit.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from profkit.analysis.checklist import Checklist
     from profkit.analysis.report import Report
     from profkit.analysis.source_view import Inside
+    from profkit.rules.checklist import Checklist
 
 _TOP_SHOWN = 10
 

@@ -10,7 +10,7 @@ from profkit.analysis.finding_changes import FindingChange, Status
 from profkit.analysis.roofline import Point, Roofline
 from profkit.analysis.timed_change import TimedChange
 from profkit.render import diff_words as words
-from profkit.render.findings import gain
+from profkit.rules.finding_text import gain
 from profkit.timing.latency import Timed
 from profkit.timing.latency_view import classic_line, latency_words, times_as_fast
 from profkit.ui.markdown import escape

@@ -7,13 +7,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from profkit.analysis.checklist import Item
 from profkit.analysis.diff import Diff, KernelDiff
 from profkit.analysis.finding_changes import WORTH, FindingChange, Status
 from profkit.analysis.gates import Failure
 from profkit.render import diff_words as words
 from profkit.report.names import file_name
 from profkit.report.source_lines import Place
+from profkit.rules.checklist import Item
 from profkit.ui.text import literal
 
 WORSE = (Status.new, Status.heavier)

@@ -14,7 +14,6 @@ from typing import Any
 from profkit import __version__
 from profkit.analysis.attribution import Attribution, Cause
 from profkit.analysis.changes import Changed, OneSided
-from profkit.analysis.checklist import Item
 from profkit.analysis.comparability import Obstacle
 from profkit.analysis.diff import Diff, KernelDiff, Side
 from profkit.analysis.finding_changes import FindingChange, Limit
@@ -23,10 +22,11 @@ from profkit.analysis.line_changes import LineChange
 from profkit.analysis.problem_size import SizeEvidence
 from profkit.analysis.repeats import Change, Profiled
 from profkit.analysis.timed_change import TimedChange
-from profkit.render.checklist_json import finding_json
 from profkit.render.diff_words import headline, reason
 from profkit.report.names import file_name
 from profkit.report.summary import Group
+from profkit.rules.checklist import Item
+from profkit.rules.checklist_json import finding_json
 from profkit.timing.latency import Timed
 
 SCHEMA = "profkit.diff/1"

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 
 from profkit.analysis.attribution import Attribution, Cause, Kind
 from profkit.analysis.changes import Changed, OneSided
-from profkit.analysis.checklist import Item
 from profkit.analysis.diff import Diff, KernelDiff, Total
 from profkit.analysis.finding_changes import WORTH, FindingChange, Limit, Seen, Status
 from profkit.analysis.gates import Amount, Failure
@@ -16,10 +15,11 @@ from profkit.analysis.matching import How
 from profkit.analysis.repeats import Change
 from profkit.analysis.timed_change import TimedChange
 from profkit.core.unit_words import is_word, unit_after
-from profkit.render.findings import gain
 from profkit.report.catalog import catalog
 from profkit.report.names import function_name
 from profkit.report.summary import Group
+from profkit.rules.checklist import Item
+from profkit.rules.finding_text import gain
 from profkit.timing.latency_view import latency_words, times_as_fast
 from profkit.ui.text import compact, extent, literal, number, percent, plural
 

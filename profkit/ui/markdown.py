@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from profkit.analysis.checklist import Checklist, Item
-from profkit.render import findings as words
 from profkit.report import overview, panels
 from profkit.report.catalog import NEWEST, OLDEST, Catalog, Quantity, Range, Recorded
 from profkit.report.names import file_name
 from profkit.report.summary import Group, ReportSummary
+from profkit.rules import finding_text as words
+from profkit.rules.checklist import Checklist, Item
 from profkit.ui.text import literal
 from profkit.ui.view import Grid, Panel
 

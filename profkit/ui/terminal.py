@@ -13,12 +13,12 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from profkit.analysis.checklist import Checklist
-from profkit.render.checklist import findings_view
 from profkit.report import overview, panels
 from profkit.report.names import told_apart
 from profkit.report.summary import Group as KernelGroup
 from profkit.report.summary import ReportSummary
+from profkit.rules.checklist import Checklist
+from profkit.rules.checklist_view import findings_view
 from profkit.ui.fit import fitted
 from profkit.ui.text import bar, literal, plural, shorten
 from profkit.ui.view import Grid, Panel, Row

@@ -84,13 +84,13 @@ def _import_all() -> None:
     import importlib
 
     for name in (
-        "profkit.cli", "profkit.analysis.report", "profkit.analysis.rules", "profkit.analysis.diff",
+        "profkit.cli", "profkit.analysis.report", "profkit.rules.rule_file", "profkit.analysis.diff",
         "profkit.timeline.summary", "profkit.analysis.audit", "profkit.ui.terminal",
         "profkit.timing.latency_view", "profkit.ingest.claims", "profkit.baseline_report",
         "jsonschema", "scipy.stats", "ncu_report",
     ):  # fmt: skip
         importlib.import_module(name)
-    from profkit.analysis.rules import shipped_rules
+    from profkit.rules.rule_file import shipped_rules
 
     shipped_rules()
     gc.freeze()  # what forks share stays shared

@@ -25,8 +25,8 @@ from profkit.analysis.finding_changes import Status
 from profkit.analysis.repeats import Change
 from profkit.analysis.timed_change import timings
 from profkit.cli import app
-from profkit.ingest.pairs import read_pair
 from profkit.render.diff_words import change_words, evidence, headline
+from profkit.rules.pairs import read_pair
 from tests.conftest import CORPUS, H200, needs_corpus
 
 Cli = Callable[..., Result]

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import profkit
-from profkit.analysis.proof import proofs
 from profkit.report.summary import ReportSummary
+from profkit.rules.proof import proofs
 from profkit.timing.variants import Variants, read_variants
 from tests.conftest import H200
 

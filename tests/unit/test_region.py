@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.analysis.checklist import Item, region_items
-from profkit.analysis.engine import WORTH
-from profkit.analysis.region_rules import diagnose_region, explain_region
-from profkit.analysis.rules import check_rules, shipped_rules
-from profkit.analysis.units import unit_of
+from profkit.rules.checklist import Item, region_items
+from profkit.rules.engine import WORTH
+from profkit.rules.region_rules import diagnose_region, explain_region
+from profkit.rules.rule_file import check_rules, shipped_rules
+from profkit.rules.units import unit_of
 from profkit.timeline.reader import Timeline
 from profkit.timeline.region import PARTS, QUANTITIES, SHORT_GAP
 from profkit.timeline.summary import summarize_timeline

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis.rules import (
+from profkit.core.errors import BadInput
+from profkit.report.catalog import catalog
+from profkit.report.floors import RESOURCES
+from profkit.rules.rule_file import (
     CONTEXT,
     Action,
     BadRules,
@@ -16,9 +19,6 @@ from profkit.analysis.rules import (
     shipped_rules,
     with_own,
 )
-from profkit.core.errors import BadInput
-from profkit.report.catalog import catalog
-from profkit.report.floors import RESOURCES
 from profkit.timeline import region
 
 GOOD = """\

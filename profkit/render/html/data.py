@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from profkit import __version__
-from profkit.analysis.checklist import Checklist, Item
-from profkit.render import findings as words
 from profkit.render.html import charts, kernels
 from profkit.render.html.provenance import environment, provenance
 from profkit.render.html.sources import source_data
 from profkit.report import overview
 from profkit.report.names import file_name, told_apart
 from profkit.report.summary import Group, ReportSummary
+from profkit.rules import finding_text as words
+from profkit.rules.checklist import Checklist, Item
 from profkit.ui.text import literal, number, percent, plural
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from profkit.analysis.checklist import Checklist
 from profkit.report import overview, panels
 from profkit.report.catalog import catalog
 from profkit.report.summary import Group, LaunchSummary
+from profkit.rules.checklist import Checklist
 from profkit.ui.text import count, extent, literal, number, percent
 from profkit.ui.view import Grid, Panel
 

@@ -7,13 +7,14 @@ from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
 from profkit.analysis.audit import Outcome
 from profkit.analysis.baseline import Row
-from profkit.analysis.checklist import Item
 from profkit.analysis.contradiction import Contradiction
 from profkit.analysis.published import Against, Overclaims, Shortfall, overclaims
 from profkit.analysis.written import Profiled, Step, Written
-from profkit.render import diff_words, findings
+from profkit.render import diff_words
 from profkit.render.audit import told as in_words
 from profkit.render.written import words
+from profkit.rules import finding_text as findings
+from profkit.rules.checklist import Item
 from profkit.timing.latency import Timed
 from profkit.timing.latency_view import latency_words
 from profkit.timing.statistics import CLAIMABLE_SPEEDUP

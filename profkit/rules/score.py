@@ -16,13 +16,13 @@ from pathlib import Path
 
 import numpy as np
 
-from profkit.analysis.checklist import Checklist
-from profkit.analysis.engine import Estimate
-from profkit.analysis.rules import categories
 from profkit.core.errors import BadInput
 from profkit.core.text_files import shipped_yaml
-from profkit.ingest.pairs import AFTER, BEFORE, PAIR, RecordedPair
 from profkit.report.summary import ReportSummary
+from profkit.rules.checklist import Checklist
+from profkit.rules.engine import Estimate
+from profkit.rules.pairs import AFTER, BEFORE, PAIR, RecordedPair
+from profkit.rules.rule_file import categories
 
 WORTH_AN_ALARM = 1.15
 LARGE_ERROR = 0.25
@@ -261,9 +261,7 @@ def _category(rule: str, words: str) -> str | None:
 @cache
 def ncu_categories() -> Mapping[str, str | Mapping[str, str]]:
     """ncu's rules by identifier, and the categories they stand for (`ncu_rules.yaml`)."""
-    loaded: Mapping[str, str | Mapping[str, str]] = shipped_yaml(
-        "profkit.analysis", "ncu_rules.yaml"
-    )
+    loaded: Mapping[str, str | Mapping[str, str]] = shipped_yaml("profkit.rules", "ncu_rules.yaml")
     return loaded
 
 

@@ -9,16 +9,16 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from profkit.analysis.checklist import Checklist
-from profkit.analysis.engine import Condition, Finding, Trial
-from profkit.analysis.region_rules import RegionTrial
-from profkit.analysis.rules import Action, Rule
-from profkit.analysis.sampled import SAMPLED, WORTH_SAMPLING, Match
-from profkit.render import findings as words
-from profkit.render.checklist import rows_of
 from profkit.report.catalog import NEWEST, OLDEST
 from profkit.report.floors import RESOURCES
 from profkit.report.names import told_apart
+from profkit.rules import finding_text as words
+from profkit.rules.checklist import Checklist
+from profkit.rules.checklist_view import rows_of
+from profkit.rules.engine import Condition, Finding, Trial
+from profkit.rules.region_rules import RegionTrial
+from profkit.rules.rule_file import Action, Rule
+from profkit.rules.samples import SAMPLED, WORTH_SAMPLING, Match
 from profkit.ui.markdown import code, escape
 from profkit.ui.text import number, percent, plural
 

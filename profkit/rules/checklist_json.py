@@ -6,11 +6,11 @@ import math
 from pathlib import Path
 from typing import Any
 
-from profkit.analysis.checklist import Checklist, Item
-from profkit.analysis.engine import Evidence
-from profkit.analysis.proof import Proof
-from profkit.analysis.units import unit_of
 from profkit.report.source_lines import Place
+from profkit.rules.checklist import Checklist, Item
+from profkit.rules.engine import Evidence
+from profkit.rules.proof import Proof
+from profkit.rules.units import unit_of
 
 Json = dict[str, Any]
 

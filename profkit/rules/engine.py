@@ -16,12 +16,12 @@ from functools import cached_property
 
 import numpy as np
 
-from profkit.analysis.rules import CONTEXT, Rule
-from profkit.analysis.sampled import SAMPLED, SAMPLED_FROM, Sampled
 from profkit.core.expression import HOLDS, Column, Comparison, Expression
 from profkit.report.floors import ESSENTIAL, LAUNCH, RESOURCES, SHORTEST, USUAL, shares
 from profkit.report.quantities import NOT_HERE, UNDEFINED
 from profkit.report.summary import Group, LaunchSummary, ReportSummary
+from profkit.rules.rule_file import CONTEXT, Rule
+from profkit.rules.samples import SAMPLED, SAMPLED_FROM, Sampled
 
 WORTH = 1.005
 """The smallest factor that is an estimate: two digits behind the point show less as 1.00x."""

@@ -18,13 +18,13 @@ from typing import Any
 
 import yaml
 
-from profkit.analysis.sampled import SAMPLED, Match
 from profkit.core.errors import BadInput
 from profkit.core.expression import Expression, parse
 from profkit.core.text_files import Malformed, compose_yaml, read_text, shipped_json
 from profkit.report.blame import AWAITED, COUNTED, SAMPLES
 from profkit.report.catalog import ComputeCapability, catalog
 from profkit.report.floors import RESOURCES
+from profkit.rules.samples import SAMPLED, Match
 from profkit.timeline import region
 
 CONFIDENCES = ("high", "medium", "low")
@@ -138,7 +138,7 @@ def shipped_rules() -> tuple[Rule, ...]:
 
 def shipped() -> Path:
     """The folder of the rules that come with profkit."""
-    folder = files("profkit") / "rules"
+    folder = files("profkit.rules") / "data"
     return Path(str(folder)) if folder.is_dir() else Path(__file__).parents[2] / "rules"
 
 

@@ -9,10 +9,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from profkit.analysis.score import LARGE_ERROR, WORTH_AN_ALARM, Accuracy, PairScore, Part, Score
-from profkit.ingest.pairs import PairNotes
-from profkit.render import findings as words
-from profkit.render.checklist import rows_of
+from profkit.rules import finding_text as words
+from profkit.rules.checklist_view import rows_of
+from profkit.rules.pairs import PairNotes
+from profkit.rules.score import LARGE_ERROR, WORTH_AN_ALARM, Accuracy, PairScore, Part, Score
 from profkit.ui.markdown import code, escape, table_of
 from profkit.ui.text import literal, plural
 from profkit.ui.view import Grid
@@ -32,7 +32,7 @@ with one known defect, and the same kernel mended. Both sides are profiled and t
   any category on a control, a kernel without a defect, and in the mended category after a fix,
   unless `pair.yaml` says that it is what limits then. Counted as a share of such reports.
 - **ncu's rules**: what ncu's own rules say in the same reports, by their own estimates weighted by
-  the kernel's share of the time. `profkit/analysis/ncu_rules.yaml` tells which category each stands
+  the kernel's share of the time. `profkit/rules/ncu_rules.yaml` tells which category each stands
   for; those that name nothing to mend take no place.
 - **No gain**: the guess that no fix gives anything.
 

@@ -9,12 +9,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from profkit.analysis.checklist import Checklist, Item
-from profkit.render import findings as words
 from profkit.report import overview
 from profkit.report.names import told_apart
 from profkit.report.summary import Group as KernelGroup
 from profkit.report.summary import ReportSummary
+from profkit.rules import finding_text as words
+from profkit.rules.checklist import Checklist, Item
 from profkit.ui.text import extent, literal, plural, shorten
 
 SHOWN = 5

@@ -6,17 +6,17 @@ import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from profkit.analysis.checklist import Checklist, Item
-from profkit.analysis.engine import WORTH, Estimate, Evidence
-from profkit.analysis.proof import Proof
-from profkit.analysis.rules import Rule
-from profkit.analysis.sampled import WORTH_SAMPLING
-from profkit.analysis.units import unit_of
 from profkit.core.unit_words import is_word, unit_after
 from profkit.report.floors import RESOURCES
 from profkit.report.session import Session
 from profkit.report.source_lines import Place
 from profkit.report.summary import Group
+from profkit.rules.checklist import Checklist, Item
+from profkit.rules.engine import WORTH, Estimate, Evidence
+from profkit.rules.proof import Proof
+from profkit.rules.rule_file import Rule
+from profkit.rules.samples import WORTH_SAMPLING
+from profkit.rules.units import unit_of
 from profkit.ui.text import compact, literal, number, percent, plural
 
 HEADING = "What limits, and what a fix would give"

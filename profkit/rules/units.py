@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterable
 from functools import cache
 
-from profkit.analysis.rules import CONTEXT
 from profkit.report.catalog import catalog
+from profkit.rules.rule_file import CONTEXT
 from profkit.timeline import region
 
 SHARE = "1"

@@ -7,8 +7,8 @@ import math
 from typing import Any
 
 from profkit import __version__
-from profkit.analysis.score import Accuracy, Judged, PairScore, Part, Score
-from profkit.ingest.pairs import PairNotes
+from profkit.rules.pairs import PairNotes
+from profkit.rules.score import Accuracy, Judged, PairScore, Part, Score
 
 SCHEMA = "profkit.score/1"
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profkit.analysis.engine import WORTH, Condition, Estimate, Evidence, Lack
-from profkit.analysis.rules import Rule
 from profkit.core.expression import Comparison, Expression
 from profkit.report.quantities import UNDEFINED
+from profkit.rules.engine import WORTH, Condition, Estimate, Evidence, Lack
+from profkit.rules.rule_file import Rule
 
 _LEAST = 1e-3
 _OTHER = "everything else"

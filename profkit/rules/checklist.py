@@ -6,16 +6,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from profkit.analysis.engine import NOT_SAMPLED, Finding, Lack, Sampling, diagnose
-from profkit.analysis.proof import Proof
-from profkit.analysis.region_rules import RegionFinding, diagnose_region, unknown_region
-from profkit.analysis.rules import Rule, shipped_rules
-from profkit.analysis.sampled import SAMPLED, SAMPLED_FROM
 from profkit.report.catalog import catalog
 from profkit.report.floors import floors
 from profkit.report.quantities import NOT_COLLECTED, NOT_IN_VERSION
 from profkit.report.source_lines import Place
 from profkit.report.summary import Group, LaunchSummary, ReportSummary
+from profkit.rules.engine import NOT_SAMPLED, Finding, Lack, Sampling, diagnose
+from profkit.rules.proof import Proof
+from profkit.rules.region_rules import RegionFinding, diagnose_region, unknown_region
+from profkit.rules.rule_file import Rule, shipped_rules
+from profkit.rules.samples import SAMPLED, SAMPLED_FROM
 
 SAME_WEIGHT = 0.1
 _AT_THE_ROOF = "at_the_roof"
