@@ -40,7 +40,7 @@ def runs_below(folder: Path) -> list[Path]:
 
 def derive(run: Path) -> None:
     """Write the derived files of a run; raises BadInput where the run can't be read."""
-    from profkit.render.roofline_plot import plot_rooflines
+    from profkit.roofline.plot import plot_rooflines
 
     report = profkit.load(run)
     checklist = report.checklist()

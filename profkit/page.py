@@ -72,7 +72,7 @@ def content(
     run: RunParts | None = None,
 ) -> Content:
     """What the page of a report is made of; see `page_html`."""
-    from profkit.analysis.roofline import roofline
+    from profkit.roofline.roofline import roofline
 
     shown = tuple(report.summary.groups if groups is None else groups)
     detailed = shown[: top or None]

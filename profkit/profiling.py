@@ -465,8 +465,8 @@ class _Profile:
 
     def _draw(self, where: Draft, report: Report, latency: LatencyReport | None) -> None:
         """The roofline, where a kernel has a place on it; the verb says why where none has."""
-        from profkit.analysis.roofline import roofline
-        from profkit.render.roofline_plot import plot_rooflines
+        from profkit.roofline.plot import plot_rooflines
+        from profkit.roofline.roofline import roofline
 
         variants = read_variants(where.folder)
         timed = latency.timed if latency else ()

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
     from profkit.analysis.diff import Diff, Side
     from profkit.analysis.line_changes import LineCost
-    from profkit.analysis.roofline import Roofline
     from profkit.analysis.source_view import SourceView
     from profkit.report.phases import KernelTimeline
+    from profkit.roofline.roofline import Roofline
     from profkit.rules.checklist import Checklist
     from profkit.rules.engine import Trial
     from profkit.rules.rule_file import Rule
@@ -326,7 +326,7 @@ class Report:
         variants in whose name the regular expression is found.
         Raises BadInput for a file without latencies and UsageError for a wrong name.
         """
-        from profkit.analysis.roofline import LEVELS, Peaks, known_names, roofline
+        from profkit.roofline.roofline import LEVELS, Peaks, known_names, roofline
         from profkit.timing.latency import analyze_latency
         from profkit.timing.latency_file import read_latencies
 

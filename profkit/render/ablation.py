@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from profkit.analysis.diff import Diff, KernelDiff
 from profkit.analysis.finding_changes import FindingChange, Status
-from profkit.analysis.roofline import Point, Roofline
 from profkit.analysis.timed_change import TimedChange
 from profkit.render import diff_words as words
+from profkit.roofline.roofline import Point, Roofline
 from profkit.rules.finding_text import gain
 from profkit.timing.latency import Timed
 from profkit.timing.latency_view import classic_line, latency_words, times_as_fast

@@ -21,13 +21,13 @@ from matplotlib.transforms import Affine2D
 from typer.testing import Result
 
 import profkit
-from profkit.analysis.ceilings import Ceiling, Ceilings
-from profkit.analysis.roofline import Outside, Peaks, Point, Roofline, roofline
 from profkit.analysis.run_files import variants_of
 from profkit.core.errors import BadInput
-from profkit.render.roofline_plot import Joined, figure_of, plot_rooflines
 from profkit.report.summary import groups
-from profkit.store.ceilings import ceilings_json
+from profkit.roofline.ceiling_file import ceilings_json
+from profkit.roofline.ceilings import Ceiling, Ceilings
+from profkit.roofline.plot import Joined, figure_of, plot_rooflines
+from profkit.roofline.roofline import Outside, Peaks, Point, Roofline, roofline
 from profkit.timing.variants import Variants
 from tests.conftest import CORPUS, H200, ROOT, export, h200, needs_corpus
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profkit.capture.ceilings import loads
-from profkit.capture.ceilings.counts import Machine
 from profkit.capture.target import Unsupported
+from profkit.roofline.loads import loads
+from profkit.roofline.loads.counts import Machine
 from tests.emulator import emulate, missing
 from tests.emulator.kernel import EmulatedKernel
 

@@ -12,8 +12,8 @@ from profkit.ui.text import literal, number, percent
 from profkit.ui.view import Grid
 
 if TYPE_CHECKING:
-    from profkit.analysis.roofline import Point, Roof, Roofline
     from profkit.report.phases import KernelTimeline, Track
+    from profkit.roofline.roofline import Point, Roof, Roofline
     from profkit.timing.latency import LatencyReport, Pair, Timed
 
 Json = dict[str, Any]

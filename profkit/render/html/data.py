@@ -25,10 +25,10 @@ from profkit.rules.checklist import Checklist, Item
 from profkit.ui.text import literal, number, percent, plural
 
 if TYPE_CHECKING:
-    from profkit.analysis.roofline import Roofline
     from profkit.analysis.source_view import SourceView
     from profkit.report.phases import KernelTimeline
     from profkit.report.source_lines import Place
+    from profkit.roofline.roofline import Roofline
     from profkit.timing.latency import LatencyReport
 
 Json = dict[str, Any]

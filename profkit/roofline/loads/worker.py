@@ -1,6 +1,6 @@
 """A process that measures roofs when it is told to: the loads, one after the other.
 
-    python -m profkit.capture.ceilings.worker FD
+    python -m profkit.roofline.loads.worker FD
 
 It is asked and answers as `profkit.timing.worker` does.
 """
@@ -15,12 +15,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from profkit.capture.ceilings.counts import Machine
-from profkit.capture.ceilings.loads import Load, loads
 from profkit.capture.environment import fingerprint, lock
 from profkit.capture.gpu import Watch
 from profkit.capture.target import Unsupported, without_torch
 from profkit.core.errors import EnvironmentProblem, TargetFailed
+from profkit.roofline.loads.counts import Machine
+from profkit.roofline.loads.loads import Load, loads
 from profkit.timing.stopwatch import Block, Cache, Ready, Settings, Stopwatch, Timer
 from profkit.timing.worker import main, watch
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from profkit.analysis.roofline import Outside, Point, Roof, Roofline
-from profkit.analysis.roofs import LEVEL_LABELS
 from profkit.report.names import file_name, own_names, told_apart
 from profkit.report.summary import PRECISIONS
+from profkit.roofline.roofline import Outside, Point, Roof, Roofline
+from profkit.roofline.roofs import LEVEL_LABELS
 from profkit.ui.markdown import escape
 from profkit.ui.markdown import table_of as markdown_table
 from profkit.ui.terminal import console, rendered, table_of

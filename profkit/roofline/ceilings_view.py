@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from profkit.analysis.ceilings import LABELS, Ceiling, Ceilings
+from profkit.roofline.ceilings import LABELS, Ceiling, Ceilings
 from profkit.ui.markdown import escape
 from profkit.ui.markdown import table_of as markdown_table
 from profkit.ui.terminal import facts, rendered, table_of

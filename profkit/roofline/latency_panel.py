@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from profkit.analysis.joins import Track
-from profkit.analysis.roofline import Point
-from profkit.render.roofline import short_names, time_words
-from profkit.render.roofline_style import (
+from profkit.roofline.joins import Track
+from profkit.roofline.labels import spread
+from profkit.roofline.roofline import Point
+from profkit.roofline.roofline_view import short_names, time_words
+from profkit.roofline.style import (
     FAINT,
     GRID,
     INK,
@@ -23,7 +24,6 @@ from profkit.render.roofline_style import (
     TINY,
     WIDTH,
 )
-from profkit.render.room import spread
 from profkit.ui.text import number
 
 # Inches: the lines, what is above and below them; the numbers' margin and the gap between columns.

@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from profkit import __version__
-from profkit.analysis.ceilings import (
+from profkit.core.errors import BadInput, EnvironmentProblem
+from profkit.core.fields import Fields
+from profkit.core.text_files import read_json
+from profkit.roofline.ceilings import (
     BYTES,
     FLOP,
     LABELS,
@@ -22,9 +25,6 @@ from profkit.analysis.ceilings import (
     Ceilings,
     unfit,
 )
-from profkit.core.errors import BadInput, EnvironmentProblem
-from profkit.core.fields import Fields
-from profkit.core.text_files import read_json
 
 __all__ = [
     "SCHEMA",

@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from profkit.capture.ceilings import counts
-from profkit.capture.ceilings.counts import Machine
 from profkit.capture.cuda_source import compile_kernel
 from profkit.capture.target import Unsupported
+from profkit.roofline.loads import counts
+from profkit.roofline.loads.counts import Machine
 
 _FOLDER = Path(__file__).parent
 _RESIDENT = 8  # blocks of 256 threads a multiprocessor

@@ -13,7 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from profkit.analysis.roofs import (
+from profkit.core.errors import NothingMatches, UsageError
+from profkit.report.checks import TOLERANCES
+from profkit.report.summary import PRECISIONS, LaunchSummary, ReportSummary, groups
+from profkit.roofline.roofs import (
     LEVELS,
     TRAFFIC,
     Peaks,
@@ -26,9 +29,6 @@ from profkit.analysis.roofs import (
     traffic,
     used_keys,
 )
-from profkit.core.errors import NothingMatches, UsageError
-from profkit.report.checks import TOLERANCES
-from profkit.report.summary import PRECISIONS, LaunchSummary, ReportSummary, groups
 
 if TYPE_CHECKING:
     from profkit.timing.latency import Timed

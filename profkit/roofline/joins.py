@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from profkit.analysis.roofline import Point, Roofline
-from profkit.analysis.roofs import LEVELS
+from profkit.roofline.roofline import Point, Roofline
+from profkit.roofline.roofs import LEVELS
 
 __all__ = ["Join", "Track", "joins", "tracks"]
 

@@ -10,16 +10,16 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import Any
 
-from profkit.analysis.ceilings import LABELS, Ceilings, Measured, ceiling, held_together
 from profkit.capture.gpu import VISIBLE, GpuState, Moment, NoDriver, chosen, lock_name, visibility
 from profkit.core.errors import EnvironmentProblem, UsageError
 from profkit.core.lock import gpu_lock
 from profkit.report.gpus import Datasheet, find_datasheet
+from profkit.roofline.ceilings import LABELS, Ceilings, Measured, ceiling, held_together
 from profkit.timing.turns import worker
 
 SEED = 42
 
-_WORKER = "profkit.capture.ceilings.worker"
+_WORKER = "profkit.roofline.loads.worker"
 Tell = Callable[[str, str], None]
 
 

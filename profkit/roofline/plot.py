@@ -9,13 +9,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from profkit.analysis.joins import Join, joins, tracks
-from profkit.analysis.roofline import LEVELS, Peaks, Point, Roof, Roofline
-from profkit.analysis.roofs import LEVEL_LABELS
 from profkit.core.errors import BadInput, UsageError
-from profkit.render.roofline import rate_unit, subjects, time_words
-from profkit.render.roofline_panel import Panel, draw_panel, panel_of
-from profkit.render.roofline_style import (
+from profkit.roofline.joins import Join, joins, tracks
+from profkit.roofline.labels import Box, Room, spread
+from profkit.roofline.latency_panel import Panel, draw_panel, panel_of
+from profkit.roofline.roofline import LEVELS, Peaks, Point, Roof, Roofline
+from profkit.roofline.roofline_view import rate_unit, subjects, time_words
+from profkit.roofline.roofs import LEVEL_LABELS
+from profkit.roofline.style import (
     COLOURS,
     FAINT,
     GRID,
@@ -29,7 +30,6 @@ from profkit.render.roofline_style import (
     TINY,
     WIDTH,
 )
-from profkit.render.room import Box, Room, spread
 from profkit.ui.text import literal, plural, shorten
 
 SUFFIXES = (".png", ".svg", ".pdf")

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from profkit import __version__
-from profkit.analysis.roofline import Outside, Point, Roof, Roofline
 from profkit.report.names import file_name
+from profkit.roofline.roofline import Outside, Point, Roof, Roofline
 
 SCHEMA = "profkit.roofline/1"
 Json = dict[str, Any]
