@@ -13,10 +13,10 @@ from pathlib import Path
 from pytest_benchmark.fixture import BenchmarkFixture
 
 import profkit
-from profkit.analysis.changes import COMPARED
-from profkit.analysis.diff import Side, diff
-from profkit.analysis.timed_change import timings
-from profkit.render.diff import diff_view
+from profkit.comparison.changes import COMPARED
+from profkit.comparison.comparison import Side, diff
+from profkit.comparison.terminal import diff_view
+from profkit.comparison.timed_change import timings
 from profkit.report.summary import LaunchSummary, ReportSummary, groups
 from profkit.rules.checklist import checklist
 from profkit.rules.rule_file import shipped_rules

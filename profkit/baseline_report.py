@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from profkit.analysis.baseline import THRESHOLDS, derive
 from profkit.analysis.baseline_evidence import cost, evidence, goal, same_kernel, top_rows
-from profkit.analysis.diff import Diff
 from profkit.analysis.published import against_published, wrong_claims
 from profkit.analysis.run_files import LATENCY, SUFFIXES, one_report
 from profkit.analysis.written import Profiled, Step, Written
 from profkit.capture.backends import SHIPPED
+from profkit.comparison.comparison import Diff
 from profkit.core.errors import BadInput, ProfkitError
 from profkit.core.text_files import MissingFile, read_json, shipped_json
 from profkit.ingest.cell import MISSING, Cell, Status

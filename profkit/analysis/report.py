@@ -37,9 +37,9 @@ from profkit.report.time_series import series
 if TYPE_CHECKING:
     import pandas as pd
 
-    from profkit.analysis.diff import Diff, Side
-    from profkit.analysis.line_changes import LineCost
     from profkit.analysis.source_view import SourceView
+    from profkit.comparison.comparison import Diff, Side
+    from profkit.comparison.line_changes import LineCost
     from profkit.report.phases import KernelTimeline
     from profkit.roofline.roofline import Roofline
     from profkit.rules.checklist import Checklist
@@ -346,8 +346,8 @@ class Report:
     @cached_property
     def side(self) -> Side:
         """The report as one side of a comparison: with its findings and its run's latencies."""
-        from profkit.analysis.diff import Side
-        from profkit.analysis.timed_change import timings
+        from profkit.comparison.comparison import Side
+        from profkit.comparison.timed_change import timings
 
         timed = timings(latencies_of(self.path))
         return Side(self.summary, self.checklist(blamed=0), timed, self.line_costs)
@@ -372,7 +372,7 @@ class Report:
 
         Nothing without samples or a source; what has no known line is left out.
         """
-        from profkit.analysis.line_changes import LineCost
+        from profkit.comparison.line_changes import LineCost
 
         action = self.kernel(launch.index)._action
         text = source_text(action)
@@ -497,8 +497,8 @@ def diff(
     `match` is auto, name, order or nvtx; `names` tells which kernel became which. Where reports
     can't be compared the result is `refused` and says why, unless `force`.
     """
-    from profkit.analysis.diff import diff as compare
-    from profkit.analysis.matching import Mode
+    from profkit.comparison.comparison import diff as compare
+    from profkit.comparison.matching import Mode
 
     return compare(before.side, after.side, mode=Mode(match), names=names, force=force)
 

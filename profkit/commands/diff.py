@@ -16,10 +16,10 @@ from profkit.commands.options import KernelOption, OutputOption, put
 from profkit.core.errors import BadInput, ProfkitError, UsageError
 
 if TYPE_CHECKING:
-    from profkit.analysis.diff import Diff
-    from profkit.analysis.gates import Failure
     from profkit.analysis.report import Report
-    from profkit.analysis.timed_change import Timings
+    from profkit.comparison.comparison import Diff
+    from profkit.comparison.gates import Failure
+    from profkit.comparison.timed_change import Timings
 
 _TOP_SHOWN = 3
 _MODES = ("auto", "name", "order", "nvtx")
@@ -124,8 +124,8 @@ def diff(
 
       profkit diff before.ncu-rep after.ncu-rep --ablation "padded tile" -o padding.md
     """
-    from profkit.analysis.gates import exit_code, failures, parse_gates
     from profkit.commands.reading import read_report
+    from profkit.comparison.gates import exit_code, failures, parse_gates
 
     if ablation and format not in {Format.terminal, Format.markdown}:
         raise UsageError(f"--ablation writes Markdown, not {format}", "leave --format out")
@@ -210,7 +210,7 @@ def _written(
     show_all: bool,
     with_host: bool,
 ) -> str:
-    from profkit.render.diff_formats import diff_text
+    from profkit.comparison.formats import diff_text
 
     if format in {Format.sarif, Format.junit}:
         for side, name in alone:
@@ -231,7 +231,7 @@ def _sides(
     if baseline is not None:
         if after is not None:
             raise UsageError("--baseline takes the place of BEFORE", "give one report")
-        from profkit.store.baselines import find
+        from profkit.comparison.saved_reports import find
 
         return find(baseline, _gpu(before, read)).path, before
     if after is not None:
@@ -256,7 +256,7 @@ def _first(path: Path) -> Path:
 
 
 def _save(name: str, path: Path, read: Callable[[Path], Report]) -> None:
-    from profkit.store.baselines import save
+    from profkit.comparison.saved_reports import save
 
     kept = save(name, path, _gpu(path, read))
     typer.echo(f"baseline {kept.name} of {kept.gpu}: {kept.path}", err=True)
@@ -271,8 +271,8 @@ def _compare(
     with_lines: bool,
 ) -> Diff:
     """The comparison; `with_lines` looks up the lines that every finding blames."""
-    from profkit.analysis.diff import diff as compare
-    from profkit.analysis.matching import Mode
+    from profkit.comparison.comparison import diff as compare
+    from profkit.comparison.matching import Mode
 
     before, after = (report.path for report in sides)
     if before.samefile(after):
@@ -297,7 +297,7 @@ def _floor(before: Timings, after: Timings) -> float | None:
 
 
 def _ablation(name: str, found: Diff, sides: tuple[Report, Report], top: int) -> str:
-    from profkit.render.ablation import ablation_markdown
+    from profkit.comparison.ablation import ablation_markdown
 
     return ablation_markdown(name, found, (sides[0].roofline(), sides[1].roofline()), top)
 
@@ -310,7 +310,7 @@ def _terminal(
     everything: bool,
     to_file: bool,
 ) -> str:
-    from profkit.render.diff import diff_view, failures_view
+    from profkit.comparison.terminal import diff_view, failures_view
     from profkit.ui.terminal import console, rendered
 
     label, compared = found

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profkit.analysis.gates import parse_gates
+from profkit.comparison.gates import parse_gates
 from profkit.core.errors import UsageError
 from profkit.core.expression import parse
 from tests.fuzz.formats import formats

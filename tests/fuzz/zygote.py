@@ -84,7 +84,7 @@ def _import_all() -> None:
     import importlib
 
     for name in (
-        "profkit.cli", "profkit.analysis.report", "profkit.rules.rule_file", "profkit.analysis.diff",
+        "profkit.cli", "profkit.analysis.report", "profkit.rules.rule_file", "profkit.comparison.comparison",
         "profkit.timeline.summary", "profkit.analysis.audit", "profkit.ui.terminal",
         "profkit.timing.latency_view", "profkit.ingest.claims", "profkit.baseline_report",
         "jsonschema", "scipy.stats", "ncu_report",

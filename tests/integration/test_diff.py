@@ -17,15 +17,15 @@ import yaml
 from typer.testing import CliRunner, Result
 
 import profkit
-from profkit.analysis.attribution import factors_of, stalls_of
-from profkit.analysis.changes import Changed, Sort
-from profkit.analysis.comparability import What
-from profkit.analysis.diff import Diff, KernelDiff, Side, diff
-from profkit.analysis.finding_changes import Status
-from profkit.analysis.repeats import Change
-from profkit.analysis.timed_change import timings
 from profkit.cli import app
-from profkit.render.diff_words import change_words, evidence, headline
+from profkit.comparison.attribution import factors_of, stalls_of
+from profkit.comparison.changes import Changed, Sort
+from profkit.comparison.comparability import What
+from profkit.comparison.comparison import Diff, KernelDiff, Side, diff
+from profkit.comparison.finding_changes import Status
+from profkit.comparison.repeats import Change
+from profkit.comparison.text import change_words, evidence, headline
+from profkit.comparison.timed_change import timings
 from profkit.rules.pairs import read_pair
 from tests.conftest import CORPUS, H200, needs_corpus
 

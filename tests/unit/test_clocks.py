@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.analysis.comparability import What, kernels_apart
+from profkit.comparison.comparability import What, kernels_apart
 from profkit.report.clocks import CLOCK_ERROR, clock_error, clocks_apart, is_read
 from profkit.report.quantities import TOO_SHORT, evaluate
 from profkit.report.summary import LaunchSummary, groups, summarize

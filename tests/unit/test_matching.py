@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profkit.analysis.matching import How, Matching, Mode, match, plain
+from profkit.comparison.matching import How, Matching, Mode, match, plain
 from profkit.report.summary import Group, groups
 from tests.conftest import h200
 

@@ -10,7 +10,7 @@ from profkit.analysis.baseline import Row
 from profkit.analysis.contradiction import Contradiction
 from profkit.analysis.published import Against, Overclaims, Shortfall, overclaims
 from profkit.analysis.written import Profiled, Step, Written
-from profkit.render import diff_words
+from profkit.comparison import text as diff_words
 from profkit.render.audit import told as in_words
 from profkit.render.written import words
 from profkit.rules import finding_text as findings

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from profkit.analysis.attribution import Attribution, Cause, Kind
-from profkit.analysis.changes import Changed, OneSided
-from profkit.analysis.diff import Diff, KernelDiff, Total
-from profkit.analysis.finding_changes import WORTH, FindingChange, Limit, Seen, Status
-from profkit.analysis.gates import Amount, Failure
-from profkit.analysis.line_changes import LineChange
-from profkit.analysis.matching import How
-from profkit.analysis.repeats import Change
-from profkit.analysis.timed_change import TimedChange
+from profkit.comparison.attribution import Attribution, Cause, Kind
+from profkit.comparison.changes import Changed, OneSided
+from profkit.comparison.comparison import Diff, KernelDiff, Total
+from profkit.comparison.finding_changes import WORTH, FindingChange, Limit, Seen, Status
+from profkit.comparison.gates import Amount, Failure
+from profkit.comparison.line_changes import LineChange
+from profkit.comparison.matching import How
+from profkit.comparison.repeats import Change
+from profkit.comparison.timed_change import TimedChange
 from profkit.core.unit_words import is_word, unit_after
 from profkit.report.catalog import catalog
 from profkit.report.names import function_name

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from profkit.analysis.attribution import Attribution, Cause, Kind, attribute
-from profkit.analysis.changes import Changed, OneSided, changes, one_sided
-from profkit.analysis.comparability import (
+from profkit.comparison.attribution import Attribution, Cause, Kind, attribute
+from profkit.comparison.changes import Changed, OneSided, changes, one_sided
+from profkit.comparison.comparability import (
     Obstacle,
     can_be_forced,
     have_one_size,
@@ -18,18 +18,18 @@ from profkit.analysis.comparability import (
     only_the_clock,
     reports_apart,
 )
-from profkit.analysis.finding_changes import (
+from profkit.comparison.finding_changes import (
     FindingChange,
     Limit,
     Status,
     finding_changes,
     limit,
 )
-from profkit.analysis.line_changes import LineChange, LineCost, line_changes
-from profkit.analysis.matching import Match, Mode, match
-from profkit.analysis.problem_size import SizeEvidence, size_evidence
-from profkit.analysis.repeats import Change, Profiled, judge
-from profkit.analysis.timed_change import TimedChange, Timings, same_samples, timed_change
+from profkit.comparison.line_changes import LineChange, LineCost, line_changes
+from profkit.comparison.matching import Match, Mode, match
+from profkit.comparison.problem_size import SizeEvidence, size_evidence
+from profkit.comparison.repeats import Change, Profiled, judge
+from profkit.comparison.timed_change import TimedChange, Timings, same_samples, timed_change
 from profkit.report.summary import Group, LaunchSummary, ReportSummary
 from profkit.rules.checklist import Checklist, Item
 

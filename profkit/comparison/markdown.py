@@ -10,11 +10,11 @@ import html
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from profkit.analysis.diff import Diff, KernelDiff
-from profkit.analysis.gates import Failure
-from profkit.analysis.repeats import Change
-from profkit.render import diff_parts as parts
-from profkit.render import diff_words as words
+from profkit.comparison import tables as parts
+from profkit.comparison import text as words
+from profkit.comparison.comparison import Diff, KernelDiff
+from profkit.comparison.gates import Failure
+from profkit.comparison.repeats import Change
 from profkit.ui.markdown import code, escape, table_of
 from profkit.ui.text import cut, literal, plural
 from profkit.ui.view import Grid

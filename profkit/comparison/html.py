@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from profkit import __version__
-from profkit.analysis.diff import Diff
-from profkit.analysis.gates import Failure
-from profkit.render import diff_parts as parts
-from profkit.render import diff_words as words
-from profkit.render.diff_parts import Detail
+from profkit.comparison import tables as parts
+from profkit.comparison import text as words
+from profkit.comparison.comparison import Diff
+from profkit.comparison.gates import Failure
+from profkit.comparison.tables import Detail
 from profkit.ui.text import literal
 from profkit.ui.view import Grid
 
@@ -50,7 +50,7 @@ def diff_html(
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("profkit.render", "html/templates"),
+        loader=PackageLoader("profkit.comparison", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from profkit.analysis.diff import Diff
-from profkit.analysis.finding_changes import Status
-from profkit.analysis.gates import Failure, Kind
+from profkit.comparison import tables as parts
+from profkit.comparison import text as words
+from profkit.comparison.blamed import Spot, brought, spot, spot_of
+from profkit.comparison.comparison import Diff
+from profkit.comparison.finding_changes import Status
+from profkit.comparison.gates import Failure, Kind
 from profkit.core.errors import EnvironmentProblem
-from profkit.render import diff_parts as parts
-from profkit.render import diff_words as words
-from profkit.render.blamed import Spot, brought, spot, spot_of
 from profkit.ui.text import literal
 
 MOST = 10

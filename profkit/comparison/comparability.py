@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from profkit.analysis.problem_size import SizeEvidence, size_evidence
+from profkit.comparison.problem_size import SizeEvidence, size_evidence
 from profkit.report.clocks import clocks_apart
 from profkit.report.session import Session
 from profkit.report.summary import Group, ReportSummary

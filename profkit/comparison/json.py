@@ -12,17 +12,17 @@ from pathlib import PurePath
 from typing import Any
 
 from profkit import __version__
-from profkit.analysis.attribution import Attribution, Cause
-from profkit.analysis.changes import Changed, OneSided
-from profkit.analysis.comparability import Obstacle
-from profkit.analysis.diff import Diff, KernelDiff, Side
-from profkit.analysis.finding_changes import FindingChange, Limit
-from profkit.analysis.gates import Failure
-from profkit.analysis.line_changes import LineChange
-from profkit.analysis.problem_size import SizeEvidence
-from profkit.analysis.repeats import Change, Profiled
-from profkit.analysis.timed_change import TimedChange
-from profkit.render.diff_words import headline, reason
+from profkit.comparison.attribution import Attribution, Cause
+from profkit.comparison.changes import Changed, OneSided
+from profkit.comparison.comparability import Obstacle
+from profkit.comparison.comparison import Diff, KernelDiff, Side
+from profkit.comparison.finding_changes import FindingChange, Limit
+from profkit.comparison.gates import Failure
+from profkit.comparison.line_changes import LineChange
+from profkit.comparison.problem_size import SizeEvidence
+from profkit.comparison.repeats import Change, Profiled
+from profkit.comparison.text import headline, reason
+from profkit.comparison.timed_change import TimedChange
 from profkit.report.names import file_name
 from profkit.report.summary import Group
 from profkit.rules.checklist import Item

@@ -10,10 +10,10 @@ from enum import StrEnum
 
 import numpy as np
 
-from profkit.analysis.diff import Diff, KernelDiff
-from profkit.analysis.finding_changes import WORTH, Seen, Status
-from profkit.analysis.repeats import Change, noise
-from profkit.analysis.timed_change import TimedChange
+from profkit.comparison.comparison import Diff, KernelDiff
+from profkit.comparison.finding_changes import WORTH, Seen, Status
+from profkit.comparison.repeats import Change, noise
+from profkit.comparison.timed_change import TimedChange
 from profkit.core.errors import UsageError
 from profkit.core.expression import FUNCTIONS, Column, Expression, NotAllowed, parse
 from profkit.report.catalog import catalog

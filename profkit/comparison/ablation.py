@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from profkit.analysis.diff import Diff, KernelDiff
-from profkit.analysis.finding_changes import FindingChange, Status
-from profkit.analysis.timed_change import TimedChange
-from profkit.render import diff_words as words
+from profkit.comparison import text as words
+from profkit.comparison.comparison import Diff, KernelDiff
+from profkit.comparison.finding_changes import FindingChange, Status
+from profkit.comparison.timed_change import TimedChange
 from profkit.roofline.roofline import Point, Roofline
 from profkit.rules.finding_text import gain
 from profkit.timing.latency import Timed

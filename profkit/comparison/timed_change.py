@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from profkit.analysis.comparability import Problem, problem_of
-from profkit.analysis.repeats import NOISE, Change
+from profkit.comparison.comparability import Problem, problem_of
+from profkit.comparison.repeats import NOISE, Change
 from profkit.report.summary import Group, ReportSummary
 from profkit.timing.latency import (
     Pair,

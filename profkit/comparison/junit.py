@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree as Xml
 
-from profkit.analysis.diff import Diff, KernelDiff
-from profkit.analysis.gates import Failure
-from profkit.analysis.repeats import Change
-from profkit.render import diff_parts as parts
-from profkit.render import diff_words as words
+from profkit.comparison import tables as parts
+from profkit.comparison import text as words
+from profkit.comparison.comparison import Diff, KernelDiff
+from profkit.comparison.gates import Failure
+from profkit.comparison.repeats import Change
 from profkit.ui.text import extent, literal
 
 _DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>'

@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from profkit.analysis.diff import Diff
-from profkit.analysis.gates import Failure
+from profkit.comparison.comparison import Diff
+from profkit.comparison.gates import Failure
 
 FORMATS = ("markdown", "json", "html", "sarif", "junit", "github")
 
@@ -32,27 +32,27 @@ def diff_text(
     """
     match format:
         case "json":
-            from profkit.render.diff_json import diff_json
+            from profkit.comparison.json import diff_json
 
             return diff_json(diffs, failures, top=top, with_host=with_host, left_out=left_out)
         case "html":
-            from profkit.render.diff_html import diff_html
+            from profkit.comparison.html import diff_html
 
             return diff_html(diffs, failures, top=top, show_all=show_all, left_out=left_out)
         case "junit":
-            from profkit.render.diff_junit import diff_junit
+            from profkit.comparison.junit import diff_junit
 
             return diff_junit(diffs, failures)
         case "sarif":
-            from profkit.render.diff_sarif import diff_sarif
+            from profkit.comparison.sarif import diff_sarif
 
             return diff_sarif(diffs, failures, root=Path.cwd(), with_host=with_host)
-    from profkit.render.diff_markdown import diff_markdown
+    from profkit.comparison.markdown import diff_markdown
 
     markdown = diff_markdown(diffs, failures, top=top, show_all=show_all, left_out=left_out)
     if format == "markdown":
         return markdown
-    from profkit.render.diff_github import append_summary, diff_github
+    from profkit.comparison.github import append_summary, diff_github
 
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
         append_summary(markdown, summary)

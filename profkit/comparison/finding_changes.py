@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from profkit.analysis.repeats import within_noise
+from profkit.comparison.repeats import within_noise
 from profkit.core.expression import HOLDS, Expression
 from profkit.report.floors import REACH, RESOURCES
 from profkit.report.summary import Group, LaunchSummary

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import PurePath
 
-from profkit.analysis.attribution import Attribution
-from profkit.analysis.changes import Changed
-from profkit.analysis.diff import Diff, KernelDiff
-from profkit.analysis.gates import Failure
-from profkit.analysis.line_changes import LineChange
-from profkit.analysis.repeats import Change
-from profkit.render import diff_words as words
+from profkit.comparison import text as words
+from profkit.comparison.attribution import Attribution
+from profkit.comparison.changes import Changed
+from profkit.comparison.comparison import Diff, KernelDiff
+from profkit.comparison.gates import Failure
+from profkit.comparison.line_changes import LineChange
+from profkit.comparison.repeats import Change
 from profkit.ui.text import literal, plural
 from profkit.ui.view import Grid
 

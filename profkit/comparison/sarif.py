@@ -14,11 +14,11 @@ from typing import Any
 from urllib.parse import quote
 
 from profkit import __version__
-from profkit.analysis.diff import Diff
-from profkit.analysis.finding_changes import Status
-from profkit.analysis.gates import Failure, Gate, Kind
-from profkit.render import diff_parts as parts
-from profkit.render.blamed import Brought, Spot, brought, in_repository, spot, spot_of
+from profkit.comparison import tables as parts
+from profkit.comparison.blamed import Brought, Spot, brought, in_repository, spot, spot_of
+from profkit.comparison.comparison import Diff
+from profkit.comparison.finding_changes import Status
+from profkit.comparison.gates import Failure, Gate, Kind
 from profkit.ui.text import literal
 
 SCHEMA = (

@@ -12,14 +12,14 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from profkit.analysis.attribution import Attribution, Cause, Kind
-from profkit.analysis.comparability import can_be_forced
-from profkit.analysis.diff import Diff, KernelDiff
-from profkit.analysis.gates import Failure
-from profkit.analysis.line_changes import LineChange
-from profkit.analysis.repeats import Change
-from profkit.render import diff_words as words
-from profkit.render.diff_parts import failure
+from profkit.comparison import text as words
+from profkit.comparison.attribution import Attribution, Cause, Kind
+from profkit.comparison.comparability import can_be_forced
+from profkit.comparison.comparison import Diff, KernelDiff
+from profkit.comparison.gates import Failure
+from profkit.comparison.line_changes import LineChange
+from profkit.comparison.repeats import Change
+from profkit.comparison.tables import failure
 from profkit.ui.text import bar, cut, literal, plural, shorten
 
 _BAR = 12

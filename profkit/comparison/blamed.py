@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from profkit.analysis.diff import Diff, KernelDiff
-from profkit.analysis.finding_changes import WORTH, FindingChange, Status
-from profkit.analysis.gates import Failure
-from profkit.render import diff_words as words
+from profkit.comparison import text as words
+from profkit.comparison.comparison import Diff, KernelDiff
+from profkit.comparison.finding_changes import WORTH, FindingChange, Status
+from profkit.comparison.gates import Failure
 from profkit.report.names import file_name
 from profkit.report.source_lines import Place
 from profkit.rules.checklist import Item
