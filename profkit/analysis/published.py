@@ -12,12 +12,12 @@ from functools import cache
 from importlib.resources import as_file, files
 from typing import Any
 
-from profkit.analysis.audit import Outcome, examine
 from profkit.analysis.baseline import GAPS, Row
+from profkit.audit.audit import Outcome, examine
+from profkit.audit.claims import read_claims
 from profkit.capture.work import Work
 from profkit.core.text_files import shipped_yaml
 from profkit.ingest.cell import Status
-from profkit.ingest.claims import read_claims
 from profkit.report.gpus import datasheet_named
 from profkit.timing.latency import POWER_CAP, compute_peak
 from profkit.timing.statistics import Reason

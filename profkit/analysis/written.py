@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from profkit.analysis.audit import Outcome
 from profkit.analysis.baseline import Row, Scaling
 from profkit.analysis.baseline_evidence import Evidence, Goal, SameKernel
 from profkit.analysis.published import Against
+from profkit.audit.audit import Outcome
 from profkit.comparison.attribution import Cause
 from profkit.comparison.comparison import Diff
 from profkit.report.floors import Floor

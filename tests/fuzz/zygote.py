@@ -85,8 +85,8 @@ def _import_all() -> None:
 
     for name in (
         "profkit.cli", "profkit.analysis.report", "profkit.rules.rule_file", "profkit.comparison.comparison",
-        "profkit.timeline.summary", "profkit.analysis.audit", "profkit.ui.terminal",
-        "profkit.timing.latency_view", "profkit.ingest.claims", "profkit.baseline_report",
+        "profkit.timeline.summary", "profkit.audit.audit", "profkit.ui.terminal",
+        "profkit.timing.latency_view", "profkit.audit.claims", "profkit.baseline_report",
         "jsonschema", "scipy.stats", "ncu_report",
     ):  # fmt: skip
         importlib.import_module(name)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
-from profkit.analysis.audit import Outcome
 from profkit.analysis.baseline import Row
-from profkit.analysis.contradiction import Contradiction
 from profkit.analysis.published import Against, Overclaims, Shortfall, overclaims
 from profkit.analysis.written import Profiled, Step, Written
+from profkit.audit.audit import Outcome
+from profkit.audit.contradiction import Contradiction
+from profkit.audit.view import told as in_words
 from profkit.comparison import text as diff_words
-from profkit.render.audit import told as in_words
 from profkit.render.written import words
 from profkit.rules import finding_text as findings
 from profkit.rules.checklist import Item

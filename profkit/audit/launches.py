@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from profkit.analysis.claimed import Span, Subject
-from profkit.analysis.contradiction import Amount, Check, Words, check, statement
-from profkit.ingest.printed import Figure
+from profkit.audit.contradiction import Amount, Check, Words, check, statement
+from profkit.audit.implied import Span, Subject
+from profkit.audit.printed_numbers import Figure
 from profkit.report.gpus import SmLimits, all_sm_limits, datasheets_named, sm_limits
 from profkit.report.occupancy import WARP, BlockNeeds, blocks_by_registers, blocks_by_shared
 from profkit.report.occupancy import warps_per_block as warps_of

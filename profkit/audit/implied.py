@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from profkit.audit.claims import SHAPE, Claim
+from profkit.audit.printed_numbers import Figure
 from profkit.capture.work import Work
-from profkit.ingest.claims import SHAPE, Claim
-from profkit.ingest.printed import Figure
 from profkit.report.gpus import Datasheet, datasheets_named
 
 ELEMENT_BYTES = {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1}

@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from profkit.analysis.audit_changes import changes, parts, products, tokens
-from profkit.analysis.audit_intervals import apart, interval, labelled_end, ticks
-from profkit.analysis.audit_launch import limits, occupancy, residency, sm_counts, waves
-from profkit.analysis.audit_peaks import above_peak, memory, peak, shares
-from profkit.analysis.audit_ratios import ratios
-from profkit.analysis.audit_ridge import bound, ridge
-from profkit.analysis.audit_summary import (
+from profkit.audit.changes import changes, parts, products, tokens
+from profkit.audit.claims import Claim
+from profkit.audit.contradiction import Check, Contradiction, statement
+from profkit.audit.implied import Subject, sheets_of, subjects
+from profkit.audit.intervals import apart, interval, labelled_end, ticks
+from profkit.audit.launches import limits, occupancy, residency, sm_counts, waves
+from profkit.audit.peaks import above_peak, memory, peak, shares
+from profkit.audit.ratios import ratios
+from profkit.audit.ridge import bound, ridge
+from profkit.audit.summaries import (
     cycles,
     exponents,
     means,
@@ -25,10 +28,7 @@ from profkit.analysis.audit_summary import (
     ratio_interval,
     row_tokens,
 )
-from profkit.analysis.audit_work import bytes_of_shape, flop_of_shape, intensity, rates, speedup
-from profkit.analysis.claimed import Subject, sheets_of, subjects
-from profkit.analysis.contradiction import Check, Contradiction, statement
-from profkit.ingest.claims import Claim
+from profkit.audit.work import bytes_of_shape, flop_of_shape, intensity, rates, speedup
 
 _GRID_DIMENSIONS = 3
 

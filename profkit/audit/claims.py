@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from profkit.core.errors import BadInput
-from profkit.ingest.claim_reading import SECONDS
-from profkit.ingest.claim_relations import Change, Product, Share
-from profkit.ingest.claim_text import (
+from profkit.audit.claim_reading import SECONDS
+from profkit.audit.claim_relations import Change, Product, Share
+from profkit.audit.claim_text import (
     DTYPES,
     VERSION,
     Side,
@@ -19,7 +18,15 @@ from profkit.ingest.claim_text import (
     time_unit,
     understood,
 )
-from profkit.ingest.printed import NUMBER, Commented, Figure, Printed, as_printed, read_printed
+from profkit.audit.printed_numbers import (
+    NUMBER,
+    Commented,
+    Figure,
+    Printed,
+    as_printed,
+    read_printed,
+)
+from profkit.core.errors import BadInput
 
 SHAPE = ("batch", "heads", "length", "dim")
 PATHS = ("tensor", "vector")

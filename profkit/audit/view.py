@@ -12,9 +12,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from profkit import __version__
-from profkit.analysis.audit import Audit, Outcome
-from profkit.analysis.contradiction import Amount, Contradiction, Words
-from profkit.ingest.claims import SHAPE, Claim, Claims
+from profkit.audit.audit import Audit, Outcome
+from profkit.audit.claims import SHAPE, Claim, Claims
+from profkit.audit.contradiction import Amount, Contradiction, Words
 from profkit.ui.markdown import escape
 from profkit.ui.terminal import facts, rendered
 from profkit.ui.text import literal, number, plural

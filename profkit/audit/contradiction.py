@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from profkit.analysis.claimed import Span, Subject
-from profkit.ingest.printed import Figure
+from profkit.audit.implied import Span, Subject
+from profkit.audit.printed_numbers import Figure
 
 SLACK = 1e-3
 PEAK_SLACK = 0.02

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from profkit.ingest.claim_reading import (
+from profkit.audit.claim_reading import (
     BINARY,
     BYTE_RATE,
     FLOP_RATE,
@@ -20,7 +20,7 @@ from profkit.ingest.claim_reading import (
     take_figure,
     words_before,
 )
-from profkit.ingest.printed import Figure
+from profkit.audit.printed_numbers import Figure
 
 _TOKEN_RATE = r"(k?)\s?(?:tok(?:en)?s?/s(?:ec(?:ond)?)?\b|tokens? (?:per|a) second|tok/s)"
 _BYTES = r"([kMGT]i?)(?:B\b|bytes?\b)(?!\s*/)"

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from profkit.core.errors import BadInput
-from profkit.ingest.claim_launch import launch_shape, occupancy, residency, sm_counts, waves
-from profkit.ingest.claim_reading import (
+from profkit.audit.claim_launch import launch_shape, occupancy, residency, sm_counts, waves
+from profkit.audit.claim_reading import (
     BYTE_RATE,
     FLOP_RATE,
     GPU,
@@ -26,8 +25,9 @@ from profkit.ingest.claim_reading import (
     take_figure,
     words_before,
 )  # fmt: skip
-from profkit.ingest.claim_relations import changes, parts, products, tokens
-from profkit.ingest.printed import NUMBER, Figure
+from profkit.audit.claim_relations import changes, parts, products, tokens
+from profkit.audit.printed_numbers import NUMBER, Figure
+from profkit.core.errors import BadInput
 
 # A long paragraph. Some rules look back over the text from each number in it, so that their time
 # grows with the square of its length.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from profkit.ingest.claim_reading import (
+from profkit.audit.claim_reading import (
     BINARY,
     GPU,
     SI,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from profkit.analysis.audit_work import flop_spans
-from profkit.analysis.claimed import Span, Subject
-from profkit.analysis.contradiction import SLACK, Amount, Check, Words, check, statement
-from profkit.ingest.claims import Claim
+from profkit.audit.claims import Claim
+from profkit.audit.contradiction import SLACK, Amount, Check, Words, check, statement
+from profkit.audit.implied import Span, Subject
+from profkit.audit.work import flop_spans
 
 # Cycles are the median over calls, the clock that over blocks: their product is not the same.
 _MEDIANS = 0.05

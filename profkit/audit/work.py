@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from profkit.analysis.claimed import Span, Subject
-from profkit.analysis.contradiction import SLACK, Amount, Check, Words, check, near
-from profkit.ingest.claims import SHAPE
+from profkit.audit.claims import SHAPE
+from profkit.audit.contradiction import SLACK, Amount, Check, Words, check, near
+from profkit.audit.implied import Span, Subject
 
 # What sentences round away beside their digits.
 _PROSE_SLACK = 0.01

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from profkit.analysis.audit_peaks import key_label
-from profkit.analysis.claimed import Span, Subject
-from profkit.analysis.contradiction import PEAK_SLACK, Amount, Check, Words, check, statement
-from profkit.ingest.claims import SHAPE
+from profkit.audit.claims import SHAPE
+from profkit.audit.contradiction import PEAK_SLACK, Amount, Check, Words, check, statement
+from profkit.audit.implied import Span, Subject
+from profkit.audit.peaks import key_label
 
 
 def bound(subject: Subject) -> Iterator[Check]:

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from profkit.analysis.audit_peaks import key_label
-from profkit.analysis.claimed import Span, Subject, sheets_of
-from profkit.analysis.contradiction import PEAK_SLACK, SLACK, Amount, Check, Words, check, near
-from profkit.analysis.peak_mistakes import likely_ratio
-from profkit.ingest.claims import Claim
+from profkit.audit.claims import Claim
+from profkit.audit.contradiction import PEAK_SLACK, SLACK, Amount, Check, Words, check, near
+from profkit.audit.implied import Span, Subject, sheets_of
+from profkit.audit.peak_mistakes import likely_ratio
+from profkit.audit.peaks import key_label
 from profkit.report.gpus import Datasheet
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from profkit.analysis.audit_work import byte_spans, flop_spans
-from profkit.analysis.claimed import Span, Subject
-from profkit.analysis.contradiction import (
+from profkit.audit.contradiction import (
     PEAK_SLACK,
     SLACK,
     UNITS,
@@ -17,8 +15,10 @@ from profkit.analysis.contradiction import (
     check,
     statement,
 )
-from profkit.analysis.peak_mistakes import likely_peak
-from profkit.ingest.printed import Figure
+from profkit.audit.implied import Span, Subject
+from profkit.audit.peak_mistakes import likely_peak
+from profkit.audit.printed_numbers import Figure
+from profkit.audit.work import byte_spans, flop_spans
 
 _SHARES = (
     ("flop_share", "flop", "flop_peak"),
