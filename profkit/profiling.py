@@ -455,7 +455,7 @@ class _Profile:
         manifest: Mapping[str, Any],
     ) -> None:
         """The run's page, which tells of the files beside it."""
-        from profkit.page import RunParts, page_html
+        from profkit.page.page import RunParts, page_html
 
         beside = {**manifest, "files": listed(where.folder, manifest["files"])}
         run = RunParts(latency, read_variants(where.folder), beside)

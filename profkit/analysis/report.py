@@ -357,7 +357,7 @@ class Report:
 
         Computer name, paths and the whole command line are left out unless `with_host`.
         """
-        from profkit.page import page_html
+        from profkit.page.page import page_html
 
         return page_html(self, self.checklist(), with_host=with_host)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from profkit.analysis.report import Report
 from profkit.analysis.run_files import latencies_of, variants_of
 from profkit.core.errors import BadInput, ProfkitError, UsageError
-from profkit.render.html.data import Content, page_data
+from profkit.page.data import Content, page_data
 from profkit.report.integrity import MANIFEST
 from profkit.runs.run import read_manifest
 
@@ -57,7 +57,7 @@ def page_html(
     `groups` are its kernels in the order to show them, most time first unless given; `top` of them
     (0: all) are shown in detail. `run` is what its run holds, looked up beside it unless given.
     """
-    from profkit.render.html.page import render_page
+    from profkit.page.html import render_page
 
     made = content(report, found, groups=groups, top=top, run=run)
     return render_page(page_data(made, with_host=with_host))

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from profkit.render.html.kernels import grid_of
+from profkit.page.kernels import grid_of
 from profkit.ui.text import literal, number, percent
 from profkit.ui.view import Grid
 

@@ -67,4 +67,4 @@ def _hash(script: str) -> str:
 
 @cache
 def _text(folder: str, name: str) -> str:
-    return shipped_text("profkit.render.html", f"{folder}/{name}")
+    return shipped_text("profkit.page", f"{folder}/{name}")

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from profkit import __version__
-from profkit.render.html import charts, kernels
-from profkit.render.html.provenance import environment, provenance
-from profkit.render.html.sources import source_data
+from profkit.page import charts, kernels
+from profkit.page.provenance import environment, provenance
+from profkit.page.sources import source_data
 from profkit.report import overview
 from profkit.report.names import file_name, told_apart
 from profkit.report.summary import Group, ReportSummary
