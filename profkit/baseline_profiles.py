@@ -11,7 +11,7 @@ from profkit.analysis.baseline import Row
 from profkit.baseline_plan import BaselinePlan
 from profkit.core.errors import ProfkitError, UsageError
 from profkit.ingest.matrix import MatrixShape
-from profkit.profiling import Plan, profile
+from profkit.recording.recording import Plan, profile
 from profkit.store.baseline import PROFILES, held, read_profiles, write_whole
 from profkit.timing.measurement import Tell
 

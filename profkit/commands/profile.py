@@ -14,7 +14,7 @@ from profkit.commands.options import KernelOption, interruptible, words_after_da
 from profkit.ui.progress import Teller
 
 if TYPE_CHECKING:
-    from profkit.profiling import Outcome, Stage
+    from profkit.recording.recording import Outcome, Stage
     from profkit.timing.latency import LatencyReport
 
 
@@ -141,8 +141,8 @@ def profile(
       profkit profile --kernel gemm --launch-count 5 -- ./app --size 4096
     """
     from profkit.capture.ncu import NcuOptions
-    from profkit.profiling import Plan
-    from profkit.profiling import profile as run_profile
+    from profkit.recording.recording import Plan
+    from profkit.recording.recording import profile as run_profile
 
     options = NcuOptions(
         sections=sections,

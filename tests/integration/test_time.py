@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from profkit.profiling import Plan, timing_of
+from profkit.recording.recording import Plan, timing_of
 from profkit.timing.floor import Floor, keep_floor
 from profkit.timing.latency import LatencyReport, analyze_latency
 from profkit.timing.latency_file import read_latencies

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from profkit import profiling
 from profkit.capture.doctor import diagnose
 from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.lock import gpu_lock
+from profkit.recording import recording as profiling
 from profkit.runs import run as runs
 from profkit.runs.run import draft, free_room
 
