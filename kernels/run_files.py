@@ -15,11 +15,11 @@ from pathlib import Path
 
 import profkit
 from profkit.analysis.json import report_json
-from profkit.baseline import summarise
 from profkit.core.errors import ProfkitError
 from profkit.report.integrity import MANIFEST
 from profkit.runs.run import is_run_name, read_manifest
-from profkit.store.baseline import PLAN
+from profkit.study.folder import PLAN
+from profkit.study.run import summarise
 from profkit.ui.markdown import checklist_markdown
 
 DERIVED = (

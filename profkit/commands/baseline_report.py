@@ -74,9 +74,9 @@ def report(
 
       profkit baseline report DIR --price 3.5 --ablation reports/h200/ladder -o report.md
     """  # fmt: skip
-    from profkit.baseline_report import gather
-    from profkit.render.written.report import report as written_report
-    from profkit.render.written.report import report_text
+    from profkit.study.report_content import gather
+    from profkit.study.written.report import report as written_report
+    from profkit.study.written.report import report_text
 
     form = (format or Form.markdown).value
     with Teller() as teller:

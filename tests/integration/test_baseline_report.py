@@ -17,12 +17,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from profkit.analysis.baseline_evidence import goal
 from profkit.analysis.report import load
 from profkit.audit.audit import audit
 from profkit.audit.claims import read_claims
-from profkit.baseline_report import gather
 from profkit.core.errors import BadInput
+from profkit.study.evidence import goal
+from profkit.study.report_content import gather
 from profkit.timing.latency_file import read_latencies
 from tests.conftest import CORPUS, ROOT, recorded_summary
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from profkit.analysis.baseline import GAPS, Row
-from profkit.analysis.written import Written
+from profkit.study.report_model import Written
+from profkit.study.summary import GAPS, Row
 from profkit.ui.document import unmarked, verbatim
 from profkit.ui.text import number, percent, seconds_between, supported_digits
 

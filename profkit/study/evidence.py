@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from profkit.analysis.baseline import GAPS, Row, Versus
+from profkit.study.summary import GAPS, Row, Versus
 from profkit.timing.statistics import (
     CLAIMABLE_DELTA,
     CLAIMABLE_SPEEDUP,

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any, TypeAlias
 
-from profkit.ingest.cell import Cell, Status
 from profkit.report.gpus import Datasheet
+from profkit.study.cell import Cell, Status
 from profkit.timing.latency import (
     FEWEST_IN_A_BLOCK,
     Pair,

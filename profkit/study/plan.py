@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from profkit.ingest.matrix import Matrix
+from profkit.study.matrix import Matrix
 from profkit.timing.measurement import Subject, TimingPlan
 from profkit.timing.stopwatch import Settings
 

@@ -10,17 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from profkit.analysis.baseline import Baseline, derive
-from profkit.baseline_plan import BaselinePlan, Declared, Profiled
-from profkit.baseline_profiles import profile_cells, top_cells
-from profkit.baseline_record import backends_on_record
-from profkit.baseline_turns import Measuring, Process, now
 from profkit.core.errors import BadInput, ProfkitError, UsageError
 from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest
-from profkit.ingest.cell import MISSING, Cell, Status
-from profkit.render.baseline_json import cells_parquet, summary_json
-from profkit.store.baseline import (
+from profkit.study.cell import MISSING, Cell, Status
+from profkit.study.folder import (
     SUMMARY,
     TABLE,
     has_cells,
@@ -31,6 +25,12 @@ from profkit.store.baseline import (
     read_profiles,
     write_whole,
 )
+from profkit.study.json import cells_parquet, summary_json
+from profkit.study.measurement import Measuring, Process, now
+from profkit.study.plan import BaselinePlan, Declared, Profiled
+from profkit.study.profiles import profile_cells, top_cells
+from profkit.study.record import backends_on_record
+from profkit.study.summary import Baseline, derive
 from profkit.timing.floor import read_floor
 from profkit.timing.measurement import Tell, lock_of
 from profkit.timing.turns import Died, Silent

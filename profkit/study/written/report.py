@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from profkit.analysis.written import Written
-from profkit.render.written.beyond import ablation, published, to_beat
-from profkit.render.written.body import performance, statistics
-from profkit.render.written.end import limitations, methods, reproducibility
-from profkit.render.written.front import front, title
+from profkit.study.report_model import Written
+from profkit.study.written.beyond import ablation, published, to_beat
+from profkit.study.written.body import performance, statistics
+from profkit.study.written.end import limitations, methods, reproducibility
+from profkit.study.written.front import front, title
 from profkit.ui.document import Document
 
 

@@ -1,4 +1,4 @@
-"""All that the written report of a baseline tells, as `profkit.baseline_report` gathers it."""
+"""All that the written report of a baseline tells, as `profkit.study.report_content` gathers it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from profkit.analysis.baseline import Row, Scaling
-from profkit.analysis.baseline_evidence import Evidence, Goal, SameKernel
-from profkit.analysis.published import Against
 from profkit.audit.audit import Outcome
 from profkit.comparison.attribution import Cause
 from profkit.comparison.comparison import Diff
 from profkit.report.floors import Floor
 from profkit.rules.checklist import Checklist, Item
+from profkit.study.evidence import Evidence, Goal, SameKernel
+from profkit.study.published import Against
+from profkit.study.summary import Row, Scaling
 from profkit.timing.latency import Pair
 
 

@@ -8,10 +8,10 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from profkit.analysis.baseline import Baseline, Row, Versus
-from profkit.ingest.cell import Status
-from profkit.render.baseline_json import name_parts
-from profkit.render.written.words import bare_digits, digits
+from profkit.study.cell import Status
+from profkit.study.json import name_parts
+from profkit.study.summary import Baseline, Row, Versus
+from profkit.study.written.words import bare_digits, digits
 from profkit.timing.verdict import Verdict
 from profkit.ui.terminal import console, rendered, table_of
 from profkit.ui.text import literal, number, percent, plural, shorten
@@ -33,7 +33,7 @@ _SHAPES_IN_A_LIST = 1
 def baseline_terminal(
     baseline: Baseline, plan: Mapping[str, Any], folder: str, *, to_file: bool = False
 ) -> str:
-    """The baseline for a terminal; `plan` as `profkit.store.baseline` keeps it."""
+    """The baseline for a terminal; `plan` as `profkit.study.folder` keeps it."""
     width = console(to_file=to_file).width
     heading = literal("  ".join(name_parts(plan)))
     parts: list[RenderableType] = [Text(heading, "bold"), Text(_about(baseline, plan))]

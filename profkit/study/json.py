@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from profkit import __version__
-from profkit.analysis.baseline import Baseline, Best, Row, Scaling, Versus
 from profkit.core.json_text import json_text
-from profkit.ingest.cell import SCHEMA as CELL_SCHEMA
-from profkit.ingest.cell import Cell
 from profkit.report.gpus import Datasheet
+from profkit.study.cell import SCHEMA as CELL_SCHEMA
+from profkit.study.cell import Cell
+from profkit.study.summary import Baseline, Best, Row, Scaling, Versus
 from profkit.timing.latency_file import Latency
 from profkit.timing.latency_json import blocks_json, statistics_json
 from profkit.timing.statistics import summarize
@@ -78,7 +78,7 @@ def summary_json(
     plan: Mapping[str, Any],
     profiles: Sequence[Mapping[str, Any]],
 ) -> str:
-    """All that was derived, with what was asked for (the plan as `profkit.store.baseline` keeps
+    """All that was derived, with what was asked for (the plan as `profkit.study.folder` keeps
     it)."""
     asked = plan["asked"]
     document = {

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
-from profkit.analysis.baseline import Row
-from profkit.analysis.published import Against, Overclaims, Shortfall, overclaims
-from profkit.analysis.written import Profiled, Step, Written
 from profkit.audit.audit import Outcome
 from profkit.audit.contradiction import Contradiction
 from profkit.audit.view import told as in_words
 from profkit.comparison import text as diff_words
-from profkit.render.written import words
 from profkit.rules import finding_text as findings
 from profkit.rules.checklist import Item
+from profkit.study.published import Against, Overclaims, Shortfall, overclaims
+from profkit.study.report_model import Profiled, Step, Written
+from profkit.study.summary import Row
+from profkit.study.written import words
 from profkit.timing.latency import Timed
 from profkit.timing.latency_view import latency_words
 from profkit.timing.statistics import CLAIMABLE_SPEEDUP

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from profkit.analysis.written import Written
-from profkit.render.written import words
+from profkit.study.report_model import Written
+from profkit.study.written import words
 from profkit.ui.document import (
     Block,
     Bullets,

@@ -7,12 +7,12 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from profkit.analysis.baseline import Row
-from profkit.baseline_plan import BaselinePlan
 from profkit.core.errors import ProfkitError, UsageError
-from profkit.ingest.matrix import MatrixShape
 from profkit.recording.recording import Plan, profile
-from profkit.store.baseline import PROFILES, held, read_profiles, write_whole
+from profkit.study.folder import PROFILES, held, read_profiles, write_whole
+from profkit.study.matrix import MatrixShape
+from profkit.study.plan import BaselinePlan
+from profkit.study.summary import Row
 from profkit.timing.measurement import Tell
 
 TOP = 3

@@ -17,14 +17,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from profkit.baseline_plan import BaselinePlan, Declared
-from profkit.baseline_record import runs_on_record
 from profkit.capture.environment import digest
 from profkit.core.errors import EnvironmentProblem, ProfkitError
-from profkit.ingest.cell import MISSING, Cell, Status
-from profkit.ingest.matrix import MatrixShape
-from profkit.render.baseline_json import cell_json
-from profkit.store.baseline import cell_file, keep_again, read_cells, write_plan, write_whole
+from profkit.study.cell import MISSING, Cell, Status
+from profkit.study.folder import cell_file, keep_again, read_cells, write_plan, write_whole
+from profkit.study.json import cell_json
+from profkit.study.matrix import MatrixShape
+from profkit.study.plan import BaselinePlan, Declared
+from profkit.study.record import runs_on_record
 from profkit.timing.budget import GPU_PROBES, Outlook, Todo
 from profkit.timing.measurement import (
     Opened,

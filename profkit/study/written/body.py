@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from profkit.analysis.baseline import GAPS_MATTER, Row
-from profkit.analysis.baseline_evidence import Evidence, SameKernel
-from profkit.analysis.written import Written
-from profkit.render.written import words
-from profkit.render.written.drawings import drawings
+from profkit.study.evidence import Evidence, SameKernel
+from profkit.study.report_model import Written
+from profkit.study.summary import GAPS_MATTER, Row
+from profkit.study.written import words
+from profkit.study.written.drawings import drawings
 from profkit.ui.document import (
     Block,
     Bullets,

@@ -9,20 +9,20 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from profkit.analysis.baseline import THRESHOLDS, derive
-from profkit.analysis.baseline_evidence import cost, evidence, goal, same_kernel, top_rows
-from profkit.analysis.published import against_published, wrong_claims
 from profkit.analysis.run_files import LATENCY, SUFFIXES, one_report
-from profkit.analysis.written import Profiled, Step, Written
 from profkit.capture.backends import SHIPPED
 from profkit.comparison.comparison import Diff
 from profkit.core.errors import BadInput, ProfkitError
 from profkit.core.text_files import MissingFile, read_json, shipped_json
-from profkit.ingest.cell import MISSING, Cell, Status
-from profkit.render.baseline_json import derived_json
 from profkit.report.floors import floors
 from profkit.rules.checklist import Item
-from profkit.store.baseline import SUMMARY, read_again, read_cells
+from profkit.study.cell import MISSING, Cell, Status
+from profkit.study.evidence import cost, evidence, goal, same_kernel, top_rows
+from profkit.study.folder import SUMMARY, read_again, read_cells
+from profkit.study.json import derived_json
+from profkit.study.published import against_published, wrong_claims
+from profkit.study.report_model import Profiled, Step, Written
+from profkit.study.summary import THRESHOLDS, derive
 from profkit.timing.latency import analyze_latency, compare_with
 from profkit.timing.latency_file import read_latencies
 from profkit.timing.latency_json import statistics_json
@@ -96,7 +96,7 @@ def _summary(folder: Path) -> Mapping[str, Any]:
     try:
         summary = read_json(path, _REMEDY)
     except MissingFile:
-        from profkit.baseline import derived_summary
+        from profkit.study.run import derived_summary
 
         summary = json.loads(derived_summary(folder)[1])
     if not isinstance(summary, dict) or summary.get("schema") != _SCHEMA:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 
-from profkit.analysis.baseline import Row
-from profkit.analysis.written import Standing, Written
-from profkit.render.written import words
+from profkit.study.report_model import Standing, Written
+from profkit.study.summary import Row
+from profkit.study.written import words
 from profkit.ui.badge import badge_svg
 from profkit.ui.document import (
     Badge,

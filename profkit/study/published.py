@@ -12,13 +12,13 @@ from functools import cache
 from importlib.resources import as_file, files
 from typing import Any
 
-from profkit.analysis.baseline import GAPS, Row
 from profkit.audit.audit import Outcome, examine
 from profkit.audit.claims import read_claims
 from profkit.capture.work import Work
 from profkit.core.text_files import shipped_yaml
-from profkit.ingest.cell import Status
 from profkit.report.gpus import datasheet_named
+from profkit.study.cell import Status
+from profkit.study.summary import GAPS, Row
 from profkit.timing.latency import POWER_CAP, compute_peak
 from profkit.timing.statistics import Reason
 
@@ -173,7 +173,7 @@ def wrong_claims(found: Sequence[Against]) -> tuple[Outcome, ...]:
 
 @cache
 def _audited() -> tuple[Outcome, ...]:
-    with as_file(files("profkit.analysis").joinpath("published_claims.yaml")) as path:
+    with as_file(files("profkit.study").joinpath("published_claims.yaml")) as path:
         return examine(read_claims(path).claims).outcomes
 
 
@@ -259,7 +259,7 @@ def _faults(row: Row, figure: Figure) -> Iterator[Fault]:
 @cache
 def published() -> tuple[Figure, ...]:
     """The figures that come with profkit, in their order."""
-    document = shipped_yaml("profkit.analysis", "published.yaml")
+    document = shipped_yaml("profkit.study", "published.yaml")
     return tuple(
         _figure(series, dict(zip(series["columns"], values, strict=True)))
         for series in document["series"]

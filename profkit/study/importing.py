@@ -14,19 +14,9 @@ from profkit.capture.work import Work
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.regular_file import digest
 from profkit.core.text_files import read_json
-from profkit.ingest.cell import Cell, Status
-from profkit.ingest.matrix import (
-    Matrix,
-    MatrixShape,
-    Value,
-    dtype_named,
-    matrix_of,
-    shape_name,
-)
-from profkit.ingest.said import Said, said_in
-from profkit.render.baseline_json import IMPORTED, cell_json
 from profkit.report.gpus import Datasheet, datasheet_named, datasheets_named
-from profkit.store.baseline import (
+from profkit.study.cell import Cell, Status
+from profkit.study.folder import (
     cell_file,
     drop_unplanned,
     held,
@@ -34,6 +24,16 @@ from profkit.store.baseline import (
     write_plan,
     write_whole,
 )
+from profkit.study.json import IMPORTED, cell_json
+from profkit.study.matrix import (
+    Matrix,
+    MatrixShape,
+    Value,
+    dtype_named,
+    matrix_of,
+    shape_name,
+)
+from profkit.study.self_reported import Said, said_in
 from profkit.timing.latency_file import Latency, latency_from_json, read_latencies
 from profkit.timing.latency_json import blocks_json
 
