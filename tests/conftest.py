@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 from typer.testing import CliRunner, Result
 
 import profkit
-from profkit.cli import app
+from profkit.commands.cli import app
 from profkit.study.run import derived_summary
 
 # Machines differ, and a first call imports: how long a case takes is no fault of it. The cases are

@@ -22,7 +22,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
-from profkit.cli import app
+from profkit.commands.cli import app
 from profkit.runs.run import verify
 from profkit.timing.latency_file import read_latencies
 from tests.conftest import CORPUS, ROOT, plain_bytes

@@ -72,7 +72,7 @@ def test_a_gpu_that_is_not_there_and_one_that_can_not_be_reached(tmp_path: Path)
 
 MADE = """
 import sys
-from profkit import cli
+from profkit.commands import cli
 from profkit.roofline import ceiling_measurement as ceilings
 ceilings._WORKER = "tests.stand_in.ceilings_worker"
 sys.argv = ["profkit", "ceilings", *sys.argv[1:]]

@@ -13,7 +13,7 @@ import typer
 import yaml
 from typer.core import TyperGroup
 
-from profkit.cli import app
+from profkit.commands.cli import app
 from profkit.comparison.formats import FORMATS
 from profkit.comparison.gates import Kind, parse_gates
 from profkit.comparison.markdown import MARKER

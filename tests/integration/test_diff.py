@@ -17,7 +17,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 import profkit
-from profkit.cli import app
+from profkit.commands.cli import app
 from profkit.comparison.attribution import factors_of, stalls_of
 from profkit.comparison.changes import Changed, Sort
 from profkit.comparison.comparability import What

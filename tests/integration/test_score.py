@@ -15,7 +15,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from profkit.cli import app
+from profkit.commands.cli import app
 from profkit.rules.rule_file import categories
 from profkit.rules.score import ncu_categories
 from tests.conftest import H200, ROOT
