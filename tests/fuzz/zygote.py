@@ -84,7 +84,8 @@ def _import_all() -> None:
     import importlib
 
     for name in (
-        "profkit.commands.cli", "profkit.analysis.report", "profkit.rules.rule_file", "profkit.comparison.comparison",
+        "profkit.commands.cli", "profkit.analysis.report", "profkit.rules.rule_file",
+        "profkit.comparison.comparison",
         "profkit.timeline.summary", "profkit.audit.audit", "profkit.ui.terminal",
         "profkit.timing.latency_view", "profkit.audit.claims", "profkit.study.report_content",
         "jsonschema", "scipy.stats", "ncu_report",
