@@ -13,9 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from profkit.core.integrity import MANIFEST
 from profkit.core.json_text import json_text
 from profkit.core.regular_file import digest
-from profkit.report.integrity import MANIFEST
 from profkit.timing.latency import latency_report
 from profkit.timing.latency_file import SCHEMA, read_latencies
 from profkit.timing.latency_json import latency_json

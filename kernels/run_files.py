@@ -16,11 +16,11 @@ from pathlib import Path
 import profkit
 from profkit.analysis.json import report_json
 from profkit.core.errors import ProfkitError
-from profkit.report.integrity import MANIFEST
+from profkit.core.integrity import MANIFEST
+from profkit.rules.checklist_markdown import checklist_markdown
 from profkit.runs.run import is_run_name, read_manifest
 from profkit.study.folder import PLAN
 from profkit.study.run import summarise
-from profkit.ui.markdown import checklist_markdown
 
 DERIVED = (
     "analysis.json",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profkit.core.errors import BadInput, UsageError
-from profkit.report.integrity import MANIFEST, check_unchanged
+from profkit.core.integrity import MANIFEST, check_unchanged
 from profkit.runs.run import is_partial
 
 if TYPE_CHECKING:

@@ -23,6 +23,7 @@ from profkit.report.names import file_name, told_apart
 from profkit.rules import finding_text as words
 from profkit.rules.checklist import Item
 from profkit.rules.checklist_json import item_json
+from profkit.rules.checklist_markdown import items_markdown
 from profkit.rules.checklist_view import in_short
 from profkit.timeline.reader import TimelineGpu
 from profkit.timeline.summary import (
@@ -36,7 +37,7 @@ from profkit.timeline.summary import (
     Spread,
     TimelineSummary,
 )
-from profkit.ui.markdown import code, escape, items_markdown
+from profkit.ui.markdown import code, escape
 from profkit.ui.terminal import console, facts, rendered
 from profkit.ui.text import bar, extent, literal, number, percent, plural, shorten
 from profkit.ui.view import Grid, Panel, Row

@@ -14,7 +14,7 @@ import yaml
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import read_limited
 from profkit.core.text_files import compose_yaml, parse_json
-from profkit.report.integrity import MAGIC, ZSTD_MAGIC
+from profkit.report.framing import MAGIC, ZSTD_MAGIC
 
 NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _WHOLE = re.compile(rf"[-+]?(?:{NUMBER}|\.\d+)")

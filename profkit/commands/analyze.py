@@ -212,7 +212,7 @@ def write(
 
         text = report_json(reports, top, with_host=with_host)
     elif format is Format.markdown:
-        from profkit.ui.markdown import report_markdown
+        from profkit.analysis.markdown import report_markdown
 
         text = "\n".join(
             report_markdown(report, groups, found, top, with_host=with_host)
@@ -235,7 +235,8 @@ def _terminal(
     import dataclasses
 
     from profkit.analysis.run_files import beside
-    from profkit.ui.terminal import console, rendered, report_view
+    from profkit.analysis.terminal import report_view
+    from profkit.ui.terminal import console, rendered
 
     width = console(to_file=to_file).width
     views = [

@@ -52,8 +52,8 @@ def checklist(
     from profkit.analysis.json import checklist_json
     from profkit.commands.advice import chosen
     from profkit.commands.reading import read_report
+    from profkit.rules.checklist_markdown import checklist_markdown
     from profkit.rules.checklist_view import checklist_view
-    from profkit.ui.markdown import checklist_markdown
     from profkit.ui.terminal import console, rendered
 
     advice = chosen(rules, disable or (), top or None)

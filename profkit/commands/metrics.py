@@ -76,7 +76,7 @@ def _catalogue(grep: str | None, format: Format, output: Path | None) -> None:
     if grep and not chosen:
         raise UsageError(f"no quantity mentions {grep!r}", "`profkit metrics` lists all")
     if format is Format.markdown:
-        from profkit.ui.markdown import catalog_markdown
+        from profkit.report.catalog_markdown import catalog_markdown
 
         if grep:
             raise UsageError("--format markdown writes the whole catalogue", "leave --grep out")

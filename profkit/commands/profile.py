@@ -176,7 +176,8 @@ def profile(
 
 
 def _show(outcome: Outcome) -> None:
-    from profkit.ui.terminal import console, rendered, report_view
+    from profkit.analysis.terminal import report_view
+    from profkit.ui.terminal import console, rendered
 
     report, width = outcome.report, console(to_file=False).width
     view = report_view(report, report.groups[:3], width, found=outcome.found)

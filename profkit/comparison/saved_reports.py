@@ -24,9 +24,9 @@ from typing import Any
 
 from profkit.analysis.run_files import CHECK, LATENCY, reports_in
 from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
+from profkit.core.integrity import MANIFEST, check_unchanged
 from profkit.core.regular_file import digest
 from profkit.core.text_files import read_json
-from profkit.report.integrity import MANIFEST, check_unchanged
 
 SCHEMA = "profkit.kept-baseline/1"
 ROOT = Path(".profkit") / "baselines"

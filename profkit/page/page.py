@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from profkit.analysis.report import Report
 from profkit.analysis.run_files import latencies_of, variants_of
 from profkit.core.errors import BadInput, ProfkitError, UsageError
+from profkit.core.integrity import MANIFEST
 from profkit.page.data import Content, page_data
-from profkit.report.integrity import MANIFEST
 from profkit.runs.run import read_manifest
 
 if TYPE_CHECKING:

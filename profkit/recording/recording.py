@@ -36,11 +36,11 @@ from profkit.core.regular_file import digest as file_digest
 from profkit.core.text_files import read_json
 from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
+from profkit.rules.checklist_markdown import checklist_markdown
 from profkit.runs.run import Draft, draft, free_room, keep, listed
 from profkit.timeline.summary import TimelineSummary
 from profkit.timing.variants import read_variants
 from profkit.timing.verdict import DEFAULT
-from profkit.ui.markdown import checklist_markdown
 
 if TYPE_CHECKING:
     from profkit.timeline.reader import Timeline

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
-from profkit.analysis.run_files import TIMELINE
 from profkit.report import panels
 from profkit.report.catalog import Quantity, catalog
 from profkit.report.clocks import span
@@ -156,14 +154,6 @@ def about(group: Group) -> str:
         is_median = group.typical.duration == group.median
         text += f" (the {'' if is_median else 'nearest below the '}median of {measured})"
     return f"{text}, {percent(group.share)} of the time"
-
-
-def run_files(files: Iterable[Path]) -> str:
-    """What else a run holds, and what reads it."""
-    return ", ".join(
-        f"{file.name} (profkit analyze shows it)" if file.name == TIMELINE else file.name
-        for file in files
-    )
 
 
 def value_of(launch: LaunchSummary, entry: Quantity) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import open_regular
-from profkit.report.integrity import ZSTD_MAGIC, Framing, check
+from profkit.report.framing import ZSTD_MAGIC, Framing, check
 from profkit.report.memory import available, ensure_room, too_large, try_reading
 from profkit.report.paths import without_homes
 from profkit.report.session import Session, decode
@@ -120,7 +120,7 @@ def read(
     """Check and read a report.
 
     `progress` is called with (launches read, launches in all). Raises BadInput for whatever is not
-    a whole report, as `integrity.check` says, where the reader yields fewer launches than
+    a whole report, as `framing.check` says, where the reader yields fewer launches than
     announced, and where memory does not suffice; EnvironmentProblem where a compressed report can't
     be unpacked.
     """

@@ -25,9 +25,9 @@ from typing import Any, TextIO
 
 from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.fields import Fields
+from profkit.core.integrity import MANIFEST
 from profkit.core.regular_file import digest
 from profkit.core.text_files import MissingFile, read_json
-from profkit.report.integrity import MANIFEST
 
 SCHEMA = "profkit.run/1"
 _NAME = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")

@@ -21,8 +21,8 @@ from types import MappingProxyType
 from typing import Any
 
 from profkit.core.errors import BadInput
+from profkit.core.integrity import check_unchanged
 from profkit.core.regular_file import open_regular
-from profkit.report.integrity import check_unchanged
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"

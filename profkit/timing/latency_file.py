@@ -13,8 +13,8 @@ from typing import Any
 from profkit.capture.gpu import Moment
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.fields import Fields, number
+from profkit.core.integrity import check_unchanged
 from profkit.core.text_files import WrongFormat, parse_json, read_text
-from profkit.report.integrity import check_unchanged
 
 SCHEMA = "profkit.time/1"
 CELL = "profkit.cell/1"

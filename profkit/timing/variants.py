@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.errors import ProfkitError
+from profkit.core.integrity import check_unchanged
 from profkit.core.text_files import read_json
-from profkit.report.integrity import check_unchanged
 from profkit.timing.latency_file import IN_A_RUN, read_latencies
 
 _CHECK = "check.json"

@@ -26,7 +26,7 @@ from kernels.ladder_page import BACKENDS, DEFAULT, PICTURE, ladder_page
 from kernels.ladder_plot import plot_ladder
 from kernels.pairs_page import pairs_page
 from kernels.recorded import LATENCY, REPORT, Profile, profile_of, timed, times_as_fast
-from profkit.report.integrity import MANIFEST
+from profkit.core.integrity import MANIFEST
 from profkit.report.session import Session
 from profkit.timing.latency import Timed, compare_with, interleaved
 from profkit.timing.latency_file import read_latencies

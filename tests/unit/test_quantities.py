@@ -11,7 +11,7 @@ import pytest
 
 from profkit.report.catalog import catalog
 from profkit.report.checks import contradictions
-from profkit.report.integrity import Framing
+from profkit.report.framing import Framing
 from profkit.report.quantities import Quantities, evaluate
 from profkit.report.reader import Launch, RawReport, to_si
 from profkit.report.session import decode

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from profkit.core.errors import BadInput
 from profkit.report import wire
-from profkit.report.integrity import MAGIC, check
+from profkit.report.framing import MAGIC, check
 from tests.unit.test_session import field
 
 fields = st.lists(

@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from profkit.core.errors import BadInput, UsageError
-from profkit.core.regular_file import digest, open_regular
-from profkit.core.text_files import read_json
+from profkit.core.integrity import MANIFEST, check_unchanged
+from profkit.core.regular_file import open_regular
 from profkit.report import wire
 
 MAGIC = b"NVR\0"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-MANIFEST = "manifest.json"
 
 _SOURCES, _LAUNCHES, _SESSION, _PAYLOAD_SIZE, _RANGES = 1, 2, 3, 5, 7
 _CHUNK = 1 << 12  # compressed bytes a step: what comes out stays in cache, which halves the time
@@ -326,31 +325,6 @@ def _truncated(path: Path) -> BadInput:
 
 def _damaged(path: Path, what: str) -> BadInput:
     return BadInput(f"{path}: the report is damaged, {what}", "copy it again or record it anew")
-
-
-def check_unchanged(path: Path) -> Mapping[str, Any]:
-    """Compare a file with `manifest.json` beside it, where that lists it; its entry there, or {}.
-
-    `files` of a manifest maps file names to `{"sha256": hex, "launches": n}`; `launches` may be
-    left out. Raises BadInput where the file is another one.
-    """
-    manifest = path.parent / MANIFEST
-    if not manifest.is_file():
-        return {}
-    document = read_json(manifest, "restore it or remove it")
-    try:
-        entry: Mapping[str, Any] = document["files"][path.name]
-        expected = str(entry["sha256"])
-    except KeyError:
-        return {}
-    except TypeError:
-        raise BadInput(f"{manifest}: not a run manifest", "restore it or remove it") from None
-    if digest(path) != expected.lower():
-        raise BadInput(
-            f"{path}: not the file that {MANIFEST} describes (SHA-256 differs)",
-            "restore the file or remove the manifest",
-        )
-    return entry
 
 
 def _check_launches(path: Path, framing: Framing, entry: Mapping[str, Any]) -> None:
