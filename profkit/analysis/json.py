@@ -12,8 +12,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from profkit import __version__
 from profkit.capture.doctor import Diagnosis
+from profkit.core.version import __version__
 from profkit.report.catalog import NEWEST, Quantity, catalog
 from profkit.report.coverage import Coverage
 from profkit.report.gpus import Gpu

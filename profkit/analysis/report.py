@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from profkit.analysis.run_files import latencies_of, one_report, timeline_of, variants_of
 from profkit.core.errors import BadInput, UsageError
@@ -20,6 +20,7 @@ from profkit.report.quantities import evaluate, request
 from profkit.report.reader import Launch, RawReport, every_metric, nvtx_ranges, read
 from profkit.report.session import Session
 from profkit.report.source_lines import (
+    LineCost,
     Place,
     code_of,
     code_start,
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from profkit.analysis.source_view import SourceView
-    from profkit.comparison.comparison import Diff, Side
-    from profkit.comparison.line_changes import LineCost
     from profkit.report.phases import KernelTimeline
     from profkit.roofline.roofline import Roofline
     from profkit.rules.checklist import Checklist
@@ -237,6 +236,28 @@ class Report:
         self._raw = raw
         self._check_half_from = check_half_from
 
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        kernel: str | None = None,
+        nvtx: str | None = None,
+        check_half_from: float = 0.0,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Self:
+        """Read an Nsight Compute report (.ncu-rep or .ncu-repz), or the only one in a run's folder.
+
+        `kernel` keeps launches whose demangled name the regular expression is found in, `nvtx`
+        those inside a range of that name (wildcards allowed). `check_half_from` is the share of
+        the half-precision roof from which claimed work is checked (see `evaluate`). `progress`
+        gets (launches read, launches).
+        Raises BadInput for anything but a whole report, UsageError when no launch is kept or a
+        folder holds several reports.
+        """
+        raw = read(one_report(Path(path)), request(), progress)
+        return cls(_select(raw, kernel, nvtx), check_half_from)
+
     @property
     def path(self) -> Path:
         return self._raw.path
@@ -343,24 +364,6 @@ class Report:
             kernel=kernel,
         )
 
-    @cached_property
-    def side(self) -> Side:
-        """The report as one side of a comparison: with its findings and its run's latencies."""
-        from profkit.comparison.comparison import Side
-        from profkit.comparison.timed_change import timings
-
-        timed = timings(latencies_of(self.path))
-        return Side(self.summary, self.checklist(blamed=0), timed, self.line_costs)
-
-    def page(self, *, with_host: bool = False) -> str:
-        """The report page: one HTML document that needs no network.
-
-        Computer name, paths and the whole command line are left out unless `with_host`.
-        """
-        from profkit.page.page import page_html
-
-        return page_html(self, self.checklist(), with_host=with_host)
-
     def explain(self, rule: Rule) -> tuple[Trial, ...]:
         """What a rule makes of each kernel, most time first."""
         from profkit.rules.engine import explain
@@ -372,8 +375,6 @@ class Report:
 
         Nothing without samples or a source; what has no known line is left out.
         """
-        from profkit.comparison.line_changes import LineCost
-
         action = self.kernel(launch.index)._action
         text = source_text(action)
         places = hottest(action, [catalog().lines["samples"].metric], sys.maxsize)
@@ -463,44 +464,7 @@ class Report:
         return report_html(self.summary)
 
 
-def load(
-    path: str | Path,
-    *,
-    kernel: str | None = None,
-    nvtx: str | None = None,
-    check_half_from: float = 0.0,
-    progress: Callable[[int, int], None] | None = None,
-) -> Report:
-    """Read an Nsight Compute report (.ncu-rep or .ncu-repz), or the only one in a run's folder.
-
-    `kernel` keeps launches whose demangled name the regular expression is found in, `nvtx` those
-    inside a range of that name (wildcards allowed). `check_half_from` is the share of the
-    half-precision roof from which claimed work is checked (see `evaluate`). `progress` gets
-    (launches read, launches).
-    Raises BadInput for anything but a whole report, UsageError when no launch is kept or a folder
-    holds several reports.
-    """
-    raw = read(one_report(Path(path)), request(), progress)
-    return Report(_select(raw, kernel, nvtx), check_half_from)
-
-
-def diff(
-    before: Report,
-    after: Report,
-    *,
-    match: str = "auto",
-    names: Mapping[str, str] | None = None,
-    force: bool = False,
-) -> Diff:
-    """What a change did: two reports compared, kernel by kernel.
-
-    `match` is auto, name, order or nvtx; `names` tells which kernel became which. Where reports
-    can't be compared the result is `refused` and says why, unless `force`.
-    """
-    from profkit.comparison.comparison import diff as compare
-    from profkit.comparison.matching import Mode
-
-    return compare(before.side, after.side, mode=Mode(match), names=names, force=force)
+load = Report.load
 
 
 def _select(raw: RawReport, kernel: str | None, nvtx: str | None) -> RawReport:

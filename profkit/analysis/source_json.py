@@ -7,8 +7,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from profkit import __version__
 from profkit.analysis.source_view import Counts, Inside, SourceView
+from profkit.core.version import __version__
 from profkit.report.names import file_name
 from profkit.report.phases import KernelTimeline, Track
 from profkit.report.summary import ReportSummary

@@ -16,9 +16,9 @@ from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from profkit import __version__
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.json_text import json_rows
+from profkit.core.version import __version__
 from profkit.report.names import file_name, told_apart
 from profkit.rules import finding_text as words
 from profkit.rules.checklist import Item

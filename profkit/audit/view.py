@@ -11,10 +11,10 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from profkit import __version__
 from profkit.audit.audit import Audit, Outcome
 from profkit.audit.claims import SHAPE, Claim, Claims
 from profkit.audit.contradiction import Amount, Contradiction, Words
+from profkit.core.version import __version__
 from profkit.ui.markdown import escape
 from profkit.ui.terminal import facts, rendered
 from profkit.ui.text import literal, number, plural

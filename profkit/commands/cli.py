@@ -15,7 +15,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from profkit import __version__
 from profkit.commands.analyze import analyze
 from profkit.commands.audit import audit
 from profkit.commands.baseline import baseline
@@ -35,6 +34,7 @@ from profkit.commands.rules import rules
 from profkit.commands.source import source
 from profkit.commands.time import time
 from profkit.core.errors import EnvironmentProblem, ProfkitError, UsageError
+from profkit.core.version import __version__
 
 # The command-line library's own failures, of which a wrong option value is one.
 _WRONG_USAGE: type[Exception] = typer.BadParameter.__mro__[1]

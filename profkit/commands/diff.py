@@ -273,12 +273,13 @@ def _compare(
     """The comparison; `with_lines` looks up the lines that every finding blames."""
     from profkit.comparison.comparison import diff as compare
     from profkit.comparison.matching import Mode
+    from profkit.comparison.reports import side
 
     before, after = (report.path for report in sides)
     if before.samefile(after):
         typer.echo(f"both sides are the same file: {before}", err=True)
     one, other = (
-        replace(report.side, found=report.checklist()) if with_lines else report.side
+        replace(side(report), found=report.checklist()) if with_lines else side(report)
         for report in sides
     )
     floor = _floor(one.timings, other.timings)

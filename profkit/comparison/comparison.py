@@ -25,11 +25,12 @@ from profkit.comparison.finding_changes import (
     finding_changes,
     limit,
 )
-from profkit.comparison.line_changes import LineChange, LineCost, line_changes
+from profkit.comparison.line_changes import LineChange, line_changes
 from profkit.comparison.matching import Match, Mode, match
 from profkit.comparison.problem_size import SizeEvidence, size_evidence
 from profkit.comparison.repeats import Change, Profiled, judge
 from profkit.comparison.timed_change import TimedChange, Timings, same_samples, timed_change
+from profkit.report.source_lines import LineCost
 from profkit.report.summary import Group, LaunchSummary, ReportSummary
 from profkit.rules.checklist import Checklist, Item
 

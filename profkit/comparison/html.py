@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from profkit import __version__
 from profkit.comparison import tables as parts
 from profkit.comparison import text as words
 from profkit.comparison.comparison import Diff
 from profkit.comparison.gates import Failure
 from profkit.comparison.tables import Detail
+from profkit.core.version import __version__
 from profkit.ui.text import literal
 from profkit.ui.view import Grid
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
 
-from profkit import __version__
 from profkit.comparison.attribution import Attribution, Cause
 from profkit.comparison.changes import Changed, OneSided
 from profkit.comparison.comparability import Obstacle
@@ -23,6 +22,7 @@ from profkit.comparison.problem_size import SizeEvidence
 from profkit.comparison.repeats import Change, Profiled
 from profkit.comparison.text import headline, reason
 from profkit.comparison.timed_change import TimedChange
+from profkit.core.version import __version__
 from profkit.report.names import file_name
 from profkit.report.summary import Group
 from profkit.rules.checklist import Item

@@ -7,15 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-
-@dataclass(frozen=True)
-class LineCost:
-    """A source line and the seconds of a launch that its warp samples stand for."""
-
-    file: str
-    line: int
-    text: str
-    seconds: float
+from profkit.report.source_lines import LineCost
 
 
 @dataclass(frozen=True)

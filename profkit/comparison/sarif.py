@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from profkit import __version__
 from profkit.comparison import tables as parts
 from profkit.comparison.blamed import Brought, Spot, brought, in_repository, spot, spot_of
 from profkit.comparison.comparison import Diff
 from profkit.comparison.finding_changes import Status
 from profkit.comparison.gates import Failure, Gate, Kind
+from profkit.core.version import __version__
 from profkit.ui.text import literal
 
 SCHEMA = (

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from profkit import __version__
+from profkit.core.version import __version__
 from profkit.page import charts, kernels
 from profkit.page.provenance import environment, provenance
 from profkit.page.sources import source_data

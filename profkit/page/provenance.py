@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from profkit import __version__
+from profkit.core.version import __version__
 from profkit.report import overview
 from profkit.report.summary import ReportSummary
 from profkit.ui.text import literal, number

@@ -21,7 +21,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from profkit import __version__
 from profkit.analysis.json import report_json
 from profkit.analysis.report import Report, load
 from profkit.capture import ncu, nsys
@@ -34,6 +33,7 @@ from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, Targ
 from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest as file_digest
 from profkit.core.text_files import read_json
+from profkit.core.version import __version__
 from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
 from profkit.rules.checklist_markdown import checklist_markdown

@@ -6,11 +6,21 @@ same either. What differs is microseconds, so the clock of a short launch is mos
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from profkit.report.summary import LaunchSummary
+
+class Clocked(Protocol):
+    """A launch with its clocks: quantities by name, and the formula that each came by."""
+
+    @property
+    def duration(self) -> float: ...
+    @property
+    def formulas(self) -> Mapping[str, str]: ...
+    def get(self, name: str) -> float: ...
+
+
+LaunchT = TypeVar("LaunchT", bound=Clocked)
 
 CLOCK_ERROR = 12e-6
 """Seconds by which the spans behind a clock differ at most: |reading / clock - 1| x duration.
@@ -20,12 +30,12 @@ of long launches: 12.4 µs in a launch of 96 µs (GTX 1660), 6 in 112 µs (RTX 2
 of 20 µs elsewhere. On an H200 it is under 1 µs, but nothing in a report tells so."""
 
 
-def clock_error(launch: LaunchSummary) -> float:
+def clock_error(launch: Clocked) -> float:
     """By which share a clock that the launch read may be off; NaN for one without a duration."""
     return CLOCK_ERROR / launch.duration
 
 
-def clocks_apart(name: str, one: LaunchSummary, other: LaunchSummary, threshold: float) -> bool:
+def clocks_apart(name: str, one: Clocked, other: Clocked, threshold: float) -> bool:
     """Whether two launches certainly ran at clocks (`sm_clock`, `dram_clock`) a share apart.
 
     False where either is unknown, and where the difference may be an error of reading.
@@ -35,14 +45,12 @@ def clocks_apart(name: str, one: LaunchSummary, other: LaunchSummary, threshold:
     return clocks[1] > clocks[0] * (1 + least)
 
 
-def is_read(launch: LaunchSummary, name: str) -> bool:
+def is_read(launch: Clocked, name: str) -> bool:
     """Whether a launch is long enough that its `sm_clock` or `dram_clock` counts, by its roofs."""
     return launch.formulas.get(f"roof_{name}") == name
 
 
-def span(
-    name: str, launches: Sequence[LaunchSummary]
-) -> tuple[LaunchSummary, LaunchSummary] | None:
+def span(name: str, launches: Sequence[LaunchT]) -> tuple[LaunchT, LaunchT] | None:
     """The launches of the lowest and the highest clock of those that count; None without one."""
     counting = [launch for launch in launches if is_read(launch, name)]
     if not counting:

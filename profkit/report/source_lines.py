@@ -150,6 +150,16 @@ class Place:
     offset: str = field(default="", compare=False)
 
 
+@dataclass(frozen=True)
+class LineCost:
+    """A source line and the seconds of a launch that its warp samples stand for."""
+
+    file: str
+    line: int
+    text: str
+    seconds: float
+
+
 def located(places: Sequence[Place], code: Code) -> tuple[Place, ...]:
     """Places with each instruction told from where the code begins."""
     return tuple(

@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from profkit import __version__
 from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.fields import Fields
 from profkit.core.text_files import read_json
+from profkit.core.version import __version__
 from profkit.roofline.ceilings import (
     BYTES,
     FLOP,

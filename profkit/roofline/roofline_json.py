@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from profkit import __version__
+from profkit.core.version import __version__
 from profkit.report.names import file_name
 from profkit.roofline.roofline import Outside, Point, Roof, Roofline
 

@@ -6,7 +6,7 @@ import json
 import math
 from typing import Any
 
-from profkit import __version__
+from profkit.core.version import __version__
 from profkit.rules.pairs import PairNotes
 from profkit.rules.score import Accuracy, Judged, PairScore, Part, Score
 

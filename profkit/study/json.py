@@ -12,8 +12,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from profkit import __version__
 from profkit.core.json_text import json_text
+from profkit.core.version import __version__
 from profkit.report.gpus import Datasheet
 from profkit.study.cell import SCHEMA as CELL_SCHEMA
 from profkit.study.cell import Cell

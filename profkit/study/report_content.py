@@ -245,7 +245,7 @@ def _first_finding(report: Report | None) -> Item | None:
 
 def _evidence(before: Report | None, after: Report | None) -> Diff | None:
     """What changed between two reports of one variant each, whatever its kernels are called."""
-    from profkit.analysis.report import diff
+    from profkit.comparison.reports import diff
 
     if before is None or after is None:
         return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from profkit import Target, Variant, Work, normal_inputs
+from profkit.capture.target import Target, Variant, normal_inputs
+from profkit.capture.work import Work
 
 _SIZE = 2048
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from profkit import __version__
+from profkit.core.version import __version__
 from profkit.timing.floor import Floor
 from profkit.timing.latency import Differences, sharper
 from profkit.ui.text import literal, plural

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Group
 from rich.text import Text
 
-from profkit import __version__
+from profkit.core.version import __version__
 from profkit.timing.latency import SavedPair
 from profkit.timing.latency_view import classic_line, doubts, latency_words, times_as_fast
 from profkit.timing.verdict import Reason

@@ -10,8 +10,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from profkit import __version__
 from profkit.core.json_text import json_text
+from profkit.core.version import __version__
 from profkit.timing.latency import LatencyReport, Pair, Rate, Timed
 from profkit.timing.latency_file import SCHEMA, Latency
 from profkit.timing.latency_view import sentence, settling_options, warnings

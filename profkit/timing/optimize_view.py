@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from profkit import __version__
+from profkit.core.version import __version__
 from profkit.timing.latency_view import change, latency_words
 from profkit.timing.optimizing import Optimum
 from profkit.timing.optimum import LOOKS, Candidate, Outcome, Standing

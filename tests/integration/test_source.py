@@ -48,17 +48,17 @@ def actions(name: str) -> tuple[Any, ...]:
 
 
 @cache
-def pair(name: str, side: str = "before") -> profkit.analysis.report.Kernel:
+def pair(name: str, side: str = "before") -> profkit.Kernel:
     return profkit.load(PAIRS / name / f"{side}.ncu-repz").kernel(0)
 
 
-def timeline(kernel: profkit.analysis.report.Kernel) -> KernelTimeline:
+def timeline(kernel: profkit.Kernel) -> KernelTimeline:
     found = kernel.timeline()
     assert found is not None
     return found
 
 
-def sampled() -> Iterator[tuple[profkit.analysis.report.Kernel, KernelTimeline]]:
+def sampled() -> Iterator[tuple[profkit.Kernel, KernelTimeline]]:
     for name in SAMPLED:
         for kernel in h200(name):
             yield kernel, timeline(kernel)

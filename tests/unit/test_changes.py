@@ -20,8 +20,9 @@ from profkit.comparison.comparability import (
     problem_of,
     reports_apart,
 )
-from profkit.comparison.line_changes import LineCost, line_changes
+from profkit.comparison.line_changes import line_changes
 from profkit.comparison.repeats import NOISE, Change, judge
+from profkit.report.source_lines import LineCost
 from profkit.report.summary import Group, LaunchSummary, ReportSummary, groups
 from tests.comparing import work
 from tests.conftest import h200
