@@ -14,7 +14,7 @@ from profkit.roofline.loads.counts import Machine
 from tests.emulator import emulate, missing
 from tests.emulator.kernel import EmulatedKernel
 
-KERNELS = Path(__file__).parents[2] / "profkit" / "capture" / "ceilings"
+KERNELS = Path(__file__).parents[2] / "profkit" / "roofline" / "loads"
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
 
