@@ -1,10 +1,11 @@
-"""The expressions of rules: arithmetic, comparisons and logic over columns, and nothing else.
+"""Expressions over columns: arithmetic, comparisons and logic, and nothing else.
 
 A Python expression of numbers, names, `+ - * /`, unary minus, comparisons, `and`, `or`, `not` and
-the functions of FUNCTIONS. Columns are float64 arrays of one value a launch, NaN where a value is
-missing. Truth is 1, 0, or NaN for unknown: `and` with a false side is false, `or` with a true side
-is true, whatever the other side is; a comparison of what is missing is unknown. Text from a rules
-file is only ever looked at, never run: what the list above lacks is refused by `parse`.
+the functions of its language: rules have one, the catalogue's formulas another. Columns are float64
+arrays of one value a launch, NaN where a value is missing. Truth is 1, 0, or NaN for unknown: `and`
+with a false side is false, `or` with a true side is true, whatever the other side is; a comparison
+of what is missing is unknown. Text from a file is only ever looked at, never run: what the list
+above lacks is refused by `parse`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class NotAllowed(ValueError):
     """An expression that holds what none may: `part`, as it is written."""
 
     def __init__(self, part: str) -> None:
-        super().__init__(f"not allowed in a rule: {part!r}")
+        super().__init__(f"not allowed in an expression: {part!r}")
         self.part = part
 
 
@@ -64,23 +65,25 @@ def _more_warps(issued: Column, warps: Column, factor: Column) -> Column:
 
 
 @dataclass(frozen=True)
-class _Function:
+class Function:
+    """What a name followed by parentheses computes, and of how many values."""
+
     compute: Callable[..., Any]
     least: int
     most: int
 
 
-FUNCTIONS: Mapping[str, _Function] = {
-    "min": _Function(lambda *values: _over(np.minimum, values), 2, 16),
-    "max": _Function(lambda *values: _over(np.maximum, values), 2, 16),
-    "abs": _Function(np.abs, 1, 1),
-    "sqrt": _Function(np.sqrt, 1, 1),
-    "ceil": _Function(np.ceil, 1, 1),
-    "clip": _Function(_clip, 3, 3),
-    "where": _Function(_where, 3, 3),
-    "more_warps": _Function(_more_warps, 3, 3),
-    "known": _Function(_known, 1, 1),
-    "otherwise": _Function(_otherwise, 2, 2),
+FUNCTIONS: Mapping[str, Function] = {
+    "min": Function(lambda *values: _over(np.minimum, values), 2, 16),
+    "max": Function(lambda *values: _over(np.maximum, values), 2, 16),
+    "abs": Function(np.abs, 1, 1),
+    "sqrt": Function(np.sqrt, 1, 1),
+    "ceil": Function(np.ceil, 1, 1),
+    "clip": Function(_clip, 3, 3),
+    "where": Function(_where, 3, 3),
+    "more_warps": Function(_more_warps, 3, 3),
+    "known": Function(_known, 1, 1),
+    "otherwise": Function(_otherwise, 2, 2),
 }
 _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -96,6 +99,18 @@ _COMPARISONS: Mapping[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = 
     ast.Eq: ("==", operator.eq),
     ast.NotEq: ("!=", operator.ne),
 }
+
+
+@dataclass(frozen=True)
+class Language:
+    """What an expression may hold beside arithmetic: names with dots, conditions, functions."""
+
+    functions: Mapping[str, Function]
+    conditions: bool = True
+    dotted: bool = False
+
+
+RULES = Language(FUNCTIONS)
 
 HOLDS: Mapping[str, Callable[[Any, Any], bool]] = dict(_COMPARISONS.values())
 """What each sign of a comparison means."""
@@ -122,6 +137,7 @@ class Expression:
     text: str
     tree: ast.expr = field(compare=False)
     names: tuple[str, ...]
+    language: Language = field(default=RULES, compare=False, repr=False)
 
     def __call__(self, columns: Mapping[str, Column]) -> Column:
         """The value for each launch, NaN where it can't be told.
@@ -129,7 +145,7 @@ class Expression:
         Raises KeyError for a name that `columns` lacks.
         """
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            value = np.asarray(_evaluate(self.tree, columns), dtype=np.float64)
+            value = np.asarray(_evaluate(self.tree, columns, self.language), dtype=np.float64)
         return np.where(np.isfinite(value), value, np.nan)
 
     @property
@@ -143,7 +159,7 @@ class Expression:
         return tuple(_comparisons(self.tree))
 
 
-def parse(text: str) -> Expression:
+def parse(text: str, language: Language = RULES) -> Expression:
     """Check an expression; raises ValueError with the offending part."""
     text = text.strip()
     if len(text) > _LONGEST:
@@ -154,11 +170,12 @@ def parse(text: str) -> Expression:
         raise ValueError(f"not an expression: {text[:80]!r}") from error
     if _depth(tree) > _DEEPEST or sum(1 for _ in ast.walk(tree)) > _MOST_NODES:
         raise ValueError(f"too long or too deeply nested: {text[:80]!r}")
-    return _expression(tree)
+    return _expression(tree, language)
 
 
-def _expression(tree: ast.expr) -> Expression:
-    return Expression(ast.unparse(tree), tree, tuple(dict.fromkeys(_names(tree))))
+def _expression(tree: ast.expr, language: Language) -> Expression:
+    names = tuple(dict.fromkeys(_names(tree, language)))
+    return Expression(ast.unparse(tree), tree, names, language)
 
 
 def _is_condition(tree: ast.expr) -> bool:
@@ -181,39 +198,44 @@ def _depth(tree: ast.AST) -> int:
     return depth
 
 
-def _names(node: ast.expr) -> Iterator[str]:
+def _names(node: ast.expr, language: Language) -> Iterator[str]:
     match node:
-        case ast.Name(id=name):
-            yield name
+        case ast.Name() | ast.Attribute():
+            yield _name(node, language)
         case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
             if not abs(value) <= _LARGEST:
                 raise ValueError(f"a number beyond {_LARGEST:g}: {ast.unparse(node)[:40]!r}")
-        case (
-            ast.BinOp()
-            | ast.UnaryOp(op=ast.USub() | ast.Not())
-            | ast.BoolOp()
-            | ast.Compare()
-            | ast.Call()
-        ):
-            for part in _parts(node):
-                yield from _names(part)
         case _:
-            raise _refused(node)
+            for part in _parts(node, language):
+                yield from _names(part, language)
 
 
-def _parts(node: ast.expr) -> list[ast.expr]:
+def _name(node: ast.expr, language: Language) -> str:
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=value, attr=attribute) if language.dotted:
+            return f"{_name(value, language)}.{attribute}"
+    raise _refused(node)
+
+
+def _parts(node: ast.expr, language: Language) -> list[ast.expr]:
     """The expressions that an admitted node is made of."""
     match node:
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
             return [left, right]
-        case ast.UnaryOp(operand=operand):
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
             return [operand]
-        case ast.BoolOp(values=values):
+        case ast.UnaryOp(op=ast.Not(), operand=operand) if language.conditions:
+            return [operand]
+        case ast.BoolOp(values=values) if language.conditions:
             return values
-        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARISONS:
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if (
+            language.conditions and type(op) in _COMPARISONS
+        ):
             return [left, right]
-        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
-            function = FUNCTIONS[name]
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in language.functions:
+            function = language.functions[name]
             if function.least <= len(args) <= function.most:
                 return args
     raise _refused(node)
@@ -223,18 +245,18 @@ def _refused(node: ast.expr) -> NotAllowed:
     return NotAllowed(ast.unparse(node)[:80])
 
 
-def _evaluate(node: ast.expr, columns: Mapping[str, Column]) -> Any:
+def _evaluate(node: ast.expr, columns: Mapping[str, Column], language: Language) -> Any:
     match node:
-        case ast.Name(id=name):
-            return columns[name]
+        case ast.Name() | ast.Attribute():
+            return columns[_name(node, language)]
         case ast.Constant(value=value):
             return np.float64(value)  # type: ignore[arg-type]
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_evaluate(operand, columns)
-        case ast.UnaryOp(operand=operand):
-            return _not(_evaluate(operand, columns))
-    parts = [_evaluate(part, columns) for part in _parts(node)]
+    parts = [_evaluate(part, columns, language) for part in _parts(node, language)]
     match node:
+        case ast.UnaryOp(op=ast.USub()):
+            return -parts[0]
+        case ast.UnaryOp():
+            return _not(parts[0])
         case ast.BinOp(op=operation):
             return _BINARY[type(operation)](*parts)
         case ast.Compare(ops=[sign]):
@@ -244,7 +266,7 @@ def _evaluate(node: ast.expr, columns: Mapping[str, Column]) -> Any:
         case ast.BoolOp():
             return _not(_over(_and, [_not(part) for part in parts]))
         case ast.Call(func=ast.Name(id=name)):
-            return FUNCTIONS[name].compute(*parts)
+            return language.functions[name].compute(*parts)
     raise _refused(node)
 
 
@@ -273,7 +295,8 @@ def _over(combine: Callable[[Any, Any], Any], values: Any) -> Any:
 def _comparisons(node: ast.expr) -> Iterator[Comparison]:
     match node:
         case ast.Compare(left=left, ops=[sign], comparators=[right]):
-            yield Comparison(_expression(left), _COMPARISONS[type(sign)][0], _expression(right))
+            first, second = (_expression(side, RULES) for side in (left, right))
+            yield Comparison(first, _COMPARISONS[type(sign)][0], second)
         case ast.BoolOp(values=values):
             for value in values:
                 yield from _comparisons(value)

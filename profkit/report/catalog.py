@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
 
-from profkit.core.formula import Formula, parse
 from profkit.core.text_files import shipped_yaml
+from profkit.report.formula import Formula, parse
 from profkit.report.sass_tensor import HALF_ACCUMULATE, HMMA, KINDS, SPARSE
 
 ComputeCapability = tuple[int, int]

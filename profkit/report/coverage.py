@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from profkit.core.formula import parse
 from profkit.report.catalog import Quantity, catalog
+from profkit.report.formula import parse
 from profkit.report.summary import LaunchSummary
 
 
