@@ -33,11 +33,11 @@ from benchmarks.series import (
     skewed,
     table,
 )
-from profkit.analysis.resolution import common_tick, common_value, log_shift, open_ticks
-from profkit.analysis.spread import difference_bound, run_bound
-from profkit.analysis.statistics import summarize
-from profkit.analysis.timing_results import DEFAULT, Summary, Verdict
-from profkit.analysis.verdict import judge, margin_of, single_runs
+from profkit.timing.resolution import common_tick, common_value, log_shift, open_ticks
+from profkit.timing.results import DEFAULT, Summary, Verdict
+from profkit.timing.spread import difference_bound, run_bound
+from profkit.timing.statistics import summarize
+from profkit.timing.verdict import judge, margin_of, single_runs
 
 TICK_RUNS = 50
 MARGIN = margin_of(DEFAULT.margin, 0.0)

@@ -29,10 +29,10 @@ from benchmarks.series import (
     table,
     two_readings,
 )
-from profkit.analysis.latency import FEWEST_BLOCKS, FEWEST_IN_A_BLOCK
-from profkit.analysis.statistics import bootstrap_median, find_tick, summarize
-from profkit.analysis.timing_results import DEFAULT, Claim, State, Summary
-from profkit.analysis.verdict import interval_over_blocks
+from profkit.timing.latency import FEWEST_BLOCKS, FEWEST_IN_A_BLOCK
+from profkit.timing.results import DEFAULT, Claim, State, Summary
+from profkit.timing.statistics import bootstrap_median, find_tick, summarize
+from profkit.timing.verdict import interval_over_blocks
 
 WANDER, WANDER_RHO = 0.005, 0.98
 STEP, FLIP, FLIPS = 0.02, 0.01, 1 / 20

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from profkit.core.errors import EnvironmentProblem
 from profkit.core.typed_file import Amount, Model, Number
-from profkit.errors import EnvironmentProblem
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 _ORDER = "CUDA_DEVICE_ORDER"

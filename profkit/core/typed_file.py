@@ -31,9 +31,9 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from profkit.errors import BadInput
-from profkit.ingest.text_files import Malformed, brief_words, parse_json, read_text
-from profkit.render.json_text import json_text
+from profkit.core.errors import BadInput
+from profkit.core.json_text import json_text
+from profkit.core.text_files import Malformed, brief_words, parse_json, read_text
 
 T = TypeVar("T")
 M = TypeVar("M", bound="Model")

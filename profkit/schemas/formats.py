@@ -9,8 +9,8 @@ from profkit.core.typed_file import File
 
 def formats() -> Mapping[str, tuple[type[File], str]]:
     """The model of each, and the title of its schema: what writes it."""
-    from profkit.ingest.cell import Cell
-    from profkit.ingest.latency_file import LatencyFile
+    from profkit.timing.cell import Cell
+    from profkit.timing.latency_format import LatencyFile
 
     return {
         "cell": (Cell, "A cell of profkit baseline: DIR/cells/SHAPE.BACKEND.json"),

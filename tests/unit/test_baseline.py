@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from profkit.analysis.baseline import Baseline, Best, Row, derive
-from profkit.analysis.baseline_evidence import goal
-from profkit.analysis.gpus import datasheet_named
 from profkit.capture.work import Work
 from profkit.core.typed_file import convert
-from profkit.ingest.cell import Cell, Status
-from profkit.ingest.latency_file import Fingerprint, Latency
+from profkit.report.gpus import datasheet_named
+from profkit.study.evidence import goal
+from profkit.study.summary import Baseline, Best, Row, derive
+from profkit.timing.cell import Cell, Status
+from profkit.timing.latency_format import Fingerprint, Latency
 
 H200 = {
     "name": "NVIDIA H200",

@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from profkit.analysis.latency import FEWEST_BLOCKS, FEWEST_IN_A_BLOCK, analyze_latency
-from profkit.analysis.timing_results import Claim, Interval
-from profkit.ingest.latency import read_latencies
-from profkit.ingest.latency_file import Latency, Recorded
-from profkit.render.latency import latency_words
+from profkit.timing.latency import FEWEST_BLOCKS, FEWEST_IN_A_BLOCK, analyze_latency
+from profkit.timing.latency_file import read_latencies
+from profkit.timing.latency_format import Latency, Recorded
+from profkit.timing.latency_view import latency_words
+from profkit.timing.results import Claim, Interval
 from tests.conftest import CORPUS
 
 Array = npt.NDArray[np.float64]

@@ -9,8 +9,8 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from profkit.analysis.latency import Pair
-from profkit.analysis.optimum import (
+from profkit.timing.latency import Pair
+from profkit.timing.optimum import (
     LOOKS,
     Candidate,
     Outcome,
@@ -19,8 +19,8 @@ from profkit.analysis.optimum import (
     standing,
     thresholds_of_looks,
 )
-from profkit.analysis.timing_results import DEFAULT, Margin, Source, Verdict
-from profkit.analysis.verdict import Comparison, compare, judge
+from profkit.timing.results import DEFAULT, Margin, Source, Verdict
+from profkit.timing.verdict import Comparison, compare, judge
 
 
 def against(speedup: float, scatter: float = 0.002, blocks: int = 8) -> Comparison:

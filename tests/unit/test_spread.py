@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from profkit.analysis.spread import bound_factor, difference_bound, enlarged_bound, run_bound
-from profkit.analysis.timing_results import Verdict
-from profkit.analysis.verdict import judge, margin_of
+from profkit.timing.results import Verdict
+from profkit.timing.spread import bound_factor, difference_bound, enlarged_bound, run_bound
+from profkit.timing.verdict import judge, margin_of
 
 FALSE = {Verdict.REGRESSED, Verdict.IMPROVED}
 

@@ -15,7 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from profkit.analysis.statistics import (
+from profkit.core.errors import BadInput
+from profkit.timing.results import Claim, Interval, Reason, Separation, State
+from profkit.timing.statistics import (
     bootstrap_median,
     bootstrap_tail,
     classic,
@@ -28,8 +30,6 @@ from profkit.analysis.statistics import (
     samples_needed,
     summarize,
 )
-from profkit.analysis.timing_results import Claim, Interval, Reason, Separation, State
-from profkit.errors import BadInput
 from tests.conftest import CORPUS
 
 L4 = CORPUS.parent / "l4_latency"

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from msgspec import UNSET, Meta
 
+from profkit.core.errors import BadInput
 from profkit.core.typed_file import (
     Amount,
     Derived,
@@ -25,7 +26,6 @@ from profkit.core.typed_file import (
     json_schema,
     read_file,
 )
-from profkit.errors import BadInput
 from profkit.schemas.__main__ import texts
 
 SCHEMAS = Path(__file__).parents[2] / "profkit" / "schemas"

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from profkit.analysis.statistics import summarize
-from profkit.analysis.timing_results import (
+from profkit.core.errors import BadInput
+from profkit.timing.results import (
     DEFAULT,
     PERMISSIVE,
     PRESETS,
@@ -21,7 +21,8 @@ from profkit.analysis.timing_results import (
     Source,
     Verdict,
 )
-from profkit.analysis.verdict import (
+from profkit.timing.statistics import summarize
+from profkit.timing.verdict import (
     Comparison,
     Reason,
     compare,
@@ -31,7 +32,6 @@ from profkit.analysis.verdict import (
     margin_of,
     single_runs,
 )
-from profkit.errors import BadInput
 
 Array = npt.NDArray[np.float64]
 MIRROR = {Verdict.REGRESSED: Verdict.IMPROVED, Verdict.IMPROVED: Verdict.REGRESSED}
