@@ -3,7 +3,7 @@
     class Block(Model, frozen=True, kw_only=True):
         \"\"\"What the schema says of it.\"\"\"
 
-        turn: Annotated[int, Meta(ge=0, description="...")]
+        turn: Count
         power: Maybe[Amount] = UNSET        absent, null or a number, and written as it was read
         seconds: Amount | None = None       may be absent in older files; always written
         median: Derived[Number] = UNSET     always written, follows from the rest: absent by hand
