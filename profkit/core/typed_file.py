@@ -21,6 +21,8 @@ that may be empty. A NaN is refused when it is written: a field that has none sa
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
@@ -83,16 +85,21 @@ def read_file(path: Path, model: type[M], remedy: str = "check the file") -> M:
 
 
 def decode(text: str, model: type[M]) -> M:
-    """What a text says; raises Malformed as `parse_json` and `convert`, and for a key given
+    """What a text says; raises Malformed as `parse_json` and `of_schema`, and for a key given
     twice."""
-    return convert(parse_json(text, object_pairs_hook=_unique), model)
+    return of_schema(parse_json(text, object_pairs_hook=_unique), model)
+
+
+def of_schema(document: Any, model: type[M]) -> M:
+    """The file of a parsed document; raises Malformed as `convert`, and for another schema."""
+    tag = model.__struct_config__.tag
+    if tag is not None and (not isinstance(document, dict) or document.get("schema") != tag):
+        raise Malformed(f"not {tag}")
+    return convert(document, model)
 
 
 def convert(document: Any, model: type[M]) -> M:
     """The model of a parsed document; raises Malformed, naming the place, for what it is not."""
-    tag = model.__struct_config__.tag
-    if tag is not None and (not isinstance(document, dict) or document.get("schema") != tag):
-        raise Malformed(f"not {tag}")
     try:
         return msgspec.convert(document, model)
     except msgspec.ValidationError as error:
@@ -105,9 +112,19 @@ def plain(model: Any) -> dict[str, Any]:
     return told
 
 
-def encode(model: Model, indent: int = 2) -> str:
-    """The text of a file; raises ValueError for NaN and infinities, which JSON has not."""
-    return json_text(plain(model), indent)
+def encode(model: Model, indent: int = 2, *, dense: bool = True) -> str:
+    """The text of a file, a list of numbers on one line where it is `dense`.
+
+    Raises ValueError for NaN and infinities, which JSON has not.
+    """
+    if dense:
+        return json_text(plain(model), indent)
+    return json.dumps(plain(model), indent=indent, allow_nan=False) + "\n"
+
+
+def finite(value: Any) -> Any:
+    """A value, None for NaN: what a file calls unknown."""
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def json_schema(model: type[File], title: str) -> dict[str, Any]:

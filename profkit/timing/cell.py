@@ -9,8 +9,9 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, field
 from msgspec.structs import force_setattr
 
+from profkit.core.fingerprint import Fingerprint
 from profkit.core.typed_file import Amount, Count, Derived, File, Model, Number, read_file
-from profkit.timing.latency_format import Fingerprint, Latency
+from profkit.timing.latency_format import Latency
 from profkit.timing.results import Summary
 
 SCHEMA = "profkit.cell/1"

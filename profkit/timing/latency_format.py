@@ -13,6 +13,7 @@ from msgspec.structs import force_setattr
 from profkit.capture.correctness import Status
 from profkit.capture.gpu import Moment
 from profkit.capture.work import Work
+from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.typed_file import Amount, Count, Derived, Facts, File, Maybe, Model, Number
 from profkit.timing.results import Classic, Interval, Margin, Summary, Thresholds, Verdict
 
@@ -21,7 +22,6 @@ CPU = "cpu"
 SHORTEST, LONGEST = 1e-12, 1e6
 
 Seconds: TypeAlias = Annotated[float, Meta(ge=0, le=LONGEST)] | Annotated[int, Meta(ge=0, le=10**6)]
-Capability: TypeAlias = Annotated[str, Meta(pattern=r"^[0-9]{1,3}\.[0-9]{1,3}$")]
 Samples: TypeAlias = Annotated[
     tuple[Annotated[float, Meta(ge=SHORTEST, le=LONGEST)], ...], Meta(min_length=1)
 ]
@@ -60,24 +60,6 @@ class Declared(Facts, frozen=True, kw_only=True):
         return (self.work.what if self.work else "") or shapes
 
 
-class Device(Facts, frozen=True, kw_only=True):
-    """A GPU and its settings: clocks in Hz, power in W."""
-
-    name: Maybe[str] = UNSET
-    uuid: Maybe[str] = UNSET
-    compute_capability: Maybe[Capability] = UNSET
-    multiprocessors: Maybe[Count] = UNSET
-    memory_bytes: Maybe[Count] = UNSET
-    driver: Maybe[str] = UNSET
-    sm_clock_max: Maybe[Amount] = UNSET
-    memory_clock_max: Maybe[Amount] = UNSET
-    sm_clock_application: Maybe[Amount] = UNSET
-    power_limit: Maybe[Amount] = UNSET
-    ecc: Maybe[bool] = UNSET
-    mig: Maybe[bool] = UNSET
-    persistence: Maybe[bool] = UNSET
-
-
 class Checked(Facts, frozen=True, kw_only=True):
     """A variant's check against the reference; `error` and `bound` are relative."""
 
@@ -108,19 +90,6 @@ class Readiness(Facts, frozen=True, kw_only=True):
     waits: Maybe[bool] = UNSET
     memory: Maybe[MemoryUse] = UNSET
     group: Maybe[Annotated[int, Meta(ge=1, le=1_000_000)]] = UNSET
-
-
-class Fingerprint(Facts, frozen=True, kw_only=True):
-    """What a measurement ran on; `said` marks what another program's file told."""
-
-    gpu: Maybe[Device] = UNSET
-    versions: Maybe[dict[str, str | None]] = UNSET
-    compiler: Maybe[dict[str, str | None]] = UNSET
-    dtype: Maybe[str] = UNSET
-    flags: Maybe[dict[str, bool | str | None]] = UNSET
-    variables: Maybe[dict[str, str]] = UNSET
-    commit: Maybe[dict[str, str | bool]] = UNSET
-    said: Maybe[bool] = UNSET
 
 
 class Setup(Model, frozen=True, kw_only=True):
