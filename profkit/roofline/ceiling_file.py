@@ -89,9 +89,13 @@ class CeilingRow(Model, frozen=True, kw_only=True):
     @property
     def ceiling(self) -> Ceiling:
         """What is not known is NaN."""
-        told: dict[str, Any] = structs.asdict(self)
-        told.pop("share")
-        return Ceiling(**{key: nan if value is None else value for key, value in told.items()})
+        fields: dict[str, Any] = structs.asdict(self)
+        known: dict[str, Any] = {
+            name: nan if value is None else value
+            for name, value in fields.items()
+            if name != "share"
+        }
+        return Ceiling(**known)
 
 
 class CeilingFile(File, frozen=True, kw_only=True, tag="profkit.ceilings/1"):
