@@ -33,9 +33,10 @@ from benchmarks.series import (
     table,
 )
 from profkit.timing.resolution import common_tick, common_value, log_shift, open_ticks
+from profkit.timing.results import DEFAULT, Summary, Verdict
 from profkit.timing.spread import difference_bound, run_bound
-from profkit.timing.statistics import Summary, summarize
-from profkit.timing.verdict import DEFAULT, Verdict, judge, margin_of, single_runs
+from profkit.timing.statistics import summarize
+from profkit.timing.verdict import judge, margin_of, single_runs
 
 TICK_RUNS = 50
 MARGIN = margin_of(DEFAULT.margin, 0.0)

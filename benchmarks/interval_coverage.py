@@ -29,15 +29,9 @@ from benchmarks.series import (
     two_readings,
 )
 from profkit.timing.latency import FEWEST_BLOCKS, FEWEST_IN_A_BLOCK
-from profkit.timing.statistics import (
-    Claim,
-    State,
-    Summary,
-    bootstrap_median,
-    find_tick,
-    summarize,
-)
-from profkit.timing.verdict import DEFAULT, interval_over_blocks
+from profkit.timing.results import DEFAULT, Claim, State, Summary
+from profkit.timing.statistics import bootstrap_median, find_tick, summarize
+from profkit.timing.verdict import interval_over_blocks
 
 WANDER, WANDER_RHO = 0.005, 0.98
 STEP, FLIP, FLIPS = 0.02, 0.01, 1 / 20

@@ -38,8 +38,8 @@ from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
 from profkit.runs.run import Draft, draft, free_room, keep, listed
 from profkit.timeline.summary import TimelineSummary
+from profkit.timing.results import DEFAULT
 from profkit.timing.variants import read_variants
-from profkit.timing.verdict import DEFAULT
 from profkit.ui.markdown import checklist_markdown
 
 if TYPE_CHECKING:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from profkit.core.errors import BadInput
-from profkit.core.fields import Fields
-from profkit.core.text_files import read_json
-from profkit.timing.latency_file import CELL, Latency, latency_from_json
+from msgspec import UNSET, Meta, UnsetType, field
+from msgspec.structs import force_setattr
 
-SCHEMA = CELL
+from profkit.core.typed_file import Amount, Count, File, Model, Number, read_file
+from profkit.timing.latency_format import Fingerprint, Latency
+from profkit.timing.results import Summary
+
+SCHEMA = "profkit.cell/1"
 
 
 class Status(StrEnum):
@@ -33,77 +33,53 @@ MISSING = (Status.unavailable, Status.no_time)
 """What another run of the same baseline tries again."""
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A cell. `latency` is there where it was measured or imported, `reason` where it was not.
+class Source(Model, frozen=True, kw_only=True):
+    """What is known of an imported cell's file: `said` is all that it says beside its samples,
+    `median` (s) and `taken`, the time, are of that."""
 
-    `at` is the place of the shape in the matrix. `asked` is how many samples, `fewer` says why
-    there are fewer. Cells of one `round` took turns. `seconds` is what the shape took with all its
-    backends. `source` is what is known of an imported cell's file.
-    """
+    file: str
+    sha256: str
+    said: dict[str, Any]
+    median: Number | None = None
+    taken: str | None = None
 
+
+class Cell(File, frozen=True, kw_only=True, tag=SCHEMA):
+    """A cell: a backend at a shape. `latency` is there where it was measured or imported, `reason`
+    where it was not."""
+
+    profkit: str = ""
+    id: str = ""
     shape: str
-    at: int
-    arguments: Mapping[str, Any]
+    at: Annotated[Count, Meta(description="The place of the shape in the matrix.")]
+    arguments: dict[str, Any] = field(default_factory=dict)
     backend: str
-    status: Status
-    reason: str = ""
     version: str | None = None
     setting: str = ""
     chosen: str | None = None
-    asked: int | None = None
-    fewer: str = ""
+    status: Status
+    reason: str = ""
+    asked: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="How many samples were to be taken.")
+    ] = None
+    fewer: Annotated[str, Meta(description="Why there are fewer.")] = ""
     latency: Latency | None = None
-    round: str | None = None
-    fingerprint: Mapping[str, Any] = field(default_factory=dict)
+    statistics: Summary | UnsetType | None = UNSET
+    round: Annotated[str | None, Meta(description="Cells of one took turns.")] = None
+    fingerprint: Fingerprint = Fingerprint()
     fingerprint_sha256: str | None = None
     created: str = ""
-    seconds: float | None = None
-    source: Mapping[str, Any] | None = None
+    seconds: Annotated[
+        Amount | None, Meta(description="What the shape took with all its backends.")
+    ] = None
+    source: Source | None = None
 
-    @property
-    def id(self) -> str:
-        return f"{self.shape}.{self.backend}"
+    def __post_init__(self) -> None:
+        force_setattr(self, "id", f"{self.shape}.{self.backend}")
+        if (self.status in {Status.measured, Status.imported}) != bool(self.latency):
+            raise ValueError(f"is {self.status} {'with' if self.latency else 'without'} samples")
 
 
 def read_cell(path: Path) -> Cell:
     """The cell of a file; raises BadInput for a file that is none."""
-    row = read_json(path, _REMEDY)
-    try:
-        if not isinstance(row, dict) or row.get("schema") != SCHEMA:
-            raise BadInput(f"not {SCHEMA}")
-        return _cell(Fields(row, ""))
-    except BadInput as error:
-        raise BadInput(f"{path}: {error.message}", _REMEDY) from None
-
-
-_REMEDY = "remove it, and measure it anew with --resume"
-
-
-def _cell(row: Fields) -> Cell:
-    row.needs("shape", "at", "backend", "status")
-    latency = row.fields("latency").row
-    status = Status(row.text("status", tuple(status.value for status in Status)))
-    if (status in {Status.measured, Status.imported}) != bool(latency):
-        raise BadInput(f"is {status.value} {'without' if not latency else 'with'} samples")
-    source = row.fields("source").row
-    return Cell(
-        shape=row.text("shape"),
-        at=row.whole("at", 0) or 0,
-        arguments=row.fields("arguments").row,
-        backend=row.text("backend"),
-        status=status,
-        reason=row.text("reason"),
-        version=row.text("version") or None,
-        setting=row.text("setting"),
-        chosen=row.text("chosen") or None,
-        asked=row.whole("asked", 1),
-        fewer=row.text("fewer"),
-        latency=latency_from_json(latency) if latency else None,
-        round=row.text("round") or None,
-        fingerprint=row.fields("fingerprint").row,
-        fingerprint_sha256=row.text("fingerprint_sha256") or None,
-        created=row.text("created"),
-        seconds=row.number("seconds", 0),
-        source=source or None,
-    )
+    return read_file(path, Cell, "remove it, and measure it anew with --resume")

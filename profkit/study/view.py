@@ -12,7 +12,7 @@ from profkit.study.cell import Status
 from profkit.study.json import name_parts
 from profkit.study.summary import Baseline, Row, Versus
 from profkit.study.written.words import bare_digits, digits
-from profkit.timing.verdict import Verdict
+from profkit.timing.results import Verdict
 from profkit.ui.terminal import console, rendered, table_of
 from profkit.ui.text import literal, number, percent, plural, shorten
 from profkit.ui.view import Grid
