@@ -11,10 +11,11 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from msgspec import structs
 from scipy import signal
 
 from benchmarks.interval_coverage import coverage_tables
@@ -209,8 +210,8 @@ def scaled(summary: Summary, factor: float) -> Summary:
     """What `single_runs` takes of a summary, of times that are all longer by a factor."""
     interval = summary.interval
     if interval is not None:
-        interval = replace(interval, low=interval.low * factor, high=interval.high * factor)
-    return replace(summary, median=summary.median * factor, interval=interval)
+        interval = structs.replace(interval, low=interval.low * factor, high=interval.high * factor)
+    return structs.replace(summary, median=summary.median * factor, interval=interval)
 
 
 def disjoint() -> str:
