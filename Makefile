@@ -43,6 +43,7 @@ bench: .venv/profkit-test  ## time profkit against the script one would write in
 	$(BIN)/python -m pytest benchmarks --benchmark-disable-gc -q -s
 
 docs: .venv/profkit  ## write what is made of the catalogue, the rules and the recordings
+	$(BIN)/python -m profkit.schemas
 	$(BIN)/profkit metrics --format markdown -o docs/metrics.md
 	$(BIN)/profkit rules list --format markdown -o docs/rules.md
 	$(BIN)/profkit rules score --format markdown -o docs/accuracy.md

@@ -37,7 +37,9 @@ from profkit.core.errors import EnvironmentProblem, ProfkitError
 from profkit.core.integrity import MANIFEST
 from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest
+from profkit.core.typed_file import known
 from profkit.timing.latency import LatencyReport
+from profkit.timing.latency_format import Device
 from profkit.timing.latency_json import latency_json
 from profkit.timing.measurement import (
     COMPARED_BLOCKS,
@@ -219,7 +221,7 @@ def _write_manifest(
         "schema": SCHEMA,
         "name": recording.name,
         "recorded": datetime.now(UTC).isoformat(timespec="seconds"),
-        "gpu": (report.fingerprint.get("gpu") or {}).get("name"),
+        "gpu": known((report.fingerprint.gpu or Device()).name),
         "ncu": tool.version_text,
         "options": asdict(_OPTIONS),
         "fingerprint_sha256": report.fingerprint_sha256,

@@ -22,6 +22,7 @@ from profkit.capture.environment import digest, fingerprint, lock
 from profkit.capture.import_scope import ImportScope, scope_of
 from profkit.capture.work import Work
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
+from profkit.core.typed_file import plain
 
 Inputs = Mapping[str, Any]
 """Tensors by name, all on one device."""
@@ -136,7 +137,7 @@ class Target:
             "name": self.name,
             "shapes": dict(self.shapes),
             "dtype": self.dtype,
-            "work": None if self.work is None else asdict(self.work),
+            "work": None if self.work is None else plain(self.work),
             "variants": [variant.name for variant in self.variants],
         }
 

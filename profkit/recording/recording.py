@@ -39,8 +39,8 @@ from profkit.rules.checklist import Checklist
 from profkit.rules.checklist_markdown import checklist_markdown
 from profkit.runs.run import Draft, draft, free_room, keep, listed
 from profkit.timeline.summary import TimelineSummary
+from profkit.timing.results import DEFAULT
 from profkit.timing.variants import read_variants
-from profkit.timing.verdict import DEFAULT
 
 if TYPE_CHECKING:
     from profkit.timeline.reader import Timeline

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Group
 from rich.text import Text
 
+from profkit.core.typed_file import plain
 from profkit.core.version import __version__
 from profkit.timing.latency import SavedPair
 from profkit.timing.latency_view import classic_line, doubts, latency_words, times_as_fast
@@ -134,13 +135,6 @@ def _pair(pair: SavedPair) -> dict[str, Any]:
         "floor": pair.floor,
         "obstacles": list(pair.obstacles),
         "notes": list(pair.notes),
-        "classic": {
-            "delta": pair.classic.delta.value,
-            "separation": pair.classic.delta.separation.value,
-            "p_value": pair.classic.delta.p_value,
-            "apart": pair.classic.apart,
-            "speedup": pair.classic.speedup,
-            "claimable": pair.classic.claimable,
-        },
+        "classic": plain(pair.classic),
         "doubts": [f"{name} {doubt}" for name, doubt in _doubts(pair)],
     }
