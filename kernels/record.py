@@ -40,7 +40,6 @@ from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest
 from profkit.core.typed_file import known
 from profkit.timing.latency import LatencyReport
-from profkit.timing.latency_format import Device
 from profkit.timing.latency_json import latency_json
 from profkit.timing.measurement import (
     COMPARED_BLOCKS,
