@@ -1,6 +1,6 @@
 """What is said of samples and of two sides: statistics, intervals, verdicts and what they ask for.
 
-`profkit.analysis.statistics` and `profkit.analysis.verdict` compute it; files hold it as it is.
+`profkit.timing.statistics` and `profkit.timing.verdict` compute it; files hold it as it is.
 """
 
 from __future__ import annotations
