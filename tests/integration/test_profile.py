@@ -21,6 +21,7 @@ import pytest
 import profkit
 from profkit.core.errors import BadInput
 from profkit.core.fingerprint import Device
+from profkit.core.typed_file import plain
 from profkit.runs.manifest import DriverGpu, Manifest
 from profkit.runs.run import verify
 from tests.conftest import H200, ROOT, plain_bytes
@@ -202,7 +203,7 @@ def test_a_target_becomes_a_kept_and_verifiable_run(bench: Bench) -> None:
     assert ".partial" not in done.stdout.splitlines()[0]
     assert "the GPU worked" in done.stdout
     manifest = verify(run)
-    schema("run").validate(manifest)
+    schema("run").validate(plain(manifest))
     assert manifest.launches == 1
     assert manifest.policy.clock_control == "none"
     assert set(manifest.files) == {
