@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pandas as pd
-import pyarrow.parquet
 import pytest
 import typer
 import yaml
@@ -277,12 +276,19 @@ def shown(profkit_cli: Cli, monkeypatch: pytest.MonkeyPatch, folder: Path, comma
     parts = [f"$ profkit {command}\nexit code {done.exit_code}\n"]
     for name, text in (("stdout", done.stdout), ("stderr", done.stderr)):
         parts += [f"---- {name}\n{ended(masked(text))}"] if text else []
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and before.get(path) != path.stat().st_mtime_ns and path.stat().st_size:
-            name = path.relative_to(folder).as_posix()
-            parts.append(f"---- {name}\n{ended(masked(described(path)))}")
+    files = {
+        without_random(path.relative_to(folder).as_posix()): path
+        for path in folder.rglob("*")
+        if path.is_file() and path.stat().st_size and before.get(path) != path.stat().st_mtime_ns
+    }
+    parts += [f"---- {name}\n{ended(masked(described(files[name])))}" for name in sorted(files)]
     text = "".join(parts).replace(str(folder), "FOLDER").replace(str(ROOT), "ROOT")
-    return re.sub(r'(/NVIDIA_H200/|"folder": ")[0-9a-f]{12}\b', r"\1RANDOM", text) + "\n"
+    return f"{without_random(text)}\n"
+
+
+def without_random(text: str) -> str:
+    """Without the names of the folders that kept baselines lie in."""
+    return re.sub(r'(/NVIDIA_H200/|"folder": ")[0-9a-f]{12}\b', r"\1RANDOM", text)
 
 
 def ended(text: str) -> str:
@@ -292,9 +298,9 @@ def ended(text: str) -> str:
 def described(path: Path) -> str:
     """The text of a file, or the shape and values of a binary one."""
     if path.suffix == ".parquet":
-        schema = pyarrow.parquet.read_schema(path)
-        types = "".join(f"{field.name}: {field.type}\n" for field in schema)
-        return types + pd.read_parquet(path).to_csv(index=False, lineterminator="\n")
+        frame = pd.read_parquet(path)
+        types = "".join(f"{name}: {kind}\n" for name, kind in frame.dtypes.items())
+        return types + frame.to_csv(index=False, lineterminator="\n")
     data = path.read_bytes()
     if path.suffix in {".ncu-rep", ".ncu-repz"}:
         return f"report of {len(data)} bytes\n"
