@@ -91,8 +91,9 @@ def decode(text: str, model: type[M]) -> M:
 def convert(document: Any, model: type[M]) -> M:
     """The model of a parsed document; raises Malformed, naming the place, for what it is not."""
     tag = model.__struct_config__.tag
-    if tag is not None and (not isinstance(document, dict) or document.get("schema") != tag):
-        raise Malformed(f"not {tag}")
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if tag is not None and schema != tag:
+        raise Malformed(f"{brief(schema)}, not {tag}" if schema else f"not {tag}")
     try:
         return msgspec.convert(document, model)
     except msgspec.ValidationError as error:
