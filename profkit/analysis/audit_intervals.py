@@ -7,6 +7,7 @@ from itertools import combinations
 
 from profkit.analysis.claimed import Span, Subject
 from profkit.analysis.contradiction import SLACK, Amount, Check, shown, statement
+from profkit.analysis.distributions import binomial_above
 from profkit.ingest.claims import SHAPE, Claim
 from profkit.ingest.printed import Figure
 
@@ -114,15 +115,13 @@ def ticks(rows: Sequence[Claim]) -> dict[str, Check]:
 def _on_grid(rows: Sequence[Claim], tick: float) -> bool:
     """Whether nearly all times lie on the grid of a timer (half ticks too: a median of two), more
     of them than chance would have."""
-    from scipy.special import bdtrc
-
     figures = [one for row in rows for one in (row.time, row.low, row.high) if one]
     times = {(figure.value, figure.half) for figure in figures}
     step = tick / 2
     on = sum(abs(value - round(value / step) * step) <= half for value, half in times)
     by_chance = max((min(1.0, 2 * half / step) for _, half in times), default=1.0)
     nearly_all = bool(times) and on >= _NEARLY_ALL * len(times)
-    return nearly_all and float(bdtrc(on - 1, len(times), by_chance)) < _CHANCE
+    return nearly_all and binomial_above(on - 1, len(times), by_chance) < _CHANCE
 
 
 def _one_tick(row: Claim, tick: float) -> bool:
