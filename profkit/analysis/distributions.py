@@ -77,10 +77,8 @@ def chi_square_quantile(p: float, freedom: float) -> float:
     a = freedom / 2
     scale = math.lgamma(a)
     cube = 1 - 1 / (9 * a) + normal_quantile(p) / (3 * math.sqrt(a))
-    if cube > 0.5:
-        x = a * cube**3  # Wilson and Hilferty 1931
-    else:
-        x = math.exp((math.log(p) + math.lgamma(a + 1)) / a)  # the series' first term
+    first_term = math.exp((math.log(p) + math.lgamma(a + 1)) / a)
+    x = a * cube**3 if cube > 0.5 else first_term  # Wilson and Hilferty 1931
     for _ in range(_STEPS):
         density = math.exp((a - 1) * math.log(x) - x - scale)
         newton = (_incomplete_gamma(a, x) - p) / density
