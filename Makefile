@@ -40,10 +40,11 @@ fuzz: .venv/profkit-test  ## spoiled files through every reader, for FUZZ_MINUTE
 	PROFKIT_FUZZ_SECONDS=$$(($(FUZZ_MINUTES) * 60)) PROFKIT_FUZZ_SEED=$$(date +%s) \
 	  $(BIN)/python -m pytest -s tests/fuzz
 
-lint: .venv/profkit-test  ## ruff and mypy --strict
+lint: .venv/profkit-test  ## ruff, mypy --strict and which room may import which
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 bench: .venv/profkit-test  ## time profkit against the script one would write instead
 	$(BIN)/python -m pytest benchmarks --benchmark-disable-gc -q -s

@@ -32,10 +32,10 @@ from benchmarks.series import (
     skewed,
     table,
 )
-from profkit.analysis.resolution import common_tick, common_value, log_shift, open_ticks
-from profkit.analysis.spread import difference_bound, run_bound
-from profkit.analysis.statistics import Summary, summarize
-from profkit.analysis.verdict import DEFAULT, Verdict, judge, margin_of, single_runs
+from profkit.timing.resolution import common_tick, common_value, log_shift, open_ticks
+from profkit.timing.spread import difference_bound, run_bound
+from profkit.timing.statistics import Summary, summarize
+from profkit.timing.verdict import DEFAULT, Verdict, judge, margin_of, single_runs
 
 TICK_RUNS = 50
 MARGIN = margin_of(DEFAULT.margin, 0.0)

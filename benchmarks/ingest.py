@@ -10,8 +10,8 @@ from pathlib import Path
 import ncu_report  # noqa: F401  (the vendor's import is not ingest)
 import zstandard  # noqa: F401
 
-from profkit.ingest.ncu_report import read
-from profkit.metrics.quantities import request
+from profkit.report.quantities import request
+from profkit.report.reader import read
 
 wanted = request()
 started = time.perf_counter()

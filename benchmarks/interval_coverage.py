@@ -28,8 +28,8 @@ from benchmarks.series import (
     table,
     two_readings,
 )
-from profkit.analysis.latency import FEWEST_BLOCKS, FEWEST_IN_A_BLOCK
-from profkit.analysis.statistics import (
+from profkit.timing.latency import FEWEST_BLOCKS, FEWEST_IN_A_BLOCK
+from profkit.timing.statistics import (
     Claim,
     State,
     Summary,
@@ -37,7 +37,7 @@ from profkit.analysis.statistics import (
     find_tick,
     summarize,
 )
-from profkit.analysis.verdict import DEFAULT, interval_over_blocks
+from profkit.timing.verdict import DEFAULT, interval_over_blocks
 
 WANDER, WANDER_RHO = 0.005, 0.98
 STEP, FLIP, FLIPS = 0.02, 0.01, 1 / 20

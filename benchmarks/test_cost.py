@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from profkit.metrics.catalog import catalog
+from profkit.report.catalog import catalog
 
 HERE = Path(__file__).parent
 REPORT = HERE.parent / "reports" / "h200" / "known.ncu-repz"

@@ -13,14 +13,14 @@ from pathlib import Path
 from pytest_benchmark.fixture import BenchmarkFixture
 
 import profkit
-from profkit.analysis.changes import COMPARED
-from profkit.analysis.checklist import checklist
-from profkit.analysis.diff import Side, diff
-from profkit.analysis.rules import shipped_rules
-from profkit.analysis.summary import LaunchSummary, ReportSummary, groups
-from profkit.analysis.timed_change import timings
-from profkit.render.diff import diff_view
-from profkit.render.terminal import rendered
+from profkit.comparison.changes import COMPARED
+from profkit.comparison.comparison import Side, diff
+from profkit.comparison.terminal import diff_view
+from profkit.comparison.timed_change import timings
+from profkit.report.summary import LaunchSummary, ReportSummary, groups
+from profkit.rules.checklist import checklist
+from profkit.rules.rule_file import shipped_rules
+from profkit.ui.terminal import rendered
 
 REPORT = Path(__file__).parent.parent / "reports" / "h200" / "known.ncu-repz"
 KERNELS = 10_000

@@ -13,9 +13,9 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 import profkit
 from benchmarks.test_cost import REPORT
-from profkit.analysis.engine import diagnose
-from profkit.analysis.rules import shipped_rules
-from profkit.analysis.summary import ReportSummary
+from profkit.report.summary import ReportSummary
+from profkit.rules.engine import diagnose
+from profkit.rules.rule_file import shipped_rules
 
 KERNELS = 10_000
 

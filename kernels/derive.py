@@ -13,13 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from profkit.analysis.latency import latency_report
-from profkit.analysis.verdict import Thresholds
-from profkit.ingest.integrity import MANIFEST
-from profkit.ingest.latency import SCHEMA, read_latencies
-from profkit.ingest.regular_file import digest
-from profkit.render.json_text import json_text
-from profkit.render.latency_json import latency_json
+from profkit.core.integrity import MANIFEST
+from profkit.core.json_text import json_text
+from profkit.core.regular_file import digest
+from profkit.timing.latency import latency_report
+from profkit.timing.latency_file import SCHEMA, read_latencies
+from profkit.timing.latency_json import latency_json
+from profkit.timing.verdict import Thresholds
 
 REPORTS = Path(__file__).parent.parent / "reports"
 _MEASURED = ("profkit", "created", "left_out", "spans", "seconds")

@@ -13,7 +13,7 @@ from kernels.ladder_page import PICTURE, ladder_page
 from kernels.ladder_plot import plot_ladder
 from kernels.pairs_page import pairs_page
 from kernels.recorded import LATENCY, profile, timed
-from profkit.errors import ProfkitError
+from profkit.core.errors import ProfkitError
 
 
 def document(recordings: Path, docs: Path) -> None:

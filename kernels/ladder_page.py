@@ -22,11 +22,11 @@ from kernels.recorded import (
     times_as_fast,
     verdict,
 )
-from profkit.analysis.latency import POWER_CAP, Pair, Timed, compare_with
-from profkit.analysis.summary import LaunchSummary
-from profkit.analysis.verdict import Verdict
-from profkit.render.latency import change, latency_words, method
-from profkit.render.text import number, percent
+from profkit.report.summary import LaunchSummary
+from profkit.timing.latency import POWER_CAP, Pair, Timed, compare_with
+from profkit.timing.latency_view import change, latency_words, method
+from profkit.timing.verdict import Verdict
+from profkit.ui.text import number, percent
 
 DEFAULT = "sdpa"
 BACKENDS: Mapping[str, str] = {

@@ -8,8 +8,8 @@ from typing import Any
 
 from kernels.attention.ladder import RUNGS
 from kernels.ladder_page import BACKENDS, DEFAULT, shape_words
-from profkit.analysis.latency import Timed
-from profkit.render.text import number
+from profkit.timing.latency import Timed
+from profkit.ui.text import number
 
 _INK, _RUNG, _BACKEND, _LINE = "#1b1b1b", "#7fabd6", "#c9c9c9", "#b26a00"
 _TICKS = (1, 2, 5)

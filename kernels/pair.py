@@ -19,7 +19,7 @@ import yaml
 
 from profkit import Target, Unsupported, Variant
 from profkit.capture.cuda_source import compile_kernel
-from profkit.errors import BadInput
+from profkit.core.errors import BadInput
 
 PAIRS = Path(__file__).parent / "pairs"
 BEFORE, AFTER = "before", "after"

@@ -20,9 +20,9 @@ from kernels.recorded import (
     timed,
     verdict,
 )
-from profkit.analysis.latency import Pair, Timed, compare_with
-from profkit.analysis.verdict import Verdict
-from profkit.render.latency import latency_words, method
+from profkit.timing.latency import Pair, Timed, compare_with
+from profkit.timing.latency_view import latency_words, method
+from profkit.timing.verdict import Verdict
 
 _SOURCES = "../kernels/pairs"
 

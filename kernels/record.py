@@ -29,19 +29,26 @@ import profkit
 from kernels import pair
 from kernels.launches import LADDER, LADDER_TARGET, variants_of
 from kernels.split import Whole, take_apart
-from profkit.analysis.latency import LatencyReport
 from profkit.capture import ncu
 from profkit.capture.gpu import VISIBLE, chosen, lock_name, visibility
 from profkit.capture.process import reduced_environment
-from profkit.capture.timing import Settings
 from profkit.capture.tools import Tool, find
-from profkit.capture.turns import Turn, worker
-from profkit.errors import EnvironmentProblem, ProfkitError
-from profkit.ingest.integrity import MANIFEST
-from profkit.ingest.regular_file import digest
-from profkit.render.latency_json import latency_json
-from profkit.store.lock import gpu_lock
-from profkit.timing import COMPARED_BLOCKS, Subject, TimingPlan, latency_report, measure, paired
+from profkit.core.errors import EnvironmentProblem, ProfkitError
+from profkit.core.integrity import MANIFEST
+from profkit.core.lock import gpu_lock
+from profkit.core.regular_file import digest
+from profkit.timing.latency import LatencyReport
+from profkit.timing.latency_json import latency_json
+from profkit.timing.measurement import (
+    COMPARED_BLOCKS,
+    Subject,
+    TimingPlan,
+    latency_report,
+    measure,
+    paired,
+)
+from profkit.timing.stopwatch import Settings
+from profkit.timing.turns import Turn, worker
 
 SCHEMA = "profkit.recording/1"
 PAIR_TARGET = Path("targets/pair.py")

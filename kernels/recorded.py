@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import profkit
-from profkit.analysis.checklist import Item
-from profkit.analysis.latency import Pair, Timed, analyze_latency
-from profkit.analysis.limits import floors
-from profkit.analysis.summary import LaunchSummary, ReportSummary
-from profkit.ingest.latency import read_latencies
-from profkit.render.latency import change
-from profkit.render.text import percent
+from profkit.report.floors import floors
+from profkit.report.summary import LaunchSummary, ReportSummary
+from profkit.rules.checklist import Item
+from profkit.timing.latency import Pair, Timed, analyze_latency
+from profkit.timing.latency_file import read_latencies
+from profkit.timing.latency_view import change
+from profkit.ui.text import percent
 
 LATENCY = "latency.json"
 REPORT = ".ncu-repz"

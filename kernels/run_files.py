@@ -14,13 +14,13 @@ import sys
 from pathlib import Path
 
 import profkit
-from profkit.baseline import summarise
-from profkit.errors import ProfkitError
-from profkit.ingest.integrity import MANIFEST
-from profkit.render.json import report_json
-from profkit.render.markdown import checklist_markdown
-from profkit.store.baseline import PLAN
-from profkit.store.run import is_run_name, read_manifest
+from profkit.analysis.json import report_json
+from profkit.core.errors import ProfkitError
+from profkit.core.integrity import MANIFEST
+from profkit.rules.checklist_markdown import checklist_markdown
+from profkit.runs.run import is_run_name, read_manifest
+from profkit.study.folder import PLAN
+from profkit.study.run import summarise
 
 DERIVED = (
     "analysis.json",
@@ -40,7 +40,7 @@ def runs_below(folder: Path) -> list[Path]:
 
 def derive(run: Path) -> None:
     """Write the derived files of a run; raises BadInput where the run can't be read."""
-    from profkit.render.roofline_plot import plot_rooflines
+    from profkit.roofline.plot import plot_rooflines
 
     report = profkit.load(run)
     checklist = report.checklist()

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from profkit.ingest import wire
-from profkit.ingest.integrity import MAGIC
+from profkit.report import wire
+from profkit.report.framing import MAGIC
 
 _SOURCES, _LAUNCHES, _PAYLOAD_SIZE, _RANGES = 1, 2, 5, 7  # of a block's header
 _SOURCE_NUMBER = 1  # of a source

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from profkit.core.version import __version__
+
 __all__ = [
     "Kernel",
     "Report",
@@ -21,18 +22,18 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from profkit.api import Kernel, Report, diff, load
     from profkit.capture.script_options import asked
     from profkit.capture.target import Target, Unsupported, Variant, Within, normal_inputs
     from profkit.capture.work import Work
-    from profkit.report import Kernel, Report, diff, load
 
 
 def __getattr__(name: str) -> Any:
     """Import what reads reports, or makes targets, only when it is used."""
     if name in {"Kernel", "Report", "diff", "load"}:
-        from profkit import report
+        from profkit import api
 
-        return getattr(report, name)
+        return getattr(api, name)
     if name in {"Target", "Unsupported", "Variant", "Within", "Work", "normal_inputs"}:
         from profkit.capture import target
 

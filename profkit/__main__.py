@@ -6,7 +6,7 @@ import sys
 def main() -> None:
     """Run the command line; an interrupt while it is still being imported ends it quietly too."""
     try:
-        from profkit.cli import main as run
+        from profkit.commands.cli import main as run
     except KeyboardInterrupt:
         sys.exit(130)
     run()

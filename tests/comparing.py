@@ -7,11 +7,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from profkit.analysis.checklist import Checklist, checklist
-from profkit.analysis.diff import Diff, Side, diff
-from profkit.analysis.rules import shipped_rules
-from profkit.analysis.summary import LaunchSummary, ReportSummary, groups
-from profkit.analysis.timed_change import Timings, timings
+from profkit.comparison.comparison import Diff, Side, diff
+from profkit.comparison.timed_change import Timings, timings
+from profkit.report.summary import LaunchSummary, ReportSummary, groups
+from profkit.rules.checklist import Checklist, checklist
+from profkit.rules.rule_file import shipped_rules
 from tests.conftest import h200
 
 

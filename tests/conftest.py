@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, settings
 from typer.testing import CliRunner, Result
 
 import profkit
-from profkit.baseline import derived_summary
-from profkit.cli import app
+from profkit.commands.cli import app
+from profkit.study.run import derived_summary
 
 # Machines differ, and a first call imports: how long a case takes is no fault of it. The cases are
 # the same every time; `--hypothesis-profile searching` looks for others.

@@ -11,14 +11,14 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from profkit.analysis.blame import EXECUTED, SAMPLES
-from profkit.analysis.checklist import Checklist
-from profkit.analysis.phases import KernelTimeline
-from profkit.analysis.summary import LaunchSummary
-from profkit.ingest import source_lines
-from profkit.ingest.sass_flow import Flow
-from profkit.ingest.sass_text import parse
-from profkit.metrics.catalog import catalog
+from profkit.report import source_lines
+from profkit.report.blame import EXECUTED, SAMPLES
+from profkit.report.catalog import catalog
+from profkit.report.phases import KernelTimeline
+from profkit.report.sass_flow import Flow
+from profkit.report.sass_text import parse
+from profkit.report.summary import LaunchSummary
+from profkit.rules.checklist import Checklist
 
 SAMPLED = "samples"
 SHARED_EXCESS = "shared_wavefronts_excessive"

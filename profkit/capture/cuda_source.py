@@ -17,9 +17,9 @@ from operator import mul
 from pathlib import Path
 from typing import Any
 
-from profkit.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
-from profkit.ingest.regular_file import read_limited
-from profkit.ingest.text_files import read_text
+from profkit.core.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
+from profkit.core.regular_file import read_limited
+from profkit.core.text_files import read_text
 
 _NEEDED_HEADERS = ("cuda_fp16.h", "cuda_bf16.h", "vector_types.h")
 _ERROR = re.compile(r"^(?P<file>.+?)\((?P<line>\d+)\): (?P<what>(?:\w+ )?error: .+)$", re.MULTILINE)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from profkit.capture.gpu import GpuState, NoDriver, states
 from profkit.capture.tools import Tool, find
-from profkit.store.run import free_room
+from profkit.runs.run import free_room
 
 OK, WARNING, FAILS, NOT_NEEDED = "ok", "warning", "fails", "n/a"
 _ROOM_WANTED = 2 << 30

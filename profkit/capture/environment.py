@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from profkit.errors import EnvironmentProblem
+from profkit.core.errors import EnvironmentProblem
 
 WORKSPACE = ":4096:8"
 _SEED_END = 2**32

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from profkit.capture.process import TimedOut, run
 from profkit.capture.tools import Tool
-from profkit.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
-from profkit.ingest.text_files import MissingFile, read_text
+from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
+from profkit.core.text_files import MissingFile, read_text
 
 SETS = ("full", "detailed", "basic")
 

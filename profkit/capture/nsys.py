@@ -11,7 +11,7 @@ from pathlib import Path
 
 from profkit.capture.process import TimedOut, run
 from profkit.capture.tools import Tool
-from profkit.errors import EnvironmentProblem
+from profkit.core.errors import EnvironmentProblem
 
 
 class NoTimeline(EnvironmentProblem):

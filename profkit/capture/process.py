@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from profkit.errors import EnvironmentProblem
+from profkit.core.errors import EnvironmentProblem
 
 _GRACE = 5.0
 _KEPT = 1 << 20

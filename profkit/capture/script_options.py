@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from profkit.errors import UsageError
+from profkit.core.errors import UsageError
 
 
 def asked(options: argparse.ArgumentParser) -> argparse.Namespace:

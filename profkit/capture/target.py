@@ -21,7 +21,7 @@ from profkit.capture.correctness import BOUNDS, Status, Verdict, WrongResult, ju
 from profkit.capture.environment import digest, fingerprint, lock
 from profkit.capture.import_scope import ImportScope, scope_of
 from profkit.capture.work import Work
-from profkit.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
+from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 
 Inputs = Mapping[str, Any]
 """Tensors by name, all on one device."""
@@ -196,7 +196,8 @@ class Target:
 
         `options` is the script's own parser (made with `add_help=False`), if it has options of its
         own: what neither knows is an error. Without it only words that are no options are left to
-        the script. Exit status: see profkit.errors; 6 also for an exception that a variant raises.
+        the script. Exit status: see profkit.core.errors; 6 also for an exception that a variant
+        raises.
         """
         try:
             status = self._done(_arguments(self, argv, options))

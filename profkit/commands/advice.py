@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from profkit.analysis.rules import Rule, shipped_rules, with_own
+from profkit.analysis.report import suggestion
 from profkit.commands.reading import Advice
-from profkit.errors import UsageError
-from profkit.report import suggestion
+from profkit.core.errors import UsageError
+from profkit.rules.rule_file import Rule, shipped_rules, with_own
 
 
 def chosen(own: Path | None, disabled: Sequence[str], blamed: int | None) -> Advice:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from profkit.analysis.run_files import TIMELINES
 from profkit.commands.options import (
     DisableOption,
     KernelOption,
@@ -16,13 +17,12 @@ from profkit.commands.options import (
     RulesOption,
     put,
 )
-from profkit.errors import UsageError
-from profkit.files import TIMELINES
+from profkit.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from profkit.analysis.checklist import Checklist
-    from profkit.analysis.summary import Group, ReportSummary
     from profkit.commands.reading import Advice
+    from profkit.report.summary import Group, ReportSummary
+    from profkit.rules.checklist import Checklist
 
 _TOP_SHOWN = 3
 _TOP_ON_A_PAGE = 12
@@ -109,7 +109,7 @@ def analyze(
         return
     from profkit.commands.order import known_key, order
     from profkit.commands.reading import Selection, read_reports
-    from profkit.render.checklist import SHOWN
+    from profkit.rules.checklist_view import SHOWN
 
     known_key(sort)
     shown = top if top is not None else _default_top(format)
@@ -149,7 +149,7 @@ def _page(
 
 def _check_half_from(format: Format, sort: str) -> float:
     """From which share of its roof claimed half-precision work is checked in all launches."""
-    from profkit.metrics.catalog import catalog
+    from profkit.report.catalog import catalog
 
     needed = format is not Format.terminal or sort in catalog().checked
     return 0.0 if needed else _CHECK_HALF_FROM
@@ -168,11 +168,11 @@ def _analyze_timelines(
         raise UsageError(
             "a timeline has no page of its own", "give the report or run it belongs to"
         )
-    from profkit.analysis.checklist import region_items
-    from profkit.analysis.rules import shipped_rules
-    from profkit.analysis.timeline import summarize_timeline
+    from profkit.analysis.timeline_view import timelines_text
     from profkit.commands.reading import read_timeline
-    from profkit.render.timeline import timelines_text
+    from profkit.rules.checklist import region_items
+    from profkit.rules.rule_file import shipped_rules
+    from profkit.timeline.summary import summarize_timeline
 
     if not all(path.suffix in TIMELINES for path in paths):
         raise UsageError("reports and timelines can't be shown together", "one kind at a time")
@@ -208,18 +208,18 @@ def write(
     if format is Format.terminal:
         text = _terminal(reports, top, sort, to_file=output is not None)
     elif format is Format.json:
-        from profkit.render.json import report_json
+        from profkit.analysis.json import report_json
 
         text = report_json(reports, top, with_host=with_host)
     elif format is Format.markdown:
-        from profkit.render.markdown import report_markdown
+        from profkit.analysis.markdown import report_markdown
 
         text = "\n".join(
             report_markdown(report, groups, found, top, with_host=with_host)
             for report, groups, found in reports
         )
     else:
-        from profkit.render.csv import reports_csv
+        from profkit.report.csv import reports_csv
 
         text = reports_csv([(report, groups) for report, groups, _ in reports], top)
     put(text, output)
@@ -234,8 +234,9 @@ def _terminal(
 ) -> str:
     import dataclasses
 
-    from profkit.files import beside
-    from profkit.render.terminal import console, rendered, report_view
+    from profkit.analysis.run_files import beside
+    from profkit.analysis.terminal import report_view
+    from profkit.ui.terminal import console, rendered
 
     width = console(to_file=to_file).width
     views = [

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.commands.options import OutputOption, put
-from profkit.errors import BadInput, UsageError
+from profkit.core.errors import BadInput, UsageError
 
 if TYPE_CHECKING:
-    from profkit.analysis.audit import Audit
+    from profkit.audit.audit import Audit
 
 _CONTRADICTED = 1
 
@@ -55,10 +55,10 @@ def audit(
 
       profkit audit results.json --gpu "H100 SXM" --format markdown
     """
-    from profkit.analysis.audit import examine
-    from profkit.analysis.gpus import datasheet_named
-    from profkit.ingest.claims import read_claims
-    from profkit.render.audit import audit_text
+    from profkit.audit.audit import examine
+    from profkit.audit.claims import read_claims
+    from profkit.audit.view import audit_text
+    from profkit.report.gpus import datasheet_named
 
     if gpu is not None and datasheet_named(gpu) is None:
         raise UsageError(f"--gpu {gpu!r} is not in the table of datasheets", "docs/audit.md")

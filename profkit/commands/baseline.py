@@ -12,13 +12,13 @@ import typer
 
 from profkit.commands.baseline_report import report
 from profkit.commands.options import Reading, interruptible
-from profkit.commands.telling import Teller
 from profkit.commands.time import Cache, Device, Timer, UnitOption
-from profkit.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
+from profkit.core.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
+from profkit.ui.progress import Teller
 
 if TYPE_CHECKING:
-    from profkit.analysis.baseline import Baseline
-    from profkit.ingest.matrix import Matrix, Value
+    from profkit.study.matrix import Matrix, Value
+    from profkit.study.summary import Baseline
 
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smh]?)")
@@ -143,10 +143,10 @@ def run(
 
       profkit baseline run targets/sdpa_sweep.py --causal both --budget 20m --out reports/b --resume
     """
-    from profkit import baseline_plan as what
-    from profkit.baseline import run_baseline
-    from profkit.capture import timing as how
-    from profkit.ingest.matrix import dtype_named
+    from profkit.study import plan as what
+    from profkit.study.matrix import dtype_named
+    from profkit.study.run import run_baseline
+    from profkit.timing import stopwatch as how
 
     if target.suffix != ".py" or not target.is_file():
         raise BadInput(f"{target}: no such target", "give a target script, targets/NAME.py")
@@ -225,9 +225,9 @@ def import_(
 
       profkit baseline import samples.txt --unit us -o theirs
     """
-    from profkit.baseline import summarise
-    from profkit.baseline_import import import_latencies
-    from profkit.ingest.matrix import read_matrix
+    from profkit.study.importing import import_latencies
+    from profkit.study.matrix import read_matrix
+    from profkit.study.run import summarise
 
     shapes = read_matrix(matrix) if matrix else None
     import_latencies(
@@ -254,9 +254,9 @@ def duration(option: str, text: str | None) -> float | None:
 
 
 def _show(found: Baseline, folder: Path, format: Format) -> None:
-    from profkit.ingest.text_files import read_text
-    from profkit.render.baseline import baseline_terminal
-    from profkit.store.baseline import SUMMARY, read_plan
+    from profkit.core.text_files import read_text
+    from profkit.study.folder import SUMMARY, read_plan
+    from profkit.study.view import baseline_terminal
 
     if format is Format.json:
         sys.stdout.write(read_text(folder / SUMMARY))
@@ -277,7 +277,7 @@ def _refuse_nothing(found: Baseline) -> None:
 
 
 def _matrix(paths: list[Path], sizes: dict[str, list[Value]]) -> Matrix:
-    from profkit.ingest.matrix import combined, joined, matrix_of, read_matrix
+    from profkit.study.matrix import combined, joined, matrix_of, read_matrix
 
     given = {name: values for name, values in sizes.items() if values}
     if paths:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.commands.options import put, writable
-from profkit.commands.telling import Teller
-from profkit.errors import UsageError
+from profkit.core.errors import UsageError
+from profkit.ui.progress import Teller
 
 if TYPE_CHECKING:
-    from profkit.render.document import Document
+    from profkit.ui.document import Document
 
 _IN_A_LINK = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -74,9 +74,9 @@ def report(
 
       profkit baseline report DIR --price 3.5 --ablation reports/h200/ladder -o report.md
     """  # fmt: skip
-    from profkit.baseline_report import gather
-    from profkit.render.written.report import report as written_report
-    from profkit.render.written.report import report_text
+    from profkit.study.report_content import gather
+    from profkit.study.written.report import report as written_report
+    from profkit.study.written.report import report_text
 
     form = (format or Form.markdown).value
     with Teller() as teller:

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from profkit.commands.options import interruptible
-from profkit.commands.telling import Teller
 from profkit.commands.time import Cache, Device, Format, FormatOption, Timer
-from profkit.errors import EnvironmentProblem
+from profkit.core.errors import EnvironmentProblem
+from profkit.ui.progress import Teller
 
 
 def calibrate(
@@ -50,12 +50,12 @@ def calibrate(
 
       profkit calibrate targets/sdpa_s512.py:flash --comparisons 300
     """
-    from profkit.analysis.latency import between_runs, differences
-    from profkit.capture import calibration_target
-    from profkit.capture import timing as how
-    from profkit.render.calibration import calibration_json, calibration_text
-    from profkit.store.floor import Floor, keep_floor
-    from profkit.timing import COMPARED_BLOCKS, TimingPlan, paired, repeat, subject_of
+    from profkit.timing import calibration_target
+    from profkit.timing import stopwatch as how
+    from profkit.timing.calibration_view import calibration_json, calibration_text
+    from profkit.timing.floor import Floor, keep_floor
+    from profkit.timing.latency import between_runs, differences
+    from profkit.timing.measurement import COMPARED_BLOCKS, TimingPlan, paired, repeat, subject_of
 
     subject = subject_of(target or str(calibration_target.__file__))
     plan = paired(

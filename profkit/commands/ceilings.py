@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.commands.options import OutputOption, interruptible, put
-from profkit.commands.telling import Teller
-from profkit.errors import EnvironmentProblem
+from profkit.core.errors import EnvironmentProblem
+from profkit.ui.progress import Teller
 
 if TYPE_CHECKING:
-    from profkit.analysis.ceilings import Ceilings
+    from profkit.roofline.ceilings import Ceilings
 
 
 class Format(StrEnum):
@@ -53,8 +53,8 @@ def ceilings(
 
       profkit ceilings --gpu 1 -o ceilings.json
     """
-    from profkit.ceilings import measure_ceilings, roofs_named
-    from profkit.store.ceilings import keep_ceilings
+    from profkit.roofline.ceiling_file import keep_ceilings
+    from profkit.roofline.ceiling_measurement import measure_ceilings, roofs_named
 
     names = roofs_named(only)
     chosen = format or (Format.terminal if output is None else Format.json)
@@ -70,10 +70,10 @@ def ceilings(
 
 def _text(measured: Ceilings, format: Format, kept: Path | None, *, to_file: bool) -> str:
     if format is Format.json:
-        from profkit.store.ceilings import ceilings_json
+        from profkit.roofline.ceiling_file import ceilings_json
 
         return ceilings_json(measured)
-    from profkit.render.ceilings import ceilings_markdown, ceilings_terminal
+    from profkit.roofline.ceilings_view import ceilings_markdown, ceilings_terminal
 
     if format is Format.markdown:
         return ceilings_markdown(measured)

@@ -49,12 +49,12 @@ def checklist(
 
       profkit checklist reports/sdpa_s512 --top 5 --format markdown -o checklist.md
     """
+    from profkit.analysis.json import checklist_json
     from profkit.commands.advice import chosen
     from profkit.commands.reading import read_report
-    from profkit.render.checklist import checklist_view
-    from profkit.render.json import checklist_json
-    from profkit.render.markdown import checklist_markdown
-    from profkit.render.terminal import console, rendered
+    from profkit.rules.checklist_markdown import checklist_markdown
+    from profkit.rules.checklist_view import checklist_view
+    from profkit.ui.terminal import console, rendered
 
     advice = chosen(rules, disable or (), top or None)
     report = read_report(path, kernel)

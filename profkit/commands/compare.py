@@ -19,11 +19,11 @@ from profkit.commands.time import (
     share,
     thresholds_of,
 )
-from profkit.errors import UsageError
+from profkit.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from profkit.analysis.latency import Timed
-    from profkit.ingest.latency import Saved
+    from profkit.timing.latency import Timed
+    from profkit.timing.latency_file import Saved
 
 _INCONCLUSIVE = 3
 
@@ -60,9 +60,9 @@ def compare(
 
       profkit compare before.json after.json --variant flash --floor 0.5%
     """
-    from profkit.analysis.latency import analyze_latency, compare_saved
-    from profkit.ingest.latency import read_latencies
-    from profkit.render.latency_saved import saved_text
+    from profkit.timing.compare_view import saved_text
+    from profkit.timing.latency import analyze_latency, compare_saved
+    from profkit.timing.latency_file import read_latencies
 
     files = [read_latencies(path, unit.value if unit else None) for path in (a, b)]
     before, after = ([analyze_latency(one) for one in file.latencies] for file in files)
@@ -107,7 +107,7 @@ def _matched(
 
 def _content(before: Sequence[Timed], after: Sequence[Timed], files: tuple[Path, Path]) -> str:
     """What each file has."""
-    from profkit.render.text import literal
+    from profkit.ui.text import literal
 
     sides = zip(files, (before, after), strict=True)
     return ", ".join(
@@ -134,7 +134,7 @@ def _versions(file: Saved) -> Mapping[str, Any]:
 
 def _floor(a: Timed, b: Timed) -> float | None:
     """The A/A floor between runs of the GPU that both were timed on, where it is known."""
-    from profkit.store.floor import read_floor
+    from profkit.timing.floor import read_floor
 
     if a.latency.measured_with != b.latency.measured_with:
         return None

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.commands.options import KernelOption, OutputOption, put
-from profkit.errors import BadInput, ProfkitError, UsageError
+from profkit.core.errors import BadInput, ProfkitError, UsageError
 
 if TYPE_CHECKING:
-    from profkit.analysis.diff import Diff
-    from profkit.analysis.gates import Failure
-    from profkit.analysis.timed_change import Timings
-    from profkit.report import Report
+    from profkit.analysis.report import Report
+    from profkit.comparison.comparison import Diff
+    from profkit.comparison.gates import Failure
+    from profkit.comparison.timed_change import Timings
 
 _TOP_SHOWN = 3
 _MODES = ("auto", "name", "order", "nvtx")
@@ -124,8 +124,8 @@ def diff(
 
       profkit diff before.ncu-rep after.ncu-rep --ablation "padded tile" -o padding.md
     """
-    from profkit.analysis.gates import exit_code, failures, parse_gates
     from profkit.commands.reading import read_report
+    from profkit.comparison.gates import exit_code, failures, parse_gates
 
     if ablation and format not in {Format.terminal, Format.markdown}:
         raise UsageError(f"--ablation writes Markdown, not {format}", "leave --format out")
@@ -210,7 +210,7 @@ def _written(
     show_all: bool,
     with_host: bool,
 ) -> str:
-    from profkit.render.diff_formats import diff_text
+    from profkit.comparison.formats import diff_text
 
     if format in {Format.sarif, Format.junit}:
         for side, name in alone:
@@ -231,7 +231,7 @@ def _sides(
     if baseline is not None:
         if after is not None:
             raise UsageError("--baseline takes the place of BEFORE", "give one report")
-        from profkit.store.baselines import find
+        from profkit.comparison.saved_reports import find
 
         return find(baseline, _gpu(before, read)).path, before
     if after is not None:
@@ -256,7 +256,7 @@ def _first(path: Path) -> Path:
 
 
 def _save(name: str, path: Path, read: Callable[[Path], Report]) -> None:
-    from profkit.store.baselines import save
+    from profkit.comparison.saved_reports import save
 
     kept = save(name, path, _gpu(path, read))
     typer.echo(f"baseline {kept.name} of {kept.gpu}: {kept.path}", err=True)
@@ -271,14 +271,15 @@ def _compare(
     with_lines: bool,
 ) -> Diff:
     """The comparison; `with_lines` looks up the lines that every finding blames."""
-    from profkit.analysis.diff import diff as compare
-    from profkit.analysis.matching import Mode
+    from profkit.comparison.comparison import diff as compare
+    from profkit.comparison.matching import Mode
+    from profkit.comparison.reports import side
 
     before, after = (report.path for report in sides)
     if before.samefile(after):
         typer.echo(f"both sides are the same file: {before}", err=True)
     one, other = (
-        replace(report.side, found=report.checklist()) if with_lines else report.side
+        replace(side(report), found=report.checklist()) if with_lines else side(report)
         for report in sides
     )
     floor = _floor(one.timings, other.timings)
@@ -287,7 +288,7 @@ def _compare(
 
 def _floor(before: Timings, after: Timings) -> float | None:
     """The A/A floor between runs of the GPU that both sides were timed on, where it is known."""
-    from profkit.store.floor import read_floor
+    from profkit.timing.floor import read_floor
 
     measured_with = {
         timed.latency.measured_with for side in (before, after) for timed in side.timed.values()
@@ -297,7 +298,7 @@ def _floor(before: Timings, after: Timings) -> float | None:
 
 
 def _ablation(name: str, found: Diff, sides: tuple[Report, Report], top: int) -> str:
-    from profkit.render.ablation import ablation_markdown
+    from profkit.comparison.ablation import ablation_markdown
 
     return ablation_markdown(name, found, (sides[0].roofline(), sides[1].roofline()), top)
 
@@ -310,8 +311,8 @@ def _terminal(
     everything: bool,
     to_file: bool,
 ) -> str:
-    from profkit.render.diff import diff_view, failures_view
-    from profkit.render.terminal import console, rendered
+    from profkit.comparison.terminal import diff_view, failures_view
+    from profkit.ui.terminal import console, rendered
 
     label, compared = found
     view = diff_view(compared, label, top, console(to_file=to_file).width, everything=everything)
@@ -364,7 +365,7 @@ def _places(files: Sequence[Path], root: Path) -> dict[Path, Path]:
     run of a target goes without it, several by the shapes that they declare, where no two have the
     same.
     """
-    from profkit.store.run import is_run_name
+    from profkit.runs.run import is_run_name
 
     whole = {file: _place(file, root) for file in files}
     bare = {
@@ -382,7 +383,7 @@ def _places(files: Sequence[Path], root: Path) -> dict[Path, Path]:
 
 def _declared(report: Path) -> str:
     """What a run declares to have computed, as the end of a name; "" where it doesn't."""
-    from profkit.ingest.variants import read_variants
+    from profkit.timing.variants import read_variants
 
     variants = read_variants(report.parent)
     if variants is None:
@@ -396,7 +397,7 @@ def _place(file: Path, root: Path) -> Path:
 
 
 def _name(given: Path, file: Path) -> str:
-    from profkit.render.text import literal
+    from profkit.ui.text import literal
 
     return literal(file.name if given == file else given.name or str(given))
 
@@ -413,7 +414,7 @@ def _matching(asked: str) -> tuple[str, Mapping[str, str] | None]:
 
 
 def _names(path: Path) -> Mapping[str, str]:
-    from profkit.ingest.text_files import read_yaml
+    from profkit.core.text_files import read_yaml
 
     told = read_yaml(path, "write `old name: new name`, one a line")
     if not isinstance(told, dict) or not all(isinstance(name, str) for name in told.values()):

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from profkit.commands.options import OutputOption, put
-from profkit.errors import EnvironmentProblem
+from profkit.core.errors import EnvironmentProblem
 
 
 class Format(StrEnum):
@@ -41,12 +41,12 @@ def doctor(
 
     diagnosis = diagnose(out)
     if format is Format.json:
-        from profkit.render.json import doctor_json
+        from profkit.analysis.json import doctor_json
 
         put(doctor_json(diagnosis), output)
     else:
-        from profkit.render.doctor import doctor_view
-        from profkit.render.terminal import rendered
+        from profkit.capture.doctor_view import doctor_view
+        from profkit.ui.terminal import rendered
 
         put(rendered(doctor_view(diagnosis), to_file=output is not None), output)
     if require_gpu and diagnosis.can_profile is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from profkit.errors import UsageError
+from profkit.core.errors import UsageError
 
 _MEANT = {
     ".txt": ("terminal",),

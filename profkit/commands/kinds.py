@@ -8,8 +8,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from profkit.errors import BadInput
-from profkit.ingest.regular_file import open_regular
+from profkit.core.errors import BadInput
+from profkit.core.regular_file import open_regular
 
 _HEAD = 1 << 16  # bytes looked at: what profkit writes has its schema in the first hundred
 _SCHEMA = re.compile(rb'"schema"\s*:\s*"profkit\.([a-z_-]+)/')

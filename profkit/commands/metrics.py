@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.commands.options import KernelOption, OutputOption, put
-from profkit.errors import UsageError
+from profkit.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from profkit.metrics.catalog import Quantity
-    from profkit.report import Report
+    from profkit.analysis.report import Report
+    from profkit.report.catalog import Quantity
 
 
 class Format(StrEnum):
@@ -69,25 +69,25 @@ def metrics(
 
 
 def _catalogue(grep: str | None, format: Format, output: Path | None) -> None:
-    from profkit.metrics.catalog import catalog
+    from profkit.report.catalog import catalog
 
     entries = catalog()
     chosen = [entry for entry in entries.quantities.values() if _matches(entry, grep)]
     if grep and not chosen:
         raise UsageError(f"no quantity mentions {grep!r}", "`profkit metrics` lists all")
     if format is Format.markdown:
-        from profkit.render.markdown import catalog_markdown
+        from profkit.report.catalog_markdown import catalog_markdown
 
         if grep:
             raise UsageError("--format markdown writes the whole catalogue", "leave --grep out")
         put(catalog_markdown(entries), output)
     elif format is Format.json:
-        from profkit.render.json import catalog_json
+        from profkit.analysis.json import catalog_json
 
         put(catalog_json(chosen), output)
     else:
-        from profkit.render.catalogue import catalog_view
-        from profkit.render.terminal import rendered
+        from profkit.analysis.metrics_view import catalog_view
+        from profkit.ui.terminal import rendered
 
         put(rendered(catalog_view(entries, chosen), to_file=output is not None), output)
 
@@ -100,8 +100,8 @@ def _report(
     format: Format,
     output: Path | None,
 ) -> None:
-    from profkit.analysis.coverage import coverage
     from profkit.commands.reading import read_report
+    from profkit.report.coverage import coverage
 
     if format is Format.markdown:
         raise UsageError("--format markdown writes the catalogue", "leave FILE out, or use json")
@@ -111,12 +111,12 @@ def _report(
     if grep and not found and not raw:
         raise UsageError(f"no quantity mentions {grep!r}", "`profkit metrics` lists all")
     if format is Format.json:
-        from profkit.render.json import coverage_json
+        from profkit.analysis.json import coverage_json
 
         put(coverage_json(report.summary, found, raw), output)
     else:
-        from profkit.render.catalogue import coverage_view
-        from profkit.render.terminal import rendered
+        from profkit.analysis.metrics_view import coverage_view
+        from profkit.ui.terminal import rendered
 
         view = coverage_view(report.summary, found, raw)
         put(rendered(view, to_file=output is not None), output)

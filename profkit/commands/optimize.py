@@ -10,9 +10,9 @@ import typer
 from profkit.commands.baseline import duration
 from profkit.commands.options import OutputOption, interruptible, put
 from profkit.commands.options import words_after_dashes as after_dashes
-from profkit.commands.telling import Teller
 from profkit.commands.time import Cache, Device, Timer
-from profkit.errors import EnvironmentProblem, UsageError
+from profkit.core.errors import EnvironmentProblem, UsageError
+from profkit.ui.progress import Teller
 
 _INCONCLUSIVE = 3
 
@@ -68,11 +68,11 @@ def optimize(
 
       profkit optimize targets/sdpa_s512.py --baseline flash --target-speedup 1.05
     """
-    from profkit.analysis.optimum import Outcome
-    from profkit.capture import timing as how
-    from profkit.optimizing import optimize as search
-    from profkit.render.optimize import optimize_json, optimize_terminal
-    from profkit.timing import TimingPlan, subject_of
+    from profkit.timing import stopwatch as how
+    from profkit.timing.measurement import TimingPlan, subject_of
+    from profkit.timing.optimize_view import optimize_json, optimize_terminal
+    from profkit.timing.optimizing import optimize as search
+    from profkit.timing.optimum import Outcome
 
     if not 1 < target_speedup < 1000:
         raise UsageError(f"--target-speedup {target_speedup:g} is no speed-up", "write 1.10")

@@ -29,8 +29,8 @@ from profkit.commands.kinds import (
     Kind,
     refuse_other_kinds,
 )
-from profkit.errors import BadInput, UsageError
-from profkit.ingest.regular_file import open_regular
+from profkit.core.errors import BadInput, UsageError
+from profkit.core.regular_file import open_regular
 
 _RECORDINGS = (b"NVR\0", b"\x28\xb5\x2f\xfd", b"SQLite format 3\0")
 _OUTPUTS = {"output", "out", "plot", "badge"}

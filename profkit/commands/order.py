@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from profkit.analysis.summary import Group, ReportSummary
-from profkit.errors import UsageError
-from profkit.metrics.catalog import catalog
-from profkit.report import suggestion
+from profkit.analysis.report import suggestion
+from profkit.core.errors import UsageError
+from profkit.report.catalog import catalog
+from profkit.report.summary import Group, ReportSummary
 
 _KEYS = ("time", "name", "count", "order")
 

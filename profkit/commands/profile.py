@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.commands.options import KernelOption, interruptible, words_after_dashes
-from profkit.commands.telling import Teller
+from profkit.ui.progress import Teller
 
 if TYPE_CHECKING:
-    from profkit.analysis.latency import LatencyReport
-    from profkit.profiling import Outcome, Stage
+    from profkit.recording.recording import Outcome, Stage
+    from profkit.timing.latency import LatencyReport
 
 
 class ClockControl(StrEnum):
@@ -141,8 +141,8 @@ def profile(
       profkit profile --kernel gemm --launch-count 5 -- ./app --size 4096
     """
     from profkit.capture.ncu import NcuOptions
-    from profkit.profiling import Plan
-    from profkit.profiling import profile as run_profile
+    from profkit.recording.recording import Plan
+    from profkit.recording.recording import profile as run_profile
 
     options = NcuOptions(
         sections=sections,
@@ -176,7 +176,8 @@ def profile(
 
 
 def _show(outcome: Outcome) -> None:
-    from profkit.render.terminal import console, rendered, report_view
+    from profkit.analysis.terminal import report_view
+    from profkit.ui.terminal import console, rendered
 
     report, width = outcome.report, console(to_file=False).width
     view = report_view(report, report.groups[:3], width, found=outcome.found)
@@ -189,7 +190,7 @@ def _show(outcome: Outcome) -> None:
     if outcome.latency:
         _show_latency(outcome.latency)
     if outcome.timeline:
-        from profkit.render.timeline import headline
+        from profkit.analysis.timeline_view import headline
 
         typer.echo(f"\nTimeline  {headline(outcome.timeline)}")
         typer.echo(f"          profkit analyze {_quoted(outcome.folder / 'timeline.sqlite')}")
@@ -202,7 +203,7 @@ def _show(outcome: Outcome) -> None:
 
 def _show_latency(report: LatencyReport) -> None:
     """The truth about speed: ncu's durations are of a kernel alone, its caches and clocks held."""
-    from profkit.render.latency import doubts, method, variant_line
+    from profkit.timing.latency_view import doubts, method, variant_line
 
     first = report.timed[0]
     typer.echo(f"\nLatency of a call without a profiler ({method(first)}):")

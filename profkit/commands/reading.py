@@ -16,19 +16,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from profkit.analysis.summary import ReportSummary
+from profkit.analysis.report import load
+from profkit.analysis.run_files import check_run_of, reports_in
 from profkit.commands.options import interruptible
-from profkit.errors import BadInput, EnvironmentProblem, ProfkitError
-from profkit.files import check_run_of, reports_in
-from profkit.report import load
+from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError
+from profkit.report.summary import ReportSummary
 
 if TYPE_CHECKING:
-    from profkit.analysis.checklist import Checklist
-    from profkit.analysis.rules import Rule
-    from profkit.analysis.score import PairScore
-    from profkit.ingest.nsys_sqlite import Timeline
-    from profkit.ingest.pairs import PairNotes
-    from profkit.report import Report
+    from profkit.analysis.report import Report
+    from profkit.rules.checklist import Checklist
+    from profkit.rules.pairs import PairNotes
+    from profkit.rules.rule_file import Rule
+    from profkit.rules.score import PairScore
+    from profkit.timeline.reader import Timeline
 
 _WORTH_SHOWING = 2.0
 
@@ -121,7 +121,7 @@ def read_timeline(path: Path) -> Timeline:
 
     Raises BadInput for anything else and EnvironmentProblem where nsys is needed and missing.
     """
-    from profkit.ingest.nsys_sqlite import read
+    from profkit.timeline.reader import read
 
     if path.suffix != ".nsys-rep" or not path.is_file():
         return read(path)
@@ -148,7 +148,7 @@ def judge_pairs(
 
     Raises BadInput for a folder without pairs, or with notes that can't be read.
     """
-    from profkit.ingest.pairs import joined, pairs_in, read_notes
+    from profkit.rules.pairs import joined, pairs_in, read_notes
 
     notes = [read_notes(folder) for folder in folders]
     tasks = [
@@ -163,8 +163,8 @@ def judge_pairs(
 
 
 def _judge(task: tuple[Path, Collection[str] | None], advice: Advice) -> PairScore | ProfkitError:
-    from profkit.analysis.score import judge
-    from profkit.ingest.pairs import read_pair
+    from profkit.rules.pairs import read_pair
+    from profkit.rules.score import judge
 
     folder, held_out = task
 

@@ -76,7 +76,7 @@ def page_of(
     """The page of the report that a path names, its kernels sorted as `analyze` does."""
     from profkit.commands.order import order
     from profkit.commands.reading import read_report
-    from profkit.page import page_html
+    from profkit.page.page import page_html
 
     read = read_report(path, kernel, nvtx)
     found = read.checklist(advice.rules, advice.disabled, advice.blamed)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from profkit.commands.options import KernelOption, put, writable
-from profkit.errors import NothingMatches, ProfkitError, UsageError
+from profkit.core.errors import NothingMatches, ProfkitError, UsageError
 
 if TYPE_CHECKING:
-    from profkit.analysis.roofline import Roofline
-    from profkit.report import Report
+    from profkit.analysis.report import Report
+    from profkit.roofline.roofline import Roofline
 
 _PICTURES = (".png", ".svg", ".pdf")
 _ALL = "all"
@@ -123,7 +123,7 @@ def roofline(
 
       profkit roofline s128.ncu-rep s512.ncu-rep s2048.ncu-rep --path -o sweep.pdf
     """
-    from profkit.analysis.roofline import LEVELS, known_names
+    from profkit.roofline.roofline import LEVELS, known_names
 
     if ceilings is not None and peaks is not PeaksFrom.measured:
         raise UsageError("--ceilings are measured roofs", "add --peaks measured")
@@ -167,7 +167,7 @@ def _picture(output: Path | None, format: Format) -> Path | None:
     """The picture to write; raises UsageError for a name that none can have."""
     if output is None or (output.suffix not in _PICTURES and format is not Format.terminal):
         return None
-    from profkit.render.roofline_plot import check_suffix
+    from profkit.roofline.plot import check_suffix
 
     check_suffix(output)
     return output
@@ -182,9 +182,9 @@ def _measured(
     """
     if peaks is not PeaksFrom.measured:
         return None
-    from profkit.analysis.ceilings import unfit
-    from profkit.files import latencies_of
-    from profkit.store.ceilings import find_ceilings, read_ceilings
+    from profkit.analysis.run_files import latencies_of
+    from profkit.roofline.ceiling_file import find_ceilings, read_ceilings
+    from profkit.roofline.ceilings import unfit
 
     saved = latencies_of(report.path)
     told = next((one.gpu for one in saved.latencies if one.gpu), {}) if saved else {}
@@ -201,8 +201,8 @@ def _rooflines(
 ) -> tuple[list[_Shown], list[ProfkitError]]:
     """Those of all reports in order, and what went wrong; a filter that leaves nothing of some
     reports but something of others is no failure."""
+    from profkit.analysis.run_files import variants_of
     from profkit.commands.reading import find_reports, read_report
-    from profkit.files import variants_of
 
     files, failures = find_reports(paths)
     shown = []
@@ -242,10 +242,10 @@ def _print(rooflines: Sequence[Roofline], format: Format, output: Path | None) -
 
 def _text(rooflines: Sequence[Roofline], format: Format, *, to_file: bool) -> str:
     if format is Format.json:
-        from profkit.render.roofline_json import rooflines_json
+        from profkit.roofline.roofline_json import rooflines_json
 
         return rooflines_json(rooflines)
-    from profkit.render.roofline import rooflines_markdown, rooflines_terminal
+    from profkit.roofline.roofline_view import rooflines_markdown, rooflines_terminal
 
     if format is Format.markdown:
         return rooflines_markdown(rooflines)
@@ -253,7 +253,7 @@ def _text(rooflines: Sequence[Roofline], format: Format, *, to_file: bool) -> st
 
 
 def _plot(shown: Sequence[_Shown], picture: Path, *, path: bool) -> None:
-    from profkit.render.roofline_plot import Joined, plot_rooflines
+    from profkit.roofline.plot import Joined, plot_rooflines
 
     joined = Joined.arrows if len(shown) == 2 else Joined.apart
     title, labels = _labels(shown)

@@ -17,10 +17,10 @@ from profkit.commands.options import (
     RulesOption,
     put,
 )
-from profkit.errors import BadInput, UsageError
+from profkit.core.errors import BadInput, UsageError
 
 if TYPE_CHECKING:
-    from profkit.analysis.rules import Rule
+    from profkit.rules.rule_file import Rule
 
 _RECORDED = "reports/*/pairs"
 
@@ -61,8 +61,8 @@ def list_rules(
 
       profkit rules list --rules my_rules/
     """
-    from profkit.render.rules import list_view, rules_markdown
-    from profkit.render.terminal import rendered
+    from profkit.rules.rules_view import list_view, rules_markdown
+    from profkit.ui.terminal import rendered
 
     found = _all(own)
     if format is Format.markdown:
@@ -96,10 +96,10 @@ def explain(
     """
     from rich.console import Group
 
-    from profkit.analysis.region_rules import explain_region
     from profkit.commands.reading import read_report
-    from profkit.render.rules import explained, region_trial_view, trials_view
-    from profkit.render.terminal import rendered
+    from profkit.rules.region_rules import explain_region
+    from profkit.rules.rules_view import explained, region_trial_view, trials_view
+    from profkit.ui.terminal import rendered
 
     if kernel and on is None:
         raise UsageError("--kernel needs a report", "add --on FILE")
@@ -133,8 +133,8 @@ def check(
 
       profkit rules check my_rules/
     """
-    from profkit.analysis.rules import check_rules
-    from profkit.render.text import plural
+    from profkit.rules.rule_file import check_rules
+    from profkit.ui.text import plural
 
     found, faults = check_rules(path)
     for fault in faults:
@@ -176,12 +176,12 @@ def score(
 
       profkit rules score --pairs my_pairs/ --format json -o score.json
     """
-    from profkit.analysis.score import score as summed
     from profkit.commands.advice import chosen
     from profkit.commands.reading import judge_pairs
-    from profkit.render.score import score_markdown, score_view
-    from profkit.render.score_json import score_json
-    from profkit.render.terminal import rendered
+    from profkit.rules.score import score as summed
+    from profkit.rules.score_json import score_json
+    from profkit.rules.score_view import score_markdown, score_view
+    from profkit.ui.terminal import rendered
 
     advice = chosen(own, disable or (), blamed=0)
     judged, notes, failures = judge_pairs(_folders(pairs), advice)
@@ -201,9 +201,9 @@ def score(
 
 def _quantities(path: Path) -> Mapping[str, float]:
     """What rules may name of a timeline, or of that of a run; raises BadInput without one."""
-    from profkit.analysis.timeline import summarize_timeline
+    from profkit.analysis.run_files import TIMELINES, one_report, timeline_of
     from profkit.commands.reading import read_timeline
-    from profkit.files import TIMELINES, one_report, timeline_of
+    from profkit.timeline.summary import summarize_timeline
 
     if path.suffix in TIMELINES:
         found = summarize_timeline(read_timeline(path)).quantities
@@ -224,13 +224,13 @@ def _folders(pairs: Path | None) -> list[Path]:
 
 
 def _all(own: Path | None) -> tuple[Rule, ...]:
-    from profkit.analysis.rules import shipped_rules, with_own
+    from profkit.rules.rule_file import shipped_rules, with_own
 
     return with_own(own) if own else shipped_rules()
 
 
 def _named(name: str, found: tuple[Rule, ...]) -> Rule:
-    from profkit.report import suggestion
+    from profkit.analysis.report import suggestion
 
     by_name = {rule.name: rule for rule in found}
     if name not in by_name:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.commands.options import KernelOption, OutputOption, put
-from profkit.errors import BadInput
+from profkit.core.errors import BadInput
 
 if TYPE_CHECKING:
-    from profkit.analysis.checklist import Checklist
+    from profkit.analysis.report import Report
     from profkit.analysis.source_view import Inside
-    from profkit.report import Report
+    from profkit.rules.checklist import Checklist
 
 _TOP_SHOWN = 10
 
@@ -60,11 +60,11 @@ def source(
 
       profkit source reports/sdpa_s512 --plot life.png
     """
+    from profkit.analysis.source_json import source_json
+    from profkit.analysis.source_plot import check_plot, plot_timeline
+    from profkit.analysis.source_terminal import inside_view
     from profkit.commands.reading import read_report
-    from profkit.render.inside import inside_view
-    from profkit.render.inside_plot import check_plot, plot_timeline
-    from profkit.render.source_json import source_json
-    from profkit.render.terminal import console, rendered
+    from profkit.ui.terminal import console, rendered
 
     if plot is not None:
         check_plot(plot)

@@ -21,15 +21,15 @@ from profkit.commands.options import (
     put,
     words_after_dashes,
 )
-from profkit.commands.telling import Teller
-from profkit.errors import EnvironmentProblem, UsageError
+from profkit.core.errors import EnvironmentProblem, UsageError
+from profkit.ui.progress import Teller
 
 if TYPE_CHECKING:
-    from profkit.analysis.latency import LatencyReport, Pair, Timed
-    from profkit.analysis.verdict import Thresholds
-    from profkit.capture.worktree import Checkout
-    from profkit.ingest.latency import Latency
-    from profkit.timing import Subject, TimingPlan
+    from profkit.timing.latency import LatencyReport, Pair, Timed
+    from profkit.timing.latency_file import Latency
+    from profkit.timing.measurement import Subject, TimingPlan
+    from profkit.timing.verdict import Thresholds
+    from profkit.timing.worktree import Checkout
 
 _GATE_FAILED, _INCONCLUSIVE = 1, 3
 _FEWEST_BLOCKS = 2
@@ -210,7 +210,7 @@ def time(
 
 def thresholds_of(preset: Preset, margin: str | None) -> Thresholds:
     """The preset's thresholds, with another margin where one is given."""
-    from profkit.analysis.verdict import PRESETS
+    from profkit.timing.verdict import PRESETS
 
     chosen = PRESETS[preset.value]
     return chosen if margin is None else replace(chosen, margin=share(margin, "--margin"))
@@ -231,10 +231,10 @@ def write(
     report: LatencyReport, format: Format, output: Path | None, *, explain: bool = False
 ) -> None:
     """Write a report in a format, to a file or stdout."""
-    from profkit.render.latency import latency_markdown, latency_terminal
+    from profkit.timing.latency_view import latency_markdown, latency_terminal
 
     if format is Format.json:
-        from profkit.render.latency_json import latency_json
+        from profkit.timing.latency_json import latency_json
 
         text = latency_json(report)
     elif format is Format.markdown:
@@ -246,7 +246,7 @@ def write(
 
 def judge(pairs: Sequence[Pair], timed: Sequence[Timed], gates: Sequence[str] | None) -> None:
     """End with the exit code that verdicts call for; raises EnvironmentProblem, typer.Exit."""
-    from profkit.analysis.verdict import Verdict
+    from profkit.timing.verdict import Verdict
 
     invalid = [pair for pair in pairs if pair.comparison.verdict is Verdict.INVALID]
     if invalid:
@@ -299,8 +299,8 @@ def _plan(
     cache: Cache,
 ) -> tuple[TimingPlan, tuple[str, ...] | None]:
     """What to time, and the labels to compare (the baseline first), None for no comparison."""
-    from profkit import timing
-    from profkit.capture import timing as how
+    from profkit.timing import measurement as timing
+    from profkit.timing import stopwatch as how
 
     subjects, labels = _subjects(scripts, variants, compare, against, stack)
     plan = timing.TimingPlan(
@@ -327,7 +327,7 @@ def _subjects(
     against: str | None,
     stack: ExitStack,
 ) -> tuple[tuple[Subject, ...], tuple[str, ...] | None]:
-    from profkit.timing import subject_of
+    from profkit.timing.measurement import subject_of
 
     if compare is not None and ".py" in compare:
         if against or not scripts:
@@ -360,7 +360,7 @@ def _subjects(
 def _several(
     words: Sequence[str], variants: Sequence[str]
 ) -> tuple[tuple[Subject, ...], tuple[str, ...]]:
-    from profkit.timing import subject_of
+    from profkit.timing.measurement import subject_of
 
     subjects = []
     for word in words:
@@ -383,7 +383,7 @@ def _several(
 def _two_commits(
     subject: Subject, reference: str, stack: ExitStack
 ) -> tuple[tuple[Subject, ...], tuple[str, ...]]:
-    from profkit.capture.worktree import checked_out
+    from profkit.timing.worktree import checked_out
 
     if len(subject.variants) != 1:
         raise UsageError(
@@ -416,7 +416,7 @@ def _measured(
     thresholds: Thresholds,
     command: tuple[str, ...],
 ) -> LatencyReport:
-    from profkit.timing import latency_report, time_targets
+    from profkit.timing.measurement import latency_report, time_targets
 
     with Teller() as teller:
         timing = time_targets(plan, teller.tell)
@@ -429,8 +429,8 @@ def _measured(
 def _saved(
     path: Path, unit: Unit | None, compare: str | None, thresholds: Thresholds
 ) -> LatencyReport:
-    from profkit.analysis.latency import latency_report
-    from profkit.ingest.latency import read_latencies
+    from profkit.timing.latency import latency_report
+    from profkit.timing.latency_file import read_latencies
 
     saved = read_latencies(path, unit.value if unit else None)
     latencies = {one.label: one for one in saved.latencies}
@@ -442,7 +442,7 @@ def _saved(
 
 def _named(compare: str, path: Path, labels: Sequence[str]) -> tuple[str, ...]:
     """The series that --compare names, the baseline first; raises UsageError unless there."""
-    from profkit.render.text import literal
+    from profkit.ui.text import literal
 
     names = tuple(name.strip() for name in compare.split(",") if name.strip())
     for name in names:
@@ -461,7 +461,7 @@ def _kept_floor(sides: Sequence[Latency], told: float | None) -> float | None:
 
     A file doesn't say whether its series come from one process, so that of two counts too.
     """
-    from profkit.store.floor import read_floor
+    from profkit.timing.floor import read_floor
 
     setups = {side.measured_with for side in sides}
     kept = [floor for setup in setups if (floor := read_floor(*setup))]
@@ -473,11 +473,11 @@ def _keep(
     report: LatencyReport, out: Path | None, plot: Path | None, badge_file: Path | None
 ) -> None:
     if out is not None:
-        from profkit.render.latency_json import latency_json
+        from profkit.timing.latency_json import latency_json
 
         put(latency_json(report), out)
     if plot is not None or badge_file is not None:
-        from profkit.render.latency_plot import badge, plot_latencies
+        from profkit.timing.latency_plot import badge, plot_latencies
 
         if plot is not None:
             plot_latencies(report, plot)
@@ -501,7 +501,7 @@ _OUTPUTS = ("--out", "--output", "-o", "--plot", "--badge", "--format")
 
 def _command() -> tuple[str, ...]:
     """This command line without where its output went."""
-    from profkit.render.latency import without
+    from profkit.timing.latency_view import without
 
     words = sys.argv[1:]
     own = words.index("--") if "--" in words else len(words)

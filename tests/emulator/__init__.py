@@ -50,7 +50,7 @@ from typing import Any
 import numpy as np
 
 from profkit.capture.cuda_source import _headers
-from profkit.errors import EnvironmentProblem
+from profkit.core.errors import EnvironmentProblem
 from tests.emulator.errors import Fault, NotEmulated
 from tests.emulator.source import INCLUDE, translate
 

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 import zstandard
 
-from profkit.ingest.nsys_sqlite import COLUMNS
+from profkit.timeline.reader import COLUMNS
 from tests.conftest import H200, ROOT, plain_bytes, recorded_summary
 from tests.fuzz.mutations import (
     DIGITS,

@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profkit.analysis.expression import parse
-from profkit.analysis.gates import parse_gates
-from profkit.errors import UsageError
+from profkit.comparison.gates import parse_gates
+from profkit.core.errors import UsageError
+from profkit.core.expression import parse
 from tests.fuzz.formats import formats
 from tests.fuzz.mutations import expression
 from tests.fuzz.zygote import Outcome, Zygote

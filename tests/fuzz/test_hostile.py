@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from profkit.ingest import wire
-from profkit.ingest.nsys_sqlite import COLUMNS, KERNELS, STRINGS
+from profkit.report import wire
+from profkit.timeline.reader import COLUMNS, KERNELS, STRINGS
 from tests.conftest import H200, ROOT, plain_bytes
 from tests.fuzz.formats import REPORT, RUN
 from tests.fuzz.test_fuzz import broken_law

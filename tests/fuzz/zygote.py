@@ -84,13 +84,14 @@ def _import_all() -> None:
     import importlib
 
     for name in (
-        "profkit.cli", "profkit.report", "profkit.analysis.rules", "profkit.analysis.diff",
-        "profkit.analysis.timeline", "profkit.analysis.audit", "profkit.render.terminal",
-        "profkit.render.latency", "profkit.ingest.claims", "profkit.baseline_report",
+        "profkit.commands.cli", "profkit.analysis.report", "profkit.rules.rule_file",
+        "profkit.comparison.comparison",
+        "profkit.timeline.summary", "profkit.audit.audit", "profkit.ui.terminal",
+        "profkit.timing.latency_view", "profkit.audit.claims", "profkit.study.report_content",
         "jsonschema", "scipy.stats", "ncu_report",
     ):  # fmt: skip
         importlib.import_module(name)
-    from profkit.analysis.rules import shipped_rules
+    from profkit.rules.rule_file import shipped_rules
 
     shipped_rules()
     gc.freeze()  # what forks share stays shared

@@ -19,14 +19,14 @@ torch = pytest.importorskip("torch", reason="loads are launched on torch's tenso
 if not torch.cuda.is_available():
     pytest.skip("no CUDA device", allow_module_level=True)
 
-from profkit.analysis.ceilings import LABELS  # noqa: E402
-from profkit.capture.ceilings import loads  # noqa: E402
-from profkit.capture.ceilings.counts import Machine  # noqa: E402
 from profkit.capture.cuda_source import compile_kernel  # noqa: E402
 from profkit.capture.target import Unsupported  # noqa: E402
-from profkit.store.ceilings import read_ceilings  # noqa: E402
+from profkit.roofline.ceiling_file import read_ceilings  # noqa: E402
+from profkit.roofline.ceilings import LABELS  # noqa: E402
+from profkit.roofline.loads import loads  # noqa: E402
+from profkit.roofline.loads.counts import Machine  # noqa: E402
 
-KERNELS = ROOT / "profkit" / "capture" / "ceilings"
+KERNELS = ROOT / "profkit" / "roofline" / "loads"
 PLAUSIBLE = (0.55, 1.0)  # of the datasheet's peak
 FAR_FROM_ITS_PEAK = {"tensor_int8": 0.4}  # torch._int_mm is not the fastest that could be written
 

@@ -13,8 +13,8 @@ import profkit
 from kernels import pair
 from profkit.capture.correctness import Status
 from profkit.capture.tools import find
-from profkit.ingest.latency import read_latencies
-from profkit.ingest.regular_file import digest
+from profkit.core.regular_file import digest
+from profkit.timing.latency_file import read_latencies
 
 torch = pytest.importorskip("torch", reason="pairs run on torch's tensors")
 pytestmark = [

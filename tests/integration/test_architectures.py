@@ -11,9 +11,9 @@ import pytest
 from typer.testing import Result
 
 import profkit
-from profkit.ingest.sass_tensor import executed_opcodes, tensor_operations
-from profkit.metrics.catalog import catalog
-from profkit.report import Kernel
+from profkit.analysis.report import Kernel
+from profkit.report.catalog import catalog
+from profkit.report.sass_tensor import executed_opcodes, tensor_operations
 from tests.conftest import CORPUS, h200, needs_corpus
 
 Cli = Callable[..., Result]
@@ -236,7 +236,7 @@ def test_code_is_told_from_the_kernels_start() -> None:
 def test_no_label_of_a_plot_is_cut_at_the_edge() -> None:
     from matplotlib.text import Text
 
-    from profkit.render.roofline_plot import figure_of
+    from profkit.roofline.plot import figure_of
 
     figure = figure_of([h200("sdpa_s512_math").roofline()], title="W" * 90)
     figure.set_dpi(200)

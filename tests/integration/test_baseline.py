@@ -22,9 +22,9 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
-from profkit.cli import app
-from profkit.ingest.latency import read_latencies
-from profkit.store.run import verify
+from profkit.commands.cli import app
+from profkit.runs.run import verify
+from profkit.timing.latency_file import read_latencies
 from tests.conftest import CORPUS, ROOT, plain_bytes
 
 pytest.importorskip("torch", reason="targets need torch")
@@ -756,7 +756,7 @@ def test_a_size_that_can_not_be_is_not_left_out_in_silence(
 )  # fmt: skip
 def test_a_damaged_plan_is_one_line(toy: Path, damage: dict[str, Any]) -> None:
     plan: dict[str, Any] = {
-        "schema": "profkit.baseline-plan/1", "gpu": None, "measured_on": None, "budget": None,
+        "schema": "profkit.study.run-plan/1", "gpu": None, "measured_on": None, "budget": None,
         "command": [], "created": "", "seconds": 0.0, "backends": [],
         "target": {"name": "toy", "file": "toy.py", "sha256": "0"},
     }  # fmt: skip

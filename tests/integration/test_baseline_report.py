@@ -17,13 +17,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from profkit.analysis.audit import audit
-from profkit.analysis.baseline_evidence import goal
-from profkit.baseline_report import gather
-from profkit.errors import BadInput
-from profkit.ingest.claims import read_claims
-from profkit.ingest.latency import read_latencies
-from profkit.report import load
+from profkit.analysis.report import load
+from profkit.audit.audit import audit
+from profkit.audit.claims import read_claims
+from profkit.core.errors import BadInput
+from profkit.study.evidence import goal
+from profkit.study.report_content import gather
+from profkit.timing.latency_file import read_latencies
 from tests.conftest import CORPUS, ROOT, recorded_summary
 
 L4 = CORPUS.parent / "l4_latency"

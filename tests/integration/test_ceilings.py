@@ -11,7 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from profkit.store.ceilings import find_ceilings
+from profkit.roofline.ceiling_file import find_ceilings
 from tests.conftest import ROOT
 
 
@@ -72,7 +72,8 @@ def test_a_gpu_that_is_not_there_and_one_that_can_not_be_reached(tmp_path: Path)
 
 MADE = """
 import sys
-from profkit import ceilings, cli
+from profkit.commands import cli
+from profkit.roofline import ceiling_measurement as ceilings
 ceilings._WORKER = "tests.stand_in.ceilings_worker"
 sys.argv = ["profkit", "ceilings", *sys.argv[1:]]
 cli.main()

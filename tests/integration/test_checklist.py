@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from typer.testing import Result
 
 import profkit
-from profkit.analysis.rules import shipped_rules
+from profkit.rules.rule_file import shipped_rules
 from tests.conftest import CORPUS, H200, RECORDED, ROOT, needs_corpus
 from tests.integration.test_views import schema
 

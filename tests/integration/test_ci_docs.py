@@ -13,10 +13,10 @@ import typer
 import yaml
 from typer.core import TyperGroup
 
-from profkit.analysis.gates import Kind, parse_gates
-from profkit.cli import app
-from profkit.render.diff_formats import FORMATS
-from profkit.render.diff_markdown import MARKER
+from profkit.commands.cli import app
+from profkit.comparison.formats import FORMATS
+from profkit.comparison.gates import Kind, parse_gates
+from profkit.comparison.markdown import MARKER
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")

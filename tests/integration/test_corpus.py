@@ -10,7 +10,7 @@ import pytest
 from typer.testing import Result
 
 import profkit
-from profkit.analysis.roofs import Peaks, Roofs
+from profkit.roofline.roofs import Peaks, Roofs
 from tests.conftest import CORPUS, needs_corpus
 
 pytestmark = needs_corpus

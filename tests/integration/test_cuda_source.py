@@ -11,7 +11,7 @@ import pytest
 
 from profkit.capture import cuda_source
 from profkit.capture.cuda_source import CudaKernel, TensorMap, compile_kernel
-from profkit.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
+from profkit.core.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
 
 SERIAL_KV = Path(__file__).parent.parent.parent / "kernels" / "attention" / "serial_kv.cu"
 

@@ -15,9 +15,9 @@ import zstandard
 from typer.testing import Result
 
 import profkit
-from profkit.errors import BadInput
-from profkit.ingest import wire
-from profkit.ingest.regular_file import digest
+from profkit.core.errors import BadInput
+from profkit.core.regular_file import digest
+from profkit.report import wire
 from tests.conftest import CORPUS, H200, plain_bytes
 
 Cli = Callable[..., Result]

@@ -17,16 +17,17 @@ import yaml
 from typer.testing import CliRunner, Result
 
 import profkit
-from profkit.analysis.attribution import factors_of, stalls_of
-from profkit.analysis.changes import Changed, Sort
-from profkit.analysis.comparability import What
-from profkit.analysis.diff import Diff, KernelDiff, Side, diff
-from profkit.analysis.finding_changes import Status
-from profkit.analysis.repeats import Change
-from profkit.analysis.timed_change import timings
-from profkit.cli import app
-from profkit.ingest.pairs import read_pair
-from profkit.render.diff_words import change_words, evidence, headline
+from profkit.commands.cli import app
+from profkit.comparison.attribution import factors_of, stalls_of
+from profkit.comparison.changes import Changed, Sort
+from profkit.comparison.comparability import What
+from profkit.comparison.comparison import Diff, KernelDiff, Side, diff
+from profkit.comparison.finding_changes import Status
+from profkit.comparison.repeats import Change
+from profkit.comparison.reports import side as side_of
+from profkit.comparison.text import change_words, evidence, headline
+from profkit.comparison.timed_change import timings
+from profkit.rules.pairs import read_pair
 from tests.conftest import CORPUS, H200, needs_corpus
 
 Cli = Callable[..., Result]
@@ -66,7 +67,7 @@ def others(name: str) -> Path:
 
 def bare(report: profkit.Report) -> Side:
     """A side of a report alone: no run that declares what it computes."""
-    return dataclasses.replace(report.side, timings=timings(None))
+    return dataclasses.replace(side_of(report), timings=timings(None))
 
 
 # --- the recorded pairs
@@ -209,7 +210,7 @@ def test_a_narrow_terminal_has_every_number_and_every_line_of_source(
 
 def test_times_that_clocks_spoil_are_compared_in_cycles() -> None:
     sides = (
-        dataclasses.replace(side("mma_sync_gemm", which).side, timings=timings(None))
+        dataclasses.replace(side_of(side("mma_sync_gemm", which)), timings=timings(None))
         for which in ("before", "after")
     )
     kernel = main_kernel(diff(*sides))

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 from typer.testing import Result
 
-from profkit.render.diff_markdown import MARKER
+from profkit.comparison.markdown import MARKER
 from tests.conftest import CORPUS, H200, ROOT, needs_corpus
 
 Cli = Callable[..., Result]

@@ -22,8 +22,8 @@ from typer.testing import Result
 
 from profkit.capture.cuda_source import compile_kernel
 from profkit.capture.target import load_target
-from profkit.cli import app
-from profkit.errors import TargetFailed
+from profkit.commands.cli import app
+from profkit.core.errors import TargetFailed
 from tests.conftest import ROOT
 from tests.integration.test_cuda_source import needs_nvrtc
 

@@ -15,13 +15,13 @@ import pytest
 from typer.testing import Result
 
 import profkit
-from profkit.analysis.checklist import Checklist
-from profkit.analysis.rules import CONTEXT, Rule, shipped_rules
-from profkit.analysis.sampled import SAMPLED
-from profkit.analysis.summary import Group
-from profkit.ingest.sass_tensor import executed_opcodes
-from profkit.metrics.quantities import NOT_HERE
-from profkit.render.findings import evidence, prospects, roofs, without_finding
+from profkit.report.quantities import NOT_HERE
+from profkit.report.sass_tensor import executed_opcodes
+from profkit.report.summary import Group
+from profkit.rules.checklist import Checklist
+from profkit.rules.finding_text import evidence, prospects, roofs, without_finding
+from profkit.rules.rule_file import CONTEXT, Rule, shipped_rules
+from profkit.rules.samples import SAMPLED
 from tests.conftest import CORPUS, ROOT, needs_corpus
 
 pytestmark = needs_corpus

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from profkit.analysis.rules import categories
+from profkit.rules.rule_file import categories
 from tests.conftest import H200, ROOT
 
 Cli = Callable[..., Result]

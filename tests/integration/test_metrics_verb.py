@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from typer.testing import Result
 
-from profkit.metrics.catalog import catalog
+from profkit.report.catalog import catalog
 from tests.conftest import H200, ROOT
 from tests.integration.test_views import schema
 

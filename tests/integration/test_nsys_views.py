@@ -15,11 +15,11 @@ import jsonschema
 import pytest
 from markdown_it import MarkdownIt
 
-from profkit.analysis.timeline import TimelineSummary, summarize_timeline
-from profkit.errors import UsageError
-from profkit.ingest.nsys_scrub import scrub
-from profkit.ingest.nsys_sqlite import read
-from profkit.render.timeline import timeline_text, timelines_text
+from profkit.analysis.timeline_view import timeline_text, timelines_text
+from profkit.core.errors import UsageError
+from profkit.timeline.reader import read
+from profkit.timeline.redaction import scrub
+from profkit.timeline.summary import TimelineSummary, summarize_timeline
 from tests.conftest import H200, ROOT
 
 RECORDED = ("sdpa_s512_flash", "sdpa_s512_math")

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 from typer.testing import CliRunner, Result
 
-from profkit.cli import app
+from profkit.commands.cli import app
 from tests.conftest import ROOT
 
 pytest.importorskip("torch", reason="targets need torch")

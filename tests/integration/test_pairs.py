@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from kernels import pair
-from profkit.analysis.rules import schema as rules_schema
 from profkit.capture.correctness import BOUNDS
 from profkit.capture.cuda_source import compile_kernel, compiler_version
-from profkit.errors import BadInput, EnvironmentProblem
+from profkit.core.errors import BadInput, EnvironmentProblem
+from profkit.rules.rule_file import schema as rules_schema
 from tests.emulator import missing
 from tests.emulator.kernel import EmulatedKernel
 

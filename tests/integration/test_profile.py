@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 import profkit
-from profkit.errors import BadInput
-from profkit.store.run import verify
+from profkit.core.errors import BadInput
+from profkit.runs.run import verify
 from tests.conftest import H200, ROOT, plain_bytes
 from tests.integration.test_views import schema
 

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 import profkit
-from profkit.errors import BadInput, UsageError
-from profkit.metrics.catalog import catalog
+from profkit.core.errors import BadInput, UsageError
+from profkit.report.catalog import catalog
 from tests.conftest import H200, h200
 
 

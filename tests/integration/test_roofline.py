@@ -21,14 +21,14 @@ from matplotlib.transforms import Affine2D
 from typer.testing import Result
 
 import profkit
-from profkit.analysis.ceilings import Ceiling, Ceilings
-from profkit.analysis.roofline import Outside, Peaks, Point, Roofline, roofline
-from profkit.analysis.summary import groups
-from profkit.errors import BadInput
-from profkit.files import variants_of
-from profkit.ingest.variants import Variants
-from profkit.render.roofline_plot import Joined, figure_of, plot_rooflines
-from profkit.store.ceilings import ceilings_json
+from profkit.analysis.run_files import variants_of
+from profkit.core.errors import BadInput
+from profkit.report.summary import groups
+from profkit.roofline.ceiling_file import ceilings_json
+from profkit.roofline.ceilings import Ceiling, Ceilings
+from profkit.roofline.plot import Joined, figure_of, plot_rooflines
+from profkit.roofline.roofline import Outside, Peaks, Point, Roofline, roofline
+from profkit.timing.variants import Variants
 from tests.conftest import CORPUS, H200, ROOT, export, h200, needs_corpus
 
 Cli = Callable[..., Result]
@@ -251,8 +251,8 @@ def test_hits_of_a_warm_cache_and_a_held_base_clock_are_named() -> None:
 
 
 def _latencies() -> list[Any]:
-    from profkit.analysis.latency import analyze_latency
-    from profkit.ingest.latency import read_latencies
+    from profkit.timing.latency import analyze_latency
+    from profkit.timing.latency_file import read_latencies
 
     return [analyze_latency(one) for one in read_latencies(RUN).latencies if one.label == "flash"]
 

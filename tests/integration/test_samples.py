@@ -7,8 +7,8 @@ import math
 import pytest
 
 import profkit
-from profkit.analysis.blame import AWAITED, LONG
-from profkit.analysis.sampled import Sampled
+from profkit.report.blame import AWAITED, LONG
+from profkit.rules.samples import Sampled
 from tests.conftest import H200, h200
 
 

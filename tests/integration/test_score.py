@@ -15,9 +15,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from profkit.analysis.rules import categories
-from profkit.analysis.score import ncu_categories
-from profkit.cli import app
+from profkit.commands.cli import app
+from profkit.rules.rule_file import categories
+from profkit.rules.score import ncu_categories
 from tests.conftest import H200, ROOT
 from tests.integration.test_views import schema
 

@@ -19,10 +19,10 @@ from matplotlib.patches import Patch, Rectangle, StepPatch
 from typer.testing import Result
 
 import profkit
-from profkit.analysis.phases import BUSY, KernelTimeline
-from profkit.errors import UsageError
-from profkit.render.inside import sparkline
-from profkit.render.inside_plot import SUFFIXES, plot_timeline, timeline_figure
+from profkit.analysis.source_plot import SUFFIXES, plot_timeline, timeline_figure
+from profkit.analysis.source_terminal import sparkline
+from profkit.core.errors import UsageError
+from profkit.report.phases import BUSY, KernelTimeline
 from tests.conftest import CAUSAL, CORPUS, H200, REDUCED, h200, needs_corpus
 from tests.integration.test_views import schema
 
@@ -48,17 +48,17 @@ def actions(name: str) -> tuple[Any, ...]:
 
 
 @cache
-def pair(name: str, side: str = "before") -> profkit.report.Kernel:
+def pair(name: str, side: str = "before") -> profkit.Kernel:
     return profkit.load(PAIRS / name / f"{side}.ncu-repz").kernel(0)
 
 
-def timeline(kernel: profkit.report.Kernel) -> KernelTimeline:
+def timeline(kernel: profkit.Kernel) -> KernelTimeline:
     found = kernel.timeline()
     assert found is not None
     return found
 
 
-def sampled() -> Iterator[tuple[profkit.report.Kernel, KernelTimeline]]:
+def sampled() -> Iterator[tuple[profkit.Kernel, KernelTimeline]]:
     for name in SAMPLED:
         for kernel in h200(name):
             yield kernel, timeline(kernel)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from profkit.capture.target import load_target
-from profkit.ingest.latency import read_latencies
+from profkit.timing.latency_file import read_latencies
 from tests.conftest import ROOT
 
 pytest.importorskip("torch", reason="targets need torch")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from profkit.capture.target import Target, Variant, load_target, normal_inputs
-from profkit.errors import BadInput, TargetFailed, UsageError
+from profkit.core.errors import BadInput, TargetFailed, UsageError
 from tests.integration.test_views import schema
 
 torch = pytest.importorskip("torch", reason="targets need torch")

@@ -19,14 +19,14 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from profkit.analysis.latency import LatencyReport, analyze_latency
-from profkit.analysis.verdict import DEFAULT
-from profkit.capture.timing import Settings
-from profkit.ingest.latency import read_latencies
-from profkit.profiling import Plan, timing_of
-from profkit.render.latency import warnings
-from profkit.store.floor import Floor, keep_floor
-from profkit.timing import Subject, TimingPlan, time_targets
+from profkit.recording.recording import Plan, timing_of
+from profkit.timing.floor import Floor, keep_floor
+from profkit.timing.latency import LatencyReport, analyze_latency
+from profkit.timing.latency_file import read_latencies
+from profkit.timing.latency_view import warnings
+from profkit.timing.measurement import Subject, TimingPlan, time_targets
+from profkit.timing.stopwatch import Settings
+from profkit.timing.verdict import DEFAULT
 from tests.conftest import CORPUS, ROOT
 
 pytest.importorskip("torch", reason="targets need torch")

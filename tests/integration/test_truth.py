@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from profkit.ingest.ncu_report import to_si
-from profkit.metrics.catalog import catalog
+from profkit.report.catalog import catalog
+from profkit.report.reader import to_si
 from tests.conftest import CAUSAL, FULL, RECORDED, export, h200
 
 FLASH, CUDNN, EFFICIENT = "sdpa_s512_flash", "sdpa_s512_cudnn", "sdpa_s512_efficient"

@@ -18,8 +18,8 @@ from markdown_it import MarkdownIt
 from typer.testing import Result
 
 import profkit
-from profkit.metrics.catalog import catalog
-from profkit.render.panels import work_grid
+from profkit.report.catalog import catalog
+from profkit.report.panels import work_grid
 from tests.conftest import CORPUS, H200, RECORDED, ROOT, h200, needs_corpus, plain_bytes
 
 Cli = Callable[..., Result]

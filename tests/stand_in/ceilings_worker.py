@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from profkit.capture.timing_worker import main
-from profkit.errors import TargetFailed
+from profkit.core.errors import TargetFailed
+from profkit.timing.worker import main
 
 GPU = {"name": "NVIDIA H200", "uuid": "GPU-aaaa-0", "multiprocessors": 132, "mig": False}
 MACHINE = {"cc": (9, 0), "sm_count": 132, "l2_bytes": 60 << 20, "memory_bytes": 150_000_000_000}

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.analysis.attribution import Attribution, Cause, Kind, logarithmic_mean, split
-from profkit.render.diff_words import label
+from profkit.comparison.attribution import Attribution, Cause, Kind, logarithmic_mean, split
+from profkit.comparison.text import label
 
 KEYS = ("instructions", "reissues", "warps_resident", "sms_with_work", "clock")
 STATES = ("selected", "wait", "long_scoreboard", "barrier", "gmma")

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from profkit.analysis.audit import audit, examine
-from profkit.analysis.contradiction import Contradiction
-from profkit.analysis.gpus import datasheet_named
-from profkit.ingest.claim_text import understood
-from profkit.ingest.claims import Claim
-from profkit.ingest.printed import Figure
+from profkit.audit.audit import audit, examine
+from profkit.audit.claim_text import understood
+from profkit.audit.claims import Claim
+from profkit.audit.contradiction import Contradiction
+from profkit.audit.printed_numbers import Figure
+from profkit.report.gpus import datasheet_named
 
 S512 = {"gpus": ("NVIDIA L4",), "dtype": "fp16", "batch": 32, "heads": 8, "length": 512, "dim": 64}
 """4 x 32 x 8 x 512² x 64 = 17,179,869,184 FLOP; 4 x 32 x 8 x 512 x 64 x 2 B = 67,108,864 B."""

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profkit.analysis.baseline import Baseline, Best, Row, derive
-from profkit.analysis.baseline_evidence import goal
-from profkit.analysis.gpus import datasheet_named
 from profkit.capture.work import Work
-from profkit.ingest.cell import Cell, Status
-from profkit.ingest.latency import latency_from_json
+from profkit.report.gpus import datasheet_named
+from profkit.study.cell import Cell, Status
+from profkit.study.evidence import goal
+from profkit.study.summary import Baseline, Best, Row, derive
+from profkit.timing.latency_file import latency_from_json
 
 H200 = {
     "name": "NVIDIA H200",

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from profkit.errors import BadInput, EnvironmentProblem, UsageError
-from profkit.ingest.regular_file import digest
-from profkit.store import baselines
+from profkit.comparison import saved_reports as baselines
+from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
+from profkit.core.regular_file import digest
 from tests.conftest import H200
 
 PAIR = H200 / "pairs" / "transpose_conflicts"

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.analysis.blame import FIXED, LONG, SHORT, Samples
-from profkit.analysis.sampled import SAMPLED, Match, Sampled
-from profkit.ingest.source_lines import Instruction
+from profkit.report.blame import FIXED, LONG, SHORT, Samples
+from profkit.report.source_lines import Instruction
+from profkit.rules.samples import SAMPLED, Match, Sampled
 
 BASE = 0x1000
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.analysis.budget import FEWEST_IN_A_BLOCK, Outlook, level, samples_a_block
+from profkit.timing.budget import FEWEST_IN_A_BLOCK, Outlook, level, samples_a_block
 
 COSTS = st.lists(st.floats(0.001, 1000), min_size=1, max_size=30)
 

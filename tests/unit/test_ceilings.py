@@ -14,7 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.analysis.ceilings import (
+from profkit.capture.gpu import Moment
+from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
+from profkit.report.gpus import Datasheet, find_datasheet
+from profkit.roofline.ceiling_file import ceilings_json, find_ceilings, keep_ceilings, read_ceilings
+from profkit.roofline.ceiling_measurement import roofs_named
+from profkit.roofline.ceilings import (
     LABELS,
     Ceiling,
     Ceilings,
@@ -23,14 +28,9 @@ from profkit.analysis.ceilings import (
     held_together,
     unfit,
 )
-from profkit.analysis.gpus import Datasheet, find_datasheet
-from profkit.capture.ceilings import counts
-from profkit.capture.ceilings.counts import Machine
-from profkit.capture.gpu import Moment
-from profkit.ceilings import roofs_named
-from profkit.errors import BadInput, EnvironmentProblem, UsageError
-from profkit.render.ceilings import ceilings_markdown, ceilings_terminal, warnings
-from profkit.store.ceilings import ceilings_json, find_ceilings, keep_ceilings, read_ceilings
+from profkit.roofline.ceilings_view import ceilings_markdown, ceilings_terminal, warnings
+from profkit.roofline.loads import counts
+from profkit.roofline.loads.counts import Machine
 from tests.conftest import ROOT
 
 SCHEMA = json.loads((ROOT / "profkit" / "schemas" / "ceilings.json").read_text(encoding="utf-8"))

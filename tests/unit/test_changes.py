@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profkit.analysis.changes import changes, one_sided
-from profkit.analysis.comparability import (
+from profkit.comparison.changes import changes, one_sided
+from profkit.comparison.comparability import (
     Obstacle,
     What,
     kernels_apart,
@@ -20,9 +20,10 @@ from profkit.analysis.comparability import (
     problem_of,
     reports_apart,
 )
-from profkit.analysis.line_changes import LineCost, line_changes
-from profkit.analysis.repeats import NOISE, Change, judge
-from profkit.analysis.summary import Group, LaunchSummary, ReportSummary, groups
+from profkit.comparison.line_changes import line_changes
+from profkit.comparison.repeats import NOISE, Change, judge
+from profkit.report.source_lines import LineCost
+from profkit.report.summary import Group, LaunchSummary, ReportSummary, groups
 from tests.comparing import work
 from tests.conftest import h200
 

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import Result
 
-from profkit.analysis.audit import examine
-from profkit.analysis.contradiction import Contradiction
-from profkit.ingest.claim_text import LONGEST, understood
-from profkit.ingest.claims import Claim, read_claims
+from profkit.audit.audit import examine
+from profkit.audit.claim_text import LONGEST, understood
+from profkit.audit.claims import Claim, read_claims
+from profkit.audit.contradiction import Contradiction
 from tests.conftest import recorded_summary
 
 DATA = Path(__file__).parent.parent / "data" / "claims"

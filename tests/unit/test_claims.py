@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from profkit.analysis.audit import examine
-from profkit.errors import BadInput
-from profkit.ingest.claim_text import understood
-from profkit.ingest.claims import Claim, Claims, read_claims
-from profkit.render.audit import audit_text
+from profkit.audit.audit import examine
+from profkit.audit.claim_text import understood
+from profkit.audit.claims import Claim, Claims, read_claims
+from profkit.audit.view import audit_text
+from profkit.core.errors import BadInput
 
 
 def read(tmp_path: Path, text: str, name: str = "claims.yaml") -> Claims:

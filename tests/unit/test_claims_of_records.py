@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from profkit.analysis.audit import examine
-from profkit.ingest.claims import read_claims
+from profkit.audit.audit import examine
+from profkit.audit.claims import read_claims
 
 RECORD: dict[str, Any] = {
     "schema": "profkit.baseline/1",

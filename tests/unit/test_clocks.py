@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.analysis.clocks import CLOCK_ERROR, clock_error, clocks_apart, is_read
-from profkit.analysis.comparability import What, kernels_apart
-from profkit.analysis.summary import LaunchSummary, groups, summarize
-from profkit.metrics.quantities import TOO_SHORT, evaluate
+from profkit.comparison.comparability import What, kernels_apart
+from profkit.report.clocks import CLOCK_ERROR, clock_error, clocks_apart, is_read
+from profkit.report.quantities import TOO_SHORT, evaluate
+from profkit.report.summary import LaunchSummary, groups, summarize
 from tests.unit.test_quantities import raw
 
 V100_BYTES = 1024  # a cycle of the DRAM, read off a report

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from kernels.derive import REPORTS, derive, derived, recorded_latencies
-from profkit.ingest.integrity import check_unchanged
+from profkit.core.integrity import check_unchanged
 
 RECORDED = REPORTS / "h200" / "pairs" / "tail_effect"
 

@@ -21,13 +21,13 @@ import xmlschema
 from markdown_it import MarkdownIt
 
 import profkit
-from profkit.analysis.diff import Diff, diff
-from profkit.analysis.gates import Failure, failures, parse_gates
-from profkit.analysis.matching import Mode
-from profkit.errors import EnvironmentProblem
-from profkit.render.blamed import in_repository
-from profkit.render.diff_formats import FORMATS, diff_text
-from profkit.render.diff_markdown import MARKER, MOST
+from profkit.comparison.blamed import in_repository
+from profkit.comparison.comparison import Diff, diff
+from profkit.comparison.formats import FORMATS, diff_text
+from profkit.comparison.gates import Failure, failures, parse_gates
+from profkit.comparison.markdown import MARKER, MOST
+from profkit.comparison.matching import Mode
+from profkit.core.errors import EnvironmentProblem
 from tests.comparing import Made, compared, report_of, side_of, work
 from tests.conftest import ROOT
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import ndimage, special, stats
 
-from profkit.analysis.distributions import (
+from profkit.core.distributions import (
     binomial_above,
     binomial_cdf,
     chi_square_quantile,
@@ -18,8 +18,8 @@ from profkit.analysis.distributions import (
     t_cdf,
     t_quantile,
 )
-from profkit.analysis.phases import _smoothed
-from profkit.analysis.ranks import mann_whitney, ranks
+from profkit.report.phases import _smoothed
+from profkit.timing.ranks import mann_whitney, ranks
 
 FREEDOMS = st.floats(1, 2000)
 PROBABILITIES = st.floats(1e-4, 1 - 1e-4)

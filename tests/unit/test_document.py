@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.render.document import (
+from profkit.ui.document import (
     Bullets,
     Document,
     Heading,
@@ -19,9 +19,9 @@ from profkit.render.document import (
     unmarked,
     verbatim,
 )
-from profkit.render.document_html import document_html
-from profkit.render.document_latex import document_latex
-from profkit.render.document_markdown import document_markdown
+from profkit.ui.document_html import document_html
+from profkit.ui.document_latex import document_latex
+from profkit.ui.document_markdown import document_markdown
 
 ODD = st.text(alphabet=st.sampled_from("ab <>&|`*_[]()\\{}$%#~^\"'µ×−\n\x1b"), max_size=30)
 

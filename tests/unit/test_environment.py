@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from profkit.capture import environment
-from profkit.errors import EnvironmentProblem
+from profkit.core.errors import EnvironmentProblem
 
 torch = pytest.importorskip("torch", reason="the target side needs torch")
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from profkit.analysis.expression import parse
+from profkit.core.expression import parse
 
 truths = arrays(np.float64, 4, elements=st.sampled_from([0.0, 1.0, np.nan]))
 numbers = arrays(np.float64, 5, elements=st.floats(-1e12, 1e12) | st.just(np.nan))

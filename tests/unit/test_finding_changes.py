@@ -8,12 +8,12 @@ from functools import cache
 import pytest
 
 import profkit
-from profkit.analysis.diff import Diff, KernelDiff
-from profkit.analysis.finding_changes import FindingChange, Status
-from profkit.analysis.gates import failures, parse_gates
-from profkit.analysis.measures import Measure, measures
-from profkit.analysis.rules import shipped_rules
-from profkit.render.diff_words import finding, headline
+from profkit.comparison.comparison import Diff, KernelDiff
+from profkit.comparison.finding_changes import FindingChange, Status
+from profkit.comparison.gates import failures, parse_gates
+from profkit.comparison.text import finding, headline
+from profkit.rules.measures import Measure, measures
+from profkit.rules.rule_file import shipped_rules
 from tests.comparing import Made, compared
 from tests.conftest import H200
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from profkit.render.fit import fitted
-from profkit.render.view import Grid
+from profkit.ui.fit import fitted
+from profkit.ui.view import Grid
 
 WORDS = st.text(alphabet="ab1 カé名[,]", min_size=1, max_size=24).map(str.strip).filter(bool)
 

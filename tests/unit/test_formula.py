@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from profkit.metrics.formula import parse
+from profkit.report.formula import parse
 
 numbers = arrays(np.float64, 5, elements=st.floats(-1e12, 1e12) | st.just(np.nan))
 

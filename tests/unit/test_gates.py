@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import profkit
-from profkit.analysis.diff import diff
-from profkit.analysis.gates import Failure, Kind, exit_code, failures, parse_gates
-from profkit.analysis.latency import analyze_latency
-from profkit.analysis.matching import Mode
-from profkit.analysis.repeats import Change
-from profkit.analysis.timed_change import Timings
-from profkit.errors import UsageError
-from profkit.ingest.latency import read_latencies
-from profkit.metrics.catalog import catalog
-from profkit.render.diff_words import reason, summary
+from profkit.comparison.comparison import diff
+from profkit.comparison.gates import Failure, Kind, exit_code, failures, parse_gates
+from profkit.comparison.matching import Mode
+from profkit.comparison.repeats import Change
+from profkit.comparison.text import reason, summary
+from profkit.comparison.timed_change import Timings
+from profkit.core.errors import UsageError
+from profkit.report.catalog import catalog
+from profkit.timing.latency import analyze_latency
+from profkit.timing.latency_file import read_latencies
 from tests.comparing import Made, compared, report_of, side_of, work
 from tests.conftest import H200
 

@@ -11,7 +11,7 @@ import pytest
 from profkit.capture import doctor
 from profkit.capture.environment import digest, fingerprint_without_torch
 from profkit.capture.gpu import NoDriver, chosen, lock_name, states, visibility
-from profkit.errors import EnvironmentProblem
+from profkit.core.errors import EnvironmentProblem
 from tests.conftest import ROOT
 
 FIRST, SECOND, MIG = "GPU-aaaa-0", "GPU-bbbb-1", "MIG-cccc-5"

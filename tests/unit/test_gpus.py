@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from profkit.analysis.gpus import (
+from profkit.core.errors import UsageError
+from profkit.report.gpus import (
     Datasheet,
     Gpu,
     Peak,
@@ -17,7 +18,6 @@ from profkit.analysis.gpus import (
     flop_per_cycle,
     gpu_of,
 )
-from profkit.errors import UsageError
 from tests.conftest import ROOT
 
 GB = 10**9

@@ -11,10 +11,10 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from profkit.analysis.latency import FEWEST_BLOCKS, FEWEST_IN_A_BLOCK, analyze_latency
-from profkit.analysis.statistics import Claim, Interval
-from profkit.ingest.latency import Latency, Recorded, read_latencies
-from profkit.render.latency import latency_words
+from profkit.timing.latency import FEWEST_BLOCKS, FEWEST_IN_A_BLOCK, analyze_latency
+from profkit.timing.latency_file import Latency, Recorded, read_latencies
+from profkit.timing.latency_view import latency_words
+from profkit.timing.statistics import Claim, Interval
 from tests.conftest import CORPUS
 
 Array = npt.NDArray[np.float64]

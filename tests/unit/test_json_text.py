@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from profkit.render.json_text import json_rows
+from profkit.core.json_text import json_rows
 
 DOCUMENT = {
     "a": [1, 2.5, None],

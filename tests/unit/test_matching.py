@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profkit.analysis.matching import How, Matching, Mode, match, plain
-from profkit.analysis.summary import Group, groups
+from profkit.comparison.matching import How, Matching, Mode, match, plain
+from profkit.report.summary import Group, groups
 from tests.conftest import h200
 
 KERNELS = [

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from profkit.errors import BadInput, UsageError
-from profkit.ingest.matrix import MatrixShape, Value, combined, joined, matrix_of, read_matrix
+from profkit.core.errors import BadInput, UsageError
+from profkit.study.matrix import MatrixShape, Value, combined, joined, matrix_of, read_matrix
 from tests.conftest import ROOT
 
 MATRICES = ROOT / "targets" / "matrices"

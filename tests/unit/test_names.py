@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.analysis.summary import Group, groups, summarize
-from profkit.metrics.quantities import evaluate
-from profkit.render.names import function_name, told_apart
+from profkit.report.names import function_name, told_apart
+from profkit.report.quantities import evaluate
+from profkit.report.summary import Group, groups, summarize
 from tests.conftest import h200
 from tests.unit.test_quantities import raw
 

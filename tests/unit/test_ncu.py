@@ -11,7 +11,7 @@ import pytest
 
 from profkit.capture.ncu import NcuOptions, Progress, collected, command, profile
 from profkit.capture.tools import Tool
-from profkit.errors import EnvironmentProblem, ProfkitError, TargetFailed, UsageError
+from profkit.core.errors import EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 
 CHATTER = "No section. No space left on device. LibraryNotLoaded. No kernels were profiled"
 

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profkit.errors import BadInput
-from profkit.ingest.nsys_scrub import scrub
-from profkit.ingest.nsys_sqlite import MOST_AROUND, Timeline, read
+from profkit.core.errors import BadInput
+from profkit.timeline.reader import MOST_AROUND, Timeline, read
+from profkit.timeline.redaction import scrub
 from tests.conftest import H200
 
 Row = Mapping[str, Any]

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import profkit
-from profkit.analysis.gpus import Gpu
-from profkit.analysis.occupancy import (
+from profkit.report.gpus import Gpu
+from profkit.report.occupancy import (
     BlockNeeds,
     Chip,
     Limits,

@@ -9,8 +9,8 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from profkit.analysis.latency import Pair
-from profkit.analysis.optimum import (
+from profkit.timing.latency import Pair
+from profkit.timing.optimum import (
     LOOKS,
     Candidate,
     Outcome,
@@ -19,7 +19,7 @@ from profkit.analysis.optimum import (
     standing,
     thresholds_of_looks,
 )
-from profkit.analysis.verdict import (
+from profkit.timing.verdict import (
     DEFAULT,
     Comparison,
     Margin,

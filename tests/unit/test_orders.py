@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.analysis.orders import order
+from profkit.timing.orders import order
 
 
 @given(count=st.integers(1, 12), block=st.integers(0, 100))

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.analysis.phases import KernelTimeline, Phase, Track
 from profkit.analysis.source_view import Counts, Instruction, SourceFile, SourceLine, SourceView
-from profkit.ingest.source_lines import Code
-from profkit.render.html.charts import MOST_SAMPLES, timeline_chart, timeline_words
-from profkit.render.html.page import embedded
-from profkit.render.html.sources import MOST_ROWS, source_data
+from profkit.page.charts import MOST_SAMPLES, timeline_chart, timeline_words
+from profkit.page.html import embedded
+from profkit.page.sources import MOST_ROWS, source_data
+from profkit.report.phases import KernelTimeline, Phase, Track
+from profkit.report.source_lines import Code
 
-ASSETS = files("profkit.render.html") / "assets"
+ASSETS = files("profkit.page") / "assets"
 
 
 @given(st.text())

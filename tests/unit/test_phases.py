@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.analysis.phases import FEWEST_SAMPLES, KernelTimeline, course, kernel_timeline
-from profkit.ingest.time_series import Series
+from profkit.report.phases import FEWEST_SAMPLES, KernelTimeline, course, kernel_timeline
+from profkit.report.time_series import Series
 
 PERIOD = 1.5e-6
 CYCLES = 3000.0

@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.errors import BadInput
-from profkit.ingest.printed import Commented, Figure, Printed, as_printed, half_unit, read_printed
+from profkit.audit.printed_numbers import (
+    Commented,
+    Figure,
+    Printed,
+    as_printed,
+    half_unit,
+    read_printed,
+)
+from profkit.core.errors import BadInput
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import profkit
-from profkit.analysis.proof import proofs
-from profkit.analysis.summary import ReportSummary
-from profkit.ingest.variants import Variants, read_variants
+from profkit.report.summary import ReportSummary
+from profkit.rules.proof import proofs
+from profkit.timing.variants import Variants, read_variants
 from tests.conftest import H200
 
 (RUN,) = (H200 / "sdpa_s512").iterdir()

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 import yaml
 
-from profkit.analysis.baseline import Row
-from profkit.analysis.baseline_evidence import cost, evidence, goal, top_rows
-from profkit.analysis.published import (
+from profkit.study.cell import Status
+from profkit.study.evidence import cost, evidence, goal, top_rows
+from profkit.study.published import (
     Fault,
     against_published,
     overclaims,
     published,
     wrong_claims,
 )
-from profkit.ingest.cell import Status
+from profkit.study.summary import Row
 from tests.conftest import ROOT
 
 FACTS = ROOT.parent / "shared" / "facts" / "published.yaml"
@@ -63,7 +63,7 @@ def test_rates_that_were_published_are_taken_as_they_are() -> None:
 def test_the_study_is_told_whole_and_as_it_was_published() -> None:
     (study,) = [one for name, one in yaml.safe_load(FACTS.read_text("utf-8")).items()
                 if name == "l4_sdpa_study"]  # fmt: skip
-    text = files("profkit.analysis").joinpath("published_claims.yaml").read_text("utf-8")
+    text = files("profkit.study").joinpath("published_claims.yaml").read_text("utf-8")
     kept = yaml.safe_load(text)["l4_sdpa_study"]
     assert (kept["configs"], kept["claims"]) == (study["configs"], study["claims"])
     figures = [one for one in published() if one.study == "l4_sdpa_study"]

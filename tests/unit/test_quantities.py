@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from profkit.analysis.checks import contradictions
-from profkit.analysis.summary import summarize
-from profkit.ingest.integrity import Framing
-from profkit.ingest.ncu_report import Launch, RawReport, to_si
-from profkit.ingest.session import decode
-from profkit.metrics.catalog import catalog
-from profkit.metrics.quantities import Quantities, evaluate
+from profkit.report.catalog import catalog
+from profkit.report.checks import contradictions
+from profkit.report.framing import Framing
+from profkit.report.quantities import Quantities, evaluate
+from profkit.report.reader import Launch, RawReport, to_si
+from profkit.report.session import decode
+from profkit.report.summary import summarize
 from tests.conftest import h200
 
 

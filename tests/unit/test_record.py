@@ -12,11 +12,11 @@ import zstandard
 from kernels import record
 from kernels.recorded import LATENCY, REPORT, profile, timed
 from kernels.split import take_apart
-from profkit.analysis.latency import LatencyReport, compare_with
 from profkit.capture.tools import Tool
-from profkit.errors import EnvironmentProblem
-from profkit.ingest.latency import read_latencies
-from profkit.ingest.regular_file import digest
+from profkit.core.errors import EnvironmentProblem
+from profkit.core.regular_file import digest
+from profkit.timing.latency import LatencyReport, compare_with
+from profkit.timing.latency_file import read_latencies
 from tests.conftest import H200
 
 NAME = "fuse_passes"  # its `before` is two launches

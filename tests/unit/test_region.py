@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.analysis.checklist import Item, region_items
-from profkit.analysis.engine import WORTH
-from profkit.analysis.region import PARTS, QUANTITIES, SHORT_GAP
-from profkit.analysis.region_rules import diagnose_region, explain_region
-from profkit.analysis.rules import check_rules, shipped_rules
-from profkit.analysis.timeline import summarize_timeline
-from profkit.analysis.units import unit_of
-from profkit.ingest.nsys_sqlite import Timeline
+from profkit.rules.checklist import Item, region_items
+from profkit.rules.engine import WORTH
+from profkit.rules.region_rules import diagnose_region, explain_region
+from profkit.rules.rule_file import check_rules, shipped_rules
+from profkit.rules.units import unit_of
+from profkit.timeline.reader import Timeline
+from profkit.timeline.region import PARTS, QUANTITIES, SHORT_GAP
+from profkit.timeline.summary import summarize_timeline
 from tests.conftest import ROOT
 from tests.unit.test_timeline import US, call, copy, intervals, kernel, timeline
 

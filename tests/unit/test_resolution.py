@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.analysis.latency import Timed, analyze_latency, compare_with
-from profkit.analysis.resolution import common_value, log_shift, open_ticks
-from profkit.analysis.verdict import Verdict
-from profkit.ingest.latency import Latency, Recorded
+from profkit.timing.latency import Timed, analyze_latency, compare_with
+from profkit.timing.latency_file import Latency, Recorded
+from profkit.timing.resolution import common_value, log_shift, open_ticks
+from profkit.timing.verdict import Verdict
 
 times = st.lists(st.floats(1e-6, 1e-2), min_size=1, max_size=40).map(np.array)
 

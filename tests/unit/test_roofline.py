@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profkit.analysis.joins import joins, tracks
-from profkit.analysis.roofline import Peaks, Point, Roof, Roofline, known_names, roofline
-from profkit.analysis.roofs import attainable
-from profkit.analysis.summary import summarize
-from profkit.errors import UsageError
-from profkit.metrics.quantities import evaluate
-from profkit.render.names import own_names
-from profkit.render.roofline_plot import rate_words
-from profkit.render.room import Room, spread
+from profkit.core.errors import UsageError
+from profkit.report.names import own_names
+from profkit.report.quantities import evaluate
+from profkit.report.summary import summarize
+from profkit.roofline.joins import joins, tracks
+from profkit.roofline.labels import Room, spread
+from profkit.roofline.plot import rate_words
+from profkit.roofline.roofline import Peaks, Point, Roof, Roofline, known_names, roofline
+from profkit.roofline.roofs import attainable
 from tests.unit.test_quantities import raw
 
 rates = st.floats(1e6, 1e18)

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from profkit.analysis import region
-from profkit.analysis.limits import RESOURCES
-from profkit.analysis.rules import (
+from profkit.core.errors import BadInput
+from profkit.report.catalog import catalog
+from profkit.report.floors import RESOURCES
+from profkit.rules.rule_file import (
     CONTEXT,
     Action,
     BadRules,
@@ -18,8 +19,7 @@ from profkit.analysis.rules import (
     shipped_rules,
     with_own,
 )
-from profkit.errors import BadInput
-from profkit.metrics.catalog import catalog
+from profkit.timeline import region
 
 GOOD = """\
 rules:
@@ -74,8 +74,13 @@ def test_a_good_file_has_no_fault(tmp_path: Path) -> None:
         ("dram_busy > 0.5", "dram_busy >", 7, "not an expression: 'dram_busy >'"),
         ("dram_busy > 0.5", "dram_busy", 7, "no condition: compare it"),
         ("dram_busy > 0.5", "dram_busy > 0.5 and l2_busy", 7, "no condition"),
-        ("dram_busy > 0.5", "open('x') > 0", 7, "not allowed in a rule: \"open('x')\""),
-        ("dram_busy > 0.5", "min(dram_busy) > 0", 7, "not allowed in a rule: 'min(dram_busy)'"),
+        ("dram_busy > 0.5", "open('x') > 0", 7, "not allowed in an expression: \"open('x')\""),
+        (
+            "dram_busy > 0.5",
+            "min(dram_busy) > 0",
+            7,
+            "not allowed in an expression: 'min(dram_busy)'",
+        ),
         ("    dram_busy: 0.5", "    dram_bussy: 0.5", 9, "'dram_bussy' is no resource; did you"),
         ("    dram_busy: 0.5", "    dram_busy: 1 -", 9, "not an expression"),
         ("    dram_busy: 0.5", "    dram_busy: [1]", 9, "belongs"),

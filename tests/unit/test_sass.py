@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from profkit.ingest.sass import (
+from profkit.report.sass import (
     class_instructions,
     half_flop_of_move,
     half_instructions,

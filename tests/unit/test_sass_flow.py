@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import profkit
-from profkit.ingest.sass_flow import Flow
-from profkit.ingest.sass_text import parse
-from profkit.ingest.source_lines import instructions
-from profkit.metrics.catalog import catalog
+from profkit.report.catalog import catalog
+from profkit.report.sass_flow import Flow
+from profkit.report.sass_text import parse
+from profkit.report.source_lines import instructions
 from tests.conftest import FULL, H200, h200
 
 

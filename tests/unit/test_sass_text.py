@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.ingest.sass_text import parse
+from profkit.report.sass_text import parse
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import Result
 
-from profkit.analysis.latency import analyze_latency, interleaved
-from profkit.errors import ProfkitError
-from profkit.ingest.latency import Latency, Recorded, read_latencies
+from profkit.core.errors import ProfkitError
+from profkit.timing.latency import analyze_latency, interleaved
+from profkit.timing.latency_file import Latency, Recorded, read_latencies
 
 _HARMLESS, _REFUSED = {0, 2, 3, 4, 5}, 5
 _GONE = object()

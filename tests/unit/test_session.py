@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from profkit.ingest.session import Session, decode
+from profkit.report.session import Session, decode
 
 
 def varint(value: int) -> bytes:

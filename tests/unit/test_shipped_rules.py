@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from profkit.analysis.engine import Finding, diagnose
-from profkit.analysis.rules import shipped_rules
+from profkit.rules.engine import Finding, diagnose
+from profkit.rules.rule_file import shipped_rules
 from tests.unit.test_engine import report
 
 RULES = {rule.name: rule for rule in shipped_rules()}

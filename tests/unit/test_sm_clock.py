@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.capture.sm_clock import Stretch, between, mean_clock, tick
+from profkit.timing.sm_clock import Stretch, between, mean_clock, tick
 
 SMS = 132
 TICK = 32

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from profkit.analysis.statistics import (
+from profkit.core.errors import BadInput
+from profkit.timing.statistics import (
     Claim,
     Interval,
     Reason,
@@ -33,7 +34,6 @@ from profkit.analysis.statistics import (
     samples_needed,
     summarize,
 )
-from profkit.errors import BadInput
 from tests.conftest import CORPUS
 
 L4 = CORPUS.parent / "l4_latency"

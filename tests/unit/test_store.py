@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from profkit import profiling
 from profkit.capture.doctor import diagnose
-from profkit.errors import BadInput, EnvironmentProblem
-from profkit.store import run as runs
-from profkit.store.lock import gpu_lock
-from profkit.store.run import draft, free_room
+from profkit.core.errors import BadInput, EnvironmentProblem
+from profkit.core.lock import gpu_lock
+from profkit.recording import recording as profiling
+from profkit.runs import run as runs
+from profkit.runs.run import draft, free_room
 
 _NOBODY = 65534
 

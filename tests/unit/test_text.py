@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.render.text import (
+from profkit.ui.text import (
     bar,
     compact,
     count,

@@ -14,9 +14,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profkit.errors import BadInput
-from profkit.ingest.regular_file import digest, open_regular
-from profkit.ingest.text_files import (
+from profkit.core.errors import BadInput
+from profkit.core.regular_file import digest, open_regular
+from profkit.core.text_files import (
     Malformed,
     MissingFile,
     compose_yaml,
@@ -197,18 +197,18 @@ def test_an_alias_counts_as_what_it_names(tmp_path: Path) -> None:
 _PARSERS = {("json", "load"), ("json", "loads"), ("np", "load"), ("pd", "read_csv")}
 _YAML = {"load", "safe_load", "load_all", "safe_load_all", "compose", "parse", "scan", "full_load"}
 _FREE = {  # module: why it may read by itself
-    "ingest/regular_file.py": "opens files",
-    "ingest/text_files.py": "reads text",
-    "ingest/memory.py": "/proc and control groups",
-    "ingest/unpacked.py": "bytes whose framing was walked before",
+    "core/regular_file.py": "opens files",
+    "core/text_files.py": "reads text",
+    "report/memory.py": "/proc and control groups",
+    "report/unpacked.py": "bytes whose framing was walked before",
     "capture/supervise.py": "/proc",
     "capture/doctor.py": "/proc",
-    "capture/turns.py": "lines of profkit's own worker",
-    "capture/timing_worker.py": "lines of profkit's own process",
+    "timing/turns.py": "lines of profkit's own worker",
+    "timing/worker.py": "lines of profkit's own process",
     "capture/backends.py": "sources of profkit itself",
-    "baseline_report.py": "a copy of its own document",
-    "profiling.py": "the report that it has just recorded",
-    "store/baselines.py": "the copy that it has just written",
+    "study/report_content.py": "a copy of its own document",
+    "recording/recording.py": "the report that it has just recorded",
+    "comparison/saved_reports.py": "the copy that it has just written",
 }
 
 

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.analysis.timeline import summarize_timeline
-from profkit.ingest.nsys_sqlite import (
+from profkit.timeline.reader import (
     ApiCall,
     GraphRun,
     Kernel,
@@ -21,6 +20,7 @@ from profkit.ingest.nsys_sqlite import (
     Synchronization,
     Timeline,
 )
+from profkit.timeline.summary import summarize_timeline
 
 US = 1e-6
 

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from profkit.analysis.statistics import summarize
-from profkit.analysis.verdict import (
+from profkit.core.errors import BadInput
+from profkit.timing.statistics import summarize
+from profkit.timing.verdict import (
     DEFAULT,
     PERMISSIVE,
     PRESETS,
@@ -29,7 +30,6 @@ from profkit.analysis.verdict import (
     margin_of,
     single_runs,
 )
-from profkit.errors import BadInput
 
 Array = npt.NDArray[np.float64]
 MIRROR = {Verdict.REGRESSED: Verdict.IMPROVED, Verdict.IMPROVED: Verdict.REGRESSED}

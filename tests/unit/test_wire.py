@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.errors import BadInput
-from profkit.ingest import wire
-from profkit.ingest.integrity import MAGIC, check
+from profkit.core.errors import BadInput
+from profkit.report import wire
+from profkit.report.framing import MAGIC, check
 from tests.unit.test_session import field
 
 fields = st.lists(

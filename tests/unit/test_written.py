@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from profkit.baseline import summarise
-from profkit.baseline_report import gather
-from profkit.errors import BadInput
-from profkit.ingest.cell import Cell
-from profkit.render.baseline_json import cell_json
-from profkit.render.document_markdown import document_markdown
-from profkit.render.written.report import report
-from profkit.store.baseline import cell_file, write_plan
+from profkit.core.errors import BadInput
+from profkit.study.cell import Cell
+from profkit.study.folder import cell_file, write_plan
+from profkit.study.json import cell_json
+from profkit.study.report_content import gather
+from profkit.study.run import summarise
+from profkit.study.written.report import report
+from profkit.ui.document_markdown import document_markdown
 from tests.unit.test_baseline import H200, alternatives, cell
 
 GQA: dict[str, Any] = {
@@ -202,7 +202,7 @@ def test_a_floor_that_the_cells_do_not_know_is_no_reason_to_refuse(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     floor = SimpleNamespace(within_process=0.03)
-    monkeypatch.setattr("profkit.baseline.read_floor", lambda *_: floor)
+    monkeypatch.setattr("profkit.study.run.read_floor", lambda *_: floor)
     cells = alternatives(("default", 50e-6), ("flash", 51e-6), gpu=CHIP)
     (one,) = gather(folder(tmp_path, cells)).summary["comparisons"]
     assert (one["margin"], one["verdict"]) == (0.03, "same")

@@ -1,0 +1,526 @@
+"""A report in Python: `profkit.load("x.ncu-rep")`."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import fnmatch
+import re
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from profkit.analysis.run_files import latencies_of, one_report, timeline_of, variants_of
+from profkit.core.errors import BadInput, UsageError
+from profkit.report.catalog import Recorded, catalog
+from profkit.report.gpus import Gpu
+from profkit.report.quantities import evaluate, request
+from profkit.report.reader import Launch, RawReport, every_metric, nvtx_ranges, read
+from profkit.report.session import Session
+from profkit.report.source_lines import (
+    LineCost,
+    Place,
+    code_of,
+    code_start,
+    counted,
+    hottest,
+    instructions,
+    located,
+    recorded,
+    source_files,
+    source_text,
+)
+from profkit.report.summary import LaunchSummary, ReportSummary, summarize
+from profkit.report.time_series import series
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from profkit.analysis.source_view import SourceView
+    from profkit.report.phases import KernelTimeline
+    from profkit.roofline.roofline import Roofline
+    from profkit.rules.checklist import Checklist
+    from profkit.rules.engine import Trial
+    from profkit.rules.rule_file import Rule
+    from profkit.rules.samples import Sampled
+    from profkit.timing.variants import Variants
+
+_PLACES = 3
+_LONGEST = 6000
+
+
+class Kernel:
+    """One recorded launch."""
+
+    def __init__(self, summary: LaunchSummary, action: Any, path: Path) -> None:
+        self.summary = summary
+        self._action = action
+        self._path = path
+
+    @property
+    def name(self) -> str:
+        """The demangled name."""
+        return self.summary.name
+
+    @property
+    def duration(self) -> float:
+        """Seconds; NaN when ncu's counters failed."""
+        return self.summary.duration
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """The catalogue quantities that this launch lacks, each with the reason."""
+        return self.summary.missing
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What of this launch can't be, in words: impossible values, counters that contradict."""
+        return self.summary.warnings
+
+    @property
+    def doubtful(self) -> frozenset[str]:
+        """The catalogue quantities that this launch has with a value that can't be."""
+        return self.summary.impossible
+
+    def __getitem__(self, name: str) -> float:
+        """A catalogue quantity in its unit, NaN where missing; UsageError for a wrong name."""
+        _known(name, catalog().quantities)
+        return self.summary.get(name)
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.summary.index}: {self.name}, {self.duration * 1e6:.1f} µs>"
+
+    def stalls(self) -> pd.DataFrame:
+        """Warp states, largest first: `reason`, `cycles` an issued instruction, `share` of all.
+
+        Raises BadInput where the launch did not record them.
+        """
+        import pandas as pd
+
+        if not self.summary.stalls:
+            raise BadInput(
+                f"{self._path}: launch {self.summary.index} recorded no warp stalls",
+                "record with `ncu --section WarpStateStats`",
+            )
+        rows = [(item.reason, item.cycles, item.share) for item in self.summary.stalls]
+        return pd.DataFrame(rows, columns=["reason", "cycles", "share"])
+
+    def instructions(self, *metrics: str) -> pd.DataFrame:
+        """Per program counter: `address`, `sass`, `file`, `line` and a column for each metric.
+
+        Metrics are the catalogue's line quantities, or ncu's own names. Raises UsageError for an
+        unknown one and BadInput where the launch recorded none of them.
+        """
+        import pandas as pd
+
+        names = {metric: self._line_metric(metric) for metric in metrics}
+        rows = [
+            {
+                "address": row.address,
+                "sass": row.sass,
+                "file": row.file,
+                "line": row.line,
+                **{metric: row.values.get(metric, 0.0) for metric in metrics},
+            }
+            for row in instructions(self._action, names)
+        ]
+        if not rows:
+            raise self._not_recorded(", ".join(metrics), catalog().lines)
+        return pd.DataFrame(rows)
+
+    def source_lines(self, metric: str) -> pd.DataFrame:
+        """A metric by source line, largest first: `file`, `line`, `value`, `share` of the launch.
+
+        Instructions without a known line are together under file "" and line 0. Raises as
+        `instructions` does.
+        """
+        frame = self.instructions(metric)
+        values = frame.groupby(["file", "line"])[metric].sum().sort_values(ascending=False)
+        lines = values.rename("value").reset_index()
+        total = float(values.sum())
+        return lines.assign(share=lines["value"] / total if total else 0.0)
+
+    def time_series(self, metric: str) -> pd.DataFrame:
+        """A sampled metric over time: `time` in seconds, `value` in SI units.
+
+        ncu samples from before the launch starts until after it ends, so both ends may be idle.
+        Metrics are the catalogue's series, or the end of ncu's own name. Raises UsageError for an
+        unknown one and BadInput where the launch did not record it.
+        """
+        import pandas as pd
+
+        entry = catalog().series.get(metric)
+        if entry is None and "__" not in metric:
+            _known(metric, catalog().series)
+        found = series(self._action, entry.metric if entry else metric)
+        if found is None:
+            raise self._not_recorded(metric, catalog().series)
+        return pd.DataFrame({"time": found.times, "value": found.values})
+
+    def timeline(self) -> KernelTimeline | None:
+        """What was busy when, and the kernel's prologue, steady state and tail.
+
+        None where the launch recorded no PM samples: record with `ncu --section PmSampling`.
+        """
+        from profkit.report.phases import SOURCES, kernel_timeline
+
+        sampled = {
+            name: found
+            for name, entry in catalog().series.items()
+            if name in SOURCES and (found := series(self._action, entry.metric)) is not None
+        }
+        return kernel_timeline(
+            self.summary.index,
+            self.duration,
+            sampled,
+            schedulers=self.summary.gpu.schedulers_per_sm,
+            counters=self.summary.values,
+            several=self.summary.launch.workload == "range",
+        )
+
+    def instruction_count(self) -> int:
+        """How many instructions there are counts of; 0 where none were recorded."""
+        from profkit.report.blame import EXECUTED
+
+        return counted(self._action, catalog().lines[EXECUTED].metric)
+
+    def source_view(self, checklist: Checklist | None = None) -> SourceView:
+        """Source lines and machine code with what was sampled and counted at each.
+
+        `checklist` are the report's findings to show beside the lines that they blame.
+        Raises BadInput where the launch recorded nothing by instruction.
+        """
+        from profkit.analysis.source_view import FIELDS, blamed, source_view
+
+        names = {name: entry.metric for name, entry in catalog().lines.items() if name in FIELDS}
+        rows = instructions(self._action, names)
+        if not rows:
+            raise self._not_recorded("instructions_executed", catalog().lines)
+        present = {name for name, metric in names.items() if recorded(self._action, metric)}
+        return source_view(
+            self.summary.index,
+            rows,
+            present,
+            source_files(self._action),
+            blamed(checklist, self.summary.index),
+            code_start(self._action, catalog().kernel_start, [row.address for row in rows]),
+        )
+
+    def recorded(self) -> Mapping[str, tuple[str, float | str | None]]:
+        """Every metric of the launch by ncu's name: its unit and the value as recorded."""
+        return every_metric(self._action)
+
+    def _line_metric(self, metric: str) -> str:
+        entry = catalog().lines.get(metric)
+        if entry is None and "__" not in metric:
+            _known(metric, catalog().lines)
+        return entry.metric if entry else metric
+
+    def _not_recorded(self, metric: str, entries: Mapping[str, Recorded]) -> BadInput:
+        sections = {entry.section for name, entry in entries.items() if name in metric}
+        add = f"record with `ncu --section {sections.pop()}`" if sections else ""
+        return BadInput(f"{self._path}: launch {self.summary.index} recorded no {metric}", add)
+
+    def _repr_html_(self) -> str:
+        from profkit.analysis.notebook import kernel_html
+
+        return kernel_html(self.summary)
+
+
+class Report:
+    """A report, read once. `kernels` is the table, `kernel(i)` one launch."""
+
+    def __init__(self, raw: RawReport, check_half_from: float = 0.0) -> None:
+        self._raw = raw
+        self._check_half_from = check_half_from
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        kernel: str | None = None,
+        nvtx: str | None = None,
+        check_half_from: float = 0.0,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Self:
+        """Read an Nsight Compute report (.ncu-rep or .ncu-repz), or the only one in a run's folder.
+
+        `kernel` keeps launches whose demangled name the regular expression is found in, `nvtx`
+        those inside a range of that name (wildcards allowed). `check_half_from` is the share of
+        the half-precision roof from which claimed work is checked (see `evaluate`). `progress`
+        gets (launches read, launches).
+        Raises BadInput for anything but a whole report, UsageError when no launch is kept or a
+        folder holds several reports.
+        """
+        raw = read(one_report(Path(path)), request(), progress)
+        return cls(_select(raw, kernel, nvtx), check_half_from)
+
+    @property
+    def path(self) -> Path:
+        return self._raw.path
+
+    @property
+    def session(self) -> Session:
+        """How the report was recorded."""
+        return self._raw.session
+
+    @property
+    def gpu(self) -> Gpu:
+        """The GPU of the first launch."""
+        return self.summary.launches[0].gpu
+
+    @cached_property
+    def summary(self) -> ReportSummary:
+        return summarize(self._raw, evaluate(self._raw, check_half_from=self._check_half_from))
+
+    @cached_property
+    def kernels(self) -> pd.DataFrame:
+        """One row a launch: `kernel`, `nvtx`, then every catalogue quantity; NaN where missing."""
+        import pandas as pd
+
+        names = list(catalog().quantities)
+        rows = [
+            [item.name, "/".join(item.launch.nvtx), *(item.get(name) for name in names)]
+            for item in self.summary.launches
+        ]
+        index = pd.Index([item.index for item in self.summary.launches], name="launch")
+        return pd.DataFrame(rows, columns=["kernel", "nvtx", *names], index=index)
+
+    @cached_property
+    def missing(self) -> pd.DataFrame:
+        """Why quantities are NaN: a row a launch, a column a quantity, "" where there is one."""
+        import pandas as pd
+
+        names = list(catalog().quantities)
+        rows = [[item.why_missing(name) for name in names] for item in self.summary.launches]
+        return pd.DataFrame(rows, columns=names, index=self.kernels.index)
+
+    def checklist(
+        self,
+        rules: Sequence[Rule] | None = None,
+        disabled: Collection[str] = (),
+        blamed: int | None = None,
+        variants: Variants | None = None,
+        timeline: Mapping[str, float] | None = None,
+    ) -> Checklist:
+        """What limits the report's kernels, ranked by time saved, with what to do about it.
+
+        `rules` are the shipped ones unless given; `disabled` are names or categories to leave out.
+        Lines to blame are looked up for the first `blamed` items, for all where it is None.
+        `variants` are those of the run that the report lies in, unless given, and so are the
+        quantities of its `timeline`, which say nothing where only some of its launches are kept.
+        """
+        from profkit.rules.checklist import checklist
+        from profkit.rules.proof import proofs
+        from profkit.rules.rule_file import shipped_rules
+
+        return checklist(
+            self.summary,
+            shipped_rules() if rules is None else rules,
+            disabled=disabled,
+            proofs=proofs(self.summary, variants or variants_of(self.path)),
+            blame=self._blame,
+            blamed=blamed,
+            sampling=self._sampled,
+            timeline=self._timeline() if timeline is None else timeline,
+        )
+
+    def roofline(
+        self,
+        *,
+        peaks: str = "held",
+        measured: Mapping[str, float] | None = None,
+        latency: str | Path | None = None,
+        levels: Sequence[str] | None = None,
+        precision: str | None = None,
+        kernel: str | None = None,
+    ) -> Roofline:
+        """Kernels under their roofs: rate and intensity at each level of memory.
+
+        `peaks` is "held", "datasheet" or "measured" (then `measured` has B/s and FLOP/s by the
+        names of roofs). Timed latencies are those of the run that the report lies in, or of
+        `latency`, a file or run. `levels` are "dram", "l2", "l1"; `precision` is the one to show,
+        "all" for each, unless given the one nearest to its roof. `kernel` keeps the kernels and
+        variants in whose name the regular expression is found.
+        Raises BadInput for a file without latencies and UsageError for a wrong name.
+        """
+        from profkit.roofline.roofline import LEVELS, Peaks, known_names, roofline
+        from profkit.timing.latency import analyze_latency
+        from profkit.timing.latency_file import read_latencies
+
+        known_names(peaks, levels or LEVELS, precision)
+        saved = latencies_of(self.path) if latency is None else read_latencies(Path(latency))
+        return roofline(
+            self.summary,
+            peaks=Peaks(peaks),
+            measured=measured,
+            latencies=[analyze_latency(one) for one in saved.latencies] if saved else (),
+            variants=variants_of(self.path),
+            levels=levels or LEVELS,
+            precision=precision,
+            kernel=kernel,
+        )
+
+    def explain(self, rule: Rule) -> tuple[Trial, ...]:
+        """What a rule makes of each kernel, most time first."""
+        from profkit.rules.engine import explain
+
+        return explain(self.summary, rule, self._sampled)
+
+    def line_costs(self, launch: LaunchSummary) -> tuple[LineCost, ...]:
+        """The lines of a launch by the seconds that their samples stand for, largest first.
+
+        Nothing without samples or a source; what has no known line is left out.
+        """
+        action = self.kernel(launch.index)._action
+        text = source_text(action)
+        places = hottest(action, [catalog().lines["samples"].metric], sys.maxsize)
+        return tuple(
+            LineCost(place.file, place.line, text(place.file, place.line), seconds)
+            for place in places
+            if place.line and (seconds := place.share * launch.duration) > 0
+        )
+
+    def _timeline(self) -> Mapping[str, float]:
+        whole = len(self._raw.launches) == self.summary.recorded
+        return timeline_of(self.path) if whole else {}
+
+    def _blame(self, launch: LaunchSummary, names: Sequence[str]) -> tuple[Place, ...]:
+        from profkit.analysis.source_view import SAMPLED
+        from profkit.report.blame import AWAITED, COUNTED, EXECUTED, SAMPLES
+
+        action = self.kernel(launch.index)._action
+        lines = catalog().lines
+        found: tuple[Place, ...] = ()
+        code = next((COUNTED[name] for name in names if name in COUNTED), None)
+        if names[0] in AWAITED:
+            sampled = self._sampled(launch)
+            found = sampled.causes(AWAITED[names[0]], _PLACES) if sampled else ()
+        awaited = {name: SAMPLES + reason for name, reason in AWAITED.items()}
+        counted_by = dict.fromkeys(COUNTED, EXECUTED)
+        metrics = [lines[{**awaited, **counted_by}.get(name, name)].metric for name in names]
+        found = found or hottest(action, metrics, _PLACES, code)
+        if all(place.line for place in found):
+            return found
+        whole = (lines[name].metric for name in (EXECUTED, SAMPLED))
+        return located(found, code_of(action, (*whole, *metrics), catalog().kernel_start))
+
+    def _sampled(self, launch: LaunchSummary) -> Sampled | None:
+        """What the launch's samples by instruction say.
+
+        None without them, of a kernel too short to matter, or of one with so much machine code that
+        reading it would take longer than all else.
+        """
+        if launch.index not in self._looked_at:
+            self._looked_at[launch.index] = self._look_at(launch)
+        return self._looked_at[launch.index]
+
+    @cached_property
+    def _looked_at(self) -> dict[int, Sampled | None]:
+        return {}
+
+    def _look_at(self, launch: LaunchSummary) -> Sampled | None:
+        from profkit.report.blame import EXECUTED, SAMPLES, Samples
+        from profkit.report.rereads import SECTORS
+        from profkit.rules.samples import SAMPLED_FROM, WORTH_SAMPLING, Sampled
+
+        shares = {group.typical.index: group.share for group in self.summary.groups}
+        if not launch.get(SAMPLED_FROM) > 0 or not shares.get(launch.index, 0.0) >= WORTH_SAMPLING:
+            return None
+        wanted = {
+            name: entry.metric
+            for name, entry in catalog().lines.items()
+            if name.startswith(SAMPLES) or name in {EXECUTED, SECTORS}
+        }
+        action = self.kernel(launch.index)._action
+        if not 0 < counted(action, wanted[EXECUTED]) <= _LONGEST:
+            return None
+        return Sampled(Samples(instructions(action, wanted)), source_text(action))
+
+    def kernel(self, index: int) -> Kernel:
+        """The launch of that index in the report; raises UsageError when there is none."""
+        for at, item in enumerate(self.summary.launches):
+            if item.index == index:
+                return Kernel(item, self._raw.actions[at], self.path)
+        known = [str(item.index) for item in self.summary.launches]
+        raise UsageError(f"{self.path}: no launch {index}", f"its launches are {_listed(known)}")
+
+    def __len__(self) -> int:
+        return len(self._raw.launches)
+
+    def __iter__(self) -> Iterator[Kernel]:
+        return (self.kernel(item.index) for item in self.summary.launches)
+
+    def __repr__(self) -> str:
+        launches = "1 launch" if len(self) == 1 else f"{len(self)} launches"
+        return f"<Report {self.path.name}: {launches} on {self.gpu.name}>"
+
+    def _repr_html_(self) -> str:
+        from profkit.analysis.notebook import report_html
+
+        return report_html(self.summary)
+
+
+load = Report.load
+
+
+def _select(raw: RawReport, kernel: str | None, nvtx: str | None) -> RawReport:
+    kept = list(range(len(raw.launches)))
+    if kernel is not None:
+        pattern = _pattern(kernel)
+        kept = [at for at in kept if pattern.search(raw.launches[at].name)]
+        if not kept:
+            names = dict.fromkeys(launch.function for launch in raw.launches)
+            raise UsageError(
+                f"{raw.path}: no kernel matches {kernel!r}", f"there are {_listed(names)}"
+            )
+    if nvtx is not None:
+        kept = [at for at in kept if _inside(raw.launches[at], nvtx)]
+        if not kept:
+            names = dict.fromkeys(nvtx_ranges(raw.launches))
+            there = f"there are {_listed(names)}" if names else "record with `ncu --nvtx`"
+            raise UsageError(f"{raw.path}: no launch is inside an NVTX range {nvtx!r}", there)
+    if len(kept) == len(raw.launches):
+        return raw
+    return dataclasses.replace(
+        raw,
+        launches=tuple(raw.launches[at] for at in kept),
+        columns={name: column[kept] for name, column in raw.columns.items()},
+        recorded={name: mask[kept] for name, mask in raw.recorded.items()},
+        actions=tuple(raw.actions[at] for at in kept),
+    )
+
+
+def _pattern(kernel: str) -> re.Pattern[str]:
+    try:
+        return re.compile(kernel)
+    except re.error as error:
+        raise UsageError(
+            f"--kernel {kernel!r} is not a regular expression ({error})",
+            "escape special characters with a backslash",
+        ) from None
+
+
+def _inside(launch: Launch, nvtx: str) -> bool:
+    return any(fnmatch.fnmatchcase(name, nvtx.rstrip("/")) for name in launch.nvtx)
+
+
+def _listed(names: Iterable[str], most: int = 8) -> str:
+    listed = list(names)
+    more = f" and {len(listed) - most} more" if len(listed) > most else ""
+    return ", ".join(listed[:most]) + more
+
+
+def _known(name: str, names: Iterable[str]) -> None:
+    known = list(names)
+    if name not in known:
+        raise UsageError(f"no quantity {name!r}", suggestion(name, known))
+
+
+def suggestion(name: str, known: Iterable[str], lister: str = "profkit metrics") -> str:
+    """What the writer of a wrong name may have meant, or which command lists the right ones."""
+    close = difflib.get_close_matches(name, list(known), n=3)
+    return f"did you mean {' or '.join(close)}?" if close else f"see `{lister}`"

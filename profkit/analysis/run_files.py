@@ -1,0 +1,92 @@
+"""Which reports a path names, and what of a run lies beside one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from profkit.core.errors import BadInput, UsageError
+from profkit.core.integrity import MANIFEST, check_unchanged
+from profkit.runs.run import is_partial
+
+if TYPE_CHECKING:
+    from profkit.timing.latency_file import Saved
+    from profkit.timing.variants import Variants
+
+SUFFIXES = (".ncu-rep", ".ncu-repz")
+TIMELINES = (".sqlite", ".nsys-rep")
+TIMELINE, CHECK, LATENCY = "timeline.sqlite", "check.json", "latency.json"
+
+
+def reports_in(folder: Path) -> list[Path]:
+    """The reports anywhere below a folder, unfinished runs apart; raises BadInput without any."""
+    found = sorted(
+        file
+        for file in folder.rglob("*")
+        if file.suffix in SUFFIXES and not is_partial(file.relative_to(folder))
+    )
+    if not found:
+        raise BadInput(f"{folder}: no Nsight Compute report in this directory", "check the path")
+    return found
+
+
+def one_report(path: Path) -> Path:
+    """The report that a path names: itself, or the only one below a folder, checked as a run.
+
+    Raises BadInput where there is none or its run was changed, UsageError where there are several.
+    """
+    if not path.is_dir():
+        return path
+    found = reports_in(path)
+    if len(found) > 1:
+        raise UsageError(f"{path}: {len(found)} reports", "name one of them")
+    check_run_of(found[0])
+    return found[0]
+
+
+def beside(report: Path) -> list[Path]:
+    """What else was recorded in the run that a report belongs to; nothing outside a run."""
+    if not (report.parent / MANIFEST).is_file():
+        return []
+    return [file for name in (TIMELINE, CHECK, LATENCY) if (file := report.parent / name).is_file()]
+
+
+def variants_of(report: Path) -> Variants | None:
+    """The variants of the run that a report belongs to; None outside a run, or without a check."""
+    from profkit.timing.variants import read_variants
+
+    checked = any(file.name == CHECK for file in beside(report))
+    return read_variants(report.parent) if checked else None
+
+
+def latencies_of(report: Path) -> Saved | None:
+    """The latencies of the run that a report belongs to; None outside a run, or without any.
+
+    Raises BadInput where they are not those that the run was kept with.
+    """
+    from profkit.timing.latency_file import read_latencies
+
+    file = next((file for file in beside(report) if file.name == LATENCY), None)
+    return read_latencies(file) if file else None
+
+
+def timeline_of(report: Path) -> Mapping[str, float]:
+    """What rules may name of the timeline in a report's run; nothing where none can be read."""
+    from profkit.timeline.reader import read
+    from profkit.timeline.summary import summarize_timeline
+
+    file = next((file for file in beside(report) if file.name == TIMELINE), None)
+    if file is None:
+        return {}
+    try:
+        check_unchanged(file)
+        return summarize_timeline(read(file)).quantities
+    except BadInput:
+        return {}
+
+
+def check_run_of(report: Path) -> None:
+    """Raise BadInput where what lies beside a report is not what the run's manifest describes."""
+    for file in beside(report):
+        check_unchanged(file)

@@ -1,0 +1,315 @@
+"""The inside of a kernel as a terminal shows it: its life as sparklines, and its hottest lines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from profkit.analysis.source_view import (
+    Counts,
+    Inside,
+    Instruction,
+    SourceFile,
+    SourceLine,
+    SourceView,
+    added,
+)
+from profkit.report import panels
+from profkit.report.names import told_apart
+from profkit.report.phases import KernelTimeline, Track
+from profkit.report.source_lines import Code
+from profkit.report.summary import NOT_STALLED, ReportSummary
+from profkit.rules.checklist import Checklist
+from profkit.rules.checklist_view import in_short
+from profkit.ui.text import bar, compact, cut, literal, number, percent, plural, shorten
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_LEVELS = "▁▂▃▄▅▆▇█"
+_IDLE_BELOW = 0.01
+_COUNTED = "block"
+_LABEL, _FIGURES = 24, 28
+_SHARE, _BAR, _GAP = 6, 6, 2
+_WIDEST_PLACE = 32
+_WAIT_FROM = 0.01
+_STALLS_SHOWN = 2
+_UNSAMPLED = "Nothing was sampled over its life: record with `ncu --section PmSampling`"
+_UNCOUNTED = "Nothing was recorded by instruction: record with `ncu --section SourceCounters`"
+
+
+def inside_view(
+    report: ReportSummary, inside: Inside, found: Checklist, *, top: int, sass: bool, width: int
+) -> RenderableType:
+    """A kernel's life, its `top` hottest lines (0: all), and the findings that blame them.
+
+    `sass` lists instructions where there are lines too.
+    """
+    launch, view = inside.launch, inside.view
+    name = literal(launch.name)
+    parts: list[RenderableType] = [
+        Text(shorten(literal(report.path), width), "bold"),
+        Text(told_apart([name], width)[name], "bold"),
+        Text(panels.title(launch)),
+        *(Text(f"! {warning}", "yellow") for warning in launch.warnings),
+        Text(),
+        *(timeline_parts(inside.timeline, width) if inside.timeline else [_quiet(_UNSAMPLED)]),
+        Text(),
+    ]
+    if view is None:
+        parts.append(_quiet(_UNCOUNTED))
+    else:
+        spots = hottest(view, sass=sass)
+        shown = spots[: top or None]
+        parts += [*_listing(view, spots, shown, width, sass=sass), *_blaming(found, shown, width)]
+    others = len(report.groups) - 1
+    if others:
+        parts += [Text(), _quiet(f"{plural(others, 'more kernel')}: --kernel REGEX picks")]
+    return Group(*parts)
+
+
+def _quiet(text: str) -> Text:
+    return Text(text, "dim")
+
+
+def timeline_parts(timeline: KernelTimeline, width: int) -> list[RenderableType]:
+    """The tracks as sparklines, each from 0 to its own peak, under a rule of the phases."""
+    across = width - _LABEL - _FIGURES
+    table = Table.grid(padding=(0, 1))
+    table.add_column(no_wrap=True, width=_LABEL - 1)
+    table.add_column(no_wrap=True)
+    for _ in ("steady", "peak"):
+        table.add_column(no_wrap=True, justify="right", width=_FIGURES // 2 - 2)
+    heads = ("steady", "peak") if timeline.phases else ("", "peak")
+    cells = min(across, max((len(track.values) for track in timeline.tracks), default=0))
+    table.add_row("", Text(_rule(timeline, cells), "dim"), *(Text(head, "dim") for head in heads))
+    busy = [track for track in timeline.tracks if not _idle(track)]
+    for track in busy:
+        mark = " *" if track.name == timeline.driver else ""
+        table.add_row(
+            Text(f"{track.label}{mark}"),
+            Text(sparkline(track.values, cells, counted=track.unit == _COUNTED), "cyan"),
+            _steady(timeline, track),
+            _level(_peak(track), track.unit),
+        )
+    return [
+        Text.assemble(("Over its life", "bold"), (f"  {_lengths(timeline)}", "dim")),
+        table,
+        *(Text(line, "dim", overflow="fold") for line in _words(timeline)),
+    ]
+
+
+def sparkline(
+    values: Sequence[float] | NDArray[np.float64], cells: int, *, counted: bool = False
+) -> str:
+    """Values over time in so many characters; blank where none is known.
+
+    A full character is the largest single value, and each the mean of its values: of what is
+    `counted`, which has no level, the largest.
+    """
+    import numpy as np
+
+    every = np.asarray(values, dtype=float)
+    of_several = np.max if counted else np.mean
+    parts = [
+        float(of_several(known)) if len(known := part[np.isfinite(part)]) else math.nan
+        for part in np.array_split(every, max(1, min(cells, len(every))))
+    ]
+    peak = max((value for value in every if not math.isnan(value)), default=0.0)
+    return "".join(_spark(part, peak) for part in parts)
+
+
+def _spark(value: float, peak: float) -> str:
+    if math.isnan(value):
+        return " "
+    return _LEVELS[min(int(value / peak * len(_LEVELS)), len(_LEVELS) - 1) if peak > 0 else 0]
+
+
+def _rule(timeline: KernelTimeline, cells: int) -> str:
+    """Which characters of a sparkline are prologue, steady state and tail."""
+    if not timeline.phases:
+        return ""
+    steady = next(phase for phase in timeline.phases if phase.name == "steady")
+    first, past = (round(at / timeline.end * cells) for at in (steady.start, steady.end))
+    return "." * first + "─" * (past - first) + "." * (cells - past)
+
+
+def _lengths(timeline: KernelTimeline) -> str:
+    samples = max((len(track.values) for track in timeline.tracks), default=0)
+    life, every = number(timeline.end, "s"), number(timeline.period, "s")
+    told = f"{plural(samples, 'sample')} {every} apart, {life}"
+    return f"{told}; ncu's duration {number(timeline.duration, 's')}"
+
+
+def _words(timeline: KernelTimeline) -> Iterator[str]:
+    if timeline.phases:
+        parts = (
+            f"{phase.name} {number(phase.seconds, 's')} ({percent(timeline.share(phase.name))})"
+            for phase in timeline.phases
+        )
+        yield f"─ steady, . prologue and tail: {', '.join(parts)}"
+        driver = next(track for track in timeline.tracks if track.name == timeline.driver)
+        steady = _level(timeline.steady[driver.name], driver.unit)
+        below = (
+            f"below half of its steady {steady} in {percent(timeline.below_half)} of the samples"
+        )
+        yield f"* phases by {driver.label}: {below}"
+    idle = [track.label for track in timeline.tracks if _idle(track)]
+    if idle:
+        yield f"below {_IDLE_BELOW:.0%} all along: {', '.join(idle)}"
+    yield from timeline.notes
+
+
+def _idle(track: Track) -> bool:
+    return not _peak(track) >= (_IDLE_BELOW if track.unit == "1" else 0)
+
+
+def _peak(track: Track) -> float:
+    import numpy as np
+
+    known = track.values[np.isfinite(track.values)]
+    return float(np.max(known)) if len(known) else math.nan
+
+
+def _steady(timeline: KernelTimeline, track: Track) -> str:
+    """A count in an interval has no level: most intervals of most kernels launch no block."""
+    if not timeline.phases or track.unit == _COUNTED:
+        return ""
+    return _level(timeline.steady.get(track.name, math.nan), track.unit)
+
+
+def _level(value: float, unit: str) -> str:
+    if unit == "1":
+        return percent(value)
+    return number(value if unit == _COUNTED else float(f"{value:.3g}"), unit)
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A line, or an instruction: where it is, what stands there, and what was counted there."""
+
+    where: str
+    text: str
+    counts: Counts
+    findings: tuple[int, ...]
+
+
+def hottest(view: SourceView, *, sass: bool = False) -> tuple[Spot, ...]:
+    """The lines with something to tell, most samples first (most executed without samples).
+
+    Instructions where no lines are known or `sass` asks for them; what has no line of a kernel
+    that has lines is one spot.
+    """
+    if sass or not view.files:
+        code = view.code
+        spots = [_of_instruction(one, code) for one in view.instructions]
+    else:
+        spots = [_of_line(file, line) for file in view.files for line in file.lines]
+        spots += _without_line(view)
+    return tuple(sorted((spot for spot in spots if _weight(spot)[0] < 0), key=_weight))
+
+
+def _of_instruction(one: Instruction, code: Code) -> Spot:
+    at = f"{literal(Path(one.file).name)}:{one.line} " if one.line else ""
+    text = literal(code.told(one.sass))
+    return Spot(f"{at}{code.offset(one.address)}", text, one.counts, one.findings)
+
+
+def _of_line(file: SourceFile, line: SourceLine) -> Spot:
+    text = literal(" ".join(line.text.split()))
+    return Spot(f"{literal(Path(file.name).name)}:{line.line}", text, line.counts, line.findings)
+
+
+def _without_line(view: SourceView) -> list[Spot]:
+    rest = [one.counts for one in view.instructions if not one.line]
+    return [Spot("no line known", "", added(rest), ())] if rest else []
+
+
+def _weight(spot: Spot) -> tuple[float, float, str]:
+    samples, executed = spot.counts.samples, spot.counts.executed
+    if math.isnan(samples):
+        return -executed, 0.0, spot.where
+    return -samples, -executed, spot.where
+
+
+def _listing(
+    view: SourceView, spots: Sequence[Spot], shown: Sequence[Spot], width: int, *, sass: bool
+) -> Iterator[RenderableType]:
+    total = view.total
+    what = "lines" if view.files and not sass else "instructions"
+    of = "by instructions executed"
+    if not math.isnan(total.samples):
+        of = f"of {plural(int(total.samples), 'warp sample')}"
+    told = f"  {len(shown):,} of {len(spots):,}, {of}; {_registers(total.live)}"
+    yield Text.assemble((f"Hottest {what}", "bold"), (told, "dim"))
+    wheres = [shorten(spot.where, _WIDEST_PLACE) for spot in shown]
+    room = width - _SHARE - _BAR - max(map(len, wheres), default=0) - 3 * _GAP
+    table = Table.grid(padding=(0, _GAP, 0, 0))
+    table.add_column(justify="right", no_wrap=True, width=_SHARE)
+    table.add_column(width=_BAR, no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold", width=room)
+    for where, spot in zip(wheres, shown, strict=True):
+        share = _share(spot.counts, total)
+        text = cut(spot.text, room)
+        table.add_row(percent(share), Text(bar(share, _BAR), "cyan"), Text(where), Text(text))
+        table.add_row("", "", "", Text("; ".join(facts(spot)), "dim"))
+    yield table
+    for note in view.notes:
+        yield Text(note, "dim")
+
+
+def _registers(live: float) -> str:
+    if math.isnan(live):
+        return "live registers not known"
+    return f"at most {plural(int(live), 'register')} live"
+
+
+def _share(counts: Counts, total: Counts) -> float:
+    """Of all samples, or of all instructions executed where nothing was sampled."""
+    part, whole = counts.samples, total.samples
+    if math.isnan(whole):
+        part, whole = counts.executed, total.executed
+    return part / whole if whole else math.nan
+
+
+def facts(spot: Spot) -> Iterator[str]:
+    """What is known of a spot, in words: waits as shares of its own samples."""
+    counts = spot.counts
+    waits = {why: value for why, value in counts.stalls.items() if why not in NOT_STALLED}
+    largest = sorted(waits.items(), key=lambda item: -item[1])[:_STALLS_SHOWN]
+    told = [
+        f"{why} {value / counts.samples:.0%}"
+        for why, value in largest
+        if value >= _WAIT_FROM * counts.samples
+    ]
+    if told:
+        yield ", ".join(told)
+    if counts.executed:
+        yield f"{compact(counts.executed)} executed"
+    if counts.shared_excess > 0:
+        yield f"{compact(counts.shared_excess)} excess wavefronts"
+    if counts.global_excess > 0:
+        yield f"{compact(counts.global_excess)} excess sectors"
+    if counts.live > 0:
+        yield f"{counts.live:.0f} live"
+    if spot.findings:
+        yield f"finding {', '.join(str(rank) for rank in spot.findings)}"
+
+
+def _blaming(found: Checklist, shown: Sequence[Spot], width: int) -> Iterator[RenderableType]:
+    """The findings that the shown spots name."""
+    ranks = {rank for spot in shown for rank in spot.findings}
+    items = [item for item in found.items if item.rank in ranks]
+    if items:
+        yield Text()
+        yield Text("Findings that blame them", "bold")
+        yield from in_short(items, width)

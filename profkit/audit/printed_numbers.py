@@ -1,0 +1,196 @@
+"""Numbers as they were printed: YAML and JSON read without losing how many digits were given."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from profkit.core.errors import BadInput
+from profkit.core.regular_file import read_limited
+from profkit.core.text_files import compose_yaml, parse_json
+from profkit.report.framing import MAGIC, ZSTD_MAGIC
+
+NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][+-]?\d+)?"
+_WHOLE = re.compile(rf"[-+]?(?:{NUMBER}|\.\d+)")
+_TEXT, _NULL = "tag:yaml.org,2002:str", "tag:yaml.org,2002:null"
+_SIGNIFICANT = 3
+_LARGEST = 4 << 20  # bytes: a hundred claims have 20 kB
+_LEAST, _MOST = 1e-30, 1e60
+_READ = "`profkit analyze` reads it; claims are YAML or JSON"
+_RECORDINGS = (
+    (MAGIC, "an Nsight Compute report", _READ),
+    (ZSTD_MAGIC, "a compressed Nsight Compute report", _READ),
+    (
+        b"SQLite format 3\0",
+        "an SQLite database",
+        "`profkit analyze` reads an nsys export; claims are YAML or JSON",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A number and the text it was given as."""
+
+    value: float
+    text: str
+
+    @property
+    def half(self) -> float:
+        """Half a unit of the last digit that counts: what rounding may have hidden.
+
+        Zeros at the end of a whole number count only as the first three digits.
+        """
+        return half_unit(self.text)
+
+    def figure(self, scale: float, unit: str) -> Figure:
+        """The quantity in SI units, `scale` of them a unit; raises ValueError as Figure does."""
+        if not self.value > 0:
+            raise ValueError(f"{self.text} is no positive number")
+        shown = f"{self.text}{unit}" if unit in ("%", "x") else f"{self.text} {unit}".strip()
+        return Figure(self.value * scale, self.half * scale, shown)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A claimed quantity in SI units (a share of 1), positive; `text` is how it was given.
+
+    `half` is what rounding may have hidden: the quantity lies within `value` ± `half`.
+    Raises ValueError for what is not positive, or beyond reason (1e-30 to 1e60).
+    """
+
+    value: float
+    half: float = 0.0
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        if not (_LEAST <= self.value <= _MOST and 0 <= self.half <= _MOST):
+            raise ValueError(f"{self.text or self.value} is no positive number")
+
+    @property
+    def low(self) -> float:
+        return max(self.value - self.half, self.value * 1e-9)
+
+    @property
+    def high(self) -> float:
+        return self.value + self.half
+
+
+@dataclass(frozen=True)
+class Commented:
+    """A mapping, and the comments on its keys' own lines."""
+
+    items: Mapping[str, Any]
+    comments: Mapping[str, str] = field(default_factory=dict)
+
+
+def half_unit(text: str) -> float:
+    """Half a unit of the last significant digit of a number's text."""
+    mantissa, _, exponent = text.lower().lstrip("+-").replace(",", "").partition("e")
+    whole, point, fraction = mantissa.partition(".")
+    if point:
+        place = -len(fraction)
+    else:
+        digits = whole.lstrip("0")
+        zeros = len(digits) - len(digits.rstrip("0"))
+        place = max(0, min(zeros, len(digits) - _SIGNIFICANT))
+    return 0.5 * 10.0 ** (place + int(exponent or 0))
+
+
+def as_printed(text: str) -> Printed | None:
+    """The number that a text is; None for another text. Raises BadInput for one beyond reason."""
+    if len(text) > 100 or not _WHOLE.fullmatch(text.strip()):
+        return None
+    value = float(text.replace(",", ""))
+    if not math.isfinite(value):
+        raise BadInput(f"holds {text}", "numbers are finite")
+    return Printed(value, text.strip())
+
+
+def read_printed(path: Path) -> Any:
+    """A YAML or JSON document: Commented mappings, lists, texts, booleans, None and Printed.
+
+    Raises BadInput for a file that can't be read or is neither.
+    """
+    text = _text(path)
+    try:
+        return _json(text) if path.suffix == ".json" else _yaml(text)
+    except BadInput as error:
+        raise BadInput(f"{path}: {error.message}", error.remedy or "check the file") from None
+
+
+def _text(path: Path) -> str:
+    try:
+        raw = read_limited(path, _LARGEST)
+    except IsADirectoryError:
+        raise BadInput(
+            f"{path}: a directory, not a YAML or JSON file",
+            "name a file in it; `profkit analyze` reads reports and runs",
+        ) from None
+    except OSError as error:
+        raise BadInput(f"{path}: can't be read ({error.strerror})", "check the path") from None
+    for magic, what, remedy in _RECORDINGS:
+        if raw.startswith(magic):
+            raise BadInput(f"{path}: {what}, not a YAML or JSON file", remedy)
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise BadInput(
+            f"{path}: not text in UTF-8, so neither YAML nor JSON", "give a YAML or JSON file"
+        ) from None
+
+
+def _json(text: str) -> Any:
+    return parse_json(text, number=as_printed, object_hook=Commented)
+
+
+def _yaml(text: str) -> Any:
+    node = compose_yaml(text)
+    return None if node is None else _Builder(text.splitlines()).built(node)
+
+
+@dataclass(frozen=True)
+class _Builder:
+    """Turns YAML's nodes into values."""
+
+    lines: list[str]
+
+    def built(self, node: yaml.Node) -> Any:
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.built(one) for one in node.value]
+        return _scalar(node)
+
+    def _mapping(self, node: yaml.MappingNode) -> Commented:
+        items: dict[str, Any] = {}
+        comments: dict[str, str] = {}
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise BadInput(f"line {key.start_mark.line + 1}: a key that is no text")
+            items[key.value] = self.built(value)
+            below = value.start_mark.line > key.start_mark.line
+            if below and (comment := self._comment(key)):
+                comments[key.value] = comment
+        return Commented(items, comments)
+
+    def _comment(self, key: yaml.ScalarNode) -> str:
+        rest = self.lines[key.end_mark.line][key.end_mark.column :]
+        return rest.partition("#")[2].strip()
+
+
+def _scalar(node: yaml.Node) -> Any:
+    if isinstance(node, yaml.ScalarNode) and node.style is None:
+        if node.tag == _NULL:
+            return None
+        if (number := as_printed(node.value)) is not None:
+            return number
+        if node.tag == "tag:yaml.org,2002:bool":
+            return node.value.lower() in {"true", "yes", "on"}
+    return str(node.value)

@@ -1,0 +1,211 @@
+"""The command line: assembles the verbs, and ends every failure in one line and its exit code."""
+
+from __future__ import annotations
+
+import codecs
+import difflib
+import io
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from profkit.commands.analyze import analyze
+from profkit.commands.audit import audit
+from profkit.commands.baseline import baseline
+from profkit.commands.calibrate import calibrate
+from profkit.commands.ceilings import ceilings
+from profkit.commands.checklist import checklist
+from profkit.commands.compare import compare
+from profkit.commands.diff import diff
+from profkit.commands.doctor import doctor
+from profkit.commands.metrics import metrics
+from profkit.commands.optimize import optimize
+from profkit.commands.options import Drawing, Reading, WithProgram
+from profkit.commands.profile import profile
+from profkit.commands.report import report
+from profkit.commands.roofline import roofline
+from profkit.commands.rules import rules
+from profkit.commands.source import source
+from profkit.commands.time import time
+from profkit.core.errors import EnvironmentProblem, ProfkitError, UsageError
+from profkit.core.version import __version__
+
+# The command-line library's own failures, of which a wrong option value is one.
+_WRONG_USAGE: type[Exception] = typer.BadParameter.__mro__[1]
+_WRONG_VALUE = "Value error, "
+_GATES = "--fail-on"
+_PIPE_CLOSED = 128 + signal.SIGPIPE
+"""What a shell says of a program whose reader went away, `profkit ... | head`."""
+
+
+class _Verbs(TyperGroup):
+    """Runs a verb; a ProfkitError and wrong usage become one line on stderr."""
+
+    def make_context(self, info_name: Any, args: list[str], *more: Any, **extra: Any) -> Any:
+        with _told_in_one_line(None):
+            _refuse_empty(args)
+            return super().make_context(info_name, args, *more, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _told_in_one_line(ctx):
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+
+
+def _refuse_empty(args: Sequence[str]) -> None:
+    """Raise UsageError for an empty word before any `--`: an empty path would be this folder.
+
+    An empty list of gates is refused by the verbs that take one, which name the gates.
+    """
+    own = args[: args.index("--")] if "--" in args else args
+    for before, word in zip(["", *own], own, strict=False):
+        if not word or (word.startswith("--") and word.endswith("=")):
+            if _GATES in {before, word.rstrip("=")}:
+                continue
+            option = word.rstrip("=") or (before if before.startswith("-") else "")
+            what = f"{option}: an empty value" if option else "an empty argument"
+            raise UsageError(what, "is a shell variable unset?")
+
+
+@contextmanager
+def _told_in_one_line(ctx: Any) -> Iterator[None]:
+    try:
+        yield
+    except ProfkitError as error:
+        failure = error
+    except BrokenPipeError:
+        _silence_stdout()
+        raise typer.Exit(_PIPE_CLOSED) from None
+    except SystemExit as end:  # how the library that lays text out ends there
+        if isinstance(end.__context__, BrokenPipeError):
+            raise typer.Exit(_PIPE_CLOSED) from None
+        raise
+    except MemoryError:
+        failure = EnvironmentProblem("out of memory", "run it on a machine with more")
+    except _WRONG_USAGE as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            raise
+        failure = UsageError(*_usage_failure(error, _command(error, ctx)))
+    else:
+        return
+    typer.echo(f"profkit: {failure}", err=True)
+    raise typer.Exit(failure.exit_code)
+
+
+def _command(error: Any, ctx: Any) -> str:
+    """The verb that an error is of, `profkit rules score`, whatever the program is started as."""
+    verbs: list[str] = []
+    inner = getattr(error, "ctx", None)
+    while inner is not None and inner.parent is not None:
+        verbs.insert(0, inner.info_name)
+        inner = inner.parent
+    if not verbs and (verb := getattr(ctx, "invoked_subcommand", None)):
+        verbs = [verb]
+    return " ".join(["profkit", *verbs])
+
+
+def _usage_failure(error: Any, command: str) -> tuple[str, str]:
+    """What the command-line library found wrong, and what to type instead."""
+    possible = {name.lstrip("-"): name for name in getattr(error, "possibilities", None) or ()}
+    what, _, meant = error.format_message().partition(" Did you mean ")
+    what = " ".join(what.partition(" (Possible ")[0].replace(_WRONG_VALUE, "").split()).rstrip(".")
+    if possible:
+        asked = getattr(error, "option_name", "").lstrip("-")
+        close = difflib.get_close_matches(asked, possible, n=1)
+        meant = f"{possible[close[0]]}?" if close else ""
+    remedy = f"did you mean {meant}" if meant else f"see `{command} --help`"
+    return what[:1].lower() + what[1:], remedy
+
+
+app = typer.Typer(
+    name="profkit",
+    cls=_Verbs,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"profkit {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+    ] = False,
+) -> None:
+    """What limits a GPU kernel, what fixing it would give, and whether the fix worked.
+
+    Exit codes: 0 done, 1 a gate failed, 2 wrong usage, 3 inconclusive, 4 the environment can't,
+    5 bad input, 6 the profiled program failed.
+    """
+
+
+app.command(cls=WithProgram)(profile)
+app.command(cls=Reading)(analyze)
+app.command(cls=Reading)(checklist)
+app.command(cls=Reading)(report)
+app.command(cls=Reading)(diff)
+app.command(cls=Reading)(source)
+app.command(cls=WithProgram)(time)
+app.command(cls=Reading)(compare)
+app.command(cls=WithProgram)(optimize)
+app.command(cls=Drawing)(roofline)
+app.command(cls=Reading)(calibrate)
+app.command(cls=Reading)(audit)
+app.command(cls=Reading)(ceilings)
+app.command(cls=Reading)(metrics)
+app.command(cls=Reading)(doctor)
+app.add_typer(rules, name="rules")
+app.add_typer(baseline, name="baseline")
+
+
+_ASCII = str.maketrans(
+    {"µ": "u", "×": "x", "…": "~", "─": "-", "±": "+-", "█": "#"}
+    | dict(zip("▁▂▃▄▅▆▇", "_.:-=+*", strict=True))
+)
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str | bytes, int]:
+    """What a terminal that lacks our characters shows for them; never a question mark, which means
+    a doubtful value here."""
+    assert isinstance(error, UnicodeEncodeError)
+    text = error.object[error.start : error.end].translate(_ASCII)
+    shown = "".join(character if character.isascii() else "|" for character in text)
+    return shown, error.end
+
+
+def main() -> None:
+    """The console script."""
+    codecs.register_error("profkit", _in_ascii)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="profkit")
+    try:
+        app()
+    except OSError as error:
+        _silence_stdout()
+        reason = error.strerror or str(error)
+        about = (
+            f"{error.filename}: {reason}"
+            if error.filename
+            else f"can't write the output ({reason})"
+        )
+        print(f"profkit: {about}", file=sys.stderr)
+        sys.exit(UsageError.exit_code)
+
+
+def _silence_stdout() -> None:
+    """Nothing more can be written: keep the interpreter from trying at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,183 @@
+"""One change as the row of an ablation study: hypothesis, estimate, measurement, evidence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from profkit.comparison import text as words
+from profkit.comparison.comparison import Diff, KernelDiff
+from profkit.comparison.finding_changes import FindingChange, Status
+from profkit.comparison.timed_change import TimedChange
+from profkit.roofline.roofline import Point, Roofline
+from profkit.rules.finding_text import gain
+from profkit.timing.latency import Timed
+from profkit.timing.latency_view import classic_line, latency_words, times_as_fast
+from profkit.ui.markdown import escape
+from profkit.ui.text import number, percent
+
+_CHANGES = 5
+_CAUSES = 3
+_ARROW = " → "
+
+_KERNELS = 5
+_NOTHING, _NO_PROMISE = "none: nothing was found", "none was promised"
+
+Rooflines = tuple[Roofline, Roofline]
+_Rows = Iterable[tuple[str, Sequence[str]]]
+
+
+def ablation_markdown(name: str, found: Diff, rooflines: Rooflines, top: int) -> str:
+    """The table of a change under its name: the `top` kernels (0: all) in the order of time."""
+    lines = [f"## {escape(name)}", ""]
+    if found.refused:
+        return "\n".join([*lines, *(f"- {escape(str(one))}" for one in found.obstacles), ""])
+    for variant in found.variants:
+        lines += _section(words.variant(variant), _rows_of_variant(variant, found))
+    for kernel in found.kernels[: top or None]:
+        lines += _section(words.name(kernel), _rows(kernel, rooflines))
+    return "\n".join(lines)
+
+
+def _section(title: str, rows: _Rows) -> list[str]:
+    table = [
+        f"| {name} | {'<br>'.join(escape(line) for line in told)} |" for name, told in rows if told
+    ]
+    return [f"### {escape(title)}", "", "| | |", "|---|---|", *table, ""]
+
+
+def _rows_of_variant(variant: TimedChange, found: Diff) -> _Rows:
+    """Of a variant of several launches: its own times, the findings and fates of its kernels."""
+    mended = found.mended(variant)
+    yield "Hypothesis", [words.finding_on(item) for item in mended[:1]] or [_NOTHING]
+    estimates = [words.promise_on(item) for item in mended[:1] if item.finding.estimate]
+    yield "Estimate", estimates or [_NO_PROMISE]
+    yield "Before", [_timed(variant.before)]
+    yield "After", [_timed(variant.after)]
+    yield "Change", [_timed_change(variant)]
+    yield "Effect size", [classic_line(variant.classic)]
+    yield "Verdict", [f"{variant.verdict}: {variant.why}"]
+    kernels = [words.headline(kernel) for kernel in found.kernels[:_KERNELS]]
+    kernels += [
+        f"{name} {word}, {time} under ncu"
+        for word, groups in (("removed", found.removed), ("added", found.added))
+        for name, time in words.gone(groups)[:_KERNELS]
+    ]
+    yield "Profiling evidence", kernels
+
+
+def _rows(kernel: KernelDiff, rooflines: Rooflines) -> _Rows:
+    aim = _aim(kernel)
+    yield "Hypothesis", [_hypothesis(aim)] if aim and aim.before else [_NOTHING]
+    estimate = aim.before.finding.estimate if aim and aim.before else None
+    yield "Estimate", [gain(estimate)] if estimate else [_NO_PROMISE]
+    yield "Before", [_time(kernel, 0)]
+    yield "After", [_time(kernel, 1)]
+    yield "Change", _change(kernel)
+    yield "Effect size", [classic_line(kernel.timed.classic)] if kernel.timed else []
+    yield "Verdict", [_verdict(kernel)]
+    yield "Profiling evidence", [*_causes(kernel), *_changes(kernel)]
+    yield "Findings", [words.finding(one) for one in kernel.findings if one.tells]
+    yield "Roofline", _roofs(kernel, rooflines)
+
+
+def _aim(kernel: KernelDiff) -> FindingChange | None:
+    """The finding that the change addressed: the weightiest resolved or eased, else the first."""
+    addressed = [one for one in kernel.findings if one.status in {Status.resolved, Status.eased}]
+    there = [one for one in kernel.findings if one.before]
+    return next(iter((*addressed, *there)), None)
+
+
+def _hypothesis(aim: FindingChange) -> str:
+    assert aim.before is not None
+    rule = aim.before.rule
+    shown = f" ({words.seen(aim.seen)})" if aim.seen else ""
+    return f"{rule.category}: {rule.title}{shown}"
+
+
+def _time(kernel: KernelDiff, side: int) -> str:
+    group = (kernel.before, kernel.after)[side]
+    under_ncu = f"{number(group.median, 's')} under ncu"
+    if kernel.timed is None:
+        return under_ncu
+    return f"{_timed((kernel.timed.before, kernel.timed.after)[side])}; {under_ncu}"
+
+
+def _timed(one: Timed) -> str:
+    return f"{latency_words(one)}, n = {one.summary.n}"
+
+
+def _change(kernel: KernelDiff) -> list[str]:
+    timed, profiled = kernel.timed, kernel.profiled
+    if timed and timed.low is not None:
+        return [_timed_change(timed)]
+    if profiled is None:
+        return []
+    between = f"between {profiled.low:.3g}x and {profiled.high:.3g}x"
+    return [f"{words.faster(profiled.speedup)} by ncu's durations, {between}"]
+
+
+def _timed_change(timed: TimedChange) -> str:
+    if timed.low is None or timed.high is None:
+        return f"{words.faster(timed.speedup)}, no interval, timed {timed.how}"
+    return f"{times_as_fast(timed.speedup, timed.low, timed.high)}, timed {timed.how}"
+
+
+def _verdict(kernel: KernelDiff) -> str:
+    why = f": {kernel.timed.why}" if kernel.timed else ", by ncu's durations"
+    return f"{kernel.change.value}{why}"
+
+
+def _causes(kernel: KernelDiff) -> list[str]:
+    if kernel.attribution is None:
+        return []
+    told, _ = words.causes(kernel.attribution)
+    lines = []
+    for cause in told[:_CAUSES]:
+        before, after = words.cause_values(cause)
+        values = f" ({before}{_ARROW}{after})" if before else ""
+        lines.append(f"{words.label(cause)}{values}: {words.signed(cause.seconds)}")
+    return lines
+
+
+def _changes(kernel: KernelDiff) -> list[str]:
+    shown = [words.change_words(one) for one in kernel.changed if one.shown][:_CHANGES]
+    return [f"{name} {values} ({how_much})" for name, values, how_much in shown]
+
+
+def _roofs(kernel: KernelDiff, rooflines: Rooflines) -> list[str]:
+    sides = zip((kernel.before, kernel.after), rooflines, strict=True)
+    points = [_point(group.typical.index, found) for group, found in sides]
+    if any(points):
+        return [_ARROW.join(map(_point_words, points))]
+    sides = zip((kernel.before, kernel.after), rooflines, strict=True)
+    shares = [_memory_share(group.typical.index, found) for group, found in sides]
+    if not all(shares):
+        return []
+    return [f"no FLOP; of the DRAM roof {_ARROW.join(map(percent, filter(None, shares)))}"]
+
+
+def _memory_share(launch: int, found: Roofline) -> float | None:
+    """The share of the DRAM roof that a launch without a point reaches."""
+    return next((one.memory.get("dram") for one in found.outside if one.launch == launch), None)
+
+
+def _point(launch: int, found: Roofline) -> Point | None:
+    """The measured DRAM point of a launch."""
+    return next(
+        (
+            point
+            for point in found.points
+            if point.launch == launch and point.level == "dram" and not point.algorithmic
+        ),
+        None,
+    )
+
+
+def _point_words(point: Point | None) -> str:
+    if point is None or math.isnan(point.rate):
+        return "no point"
+    return (
+        f"{number(point.intensity, 'FLOP/B')} at {number(point.rate, 'FLOP/s')}, "
+        f"{percent(point.attained)} of what is attainable there"
+    )

@@ -1,0 +1,204 @@
+"""Why a kernel's time changed: causes whose seconds add up to the change exactly.
+
+A launch takes
+
+    T = I · R · (Σ s_r) / (n · W · A · f) · e
+
+with I warp instructions executed, R issues for each, s_r the cycles that a warp spends in state r
+for an issued instruction, n SMs, W warps resident on an SM with work, A the share of cycles in
+which an SM had work, f the SM clock; e is what the counters, of different passes, leave over. The
+logarithmic mean L(a, b) = (a - b) / ln(a / b) then splits the change without a rest (LMDI-I; Ang,
+Energy Policy 33, 2005): with T_r the part of T spent in state r, factor x gets
+Σ_r L(T_r', T_r) · ln(x' / x), and state r gets L(T_r', T_r) · ln(s_r' / s_r). Derived,
+with what it can't say, in docs/diff.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from profkit.report.summary import Group, LaunchSummary
+
+
+class Kind(StrEnum):
+    """What sort of cause takes or gives time."""
+
+    instructions = "instructions"
+    stall = "stall"
+    parallelism = "parallelism"
+    clock = "clock"
+    launches = "launches"
+    rest = "rest"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What a factor of the time contributes to its change.
+
+    `seconds` below 0 is time saved. `before` and `after` are the factor's values in `unit`, NaN for
+    what is left over.
+    """
+
+    key: str
+    label: str
+    kind: Kind
+    seconds: float
+    before: float
+    after: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """A change of time, in seconds, and its causes, largest first; their seconds add up to it.
+
+    `missing` are the factors that a side did not record: their share is part of the rest.
+    """
+
+    before: float
+    after: float
+    causes: tuple[Cause, ...]
+    missing: tuple[str, ...]
+
+    @property
+    def change(self) -> float:
+        return self.after - self.before
+
+
+@dataclass(frozen=True)
+class _Factor:
+    """A factor of the time: it grows with the value's power `exponent`, 1 or -1."""
+
+    key: str
+    label: str
+    kind: Kind
+    unit: str
+    exponent: int
+
+
+_FACTORS = (
+    _Factor("instructions", "instructions executed", Kind.instructions, "instruction", 1),
+    _Factor("reissues", "issues for an instruction", Kind.instructions, "", 1),
+    _Factor("warps_resident", "resident warps (occupancy)", Kind.parallelism, "warp", -1),
+    _Factor("sms_with_work", "SMs with work (waves, tail)", Kind.parallelism, "1", -1),
+    _Factor("clock", "SM clock", Kind.clock, "Hz", -1),
+)
+_STALLS = "stall_"
+_REST = "rest"
+_WHOLE = "cycles"
+
+
+def attribute(before: Group, after: Group) -> Attribution:
+    """The change of a kernel's median time, by cause."""
+    return split(
+        before.median,
+        after.median,
+        factors_of(before.typical),
+        factors_of(after.typical),
+        stalls_of(before.typical),
+        stalls_of(after.typical),
+    )
+
+
+def factors_of(launch: LaunchSummary) -> Mapping[str, float]:
+    """The factors of a launch's time that it recorded, by their keys."""
+    executed, issued = launch.get("instructions_executed"), launch.get("instructions_issued")
+    clock = launch.get("sm_clock")
+    active = launch.get("sm_active_share")
+    if math.isnan(active):
+        active = launch.get("active_cycles") / (launch.duration * clock)
+    found = {
+        "instructions": issued if math.isnan(executed) else executed,
+        "reissues": issued / executed if executed else math.nan,
+        "warps_resident": launch.get("warps_active"),
+        "sms_with_work": active,
+        "clock": clock,
+    }
+    return {key: value for key, value in found.items() if value > 0 and math.isfinite(value)}
+
+
+def stalls_of(launch: LaunchSummary) -> Mapping[str, float]:
+    """Cycles of a warp for an issued instruction, by state."""
+    return {stall.reason: stall.cycles for stall in launch.stalls if stall.cycles > 0}
+
+
+def split(
+    before: float,
+    after: float,
+    factors: Mapping[str, float],
+    factors_after: Mapping[str, float],
+    stalls: Mapping[str, float],
+    stalls_after: Mapping[str, float],
+) -> Attribution:
+    """The change from `before` to `after` (s) by factor, and by warp state (cycles).
+
+    Factors are those of `factors_of`, above 0; one that a side lacks is left to the rest. Both
+    times must be above 0; the seconds of the causes add up to `after - before`.
+    """
+    parts, parts_after = _by_state(before, stalls), _by_state(after, stalls_after)
+    if not (stalls and stalls_after):
+        parts, parts_after = {_WHOLE: before}, {_WHOLE: after}
+    weights = {
+        state: logarithmic_mean(parts_after.get(state, 0.0), parts.get(state, 0.0))
+        for state in {**parts, **parts_after}
+    }
+    weight = sum(weights.values())
+    known = [item for item in _FACTORS if item.key in factors and item.key in factors_after]
+    missing = [item.label for item in _FACTORS if item not in known]
+    causes = [_factor(item, weight, factors[item.key], factors_after[item.key]) for item in known]
+    if stalls and stalls_after:
+        causes += _stalls(weights, parts, parts_after, stalls, stalls_after)
+    else:
+        missing.append("warp states")
+    rest = after - before - sum(cause.seconds for cause in causes)
+    causes.append(_rest(rest, bool(missing)))
+    ordered = sorted(causes, key=lambda cause: (-abs(cause.seconds), cause.key))
+    return Attribution(before, after, tuple(ordered), tuple(missing))
+
+
+def logarithmic_mean(a: float, b: float) -> float:
+    """(a - b) / ln(a / b), its limit a where both are equal, 0 where one is 0."""
+    if a <= 0 or b <= 0:
+        return 0.0
+    ratio = a / b
+    if abs(ratio - 1) < 1e-6:
+        return b * (1 + (ratio - 1) / 2)
+    return (a - b) / math.log(ratio)
+
+
+def _factor(factor: _Factor, weight: float, before: float, after: float) -> Cause:
+    seconds = weight * factor.exponent * math.log(after / before)
+    return Cause(factor.key, factor.label, factor.kind, seconds, before, after, factor.unit)
+
+
+def _by_state(seconds: float, stalls: Mapping[str, float]) -> Mapping[str, float]:
+    total = sum(stalls.values())
+    return {state: seconds * cycles / total for state, cycles in stalls.items()}
+
+
+def _stalls(
+    weights: Mapping[str, float],
+    parts: Mapping[str, float],
+    parts_after: Mapping[str, float],
+    stalls: Mapping[str, float],
+    stalls_after: Mapping[str, float],
+) -> list[Cause]:
+    found = []
+    for state, weight in weights.items():
+        cycles, cycles_after = stalls.get(state, 0.0), stalls_after.get(state, 0.0)
+        if cycles and cycles_after:
+            seconds = weight * math.log(cycles_after / cycles)
+        else:
+            seconds = parts_after.get(state, 0.0) - parts.get(state, 0.0)
+        found.append(
+            Cause(_STALLS + state, state, Kind.stall, seconds, cycles, cycles_after, "cycle")
+        )
+    return found
+
+
+def _rest(seconds: float, missing: bool) -> Cause:
+    label = "not told apart" if missing else "left over by the counters"
+    return Cause(_REST, label, Kind.rest, seconds, math.nan, math.nan, "")

@@ -1,0 +1,212 @@
+"""May two reports be compared? What speaks against it, by name, with both sides' values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from profkit.comparison.problem_size import SizeEvidence, size_evidence
+from profkit.report.clocks import clocks_apart
+from profkit.report.session import Session
+from profkit.report.summary import Group, ReportSummary
+
+CLOCK_MOVED = 0.02
+"""Clocks further apart than this share make times of different clocks."""
+
+
+class What(StrEnum):
+    """What differs."""
+
+    gpu = "GPU"
+    clock = "SM clock"
+    memory_clock = "DRAM clock"
+    clock_control = "clock control"
+    cache_control = "cache control"
+    ncu_version = "ncu version"
+    collected = "what was collected"
+    replay = "replay mode"
+    problem = "problem size"
+    counters = "counters"
+    match = "kernels with a counterpart"
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """A reason not to compare: `before` and `after` are what each side has."""
+
+    what: What
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.before} against {self.after}"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a run declares to have computed: a target's name, shapes, dtype and work (FLOP, B)."""
+
+    target: str
+    shapes: str
+    dtype: str
+    work: tuple[float, float] | None
+
+    @property
+    def size(self) -> tuple[str, str, tuple[float, float] | None]:
+        """What makes it the same problem as another, whatever computes it."""
+        return self.shapes, self.dtype, self.work
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (self.target, self.shapes, self.dtype) if part)
+
+
+Problems = tuple[Problem | None, Problem | None]
+"""What the runs of two reports declare to compute, None where one does not."""
+
+
+def problem_of(target: Mapping[str, Any]) -> Problem | None:
+    """The problem of a target as saved latencies describe it; None where nothing is told."""
+    if not target.get("shapes") and not target.get("work"):
+        return None
+    shapes: Mapping[str, Any] = target.get("shapes") or {}
+    work: Mapping[str, Any] | None = target.get("work")
+    return Problem(
+        str(target.get("name") or ""),
+        " ".join(f"{name}={shape}" for name, shape in shapes.items()),
+        str(target.get("dtype") or ""),
+        (float(work["flop"]), float(work["bytes"])) if work else None,
+    )
+
+
+def reports_apart(before: ReportSummary, after: ReportSummary) -> tuple[Obstacle, ...]:
+    """What of how two reports were recorded keeps them from being compared."""
+    one, other = before.session, after.session
+    return _apart(
+        (What.gpu, _gpus(before), _gpus(after)),
+        (What.ncu_version, *_major(one, other)),
+        (What.collected, _collected(one), _collected(other)),
+        (What.cache_control, one.cache_control, other.cache_control),
+        (What.clock_control, one.clock_control, other.clock_control),
+        (What.replay, one.replay_mode, other.replay_mode),
+    )
+
+
+def kernels_apart(
+    before: Group,
+    after: Group,
+    problems: Problems = (None, None),
+    *,
+    is_named: bool = True,
+) -> tuple[Obstacle, ...]:
+    """What keeps two groups of launches from being compared.
+
+    `problems` are those that the two runs declare; where either does not, counters of work tell
+    the size. Kernels that no name joins (`is_named` false) have to be shown to do equal work.
+    """
+    found = []
+    if before.count == before.failed or after.count == after.failed:
+        found.append(Obstacle(What.counters, *(_counted(group) for group in (before, after))))
+    found += _apart((What.gpu, before.typical.gpu.name, after.typical.gpu.name))
+    found += _size_apart(before, after, problems, is_named=is_named)
+    clocks = ((What.clock, "sm_clock"), (What.memory_clock, "dram_clock"))
+    for what, name in clocks:
+        values = before.typical.get(name), after.typical.get(name)
+        if clocks_apart(name, before.typical, after.typical, CLOCK_MOVED):
+            found.append(Obstacle(what, *(f"{value / 1e6:.0f} MHz" for value in values)))
+    return tuple(found)
+
+
+def have_one_size(
+    before: Group, after: Group, problems: Problems, *, is_named: bool = True
+) -> bool:
+    """Whether two groups of launches are taken for one problem, as `kernels_apart` judges it."""
+    return not _size_apart(before, after, problems, is_named=is_named)
+
+
+def can_be_forced(obstacles: Iterable[Obstacle]) -> bool:
+    """Whether there is something to compare all the same: where counters failed, or no kernel has
+    a counterpart, there is not."""
+    return not {obstacle.what for obstacle in obstacles} & {What.counters, What.match}
+
+
+def no_counterparts(before: ReportSummary, after: ReportSummary) -> Obstacle:
+    """That no kernel of one report was matched with one of the other."""
+    return Obstacle(What.match, *(f"none of {len(side.groups)}" for side in (before, after)))
+
+
+def only_the_clock(obstacles: Iterable[Obstacle]) -> bool:
+    """Whether cycles may be compared though times may not: the SM clock alone differs."""
+    return {obstacle.what for obstacle in obstacles} == {What.clock}
+
+
+def _size_apart(
+    before: Group, after: Group, problems: Problems, *, is_named: bool
+) -> tuple[Obstacle, ...]:
+    one, other = problems
+    if one and other:
+        if one.size == other.size:
+            return ()
+        return (Obstacle(What.problem, _told(one), _told(other)),)
+    evidence = size_evidence(before.typical, after.typical)
+    is_same = evidence.is_same if is_named or not evidence.measures else evidence.is_proven
+    return () if is_same else (Obstacle(What.problem, *_sizes(evidence)),)
+
+
+def _sizes(evidence: SizeEvidence) -> tuple[str, str]:
+    """Both sizes: threads where they differ, and amounts of work that differ."""
+    parts = []
+    if not evidence.has_equal_threads:
+        parts.append(tuple(f"{count:,.0f} threads" for count in evidence.threads))
+    parts += [
+        (f"{measure.before:.4g} {measure.label}", f"{measure.after:.4g} {measure.label}")
+        for measure in evidence.measures
+        if not measure.is_equal
+    ]
+    before, after = (", ".join(side) for side in zip(*parts, strict=True))
+    return before, after
+
+
+def _told(problem: Problem) -> str:
+    work = f", {problem.work[0]:.4g} FLOP, {problem.work[1]:.4g} B" if problem.work else ""
+    return f"{problem}{work}"
+
+
+def _apart(*facts: tuple[What, str, str]) -> tuple[Obstacle, ...]:
+    """Those whose values are both known and differ."""
+    return tuple(
+        Obstacle(what, before, after)
+        for what, before, after in facts
+        if before and after and before != after
+    )
+
+
+def _gpus(report: ReportSummary) -> str:
+    return ", ".join(sorted({gpu.name for gpu in report.gpus}))
+
+
+def _major(one: Session, other: Session) -> tuple[str, str]:
+    """Versions where they differ in the year, "" where they do not."""
+    years = [re.match(r"\d+", session.ncu_version) for session in (one, other)]
+    if not all(years) or years[0] is None or years[1] is None or years[0][0] == years[1][0]:
+        return "", ""
+    return one.ncu_version, other.ncu_version
+
+
+def _collected(session: Session) -> str:
+    """What ncu was told to collect; "" where the report does not tell that it was told anything."""
+    if not session.command and not session.options:
+        return ""
+    options = session.options
+    asked = [
+        f"{name} {','.join(sorted(options[name].split(',')))}"
+        for name in ("set", "section", "metrics")
+        if options.get(name)
+    ]
+    return " ".join(asked) or "set basic (default)"
+
+
+def _counted(group: Group) -> str:
+    return "failed" if group.count == group.failed else "recorded"

@@ -1,0 +1,453 @@
+"""Did the fix work? Two reports, kernel by kernel: verdict, causes, findings, what else changed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from profkit.comparison.attribution import Attribution, Cause, Kind, attribute
+from profkit.comparison.changes import Changed, OneSided, changes, one_sided
+from profkit.comparison.comparability import (
+    Obstacle,
+    can_be_forced,
+    have_one_size,
+    kernels_apart,
+    no_counterparts,
+    only_the_clock,
+    reports_apart,
+)
+from profkit.comparison.finding_changes import (
+    FindingChange,
+    Limit,
+    Status,
+    finding_changes,
+    limit,
+)
+from profkit.comparison.line_changes import LineChange, line_changes
+from profkit.comparison.matching import Match, Mode, match
+from profkit.comparison.problem_size import SizeEvidence, size_evidence
+from profkit.comparison.repeats import Change, Profiled, judge
+from profkit.comparison.timed_change import TimedChange, Timings, same_samples, timed_change
+from profkit.report.source_lines import LineCost
+from profkit.report.summary import Group, LaunchSummary, ReportSummary
+from profkit.rules.checklist import Checklist, Item
+
+_NONE = (math.nan, math.nan)
+
+
+def _no_lines(_: LaunchSummary) -> Sequence[LineCost]:
+    return ()
+
+
+@dataclass(frozen=True)
+class Side:
+    """A report with what was found in it and the latencies of its run.
+
+    `line_costs` looks up the source lines of a launch by their time, where there is a source.
+    """
+
+    report: ReportSummary
+    found: Checklist
+    timings: Timings
+    line_costs: Callable[[LaunchSummary], Sequence[LineCost]] = _no_lines
+
+
+@dataclass(frozen=True)
+class KernelDiff:
+    """A kernel before and after.
+
+    `obstacles` keep its times from being compared: where there are any but a moved SM clock there
+    is no verdict, unless forced. `in_cycles`: the clock alone differs, so cycles are compared.
+    `profiled` is what ncu's durations say, `timed` what latencies of its variant do, where the
+    variant is this one launch. Times in seconds.
+    """
+
+    match: Match
+    obstacles: tuple[Obstacle, ...]
+    profiled: Profiled | None
+    in_cycles: bool
+    timed: TimedChange | None
+    sides: tuple[Side, Side]
+
+    @property
+    def before(self) -> Group:
+        return self.match.before
+
+    @property
+    def after(self) -> Group:
+        return self.match.after
+
+    @property
+    def size(self) -> SizeEvidence | None:
+        """What counters tell of the problem's size; None where both runs declare the problem."""
+        problems = [
+            side.timings.problem_of(group)
+            for side, group in zip(self.sides, (self.before, self.after), strict=True)
+        ]
+        if all(problems):
+            return None
+        return size_evidence(self.before.typical, self.after.typical)
+
+    @property
+    def change(self) -> Change:
+        """The verdict: the timing's where there is a valid one, else that of ncu's durations."""
+        if self.timed and self.timed.valid:
+            return self.timed.change
+        return self.profiled.change if self.profiled else Change.incomparable
+
+    @property
+    def by_timing(self) -> bool:
+        """Whether the verdict is the timing's."""
+        return self.timed is not None and self.timed.valid
+
+    @property
+    def speedup(self) -> float:
+        """Time before / time after, of what the verdict rests on; NaN without one."""
+        if self.timed and self.timed.valid:
+            return self.timed.speedup
+        return self.profiled.speedup if self.profiled else math.nan
+
+    @property
+    def saved(self) -> float:
+        """Seconds of ncu's that all launches together take less than before; NaN if unknown."""
+        return self.before.total - self.after.total
+
+    @cached_property
+    def attribution(self) -> Attribution | None:
+        """Why the median launch takes another time; None where a side has no duration."""
+        if not (self.before.median > 0 and self.after.median > 0):
+            return None
+        return attribute(self.before, self.after)
+
+    @cached_property
+    def findings(self) -> tuple[FindingChange, ...]:
+        """What became of the findings, weightiest first."""
+        before, after = self.sides
+        return finding_changes(self.before, self.after, before.found, after.found)
+
+    @property
+    def resolved(self) -> tuple[FindingChange, ...]:
+        return tuple(one for one in self.findings if one.status is Status.resolved)
+
+    @cached_property
+    def limit(self) -> Limit | None:
+        """What limits the kernel after the change."""
+        return limit(self.after, self.sides[1].found)
+
+    @cached_property
+    def changed(self) -> tuple[Changed, ...]:
+        """What else differs, weightiest first."""
+        return changes(self.before.typical, self.after.typical)
+
+    @cached_property
+    def one_sided(self) -> tuple[OneSided, ...]:
+        """Quantities that one side alone recorded."""
+        return one_sided(self.before.typical, self.after.typical)
+
+    @cached_property
+    def lines(self) -> tuple[LineChange, ...]:
+        """Where in the source its time went and goes, largest change first; () without a source.
+
+        Nothing for a kernel that did not change. Looking lines up takes a while of each kernel.
+        """
+        if not self.changed:
+            return ()
+        before, after = self.sides
+        return line_changes(
+            before.line_costs(self.before.typical), after.line_costs(self.after.typical)
+        )
+
+
+@dataclass(frozen=True)
+class Total:
+    """Seconds of ncu's over the kernels of a report.
+
+    `before` and `after` are of matched kernels that were compared, in so many `launches` of either
+    side; `causes` split their change and add up to it. `removed` and `added` are of the kernels
+    that one side alone has. Kernels left out: `unmeasured`, of which a launch was not measured on
+    either side; and `incomparable`, matched without a verdict, or on one side alone with a problem
+    that the other run does not have.
+    """
+
+    before: float
+    after: float
+    removed: float
+    added: float
+    causes: tuple[Cause, ...]
+    launches: tuple[int, int]
+    unmeasured: int = 0
+    incomparable: int = 0
+
+    @property
+    def tells(self) -> bool:
+        """Whether there is a time of compared kernels on both sides."""
+        return self.before > 0 and self.after > 0
+
+    @property
+    def speedup(self) -> float:
+        """Time before / time after of the compared kernels; NaN where there are none, and where
+        they were launched more often on a side, which makes none faster."""
+        is_like = self.tells and self.launches[0] == self.launches[1]
+        return self.before / self.after if is_like else math.nan
+
+
+@dataclass(frozen=True)
+class Diff:
+    """Two reports compared.
+
+    `obstacles` are of the reports as wholes: with any of them, and not `forced`, nothing of their
+    kernels is compared. That no kernel has a counterpart is one that can't be forced. `timed` are
+    the verdicts on variants that both runs timed.
+    """
+
+    sides: tuple[Side, Side]
+    obstacles: tuple[Obstacle, ...]
+    forced: bool
+    kernels: tuple[KernelDiff, ...]
+    removed: tuple[Group, ...]
+    added: tuple[Group, ...]
+    timed: tuple[TimedChange, ...]
+
+    @property
+    def refused(self) -> bool:
+        """Whether the reports can't be compared."""
+        return bool(self.obstacles) and not (self.forced and can_be_forced(self.obstacles))
+
+    @property
+    def incomparable(self) -> tuple[KernelDiff, ...]:
+        """The kernels without a verdict."""
+        return tuple(one for one in self.kernels if one.change is Change.incomparable)
+
+    @property
+    def removed_findings(self) -> tuple[Item, ...]:
+        """The findings that went with the kernels that are gone, where they promised time."""
+        found = self.sides[0].found
+        return tuple(
+            item for group in self.removed for item in found.of(group) if item.finding.estimate
+        )
+
+    @property
+    def variants(self) -> tuple[TimedChange, ...]:
+        """The timed verdicts that are no single kernel's."""
+        of_kernels = {id(kernel.timed) for kernel in self.kernels}
+        return tuple(one for one in self.timed if id(one) not in of_kernels)
+
+    def mended(self, variant: TimedChange) -> tuple[Item, ...]:
+        """The findings of a variant that its change eased, or took away with a kernel.
+
+        Where one promised time, the one whose fix would have saved most is first.
+        """
+        eased = [
+            one.before
+            for kernel in self.kernels
+            for one in kernel.findings
+            if one.before and one.status in {Status.resolved, Status.eased}
+        ]
+        found = [
+            item
+            for item in (*eased, *self.removed_findings)
+            if item.group and self.sides[0].timings.of(item.group) == variant.before.label
+        ]
+        return tuple(sorted(found, key=_weight, reverse=True))
+
+    def counted(self, change: Change) -> int:
+        """How many kernels have a verdict."""
+        return sum(one.change is change for one in self.kernels)
+
+    @cached_property
+    def total(self) -> Total:
+        """The change over all launches, by cause."""
+        return _total(self)
+
+
+def diff(
+    before: Side,
+    after: Side,
+    *,
+    mode: Mode = Mode.auto,
+    names: Mapping[str, str] | None = None,
+    force: bool = False,
+    floor: float | None = None,
+) -> Diff:
+    """Two reports compared, kernels in the order of the time that they took before or take now.
+
+    `mode` and `names` are those of `match`. `force` compares what can't be compared. `floor` is the
+    A/A floor between runs of the machine that timed both.
+    """
+    obstacles = reports_apart(before.report, after.report)
+    if obstacles and not force:
+        return Diff((before, after), obstacles, False, (), (), (), ())
+
+    def does_same_work(one: Group, other: Group) -> bool:
+        problems = before.timings.problem_of(one), after.timings.problem_of(other)
+        return have_one_size(one, other, problems, is_named=False)
+
+    matched = match(before.report.groups, after.report.groups, mode, names, does_same_work)
+    timed = _Timed(before, after, floor)
+    kernels = [_kernel(one, (before, after), timed, force) for one in matched.pairs]
+    kernels.sort(key=lambda one: -max(_known(one.before.total), _known(one.after.total)))
+    variants = timed.all(matched.pairs)
+    if not kernels and not any(one.valid for one in variants):
+        obstacles = (*obstacles, no_counterparts(before.report, after.report))
+    return Diff(
+        (before, after),
+        obstacles,
+        force,
+        tuple(kernels),
+        matched.removed,
+        matched.added,
+        variants,
+    )
+
+
+def _kernel(matched: Match, sides: tuple[Side, Side], timed: _Timed, force: bool) -> KernelDiff:
+    before, after = sides
+    problems = before.timings.problem_of(matched.before), after.timings.problem_of(matched.after)
+    obstacles = kernels_apart(matched.before, matched.after, problems, is_named=matched.is_named)
+    in_cycles = only_the_clock(obstacles) and not force
+    comparable = not obstacles or in_cycles or (force and can_be_forced(obstacles))
+    return KernelDiff(
+        matched,
+        obstacles,
+        judge(matched.before, matched.after, in_cycles=in_cycles) if comparable else None,
+        in_cycles,
+        timed.of(matched),
+        sides,
+    )
+
+
+class _Timed:
+    """The timed verdicts on variants, each made once."""
+
+    def __init__(self, before: Side, after: Side, floor: float | None) -> None:
+        self._before, self._after, self._floor = before, after, floor
+        self._launches = [side.timings.launches_of(side.report) for side in (before, after)]
+        self._made: dict[tuple[str, str], TimedChange] = {}
+
+    def labels(self, matched: Match) -> tuple[str, str] | None:
+        """The variants that the two sides of a match belong to, where both were timed."""
+        found = self._before.timings.of(matched.before), self._after.timings.of(matched.after)
+        return found if all(found) else None
+
+    def of(self, matched: Match) -> TimedChange | None:
+        """The verdict on a match's variants, where each is one launch of this kernel."""
+        labels = self.labels(matched)
+        if (
+            labels is None
+            or self._is_one(labels)
+            or any(
+                launches[label] != 1 for launches, label in zip(self._launches, labels, strict=True)
+            )
+        ):
+            return None
+        return self._verdict(labels)
+
+    def all(self, pairs: Sequence[Match]) -> tuple[TimedChange, ...]:
+        """The verdicts on all variants that matched kernels belong to, or that both sides have."""
+        found = [labels for one in pairs if (labels := self.labels(one))]
+        common = self._before.timings.timed.keys() & self._after.timings.timed.keys()
+        for launches in self._launches:
+            if launches:  # a report that names its variants holds no other one
+                common &= launches.keys()
+        found += [(label, label) for label in self._before.timings.timed if label in common]
+        return tuple(
+            self._verdict(labels) for labels in dict.fromkeys(found) if not self._is_one(labels)
+        )
+
+    def _is_one(self, labels: tuple[str, str]) -> bool:
+        """Whether both are the very same samples."""
+        one, other = self._before.timings.timed[labels[0]], self._after.timings.timed[labels[1]]
+        return same_samples(one, other)
+
+    def _verdict(self, labels: tuple[str, str]) -> TimedChange:
+        if labels not in self._made:
+            self._made[labels] = timed_change(
+                self._before.timings, self._after.timings, labels, floor=self._floor
+            )
+        return self._made[labels]
+
+
+def _weight(item: Item) -> float:
+    """The seconds that a fix of a finding would save over a report, as it is estimated."""
+    estimate = item.finding.estimate
+    return item.group.total * (1 - 1 / estimate.likely) if item.group and estimate else 0.0
+
+
+def _total(found: Diff) -> Total:
+    seconds: dict[str, float] = {}
+    known = {
+        "launches": Cause("launches", "number of launches", Kind.launches, 0.0, *_NONE, ""),
+        "spread": Cause("spread", "launches unlike the median", Kind.rest, 0.0, *_NONE, ""),
+    }
+    whole = [one for one in found.kernels if not (one.before.failed or one.after.failed)]
+    compared = [one for one in whole if one.change is not Change.incomparable]
+    before, after = found.sides
+    removed = [group for group in found.removed if not group.failed]
+    added = [group for group in found.added if not group.failed]
+    measured = len(removed) + len(added)
+    if not found.forced:
+        pairs = [one.match for one in found.kernels]
+        removed = _alone(removed, before, after, {before.timings.of(one.before) for one in pairs})
+        added = _alone(added, after, before, {after.timings.of(one.after) for one in pairs})
+    for kernel in compared:
+        if kernel.attribution is None:
+            continue
+        for cause in kernel.attribution.causes:
+            known.setdefault(cause.key, cause)
+        for key, value in _over_launches(kernel, kernel.attribution):
+            seconds[key] = seconds.get(key, 0.0) + value
+    causes = [
+        Cause(key, known[key].label, known[key].kind, value, *_NONE, "")
+        for key, value in seconds.items()
+    ]
+    return Total(
+        sum(one.before.total for one in compared),
+        sum(one.after.total for one in compared),
+        sum(group.total for group in removed),
+        sum(group.total for group in added),
+        tuple(sorted(causes, key=lambda cause: -abs(cause.seconds))),
+        (sum(one.before.count for one in compared), sum(one.after.count for one in compared)),
+        len(found.kernels) - len(whole) + len(found.removed) + len(found.added) - measured,
+        len(whole) - len(compared) + measured - len(removed) - len(added),
+    )
+
+
+def _alone(
+    groups: Sequence[Group], side: Side, other: Side, matched: Collection[str]
+) -> list[Group]:
+    """Those of a side's own kernels that the other run could have had.
+
+    Not those of a problem that it does not compute, nor, where it tells its variants, of a variant
+    that it did not profile: neither under this name nor `matched` to one of another name.
+    """
+    known = {problem.size for problem in other.timings.problems}
+    profiled = other.timings.launches_of(other.report).keys()
+
+    def could_be(group: Group) -> bool:
+        problem, variant = side.timings.problem_of(group), side.timings.of(group)
+        is_of_it = not known or problem is None or problem.size in known
+        has_it = not profiled or not variant or variant in profiled or variant in matched
+        return is_of_it and has_it
+
+    return [group for group in groups if could_be(group)]
+
+
+def _over_launches(kernel: KernelDiff, attribution: Attribution) -> Iterator[tuple[str, float]]:
+    """The seconds of a kernel's causes over all its launches, by key.
+
+    Causes of the median launch count for the smaller number of launches on either side; launches
+    more or fewer are a cause of their own, at the median of the side that has them; what the
+    medians leave of the sums is the spread.
+    """
+    before, after = (group.count - group.failed for group in (kernel.before, kernel.after))
+    times = min(before, after)
+    more = (after - before) * (kernel.after if after > before else kernel.before).median
+    yield from ((cause.key, cause.seconds * times) for cause in attribution.causes)
+    yield "launches", more
+    yield "spread", kernel.after.total - kernel.before.total - attribution.change * times - more
+
+
+def _known(seconds: float) -> float:
+    return 0.0 if math.isnan(seconds) else seconds

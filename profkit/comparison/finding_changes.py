@@ -1,0 +1,328 @@
+"""What became of findings: resolved, masked, eased, heavier, new; and what limits a kernel now."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from profkit.comparison.repeats import within_noise
+from profkit.core.expression import HOLDS, Expression
+from profkit.report.floors import REACH, RESOURCES
+from profkit.report.summary import Group, LaunchSummary
+from profkit.rules.checklist import Checklist, Item
+from profkit.rules.measures import MOVED, Measure, known_gain, measures, not_collected
+
+REMAINS = 0.1
+"""A finding is resolved when no more than this share of the time that it weighed remains."""
+CLEARLY = 0.25
+"""The share by which its measure has to get better for a finding to be resolved whose rule still
+fires, or nearly: chosen, well beyond the tenth that is noise."""
+WORTH = 1.05
+"""The factor from which a finding that was not there before is a new one."""
+LIMITS = 1.15
+"""The factor from which a finding, rather than a busy resource, is what limits a kernel."""
+BUSY = 0.6
+"""The share from which the busiest resource is what limits a kernel: ncu's own bound for it."""
+
+_CATEGORIES = {
+    "dram_busy": "dram_bandwidth",
+    "l2_busy": "l2_bandwidth",
+    "issue_busy": "instruction_issue",
+}
+_UNSURE = "low"
+_SHARED = "shared_bank_conflicts"
+_WAYS = ("shared_ways_load", "shared_ways_store", "shared_ways_atomic")
+
+
+class Status(StrEnum):
+    """What became of a finding.
+
+    `masked`: no longer seen though its own measure got no better, for something else takes the
+    time now. `unmasked`: seen for the first time though its measure got no worse. `unknown`: a
+    report did not collect its measures.
+    """
+
+    resolved = "resolved"
+    masked = "masked"
+    eased = "eased"
+    unchanged = "unchanged"
+    heavier = "heavier"
+    unmasked = "unmasked"
+    new = "new"
+    unknown = "not known"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The quantity that shows what became of a finding, before and after; NaN for no accesses."""
+
+    name: str
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class FindingChange:
+    """A category of finding on a kernel; `before` and `after` are None where it is not found.
+
+    `saved_before` and `saved_after` are the seconds a launch that a fix was, and is, taken to save.
+    `is_at_threshold`: a side lacks it by a hair, for quantities a tenth nearer to the other side's
+    would make its rule fire.
+    """
+
+    category: str
+    status: Status
+    before: Item | None
+    after: Item | None
+    saved_before: float
+    saved_after: float
+    seen: Seen | None
+    is_at_threshold: bool = False
+
+    @property
+    def promised(self) -> float:
+        """The factor that the earlier report promised for a fix; NaN where it promised none."""
+        estimate = self.before.finding.estimate if self.before else None
+        return estimate.likely if estimate else math.nan
+
+    @property
+    def promises(self) -> float:
+        """The factor that the later report promises."""
+        estimate = self.after.finding.estimate if self.after else None
+        return estimate.likely if estimate else math.nan
+
+    @property
+    def tells(self) -> bool:
+        """Whether it is told unasked: it changed, and what comes, or hides, is worth a fix."""
+        match self.status:
+            case Status.unchanged | Status.unknown:
+                return False
+            case Status.new | Status.unmasked:
+                return self.promises >= WORTH
+            case Status.masked:
+                return self.promised >= WORTH
+        return True
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What limits a kernel: a category or a resource, and how busy that is (NaN for a finding).
+
+    It is not `certain` where it rests on a finding of low confidence alone.
+    """
+
+    name: str
+    busy: float
+    certain: bool = True
+
+
+def finding_changes(
+    before: Group, after: Group, found: Checklist, found_after: Checklist
+) -> tuple[FindingChange, ...]:
+    """The findings of a kernel on either side, by category; the weightiest first."""
+    sides = _by_category(found, before), _by_category(found_after, after)
+    compared = [
+        _change(category, sides[0].get(category), sides[1].get(category), before, after)
+        for category in dict.fromkeys((*sides[0], *sides[1]))
+    ]
+    return tuple(sorted(compared, key=lambda one: -max(one.saved_before, one.saved_after)))
+
+
+def limit(group: Group, found: Checklist) -> Limit | None:
+    """What limits a kernel now; None where neither a finding nor a busy resource tells.
+
+    A finding of low confidence tells where nothing else does.
+    """
+    items = [item for item in found.of(group) if item.finding.estimate]
+    likely = [item for item in items if item.rule.confidence != _UNSURE]
+    return (
+        _promising(likely, LIMITS)
+        or _busiest(group)
+        or _promising(items, LIMITS)
+        or _promising(likely, WORTH)
+        or _promising(items, WORTH)
+    )
+
+
+def _promising(items: Sequence[Item], least: float) -> Limit | None:
+    """The finding that promises most, from a factor on."""
+    found = max(items, key=_factor, default=None)
+    if found is None or _factor(found) < least:
+        return None
+    return Limit(found.rule.category, math.nan, found.rule.confidence != _UNSURE)
+
+
+def _busiest(group: Group) -> Limit | None:
+    """The resource that is busiest, where it is busy enough to limit."""
+    busy = {
+        name: group.typical.get(name) / REACH.get(name, 1.0)
+        for name in RESOURCES
+        if group.typical.get(name) > 0
+    }
+    if busy and max(busy.values()) >= BUSY:
+        name = max(busy, key=lambda name: busy[name])
+        return Limit(_CATEGORIES.get(name, RESOURCES[name]), group.typical.get(name))
+    return None
+
+
+def _by_category(found: Checklist, group: Group) -> Mapping[str, Item]:
+    """The first item of each category; those that only say a kernel is at its roof left out."""
+    items: dict[str, Item] = {}
+    for item in found.findings_of(group):
+        if item.rule.category != "at_the_roof":
+            items.setdefault(item.rule.category, item)
+    return items
+
+
+def _change(
+    category: str, item: Item | None, item_after: Item | None, before: Group, after: Group
+) -> FindingChange:
+    saved, saved_after = _saved(item, before), _saved(item_after, after)
+    gone = item_after is None or (saved > 0 and saved_after <= REMAINS * saved)
+    came = not gone and (item is None or (saved_after > 0 and saved <= REMAINS * saved_after))
+    judged = item_after if came or item is None else item
+    told = measures(judged.rule.verify) if judged else ()
+    near = (item is None or item_after is None) and _is_near(judged, before, after, gone=gone)
+    if gone or came:
+        fires = item is not None and item_after is not None
+        status = _come_or_gone(told, before, after, gone=gone, near=near, fires=fires)
+    else:
+        status = _weighed(saved, saved_after)
+    seen = _seen(category, status, told, before.typical, after.typical)
+    hair = near and status in {Status.unchanged, Status.eased, Status.heavier}
+    return FindingChange(category, status, item, item_after, saved, saved_after, seen, hair)
+
+
+def _is_near(item: Item | None, before: Group, after: Group, *, gone: bool) -> bool:
+    """Whether the side without a finding would have it, were what its rule looks at a tenth nearer
+    to the side with it."""
+    lacks, has = (after, before) if gone else (before, after)
+    if item is None or lacks.failed == lacks.count:
+        return False
+    return all(_nearly_holds(one, lacks.typical, has.typical) for one in item.rule.when)
+
+
+def _nearly_holds(condition: Expression, lacks: LaunchSummary, has: LaunchSummary) -> bool:
+    """Of a comparison its sides are moved, of several the quantities."""
+    names = condition.names
+    values = {name: np.array([_nearer(lacks.get(name), has.get(name))]) for name in names}
+    if np.all(condition(values) == 1):
+        return True
+    if len(condition.comparisons) != 1:
+        return False
+    (comparison,) = condition.comparisons
+    left, right = (
+        _nearer(_value(side, lacks), _value(side, has))
+        for side in (comparison.left, comparison.right)
+    )
+    return bool(HOLDS[comparison.sign](left, right))
+
+
+def _value(expression: Expression, launch: LaunchSummary) -> float:
+    columns = {name: np.array([launch.get(name)]) for name in expression.names}
+    return float(np.max(expression(columns)))
+
+
+def _nearer(value: float, other: float) -> float:
+    """A value moved towards another by what is noise of it; NaN where either is unknown."""
+    step = MOVED * abs(value)
+    return value + min(max(other - value, -step), step) if other == other else other
+
+
+def _come_or_gone(
+    told: Sequence[Measure],
+    before: Group,
+    after: Group,
+    *,
+    gone: bool,
+    near: bool,
+    fires: bool,
+) -> Status:
+    """Whether a finding that is on one side alone was mended, or brought, or only came to show.
+
+    Mirrors: what is resolved one way is new the other, what is masked unmasked. At an unchanged
+    time nothing else can have hidden it: it stands at the threshold of its rule. One that is `near`
+    its threshold is still there: at best it eased. So is one whose rule `fires` on both sides: that
+    its fix saves less may be another's doing. Unless its measure got clearly better.
+    """
+    if not_collected(told, before.typical, after.typical):
+        return Status.unknown
+    has_it = before if gone else after
+    gain = known_gain(told, before.typical, after.typical, has_it.typical)
+    if near and not abs(gain) >= MOVED:
+        return Status.unchanged
+    better = gain if gone else -gain
+    if math.isnan(gain) or better >= MOVED:
+        if (near or fires) and not better >= CLEARLY:
+            return Status.eased if gone else Status.heavier
+        return Status.resolved if gone else Status.new
+    if abs(gain) < MOVED and within_noise(before.median, after.median):
+        return Status.unchanged
+    return Status.masked if gone else Status.unmasked
+
+
+def _weighed(saved: float, saved_after: float) -> Status:
+    """Of a finding on both sides; mirrors: what eases gets heavier."""
+    if min(saved, saved_after) >= (1 - REMAINS) * max(saved, saved_after):
+        return Status.unchanged
+    return Status.eased if saved_after < saved else Status.heavier
+
+
+def _saved(item: Item | None, group: Group) -> float:
+    """Seconds of one launch that a fix is taken to save."""
+    estimate = item.finding.estimate if item else None
+    return group.median * (1 - 1 / estimate.likely) if estimate else 0.0
+
+
+def _factor(item: Item) -> float:
+    return item.finding.estimate.likely if item.finding.estimate else 1.0
+
+
+def _seen(
+    category: str,
+    status: Status,
+    told: Sequence[Measure],
+    before: LaunchSummary,
+    after: LaunchSummary,
+) -> Seen | None:
+    """The first quantity of a defect's measures that moved as its status says; None without one.
+
+    Of several in a measure it is the one that was worst where the finding was. Of bank conflicts it
+    is their ways.
+    """
+    if category == _SHARED and (ways := _ways(status, before, after)):
+        return ways
+    has_it = after if status in {Status.new, Status.unmasked} else before
+    for measure in told:
+        name = measure.telling(has_it)
+        if name and _agrees(status, measure.gain_of(name, before, after)):
+            return Seen(name, before.get(name), after.get(name))
+    return None
+
+
+def _ways(status: Status, before: LaunchSummary, after: LaunchSummary) -> Seen | None:
+    """The worst conflicts of a kind of access on either side; accesses that are not there have
+    none."""
+    found = [(name, [launch.values.get(name, 1.0) for launch in (before, after)]) for name in _WAYS]
+    name, ways = max(found, key=lambda one: max(one[1]))
+    if not _agrees(status, (ways[0] - ways[1]) / max(ways)):
+        return None
+    return Seen(name, before.get(name), after.get(name))
+
+
+def _agrees(status: Status, gain: float) -> bool:
+    """Whether a quantity that got better by that share shows what became of a finding."""
+    match status:
+        case Status.resolved | Status.eased:
+            return gain >= MOVED
+        case Status.new | Status.heavier:
+            return gain <= -MOVED
+        case Status.masked:
+            return gain < MOVED
+        case Status.unmasked:
+            return gain > -MOVED
+    return abs(gain) < MOVED

@@ -1,0 +1,107 @@
+"""Comparisons as GitHub's workflow commands: annotations on the lines of a pull request.
+
+GitHub shows ten errors and ten warnings of a step; what is beyond them is told in a notice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from profkit.comparison import tables as parts
+from profkit.comparison import text as words
+from profkit.comparison.blamed import Spot, brought, spot, spot_of
+from profkit.comparison.comparison import Diff
+from profkit.comparison.finding_changes import Status
+from profkit.comparison.gates import Failure, Kind
+from profkit.core.errors import EnvironmentProblem
+from profkit.ui.text import literal
+
+MOST = 10
+"""Annotations of one level that GitHub shows for a step."""
+
+
+@dataclass(frozen=True)
+class _Annotation:
+    level: str
+    title: str
+    message: str
+    spot: Spot | None
+
+
+def diff_github(
+    diffs: Sequence[tuple[str, Diff]],
+    failures: Sequence[Sequence[Failure]],
+    *,
+    root: Path,
+    with_host: bool,
+) -> str:
+    """An error for each failed gate, a warning for each finding that the change brought, a notice.
+
+    Files are named from `root`, the repository's folder.
+    """
+    made: dict[str, list[_Annotation]] = {"error": [], "warning": [], "notice": []}
+    for (label, diff), failed in zip(diffs, failures, strict=True):
+        prefix = literal(f"{label}: ") if len(diffs) > 1 else ""
+        for one in _annotations(prefix, diff, failed, root, with_host=with_host):
+            made[one.level].append(one)
+    shown = [one for level in made.values() for one in level[:MOST]]
+    left = [f"{len(level) - MOST} more {name}s" for name, level in made.items() if level[MOST:]]
+    if left:
+        shown.append(_Annotation("notice", "profkit diff", f"{', '.join(left)} not shown", None))
+    return "".join(f"{_command(one)}\n" for one in shown)
+
+
+def append_summary(markdown: str, path: str) -> None:
+    """Append to the step's summary, the file of $GITHUB_STEP_SUMMARY.
+
+    Raises EnvironmentProblem where it can't be written.
+    """
+    try:
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(markdown)
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"{path}: can't be written ({error.strerror})", "unset GITHUB_STEP_SUMMARY"
+        ) from None
+
+
+def _annotations(
+    prefix: str, diff: Diff, failed: Sequence[Failure], root: Path, *, with_host: bool
+) -> Iterator[_Annotation]:
+    if diff.refused:
+        why = literal("; ".join(map(str, diff.obstacles)))
+        yield _Annotation("error", "profkit: incomparable", f"{prefix}{why}", None)
+        failed = [one for one in failed if not one.undecided]
+    for one in failed:
+        at = spot_of(one, diff, root, with_host=with_host)
+        yield _Annotation("error", f"profkit: {one.gate}", f"{prefix}{parts.failure(one)}", at)
+    if diff.refused:
+        return
+    told_of = {one.at for one in failed if one.gate.kind is Kind.new_finding}
+    for finding in brought(diff):
+        if finding.change.status is Status.new and finding.at in told_of:
+            continue
+        at = spot(finding.item, root, with_host=with_host)
+        title = f"profkit: {finding.change.category}"
+        yield _Annotation("warning", title, f"{prefix}{finding.message}", at)
+    alone = len(diff.kernels) == 1 and not diff.removed and not diff.added
+    told = words.headline(diff.kernels[0]) if alone else words.summary(diff)
+    yield _Annotation("notice", "profkit diff", literal(f"{prefix}{told}"), None)
+
+
+def _command(one: _Annotation) -> str:
+    properties = {"title": one.title}
+    if one.spot:
+        properties = {"file": one.spot.file, "line": str(one.spot.line), **properties}
+    told = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{one.level} {told}::{_data(one.message)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

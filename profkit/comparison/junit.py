@@ -1,0 +1,98 @@
+"""Comparisons as JUnit XML: a suite each, a case a kernel, a failure where a gate failed."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from xml.etree import ElementTree as Xml
+
+from profkit.comparison import tables as parts
+from profkit.comparison import text as words
+from profkit.comparison.comparison import Diff, KernelDiff
+from profkit.comparison.gates import Failure
+from profkit.comparison.repeats import Change
+from profkit.ui.text import extent, literal
+
+_DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>'
+_WHOLE = "all launches"
+_NO_CHARACTERS = frozenset({0xFFFE, 0xFFFF})
+
+
+def diff_junit(diffs: Sequence[tuple[str, Diff]], failures: Sequence[Sequence[Failure]]) -> str:
+    """The cases' times are what a launch takes after the change, in seconds.
+
+    A gate that failed is a `failure`; what can't be concluded an `error` where a gate forbids it,
+    or where the reports can't be compared; a kernel that can't be compared is `skipped` otherwise.
+    """
+    root = Xml.Element("testsuites", name="profkit diff")
+    for (label, diff), failed in zip(diffs, failures, strict=True):
+        suite = Xml.SubElement(root, "testsuite", name=_text(label))
+        for case in _cases(_text(label), diff, failed):
+            suite.append(case)
+        _count(suite)
+    _count(root)
+    Xml.indent(root)
+    return f"{_DECLARATION}\n{Xml.tostring(root, encoding='unicode')}\n"
+
+
+def _cases(label: str, diff: Diff, failed: Sequence[Failure]) -> Iterator[Xml.Element]:
+    if diff.refused:
+        case = Xml.Element("testcase", name=_WHOLE, classname=label, time="0")
+        why = _text("; ".join(map(str, diff.obstacles)))
+        Xml.SubElement(case, "error", message=why, type="incomparable").text = why
+        yield case
+        failed = [one for one in failed if not one.undecided]
+    names = Counter(kernel.after.name for kernel in diff.kernels)
+    for at, kernel in enumerate(diff.kernels):
+        own = [failure for failure in failed if failure.at == at]
+        yield _case(label, kernel, own, alone=names[kernel.after.name] == 1)
+    others: dict[str, list[Failure]] = {}
+    for failure in failed:
+        if failure.at < 0:
+            others.setdefault(failure.kernel or _WHOLE, []).append(failure)
+    for name, own in others.items():
+        case = Xml.Element("testcase", name=_text(name), classname=label, time="0")
+        _tell(case, own)
+        yield case
+
+
+def _case(label: str, kernel: KernelDiff, failed: Sequence[Failure], *, alone: bool) -> Xml.Element:
+    after = kernel.after
+    name = after.name if alone else f"{after.name} {extent(after.grid)} × {extent(after.block)}"
+    seconds = 0.0 if math.isnan(after.median) else after.median
+    case = Xml.Element("testcase", name=_text(name), classname=label, time=f"{seconds:.9f}")
+    if failed:
+        _tell(case, failed)
+    elif kernel.change is Change.incomparable:
+        why = "; ".join(map(str, kernel.obstacles)) or "no duration on a side"
+        Xml.SubElement(case, "skipped", message=_text(why))
+    lines = (words.headline(kernel), *words.evidence(kernel))
+    Xml.SubElement(case, "system-out").text = "\n".join(map(_text, lines))
+    return case
+
+
+def _tell(case: Xml.Element, failed: Sequence[Failure]) -> None:
+    """One element for all gates that a case failed: readers look at the first alone."""
+    undecided = all(one.undecided for one in failed)
+    gates = ",".join(dict.fromkeys(str(one.gate) for one in failed))
+    message = "; ".join(words.reason(one) for one in failed)
+    element = Xml.SubElement(
+        case, "error" if undecided else "failure", message=_text(message), type=_text(gates)
+    )
+    element.text = "\n".join(_text(parts.failure(one)) for one in failed)
+
+
+def _count(element: Xml.Element) -> None:
+    cases = list(element.iter("testcase"))
+    element.set("tests", str(len(cases)))
+    for tag, name in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
+        element.set(name, str(sum(case.find(tag) is not None for case in cases)))
+    element.set("time", f"{sum(float(case.get('time', '0')) for case in cases):.9f}")
+
+
+def _text(text: str) -> str:
+    """What XML may hold: control characters spelled out, code points it has no place for lost."""
+    return "".join(
+        character if ord(character) not in _NO_CHARACTERS else "�" for character in literal(text)
+    )

@@ -1,0 +1,103 @@
+"""Where in the source time went and goes: lines of two versions, aligned by their text."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from profkit.report.source_lines import LineCost
+
+
+@dataclass(frozen=True)
+class LineChange:
+    """A line of both versions, or of one: then the other's number is 0. Seconds of a launch."""
+
+    file: str
+    line_before: int
+    line_after: int
+    text: str
+    before: float
+    after: float
+
+    @property
+    def change(self) -> float:
+        return self.after - self.before
+
+
+def line_changes(before: Sequence[LineCost], after: Sequence[LineCost]) -> tuple[LineChange, ...]:
+    """All lines with samples on either side, the largest change first; their changes add up.
+
+    Files are taken as one by name, or as the only ones left; lines as one where `difflib` aligns
+    their texts, blanks apart: what was rewritten is a line gone and a line new. Lines without a
+    known text are aligned by nothing, each is its own.
+    """
+    found: list[LineChange] = []
+    files, files_after = _by_name(before), _by_name(after)
+    for name, name_after in _paired(files, files_after):
+        found += _of_file(files.get(name, ()), files_after.get(name_after, ()))
+    return tuple(sorted(found, key=_rank))
+
+
+def _rank(one: LineChange) -> tuple[float, str, list[int]]:
+    return -abs(one.change), one.file, sorted((one.line_before, one.line_after))
+
+
+def _paired(
+    files: Mapping[str, Sequence[LineCost]], files_after: Mapping[str, Sequence[LineCost]]
+) -> list[tuple[str, str]]:
+    """Files of one name; the only ones left of both sides too; and each other one with none."""
+    both = [(name, name) for name in files if name in files_after]
+    left = [name for name in files if name not in files_after]
+    right = [name for name in files_after if name not in files]
+    if len(left) == len(right) == 1:
+        return [*both, (left[0], right[0])]
+    return [*both, *((name, "") for name in left), *(("", name) for name in right)]
+
+
+def _by_name(costs: Sequence[LineCost]) -> Mapping[str, Sequence[LineCost]]:
+    found: dict[str, list[LineCost]] = {}
+    for cost in sorted(costs, key=lambda cost: cost.line):
+        found.setdefault(PurePath(cost.file.replace("\\", "/")).stem, []).append(cost)
+    return found
+
+
+def _of_file(before: Sequence[LineCost], after: Sequence[LineCost]) -> list[LineChange]:
+    matched = _matched(before, after)
+    partners = set(matched.values())
+    found = [_both(one, after[matched[at]]) for at, one in enumerate(before) if at in matched]
+    found += [
+        LineChange(cost.file, cost.line, 0, cost.text, cost.seconds, 0.0)
+        for at, cost in enumerate(before)
+        if at not in matched
+    ]
+    found += [
+        LineChange(cost.file, 0, cost.line, cost.text, 0.0, cost.seconds)
+        for at, cost in enumerate(after)
+        if at not in partners
+    ]
+    return found
+
+
+def _matched(before: Sequence[LineCost], after: Sequence[LineCost]) -> dict[int, int]:
+    """Positions of the same line. `difflib` decides by order between equals: it is given one."""
+    texts, texts_after = ([_text(cost) for cost in side] for side in (before, after))
+    if texts_after < texts:
+        return {at: other for other, at in _matched(after, before).items()}
+    keys = [text or f"0:{at}" for at, text in enumerate(texts)]
+    keys_after = [text or f"1:{at}" for at, text in enumerate(texts_after)]
+    matcher = difflib.SequenceMatcher(None, keys, keys_after, autojunk=False)
+    return {
+        block.a + step: block.b + step
+        for block in matcher.get_matching_blocks()
+        for step in range(block.size)
+    }
+
+
+def _both(one: LineCost, other: LineCost) -> LineChange:
+    return LineChange(other.file, one.line, other.line, other.text, one.seconds, other.seconds)
+
+
+def _text(cost: LineCost) -> str:
+    return " ".join(cost.text.split())

@@ -1,0 +1,223 @@
+"""Comparisons as Markdown that fits a pull request's comment, whatever the number of kernels.
+
+The first line never changes, so that a bot finds its own comment again. What does not fit is left
+out last to first: details of kernels, rows of kernels that did not change, rows, comparisons.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from profkit.comparison import tables as parts
+from profkit.comparison import text as words
+from profkit.comparison.comparison import Diff, KernelDiff
+from profkit.comparison.gates import Failure
+from profkit.comparison.repeats import Change
+from profkit.ui.markdown import code, escape, table_of
+from profkit.ui.text import cut, literal, plural
+from profkit.ui.view import Grid
+
+MARKER = "<!-- profkit-diff -->"
+"""The first line."""
+MOST = 65_536
+"""Characters that a comment on GitHub may have; kept in bytes of UTF-8, which are never fewer."""
+
+_ROWS, _FAILURES = 30, 20
+_LONGEST = 300
+_OPEN, _CLOSE = "<details><summary>", "</details>"
+_OVERHEAD = 400  # what a comparison needs beside its parts: headings, folds, notes of what is left
+
+
+@dataclass
+class _Part:
+    """Pieces of one kind, made as they are needed: `taken` are those that fit."""
+
+    count: int
+    made: Iterator[str]
+    taken: list[str] = field(default_factory=list)
+
+    @property
+    def left(self) -> int:
+        return self.count - len(self.taken)
+
+
+@dataclass
+class _Section:
+    """A comparison: lines that stand at its head, kernels that moved, the others, what one side
+    alone has, and kernels in detail. `whole` says that its head fits."""
+
+    label: str
+    head: list[str]
+    moved: _Part
+    apart: _Part
+    same: _Part
+    details: _Part
+    whole: bool = False
+
+
+def diff_markdown(
+    diffs: Sequence[tuple[str, Diff]],
+    failures: Sequence[Sequence[Failure]],
+    *,
+    top: int,
+    show_all: bool,
+    left_out: Sequence[tuple[str, str]] = (),
+) -> str:
+    """The comparisons: gates that failed, a table of kernels, and `top` of them (0: all) folded."""
+    lines = [MARKER, "## profkit diff"]
+    if failed := parts.failed_in_words(failures):
+        lines += ["", f"**{_prose(failed)}**"]
+    alone = parts.only_in(left_out)
+    for line in alone[:_FAILURES]:
+        lines += ["", _prose(cut(line, _LONGEST))]
+    if len(alone) > _FAILURES:
+        lines += ["", f"{len(alone) - _FAILURES} more reports are on one side only"]
+    sections = [
+        _section(label, diff, failed, top, show_all=show_all)
+        for (label, diff), failed in zip(diffs, failures, strict=True)
+    ]
+    _fit(sections, MOST - _size(lines) - _OVERHEAD)
+    for section in sections:
+        lines += _lines(section)
+    left = sum(not section.whole for section in sections)
+    if left:
+        lines += ["", f"{plural(left, 'comparison')} more did not fit here: --format json has all."]
+    return "\n".join(lines) + "\n"
+
+
+def _section(
+    label: str, diff: Diff, failed: Sequence[Failure], top: int, *, show_all: bool
+) -> _Section:
+    head = [
+        f"- **failed** {_prose(cut(parts.failure(one), _LONGEST))}" for one in failed[:_FAILURES]
+    ]
+    if len(failed) > _FAILURES:
+        head.append(f"- {len(failed) - _FAILURES} more failed")
+    word = "**INCOMPARABLE**" if diff.refused else "forced though"
+    head += [f"- {word} {_prose(cut(str(obstacle), _LONGEST))}" for obstacle in diff.obstacles]
+    if not diff.refused and (len(diff.kernels) != 1 or diff.removed or diff.added):
+        head.append(f"- {_prose(words.summary(diff))}")
+    head += [f"- {_prose(line)}" for line in parts.timed(diff)[:_FAILURES]]
+    moved, same = parts.ordered(diff, failed)
+    chosen, apart = [*moved, *same][: top or None], parts.apart(diff)
+    return _Section(
+        label,
+        head,
+        moved=_Part(len(moved), map(_row, moved)),
+        apart=_Part(len(apart), map(_folded, apart)),
+        same=_Part(len(same), map(_row, same)),
+        details=_Part(len(chosen), (_detail(one, show_all=show_all) for one in chosen)),
+    )
+
+
+def _fit(sections: Sequence[_Section], room: int) -> None:
+    """Take what fits, the more important of all sections first."""
+    for section in sections:
+        needed = _size([*section.head, _title(section)]) + _OVERHEAD
+        if needed > room:
+            break
+        section.whole = True
+        room -= needed
+    shown = [section for section in sections if section.whole]
+    for section in shown:
+        room = _take(section.moved, room)
+    for section in shown:
+        room = _take(section.same, _take(section.apart, room))
+    for section in shown:
+        room = _take(section.details, room)
+
+
+def _take(part: _Part, room: int) -> int:
+    """Take the first pieces as long as they fit; the room that is left."""
+    for piece in part.made:
+        needed = _size([piece, ""])
+        if needed > room:
+            break
+        part.taken.append(piece)
+        room -= needed
+    return room
+
+
+def _lines(section: _Section) -> list[str]:
+    if not section.whole:
+        return []
+    lines = ["", _title(section), *(["", *section.head] if section.head else [])]
+    rows = section.moved.taken or section.same.taken
+    folded = rows[_ROWS:] + (section.same.taken if section.moved.taken else [])
+    if rows:
+        lines += ["", *_table(rows[:_ROWS])]
+    if folded:
+        told = plural(len(folded), "kernel")
+        lines += ["", f"{_OPEN}{told} more</summary>", "", *_table(folded), "", _CLOSE]
+    for piece in (*section.apart.taken, *section.details.taken):
+        lines += ["", piece]
+    unshown = (
+        (section.moved.left + section.same.left, "kernels"),
+        (section.apart.left, "tables of removed or added kernels"),
+        (section.details.left, "kernels in detail"),
+    )
+    left = [f"{count} {what}" for count, what in unshown if count]
+    return (
+        [*lines, "", f"Left out, for want of room: {', '.join(left)}. --format json has all."]
+        if left
+        else lines
+    )
+
+
+def _title(section: _Section) -> str:
+    return f"### {code(cut(section.label, _LONGEST))}"
+
+
+def _row(kernel: KernelDiff) -> str:
+    name, times, ratio, told = parts.row(kernel)
+    strong = "**" if kernel.change is Change.regressed else ""
+    cells = (_cell(times), f"{strong}{_cell(ratio)}{strong}", _cell(cut(told, _LONGEST)))
+    return f"| {code(name, in_table=True)} | {' | '.join(cells)} |"
+
+
+def _table(rows: Sequence[str]) -> list[str]:
+    return [f"| {' | '.join(parts.COLUMNS)} |", f"|{'---|' * len(parts.COLUMNS)}", *rows]
+
+
+def _detail(kernel: KernelDiff, *, show_all: bool) -> str:
+    found = parts.detail(kernel, show_all=show_all)
+    lines = [f"{_OPEN}{_summary(found.headline)}</summary>"]
+    for evidence in found.evidence:
+        lines += ["", _prose(evidence)]
+    for grid in found.grids:
+        lines += ["", *_titled(grid)]
+    return "\n".join([*lines, "", _CLOSE])
+
+
+def _folded(grid: Grid) -> str:
+    """A table of kernels behind its title and their number."""
+    shown = Grid(grid.title, grid.columns, grid.rows[:_ROWS])
+    told = f"{grid.title}: {len(grid.rows)}"
+    rows = [f"| {code(name, in_table=True)} | {_cell(time)} |" for name, time in shown.rows]
+    lines = [f"| {' | '.join(grid.columns)} |", "|---|---|", *rows]
+    left = len(grid.rows) - len(shown.rows)
+    note = ["", f"{left} more"] if left else []
+    return "\n".join([f"{_OPEN}{_summary(told)}</summary>", "", *lines, *note, "", _CLOSE])
+
+
+def _titled(grid: Grid) -> list[str]:
+    return [f"**{grid.title}**", *(line.replace("@", "&#64;") for line in table_of(grid)[1:])]
+
+
+def _prose(text: str) -> str:
+    """Text from reports within a sentence: no markup, and nobody is called by it."""
+    return escape(text).replace("@", "&#64;")
+
+
+def _cell(text: str) -> str:
+    return _prose(text).replace("\n", " ")
+
+
+def _summary(text: str) -> str:
+    return html.escape(cut(literal(text), _LONGEST)).replace("@", "&#64;")
+
+
+def _size(lines: Sequence[str]) -> int:
+    return sum(len(line.encode("utf-8", "replace")) + 1 for line in lines)

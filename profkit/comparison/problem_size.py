@@ -1,0 +1,173 @@
+"""Did two launches compute a problem of one size? What their counters of work say.
+
+Threads don't tell: more work for each thread is a common fix, and a persistent kernel has one
+number of threads for every size. A size that changes moves all work; a fix leaves some of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import combinations
+
+from profkit.report.summary import LaunchSummary
+
+EQUAL = 0.02
+"""Amounts of work nearer than this are equal: below repeats.NOISE, so that a size which differs by
+less makes no difference that a verdict could rest on."""
+
+# Kernels that load nothing read 0.07 to 0.3 MB of DRAM under ncu (H200: code and constants).
+_LEAST_DRAM_BYTES = 1e6
+# An output of fewer bytes than this share of what is loaded is a reduction's: it need not grow.
+_LEAST_OUTPUT = 1 / 16
+
+
+class Kind(StrEnum):
+    """What a measure of work counts; measures of two kinds are independent."""
+
+    arithmetic = "arithmetic"
+    reads = "reads"
+    writes = "writes"
+    instructions = "instructions"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """An amount of work on both sides."""
+
+    kind: Kind
+    label: str
+    before: float
+    after: float
+
+    @property
+    def ratio(self) -> float:
+        return self.after / self.before
+
+    @property
+    def is_equal(self) -> bool:
+        return _near(self.ratio, 1.0)
+
+
+@dataclass(frozen=True)
+class SizeEvidence:
+    """What two launches tell of their sizes: threads, NaN where unknown, and measures of work."""
+
+    threads: tuple[float, float]
+    measures: tuple[Measure, ...]
+
+    @property
+    def equal(self) -> tuple[Measure, ...]:
+        return tuple(measure for measure in self.measures if measure.is_equal)
+
+    @property
+    def scaled(self) -> tuple[Measure, ...]:
+        """Measures of two kinds that changed by one factor, as with a size; () where none did."""
+        moved = [
+            measure
+            for measure in self.measures
+            if not measure.is_equal and measure.kind is not Kind.instructions
+        ]
+        pairs = (
+            pair
+            for pair in combinations(moved, 2)
+            if pair[0].kind is not pair[1].kind and _near(pair[0].ratio, pair[1].ratio)
+        )
+        return next(pairs, ())
+
+    @property
+    def has_equal_threads(self) -> bool:
+        """Whether threads are equal, or unknown."""
+        return self.threads[0] == self.threads[1] or any(map(math.isnan, self.threads))
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether work shows one size: equal arithmetic; or something else equal that a size would
+        change, and no two kinds of work that changed by one factor."""
+        if any(measure.kind is Kind.arithmetic for measure in self.equal):
+            return True
+        telling = [measure for measure in self.equal if self._grows(measure)]
+        return bool(telling) and not self.scaled
+
+    @property
+    def is_same(self) -> bool:
+        """Whether it is taken for one size: proven, or threads are equal and work does not show
+        another, or nothing is known."""
+        if self.is_proven:
+            return True
+        if self.equal or not self.has_equal_threads:
+            return self.has_equal_threads
+        return not self.scaled and not self._is_all_more_or_less
+
+    @property
+    def _is_all_more_or_less(self) -> bool:
+        """Whether work of two kinds or more is known, and all of it grew, or all of it fell."""
+        kinds = {measure.kind for measure in self.measures} - {Kind.instructions}
+        directions = {measure.ratio > 1 for measure in self.measures}
+        return len(kinds) > 1 and len(directions) == 1
+
+    def _grows(self, measure: Measure) -> bool:
+        """Whether a measure changes with the size: not the output of a reduction."""
+        if measure.kind is not Kind.writes:
+            return True
+        reads = [other.before for other in self.measures if other.kind is Kind.reads]
+        return measure.before >= _LEAST_OUTPUT * max(reads, default=0.0)
+
+
+def size_evidence(before: LaunchSummary, after: LaunchSummary) -> SizeEvidence:
+    """What two launches tell of the sizes of their problems."""
+    sides = _amounts(before), _amounts(after)
+    threads = _threads(before), _threads(after)
+    measures = [
+        Measure(kind, label, one, other)
+        for (kind, label, one, least), (_, _, other, _) in zip(*sides, strict=True)
+        if one > least and other > least
+    ]
+    return SizeEvidence(threads, tuple(measures))
+
+
+def _amounts(launch: LaunchSummary) -> Sequence[tuple[Kind, str, float, float]]:
+    """Kind, label, amount and the amount that says nothing yet, of each measure."""
+    threads_each = launch.get("threads_per_instruction_predicated")
+    return (
+        (Kind.arithmetic, "FLOP", launch.get("flop"), _threads(launch)),
+        (Kind.reads, "B loaded by threads", _loaded(launch), 0.0),
+        (Kind.reads, "B read from DRAM", launch.get("dram_read_bytes"), _LEAST_DRAM_BYTES),
+        (Kind.writes, "B stored by threads", _stored(launch), 0.0),
+        (
+            Kind.instructions,
+            "thread instructions",
+            launch.get("instructions_executed") * threads_each,
+            0.0,
+        ),
+    )
+
+
+def _loaded(launch: LaunchSummary) -> float:
+    """Bytes that threads asked for, whatever the sectors that it took."""
+    plain = _product(launch, "global_load_sectors", "global_load_bytes_per_sector")
+    return plain + _known(launch, "async_copy_bytes") + _known(launch, "tma_load_bytes")
+
+
+def _stored(launch: LaunchSummary) -> float:
+    plain = _product(launch, "global_store_sectors", "global_store_bytes_per_sector")
+    return plain + _known(launch, "tma_store_bytes")
+
+
+def _product(launch: LaunchSummary, count: str, size: str) -> float:
+    """0 where there was none to have a size."""
+    return 0.0 if launch.get(count) == 0 else launch.get(count) * launch.get(size)
+
+
+def _known(launch: LaunchSummary, name: str) -> float:
+    return launch.values.get(name, 0.0)
+
+
+def _threads(launch: LaunchSummary) -> float:
+    return launch.get("grid_size") * launch.get("block_size")
+
+
+def _near(one: float, other: float) -> bool:
+    return abs(math.log(one / other)) <= math.log1p(EQUAL)

@@ -1,0 +1,144 @@
+"""Comparisons as SARIF 2.1.0: failed gates and findings that a change brought, at their lines.
+
+A result without a known line of source is placed at the report it is about: code scanning takes
+none without a location.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from profkit.comparison import tables as parts
+from profkit.comparison.blamed import Brought, Spot, brought, in_repository, spot, spot_of
+from profkit.comparison.comparison import Diff
+from profkit.comparison.finding_changes import Status
+from profkit.comparison.gates import Failure, Gate, Kind
+from profkit.core.version import __version__
+from profkit.ui.text import literal
+
+SCHEMA = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
+MOST = 5000
+"""Results that code scanning takes of one file."""
+
+_GATES: Mapping[Kind, str] = {
+    Kind.regression: "A kernel got slower",
+    Kind.inconclusive: "Whether a kernel got slower can't be concluded",
+    Kind.incomparable: "A kernel can't be compared",
+    Kind.new_finding: "A kernel has a limit that it had not",
+    Kind.removed: "A kernel is gone",
+    Kind.metric: "A quantity is beyond what is allowed",
+}
+_ERROR, _WARNING = "error", "warning"
+
+Json = dict[str, Any]
+
+
+def diff_sarif(
+    diffs: Sequence[tuple[str, Diff]],
+    failures: Sequence[Sequence[Failure]],
+    *,
+    root: Path,
+    with_host: bool,
+) -> str:
+    """One run; errors come first. Files are named from `root`, the repository's folder."""
+    rules: dict[str, Json] = {}
+    results: list[Json] = []
+    for (label, diff), failed in zip(diffs, failures, strict=True):
+        name = label if len(diffs) > 1 else ""
+        report = _report(diff, root, with_host=with_host)
+        if diff.refused and not any(one.gate.kind is Kind.incomparable for one in failed):
+            results.append(_failed(name, _refusal(diff), report, rules))
+        for one in failed:
+            if one.gate.kind is not Kind.new_finding or one.unchecked:
+                at = spot_of(one, diff, root, with_host=with_host) or report
+                results.append(_failed(name, one, at, rules))
+        forbidden = {one.at for one in failed if one.gate.kind is Kind.new_finding}
+        for finding in brought(diff):
+            at = spot(finding.item, root, with_host=with_host) or report
+            results.append(_found(name, finding, at, rules, forbidden))
+    results.sort(key=lambda result: result["level"] != _ERROR)
+    driver = {"name": "profkit", "version": __version__, "rules": list(rules.values())}
+    run = {
+        "tool": {"driver": driver},
+        "automationDetails": {"id": "profkit-diff/"},
+        "columnKind": "utf16CodeUnits",
+        "results": results[:MOST],
+    }
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+
+
+def _refusal(diff: Diff) -> Failure:
+    """Reports that can't be compared, as the gate that nobody has to ask for."""
+    return Failure(Gate(Kind.incomparable), "", ("; ".join(map(str, diff.obstacles)),))
+
+
+def _failed(label: str, one: Failure, at: Spot, rules: dict[str, Json]) -> Json:
+    kind = one.gate.kind
+    rule = _rule(rules, f"gate/{kind}", _GATES[kind], "")
+    level = _WARNING if one.undecided else _ERROR
+    return _result(rule, level, parts.failure(one), at, (label, one.kernel, str(one.gate)))
+
+
+def _found(
+    label: str, one: Brought, at: Spot, rules: dict[str, Json], forbidden: Collection[int]
+) -> Json:
+    """A finding; an error where a gate forbids new ones on its kernel."""
+    error = one.change.status is Status.new and one.at in forbidden
+    told = one.item.rule
+    rule = _rule(rules, told.name, told.title, told.explanation)
+    name = one.kernel.after.name
+    made = _result(rule, _ERROR if error else _WARNING, one.message, at, (label, name, told.name))
+    return made | {"properties": {"status": one.change.status.value}}
+
+
+def _rule(rules: dict[str, Json], name: str, title: str, help: str) -> tuple[str, int]:
+    """A rule's name and its place among those of the run."""
+    if name not in rules:
+        rules[name] = {
+            "id": name,
+            "shortDescription": {"text": title},
+            "help": {"text": help or title},
+            "properties": {"tags": ["performance"]},
+        }
+    return name, list(rules).index(name)
+
+
+def _result(
+    rule: tuple[str, int], level: str, message: str, at: Spot, identity: tuple[str, str, str]
+) -> Json:
+    kernel = identity[1]
+    location: Json = {
+        "physicalLocation": {
+            "artifactLocation": _artifact(at.file),
+            "region": {"startLine": at.line},
+        }
+    }
+    if kernel:
+        location["logicalLocations"] = [{"name": literal(kernel), "kind": "function"}]
+    told = "\0".join(identity).encode("utf-8", "replace")
+    return {
+        "ruleId": rule[0],
+        "ruleIndex": rule[1],
+        "level": level,
+        "message": {"text": literal(message)},
+        "locations": [location],
+        "partialFingerprints": {"profkitDiff/v1": hashlib.sha256(told).hexdigest()[:32]},
+    }
+
+
+def _artifact(file: str) -> Json:
+    if Path(file).is_absolute():
+        return {"uri": f"file://{quote(file, errors='replace')}"}
+    return {"uri": quote(file, errors="replace"), "uriBaseId": "%SRCROOT%"}
+
+
+def _report(diff: Diff, root: Path, *, with_host: bool) -> Spot:
+    """The later report, as the place of what has no line of source."""
+    return Spot(in_repository(diff.sides[1].report.path, root, with_host=with_host), 1)

@@ -1,0 +1,242 @@
+"""Baselines: reports kept by name and GPU, to compare later ones with.
+
+    .profkit/baselines/<name>/<GPU>/baseline.json and the folder that it names
+
+A save writes a new folder first and then replaces baseline.json, which lists the files with their
+SHA-256: a reader finds the old baseline or the new one, whole. Beside a report that lies in a run
+its manifest, its check and its latencies are kept, under their own names.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from profkit.analysis.run_files import CHECK, LATENCY, reports_in
+from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
+from profkit.core.integrity import MANIFEST, check_unchanged
+from profkit.core.regular_file import digest
+from profkit.core.text_files import read_json
+
+SCHEMA = "profkit.kept-baseline/1"
+ROOT = Path(".profkit") / "baselines"
+"""Where baselines are kept, below the current folder."""
+
+_INDEX = "baseline.json"
+_LOCK = ".lock"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+_BESIDE = (MANIFEST, CHECK, LATENCY)
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What is kept under a name for a GPU: `path` is the report, or the folder of several."""
+
+    name: str
+    gpu: str
+    saved: datetime
+    path: Path
+
+
+def save(name: str, path: Path, gpu: str, root: Path = ROOT) -> Baseline:
+    """Keep a report, or those below a folder, and what lies beside them in their runs.
+
+    One report is found again as a file, several as a folder in which they lie as they did. What
+    was kept under the name for this GPU is replaced. Raises UsageError for a wrong name, BadInput
+    for a file that is not what its manifest says and EnvironmentProblem where nothing can be
+    written.
+    """
+    _check_name(name)
+    reports = _reports(path)
+    home = root / name / _folder(gpu)
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with _locked(home):
+            folder = home / secrets.token_hex(6)
+            try:
+                files = _copied(reports, folder)
+                _point(home, _index(name, gpu, folder, files))
+            except BaseException:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
+            _remove_others(home, folder)
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"{home}: can't be written ({error.strerror})", "free room or change its permissions"
+        ) from None
+    return find(name, gpu, root)
+
+
+def find(name: str, gpu: str, root: Path = ROOT) -> Baseline:
+    """The baseline of a name for a GPU, each file checked against its SHA-256.
+
+    Raises UsageError for a wrong name, BadInput where there is none or where it was changed.
+    """
+    _check_name(name)
+    home = root / name / _folder(gpu)
+    if not (home / _INDEX).is_file():
+        raise _absent(name, gpu, root)
+    return _read(home)
+
+
+def baselines(root: Path = ROOT) -> dict[str, tuple[str, ...]]:
+    """The names under which something is kept, each with its GPUs."""
+    found: dict[str, tuple[str, ...]] = {}
+    for index in sorted(root.glob(f"*/*/{_INDEX}")):
+        name = index.parent.parent.name
+        found[name] = (*found.get(name, ()), str(_told(index)["gpu"]))
+    return found
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name) or name.endswith("."):
+        plain = _NOT_IN_A_NAME.sub("-", name).strip(".-_")[:64]
+        raise UsageError(
+            f"baseline {name[:80]!r}: a name has letters, digits, '.', '_' and '-', at most 64",
+            f"use {plain}" if _NAME.fullmatch(plain) else "use main",
+        )
+
+
+def _folder(gpu: str) -> str:
+    return _NOT_IN_A_NAME.sub("_", gpu).strip("._") or "unknown"
+
+
+def _absent(name: str, gpu: str, root: Path) -> BadInput:
+    there = baselines(root)
+    keep = f"keep one with `profkit diff REPORT --save-baseline {name}`"
+    if name in there:
+        others = ", ".join(there[name])
+        return BadInput(f"baseline {name} in {root} is of {others}, none of {gpu}", keep)
+    known = f"there are {', '.join(there)}" if there else "there is none at all"
+    return BadInput(f"no baseline {name} in {root}, {known}", keep)
+
+
+@contextmanager
+def _locked(home: Path) -> Iterator[None]:
+    """One save at a time; where the file system has no locks, each on its own."""
+    with (home / _LOCK).open("w", encoding="utf-8") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise EnvironmentProblem(
+                f"{home}: another process is saving this baseline", "wait for it to end"
+            ) from None
+        except OSError:
+            pass
+        yield
+
+
+def _reports(path: Path) -> dict[str, Path]:
+    """The reports that a path names, by their place in a baseline."""
+    if path.is_dir():
+        return {file.relative_to(path).as_posix(): file for file in reports_in(path)}
+    if not path.is_file():
+        raise BadInput(f"{path}: no such file", "check the path")
+    return {path.name: path}
+
+
+def _copied(reports: Mapping[str, Path], folder: Path) -> dict[str, dict[str, Any]]:
+    """Copies of reports and of what lies beside them, as the index lists them."""
+    files: dict[str, Path] = {}
+    for place, report in reports.items():
+        files[place] = report
+        at = PurePosixPath(place)
+        files |= {str(at.with_name(file.name)): file for file in _beside(report)}
+    return {place: _copy(source, folder / place) for place, source in files.items()}
+
+
+def _beside(report: Path) -> list[Path]:
+    if not (report.parent / MANIFEST).is_file():
+        return []
+    return [file for name in _BESIDE if (file := report.parent / name).is_file()]
+
+
+def _copy(source: Path, target: Path) -> dict[str, Any]:
+    if source.name != MANIFEST:
+        check_unchanged(source)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, target)
+    with target.open("rb") as file:
+        os.fsync(file.fileno())
+    return {"bytes": target.stat().st_size, "sha256": digest(target)}
+
+
+def _index(name: str, gpu: str, folder: Path, files: Mapping[str, Any]) -> str:
+    told = {
+        "schema": SCHEMA,
+        "name": name,
+        "gpu": gpu,
+        "saved": datetime.now(UTC).isoformat(timespec="seconds"),
+        "folder": folder.name,
+        "reports": [place for place in files if PurePosixPath(place).name not in _BESIDE],
+        "files": files,
+    }
+    return json.dumps(told, indent=2) + "\n"
+
+
+def _point(home: Path, index: str) -> None:
+    """Make the index the baseline's, at once."""
+    draft = home / f".{_INDEX}"
+    with draft.open("w", encoding="utf-8") as file:
+        file.write(index)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(home / _INDEX)
+
+
+def _remove_others(home: Path, folder: Path) -> None:
+    """Remove what was kept before, and what killed saves left."""
+    for other in home.iterdir():
+        if other.is_dir() and other != folder:
+            shutil.rmtree(other, ignore_errors=True)
+
+
+def _read(home: Path) -> Baseline:
+    told = _told(home / _INDEX)
+    folder = home / told["folder"]
+    for place, entry in told["files"].items():
+        file = folder / place
+        if not file.is_file():
+            raise BadInput(f"{file}: missing from the baseline", "save the baseline anew")
+        if digest(file) != entry["sha256"]:
+            raise BadInput(f"{file}: changed since it was saved", "save the baseline anew")
+    reports = told["reports"]
+    path = folder / reports[0] if len(reports) == 1 else folder
+    return Baseline(told["name"], told["gpu"], datetime.fromisoformat(told["saved"]), path)
+
+
+def _told(index: Path) -> dict[str, Any]:
+    """What an index says; raises BadInput where it is none, or names a place outside its folder."""
+    try:
+        told: dict[str, Any] = read_json(index)
+        places = [told["folder"], *told["files"], *told["reports"]]
+        right = (
+            told["schema"] == SCHEMA
+            and bool(told["reports"])
+            and set(told["reports"]) <= set(told["files"])
+            and all(isinstance(entry["sha256"], str) for entry in told["files"].values())
+            and all(isinstance(told[key], str) for key in ("name", "gpu", "folder"))
+            and datetime.fromisoformat(told["saved"]) is not None
+            and all(_is_inside(place) for place in places)
+        )
+    except (BadInput, ValueError, TypeError, KeyError, AttributeError):
+        right = False
+    if not right:
+        raise BadInput(f"{index}: not the index of a baseline", "save the baseline anew")
+    return told
+
+
+def _is_inside(place: str) -> bool:
+    path = PurePosixPath(place)
+    return bool(place) and not path.is_absolute() and ".." not in path.parts

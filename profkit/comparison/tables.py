@@ -1,0 +1,160 @@
+"""What the written forms of a comparison show: a row a kernel, tables of what is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import PurePath
+
+from profkit.comparison import text as words
+from profkit.comparison.attribution import Attribution
+from profkit.comparison.changes import Changed
+from profkit.comparison.comparison import Diff, KernelDiff
+from profkit.comparison.gates import Failure
+from profkit.comparison.line_changes import LineChange
+from profkit.comparison.repeats import Change
+from profkit.ui.text import literal, plural
+from profkit.ui.view import Grid
+
+COLUMNS = ("Kernel", "Before → after", "Change", "Why, and what limits it")
+"""Headings of `row`."""
+
+_CHANGES, _FINDINGS, _LINES = 12, 8, 6
+
+
+@dataclass(frozen=True)
+class Detail:
+    """A kernel: its headline, what the verdict rests on, and tables."""
+
+    headline: str
+    evidence: tuple[str, ...]
+    grids: tuple[Grid, ...]
+
+
+def row(kernel: KernelDiff) -> tuple[str, str, str, str]:
+    """A kernel in a table: name, times, ratio, what became of it."""
+    told = "; ".join(literal(part) for part in words.told(kernel))
+    return words.name(kernel), words.times(kernel), words.ratio(kernel), told
+
+
+def ordered(diff: Diff, failed: Sequence[Failure]) -> tuple[list[KernelDiff], list[KernelDiff]]:
+    """The kernels to be seen first, those that fail a gate before all, and those that are SAME."""
+    failing = {failure.at for failure in failed}
+    first = [kernel for at, kernel in enumerate(diff.kernels) if at in failing]
+    others = [kernel for at, kernel in enumerate(diff.kernels) if at not in failing]
+    first += [kernel for kernel in others if kernel.change is not Change.same]
+    return first, [kernel for kernel in others if kernel.change is Change.same]
+
+
+def detail(kernel: KernelDiff, *, show_all: bool) -> Detail:
+    """What is known of a kernel; small changes and what one side alone has if `show_all`."""
+    grids: list[Grid] = []
+    if kernel.change is not Change.incomparable:
+        if kernel.attribution and (kernel.change is not Change.same or show_all):
+            grids.append(_why(kernel.attribution))
+        grids += _findings(kernel, show_all=show_all)
+        grids += _changed(kernel.changed, show_all=show_all)
+        grids += _lines(kernel.lines, show_all=show_all)
+    if show_all and kernel.one_sided:
+        rows = tuple((literal(words.only_words(one)),) for one in kernel.one_sided)
+        grids.append(Grid("Recorded on one side only", ("Quantity",), rows))
+    evidence = tuple(literal(line) for line in words.evidence(kernel))
+    return Detail(literal(words.headline(kernel)), evidence, tuple(grids))
+
+
+def apart(diff: Diff) -> tuple[Grid, ...]:
+    """Kernels that one side alone has, with their time."""
+    return tuple(
+        Grid(f"{title} kernels", ("Kernel", "Time"), tuple(words.gone(groups)))
+        for title, groups in (("Removed", diff.removed), ("Added", diff.added))
+        if groups
+    )
+
+
+def timed(diff: Diff) -> tuple[str, ...]:
+    """The verdicts on timed variants that are not already a kernel's."""
+    return tuple(literal(f"{one.after.label}: {words.timing(one)}") for one in diff.variants)
+
+
+def only_in(left_out: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """Reports that one side alone has, a line each: `only in before: matmul.ncu-rep`."""
+    return tuple(literal(f"only in {side}: {name}") for side, name in left_out)
+
+
+def failure(one: Failure) -> str:
+    """A failed gate in a sentence: `regression:5%: transpose: 330.2 µs → 412.1 µs ...`."""
+    told = str(one.gate), one.kernel, words.reason(one)
+    return literal(": ".join(part for part in told if part))
+
+
+def failed_in_words(failures: Iterable[Sequence[Failure]]) -> str:
+    """How many gates failed how often, in a line; "" where none did."""
+    found = list(chain.from_iterable(failures))
+    if not found:
+        return ""
+    gates = len({str(one.gate) for one in found})
+    return f"{plural(gates, 'gate')} failed, {plural(len(found), 'reason')}"
+
+
+def _why(attribution: Attribution) -> Grid:
+    told, rest = words.causes(attribution)
+    rows = [
+        (literal(words.label(cause)), words.signed(cause.seconds), *words.cause_values(cause))
+        for cause in told
+    ]
+    smaller = len(attribution.causes) - len(told)
+    if smaller:
+        rows.append((f"{smaller} smaller", words.signed(rest), "", ""))
+    rows.append(("sum", words.signed(attribution.change), "", ""))
+    missing = ", ".join(attribution.missing)
+    note = f"Not told apart: {missing}; a side did not record them" if missing else ""
+    return Grid("Why", ("Cause", "Time", "Before", "After"), tuple(rows), note)
+
+
+def _findings(kernel: KernelDiff, *, show_all: bool) -> list[Grid]:
+    found = [one for one in kernel.findings if show_all or one.tells]
+    if not found:
+        return []
+    shown = found if show_all else found[:_FINDINGS]
+    rows = tuple(
+        (
+            one.category,
+            one.status.value,
+            literal(words.seen(one.seen)) if one.seen else "",
+            words.fix_saves(one),
+            words.estimate_held(one, kernel).removeprefix(f"{one.category}: "),
+        )
+        for one in shown
+    )
+    columns = ("Finding", "Became", "Seen in", "A fix saves", "Estimate")
+    left = len(found) - len(shown)
+    return [Grid("Findings", columns, rows, f"{left} more" if left else "")]
+
+
+def _changed(changed: Sequence[Changed], *, show_all: bool) -> list[Grid]:
+    telling = [one for one in changed if one.shown or show_all]
+    shown = telling if show_all else telling[:_CHANGES]
+    if not shown:
+        return []
+    rows = tuple(words.change_words(one) for one in shown)
+    columns = ("Quantity", "Before → after", "Change")
+    return [Grid("What else changed", columns, rows, _left(len(changed) - len(shown)))]
+
+
+def _lines(lines: Sequence[LineChange], *, show_all: bool) -> list[Grid]:
+    shown = lines if show_all else lines[:_LINES]
+    if not shown:
+        return []
+    rows = []
+    for line in shown:
+        where, spent, text = words.line_words(line)
+        rows.append((f"{literal(PurePath(line.file).name)}:{where}", spent, text))
+    left = len(lines) - len(shown)
+    note = f"{plural(left, 'line')} more" if left else ""
+    columns = ("Line", "Before → after", "Source")
+    return [Grid("By source line (samples as time)", columns, tuple(rows), note)]
+
+
+def _left(count: int) -> str:
+    return f"{count} more, of less weight or within noise" if count else ""

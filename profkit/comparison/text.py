@@ -1,0 +1,448 @@
+"""A comparison of reports in words: headlines, causes, findings, changes. No layout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from profkit.comparison.attribution import Attribution, Cause, Kind
+from profkit.comparison.changes import Changed, OneSided
+from profkit.comparison.comparison import Diff, KernelDiff, Total
+from profkit.comparison.finding_changes import WORTH, FindingChange, Limit, Seen, Status
+from profkit.comparison.gates import Amount, Failure
+from profkit.comparison.line_changes import LineChange
+from profkit.comparison.matching import How
+from profkit.comparison.repeats import Change
+from profkit.comparison.timed_change import TimedChange
+from profkit.core.unit_words import is_word, unit_after
+from profkit.report.catalog import catalog
+from profkit.report.names import function_name
+from profkit.report.summary import Group
+from profkit.rules.checklist import Item
+from profkit.rules.finding_text import gain
+from profkit.timing.latency_view import latency_words, times_as_fast
+from profkit.ui.text import compact, extent, literal, number, percent, plural
+
+SMALL_CAUSE = 0.02
+"""The share of the largest cause below which one is told with the others."""
+_RESOLVED_TOLD = 2
+_MOST = 0.5
+_GONE = "none"
+_ARROW = " → "
+_NO_DIFFERENCE = 5e-4
+_LONGEST_NAME = 64
+_EXPLAINED = {
+    "selected": "issuing",
+    "not_selected": "ready, another warp issued",
+    "wait": "fixed latency",
+}
+
+
+def headline(kernel: KernelDiff) -> str:
+    """A kernel read aloud: name, times, ratio, what was resolved, what limits it now."""
+    parts = [name(kernel), times(kernel), ratio(kernel), "; ".join(told(kernel))]
+    return "   ".join(part for part in parts if part)
+
+
+def name(kernel: KernelDiff) -> str:
+    """The kernel's name, both where it changed, and how often it ran."""
+    sides = (kernel.before, kernel.after)
+    one, other = (function_name(group, _LONGEST_NAME, sides) for group in sides)
+    return one if one == other else f"{one}{_ARROW}{other}"
+
+
+def times(kernel: KernelDiff) -> str:
+    """What the verdict rests on: timed medians, ncu's, or cycles where the clock differs."""
+    if kernel.timed and kernel.by_timing:
+        return _ARROW.join(
+            number(side.summary.median, "s") for side in (kernel.timed.before, kernel.timed.after)
+        )
+    if kernel.in_cycles:
+        cycles = (
+            group.median * group.typical.get("sm_clock") for group in (kernel.before, kernel.after)
+        )
+        return f"{_ARROW.join(compact(value) for value in cycles)} cycles"
+    return _ARROW.join(number(group.median, "s") for group in (kernel.before, kernel.after))
+
+
+def ratio(kernel: KernelDiff) -> str:
+    """How many times as fast or slow: `2.31x faster`, `SAME (0.4% slower)`, `INCOMPARABLE`."""
+    change = kernel.change
+    if change is Change.incomparable:
+        return change.value
+    if change is Change.same:
+        return f"{change.value} ({_by_how_much(kernel.speedup)})"
+    said = faster(kernel.speedup)
+    return said if change is not Change.inconclusive else f"{change.value} ({said})"
+
+
+def faster(speedup: float) -> str:
+    """`2.31x faster`, or the reciprocal and `slower`."""
+    if abs(math.log(speedup)) < _NO_DIFFERENCE:
+        return "no faster, no slower"
+    word = "faster" if speedup >= 1 else "slower"
+    factor = speedup if speedup >= 1 else 1 / speedup
+    digits = 0 if factor >= 100 else 1 if factor >= 10 else 2
+    return f"{factor:,.{digits}f}x {word}"
+
+
+def _by_how_much(speedup: float) -> str:
+    if abs(math.log(speedup)) < _NO_DIFFERENCE:
+        return "no difference"
+    share = speedup - 1 if speedup > 1 else 1 / speedup - 1
+    return f"{percent(share)} {'faster' if speedup > 1 else 'slower'}"
+
+
+def told(kernel: KernelDiff) -> Iterable[str]:
+    """What became of its findings and what limits it now; of one not compared, why not."""
+    if kernel.change is Change.incomparable:
+        yield "; ".join(map(str, kernel.obstacles))
+        return
+    if kernel.change is Change.same:
+        return
+    resolved = kernel.resolved[:_RESOLVED_TOLD]
+    new = [one for one in kernel.findings if one.status is Status.new and one.tells]
+    if resolved:
+        yield ", ".join(finding(one) for one in resolved)
+    elif kernel.attribution and (cause := _main_cause(kernel.attribution)):
+        yield cause_words(cause)
+    if new and kernel.change is Change.regressed:
+        yield ", ".join(finding(one) for one in new[:_RESOLVED_TOLD])
+    if kernel.limit and kernel.limit.name not in {one.category for one in resolved}:
+        word = "still" if kernel.limit.name in _lasting(kernel) else "now"
+        perhaps = "" if kernel.limit.certain else "perhaps "
+        yield f"{perhaps}{word} limited by {limited(kernel.limit)}"
+
+
+def _lasting(kernel: KernelDiff) -> set[str]:
+    lasting = {Status.unchanged, Status.eased, Status.heavier}
+    return {one.category for one in kernel.findings if one.status in lasting}
+
+
+def limited(limit: Limit) -> str:
+    """What limits: `l2_bandwidth (84.2% busy)`."""
+    return limit.name if math.isnan(limit.busy) else f"{limit.name} ({percent(limit.busy)} busy)"
+
+
+def finding(one: FindingChange) -> str:
+    """A finding and what became of it: `shared_bank_conflicts resolved (32-way → none)`."""
+    said = f"{one.category} {one.status.value}"
+    details = [seen(one.seen)] if one.seen else []
+    if one.status is Status.resolved and one.after and one.after.finding.estimate:
+        details.append(f"{number(one.saved_after, 's')} of {number(one.saved_before, 's')} left")
+    if one.is_at_threshold:
+        details.append("at the threshold of its rule")
+    return f"{said} ({', '.join(details)})" if details else said
+
+
+def fix_saves(one: FindingChange) -> str:
+    """The time of a launch that a fix was, and is, taken to save; "" where none was promised."""
+    saved = one.saved_before, one.saved_after
+    return _ARROW.join(number(seconds, "s") for seconds in saved) if any(saved) else ""
+
+
+def seen(one: Seen) -> str:
+    """The quantity that shows it: `32-way → none`, `xu_busy 92.1% → 9.8%`."""
+    if one.name.startswith("shared_ways"):
+        return _ARROW.join(_ways(value) for value in (one.before, one.after))
+    unit = catalog().quantities[one.name].unit
+    return f"{one.name} {_ARROW.join(quantity(value, unit) for value in (one.before, one.after))}"
+
+
+def _ways(value: float) -> str:
+    return _GONE if math.isnan(value) or value < 1.05 else f"{value:.3g}-way"
+
+
+def quantity(value: float, unit: str) -> str:
+    """A value in its unit, short; words of units are left out."""
+    if math.isnan(value):
+        return "n/a"
+    return number(value, unit) if unit in {"1", "s", "B", "B/s", "Hz", "FLOP"} else compact(value)
+
+
+def reason(one: Failure) -> str:
+    """Why a gate failed, in a sentence."""
+    return "".join(part if isinstance(part, str) else _amount(part) for part in one.why)
+
+
+def _amount(one: Amount | Seen) -> str:
+    if isinstance(one, Seen):
+        return seen(one)
+    if is_word(one.unit):
+        return f"{compact(one.value)} {unit_after(one.value, one.unit)}"
+    return number(one.value, one.unit)
+
+
+def why(attribution: Attribution) -> str:
+    """The change in a sentence: its largest cause, and what works against it."""
+    cause = _main_cause(attribution)
+    if cause is None:
+        return ""
+    along = sum(one.seconds for one in attribution.causes if one.seconds * cause.seconds > 0)
+    word = "mostly" if cause.seconds / along > _MOST else "first"
+    said = f"{word} {cause_words(cause)} ({signed(cause.seconds)})"
+    against = [one for one in attribution.causes if one.seconds * attribution.change < 0]
+    if against and abs(against[0].seconds) >= abs(attribution.change) / 4:
+        said += f", {_against(cause, against[0], attribution.change)}"
+    return said
+
+
+def _against(cause: Cause, other: Cause, change: float) -> str:
+    """What works against a change's largest cause, and that alone it would outweigh it."""
+    told = f"{cause_words(other)} ({signed(other.seconds)})"
+    if abs(other.seconds) < abs(cause.seconds):
+        return f"partly offset by {told}"
+    return f"outweighed by {told}; with all other causes {signed(change)}"
+
+
+def _main_cause(attribution: Attribution) -> Cause | None:
+    """The largest cause of a change that goes its way; None where nothing known is."""
+    along = [one for one in attribution.causes if one.seconds * attribution.change > 0]
+    return along[0] if along and along[0].kind is not Kind.rest else None
+
+
+def cause_words(cause: Cause) -> str:
+    """A cause with its change: `3.99x fewer instructions executed`, `less barrier`."""
+    more = cause.after > cause.before
+    if cause.kind is Kind.rest:
+        return cause.label
+    if cause.kind is Kind.stall:
+        return f"{'more' if more else 'less'} {label(cause)} an instruction"
+    factor = cause.after / cause.before if more else cause.before / cause.after
+    word = "higher" if cause.kind is Kind.clock else "more"
+    return (
+        f"{factor:.2f}x {word if more else 'lower' if word == 'higher' else 'fewer'} {cause.label}"
+    )
+
+
+def label(cause: Cause) -> str:
+    """A cause's name: warp states by ncu's reason."""
+    if cause.kind is not Kind.stall:
+        return cause.label
+    known = _EXPLAINED.get(cause.label)
+    return f"{cause.label} ({known})" if known else f"{cause.label} wait"
+
+
+def cause_values(cause: Cause) -> tuple[str, str]:
+    """The factor before and after, in its unit."""
+    if math.isnan(cause.before):
+        return "", ""
+    if cause.kind is Kind.stall:
+        return f"{cause.before:.3g} cycles", f"{cause.after:.3g}"
+    if cause.unit == "":
+        return f"{cause.before:.4g}", f"{cause.after:.4g}"
+    return quantity(cause.before, cause.unit), quantity(cause.after, cause.unit)
+
+
+def signed(seconds: float) -> str:
+    """A change of time with its sign: `−187.5 µs`, `+12.1 µs`."""
+    sign = "−" if seconds < 0 else "+" if seconds > 0 else "±"
+    return f"{sign}{number(abs(seconds), 's')}"
+
+
+def causes(attribution: Attribution) -> tuple[tuple[Cause, ...], float]:
+    """The causes worth a line, and the sum of the others (s)."""
+    largest = max((abs(one.seconds) for one in attribution.causes), default=0.0)
+    told = tuple(one for one in attribution.causes if abs(one.seconds) >= SMALL_CAUSE * largest > 0)
+    return told, attribution.change - sum(one.seconds for one in told)
+
+
+def evidence(kernel: KernelDiff) -> list[str]:
+    """What a verdict rests on, and what has to be known of it."""
+    lines = []
+    if kernel.timed:
+        lines.append(timing(kernel.timed))
+    if kernel.profiled and not kernel.by_timing:
+        lines.append(_profiled(kernel))
+    elif kernel.by_timing:
+        medians = _ARROW.join(number(group.median, "s") for group in (kernel.before, kernel.after))
+        ratio = kernel.before.median / kernel.after.median
+        known = f", {faster(ratio)}" if math.isfinite(ratio) and ratio > 0 else ""
+        lines.append(f"under ncu {medians}{known}")
+    if kernel.in_cycles and not kernel.by_timing:
+        lines.append("cycles compared, not time: what memory limits needs more of them at more MHz")
+    lines += [f"differs: {obstacle}" for obstacle in kernel.obstacles if kernel.profiled]
+    if kernel.match.how is not How.same:
+        lines.append(f"matched: {matched(kernel)}")
+    if size := equal_work(kernel):
+        lines.append(size)
+    return lines
+
+
+def equal_work(kernel: KernelDiff) -> str:
+    """Why other threads, or another name, are taken for the same problem; "" where nothing asks."""
+    evidence = kernel.size
+    if evidence is None or (evidence.has_equal_threads and kernel.match.is_named):
+        return ""
+    equal = ", ".join(measure.label for measure in evidence.equal)
+    threads = _ARROW.join(f"{count:,.0f}" for count in dict.fromkeys(evidence.threads))
+    if not equal:
+        return f"no counters of work on both sides: {threads} threads taken for the same problem"
+    return f"taken for the same problem by equal {equal}, at {threads} threads"
+
+
+def matched(kernel: KernelDiff) -> str:
+    """How a kernel was matched, with launch shapes where they differ."""
+    how = kernel.match.how.value
+    shapes = [f"{extent(one.grid)} × {extent(one.block)}" for one in (kernel.before, kernel.after)]
+    return how if shapes[0] == shapes[1] else f"{how}, {_ARROW.join(shapes)}"
+
+
+def timing(timed: TimedChange) -> str:
+    """The timed verdict in a line."""
+    said = (
+        times_as_fast(timed.speedup, timed.low, timed.high)
+        if timed.low is not None and timed.high is not None
+        else f"{faster(timed.speedup)}, no interval"
+    )
+    verdict = timed.verdict
+    medians = f"{latency_words(timed.before)}{_ARROW}{latency_words(timed.after)}"
+    return f"timed, {timed.how}: {medians}   {said}   {verdict}, {timed.why}"
+
+
+def variant(timed: TimedChange) -> str:
+    """The variant's label, both where they differ."""
+    one, other = literal(timed.before.label), literal(timed.after.label)
+    return one if one == other else f"{one}{_ARROW}{other}"
+
+
+def estimate_held(one: FindingChange, kernel: KernelDiff) -> str:
+    """What the earlier report promised for a finding against what was achieved; "" without."""
+    estimate = one.before.finding.estimate if one.before else None
+    if estimate is None or one.status is not Status.resolved or math.isnan(kernel.speedup):
+        return ""
+    inside = estimate.low <= kernel.speedup <= estimate.high
+    return (
+        f"{one.category}: {gain(estimate)} was promised, {kernel.speedup:.2f}x achieved, "
+        f"{'inside' if inside else 'outside'} the range"
+    )
+
+
+def change_words(one: Changed) -> tuple[str, str, str]:
+    """A change as name, values, and how much: `-78.3%`, `+5.2 points`."""
+    values = _ARROW.join(quantity(value, one.unit) for value in (one.before, one.after))
+    return one.name, values, _how_much(one)
+
+
+def _how_much(one: Changed) -> str:
+    if one.unit == "1":
+        return f"{(one.after - one.before) * 100:+.1f} points"
+    if one.before == 0:
+        return "new"
+    if one.after == 0:
+        return "gone"
+    factor = one.after / one.before
+    if 0 < factor <= 0.5:
+        return f"{_times(1 / factor)} less"
+    return _times(factor) if factor >= 2 else f"{factor - 1:+.1%}"
+
+
+def _times(factor: float) -> str:
+    return f"{factor:,.0f}x" if factor >= 100 else f"{factor:.3g}x"
+
+
+def only_words(one: OneSided) -> str:
+    """A quantity that one side alone has."""
+    return f"{one.name} only {one.side} ({quantity(one.value, one.unit)}): {one.why}"
+
+
+def line_words(one: LineChange) -> tuple[str, str, str]:
+    """A source line: where, seconds before and after, text."""
+    where = str(one.line_after or one.line_before)
+    if one.line_before and one.line_after and one.line_before != one.line_after:
+        where = f"{one.line_before}{_ARROW}{one.line_after}"
+    mark = "" if one.line_before and one.line_after else " (gone)" if one.line_before else " (new)"
+    spent = _ARROW.join(number(value, "s") if value else "0" for value in (one.before, one.after))
+    return f"{where}{mark}", spent, literal(" ".join(one.text.split()))
+
+
+def summary(found: Diff) -> str:
+    """All kernels in a line: the time of those compared, how many of each verdict, and the rest."""
+    total = found.total
+    counts = [
+        f"{found.counted(change)} {change.value}" for change in Change if found.counted(change)
+    ]
+    rest = [
+        f"{len(groups)} {word}" + (f" ({number(seconds, 's')})" if seconds else "")
+        for groups, word, seconds in (
+            (found.removed, "removed", total.removed),
+            (found.added, "added", total.added),
+        )
+        if groups
+    ]
+    if total.tells:
+        rest += _left_out(total)
+    kernels = f"{plural(len(found.kernels), 'kernel')} matched"
+    parts = kernels, _sum(total), ", ".join((*counts, *rest))
+    return "   ".join(part for part in parts if part)
+
+
+def _sum(total: Total) -> str:
+    """The time of the compared kernels, and how many times as fast where that is the kernels'."""
+    if not total.tells:
+        return ""
+    times = f"{number(total.before, 's')}{_ARROW}{number(total.after, 's')}"
+    if not math.isnan(total.speedup):
+        return f"{times}   {faster(total.speedup)}"
+    before, after = total.launches
+    return f"{times}   {plural(before, 'launch')}{_ARROW}{after}"
+
+
+def _left_out(total: Total) -> list[str]:
+    """What the sums do not count."""
+    return [
+        f"the times without {plural(count, 'kernel')} {why}"
+        for count, why in (
+            (total.unmeasured, "not measured whole"),
+            (total.incomparable, "that can't be compared"),
+        )
+        if count
+    ]
+
+
+def gone(groups: Sequence[Group]) -> list[tuple[str, str]]:
+    """Kernels that one side alone has, with their time, most first."""
+    ordered = sorted(groups, key=lambda group: -(group.total if group.total > 0 else 0.0))
+    return [(_short(group), number(group.total, "s")) for group in ordered]
+
+
+def _short(group: Group) -> str:
+    return function_name(group, _LONGEST_NAME)
+
+
+def went(found: Diff) -> str:
+    """The findings that promised time on kernels that are gone: `dram_bandwidth (leaky_relu)`;
+    "" where nothing was compared, for nothing shows that their work is done."""
+    if found.refused:
+        return ""
+    told = dict.fromkeys(
+        f"{item.rule.category} ({_short(item.group)})"
+        for item in found.removed_findings
+        if item.group and item.finding.estimate and item.finding.estimate.likely >= WORTH
+    )
+    return ", ".join(told)
+
+
+def finding_on(item: Item) -> str:
+    """A finding with the kernel that it is on."""
+    on = f" (on {_short(item.group)})" if item.group else ""
+    return f"{item.rule.category}: {item.rule.title}{on}"
+
+
+def promise_on(item: Item) -> str:
+    """What a fix of a finding was to give its kernel."""
+    estimate = item.finding.estimate
+    if estimate is None or item.group is None:
+        return ""
+    return f"{gain(estimate)} for {_short(item.group)}, {number(item.group.total, 's')} of the time"
+
+
+def _profiled(kernel: KernelDiff) -> str:
+    assert kernel.profiled is not None
+    found = kernel.profiled
+    repeats = " and ".join(plural(count, "launch") for count in found.repeats)
+    sides = repeats if found.repeats[0] != found.repeats[1] else f"{repeats.split(' and ')[0]} each"
+    return (
+        f"by ncu's durations, {sides}: they repeat within {found.noise:.0%}, "
+        f"so the ratio is between {found.low:.3g}x and {found.high:.3g}x"
+    )

@@ -1,0 +1,185 @@
+"""What timed latencies say of a change, where both reports' runs hold them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from profkit.comparison.comparability import Problem, problem_of
+from profkit.comparison.repeats import NOISE, Change
+from profkit.report.summary import Group, ReportSummary
+from profkit.timing.latency import (
+    Pair,
+    Timed,
+    analyze_latency,
+    compare_saved,
+    compare_with,
+    interleaved,
+)
+from profkit.timing.latency_file import Latency, Saved
+from profkit.timing.statistics import Classic
+from profkit.timing.verdict import DEFAULT, Thresholds, Verdict
+
+INTERLEAVED = "interleaved"
+WITHIN_RUN = "within-run only"
+
+
+@dataclass(frozen=True)
+class TimedChange:
+    """The timed verdict on a variant: `before` and `after` are the two latencies.
+
+    `how` they were measured: INTERLEAVED, or WITHIN_RUN, where the machine's A/A floor, or NOISE
+    where that is unknown, widens the margin. `low` to `high` is the interval of `speedup`, None
+    where there is none. `why` tells what a verdict rests on, or why there is none; `valid` is false
+    where the environment moved or the two were measured differently.
+    """
+
+    before: Timed
+    after: Timed
+    how: str
+    change: Change
+    speedup: float
+    low: float | None
+    high: float | None
+    margin: float | None
+    why: str
+    classic: Classic
+    valid: bool
+
+    @property
+    def verdict(self) -> str:
+        """The word for it: a change, or INVALID."""
+        return self.change.value if self.valid else "INVALID"
+
+
+@dataclass(frozen=True)
+class Timings:
+    """The latencies of a report's run by label, and the file they are from."""
+
+    path: str
+    timed: Mapping[str, Timed]
+
+    def of(self, group: Group) -> str:
+        """The one variant that all launches of a group belong to, by its NVTX range; "" if none."""
+        labels = self._labels(group)
+        return labels.pop() if len(labels) == 1 else ""
+
+    def problem_of(self, group: Group) -> Problem | None:
+        """The one problem that all variants with launches of a group declare; None if none."""
+        problems = {problem_of(self.timed[label].latency.target) for label in self._labels(group)}
+        return problems.pop() if len(problems) == 1 else None
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What the variants declare to compute."""
+        declared = (problem_of(one.latency.target) for one in self.timed.values())
+        return tuple(dict.fromkeys(filter(None, declared)))
+
+    def launches_of(self, report: ReportSummary) -> Mapping[str, int]:
+        """How many launches of a report each variant has."""
+        return Counter(
+            label
+            for launch in report.launches
+            for label in launch.launch.nvtx
+            if label in self.timed
+        )
+
+    def _labels(self, group: Group) -> set[str]:
+        return {
+            label
+            for launch in group.launches
+            for label in launch.launch.nvtx
+            if label in self.timed
+        }
+
+
+def timings(saved: Saved | None) -> Timings:
+    """The latencies of a file, analyzed; none where there is no file."""
+    if saved is None:
+        return Timings("", {})
+    return Timings(saved.path, {one.label: analyze_latency(one) for one in saved.latencies})
+
+
+def timed_change(
+    before: Timings,
+    after: Timings,
+    labels: tuple[str, str],
+    *,
+    floor: float | None = None,
+    thresholds: Thresholds = DEFAULT,
+) -> TimedChange:
+    """The verdict on the second label's latency against the first's.
+
+    `floor` is the machine's A/A floor between runs, a share. Raises BadInput for samples that
+    differ beyond measure.
+    """
+    one, other = before.timed[labels[0]], after.timed[labels[1]]
+    if _of_one_run(before, after, labels) and _in_turns(one.latency, other.latency):
+        (pair,) = compare_with(one, (other,), thresholds=thresholds)
+        return _of_pair(pair)
+    return _of_saved(one, other, NOISE if floor is None else floor, thresholds)
+
+
+def same_samples(one: Timed, other: Timed) -> bool:
+    """Whether two latencies are one measurement, wherever their files lie."""
+    return one.latency.blocks == other.latency.blocks
+
+
+def _of_one_run(before: Timings, after: Timings, labels: tuple[str, str]) -> bool:
+    """Whether both sides hold the same samples of both variants: a file, or a copy of it."""
+    sides = [[side.timed.get(label) for label in labels] for side in (before, after)]
+    return all(
+        one and other and same_samples(one, other) for one, other in zip(*sides, strict=True)
+    )
+
+
+def _in_turns(one: Latency, other: Latency) -> bool:
+    return len(one.blocks) == len(other.blocks) > 1 and interleaved(one, other)
+
+
+def _of_pair(pair: Pair) -> TimedChange:
+    found = pair.comparison
+    return TimedChange(
+        before=pair.a,
+        after=pair.b,
+        how=INTERLEAVED,
+        change=_change(found.verdict),
+        speedup=found.speedup,
+        low=found.low,
+        high=found.high,
+        margin=found.margin.value,
+        why="; ".join(found.details) or found.reason.value,
+        classic=found.classic,
+        valid=found.verdict is not Verdict.INVALID,
+    )
+
+
+def _of_saved(one: Timed, other: Timed, floor: float, thresholds: Thresholds) -> TimedChange:
+    found = compare_saved(one, other, thresholds=thresholds, floor=floor, force=False)
+    within = found.within
+    return TimedChange(
+        before=one,
+        after=other,
+        how=WITHIN_RUN,
+        change=Change.inconclusive if found.obstacles else _change(within.verdict),
+        speedup=within.speedup,
+        low=within.low,
+        high=within.high,
+        margin=within.margin.value if within.margin else None,
+        why="; ".join(found.obstacles) or within.reason.value,
+        classic=found.classic,
+        valid=not found.obstacles,
+    )
+
+
+def _change(verdict: Verdict) -> Change:
+    match verdict:
+        case Verdict.IMPROVED:
+            return Change.improved
+        case Verdict.REGRESSED:
+            return Change.regressed
+        case Verdict.SAME:
+            return Change.same
+        case _:
+            return Change.inconclusive

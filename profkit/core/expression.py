@@ -1,0 +1,302 @@
+"""Expressions over columns: arithmetic, comparisons and logic, and nothing else.
+
+A Python expression of numbers, names, `+ - * /`, unary minus, comparisons, `and`, `or`, `not` and
+the functions of its language: rules have one, the catalogue's formulas another. Columns are float64
+arrays of one value a launch, NaN where a value is missing. Truth is 1, 0, or NaN for unknown: `and`
+with a false side is false, `or` with a true side is true, whatever the other side is; a comparison
+of what is missing is unknown. Text from a file is only ever looked at, never run: what the list
+above lacks is refused by `parse`.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Column = npt.NDArray[np.float64]
+
+
+class NotAllowed(ValueError):
+    """An expression that holds what none may: `part`, as it is written."""
+
+    def __init__(self, part: str) -> None:
+        super().__init__(f"not allowed in an expression: {part!r}")
+        self.part = part
+
+
+_LONGEST = 1000
+_DEEPEST = 40
+_MOST_NODES = 300
+_LARGEST = 1e300  # of a number as written: a double holds it, and no quantity is near it
+
+
+def _known(value: Column) -> Column:
+    return np.where(np.isnan(value), 0.0, 1.0)
+
+
+def _otherwise(value: Column, instead: Column) -> Column:
+    return np.where(np.isnan(value), instead, value)
+
+
+def _where(condition: Column, value: Column, other: Column) -> Column:
+    chosen = np.where(condition != 0, value, other)
+    return np.where(np.isnan(condition), np.nan, chosen)
+
+
+def _clip(value: Column, low: Column, high: Column) -> Column:
+    return np.minimum(np.maximum(value, low), high)
+
+
+def _more_warps(issued: Column, warps: Column, factor: Column) -> Column:
+    """How much more often a scheduler issues with `factor` times the warps.
+
+    `issued` is the chance that a cycle issues, `warps` those resident on a scheduler. Warps that
+    are ready independently with chance r issue with I = 1 - (1 - r)^W (Zhou et al., CGO 2021).
+    """
+    idle = np.power(np.clip(1 - issued, 1e-9, 1.0), factor)
+    return np.where(warps > 0, (1 - idle) / issued, np.nan)
+
+
+@dataclass(frozen=True)
+class Function:
+    """What a name followed by parentheses computes, and of how many values."""
+
+    compute: Callable[..., Any]
+    least: int
+    most: int
+
+
+FUNCTIONS: Mapping[str, Function] = {
+    "min": Function(lambda *values: _over(np.minimum, values), 2, 16),
+    "max": Function(lambda *values: _over(np.maximum, values), 2, 16),
+    "abs": Function(np.abs, 1, 1),
+    "sqrt": Function(np.sqrt, 1, 1),
+    "ceil": Function(np.ceil, 1, 1),
+    "clip": Function(_clip, 3, 3),
+    "where": Function(_where, 3, 3),
+    "more_warps": Function(_more_warps, 3, 3),
+    "known": Function(_known, 1, 1),
+    "otherwise": Function(_otherwise, 2, 2),
+}
+_BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+_COMPARISONS: Mapping[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
+    ast.Lt: ("<", operator.lt),
+    ast.LtE: ("<=", operator.le),
+    ast.Gt: (">", operator.gt),
+    ast.GtE: (">=", operator.ge),
+    ast.Eq: ("==", operator.eq),
+    ast.NotEq: ("!=", operator.ne),
+}
+
+
+@dataclass(frozen=True)
+class Language:
+    """What an expression may hold beside arithmetic: names with dots, conditions, functions."""
+
+    functions: Mapping[str, Function]
+    conditions: bool = True
+    dotted: bool = False
+
+
+RULES = Language(FUNCTIONS)
+
+HOLDS: Mapping[str, Callable[[Any, Any], bool]] = dict(_COMPARISONS.values())
+"""What each sign of a comparison means."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One comparison of a condition, as its sides' own expressions: for evidence."""
+
+    left: Expression
+    sign: str
+    right: Expression
+
+    @property
+    def is_guard(self) -> bool:
+        """Whether it asks if a value is known, which is no evidence."""
+        return self.left.text.startswith("known(")
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A checked expression: its text, syntax tree and the names that it reads, in order."""
+
+    text: str
+    tree: ast.expr = field(compare=False)
+    names: tuple[str, ...]
+    language: Language = field(default=RULES, compare=False, repr=False)
+
+    def __call__(self, columns: Mapping[str, Column]) -> Column:
+        """The value for each launch, NaN where it can't be told.
+
+        Raises KeyError for a name that `columns` lacks.
+        """
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            value = np.asarray(_evaluate(self.tree, columns, self.language), dtype=np.float64)
+        return np.where(np.isfinite(value), value, np.nan)
+
+    @property
+    def is_condition(self) -> bool:
+        """Whether it is true or false, not a number."""
+        return _is_condition(self.tree)
+
+    @cached_property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """The simple comparisons that make up a condition, those inside `and`s and `or`s too."""
+        return tuple(_comparisons(self.tree))
+
+
+def parse(text: str, language: Language = RULES) -> Expression:
+    """Check an expression; raises ValueError with the offending part."""
+    text = text.strip()
+    if len(text) > _LONGEST:
+        raise ValueError(f"an expression of {len(text)} characters; at most {_LONGEST}")
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
+        raise ValueError(f"not an expression: {text[:80]!r}") from error
+    if _depth(tree) > _DEEPEST or sum(1 for _ in ast.walk(tree)) > _MOST_NODES:
+        raise ValueError(f"too long or too deeply nested: {text[:80]!r}")
+    return _expression(tree, language)
+
+
+def _expression(tree: ast.expr, language: Language) -> Expression:
+    names = tuple(dict.fromkeys(_names(tree, language)))
+    return Expression(ast.unparse(tree), tree, names, language)
+
+
+def _is_condition(tree: ast.expr) -> bool:
+    match tree:
+        case ast.Compare() | ast.Call(func=ast.Name(id="known")):
+            return True
+        case ast.BoolOp(values=parts):
+            return all(map(_is_condition, parts))
+        case ast.UnaryOp(op=ast.Not(), operand=part):
+            return _is_condition(part)
+    return False
+
+
+def _depth(tree: ast.AST) -> int:
+    """How deep the tree is; by levels, so that a deep one does not exhaust the stack."""
+    depth, level = 0, [tree]
+    while level and depth <= _DEEPEST:
+        depth += 1
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return depth
+
+
+def _names(node: ast.expr, language: Language) -> Iterator[str]:
+    match node:
+        case ast.Name() | ast.Attribute():
+            yield _name(node, language)
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            if not abs(value) <= _LARGEST:
+                raise ValueError(f"a number beyond {_LARGEST:g}: {ast.unparse(node)[:40]!r}")
+        case _:
+            for part in _parts(node, language):
+                yield from _names(part, language)
+
+
+def _name(node: ast.expr, language: Language) -> str:
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=value, attr=attribute) if language.dotted:
+            return f"{_name(value, language)}.{attribute}"
+    raise _refused(node)
+
+
+def _parts(node: ast.expr, language: Language) -> list[ast.expr]:
+    """The expressions that an admitted node is made of."""
+    match node:
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
+            return [left, right]
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return [operand]
+        case ast.UnaryOp(op=ast.Not(), operand=operand) if language.conditions:
+            return [operand]
+        case ast.BoolOp(values=values) if language.conditions:
+            return values
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if (
+            language.conditions and type(op) in _COMPARISONS
+        ):
+            return [left, right]
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in language.functions:
+            function = language.functions[name]
+            if function.least <= len(args) <= function.most:
+                return args
+    raise _refused(node)
+
+
+def _refused(node: ast.expr) -> NotAllowed:
+    return NotAllowed(ast.unparse(node)[:80])
+
+
+def _evaluate(node: ast.expr, columns: Mapping[str, Column], language: Language) -> Any:
+    match node:
+        case ast.Name() | ast.Attribute():
+            return columns[_name(node, language)]
+        case ast.Constant(value=value):
+            return np.float64(value)  # type: ignore[arg-type]
+    parts = [_evaluate(part, columns, language) for part in _parts(node, language)]
+    match node:
+        case ast.UnaryOp(op=ast.USub()):
+            return -parts[0]
+        case ast.UnaryOp():
+            return _not(parts[0])
+        case ast.BinOp(op=operation):
+            return _BINARY[type(operation)](*parts)
+        case ast.Compare(ops=[sign]):
+            return _compared(_COMPARISONS[type(sign)][1], *parts)
+        case ast.BoolOp(op=ast.And()):
+            return _over(_and, parts)
+        case ast.BoolOp():
+            return _not(_over(_and, [_not(part) for part in parts]))
+        case ast.Call(func=ast.Name(id=name)):
+            return language.functions[name].compute(*parts)
+    raise _refused(node)
+
+
+def _compared(holds: Callable[[Any, Any], Any], left: Column, right: Column) -> Any:
+    unknown = np.isnan(left) | np.isnan(right)
+    return np.where(unknown, np.nan, np.where(holds(left, right), 1.0, 0.0))
+
+
+def _and(left: Column, right: Column) -> Any:
+    false = (left == 0) | (right == 0)
+    unknown = np.isnan(left) | np.isnan(right)
+    return np.where(false, 0.0, np.where(unknown, np.nan, 1.0))
+
+
+def _not(value: Column) -> Any:
+    return np.where(np.isnan(value), np.nan, np.where(value == 0, 1.0, 0.0))
+
+
+def _over(combine: Callable[[Any, Any], Any], values: Any) -> Any:
+    first, *others = values
+    for value in others:
+        first = combine(first, value)
+    return first
+
+
+def _comparisons(node: ast.expr) -> Iterator[Comparison]:
+    match node:
+        case ast.Compare(left=left, ops=[sign], comparators=[right]):
+            first, second = (_expression(side, RULES) for side in (left, right))
+            yield Comparison(first, _COMPARISONS[type(sign)][0], second)
+        case ast.BoolOp(values=values):
+            for value in values:
+                yield from _comparisons(value)

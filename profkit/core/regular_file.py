@@ -1,0 +1,68 @@
+"""Opening files that anyone may have named: regular ones alone, and none beyond a size.
+
+A pipe blocks whoever opens it, a device has no end, and a sparse file has a size that none can
+read: each is refused before anything is read of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from io import BufferedReader
+from pathlib import Path
+
+from profkit.core.errors import BadInput
+
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_KINDS = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+_MIB = 1 << 20
+
+
+def open_regular(path: Path) -> BufferedReader:
+    """A regular file, open to read its bytes.
+
+    Raises BadInput for a pipe, a device or a socket, and OSError as `Path.open` does.
+    """
+    _check_kind(path, path.stat().st_mode)  # first: opening a device may act on it
+    descriptor = os.open(path, _FLAGS)
+    try:
+        _check_kind(path, os.fstat(descriptor).st_mode)
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _check_kind(path: Path, mode: int) -> None:
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(None, "a directory, not a file", str(path))
+    if kind := _KINDS.get(stat.S_IFMT(mode)):
+        raise BadInput(f"{path}: {kind}, not a file", "save what it gives to a file, and name that")
+
+
+def read_limited(path: Path, largest: int) -> bytes:
+    """All bytes of a regular file of at most `largest`.
+
+    Raises BadInput for what is larger or no regular file, and OSError as `Path.read_bytes` does.
+    """
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        data = (file.read(largest + 1) if size <= largest else None) or b""  # None: not now
+    if max(size, len(data)) > largest:
+        raise BadInput(
+            f"{path}: larger than the {largest / _MIB:g} MiB that are read",
+            "check that it is the right file, or split it",
+        )
+    return data
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a regular file, hexadecimal; raises as `open_regular` does."""
+    with open_regular(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,312 @@
+"""The page's charts: numbers for the browser, and the same in words for those who read tables."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from profkit.page.kernels import grid_of
+from profkit.ui.text import literal, number, percent
+from profkit.ui.view import Grid
+
+if TYPE_CHECKING:
+    from profkit.report.phases import KernelTimeline, Track
+    from profkit.roofline.roofline import Point, Roof, Roofline
+    from profkit.timing.latency import LatencyReport, Pair, Timed
+
+Json = dict[str, Any]
+
+MOST_SAMPLES = 600
+"""A track of more samples is drawn by the means of neighbouring ones."""
+
+_LEVELS = {"dram": "DRAM", "l2": "L2", "l1": "L1"}
+_DIGITS = 5
+_LEAST_SEEN = 0.005
+
+
+def roofline_chart(roofline: Roofline, short: Mapping[str, str]) -> Json | None:
+    """Roofs and points; None where no kernel has a point."""
+    if not roofline.points:
+        return None
+    return {
+        "roofs": [_roof(roof) for roof in roofline.roofs],
+        "points": [_point(point, roofline, short) for point in roofline.points],
+    }
+
+
+def _roof(roof: Roof) -> Json:
+    return {
+        "key": roof.key,
+        "label": literal(roof.label),
+        "rate": _rounded(roof.rate),
+        "memory": roof.is_memory,
+        "text": f"{literal(roof.label)} {number(roof.rate, _roof_unit(roof))}",
+    }
+
+
+def _roof_unit(roof: Roof) -> str:
+    if roof.is_memory:
+        return "B/s"
+    return f"{_operation(roof.key)}/s"
+
+
+def _operation(key: str) -> str:
+    return "op" if "int8" in key else "FLOP"
+
+
+def _point(point: Point, roofline: Roofline, short: Mapping[str, str]) -> Json:
+    name = literal(point.name)
+    return {
+        "name": short.get(name, name),
+        "full": name,
+        "launch": point.launch,
+        "level": point.level,
+        "precision": point.precision,
+        "x": _rounded(point.intensity),
+        "y": _rounded(point.rate),
+        "low": _rounded(point.low),
+        "high": _rounded(point.high),
+        "share": _rounded(point.share),
+        "twin": point.algorithmic,
+        "flags": [literal(flag) for flag in point.flags],
+        "roof": point.roof,
+        "told": [list(pair) for pair in _about(point, roofline)],
+    }
+
+
+def _about(point: Point, roofline: Roofline) -> Iterable[tuple[str, str]]:
+    """What stands beside a point when it is pointed at."""
+    operation = _operation(point.precision)
+    roof = roofline.roof(point.roof)
+    bytes_of = "declared work and bytes" if point.algorithmic else f"{_LEVELS[point.level]} traffic"
+    yield bytes_of, number(point.intensity, "FLOP/B")
+    yield "rate", number(point.rate, f"{operation}/s")
+    if point.low < point.high:
+        low, high = (number(end, f"{operation}/s") for end in (point.low, point.high))
+        yield "interval", f"{low} to {high}"
+    yield "attains", _attained(point)
+    yield "roof", literal(roof.label) if roof else literal(point.roof)
+    yield ("timed median" if point.timed else "ncu's duration"), number(point.seconds, "s")
+    yield "of the report's time", percent(point.share)
+    for flag in point.flags:
+        yield "can't be", literal(flag)
+
+
+def _attained(point: Point) -> str:
+    by = _LEVELS.get(point.limit, "the compute roof") if point.limit else "its roofs"
+    return f"{percent(point.rate / point.attainable)} of what {by} allows here"
+
+
+def roofline_words(roofline: Roofline, short: Mapping[str, str]) -> Json:
+    """Notes, what to choose from, and the points as a table."""
+    precisions = dict.fromkeys(point.precision for point in roofline.points)
+    labels = {roof.key: roof.label for roof in roofline.roofs}
+    rows = tuple(_row(point, short, labels) for point in roofline.points)
+    columns = ("Kernel", "Level", "Roof", "Intensity", "Rate", "Attains", "Time", "Flags")
+    outside = tuple(
+        (short.get(literal(one.name), literal(one.name)), literal(one.why))
+        for one in roofline.outside
+    )
+    return {
+        "shown": bool(roofline.points),
+        "clock": number(roofline.sm_clock, "Hz"),
+        "levels": [
+            (level, label)
+            for level, label in _LEVELS.items()
+            if any(point.level == level for point in roofline.points)
+        ],
+        "precisions": [(key, literal(labels.get(key, key))) for key in precisions],
+        "timed": any(point.timed for point in roofline.points),
+        "twins": any(point.algorithmic for point in roofline.points),
+        "flagged": any(point.flags for point in roofline.points),
+        "notes": [literal(note) for note in roofline.notes],
+        "grid": grid_of(Grid("", columns, rows)),
+        "outside": outside,
+    }
+
+
+def _row(point: Point, short: Mapping[str, str], labels: Mapping[str, str]) -> tuple[str, ...]:
+    name = literal(point.name)
+    return (
+        short.get(name, name),
+        "declared" if point.algorithmic else _LEVELS[point.level],
+        literal(labels.get(point.roof, point.roof)),
+        number(point.intensity, "FLOP/B"),
+        number(point.rate, f"{_operation(point.precision)}/s"),
+        percent(point.rate / point.attainable),
+        f"{number(point.seconds, 's')} {'timed' if point.timed else 'by ncu'}",
+        literal("; ".join(point.flags)),
+    )
+
+
+def timeline_chart(timeline: KernelTimeline) -> Json:
+    """The tracks of a kernel's life and its phases; seconds since its start.
+
+    `times` are lists that several tracks share: a track has the place of its own.
+    """
+    times: list[list[float | None]] = []
+    tracks = []
+    for track in _working(timeline):
+        at, values = _samples(track)
+        if at not in times:
+            times.append(at)
+        tracks.append(
+            {
+                "name": track.name,
+                "label": literal(track.label),
+                "share": track.unit == "1",
+                "steady": _rounded(timeline.steady.get(track.name, math.nan)),
+                "t": times.index(at),
+                "v": values,
+            }
+        )
+    return {
+        "end": _rounded(timeline.end),
+        "driver": timeline.driver,
+        "times": times,
+        "tracks": tracks,
+        "phases": [
+            {"name": phase.name, "start": _rounded(phase.start), "end": _rounded(phase.end)}
+            for phase in timeline.phases
+        ],
+    }
+
+
+def _working(timeline: KernelTimeline) -> list[Track]:
+    """The tracks with anything to see; all where there is nothing on any."""
+    seen = [track for track in timeline.tracks if _highest(track) >= _LEAST_SEEN]
+    return seen or list(timeline.tracks)
+
+
+def _highest(track: Track) -> float:
+    return max((value for value in track.values if not math.isnan(value)), default=0.0)
+
+
+def _samples(track: Track) -> tuple[list[float | None], list[float | None]]:
+    """Times and values, means of neighbours where there are more than a screen can show."""
+    import numpy as np
+
+    times, values = np.asarray(track.times), np.asarray(track.values)
+    step = math.ceil(len(values) / MOST_SAMPLES)
+    if step > 1:
+        whole = len(values) // step * step
+        times = times[:whole:step]
+        values = values[:whole].reshape(-1, step).mean(axis=1)
+    return [_rounded(at) for at in times], [_rounded(value, 3) for value in values]
+
+
+def timeline_words(timeline: KernelTimeline) -> Json:
+    """What the phases amount to, and the steady rates as a table."""
+    length = timeline.end - timeline.start
+    shown = {id(track) for track in _working(timeline)}
+    driver = next((track for track in timeline.tracks if track.name == timeline.driver), None)
+    phases = [
+        (phase.name, number(phase.end - phase.start, "s"), (phase.end - phase.start) / length)
+        for phase in timeline.phases
+    ]
+    return {
+        "phases": [(name, seconds, percent(share)) for name, seconds, share in phases],
+        "below": ""
+        if math.isnan(timeline.below_half)
+        else f"{percent(timeline.below_half)} of the kernel's time below half of the steady rate",
+        "driver": literal(driver.label) if driver else "",
+        "steady": [(literal(track.label), _steady(timeline, track)) for track in timeline.tracks],
+        "idle": [literal(track.label) for track in timeline.tracks if id(track) not in shown],
+        "notes": [literal(note) for note in timeline.notes],
+        "length": number(length, "s"),
+    }
+
+
+def _steady(timeline: KernelTimeline, track: Track) -> str:
+    value = timeline.steady.get(track.name, math.nan)
+    if math.isnan(value):
+        return "n/a"
+    return percent(value) if track.unit == "1" else f"{value:,.4g}"
+
+
+def latency_chart(report: LatencyReport) -> Json:
+    """Every sample of every variant in seconds, in the order of time."""
+    return {"series": [_series(timed) for timed in report.timed]}
+
+
+def _series(timed: Timed) -> Json:
+    interval = timed.interval
+    return {
+        "label": literal(timed.label),
+        "samples": [_rounded(value, 6) for value in timed.latency.samples],
+        "median": timed.summary.median,
+        "low": interval.low if interval else None,
+        "high": interval.high if interval else None,
+        "holds": interval is not None and interval.level is not None,
+    }
+
+
+def latency_words_of(report: LatencyReport) -> Json:
+    """Latencies, verdicts, tables and the sentences to publish."""
+    from profkit.timing import latency_view as words
+
+    fastest = min(timed.summary.median for timed in report.timed)
+    verdicts = {pair.b.label: pair for pair in report.pairs}
+    baseline = report.pairs[0].a.label if report.pairs else ""
+    return {
+        "title": literal(report.title),
+        "method": literal(words.method(report.timed[0])),
+        "baseline": literal(baseline),
+        "settle": _settle(report),
+        "variants": [
+            _variant(timed, fastest, verdicts.get(timed.label), timed.label == baseline)
+            for timed in report.timed
+        ],
+        "grids": [grid_of(grid) for grid in words.grids(report)],
+        "doubts": list(words.warnings(report)),
+        "sentences": [literal(words.sentence(timed, report)) for timed in report.timed],
+    }
+
+
+def _settle(report: LatencyReport) -> str:
+    """The command that takes the blocks that verdicts lack; "" where none is lacking."""
+    from profkit.timing.verdict import Reason, Verdict
+
+    unsettled = [
+        pair
+        for pair in report.pairs
+        if pair.comparison.verdict is Verdict.INCONCLUSIVE
+        and pair.comparison.reason is not Reason.AT_MARGIN
+    ]
+    if not unsettled:
+        return ""
+    labels = ",".join([unsettled[0].a.label, *(pair.b.label for pair in unsettled)])
+    coarse = any(pair.comparison.reason is Reason.RESOLUTION for pair in unsettled)
+    finer = " --timer cupti" if coarse else ""
+    return literal(f"profkit time TARGET --compare {shlex.quote(labels)}{finer}")
+
+
+def _variant(timed: Timed, fastest: float, pair: Pair | None, is_baseline: bool) -> Json:
+    from profkit.timing import latency_view as words
+
+    rate = timed.flop_rate
+    interval = timed.interval
+    return {
+        "label": literal(timed.label),
+        "latency": words.latency_words(timed),
+        "rate": number(rate.value, "FLOP/s") if rate else "",
+        "of_peak": percent(rate.share) if rate and rate.share is not None else "",
+        "relative": timed.summary.median / fastest,
+        "relative_text": f"{timed.summary.median / fastest:.2f}x",
+        "fastest": timed.summary.median == fastest,
+        "no_interval": interval is None,
+        "verdict": pair.comparison.verdict.name if pair else "",
+        "change": words.change(pair.comparison) if pair else "",
+        "why": pair.comparison.reason.value if pair else "",
+        "baseline": is_baseline,
+    }
+
+
+def _rounded(value: float, digits: int = _DIGITS) -> float | None:
+    """A number with as many digits as can be seen; None for one that is unknown."""
+    value = float(value)
+    if not math.isfinite(value):
+        return None
+    return float(f"{value:.{digits}g}")

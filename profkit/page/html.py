@@ -1,0 +1,70 @@
+"""The report page: one HTML file that holds its styles, scripts and data, and asks for nothing.
+
+A Content-Security-Policy forbids the network and all scripts but the page's own, named by
+hash. Text from reports is escaped by the templates; data goes in as JSON that can't end its
+element.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from profkit.core.text_files import shipped_text
+
+_ASSETS, _TEMPLATES = "assets", "templates"
+_CHARTS = "echarts.common.min.js"
+_HARMLESS = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+
+
+def render_page(page: Mapping[str, Any]) -> str:
+    """The page of what `data.page_data` made, as one HTML document."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FunctionLoader(lambda name: _text(_TEMPLATES, name)),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    scripts = [_text(_ASSETS, name) for name in ("theme.js", _CHARTS, "charts.js", "page.js")]
+    first, *others = scripts
+    return environment.get_template("page.html.j2").render(
+        page,
+        policy=_policy(scripts),
+        style=_text(_ASSETS, "page.css"),
+        theme_script=first,
+        scripts=others,
+        data=embedded(page["charts"]),
+    )
+
+
+def embedded(data: Any) -> str:
+    """JSON that may stand inside a script element: nothing in it ends that or begins another.
+
+    Raises ValueError for NaN, which JSON has no word for.
+    """
+    return json.dumps(data, allow_nan=False, separators=(",", ":")).translate(_HARMLESS)
+
+
+def _policy(scripts: list[str]) -> str:
+    """Nothing from anywhere; scripts only those of these texts."""
+    allowed = " ".join(f"'sha256-{_hash(script)}'" for script in scripts)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+@cache
+def _text(folder: str, name: str) -> str:
+    return shipped_text("profkit.page", f"{folder}/{name}")

@@ -1,0 +1,154 @@
+"""The report page of a report or run: what it shows is put together, made one file and written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from profkit.analysis.report import Report
+from profkit.analysis.run_files import latencies_of, variants_of
+from profkit.core.errors import BadInput, ProfkitError, UsageError
+from profkit.core.integrity import MANIFEST
+from profkit.page.data import Content, page_data
+from profkit.runs.run import read_manifest
+
+if TYPE_CHECKING:
+    from profkit.analysis.source_view import SourceView
+    from profkit.report.phases import KernelTimeline
+    from profkit.report.summary import Group
+    from profkit.rules.checklist import Checklist
+    from profkit.timing.latency import LatencyReport
+    from profkit.timing.variants import Variants
+
+DETAILED = 12
+"""Kernels shown in detail where nothing else is asked for: those with the most time."""
+
+_WORTH_SOURCE = 0.005
+_MOST_INSTRUCTIONS = 12_000
+
+
+@dataclass(frozen=True)
+class RunParts:
+    """What a run holds beside its report; None where it has no such thing."""
+
+    latency: LatencyReport | None = None
+    variants: Variants | None = None
+    manifest: Mapping[str, Any] | None = None
+
+
+def run_parts(report: Path) -> RunParts:
+    """What lies beside a report in its run; nothing of what can't be read."""
+    return RunParts(_latency(report), variants_of(report), _manifest(report))
+
+
+def page_html(
+    report: Report,
+    found: Checklist,
+    *,
+    groups: Sequence[Group] | None = None,
+    top: int = DETAILED,
+    run: RunParts | None = None,
+    with_host: bool = False,
+) -> str:
+    """The page of a report as one HTML document.
+
+    `groups` are its kernels in the order to show them, most time first unless given; `top` of them
+    (0: all) are shown in detail. `run` is what its run holds, looked up beside it unless given.
+    """
+    from profkit.page.html import render_page
+
+    made = content(report, found, groups=groups, top=top, run=run)
+    return render_page(page_data(made, with_host=with_host))
+
+
+def content(
+    report: Report,
+    found: Checklist,
+    *,
+    groups: Sequence[Group] | None = None,
+    top: int = DETAILED,
+    run: RunParts | None = None,
+) -> Content:
+    """What the page of a report is made of; see `page_html`."""
+    from profkit.roofline.roofline import roofline
+
+    shown = tuple(report.summary.groups if groups is None else groups)
+    detailed = shown[: top or None]
+    beside = run or run_parts(report.path)
+    timed = beside.latency.timed if beside.latency else ()
+    return Content(
+        report=report.summary,
+        groups=shown,
+        detailed=detailed,
+        found=found,
+        roofline=roofline(report.summary, latencies=timed, variants=beside.variants),
+        timelines=_timelines(report, detailed),
+        sources=_sources(report, found, detailed),
+        latency=judged(beside.latency) if beside.latency else None,
+        manifest=beside.manifest,
+    )
+
+
+def _latency(report: Path) -> LatencyReport | None:
+    """The timed latencies of the run that a report lies in; None where none can be read."""
+    try:
+        saved = latencies_of(report)
+        if saved is None:  # statistics take half a second to import
+            return None
+        from profkit.timing.latency import latency_report
+
+        return latency_report(saved)
+    except ProfkitError:
+        return None
+
+
+def judged(report: LatencyReport) -> LatencyReport:
+    """The same with verdicts on each variant against the first, where their blocks allow any."""
+    from profkit.timing.latency import compare_with
+
+    if report.pairs or len(report.timed) < 2:
+        return report
+    first, *others = report.timed
+    try:
+        pairs = compare_with(first, others, thresholds=report.thresholds, floor=report.floor)
+    except (UsageError, BadInput):
+        return report
+    return replace(report, pairs=pairs)
+
+
+def _manifest(report: Path) -> Mapping[str, Any] | None:
+    if not (report.parent / MANIFEST).is_file():
+        return None
+    try:
+        return read_manifest(report.parent)
+    except BadInput:
+        return None
+
+
+def _timelines(report: Report, groups: Sequence[Group]) -> Mapping[int, KernelTimeline]:
+    found = {}
+    for group in groups:
+        at = group.typical.index
+        timeline = report.kernel(at).timeline()
+        if timeline is not None:
+            found[at] = timeline
+    return found
+
+
+def _sources(report: Report, found: Checklist, groups: Sequence[Group]) -> Mapping[int, SourceView]:
+    """Source views of the kernels that matter, while there is room: disassembling takes time."""
+    made: dict[int, SourceView] = {}
+    left = _MOST_INSTRUCTIONS
+    for group in groups:
+        at = group.typical.index
+        if left <= 0 or not group.share >= _WORTH_SOURCE:
+            continue
+        kernel = report.kernel(at)
+        size = kernel.instruction_count()
+        if not 0 < size <= left:
+            continue
+        made[at] = kernel.source_view(found)
+        left -= size
+    return made

@@ -1,0 +1,76 @@
+"""The catalogue as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from profkit.report.catalog import NEWEST, OLDEST, Catalog, Quantity, Range, Recorded
+from profkit.ui.markdown import table
+
+
+def catalog_markdown(entries: Catalog) -> str:
+    """The catalogue as a page: every quantity with unit, meaning, formulas and source."""
+    lines = [
+        "# Quantities",
+        "",
+        "What profkit calls a quantity, what it means and where Nsight Compute has it. Values are",
+        "in SI units; unit 1 is a share (1 = 100%). The formulas are tried in order: the first",
+        "whose inputs a launch recorded gives the value. ncu's percentages are read as shares, its",
+        "nanoseconds as seconds. A formula marked *lead* uses a name that no report has confirmed",
+        "yet.",
+        "",
+        "Functions: `only_if(x, c)` is undefined where c is 0; `net_of(a, b)` is a - b, and 0",
+        "where a is 0; `idle(x)` is 0 where x is 0 and undefined elsewhere; `negligible(x, y)` is",
+        "0 where x is under 1% of y and undefined elsewhere; `count(x)` is the nearest whole",
+        "number; `round_up(x, u)` is the next multiple of u.",
+        "",
+        "This page is written by `profkit metrics --format markdown`.",
+    ]
+    for group, heading in entries.titles.items():
+        lines += ["", f"## {heading}"]
+        for quantity in entries.group(group):
+            lines += ["", *_quantity(quantity)]
+    for heading, note, recorded in (
+        ("By opcode or configuration", "Read as `launch.breakdown(name)`.", entries.breakdowns),
+        (
+            "By instruction and source line",
+            "Read with `kernel.source_lines(name)` and `kernel.instructions(name)`.",
+            entries.lines,
+        ),
+        ("Over time", "Read with `kernel.time_series(name)`.", entries.series),
+    ):
+        lines += ["", f"## {heading}", "", note, "", *_recorded(recorded)]
+    return "\n".join(lines) + "\n"
+
+
+def _quantity(quantity: Quantity) -> list[str]:
+    lines = [f"### `{quantity.name}`", "", f"{quantity.meaning} Unit: {quantity.unit}."]
+    if quantity.computed:
+        lines += ["", f"- computed, from or where there is `{quantity.computed}`"]
+    elif quantity.alternatives:
+        lines.append("")
+    for item in quantity.alternatives:
+        where = "" if item.cc == Range(OLDEST, NEWEST) else f" (CC {_range(item.cc)})"
+        lines.append(f"- `{item.formula.text}`{where}{' *lead*' if item.lead else ''}")
+    facts = [f"Source: {quantity.source}."]
+    if quantity.section != "any":
+        facts.append(f"Section: `{quantity.section}`.")
+    if quantity.absent_on:
+        spans = ", ".join(_range(span) for span in quantity.absent_on)
+        facts.append(f"Not on CC {spans}.")
+    return [*lines, "", " ".join(facts)]
+
+
+def _range(span: Range) -> str:
+    low = f"{span.low[0]}.{span.low[1]}"
+    if span.high == span.low:
+        return low
+    return f"{low} and newer" if span.high == NEWEST else f"{low}-{span.high[0]}.{span.high[1]}"
+
+
+def _recorded(entries: Mapping[str, Recorded]) -> list[str]:
+    rows = [
+        (f"`{item.name}`", item.unit, item.meaning, f"`{item.metric}`", f"`{item.section}`")
+        for item in entries.values()
+    ]
+    return table(("Name", "Unit", "Meaning", "ncu's name", "Section"), rows)

@@ -1,0 +1,62 @@
+"""What of the catalogue a report gives: found, derived, or missing and why."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from profkit.report.catalog import Quantity, catalog
+from profkit.report.formula import parse
+from profkit.report.summary import LaunchSummary
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """A quantity against some launches.
+
+    `status` is "found" (one ncu metric as it is), "derived" (by a formula) or "missing"; `present`
+    the launches that have it, `doubtful` those of them where it has a value that can't be; `low`
+    and `high` the span of its values, NaN without any; `reasons` why the others lack it, most
+    frequent first.
+    """
+
+    quantity: Quantity
+    status: str
+    present: int
+    doubtful: int
+    launches: int
+    low: float
+    high: float
+    reasons: tuple[tuple[str, int], ...]
+
+
+def coverage(launches: Sequence[LaunchSummary]) -> tuple[Coverage, ...]:
+    """Every catalogue quantity against the launches, in the order of the catalogue."""
+    return tuple(_one(quantity, launches) for quantity in catalog().quantities.values())
+
+
+def _one(quantity: Quantity, launches: Sequence[LaunchSummary]) -> Coverage:
+    name = quantity.name
+    having = [launch for launch in launches if name in launch.values]
+    values = [launch.values[name] for launch in having]
+    reasons = Counter(launch.missing[name] for launch in launches if name in launch.missing)
+    return Coverage(
+        quantity=quantity,
+        status=_status(having, name),
+        present=len(having),
+        doubtful=sum(name in launch.impossible for launch in having),
+        launches=len(launches),
+        low=min(values, default=math.nan),
+        high=max(values, default=math.nan),
+        reasons=tuple(reasons.most_common()),
+    )
+
+
+def _status(having: Sequence[LaunchSummary], name: str) -> str:
+    if not having:
+        return "missing"
+    formulas = {launch.formulas[name] for launch in having}
+    plain = all(formula and parse(formula).is_plain for formula in formulas)
+    return "found" if plain else "derived"

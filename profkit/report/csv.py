@@ -1,0 +1,41 @@
+"""Reports as CSV: one row a launch, catalogue names as columns, empty where missing.
+
+`doubtful` names the quantities of a row whose value can't be, separated by spaces.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+from profkit.report.catalog import catalog
+from profkit.report.summary import Group, LaunchSummary, ReportSummary
+
+
+def reports_csv(reports: Sequence[tuple[ReportSummary, Sequence[Group]]], top: int) -> str:
+    """The launches of the `top` groups (0: all) of each report, in launch order."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    names = list(catalog().quantities)
+    writer.writerow(["report", "launch", "kernel", "nvtx", "gpu", "doubtful", *names])
+    for report, groups in reports:
+        launches = [launch for group in groups[: top or None] for launch in group.launches]
+        for launch in sorted(launches, key=lambda item: item.index):
+            writer.writerow(
+                [
+                    Path(report.path).name,
+                    launch.index,
+                    launch.name,
+                    "/".join(launch.launch.nvtx),
+                    launch.gpu.name,
+                    " ".join(name for name in names if name in launch.impossible),
+                    *(_value(launch, name) for name in names),
+                ]
+            )
+    return out.getvalue()
+
+
+def _value(launch: LaunchSummary, name: str) -> str:
+    return repr(launch.values[name]) if name in launch.values else ""

@@ -1,0 +1,402 @@
+"""The GPU that a report was recorded on: what the report says of it, and its datasheet."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from profkit.core.errors import UsageError
+from profkit.core.text_files import shipped_yaml
+from profkit.report.catalog import ComputeCapability
+from profkit.report.occupancy import Chip
+from profkit.report.quantities import capability
+
+_MAKER = {"nvidia", "tesla", "geforce", "quadro", "gpu", "tensor", "core"}
+_BRANDS = {"nvidia", "tesla", "geforce"}
+# Words that make another product of a name: without them a name never means such a product.
+_TIERS = {"ti", "super", "laptop", "mobile", "max", "ada", "pro"}
+_PART = re.compile(r"\bMIG\b|-\d+[QCAB]\b")
+# The highest clock that the driver offers over the boost clock of the specifications, of an RTX
+# 2080 Ti: 2,100 over 1,545 MHz (an RTX 4090 has 3,105 over 2,520, an RTX 3090 2,100 over 1,695).
+_CARD_CLOCKS = 1.36
+# A laptop whose clock limit is at least this share of the highest one runs at the datasheet's.
+_SAME_CLOCK = 0.98
+
+
+@dataclass(frozen=True)
+class Peak:
+    """A datasheet peak in SI units; `verified` is false for a figure that nobody looked up."""
+
+    value: float
+    verified: bool
+
+
+@dataclass(frozen=True)
+class Datasheet:
+    """Dense datasheet peaks of a product.
+
+    `peaks` has FLOP/s (op/s for int8) by "tensor_fp16", "tensor_tf32", ..., "fp32", "fp64", and
+    "dram" in B/s. Tensor peaks in fp16, bf16 and fp8 accumulate in FP32; `f16_accumulate` has those
+    that are higher with FP16 accumulation. `boost` (Hz) is the highest clock, `tensor_clock` and
+    `vector_clock` (Hz) those of the tensor and of the other peaks, the same on most products;
+    `clocks_verified` is false where nobody looked them up. `scale` is the share of the FLOP per
+    cycle of its compute capability that it does, where not all, `also` has FLOP/s that other
+    documents of the maker state, `limited` the peaks that are cut
+    below what its units do. `l2` is in bytes, `memory` the kind of the DRAM, `source` the document
+    that the figures are from; `sparse` tells that it states tensor rates with sparsity, `laptop`
+    that the power limit of the computer decides the clock.
+    """
+
+    name: str
+    cc: ComputeCapability
+    sm_count: int
+    peaks: Mapping[str, Peak] = field(hash=False)
+    boost: float = math.nan
+    tensor_clock: float = math.nan
+    vector_clock: float = math.nan
+    l2: Peak = Peak(0.0, verified=False)
+    f16_accumulate: Mapping[str, Peak] = field(default_factory=dict, hash=False)
+    scale: Mapping[str, float] = field(default_factory=dict, hash=False)
+    also: Mapping[str, tuple[float, ...]] = field(default_factory=dict, hash=False)
+    limited: frozenset[str] = frozenset()
+    memory: str = ""
+    source: str = ""
+    clocks_verified: bool = False
+    sparse: bool = False
+    laptop: bool = False
+
+    def clock_of(self, peak: str) -> float:
+        """The clock (Hz) that a compute peak is stated at."""
+        tensor = peak.startswith("tensor_") and peak != "tensor_fp64"
+        return self.tensor_clock if tensor else self.vector_clock
+
+    def clock_headroom(self, peak: str) -> float:
+        """By how much a rate may exceed a datasheet peak: boost clock over the peak's own."""
+        if peak == "dram" or peak in self.limited:
+            return 1.0
+        return max(1.0, self.boost / self.clock_of(peak))
+
+    def highest_headroom(self, peak: str) -> float:
+        """The same for what was measured: the boost clock of a card is a typical one."""
+        if peak == "dram" or peak in self.limited or not self.name.startswith(("RTX ", "GTX ")):
+            return self.clock_headroom(peak)
+        return _CARD_CLOCKS * self.clock_headroom(peak)
+
+    def per_cycle(self, peak: str) -> float:
+        """FLOP per cycle and SM behind a compute peak; 0 where it has none."""
+        if peak not in self.peaks:
+            return 0.0
+        if peak in self.limited:
+            return self.peaks[peak].value / (self.sm_count * self.clock_of(peak))
+        return flop_per_cycle(self.cc).get(peak, 0.0) * self.scale.get(peak, 1.0)
+
+    def rate_at(self, peak: str, clock: float) -> float:
+        """FLOP/s of a compute peak at an SM clock (Hz); 0 where it has none."""
+        return self.sm_count * self.per_cycle(peak) * clock
+
+
+def flop_per_cycle(cc: ComputeCapability) -> Mapping[str, float]:
+    """Dense FLOP (op for int8) per cycle and SM by peak; empty for an unknown capability.
+
+    Tensor figures accumulate in FP32; GeForce cards do half of them in fp16, bf16, tf32 and fp8.
+    """
+    units: Mapping[str, float] = _document()["units"].get(f"{cc[0]}.{cc[1]}", {})
+    return units
+
+
+@dataclass(frozen=True)
+class SmLimits:
+    """What an SM of a compute capability holds at once.
+
+    `reserved_shared` and `block_shared` are the bytes of shared memory that a block takes beside
+    its own and that it may have at most.
+    """
+
+    cc: ComputeCapability
+    chip: Chip
+    reserved_shared: int
+    block_shared: int
+
+
+# 32-bit registers of an SM and its sub-partitions, the same from CC 7.0 on (CUDA C++ Programming
+# Guide, technical specifications).
+_REGISTERS, _SCHEDULERS = 65_536, 4
+# Shared memory that the system takes of each block from CC 8.0 on (the same table).
+_RESERVED = 1024
+
+
+def sm_limits(cc: ComputeCapability) -> SmLimits | None:
+    """The limits of an SM; None for a compute capability that the table lacks."""
+    row = _document()["sm"].get(f"{cc[0]}.{cc[1]}")
+    if row is None:
+        return None
+    chip = Chip(row["warps"], row["blocks"], _REGISTERS, row["shared"] * 1024, _SCHEDULERS)
+    return SmLimits(cc, chip, _RESERVED if cc >= (8, 0) else 0, row["block_shared"] * 1024)
+
+
+def all_sm_limits() -> list[SmLimits]:
+    """The limits of every compute capability that the table has."""
+    versions = [tuple(map(int, key.split("."))) for key in _document()["sm"]]
+    found = [sm_limits((major, minor)) for major, minor in versions]
+    return [limits for limits in found if limits]
+
+
+def units_source() -> str:
+    """The documents that `flop_per_cycle` is from."""
+    return str(_document()["units_source"])
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU as a report describes it; clocks in Hz, sizes in bytes, 0 where the report is silent.
+
+    `datasheet` is None for a product that the table lacks, and for a part of a chip (MIG, fewer
+    SMs than the product), whose peaks are not the product's; `datasheet_note` then says why.
+    """
+
+    name: str
+    cc: ComputeCapability
+    sm_count: int
+    clock: float
+    memory_clock: float
+    memory_bus_bits: int
+    memory_bytes: int
+    l2_bytes: int
+    warps_per_sm: int
+    threads_per_sm: int
+    blocks_per_sm: int
+    registers_per_sm: int
+    shared_per_sm: int
+    schedulers_per_sm: int
+    datasheet: Datasheet | None
+    datasheet_note: str
+
+    @property
+    def dram_peak(self) -> float:
+        """B/s by memory clock and bus width, two transfers a clock; 0 where either is unknown."""
+        return _dram_rate(self.memory_clock, self.memory_bus_bits)
+
+    def per_cycle(self, peak: str) -> float:
+        """FLOP per cycle and SM of a compute peak: the product's, else those of the CC; 0 unknown.
+
+        Without a datasheet a GeForce card takes half for what accumulates in FP32, as all do since
+        Turing, and a GTX has no tensor cores.
+        """
+        if self.datasheet:
+            return self.datasheet.per_cycle(peak)
+        units = flop_per_cycle(self.cc).get(peak, 0.0)
+        if not peak.startswith("tensor_") or "GeForce" not in self.name:
+            return units
+        if "GTX" in self.name:
+            return 0.0
+        return units * _scale(_document()["geforce"]).get(peak, 1.0)
+
+    @property
+    def accumulation_scale(self) -> float:
+        """The rate of FP16 products with FP32 accumulation over that with FP16 accumulation."""
+        if self.datasheet and "tensor_fp16" not in self.datasheet.f16_accumulate:
+            return 1.0
+        full = flop_per_cycle(self.cc).get("tensor_fp16", 0.0)
+        return self.per_cycle("tensor_fp16") / full if full else 1.0
+
+
+def gpu_of(device: Mapping[str, str | float]) -> Gpu:
+    """The GPU that a launch's device attributes describe."""
+
+    def number(key: str) -> int:
+        return int(device.get(key, 0))
+
+    name = str(device.get("name", "unknown GPU"))
+    clock = number("clock_khz") * 1e3
+    memory_clock = number("memory_clock_khz") * 1e3
+    datasheet, note = find_datasheet(
+        name,
+        capability(device),
+        number("sm_count"),
+        number("memory_bytes"),
+        _dram_rate(memory_clock, number("memory_bus_bits")),
+    )
+    if datasheet and datasheet.laptop and 0 < clock < datasheet.boost * _SAME_CLOCK:
+        note = (
+            f"laptops set their own power limit: datasheet peaks are at {datasheet.boost / 1e6:.0f}"
+            f" MHz, the limit of this GPU is {clock / 1e6:.0f} MHz"
+        )
+    return Gpu(
+        name=name,
+        cc=capability(device),
+        sm_count=number("sm_count"),
+        clock=clock,
+        memory_clock=memory_clock,
+        memory_bus_bits=number("memory_bus_bits"),
+        memory_bytes=number("memory_bytes"),
+        l2_bytes=number("l2_bytes"),
+        warps_per_sm=number("warps_per_sm"),
+        threads_per_sm=number("threads_per_sm"),
+        blocks_per_sm=number("blocks_per_sm"),
+        registers_per_sm=number("registers_per_sm"),
+        shared_per_sm=number("shared_per_sm"),
+        schedulers_per_sm=number("schedulers_per_sm"),
+        datasheet=datasheet,
+        datasheet_note=note,
+    )
+
+
+def _dram_rate(memory_clock: float, bus_bits: int) -> float:
+    return memory_clock * bus_bits * 2 / 8
+
+
+def find_datasheet(
+    name: str, cc: ComputeCapability, sm_count: int, memory_bytes: int, dram: float = 0.0
+) -> tuple[Datasheet | None, str]:
+    """The product of that driver name; None and the reason where there is none that fits.
+
+    Products may share a name: SMs tell them apart, then memory, then its rate `dram` (B/s, 0 where
+    unknown).
+    """
+    if _PART.search(name):
+        return None, f"{name} is a part of a chip: the product's datasheet does not apply"
+    rows = [row for row in _table() if _driver_name(name) in map(_driver_name, row["names"])]
+    if not rows:
+        return None, "no datasheet figures for this GPU"
+
+    def distance(row: Mapping[str, Any]) -> tuple[bool, float, float]:
+        memory = abs(row.get("memory_gb", 0) - memory_bytes / 1e9)
+        return row["sms"] != sm_count, memory, abs(row["dram"] - dram / 1e9) if dram else 0.0
+
+    sheet = _datasheet(min(rows, key=distance))
+    if cc != sheet.cc or sm_count != sheet.sm_count:
+        return None, (
+            f"{sm_count} SMs of CC {cc[0]}.{cc[1]} are not the {sheet.sm_count} "
+            f"of a whole {sheet.name}: its datasheet does not apply"
+        )
+    return sheet, ""
+
+
+def _driver_name(name: str) -> tuple[str, ...]:
+    """The words of a name as drivers print it, in lower case, without maker and brand before it."""
+    words = re.findall(r"[a-z0-9]+", name.lower())
+    while words and words[0] in _BRANDS:
+        words.pop(0)
+    return tuple(words)
+
+
+def datasheet_named(name: str) -> Datasheet | None:
+    """The product that people mean by a name (`L4`, `A100 80GB PCIe`, `rtx 4090`); None for none.
+
+    Raises UsageError with the products that it may be where there are several.
+    """
+    meant = datasheets_named(name)
+    if len(meant) > 1:
+        known = ", ".join(sheet.name for sheet in meant)
+        raise UsageError(f"{name!r} may be {known}", "say which")
+    return meant[0] if meant else None
+
+
+@cache
+def datasheets_named(name: str) -> tuple[Datasheet, ...]:
+    """All products that people may mean by a name; none for one that the table lacks.
+
+    A name means the products that have each of its words: `A100` all of them, `H200 NVL` none.
+    It never means one with another tier: `RTX 4060` is no laptop's, `GTX 1660` no Ti.
+    """
+    asked = _words(name) - _MAKER
+    if not asked or _PART.search(name):
+        return ()
+    return tuple(
+        _datasheet(row)
+        for row in _table()
+        if _chip(row["name"]) in asked
+        and asked <= _known_words(row)
+        and _words(row["name"]) & _TIERS <= asked
+    )
+
+
+@cache
+def all_datasheets() -> tuple[Datasheet, ...]:
+    """Every product of the table."""
+    return tuple(map(_datasheet, _table()))
+
+
+def _chip(name: str) -> str:
+    """The word of a product's name that has a number: `l4`, `4090`."""
+    return next(word for word in name.lower().split() if re.search(r"\d", word))
+
+
+def _words(text: str) -> set[str]:
+    """Words in lower case; `80GB` are two."""
+    spaced = re.sub(r"\b(\d+)\s*g(?:i?b)?\b", r"\1 gb", text.lower())
+    return set(re.findall(r"[a-z0-9]+", spaced))
+
+
+def _known_words(row: Mapping[str, Any]) -> set[str]:
+    memory = f"{row['memory_gb']} GB" if "memory_gb" in row else ""
+    more = " ".join(str(word) for word in row.get("words", ()))
+    return _words(f"{row['name']} {memory} {row['memory']} {more}")
+
+
+def _datasheet(row: Mapping[str, Any]) -> Datasheet:
+    recalled = set(row.get("recalled", ()))
+
+    def peak(value: float, unit: float, *names: str) -> Peak:
+        return Peak(value * unit, not recalled & set(names))
+
+    def tensor(rates: Mapping[str, float]) -> dict[str, Peak]:
+        return {
+            f"tensor_{name}": peak(value, 1e12, "tensor", name, f"tensor_{name}")
+            for name, value in rates.items()
+        }
+
+    major, minor = (int(part) for part in row["cc"].split("."))
+    boost = row["boost"] * 1e6
+    peaks = tensor(row["tensor"])
+    if major >= 8:
+        peaks["tensor_bf16"] = peaks["tensor_fp16"]
+    for name, value in row["vector"].items():
+        peaks[name] = peak(value, 1e12, name, f"vector_{name}")
+    peaks["dram"] = peak(row["dram"], 1e9, "dram")
+    return Datasheet(
+        name=row["name"],
+        cc=(major, minor),
+        sm_count=row["sms"],
+        peaks=peaks,
+        boost=boost,
+        tensor_clock=row["tensor_clock"] * 1e6 if "tensor_clock" in row else boost,
+        vector_clock=row["vector_clock"] * 1e6 if "vector_clock" in row else boost,
+        l2=peak(row["l2"], 2**20, "l2"),
+        f16_accumulate=tensor(row.get("tensor_f16", {})),
+        scale=_scale(row.get("scale", {})),
+        also=_also(row.get("also", {})),
+        limited=frozenset(row.get("limited", ())),
+        memory=row["memory"],
+        source=row["source"],
+        clocks_verified=not recalled & {"boost", "tensor_clock"},
+        sparse=row.get("sparse", False),
+        laptop=row.get("laptop", False),
+    )
+
+
+def _also(row: Mapping[str, Sequence[float]]) -> dict[str, tuple[float, ...]]:
+    """FLOP/s by peak; bf16 has those of fp16."""
+    found = {name: tuple(value * 1e12 for value in values) for name, values in row.items()}
+    return found | {"tensor_bf16": found["tensor_fp16"]} if "tensor_fp16" in found else found
+
+
+def _scale(row: Mapping[str, float]) -> dict[str, float]:
+    """Shares of the tensor rates by peak; bf16 has that of fp16."""
+    scale = {f"tensor_{name}": share for name, share in row.items()}
+    return scale | {"tensor_bf16": scale["tensor_fp16"]} if "tensor_fp16" in scale else scale
+
+
+def _table() -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = _document()["gpus"]
+    return rows
+
+
+@cache
+def _document() -> dict[str, Any]:
+    document: dict[str, Any] = shipped_yaml("profkit.report", "gpus.yaml")
+    return document

@@ -1,0 +1,114 @@
+"""Names where room is short or readers are many: kernels' shortened, paths' without the host."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from profkit.ui.text import cut, literal, shorten
+
+if TYPE_CHECKING:
+    from profkit.report.summary import Group
+
+_RETURNS_NOTHING = "void "
+_NAMESPACES = re.compile(r"(?:\b[A-Za-z_]\w*::|<unnamed>::|\(anonymous namespace\)::)+")
+_WORD = re.compile(r"[\w:]*\Z")
+
+
+def file_name(path: str, *, with_host: bool) -> str:
+    """The path, or without the host only the file's name."""
+    return path if with_host else Path(path).name
+
+
+def function_name(group: Group, width: int, beside: Sequence[Group] = ()) -> str:
+    """A kernel's function name, with what tells it from others of that name in its report and from
+    those `beside` it: CUTLASS calls every kernel `Kernel`."""
+    others = [
+        name for other in beside if other.function == group.function for name in other.namesakes
+    ]
+    names = dict.fromkeys([*group.namesakes, *others])
+    if len(names) < 2:
+        return shorten(literal(group.function), width)
+    return told_apart(map(literal, names), width)[literal(group.name)]
+
+
+def own_names(names: Iterable[str]) -> Mapping[str, str]:
+    """Demangled names without return type, namespaces, templates and parameters, where what is left
+    tells a name from all others: `flash_fwd_kernel`. The others stay as they are."""
+    own = {name: _own(name) for name in names}
+    taken = list(own.values())
+    return {name: text if taken.count(text) == 1 else name for name, text in own.items()}
+
+
+def _own(name: str) -> str:
+    """The function's own name: what is left outside brackets, its last word before the last pair of
+    round ones."""
+    text, depth = "", 0
+    for character in name.replace("(anonymous namespace)::", "").replace("->", ""):
+        depth -= character in ">)"
+        text += character if depth == 0 and character not in "<>)" else ""
+        depth += character in "<("
+    words = text.partition("(")[0].replace("::", " ").split()
+    return words[-1] if words and depth == 0 else name
+
+
+def told_apart(names: Iterable[str], width: int) -> Mapping[str, str]:
+    """Kernel names in at most `width` characters, those that differ looking different.
+
+    What is too long loses its namespaces first and then its middle; where that makes names of
+    several kernels alike, what is left of them is the beginning and the place where they part.
+    """
+    bare = {name: _bare(name, width) for name in dict.fromkeys(names)}
+    for group in _by_text(bare):
+        if len(group) > 1:
+            bare |= {name: name for name in group}
+    return {name: text for group in _alike(bare, width) for name, text in group.items()}
+
+
+def _bare(name: str, width: int) -> str:
+    text = name.removeprefix(_RETURNS_NOTHING)
+    return text if len(text) <= width else _NAMESPACES.sub("", text)
+
+
+def _alike(bare: Mapping[str, str], width: int) -> Iterable[Mapping[str, str]]:
+    """Groups of names, each name with its text."""
+    shown = {name: shorten(text, width) for name, text in bare.items()}
+    for group in _by_text(shown):
+        if len(group) == 1:
+            yield {name: shown[name] for name in group}
+        else:
+            yield _parted({name: bare[name] for name in group}, width)
+
+
+def _parted(bare: Mapping[str, str], width: int) -> Mapping[str, str]:
+    """Names that begin and end alike, by their beginning and what follows where they part."""
+    same = _beginning(bare.values())
+    word = _WORD.search(same)
+    head = max(1, width // 3)
+    at = max(head, word.start() if word else len(same))
+    if len(same) - at > width // 3:
+        at = len(same)
+    shown = {
+        name: f"{text[:head]}…{cut(text[at:], width - head - 1)}" for name, text in bare.items()
+    }
+    for group in _by_text(shown):
+        some = {name: bare[name] for name in group}
+        if 1 < len(group) < len(bare):
+            shown |= _parted(some, width)
+    return shown
+
+
+def _beginning(texts: Collection[str]) -> str:
+    """What all of some texts begin with."""
+    first, last = min(texts), max(texts)
+    parting = (at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
+    return first[: next(parting, len(first))]
+
+
+def _by_text(shown: Mapping[str, str]) -> Iterable[Sequence[str]]:
+    groups: dict[str, list[str]] = {}
+    for name, text in shown.items():
+        groups.setdefault(text, []).append(name)
+    return groups.values()

@@ -1,0 +1,352 @@
+"""The life of a kernel by its PM samples: what was busy when, and where it starts and runs out.
+
+A sample is the mean over one interval of a fixed length. ncu samples from before the launch until
+after it, so the kernel is cut out where SMs have work. The *driver* is the resource that the kernel
+used most. Its rate of work is the one that half of its work was done at or above (the median by
+work, not by time, so that a long tail does not pass for the kernel). Samples of at least half of
+that are its plateau, their median is the *steady rate*, and the phases are:
+
+- prologue: from the kernel's start until the driver first reaches half of the steady rate,
+- steady: until it was last at half or above,
+- tail: from there until the kernel's end.
+
+The driver is smoothed for that by a running median over five samples, which keeps the place of an
+edge and takes out what is shorter than three samples; before and after the kernel nothing is busy.
+A boundary is known to one sample, where the plateau outlasts half of its ramps by five samples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from profkit.report.time_series import Series
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Samples = NDArray[np.float64]
+    _Cut = tuple[Samples, Samples]
+
+FEWEST_SAMPLES = 20
+"""A phase's boundary is known to a sample: with fewer, not to 5% of the kernel's life."""
+
+HALF = 0.5
+_SMOOTHED = 5
+_OWN_ACTIVITY = 0.05
+_APART = 0.05
+
+ACTIVE_CYCLES, ACTIVE_IPC, ISSUED = "sm_active_cycles", "ipc_active", "issue_busy"
+CLUSTERS = "clusters_active"
+LABELS: Mapping[str, tuple[str, str]] = {
+    "tensor_busy": ("Tensor pipe", "1"),
+    "fma_busy": ("FMA pipe", "1"),
+    "fp64_busy": ("FP64 pipe", "1"),
+    "issue_busy": ("Issue slots", "1"),
+    "l1_busy": ("L1 and shared memory", "1"),
+    "l2_busy": ("L2", "1"),
+    "dram_busy": ("DRAM", "1"),
+    "sm_active": ("SMs with a block", "1"),
+    "warps_active": ("Warps a TPC", "warp"),
+    CLUSTERS: ("Clusters a GPC", "cluster"),
+    "blocks_launched": ("Blocks launched", "block"),
+}
+"""The tracks in the order they are shown: label and unit."""
+
+ALWAYS = ("tensor_busy", "fma_busy", ISSUED, "l2_busy", "dram_busy", "sm_active")
+"""The tracks whose absence is worth a word."""
+
+SOURCES = frozenset({*LABELS, ACTIVE_CYCLES, ACTIVE_IPC} - {"sm_active"})
+"""The catalogue's series that the tracks are made of."""
+
+BUSY = tuple(name for name, (_, unit) in LABELS.items() if unit == "1" and name != "sm_active")
+"""The tracks that may be the driver: shares of what the resource can do at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """One quantity over the kernel's life.
+
+    `times` are the starts of its intervals, seconds since the kernel's start; a value holds for its
+    interval (NaN where it can't be told). `unit` is "1" for a share. `name` is the catalogue's
+    series; `sm_active`, the share of SMs' cycles with a block on them, is derived.
+    """
+
+    name: str
+    label: str
+    unit: str
+    times: Samples
+    values: Samples
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A part of the kernel's life: `name` is prologue, steady or tail; seconds since its start."""
+
+    name: str
+    start: float
+    end: float
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class KernelTimeline:
+    """What a launch did over its life, from PM samples.
+
+    `duration` is ncu's (s), from another pass. `start` and `end` (s) bound the kernel in the
+    samples: 0 and its sampled length. `phases` leave out the empty ones; without any, `notes` say
+    why. `steady` has each track's median over the steady phase, in the track's unit. `below_half`
+    is the share of the kernel's samples in which the track `driver` is below half of its steady
+    rate, NaN without phases. `period` is the length of a sample's interval (s).
+    """
+
+    launch: int
+    duration: float
+    start: float
+    end: float
+    tracks: tuple[Track, ...]
+    phases: tuple[Phase, ...]
+    steady: Mapping[str, float]
+    below_half: float
+    driver: str
+    notes: tuple[str, ...]
+    period: float
+
+    def track(self, name: str) -> Track | None:
+        """A track by its name; None where it was not sampled."""
+        return next((track for track in self.tracks if track.name == name), None)
+
+    def share(self, phase: str) -> float:
+        """A phase's share of the kernel's life: 0 for one that it lacks, NaN without phases."""
+        if not self.phases:
+            return math.nan
+        seconds = sum(one.seconds for one in self.phases if one.name == phase)
+        return seconds / (self.end - self.start)
+
+
+@dataclass(frozen=True)
+class Course:
+    """The phases of one sampled signal, in samples: steady from `first` up to `past`."""
+
+    first: int
+    past: int
+    rate: float
+    below_half: float
+
+
+def course(values: Sequence[float] | Samples) -> Course | None:
+    """Where a signal is steady; None where it is never above 0. NaN counts as 0."""
+    import numpy as np
+
+    raw = np.nan_to_num(np.asarray(values, dtype=float))
+    smooth = _smoothed(raw)
+    if not smooth.sum() > 0:
+        return None
+    plateau = smooth[smooth >= HALF * _median_by_work(smooth)]
+    rate = float(np.median(plateau))
+    above = np.flatnonzero(smooth >= HALF * rate)
+    below = float(np.mean(raw < HALF * rate))
+    return Course(int(above[0]), int(above[-1]) + 1, rate, below)
+
+
+def _smoothed(values: Samples) -> Samples:
+    """Each value's median with its neighbors, zeros beyond the ends; upper of two middle ones."""
+    import numpy as np
+
+    size = min(_SMOOTHED, len(values))
+    if not size:
+        return values
+    padded = np.pad(values, (size // 2, size - 1 - size // 2))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, size)
+    smooth: Samples = np.sort(windows, axis=1)[:, size // 2]
+    return smooth
+
+
+def _median_by_work(values: Samples) -> float:
+    """The rate that half of all work was done at or above."""
+    import numpy as np
+
+    ordered = np.sort(values)
+    work = np.cumsum(ordered)
+    return float(ordered[np.searchsorted(work, work[-1] / 2)])
+
+
+def kernel_timeline(
+    launch: int,
+    duration: float,
+    sampled: Mapping[str, Series],
+    *,
+    schedulers: int = 0,
+    counters: Mapping[str, float] | None = None,
+    several: bool = False,
+) -> KernelTimeline | None:
+    """The timeline of a launch from its series by catalogue name; None where SMs were not sampled.
+
+    `duration` is ncu's, in seconds; `schedulers` an SM has (0 where unknown); `counters` are the
+    launch's quantities of the same names, which a track's mean is held against; `several` is a
+    range of launches replayed as one, which has no phases.
+    """
+    import numpy as np
+
+    activity = sampled.get(ACTIVE_CYCLES)
+    active = np.flatnonzero(activity.values) if activity else np.array([])
+    if activity is None or not len(active):
+        return None
+    alive = slice(int(active[0]), int(active[-1]) + 1)
+    times = np.asarray(activity.times)[alive]
+    period = float(np.median(np.diff(activity.times))) if len(activity.times) > 1 else math.nan
+    length = float(times[-1] - times[0]) + period
+    cut: dict[str, _Cut] = {}
+    elsewhere = []
+    for name, series in sampled.items():
+        if series.stamp == activity.stamp and len(series.times) == len(activity.times):
+            cut[name] = times - times[0], np.asarray(series.values, dtype=float)[alive]
+        elif (found := _aligned(series, length)) is not None:
+            cut[name] = found
+            elsewhere.append(name)
+    _derive(cut, schedulers)
+    tracks = tuple(
+        Track(name, label, unit, *cut[name])
+        for name, (label, unit) in LABELS.items()
+        if name in cut
+    )
+    timeline = KernelTimeline(
+        launch=launch,
+        duration=duration,
+        start=0.0,
+        end=length,
+        tracks=tracks,
+        phases=(),
+        steady={},
+        below_half=math.nan,
+        driver="",
+        notes=(*_notes(cut, elsewhere), *_apart(tracks, counters or {})),
+        period=period,
+    )
+    return _with_phases(timeline, len(times), several=several)
+
+
+def _notes(cut: Collection[str], elsewhere: Collection[str]) -> Iterator[str]:
+    """What the tracks are not, in words."""
+    absent = [LABELS[name][0] for name in ALWAYS if name not in cut]
+    if absent:
+        yield f"not sampled: {', '.join(absent)}"
+    moved = [LABELS[name][0] for name in LABELS if name in elsewhere and name in cut]
+    if moved:
+        yield f"sampled in another pass, put where they begin: {', '.join(moved)}"
+
+
+def _apart(tracks: Collection[Track], counters: Mapping[str, float]) -> Iterator[str]:
+    """Tracks that say something else than the counters do: ncu makes some of other parts."""
+    import numpy as np
+
+    for track in tracks:
+        whole = counters.get(track.name, math.nan)
+        known = track.values[np.isfinite(track.values)]
+        mean = float(np.mean(known)) if len(known) else math.nan
+        if track.name in BUSY and abs(mean - whole) > _APART:
+            yield f"{track.label}: {mean:.0%} on average, the kernel's counters say {whole:.0%}"
+
+
+def _with_phases(timeline: KernelTimeline, samples: int, *, several: bool) -> KernelTimeline:
+    driver = _driver(timeline.tracks)
+    found = course(driver.values) if driver else None
+    if several:
+        why = "no phases: a range of launches, sampled as one"
+    elif samples < FEWEST_SAMPLES:
+        why = f"no phases: {samples} samples of the kernel, at least {FEWEST_SAMPLES} are needed"
+    elif driver is None or found is None:
+        why = "no phases: nothing that was sampled was busy"
+    else:
+        return _parted(timeline, driver, found)
+    return replace(timeline, notes=(*timeline.notes, why))
+
+
+def _parted(timeline: KernelTimeline, driver: Track, found: Course) -> KernelTimeline:
+    edges = [*(float(time) for time in driver.times), timeline.end]
+    parts = (
+        Phase("prologue", timeline.start, edges[found.first]),
+        Phase("steady", edges[found.first], edges[found.past]),
+        Phase("tail", edges[found.past], timeline.end),
+    )
+    return replace(
+        timeline,
+        phases=tuple(part for part in parts if part.seconds > 0),
+        steady={track.name: _median(track, parts[1]) for track in timeline.tracks},
+        below_half=found.below_half,
+        driver=driver.name,
+    )
+
+
+def _driver(tracks: Collection[Track]) -> Track | None:
+    """The resource that was used most, by the mean over the kernel's life."""
+    import numpy as np
+
+    means = {
+        track: float(np.nanmean(track.values))
+        for track in tracks
+        if track.name in BUSY and np.isfinite(track.values).any()
+    }
+    return max(means, key=lambda track: means[track], default=None)
+
+
+def _median(track: Track, phase: Phase) -> float:
+    import numpy as np
+
+    inside = track.values[(track.times >= phase.start) & (track.times < phase.end)]
+    known = inside[np.isfinite(inside)]
+    return float(np.median(known)) if len(known) else math.nan
+
+
+def _aligned(series: Series, length: float) -> _Cut | None:
+    """A series of another pass from its first activity on, for the kernel's length."""
+    import numpy as np
+
+    times, values = np.asarray(series.times), np.asarray(series.values, dtype=float)
+    if not len(values) or not np.nanmax(values) > 0:
+        return None
+    first = int(np.flatnonzero(values >= _OWN_ACTIVITY * np.nanmax(values))[0])
+    since = times[first:] - times[first]
+    return since[since < length], values[first:][since < length]
+
+
+def _derive(cut: dict[str, _Cut], schedulers: int) -> None:
+    """Add what SMs' cycles tell: the share of SMs at work, and clusters from cluster-cycles."""
+    import numpy as np
+
+    clusters = cut.pop(CLUSTERS, None)
+    cycles = _cycles(cut, schedulers)
+    if cycles is None:
+        return
+    times, active = cut[ACTIVE_CYCLES]
+    cut["sm_active"] = times, np.minimum(active / cycles, 1.0)
+    if clusters is not None and len(clusters[1]) == len(cycles) and clusters[1].any():
+        cut[CLUSTERS] = times, clusters[1] / cycles
+
+
+def _cycles(cut: Mapping[str, _Cut], schedulers: int) -> Samples | None:
+    """An SM's cycles in each interval.
+
+    Instructions a cycle with work and a cycle in all tell which share of cycles had work. Where
+    none was issued, the clock is that of the other intervals.
+    """
+    import numpy as np
+
+    if not (schedulers and {ISSUED, ACTIVE_IPC} <= set(cut)):
+        return None
+    active, issued, ipc = (cut[name][1] for name in (ACTIVE_CYCLES, ISSUED, ACTIVE_IPC))
+    if not len(issued) == len(ipc) == len(active):
+        return None
+    told = (issued > 0) & (ipc > 0) & (active > 0)
+    if not told.any():
+        return None
+    share = issued[told] * schedulers / ipc[told]
+    found = np.full(len(active), float(np.median(active[told] / share)))
+    found[told] = active[told] / share
+    return found

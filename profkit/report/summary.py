@@ -1,0 +1,460 @@
+"""A report in the terms a kernel author asks in: who takes the time, and what each launch did."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from profkit.report.catalog import catalog
+from profkit.report.checks import TOLERANCES, contradictions, impossible
+from profkit.report.clocks import clocks_apart, span
+from profkit.report.gpus import Gpu, gpu_of
+from profkit.report.occupancy import BlockNeeds, Chip, Limits, NextStep, limiters, next_step
+from profkit.report.quantities import Quantities
+from profkit.report.reader import Launch, RawReport, RuleResult
+from profkit.report.session import Session
+
+NOT_STALLED = frozenset({"selected", "not_selected"})
+RESOURCES = (
+    "sm_busy", "issue_busy", "tensor_busy", "fma_busy", "fmaheavy_busy", "alu_busy", "xu_busy",
+    "fp64_busy", "fp16_busy", "lsu_busy", "uniform_busy", "branch_unit_busy", "adu_busy",
+    "texture_busy", "tma_busy", "l1_busy", "lsu_data_busy", "l2_busy", "dram_busy",
+)  # fmt: skip
+PRECISIONS = {
+    "fp64": "FP64",
+    "fp32": "FP32",
+    "fp16": "FP16",
+    "tensor_fp64": "tensor FP64",
+    "tensor_tf32": "tensor TF32",
+    "tensor_bf16": "tensor BF16",
+    "tensor_fp16": "tensor FP16",
+    "tensor_fp8": "tensor FP8",
+    "tensor_fp4": "tensor FP4",
+    "tensor_int8": "tensor INT8",
+}
+
+# Chosen well above the 2% that keep two reports from being compared.
+_CLOCK_MOVED = 0.05
+_OF_A_RANGE = (
+    "a range of launches replayed as one: time and counters are those of all of them, launch shape "
+    "and occupancy those of one"
+)
+
+
+@dataclass(frozen=True)
+class Stall:
+    """A warp state: cycles for each issued instruction and its share of all states together.
+
+    `is_wait` is false for the two that lose nothing: issuing, and ready while another warp issued.
+    """
+
+    reason: str
+    cycles: float
+    share: float
+    is_wait: bool
+
+
+@dataclass(frozen=True)
+class Work:
+    """Operations of one precision: how many, their rate (1/s) and the roofs it stands against.
+
+    `peak` is the roof at the held clock, `path_peak` that of the mma.sync path where it did most of
+    the work and is lower, `datasheet` the product's; NaN where unknown. `verified` is false for a
+    datasheet figure nobody looked up.
+    """
+
+    precision: str
+    label: str
+    operations: float
+    rate: float
+    peak: float
+    path_peak: float
+    datasheet: float
+    verified: bool
+
+    @property
+    def share(self) -> float:
+        return self.rate / self.peak
+
+    @property
+    def path_share(self) -> float:
+        return self.rate / self.path_peak
+
+    @property
+    def datasheet_share(self) -> float:
+        return self.rate / self.datasheet
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """Which resources limit the resident blocks, and what the next step would take.
+
+    `resident_at_once` says that all blocks of the grid fit at the same time: more room would stay
+    empty, so there is no step.
+    """
+
+    limits: Limits
+    limiters: tuple[str, ...]
+    needs: BlockNeeds
+    step: NextStep | None
+    resident_at_once: bool
+
+
+@dataclass(frozen=True)
+class LaunchSummary:
+    """One launch: `values` has the catalogue quantities it gives, `missing` why it lacks others."""
+
+    launch: Launch
+    gpu: Gpu
+    values: Mapping[str, float]
+    missing: Mapping[str, str]
+    formulas: Mapping[str, str]
+
+    @property
+    def index(self) -> int:
+        return self.launch.index
+
+    @property
+    def name(self) -> str:
+        return self.launch.name
+
+    @property
+    def duration(self) -> float:
+        return self.get("duration")
+
+    @property
+    def failed(self) -> bool:
+        """Whether ncu's counters gave no duration: nothing of such a launch can be ranked."""
+        return math.isnan(self.duration)
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        return self._extent("grid_x", "grid_y", "grid_z")
+
+    @property
+    def block(self) -> tuple[int, ...]:
+        return self._extent("block_x", "block_y", "block_z")
+
+    @property
+    def rules(self) -> Sequence[RuleResult]:
+        return self.launch.rules
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        above = tuple(
+            f"{work.label} reads {work.share:.0%} of its roof: don't rely on it here"
+            for work in self.work
+            if work.share > 1 + TOLERANCES.bound
+        )
+        of_several = (_OF_A_RANGE,) if self.launch.workload == "range" else ()
+        return of_several + contradictions(self.values, self.gpu) + above
+
+    @cached_property
+    def impossible(self) -> frozenset[str]:
+        """Quantities recorded with a value that can't be."""
+        return impossible(self.values)
+
+    @cached_property
+    def stalls(self) -> tuple[Stall, ...]:
+        return stalls(self.values)
+
+    @cached_property
+    def work(self) -> tuple[Work, ...]:
+        return tuple(_work(self, precision) for precision in PRECISIONS)
+
+    @cached_property
+    def occupancy(self) -> Occupancy | None:
+        return _occupancy(self)
+
+    def get(self, name: str) -> float:
+        """A quantity; NaN where it is missing."""
+        return self.values.get(name, math.nan)
+
+    def why_missing(self, name: str) -> str:
+        return self.missing.get(name, "")
+
+    def breakdown(self, name: str) -> list[tuple[str, float, float]]:
+        """The parts of a breakdown as (key, value, share), largest first."""
+        parts = self.launch.breakdowns.get(name, {})
+        total = sum(parts.values())
+        if not total:
+            return []
+        ordered = sorted(parts.items(), key=lambda part: (-part[1], part[0]))
+        return [(key, value, value / total) for key, value in ordered]
+
+    def _extent(self, *names: str) -> tuple[int, ...]:
+        values = [self.get(name) for name in names]
+        return () if any(math.isnan(value) for value in values) else tuple(map(int, values))
+
+
+@dataclass(frozen=True)
+class Group:
+    """Launches of one kernel with one shape, on one GPU.
+
+    Times in seconds over the launches that ncu measured; `share` is of all such time in the report.
+    `typical` is the launch of median duration. `namesakes` are the demangled names of all kernels
+    among the launches grouped that have its function name, its own first.
+    """
+
+    name: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    launches: tuple[LaunchSummary, ...]
+    failed: int
+    total: float
+    median: float
+    low: float
+    high: float
+    share: float
+    typical: LaunchSummary
+    namesakes: tuple[str, ...] = ()
+
+    @property
+    def function(self) -> str:
+        """The kernel's name without namespaces, template arguments and parameters."""
+        return self.launches[0].launch.function or self.name
+
+    @property
+    def count(self) -> int:
+        return len(self.launches)
+
+
+@dataclass(frozen=True)
+class ReportSummary:
+    """A report, or launches selected of its `recorded` ones, ready to be shown."""
+
+    path: str
+    session: Session
+    recorded: int
+    launches: tuple[LaunchSummary, ...]
+    groups: tuple[Group, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def gpus(self) -> tuple[Gpu, ...]:
+        return tuple(dict.fromkeys(launch.gpu for launch in self.launches))
+
+    @property
+    def measured(self) -> tuple[LaunchSummary, ...]:
+        return tuple(launch for launch in self.launches if not launch.failed)
+
+    @property
+    def total(self) -> float:
+        """Seconds of all measured launches."""
+        return sum(launch.duration for launch in self.measured)
+
+
+def summarize(raw: RawReport, quantities: Quantities) -> ReportSummary:
+    """Everything that the views of a report show."""
+    launches = tuple(_launch(raw, quantities, at) for at in range(len(raw.launches)))
+    return ReportSummary(
+        path=str(raw.path),
+        session=raw.session,
+        recorded=raw.framing.launches,
+        launches=launches,
+        groups=groups(launches),
+        notes=_notes(launches, raw.session),
+    )
+
+
+def _launch(raw: RawReport, quantities: Quantities, at: int) -> LaunchSummary:
+    values: dict[str, float] = {}
+    missing: dict[str, str] = {}
+    formulas: dict[str, str] = {}
+    for name, column in quantities.values.items():
+        reason = quantities.missing[name][at]
+        if reason is None:
+            values[name] = float(column[at])
+            formulas[name] = quantities.formulas[name][at] or ""
+        else:
+            missing[name] = reason
+    launch = raw.launches[at]
+    return LaunchSummary(launch, gpu_of(launch.device), values, missing, formulas)
+
+
+def groups(launches: Sequence[LaunchSummary]) -> tuple[Group, ...]:
+    """Launches by kernel, shape and GPU, most time first; groups without a measured launch last."""
+    total = sum(launch.duration for launch in launches if not launch.failed)
+    found: dict[tuple[object, ...], list[LaunchSummary]] = {}
+    for launch in launches:
+        key = (launch.name, launch.grid, launch.block, launch.gpu.name)
+        found.setdefault(key, []).append(launch)
+    grouped = [_group(members, total) for members in found.values()]
+    by_function: dict[str, list[str]] = {}
+    for group in grouped:
+        by_function.setdefault(group.function, []).append(group.name)
+    grouped = [
+        replace(group, namesakes=tuple(dict.fromkeys([group.name, *by_function[group.function]])))
+        for group in grouped
+    ]
+    return tuple(sorted(grouped, key=lambda group: -group.total))
+
+
+def _group(members: Sequence[LaunchSummary], total: float) -> Group:
+    measured = sorted(
+        (launch for launch in members if not launch.failed), key=lambda launch: launch.duration
+    )
+    times = [launch.duration for launch in measured]
+    return Group(
+        name=members[0].name,
+        grid=members[0].grid,
+        block=members[0].block,
+        launches=tuple(members),
+        failed=len(members) - len(measured),
+        total=sum(times),
+        median=statistics.median(times) if times else math.nan,
+        low=times[0] if times else math.nan,
+        high=times[-1] if times else math.nan,
+        share=sum(times) / total if total else math.nan,
+        typical=measured[(len(measured) - 1) // 2] if measured else members[0],
+    )
+
+
+def stalls(values: Mapping[str, float]) -> tuple[Stall, ...]:
+    """Warp states, largest first; shares add up to 1. Empty where they were not collected."""
+    cycles = {
+        name.removeprefix("stall_"): values[name]
+        for name in (entry.name for entry in catalog().group("stalls"))
+        if name.startswith("stall_") and name in values
+    }
+    total = sum(cycles.values())
+    if not total:
+        return ()
+    return tuple(
+        Stall(reason, value, value / total, reason not in NOT_STALLED)
+        for reason, value in sorted(cycles.items(), key=lambda item: (-item[1], item[0]))
+    )
+
+
+def held_peak(launch: LaunchSummary, precision: str) -> tuple[float, bool]:
+    """FLOP/s at the held clock, and whether units give it; NaN where neither counters nor they do.
+
+    Without a counter it is FLOP per cycle and SM x SMs x clock.
+    """
+    counted = launch.get(f"peak_rate_{precision}")
+    if not math.isnan(counted):
+        return counted * _accumulation(launch, precision), False
+    per_cycle = launch.gpu.per_cycle(precision)
+    rate = per_cycle * launch.gpu.sm_count * launch.get("roof_sm_clock") or math.nan
+    return rate * _accumulation(launch, precision), not math.isnan(rate)
+
+
+def _work(launch: LaunchSummary, precision: str) -> Work:
+    kind = "ops" if precision.endswith("int8") else "flop"
+    operations = launch.get(f"{kind}_{precision}")
+    sheet = launch.gpu.datasheet.peaks.get(precision) if launch.gpu.datasheet else None
+    return Work(
+        precision=precision,
+        label=PRECISIONS[precision],
+        operations=operations,
+        rate=operations / launch.duration if launch.duration else math.nan,
+        peak=held_peak(launch, precision)[0],
+        path_peak=_path_peak(launch, precision),
+        datasheet=sheet.value * _accumulation(launch, precision) if sheet else math.nan,
+        verified=sheet.verified if sheet else False,
+    )
+
+
+def _accumulation(launch: LaunchSummary, precision: str) -> float:
+    """What the mix of accumulators makes of the rate with FP32 accumulation.
+
+    GeForce cards accumulate in FP32 at a share of the rate in FP16: the time of both parts together
+    gives the rate of the mix.
+    """
+    scale = launch.gpu.accumulation_scale
+    in_fp16 = launch.get("flop_tensor_fp16_accumulate")
+    if precision != "tensor_fp16" or scale == 1 or not in_fp16 > 0:
+        return 1.0
+    part = min(1.0, in_fp16 / launch.get("flop_tensor_fp16"))
+    return 1 / (part * scale + 1 - part)
+
+
+def _path_peak(launch: LaunchSummary, precision: str) -> float:
+    """The mma.sync roof where that path did most of the work and is not the chip's fastest."""
+    path, chip = (
+        launch.get(f"peak_rate_{precision}_hmma"),
+        launch.get(f"peak_rate_{precision}"),
+    )
+    if not path < chip:
+        return math.nan
+    mostly = launch.get("flop_tensor_hmma") > launch.get("flop_tensor") / 2
+    return path if mostly else math.nan
+
+
+def _occupancy(launch: LaunchSummary) -> Occupancy | None:
+    names = {
+        "registers": "occupancy_limit_registers",
+        "shared": "occupancy_limit_shared",
+        "warps": "occupancy_limit_warps",
+        "blocks": "occupancy_limit_blocks",
+        "barriers": "occupancy_limit_barriers",
+    }
+    limits = Limits(
+        {key: int(launch.values[name]) for key, name in names.items() if name in launch.values}
+    )
+    if not limits.blocks or "block_size" not in launch.values:
+        return None
+
+    def number(name: str) -> int:
+        return int(launch.values.get(name, 0))
+
+    needs = BlockNeeds(
+        threads=number("block_size"),
+        registers=number("registers_per_thread"),
+        shared=number("shared_per_block"),
+        shared_driver=number("shared_driver"),
+        carveout=number("shared_carveout"),
+    )
+    gpu = launch.gpu
+    chip = Chip(
+        warps=gpu.warps_per_sm,
+        blocks=gpu.blocks_per_sm,
+        registers=gpu.registers_per_sm,
+        shared=gpu.shared_per_sm,
+        schedulers=gpu.schedulers_per_sm,
+    )
+    if not all((chip.warps, chip.blocks, chip.registers, chip.shared, chip.schedulers)):
+        return Occupancy(limits, (), needs, None, resident_at_once=False)
+    grid, sms = launch.get("grid_size"), launch.get("sm_count")
+    at_once = grid <= sms * limits.resident
+    return Occupancy(
+        limits=limits,
+        limiters=limiters(limits, needs, chip),
+        needs=needs,
+        step=None if at_once else next_step(limits, needs, chip),
+        resident_at_once=at_once,
+    )
+
+
+def _notes(launches: Sequence[LaunchSummary], session: Session) -> tuple[str, ...]:
+    notes = []
+    failed = sum(launch.failed for launch in launches)
+    if failed:
+        notes.append(
+            f"{failed} of {len(launches)} launches have no duration: their counters failed, "
+            "they are not ranked; profile them again"
+        )
+    if session.clock_control == "base":
+        how = "ncu's default then" if "clock-control" in session.assumed else "as asked"
+        notes.append(
+            f"ncu set the SM clock to base ({how}): launches run slower than without it, "
+            "and memory looks faster beside compute"
+        )
+    clocks = span("sm_clock", launches)
+    if clocks and clocks_apart("sm_clock", *clocks, _CLOCK_MOVED):
+        low, high = (launch.get("sm_clock") / 1e9 for launch in clocks)
+        notes.append(
+            f"the SM clock moved between launches, {low:.2f} to {high:.2f} GHz: "
+            "their times don't compare where compute limits them"
+        )
+    sheet_notes = dict.fromkeys(
+        launch.gpu.datasheet_note for launch in launches if launch.gpu.datasheet_note
+    )
+    notes += [
+        f"{note}; the roofs are the report's own, at the clock that was held"
+        for note in sheet_notes
+    ]
+    return tuple(notes)

@@ -1,0 +1,140 @@
+"""A process that measures roofs when it is told to: the loads, one after the other.
+
+    python -m profkit.roofline.loads.worker FD
+
+It is asked and answers as `profkit.timing.worker` does.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from profkit.capture.environment import fingerprint, lock
+from profkit.capture.gpu import Watch
+from profkit.capture.target import Unsupported, without_torch
+from profkit.core.errors import EnvironmentProblem, TargetFailed
+from profkit.roofline.loads.counts import Machine
+from profkit.roofline.loads.loads import Load, loads
+from profkit.timing.stopwatch import Block, Cache, Ready, Settings, Stopwatch, Timer
+from profkit.timing.worker import main, watch
+
+_SETTINGS = Settings(Timer.events, Cache.warm, warmup=0.4)
+_BLOCKS = 4
+_FEWEST, _MOST = 10, 100
+_SECONDS_A_BLOCK, _SECONDS_A_SAMPLE = 0.12, 0.002
+_LARGEST_GROUP = 20
+_PAUSE = 0.3
+_FEWEST_WARM, _SECONDS_WARM = 2, 0.005
+_FEWEST_IN_A_BURST, _SECONDS_A_BURST = 3, 0.012
+_BROKEN = "CUDA error"
+
+
+class _Ceilings:
+    """The GPU, and the loads of the roof that is being measured."""
+
+    def __init__(self, _started: float) -> None:
+        self._watch: Watch | None = None
+
+    def open(self, seed: int) -> Mapping[str, Any]:
+        """Lock the process and say what GPU this is; raises EnvironmentProblem without one."""
+        try:
+            import torch
+        except ImportError:
+            raise without_torch() from None
+        if not torch.cuda.is_available():
+            raise EnvironmentProblem(
+                "roofs are measured on a GPU, and torch sees none", "see `profkit doctor`"
+            )
+        lock(seed)
+        self._seed = seed
+        surroundings = fingerprint()
+        self._watch = watch(surroundings)
+        properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+        self._machine = Machine(
+            cc=(properties.major, properties.minor),
+            sm_count=properties.multi_processor_count,
+            l2_bytes=properties.L2_cache_size,
+            memory_bytes=properties.total_memory,
+        )
+        return {"machine": asdict(self._machine), "fingerprint": surroundings}
+
+    def measure(self, name: str) -> Mapping[str, Any]:
+        """Samples of each load that may reach a roof; {"left_out": why} where none can run."""
+        import torch
+
+        try:
+            return {"loads": [self._timed(load) for load in loads(name, self._machine, self._seed)]}
+        except (Unsupported, EnvironmentProblem) as why:
+            return {"left_out": str(why)}
+        except torch.OutOfMemoryError:
+            return {"left_out": "the GPU has too little free memory for it"}
+        except (RuntimeError, AttributeError) as error:
+            if _BROKEN in str(error):
+                raise
+            reason = " ".join(str(error).split("\n")[0].split())[:200]
+            return {"left_out": f"torch {torch.__version__} can't do it ({reason})"}
+        finally:
+            gc.collect()
+            torch.cuda.empty_cache()
+
+    def _timed(self, load: Load) -> Mapping[str, Any]:
+        """Blocks of samples at a steady clock, then bursts.
+
+        A sample is of several calls, so that little of a steady block is pauses, in which the GPU
+        would save the power for a higher clock than it can keep.
+        """
+        import torch
+
+        load.call()
+        torch.cuda.synchronize()
+        if not load.right():
+            raise TargetFailed(f"wrong result from {load.how}", "no rate of it can be believed")
+        group = max(1, min(_LARGEST_GROUP, round(_SECONDS_A_SAMPLE / _wall_seconds(load))))
+        stopwatch = Stopwatch(load.call, "cuda", replace(_SETTINGS, group=group), self._watch)
+        ready = stopwatch.prepare()
+        wanted = _SECONDS_A_BLOCK / (ready.rough * group)
+        count = max(_FEWEST, min(_MOST, math.ceil(wanted)))
+        steady = [stopwatch.block(count, ready.host) for _ in range(_BLOCKS)]
+        bursts = [_burst(load, stopwatch, ready, group) for _ in range(_BLOCKS)]
+        return {
+            "how": load.how,
+            "amount": load.amount,
+            "bursts": [asdict(block) for block in bursts],
+            "steady": [asdict(block) for block in steady],
+        }
+
+
+def _burst(load: Load, stopwatch: Stopwatch, ready: Ready, group: int) -> Block:
+    """A few samples after a pause, over before the power cap takes hold.
+
+    Calls go before them, so that the clock has come up when the block begins and looks at it.
+    """
+    import torch
+
+    time.sleep(_PAUSE)
+    for _ in range(max(_FEWEST_WARM, math.ceil(_SECONDS_WARM / ready.rough))):
+        load.call()
+    torch.cuda.synchronize()
+    count = max(_FEWEST_IN_A_BURST, math.ceil(_SECONDS_A_BURST / (ready.rough * group)))
+    return stopwatch.block(count, ready.host)
+
+
+def _wall_seconds(load: Load) -> float:
+    """Of a call, the device idle before and after."""
+    import torch
+
+    torch.cuda.synchronize()
+    started = time.perf_counter()
+    load.call()
+    torch.cuda.synchronize()
+    return time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:], _Ceilings)

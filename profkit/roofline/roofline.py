@@ -1,0 +1,487 @@
+"""The roofline: each kernel's rate and intensity at each level of memory, under the roofs it has.
+
+A kernel stands against the roof of the arithmetic that it does, and, at each level of memory, below
+the line intensity x bandwidth; the lower of the two is what it could attain there (Williams,
+Waterman and Patterson, "Roofline", 2009; at several levels: Yang, Kurth and Williams, 2019).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from profkit.core.errors import NothingMatches, UsageError
+from profkit.report.checks import TOLERANCES
+from profkit.report.summary import PRECISIONS, LaunchSummary, ReportSummary, groups
+from profkit.roofline.roofs import (
+    LEVELS,
+    TRAFFIC,
+    Peaks,
+    Roof,
+    Roofs,
+    attainable,
+    drawn,
+    key_of,
+    reference,
+    traffic,
+    used_keys,
+)
+
+if TYPE_CHECKING:
+    from profkit.timing.latency import Timed
+    from profkit.timing.variants import Variants
+
+__all__ = [
+    "EVERY", "LEVELS", "Outside", "Peaks", "Point", "Roof", "Roofline", "known_names", "roofline",
+]  # fmt: skip
+
+EVERY = "all"
+# Options of ncu that leave out launches inside a range.
+_FILTERS = frozenset({"kernel-name", "kernel-id", "launch-skip", "launch-count"})
+
+
+@dataclass(frozen=True)
+class Point:
+    """A kernel, or a variant, at one level of memory.
+
+    `launch` is the index of the typical launch, or of a variant's longest one. `intensity` is in
+    FLOP/B of the level's traffic, `rate` in FLOP/s over `seconds`: the median of the timed calls
+    where `timed` (then `low` and `high` are the rates at the ends of its interval, else NaN),
+    ncu's duration otherwise. `share` is of the report's time. `algorithmic` is the twin whose work
+    and bytes are those that the target declares. `roof` is the key of the compute roof that it is
+    held against and `roof_rate` (FLOP/s) its height, `attainable` the lower of that and of the
+    level's line at this intensity, both at the clock that this launch held (where `timed`: of the
+    drawn roofs); `limit` says which of the two. `flags` say why it can't be, where it is above.
+    """
+
+    name: str
+    launch: int
+    level: str
+    precision: str
+    intensity: float
+    rate: float
+    low: float
+    high: float
+    seconds: float
+    timed: bool
+    share: float
+    algorithmic: bool
+    roof: str
+    attainable: float
+    flags: tuple[str, ...]
+    roof_rate: float
+    limit: str = ""
+
+    @property
+    def of_roof(self) -> float:
+        """The rate as a share of its compute roof."""
+        return self.rate / self.roof_rate
+
+    @property
+    def attained(self) -> float:
+        """The rate as a share of what is attainable at this level."""
+        return self.rate / self.attainable
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The ends (s) of the interval of the timed median; NaN where there is none."""
+        work = self.rate * self.seconds
+        return work / self.high, work / self.low
+
+
+@dataclass(frozen=True)
+class Outside:
+    """A kernel or variant without a point, why, and its share of each level's roof."""
+
+    name: str
+    launch: int
+    seconds: float
+    share: float
+    why: str
+    memory: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """Points under their roofs. `sm_clock` (Hz) is the one that the drawn roofs were held at.
+
+    Roofs are those of the launch with the highest clock; a point by ncu's duration is held against
+    its own launch's, one by timed latency against the drawn ones.
+    """
+
+    title: str
+    gpu: str
+    sm_clock: float
+    roofs: tuple[Roof, ...]
+    points: tuple[Point, ...]
+    notes: tuple[str, ...]
+    outside: tuple[Outside, ...] = ()
+
+    def roof(self, key: str) -> Roof | None:
+        """The roof of that key; None where it is unknown."""
+        return next((roof for roof in self.roofs if roof.key == key), None)
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """What one point at each level is made of: launches that are one thing, and their time."""
+
+    name: str
+    launches: tuple[LaunchSummary, ...]
+    share: float
+    timed: Timed | None = None
+
+    @property
+    def typical(self) -> LaunchSummary:
+        return max(self.launches, key=lambda launch: launch.duration)
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        return tuple(launch.name for launch in self.launches)
+
+    @property
+    def profiled(self) -> float:
+        return sum(launch.duration for launch in self.launches)
+
+    @property
+    def seconds(self) -> float:
+        return self.timed.summary.median if self.timed else self.profiled
+
+
+@dataclass(frozen=True)
+class _Doing:
+    """Work of one precision that a subject does, and the roof it stands against."""
+
+    precision: str
+    operations: float
+    roof: Roof
+
+
+def known_names(peaks: str, levels: Iterable[str], precision: str | None) -> None:
+    """Raise UsageError for a name of a source of roofs, a level or a precision that is none."""
+    asked: list[tuple[str, str, tuple[str, ...]]] = [("kind of peaks", peaks, tuple(Peaks))]
+    asked += [("level", level, LEVELS) for level in levels]
+    if precision is not None:
+        asked.append(("precision", precision, (*PRECISIONS, EVERY)))
+    for what, name, known in asked:
+        if name not in known:
+            raise UsageError(f"no {what} {name!r}", f"there are {', '.join(known)}")
+
+
+def roofline(
+    report: ReportSummary,
+    *,
+    peaks: Peaks = Peaks.held,
+    measured: Mapping[str, float] | None = None,
+    latencies: Sequence[Timed] | None = None,
+    variants: Variants | None = None,
+    levels: Sequence[str] = LEVELS,
+    precision: str | None = None,
+    kernel: str | None = None,
+) -> Roofline:
+    """The points of a report's kernels at `levels`, and the roofs above them.
+
+    Launches inside an NVTX range named as one of `variants` or `latencies` are one point together:
+    the operations and bytes of all, over the timed median where there is one. Of several precisions
+    the one nearest to its roof makes the point; `precision` chooses another, "all" shows each.
+    `measured` has B/s and FLOP/s by the keys of roofs, for `peaks` "measured". `kernel` keeps the
+    variants and kernels in whose name the regular expression is found; raises UsageError where that
+    leaves none, and for names that are none.
+    """
+    subjects, notes = _subjects(report, latencies or (), variants)
+    subjects = _matching(subjects, kernel, report.path)
+    launches = [launch for subject in subjects for launch in subject.launches]
+    best = reference(launches)
+    chosen = Roofs(peaks, measured or {}, best)
+    known_names(peaks, levels, precision)
+    points: list[Point] = []
+    outside: list[Outside] = []
+    work = variants.work if variants else {}
+    for subject in subjects:
+        made = _points(subject, chosen, levels, precision, report, work)
+        points += made
+        if made and (reason := _tensor_unknown(subject)):
+            notes.append(f"{subject.name}: points leave out tensor-core work, unknown ({reason})")
+        if not made:
+            outside.append(_outside(subject, chosen, levels, precision))
+    used = {point.roof for point in points} | set(used_keys(launches))
+    used |= {precision} & PRECISIONS.keys() if precision else set()
+    roofs = drawn(best, launches, chosen, levels, used)
+    gpus = report.gpus
+    return Roofline(
+        title=report.path,
+        gpu=gpus[0].name if gpus else "",
+        sm_clock=best.get("roof_sm_clock") if best else math.nan,
+        roofs=roofs,
+        points=tuple(points),
+        notes=tuple(dict.fromkeys(notes + chosen.notes(roofs, report))),
+        outside=tuple(outside),
+    )
+
+
+def _subjects(
+    report: ReportSummary, timed: Sequence[Timed], variants: Variants | None
+) -> tuple[list[_Subject], list[str]]:
+    """What to show: the variants that the launches tell, then the other kernels by shape."""
+    by_label = {one.label: one for one in timed}
+    names = dict.fromkeys([*(variants.passed if variants else ()), *by_label])
+    if names and _in_part(report):
+        return _kernels(report, report.launches), [
+            "only some launches were recorded or kept: ncu's durations, for a latency is of all"
+        ]
+    left = list(report.launches)
+    found: list[_Subject] = []
+    for name in names:
+        own = [launch for launch in left if name in launch.launch.nvtx]
+        if not own or any(launch.failed for launch in own):
+            continue
+        left = [launch for launch in left if launch not in own]
+        share = sum(launch.duration for launch in own) / report.total
+        found.append(_Subject(name, tuple(own), share, by_label.get(name)))
+    notes = _timing_notes(found, timed)
+    return found + _kernels(report, left), notes
+
+
+def _in_part(report: ReportSummary) -> bool:
+    """Whether launches of a variant may be missing: filtered here, or by ncu when it recorded."""
+    return len(report.launches) < report.recorded or bool(_FILTERS & set(report.session.options))
+
+
+def _matching(subjects: list[_Subject], kernel: str | None, path: str) -> list[_Subject]:
+    if kernel is None:
+        return subjects
+    try:
+        pattern = re.compile(kernel)
+    except re.error as error:
+        raise UsageError(f"--kernel {kernel!r} is no regular expression ({error})") from None
+    found = [
+        subject
+        for subject in subjects
+        if any(pattern.search(name) for name in (subject.name, *subject.kernels))
+    ]
+    if not found:
+        raise NothingMatches(
+            f"{path}: no kernel or variant matches {kernel!r}", "see `profkit analyze`"
+        )
+    return found
+
+
+def _kernels(report: ReportSummary, launches: Sequence[LaunchSummary]) -> list[_Subject]:
+    """Launches by kernel and shape, each group as its typical launch."""
+    return [
+        _Subject(group.name, (group.typical,), group.total / report.total)
+        for group in groups(launches)
+        if group.total > 0
+    ]
+
+
+def _timing_notes(found: Sequence[_Subject], timed: Sequence[Timed]) -> list[str]:
+    if not timed:
+        return []
+    own = [subject.timed for subject in found if subject.timed]
+    if not own:
+        labels = ", ".join(one.label for one in timed)
+        return [f"no launch lies in an NVTX range named {labels}: ncu's durations are shown"]
+    ways = dict.fromkeys(_how(one) for one in own)
+    notes = [
+        f"rates are by timed latency ({'; '.join(ways)}): median, whisker its 95% interval; "
+        "work and bytes are ncu's",
+        "timed calls are held against the roofs that are drawn; their own clock may have been "
+        "another, so what they attained of a compute roof is rough",
+    ]
+    waiting = [one.label for one in own if one.launch_bound]
+    if waiting:
+        notes.append(f"{', '.join(waiting)}: the host submits slower than the GPU works")
+    return notes
+
+
+def _how(timed: Timed) -> str:
+    cache = f"{timed.latency.cache} L2" if timed.latency.cache else ""
+    return ", ".join(filter(None, (timed.latency.timer, cache))) or "how is unknown"
+
+
+def _points(
+    subject: _Subject,
+    roofs: Roofs,
+    levels: Sequence[str],
+    precision: str | None,
+    report: ReportSummary,
+    work: Mapping[str, float],
+) -> list[Point]:
+    points = []
+    for doing in _chosen(subject, roofs, precision):
+        for level in levels:
+            moved = _traffic(subject, level)
+            if moved > 0:
+                points.append(_point(subject, doing, level, moved, roofs, report))
+    declared = subject.timed.latency.target.get("work") if subject.timed else None
+    flop, least = ((declared or work or {}).get(key) or 0.0 for key in ("flop", "bytes"))
+    main = next(iter(_chosen(subject, roofs, precision)), None)
+    if main and flop and least and "dram" in levels:
+        twin = replace(main, operations=flop)
+        points.append(_point(subject, twin, "dram", least, roofs, report, algorithmic=True))
+    return points
+
+
+def _chosen(subject: _Subject, roofs: Roofs, precision: str | None) -> list[_Doing]:
+    doings = _doings(subject, roofs)
+    if precision is None:
+        return [] if _tensor_unknown(subject) else doings[:1]
+    return doings if precision == EVERY else [one for one in doings if one.precision == precision]
+
+
+def _tensor_unknown(subject: _Subject) -> str:
+    """Why it is not known what the tensor cores did; "" where it is.
+
+    They do hundreds of times the work of the other units, so nothing else is a kernel's main work.
+    """
+    reasons = (
+        launch.why_missing(name)
+        for launch in subject.launches
+        for name in ("flop_tensor", "ops_tensor_int8")
+    )
+    return next((reason for reason in reasons if reason), "")
+
+
+def _doings(subject: _Subject, roofs: Roofs) -> list[_Doing]:
+    """Work by precision, nearest to its roof first; a roof is that of the launch that does most."""
+    found = []
+    for at, precision in enumerate(PRECISIONS):
+        done = [(launch.work[at], launch) for launch in subject.launches]
+        done = [(work, launch) for work, launch in done if work.operations > 0]
+        if done:
+            most, launch = max(done, key=lambda pair: pair[0].operations)
+            total = sum(work.operations for work, _ in done)
+            roof = roofs.over(launch, key_of(most), timed=subject.timed is not None)
+            found.append(_Doing(precision, total, roof))
+    return sorted(found, key=lambda one: _order(one.operations / one.roof.rate))
+
+
+def _order(share: float) -> float:
+    return math.inf if math.isnan(share) else -share
+
+
+def _traffic(subject: _Subject, level: str) -> float:
+    """Bytes of a level over the launches; NaN where any lacks them."""
+    return sum(traffic(launch, level) for launch in subject.launches)
+
+
+def _point(
+    subject: _Subject,
+    doing: _Doing,
+    level: str,
+    moved: float,
+    roofs: Roofs,
+    report: ReportSummary,
+    *,
+    algorithmic: bool = False,
+) -> Point:
+    memory = roofs.over(subject.typical, level, timed=subject.timed is not None)
+    intensity, rate = doing.operations / moved, doing.operations / subject.seconds
+    interval = subject.timed.interval if subject.timed else None
+    bound, limit = attainable(doing.roof, memory, intensity)
+    point = Point(
+        name=subject.name,
+        launch=subject.typical.index,
+        level=level,
+        precision=doing.precision,
+        intensity=intensity,
+        rate=rate,
+        low=doing.operations / interval.high if interval else math.nan,
+        high=doing.operations / interval.low if interval else math.nan,
+        seconds=subject.seconds,
+        timed=subject.timed is not None,
+        share=subject.share,
+        algorithmic=algorithmic,
+        roof=doing.roof.key,
+        attainable=bound,
+        flags=(),
+        roof_rate=doing.roof.rate,
+        limit=limit,
+    )
+    return replace(point, flags=_flags(point, doing.roof, memory, subject, report))
+
+
+def _flags(
+    point: Point, compute: Roof, memory: Roof, subject: _Subject, report: ReportSummary
+) -> tuple[str, ...]:
+    """Why a point can't be where it is; nothing for one below its roofs."""
+    found = []
+    over = point.rate / compute.rate
+    if over > 1 + TOLERANCES.bound:
+        found.append(
+            f"{over:.0%} of {compute.label}: {_why_above(point, compute, subject, report)}"
+        )
+    over = point.rate / (point.intensity * memory.rate)
+    if over > 1 + TOLERANCES.bound:
+        found.append(f"{over:.0%} of {memory.label}: {_why_faster(point, memory, subject)}")
+    return tuple(found)
+
+
+def _why_above(point: Point, roof: Roof, subject: _Subject, report: ReportSummary) -> str:
+    launch = subject.typical
+    if roof.source is Peaks.measured:
+        return "the measured roof is what one benchmark reached, no bound"
+    if point.precision.startswith("tensor") and launch.get("flop_tensor_sparse") > 0:
+        return "sparse instructions, which a dense roof does not bound"
+    if point.precision == "tensor_fp16" and launch.get("flop_tensor_fp16_accumulate") > 0:
+        return "accumulation in half precision, which may run above this roof"
+    if point.timed and roof.source is Peaks.held and report.session.clock_control == "base":
+        return "timed at a higher clock than the base clock that ncu held"
+    if point.algorithmic:
+        return "the declared work was not all done, or not by this unit"
+    if roof.source is Peaks.datasheet:
+        return "the clock was above the datasheet's, or this is the wrong roof for the work"
+    return "the wrong roof for the work, or counters of passes that differ"
+
+
+def _why_faster(point: Point, roof: Roof, subject: _Subject) -> str:
+    warm = subject.timed is not None and subject.timed.latency.cache == "warm"
+    if point.algorithmic:
+        return "declared bytes can come from a cache instead"
+    if point.level == "dram" and warm:
+        return "timed with a warm cache, hits counted as DRAM traffic"
+    if roof.source is Peaks.measured:
+        return "the measured roof is what one benchmark reached, no bound"
+    if point.timed:
+        return "faster when timed than under ncu: hits, or another clock, move fewer bytes"
+    return "counters of passes that differ, or a memory clock above the roof's"
+
+
+def _outside(
+    subject: _Subject, roofs: Roofs, levels: Sequence[str], precision: str | None
+) -> Outside:
+    launch = subject.typical
+    shares = {
+        level: _traffic(subject, level)
+        / subject.seconds
+        / roofs.over(launch, level, timed=subject.timed is not None).rate
+        for level in levels
+    }
+    return Outside(
+        name=subject.name,
+        launch=launch.index,
+        seconds=subject.seconds,
+        share=subject.share,
+        why=_why_outside(subject, roofs, levels, precision),
+        memory=shares,
+    )
+
+
+def _why_outside(
+    subject: _Subject, roofs: Roofs, levels: Sequence[str], precision: str | None
+) -> str:
+    if _chosen(subject, roofs, precision):
+        names = [TRAFFIC[level] for level in levels]
+        reasons = (subject.typical.why_missing(name) for name in names)
+        told = next((reason for reason in reasons if reason), "")
+        return f"bytes unknown: {told}" if told else "no bytes moved at these levels"
+    if precision not in {None, EVERY}:
+        return f"no {PRECISIONS.get(precision or '', precision)} work"
+    if unknown := subject.typical.why_missing("flop_fp32"):
+        return f"work unknown: {unknown}"
+    reason = _tensor_unknown(subject)
+    return f"tensor-core work unknown: {reason}" if reason else "no floating-point work"

@@ -1,0 +1,221 @@
+"""Roofs: what a GPU's memory can move and its units can compute, at the clock that was held or as a
+datasheet or a measurement has it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from profkit.report.clocks import is_read, span
+from profkit.report.gpus import units_source
+from profkit.report.summary import (
+    PRECISIONS,
+    LaunchSummary,
+    ReportSummary,
+    Work,
+    held_peak,
+)
+
+LEVELS = ("dram", "l2", "l1")
+MMA_SYNC = "_mma_sync"
+LEVEL_LABELS = {"dram": "DRAM", "l2": "L2", "l1": "L1"}
+# What each level's roof bounds: the intensity must be of these bytes and no others.
+TRAFFIC = {
+    "dram": "dram_bytes",
+    "l2": "l2_output_bandwidth",
+    "l1": "l1_writeback_bandwidth",
+}
+_MEMORY_ROOF = {
+    "dram": "dram_bandwidth_peak",
+    "l2": "l2_output_bandwidth_peak",
+    "l1": "l1_writeback_bandwidth_peak",
+}
+_CLOCKS = {"sm_clock": "SM", "dram_clock": "DRAM"}
+_USED = 0.01
+_TENSOR = "tensor "
+
+
+class Peaks(StrEnum):
+    """Where roofs come from: the report at the clock it held, the datasheet, or a measurement."""
+
+    held = "held"
+    datasheet = "datasheet"
+    measured = "measured"
+
+
+@dataclass(frozen=True)
+class Roof:
+    """A roof: B/s of a level of memory, or FLOP/s (op/s for INT8) of a precision.
+
+    `key` is a level's name, a precision of `summary.PRECISIONS`, or a precision + "_mma_sync" where
+    that path is slower than the chip's fastest. `verified` is false for a figure of a datasheet
+    that nobody looked up, `by_units` true where no counter has the peak per cycle: it is that of
+    the compute capability.
+    """
+
+    key: str
+    label: str
+    rate: float
+    source: Peaks
+    is_memory: bool
+    verified: bool
+    by_units: bool = False
+
+
+@dataclass(frozen=True)
+class Roofs:
+    """Where roofs are taken from; for what a source lacks, the report's own stands in for.
+
+    `reference` is the launch whose own roofs are drawn.
+    """
+
+    peaks: Peaks
+    measured: Mapping[str, float]
+    reference: LaunchSummary | None = None
+
+    def over(self, launch: LaunchSummary, key: str, *, timed: bool) -> Roof:
+        """The roof that a point of a launch is held against.
+
+        It is the launch's own under ncu. A timed call ran at a clock that nobody knows: the roof is
+        the one that is drawn, of the report's highest clock.
+        """
+        own = self.of(launch, key)
+        if not timed or self.reference is None or own.source is not Peaks.held:
+            return own
+        drawn = self.of(self.reference, key)
+        return own if math.isnan(drawn.rate) else drawn
+
+    def of(self, launch: LaunchSummary, key: str) -> Roof:
+        """The roof of a key for a launch; its rate is NaN where nothing tells it."""
+        is_memory = key in LEVELS
+        rate, by_units = _held(launch, key)
+        source, verified = Peaks.held, True
+        if self.peaks is Peaks.measured and key in self.measured:
+            rate, source = self.measured[key], Peaks.measured
+        if self.peaks is Peaks.datasheet:
+            told, looked_up = _datasheet(launch, key)
+            if not math.isnan(told):
+                rate, source, verified = told, Peaks.datasheet, looked_up
+        by_units = by_units and source is Peaks.held
+        return Roof(key, _label(key, launch), rate, source, is_memory, verified, by_units)
+
+    def notes(self, drawn: Sequence[Roof], report: ReportSummary) -> list[str]:
+        """What a reader of the roofs must know."""
+        found = list(report.notes)
+        nominal = [label for key, label in _CLOCKS.items() if self._is_nominal(key, drawn)]
+        if nominal:
+            found.append(
+                f"roofs stand at the nominal {' and '.join(nominal)} clock: "
+                "the launches are too short to read the one that was held"
+            )
+        instead = [roof.label for roof in drawn if roof.source is not self.peaks]
+        if instead:
+            found.append(
+                f"no {self.peaks} roof for {', '.join(instead)}: the report's own, at the held "
+                "clock, stands in"
+            )
+        by_units = [roof.label for roof in drawn if roof.by_units]
+        if by_units:
+            found.append(
+                f"no counter has the roof of {', '.join(by_units)}: it is the FLOP per cycle and "
+                f"SM of the compute capability ({units_source()}), times SMs, at the held clock"
+            )
+        doubtful = [roof.label for roof in drawn if not roof.verified]
+        if doubtful:
+            found.append(f"datasheet figures that nobody looked up: {', '.join(doubtful)}")
+        return found
+
+    def _is_nominal(self, clock: str, drawn: Iterable[Roof]) -> bool:
+        """Whether drawn roofs of the report stand at a clock that was not read."""
+        depend = (
+            roof.source is Peaks.held and (roof.key == "dram") == (clock == "dram_clock")
+            for roof in drawn
+            if roof.key != "l2"
+        )
+        return self.reference is not None and any(depend) and not is_read(self.reference, clock)
+
+
+def traffic(launch: LaunchSummary, level: str) -> float:
+    """Bytes of a launch that the level's roof bounds; NaN where they were not collected."""
+    name = TRAFFIC[level]
+    seconds = launch.duration if name.endswith("bandwidth") else 1.0
+    return launch.get(name) * seconds
+
+
+def _held(launch: LaunchSummary, key: str) -> tuple[float, bool]:
+    """The report's own roof at the held clock, and whether it is by units, not by a counter."""
+    if key in LEVELS:
+        return launch.get(_MEMORY_ROOF[key]), False
+    if key.endswith(MMA_SYNC):
+        return launch.get(f"peak_rate_{key.removesuffix(MMA_SYNC)}_hmma"), False
+    return held_peak(launch, key)
+
+
+def _datasheet(launch: LaunchSummary, key: str) -> tuple[float, bool]:
+    """A datasheet's figure and whether it was looked up; NaN where it has none that applies."""
+    sheet = launch.gpu.datasheet
+    if key in LEVELS:
+        peak = sheet.peaks.get(key) if sheet else None
+        return (peak.value, peak.verified) if peak else (math.nan, False)
+    work = next((work for work in launch.work if work.precision == key), None)
+    return (work.datasheet, work.verified) if work else (math.nan, False)
+
+
+def _label(key: str, launch: LaunchSummary) -> str:
+    if key in LEVELS:
+        return LEVEL_LABELS[key]
+    precision = key.removesuffix(MMA_SYNC)
+    label = PRECISIONS[precision]
+    if key.endswith(MMA_SYNC):
+        return f"{label.removeprefix(_TENSOR)} mma.sync"
+    path = launch.get(f"peak_rate_{precision}_hmma")
+    two_paths = path < launch.get(f"peak_rate_{precision}")
+    return f"{label.removeprefix(_TENSOR)} wgmma" if two_paths else label
+
+
+def key_of(work: Work) -> str:
+    """The key of the roof that work of a launch stands against."""
+    return work.precision if math.isnan(work.path_peak) else work.precision + MMA_SYNC
+
+
+def attainable(compute: Roof, memory: Roof, intensity: float) -> tuple[float, str]:
+    """The lower of both roofs at an intensity, and its key; NaN where neither is known."""
+    bounds = [(compute.rate, compute.key), (intensity * memory.rate, memory.key)]
+    known = [bound for bound in bounds if not math.isnan(bound[0])]
+    return min(known) if known else (math.nan, "")
+
+
+def reference(launches: Sequence[LaunchSummary]) -> LaunchSummary | None:
+    """The launch of the highest clock among those long enough to read it, else the longest."""
+    if clocked := span("sm_clock", launches):
+        return clocked[1]
+    return max(launches, key=lambda launch: launch.duration, default=None)
+
+
+def used_keys(launches: Sequence[LaunchSummary]) -> Iterable[str]:
+    """Keys of the compute roofs that launches do more than a trace of their work against."""
+    return (key_of(work) for launch in launches for work in launch.work if work.share >= _USED)
+
+
+def drawn(
+    best: LaunchSummary | None,
+    launches: Sequence[LaunchSummary],
+    roofs: Roofs,
+    levels: Sequence[str],
+    used: Iterable[str],
+) -> tuple[Roof, ...]:
+    """The roofs at `levels` and of the keys that are `used`: those of the launch `best`, or of the
+    first that tells one."""
+    if best is None:
+        return ()
+    order = [key for precision in PRECISIONS for key in (precision, precision + MMA_SYNC)]
+    keys = [*levels, *sorted(set(used), key=order.index)]
+    tried = [best, *launches]
+    found = (_known(roofs.of(launch, key) for launch in tried) for key in keys)
+    return tuple(roof for roof in found if roof is not None)
+
+
+def _known(roofs: Iterable[Roof]) -> Roof | None:
+    return next((roof for roof in roofs if not math.isnan(roof.rate)), None)

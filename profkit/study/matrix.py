@@ -1,0 +1,145 @@
+"""Matrices of shapes: which options of a target a baseline goes through, in which order."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from profkit.core.errors import BadInput, UsageError
+from profkit.core.text_files import read_yaml, shipped_json
+
+Value: TypeAlias = str | int | float | bool
+
+MOST_SHAPES = 10_000
+_SHORT = {"batch": "b", "heads": "h", "kv_heads": "kv", "length": "s", "dim": "d"}
+_ORDER = {name: at for at, name in enumerate((*_SHORT, "dtype", "causal", "backward"))}
+_DTYPES = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64"}
+_OTHER_DTYPES = {"float8_e4m3fn", "float8_e5m2", "int8", "uint8"}
+_ALSO_CALLED = {"half": "float16", "float": "float32", "double": "float64"}
+_OPTION = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_IN_A_NAME = re.compile(r"[^A-Za-z0-9.]+")
+
+
+@dataclass(frozen=True)
+class MatrixShape:
+    """A set of options of a target by name, and what it is called."""
+
+    name: str
+    arguments: Mapping[str, Value]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The options as a command line has them; a false one is left out, a true one bare."""
+        return tuple(
+            word
+            for name, value in self.arguments.items()
+            if value is not False
+            for word in (f"--{name.replace('_', '-')}", *([] if value is True else [str(value)]))
+        )
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Shapes in their order; no two alike."""
+
+    name: str
+    about: str
+    shapes: tuple[MatrixShape, ...]
+
+
+def read_matrix(path: Path) -> Matrix:
+    """The matrix of a YAML file; raises BadInput for what is none, naming the place."""
+    document = read_yaml(path)
+    _validate(path, document)
+    rows = [row for group in document["groups"] for row in _expanded(path, group)]
+    try:
+        return matrix_of(document["name"], document.get("about", ""), rows)
+    except UsageError as error:
+        raise BadInput(f"{path}: {error.message}", error.remedy) from None
+
+
+def matrix_of(name: str, about: str, rows: Sequence[Mapping[str, Value]]) -> Matrix:
+    """A matrix of sets of options; raises UsageError for none, too many, or two alike."""
+    if not 0 < len(rows) <= MOST_SHAPES:
+        raise UsageError(f"{len(rows)} shapes", f"a matrix has 1 to {MOST_SHAPES}")
+    for row in rows:
+        for option in row:
+            if not _OPTION.fullmatch(option):
+                raise UsageError(f"{option!r} is no name of an option", "write it as kv_heads")
+    shapes = tuple(MatrixShape(shape_name(row), dict(row)) for row in rows)
+    (twice, count), *_ = Counter(shape.name for shape in shapes).most_common(1)
+    if count > 1:
+        raise UsageError(f"the shape {twice} is there {count} times", "name each once")
+    return Matrix(name, about, shapes)
+
+
+def dtype_named(word: str) -> str | None:
+    """torch's name of a type that is written as fp16, half or torch.float16, say; else None."""
+    name = word.removeprefix("torch.")
+    if name in _DTYPES or name in _OTHER_DTYPES:
+        return name
+    by_short = {short: long for long, short in _DTYPES.items()} | _ALSO_CALLED
+    return by_short.get(name)
+
+
+def joined(matrices: Sequence[Matrix]) -> Matrix:
+    """Several matrices as one; a shape that a former one has is not repeated."""
+    shapes = {shape.name: shape for matrix in reversed(matrices) for shape in matrix.shapes}
+    in_order = dict.fromkeys(shape.name for matrix in matrices for shape in matrix.shapes)
+    return Matrix(
+        "+".join(matrix.name for matrix in matrices),
+        " ".join(filter(None, (matrix.about for matrix in matrices))),
+        tuple(shapes[name] for name in in_order),
+    )
+
+
+def combined(sizes: Mapping[str, Sequence[Value]]) -> list[dict[str, Value]]:
+    """Every combination of options, the last varying fastest."""
+    combinations = itertools.product(*sizes.values())
+    return [dict(zip(sizes, values, strict=True)) for values in combinations]
+
+
+def shape_name(arguments: Mapping[str, Value]) -> str:
+    """A short name that can be a file's: `b32-h8-s512-d64-fp16-causal`."""
+    ordered = sorted(arguments, key=lambda name: _ORDER.get(name, len(_ORDER)))
+    parts = [_part(name, arguments[name]) for name in ordered if arguments[name] is not False]
+    return "-".join(parts) or "as-declared"
+
+
+def _part(name: str, value: Value) -> str:
+    if value is True:
+        return _IN_A_NAME.sub("_", name)
+    if name == "dtype":
+        return _IN_A_NAME.sub("_", _DTYPES.get(str(value), str(value)))
+    return f"{_SHORT.get(name, name)}{_IN_A_NAME.sub('_', str(value))}"
+
+
+def _expanded(path: Path, group: Mapping[str, Any]) -> Iterator[dict[str, Value]]:
+    """Sizes one after another, each with every combination of what varies."""
+    vary = group.get("vary", {})
+    count = len(group.get("sizes", [{}]))
+    for values in vary.values():
+        count *= len(values)
+    if count > MOST_SHAPES:
+        raise BadInput(f"{path}: {count} shapes in a group", f"a matrix has 1 to {MOST_SHAPES}")
+    together = combined(vary)
+    for size, choice in itertools.product(group.get("sizes", [{}]), together):
+        yield {**group.get("with", {}), **size, **choice}
+
+
+def _validate(path: Path, document: Any) -> None:
+    import jsonschema
+
+    form = shipped_json("profkit.schemas", "matrix.json")
+    errors = jsonschema.Draft202012Validator(form).iter_errors(document)
+    error = jsonschema.exceptions.best_match(errors)
+    if error is not None:
+        where = ".".join(str(part) for part in error.absolute_path)
+        what = " ".join(error.message.split())[:200]
+        told = f"{path}: {where}: {what}" if where else f"{path}: {what}"
+        raise BadInput(told, "see targets/matrices/ and docs/baseline.md")

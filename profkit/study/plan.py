@@ -1,0 +1,80 @@
+"""What a baseline is asked for, and what its target declares: what the measuring stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from profkit.study.matrix import Matrix
+from profkit.timing.measurement import Subject, TimingPlan
+from profkit.timing.stopwatch import Settings
+
+BLOCKS = 8
+WARMUP = 0.2
+TIMEOUT = 600.0
+
+
+class Profiled(StrEnum):
+    """Which cells to profile."""
+
+    none = "none"
+    top = "top"
+    all = "all"
+
+
+@dataclass(frozen=True)
+class BaselinePlan:
+    """What to measure and how.
+
+    `backends` are variants of the target, all where none is named. `samples` is for each cell,
+    taken in `blocks` blocks. `budget` and `timeout`, of a cell that says nothing, are in seconds.
+    `profiled` cells get a profile. `command` is kept with the results.
+    """
+
+    target: Path
+    matrix: Matrix
+    out: Path
+    backends: tuple[str, ...] = ()
+    settings: Settings = field(default_factory=lambda: Settings(warmup=WARMUP))
+    samples: int = 100
+    blocks: int = BLOCKS
+    seed: int = 42
+    budget: float | None = None
+    timeout: float = TIMEOUT
+    profiled: Profiled = Profiled.none
+    device: str | None = None
+    gpu: int | None = None
+    resume: bool = False
+    command: tuple[str, ...] = ()
+
+    @property
+    def timing(self) -> TimingPlan:
+        """How a shape is timed."""
+        return TimingPlan(
+            subjects=(Subject(self.target),),
+            settings=self.settings,
+            samples=self.samples,
+            blocks=self.blocks,
+            seed=self.seed,
+            device=self.device,
+            gpu=self.gpu,
+        )
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What the target declares: its name, the backends to measure, the work of each shape (FLOP).
+
+    `backends` has `name`, `version`, `available`, `reason`, `setting` of each.
+    """
+
+    name: str
+    backends: list[dict[str, Any]]
+    flop: Mapping[str, float]
+
+    @property
+    def available(self) -> list[str]:
+        return [one["name"] for one in self.backends if one["available"]]

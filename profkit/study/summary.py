@@ -1,0 +1,793 @@
+"""What a baseline's cells amount to: rates, shares of peaks, regimes, scaling, which is best.
+
+Seconds, FLOP, bytes; shares of 1; what is unknown is None. Cells of different shapes are different
+work and are never compared; backends of a shape are, where they took turns.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Any, TypeAlias
+
+from profkit.report.gpus import Datasheet
+from profkit.study.cell import Cell, Status
+from profkit.timing.latency import (
+    FEWEST_IN_A_BLOCK,
+    Pair,
+    Timed,
+    analyze_latency,
+    compare_with,
+    compute_peak,
+    datasheet_of,
+    median_clock,
+)
+from profkit.timing.latency_file import Latency
+from profkit.timing.statistics import DRIFT_MATTERS, Interval, State, intervals_apart
+from profkit.timing.verdict import (
+    DEFAULT,
+    Reason,
+    Thresholds,
+    Verdict,
+    holm,
+)
+
+THRESHOLDS: Thresholds = replace(DEFAULT, samples=FEWEST_IN_A_BLOCK)
+_SIZES = ("batch", "heads", "kv_heads", "length", "dim")
+_KNOWN_OPTIONS = frozenset({*_SIZES, "dtype", "causal", "backward"})
+COUNTED, READ = "device", "driver"
+GAPS = "gaps"
+"""The claim of an interval of samples too many of which may hold gaps of the host: none."""
+GAPS_MATTER = 0.1
+"""The share of such samples from which on their interval claims nothing.
+
+A gap only lengthens a sample. Without the gaps in k of n samples the median is one of the observed
+times between the quantiles (1 - k/n) / 2 and 1/2: a tenth moves it by 5% of the ranks, half of what
+the interval reaches to either side with the usual 100 samples (0.98 / sqrt(n), 10%). With twice as
+many it may lie beyond the end.
+"""
+_SAME_TOKENS = "length (same tokens)"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A cell with all that is derived of it; the names are those of `profkit.baseline/1`.
+
+    `seconds` is the median, `low` and `high` the ends of its interval: over blocks at `level`, else
+    that within the run (`run_low`, `run_high`), without a level. `bytes` are the least that
+    must cross DRAM. `sm_clock` is the median of the blocks': `clock_by` says whether the device
+    counted it over them or the driver told it before each; `clocked` blocks have been counted, and
+    `cycles` are those of a call. `held_peak` is the dense peak of as many cycles in the median
+    time, else at `sm_clock`, `empty` (s) what the timer reads of nothing, `ridge` the intensity
+    (FLOP/B) from which on compute is the lower roof. `overtaken` samples may hold gaps of the host.
+    `power` (W) is the median of what the driver told before blocks. `steady` says whether the clock
+    was when the warm-up ended, `launch_bound` that the host needs longer for a call than the GPU.
+    `flags` say what can't be or is to be doubted.
+    """
+
+    id: str
+    shape: str
+    at: int
+    backend: str
+    status: Status
+    reason: str
+    arguments: Mapping[str, Any]
+    gpu: str | None
+    gpus: int = 1
+    version: str | None = None
+    chosen: str | None = None
+    file: str | None = None
+    round: str | None = None
+    batch: int | None = None
+    heads: int | None = None
+    kv_heads: int | None = None
+    length: int | None = None
+    dim: int | None = None
+    causal: bool | None = None
+    backward: bool | None = None
+    dtype: str | None = None
+    timer: str = ""
+    cache: str = ""
+    n: int | None = None
+    blocks: int | None = None
+    asked: int | None = None
+    fewer: str = ""
+    seconds: float | None = None
+    low: float | None = None
+    high: float | None = None
+    level: float | None = None
+    claim: str | None = None
+    refused: str | None = None
+    blocks_low: float | None = None
+    blocks_high: float | None = None
+    run_low: float | None = None
+    run_high: float | None = None
+    mean: float | None = None
+    cv: float | None = None
+    outliers: int | None = None
+    startup: int | None = None
+    autocorrelation: float | None = None
+    effective_n: float | None = None
+    drift: float | None = None
+    independence: str | None = None
+    dependence: tuple[str, ...] = ()
+    overtaken: int | None = None
+    tick: float | None = None
+    empty: float | None = None
+    flop: float | None = None
+    bytes: float | None = None
+    intensity: float | None = None
+    flop_rate: float | None = None
+    flop_rate_low: float | None = None
+    flop_rate_high: float | None = None
+    bandwidth: float | None = None
+    tokens_per_second: float | None = None
+    sm_clock: float | None = None
+    clock_by: str | None = None
+    clocked: int | None = None
+    cycles: float | None = None
+    throttled: Mapping[str, int] = field(default_factory=dict)
+    power: float | None = None
+    steady: bool | None = None
+    launch_bound: bool | None = None
+    precision: str | None = None
+    held_peak: float | None = None
+    share_of_held: float | None = None
+    datasheet_peak: float | None = None
+    share_of_datasheet: float | None = None
+    verified: bool | None = None
+    dram_peak: float | None = None
+    share_of_dram: float | None = None
+    ridge: float | None = None
+    regime: str | None = None
+    peak_memory: int | None = None
+    flags: tuple[str, ...] = ()
+
+    @property
+    def is_timed(self) -> bool:
+        return self.seconds is not None
+
+    @property
+    def clock_is_read(self) -> bool:
+        """Whether the SM clock is the driver's word of before the samples."""
+        return self.sm_clock is not None and self.clock_by != COUNTED
+
+
+@dataclass(frozen=True)
+class Versus:
+    """The verdict on backend `b` against `a` at a shape; `overlap` of their intervals, None
+    where one has none. `claimable`: "faster" may be said of `b`, by the classic rule between two
+    intervals that claim a level, and by the verdict."""
+
+    shape: str
+    pair: Pair
+    overlap: bool | None
+    claimable: bool
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Two neighbouring cells of a backend that differ in the size `along`.
+
+    `exponent` is that of time over the size, log(time ratio) / log(size ratio); `flop_exponent`
+    that of the work.
+    """
+
+    backend: str
+    along: str
+    before: str
+    after: str
+    factor: float
+    time_ratio: float
+    flop_ratio: float | None
+    exponent: float
+    flop_exponent: float | None
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best of `among` cells that have `where` in common: by `by`, which is `measure`.
+
+    `tied` are the others (their ids) that nothing tells apart from it: of backends those without a
+    verdict that they are slower, of sizes those whose intervals of the rate overlap.
+    """
+
+    what: str
+    where: Mapping[str, Any]
+    among: int
+    id: str
+    backend: str
+    value: str | int
+    by: str
+    measure: float
+    tied: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """All that is derived of a baseline's cells."""
+
+    rows: tuple[Row, ...]
+    comparisons: tuple[Versus, ...]
+    scaling: tuple[Scaling, ...]
+    best: tuple[Best, ...]
+    datasheet: Datasheet | None
+    datasheet_note: str
+    notes: tuple[str, ...]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Cells by status."""
+        found: dict[str, int] = {}
+        for row in self.rows:
+            found[row.status.value] = found.get(row.status.value, 0) + 1
+        return found
+
+
+def derive(
+    cells: Sequence[Cell],
+    gpu: Mapping[str, Any],
+    *,
+    order: Sequence[str] = (),
+    floor: float | None = None,
+    again: Sequence[Cell] = (),
+) -> Baseline:
+    """Derive all from cells on a GPU (as in a fingerprint, empty for none).
+
+    `order` is that of the backends: the first that a shape has is compared with the others. `floor`
+    is the A/A floor of the GPU. `again` are cells once more, which took turns with others that came
+    later: what these are compared with, and nothing else. Raises BadInput for samples that can't
+    be.
+    """
+    sheet, note = datasheet_of(gpu)
+    timed = {cell.id: analyze_latency(cell.latency) for cell in cells if cell.latency}
+    own = [_row(cell, timed.get(cell.id), gpu, sheet) for cell in cells]
+    rows = _with_siblings(cells, own, sheet)
+    rounds = _rounds(
+        [(cell, timed[cell.id]) for cell in cells if cell.id in timed]
+        + [(cell, analyze_latency(cell.latency)) for cell in again if cell.latency]
+    )
+    references = _references(rounds, order)
+    return Baseline(
+        rows=rows,
+        comparisons=_comparisons(rounds, references, rows, order, floor),
+        scaling=tuple(_scaling(rows)),
+        best=(*_best_backends(rows, rounds, floor), *_best_sizes(rows)),
+        datasheet=sheet,
+        datasheet_note=note,
+        notes=(*_notes([*cells, *again], rows), *_not_compared(rounds, references)),
+    )
+
+
+def _row(cell: Cell, timed: Timed | None, gpu: Mapping[str, Any], sheet: Datasheet | None) -> Row:
+    shapes = (cell.latency.target.get("shapes") or {}) if cell.latency else {}
+    row = Row(
+        id=cell.id,
+        shape=cell.shape,
+        at=cell.at,
+        backend=cell.backend,
+        status=cell.status,
+        reason=cell.reason,
+        arguments=dict(cell.arguments),
+        gpu=gpu.get("name"),
+        version=cell.version,
+        chosen=cell.chosen,
+        file=None if cell.status is Status.unavailable else f"cells/{cell.id}.json",
+        round=cell.round,
+        asked=cell.asked,
+        fewer=cell.fewer,
+        **_sizes({**cell.arguments, **shapes}),
+    )
+    if timed is None:
+        return row
+    row = _with_statistics(row, timed)
+    said = (cell.source or {}).get("median")
+    return _flagged(_with_rates(row, timed, sheet), timed, said)
+
+
+def _sizes(told: Mapping[str, Any]) -> dict[str, Any]:
+    """What the options of an attention target say; nothing for another target."""
+    found = {name: told[name] for name in _SIZES if _is_size(told.get(name))}
+    if isinstance(told.get("dtype"), str):
+        found["dtype"] = told["dtype"]
+    if "heads" in found:
+        found.setdefault("kv_heads", found["heads"])
+        found |= {name: bool(told.get(name, False)) for name in ("causal", "backward")}
+    return found
+
+
+def _is_size(value: Any) -> bool:
+    return type(value) is int and value > 0
+
+
+def _with_statistics(row: Row, timed: Timed) -> Row:
+    summary, latency = timed.summary, timed.latency
+    interval, over, within = timed.interval, timed.over_blocks, summary.interval
+    overtaken = _overtaken(timed)
+    claim = _claim(interval, overtaken, summary.n)
+    return replace(
+        row,
+        dtype=latency.target.get("dtype") or row.dtype,
+        timer=latency.timer,
+        cache=latency.cache,
+        n=summary.n,
+        blocks=len(latency.blocks),
+        seconds=summary.median,
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+        level=interval.level if interval and claim != GAPS else None,
+        claim=claim,
+        refused=summary.refused.value if summary.refused and interval is None else None,
+        blocks_low=over.low if over else None,
+        blocks_high=over.high if over else None,
+        run_low=within.low if within else None,
+        run_high=within.high if within else None,
+        mean=summary.mean,
+        cv=summary.cv,
+        outliers=summary.outliers,
+        startup=summary.startup,
+        autocorrelation=summary.autocorrelation,
+        effective_n=summary.effective_n,
+        drift=summary.drift.relative if summary.drift else None,
+        independence=summary.independence.state.value,
+        dependence=tuple(reason.value for reason in summary.independence.reasons),
+        overtaken=overtaken,
+        tick=summary.tick,
+        sm_clock=median_clock(timed),
+        clock_by=_clock_by(latency),
+        clocked=sum(bool(block.sm_clock) for block in latency.blocks),
+        cycles=median(latency.cycles) if latency.cycles else None,
+        empty=latency.ready.get("empty") or None,
+        throttled=dict(timed.throttled),
+        power=_power(latency),
+        steady=latency.ready.get("steady"),
+        launch_bound=timed.launch_bound,
+        peak_memory=(latency.ready.get("memory") or {}).get("peak_allocated"),
+    )
+
+
+def _clock_by(latency: Latency) -> str | None:
+    if latency.clocks_counted:
+        return COUNTED
+    return READ if latency.clocks_read else None
+
+
+def _claim(interval: Interval | None, overtaken: int | None, n: int) -> str | None:
+    if (overtaken or 0) > GAPS_MATTER * n:
+        return GAPS
+    return interval.claim.value if interval else None
+
+
+def _power(latency: Latency) -> float | None:
+    """The median (W) of what the driver told before the blocks; None where it told none."""
+    told = [block.gpu.power for block in latency.blocks if block.gpu and block.gpu.power]
+    return median(told) if told else None
+
+
+def _overtaken(timed: Timed) -> int | None:
+    """Samples that the GPU began before the host had submitted them; None where nobody counted."""
+    counts = [block.overtaken for block in timed.latency.blocks if block.overtaken is not None]
+    return sum(counts) if counts else None
+
+
+def _with_rates(row: Row, timed: Timed, sheet: Datasheet | None) -> Row:
+    work: Mapping[str, Any] = timed.latency.target.get("work") or {}
+    flop, moved, seconds = work.get("flop"), work.get("bytes"), timed.summary.median
+    peaks = sheet.peaks if sheet else {}
+    precision = compute_peak(row.dtype or "", peaks)
+    rate = _over(flop, seconds)
+    bandwidth = _over(moved, seconds)
+    quoted = peaks[precision].value if precision else None
+    clock = row.sm_clock if row.cycles is None else row.cycles / seconds
+    held = _held_peak(sheet, precision, clock)
+    dram = peaks["dram"].value if "dram" in peaks else None
+    intensity, ridge = _over(flop, moved), _over(held or quoted, dram)
+    return replace(
+        row,
+        flop=flop,
+        bytes=moved,
+        intensity=intensity,
+        flop_rate=rate,
+        flop_rate_low=_over(flop, row.high),
+        flop_rate_high=_over(flop, row.low),
+        bandwidth=bandwidth,
+        tokens_per_second=_over(_tokens(row), seconds),
+        precision=precision or None,
+        held_peak=held,
+        share_of_held=_over(rate, held),
+        datasheet_peak=quoted,
+        share_of_datasheet=_over(rate, quoted),
+        verified=peaks[precision].verified if precision else None,
+        cache=row.cache or ("warm" if _caches_served(moved, bandwidth, sheet) else ""),
+        dram_peak=dram,
+        share_of_dram=_over(bandwidth, dram),
+        ridge=ridge,
+        regime=None
+        if intensity is None or ridge is None
+        else ("compute" if intensity >= ridge else "memory"),
+    )
+
+
+def _with_siblings(
+    cells: Sequence[Cell], rows: Sequence[Row], sheet: Datasheet | None
+) -> tuple[Row, ...]:
+    """The rows, without a share of DRAM where L2 may have served it.
+
+    Where nobody said whether L2 was cold, and one cell shows that it was not, it was not for the
+    others that fit into it either: they were taken in the same way.
+    """
+    served = [
+        row.id
+        for cell, row in zip(cells, rows, strict=True)
+        if cell.latency and not cell.latency.cache and row.cache == "warm"
+    ]
+    if sheet is None or not served:
+        return tuple(rows)
+    why = f"DRAM's share is not known: L2 has room for all of it, and served {served[0]}"
+    return tuple(
+        replace(row, share_of_dram=None, flags=(*row.flags, why))
+        if row.is_timed and row.cache == "" and (row.bytes or math.inf) <= sheet.l2.value
+        else row
+        for row in rows
+    )
+
+
+def _caches_served(moved: float | None, rate: float | None, sheet: Datasheet | None) -> bool:
+    """Whether bytes came faster than DRAM has them, and L2 has room for them: it held them."""
+    if sheet is None or moved is None or rate is None:
+        return False
+    return rate > sheet.peaks["dram"].value and moved <= sheet.l2.value
+
+
+def _held_peak(sheet: Datasheet | None, precision: str, clock: float | None) -> float | None:
+    """FLOP/s of all SMs at a clock: SMs x FLOP per cycle and SM x clock."""
+    if sheet is None or not precision or not clock:
+        return None
+    return sheet.sm_count * sheet.per_cycle(precision) * clock or None
+
+
+def _tokens(row: Row) -> float | None:
+    """Query rows of a call, over the batch."""
+    return None if row.batch is None or row.length is None else float(row.batch * row.length)
+
+
+def _over(above: float | None, below: float | None) -> float | None:
+    return above / below if above is not None and below else None
+
+
+def _flagged(row: Row, timed: Timed, said: float | None) -> Row:
+    """The row with its flags; `said` is the median (s) that an imported file gives."""
+    flags = []
+    if said and row.seconds and abs(said / row.seconds - 1) >= _SAID_OFF:
+        flags.append(f"the file's own median is {said / row.seconds - 1:+.1%} off its samples")
+    if max(row.share_of_held or 0.0, row.share_of_datasheet or 0.0) > 1:
+        flags.append("above the dense peak: less was done than declared, or by another unit")
+    if (row.share_of_dram or 0.0) > 1:
+        flags.append("the least traffic alone is above the DRAM peak: caches served part of it")
+    if row.steady is False:
+        flags.append("the SM clock still moved when the warm-up ended")
+    if row.launch_bound:
+        flags.append("the host needs longer to submit a call than the GPU for its work")
+    flags += [f"throttled in every block: {why}" for why in timed.throttled_throughout]
+    return replace(row, flags=(*flags, *_doubts_of_samples(row)))
+
+
+def _doubts_of_samples(row: Row) -> Iterator[str]:
+    if row.refused:
+        yield f"no interval: {row.refused}"
+    elif row.independence == State.NOT_INDEPENDENT.value:
+        yield f"samples are not independent: {', '.join(row.dependence)}"
+    elif row.independence == State.UNKNOWN.value and abs(row.drift or 0.0) >= DRIFT_MATTERS:
+        yield f"the halves of the samples differ by {row.drift:+.1%}, too few to tell drift by"
+    if row.overtaken:
+        what = f"{row.overtaken} of {row.n} samples may hold gaps of the host"
+        yield f"{what}: the interval claims nothing" if row.claim == GAPS else what
+
+
+_FEWEST_BLOCKS = 2
+_SAID_OFF = 0.001  # figures are rounded
+
+
+Rounds: TypeAlias = Mapping[str, Sequence[Mapping[str, Timed]]]
+"""Of each shape, what took turns with what: the backends of every round."""
+
+
+def _rounds(measured: Iterable[tuple[Cell, Timed]]) -> Rounds:
+    found: dict[str, dict[str, dict[str, Timed]]] = {}
+    for cell, timed in measured:
+        if cell.round:
+            found.setdefault(cell.shape, {}).setdefault(cell.round, {})[cell.backend] = timed
+    return {shape: list(rounds.values()) for shape, rounds in found.items()}
+
+
+def _references(rounds: Rounds, order: Sequence[str]) -> dict[str, str]:
+    """Of each shape the backend that took turns with the most others; among several the first."""
+
+    def others(groups: Sequence[Mapping[str, Timed]], name: str) -> int:
+        return len({other for group in groups if name in group for other in group})
+
+    return {
+        shape: min(
+            {name for group in groups for name in group},
+            key=lambda name: (-others(groups, name), *_place(name, order)),
+        )
+        for shape, groups in rounds.items()
+    }
+
+
+def _place(name: str, order: Sequence[str]) -> tuple[int, str]:
+    return (order.index(name) if name in order else len(order)), name
+
+
+def _not_compared(rounds: Rounds, references: Mapping[str, str]) -> Iterator[str]:
+    apart = []
+    for shape, groups in rounds.items():
+        beside = {name for group in groups if references[shape] in group for name in group}
+        every = dict.fromkeys(name for group in groups for name in group)
+        apart += [f"{shape}.{name}" for name in every if name not in beside]
+    if apart:
+        told = f"{apart[0]} and {len(apart) - 1} more are" if apart[1:] else f"{apart[0]} is"
+        yield f"{told} not compared: measured in another round than what they would be held against"
+
+
+def _comparisons(
+    rounds: Rounds,
+    references: Mapping[str, str],
+    rows: Sequence[Row],
+    order: Sequence[str],
+    floor: float | None,
+) -> tuple[Versus, ...]:
+    """Backends of a shape that took turns with its reference against that, corrected for all."""
+    found: list[tuple[str, Pair]] = []
+    for shape, groups in rounds.items():
+        done = {references[shape]}
+        for group in groups:
+            first = group.get(references[shape])
+            if first is None or len(first.latency.blocks) < _FEWEST_BLOCKS:
+                continue
+            names = sorted(set(group) - done, key=lambda name: _place(name, order))
+            done |= set(names)
+            twins = {name for name in names if _one_kernel(shape, references[shape], name, rows)}
+            pairs = _held_against(first, [group[name] for name in names], twins, floor)
+            found += [(shape, pair) for pair in pairs]
+    corrected = holm([pair.comparison for _, pair in found])
+    claiming = {row.id for row in rows if row.level is not None}
+    return tuple(
+        _versus(shape, replace(pair, comparison=comparison), claiming)
+        for (shape, pair), comparison in zip(found, corrected, strict=True)
+    )
+
+
+def _one_kernel(shape: str, one: str, other: str, rows: Sequence[Row]) -> bool:
+    """Whether one of two backends came down to the other at a shape."""
+    chosen = {row.backend: row.chosen for row in rows if row.shape == shape}
+    return chosen.get(one) == other or chosen.get(other) == one
+
+
+def _held_against(
+    first: Timed, others: Sequence[Timed], twins: Set[str], floor: float | None
+) -> Sequence[Pair]:
+    """Pairs with the first; others differ only beyond what one kernel differs by from itself.
+
+    A twin that one block spoils, or that can't be believed, tells nothing of that.
+    """
+    plain = compare_with(first, others, thresholds=THRESHOLDS, floor=floor)
+    apart = [
+        math.expm1(abs(math.log(pair.comparison.speedup)))
+        for pair in plain
+        if pair.b.label in twins
+        and pair.comparison.verdict is not Verdict.INVALID
+        and pair.comparison.reason is not Reason.WILD_BLOCK
+    ]
+    if not apart:
+        return plain
+    known = max(floor or 0.0, *apart)
+    strict = compare_with(first, others, thresholds=THRESHOLDS, floor=known)
+    return [
+        pair if pair.b.label in twins else _withheld(pair, harder)
+        for pair, harder in zip(plain, strict, strict=True)
+    ]
+
+
+def _withheld(pair: Pair, strict: Pair) -> Pair:
+    """A verdict of a difference only where it is one by the larger margin too; never of none."""
+    told = {Verdict.IMPROVED, Verdict.REGRESSED}
+    if pair.comparison.verdict not in told:
+        return pair
+    if strict.comparison.verdict is not Verdict.SAME:
+        return strict
+    open_ = replace(
+        strict.comparison, verdict=Verdict.INCONCLUSIVE, reason=Reason.AT_MARGIN, blocks_needed=None
+    )
+    return replace(strict, comparison=open_)
+
+
+def _versus(shape: str, pair: Pair, claiming: Set[str]) -> Versus:
+    """`claiming` are the cells whose intervals claim a level."""
+    ids = {f"{shape}.{side.label}" for side in (pair.a, pair.b)}
+    comparison = pair.comparison
+    claimable = (
+        comparison.classic.claimable and comparison.verdict is Verdict.IMPROVED and ids <= claiming
+    )
+    return Versus(shape, pair, _overlap(pair), claimable)
+
+
+def _overlap(pair: Pair) -> bool | None:
+    disjoint = intervals_apart(pair.a.interval, pair.b.interval)
+    return None if disjoint is None else not disjoint
+
+
+def _scaling(rows: Iterable[Row]) -> Iterator[Scaling]:
+    timed = [row for row in rows if row.is_timed]
+    for along in ("length", "batch", "heads", "dim", _SAME_TOKENS):
+        for _, group in _neighbours(timed, along):
+            for one, other in itertools.pairwise(group):
+                step = _step(one, other, along)
+                if step is not None:
+                    yield step
+
+
+def _neighbours(rows: Sequence[Row], along: str) -> Iterator[tuple[Any, list[Row]]]:
+    """Cells that differ in one size alone, by that size; each group with what it has in common."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        if _size(row, along) is not None:
+            key = tuple(_common(row, along).items())
+            groups.setdefault((key, _other_options(row)), []).append(row)
+    for (key, _), group in groups.items():
+        group.sort(key=lambda row: _size(row, along) or 0)
+        sizes = [_size(row, along) for row in group]
+        if len(group) > 1 and len(set(sizes)) == len(sizes):
+            yield dict(key), group
+
+
+def _other_options(row: Row) -> str:
+    """What else the target was told, which neighbours must share."""
+    others = {key: value for key, value in row.arguments.items() if key not in _KNOWN_OPTIONS}
+    return json.dumps(others, sort_keys=True)
+
+
+def _size(row: Row, along: str) -> int | None:
+    value: int | None = getattr(row, "length" if along == _SAME_TOKENS else along)
+    return value
+
+
+def _common(row: Row, along: str) -> dict[str, Any]:
+    """All that neighbours along a size share; K and V keep their heads' ratio to those of Q."""
+    shared = {
+        name: getattr(row, name)
+        for name in ("backend", "batch", "heads", "length", "dim", "dtype", "causal", "backward")
+    }
+    ratio = None if not row.kv_heads or not row.heads else row.heads // row.kv_heads
+    shared |= {"queries_a_head": ratio}
+    if along == _SAME_TOKENS:
+        tokens = _tokens(row)
+        return {**shared, "batch": None, "length": None, "tokens": tokens}
+    return {**shared, along: None}
+
+
+def _step(one: Row, other: Row, along: str) -> Scaling | None:
+    small, large = _size(one, along), _size(other, along)
+    if not small or not large or not one.seconds or not other.seconds:
+        return None
+    if along == _SAME_TOKENS and one.batch == other.batch:
+        return None
+    factor = large / small
+    ratio = other.seconds / one.seconds
+    flop = _over(other.flop, one.flop)
+    return Scaling(
+        backend=one.backend,
+        along=along,
+        before=one.id,
+        after=other.id,
+        factor=factor,
+        time_ratio=ratio,
+        flop_ratio=flop,
+        exponent=math.log(ratio) / math.log(factor),
+        flop_exponent=math.log(flop) / math.log(factor) if flop else None,
+    )
+
+
+def _best_backends(rows: Sequence[Row], rounds: Rounds, floor: float | None) -> Iterator[Best]:
+    """The fastest backend of each shape by the medians, and the others that may be as fast.
+
+    Every other is tested against it in the round that both took turns in, corrected for all tests.
+    """
+    groups = [
+        [row for row in rows if row.shape == shape and row.seconds is not None]
+        for shape in dict.fromkeys(row.shape for row in rows)
+    ]
+    leaders = [min(group, key=lambda row: row.seconds or math.inf) for group in groups if group]
+    tests = [
+        (leader, pair)
+        for leader in leaders
+        for pair in _against_leader(leader, rounds.get(leader.shape, ()), rows, floor)
+    ]
+    corrected = holm([pair.comparison for _, pair in tests])
+    slower = {
+        f"{leader.shape}.{pair.b.label}"
+        for (leader, pair), comparison in zip(tests, corrected, strict=True)
+        if comparison.verdict is Verdict.REGRESSED
+    }
+    for group, leader in zip(filter(None, groups), leaders, strict=True):
+        yield Best(
+            "backend",
+            {"shape": leader.shape},
+            len(group),
+            leader.id,
+            leader.backend,
+            leader.backend,
+            "seconds",
+            leader.seconds or math.nan,
+            tuple(row.id for row in group if row.id not in {leader.id, *slower}),
+        )
+
+
+def _against_leader(
+    leader: Row, groups: Sequence[Mapping[str, Timed]], rows: Sequence[Row], floor: float | None
+) -> Sequence[Pair]:
+    """The other backends of the round that the leader's cell is from, against it."""
+    group = next((group for group in groups if leader.backend in group), {})
+    first = group.get(leader.backend)
+    if first is None or len(first.latency.blocks) < _FEWEST_BLOCKS:
+        return ()
+    others = [name for name in group if name != leader.backend]
+    twins = {name for name in others if _one_kernel(leader.shape, leader.backend, name, rows)}
+    return _held_against(first, [group[name] for name in others], twins, floor)
+
+
+def _best_sizes(rows: Sequence[Row]) -> Iterator[Best]:
+    """Along batch and length the cell of a backend with the highest FLOP rate."""
+    timed = [row for row in rows if row.flop_rate is not None]
+    for along in ("batch", "length"):
+        for common, group in _neighbours(timed, along):
+            best = max(group, key=lambda row: row.flop_rate or 0.0)
+            where = {name: value for name, value in common.items() if value is not None}
+            yield Best(
+                along,
+                where,
+                len(group),
+                best.id,
+                best.backend,
+                getattr(best, along),
+                "flop_rate",
+                best.flop_rate or math.nan,
+                tuple(row.id for row in group if row is not best and _may_reach(row, best)),
+            )
+
+
+def _may_reach(row: Row, best: Row) -> bool:
+    """Whether a rate may be as high as the best, by their intervals; where one has none, yes."""
+    highest, least = row.flop_rate_high, best.flop_rate_low
+    return highest is None or least is None or highest >= least
+
+
+def _notes(cells: Sequence[Cell], rows: Sequence[Row]) -> Iterator[str]:
+    environments = [
+        {name: value for name, value in cell.fingerprint.items() if name != "dtype"}
+        for cell in cells
+        if cell.latency and cell.fingerprint
+    ]
+    environments = [one for at, one in enumerate(environments) if one not in environments[:at]]
+    if len(environments) > 1:
+        yield f"measured in {len(environments)} environments: compare their fingerprints"
+    versions: dict[str, list[str]] = {}
+    for cell in cells:
+        if cell.latency and cell.version and cell.version not in versions.get(cell.backend, []):
+            versions.setdefault(cell.backend, []).append(cell.version)
+    for backend, several in versions.items():
+        if len(several) > 1:
+            yield f"{backend} was measured in {len(several)} versions: {'; '.join(several)}"
+    few = sum(bool(row.fewer) for row in rows)
+    if few:
+        yield f"{few} cells have fewer samples than asked for, to keep the budget"
+    left = sum(row.status is Status.no_time for row in rows)
+    if left:
+        yield f"{left} cells were not measured for want of time: go on with --resume"
+    held = [row for row in rows if row.is_timed and row.sm_clock is None and row.gpu]
+    if held:
+        yield "the SM clock is unknown: shares are of the datasheet's peak alone"

@@ -1,0 +1,183 @@
+"""A baseline for a terminal: what was measured, the fastest of each shape, and what was not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from profkit.study.cell import Status
+from profkit.study.json import name_parts
+from profkit.study.summary import Baseline, Row, Versus
+from profkit.study.written.words import bare_digits, digits
+from profkit.timing.verdict import Verdict
+from profkit.ui.terminal import console, rendered, table_of
+from profkit.ui.text import literal, number, percent, plural, shorten
+from profkit.ui.view import Grid
+
+_STATUS_WORDS = {
+    Status.unsupported: "no kernel for it",
+    Status.unavailable: "not available",
+    Status.out_of_memory: "out of memory",
+    Status.wrong: "wrong result",
+    Status.failed: "failed",
+    Status.no_time: "no time left",
+}
+_NONE = "-"
+_LONGEST_NAME = 30
+_SHAPES_IN_A_LIST = 1
+
+
+def baseline_terminal(
+    baseline: Baseline, plan: Mapping[str, Any], folder: str, *, to_file: bool = False
+) -> str:
+    """The baseline for a terminal; `plan` as `profkit.study.folder` keeps it."""
+    width = console(to_file=to_file).width
+    heading = literal("  ".join(name_parts(plan)))
+    parts: list[RenderableType] = [Text(heading, "bold"), Text(_about(baseline, plan))]
+    if any(row.is_timed for row in baseline.rows):
+        parts += [
+            table_of(_medians(baseline, width), numbers=True),
+            table_of(_fastest(baseline), numbers=True),
+        ]
+    left = list(_not_measured(baseline))
+    if left:
+        parts += [Text(), Text("Not measured", "bold")]
+        parts += [Text(shorten(line, width)) for line in left]
+    flags = list(_flags(baseline))
+    if flags:
+        parts.append(Text())
+    parts += [Text(f"! {line}", "yellow") for line in (*flags, *baseline.notes)]
+    parts += [Text(), Text(f"Kept    {literal(folder)}")]
+    return rendered(Group(*parts), to_file=to_file)
+
+
+def _about(baseline: Baseline, plan: Mapping[str, Any]) -> str:
+    counts = baseline.counts
+    timed = sum(row.is_timed for row in baseline.rows)
+    device = (plan["measured_on"] or {}).get("device") or plan["asked"]["device"]
+    unknown = "the CPU" if device == "cpu" else "an unknown device"
+    name = (plan["gpu"] or {}).get("name") or unknown
+    words = [f"{plural(timed, 'cell')} of {sum(counts.values())} on {literal(name)}"]
+    if plan["asked"].get("samples"):
+        words.append(f"{plan['asked']['samples']} samples asked for")
+    if plan["seconds"]:
+        words.append(f"{plan['seconds']:.0f} s")
+    return ", ".join(words)
+
+
+def _medians(baseline: Baseline, width: int) -> Grid:
+    """A row a shape, a column a backend, the fastest and those tied with it marked."""
+    timed = [row for row in baseline.rows if row.is_timed]
+    backends = list(dict.fromkeys(row.backend for row in timed))
+    by_cell = {(row.shape, row.backend): row for row in timed}
+    best = {name for one in baseline.best if one.what == "backend" for name in (one.id, *one.tied)}
+    fits = max(1, (width - _LONGEST_NAME) // 11)
+    shown = backends[:fits]
+    rows = tuple(
+        (
+            shorten(literal(shape), _LONGEST_NAME),
+            *(_median(by_cell.get((shape, name)), best) for name in shown),
+        )
+        for shape in dict.fromkeys(row.shape for row in timed)
+    )
+    note = "* the fastest, or tied with it: no verdict tells them apart"
+    if len(backends) > fits:
+        note += f"; {', '.join(backends[fits:])}: in summary.json"
+    return Grid("Medians", ("Shape", *map(literal, shown)), rows, note)
+
+
+def _median(row: Row | None, best: Set[str]) -> str:
+    if row is None or row.seconds is None:
+        return _NONE
+    return number(row.seconds, "s", bare_digits(row)) + ("*" if row.id in best else "")
+
+
+def _fastest(baseline: Baseline) -> Grid:
+    """The fastest of each shape, its rates, and what it is against the reference backend."""
+    rows = {row.id: row for row in baseline.rows}
+    versus = {(one.shape, one.pair.b.label): one for one in baseline.comparisons}
+    references = {one.pair.a.label for one in baseline.comparisons}
+    reference = references.pop() if len(references) == 1 else "its reference" * bool(references)
+    told = [
+        _fastest_row(rows[best.id], best.tied, versus.get((best.where["shape"], best.backend)))
+        for best in baseline.best
+        if best.what == "backend"
+    ]
+    columns = ("Shape", "Fastest", "Median", "FLOP/s", "Of peak", "Regime", f"Against {reference}")
+    return Grid(
+        "The fastest of each shape",
+        columns if reference else columns[:-1],
+        tuple(row if reference else row[:-1] for row in told),
+        "Of peak: of the datasheet's dense peak" if baseline.datasheet else "",
+    )
+
+
+def _fastest_row(row: Row, tied: Sequence[str], versus: Versus | None) -> tuple[str, ...]:
+    others = [name.removeprefix(f"{row.shape}.") for name in tied]
+    return (
+        shorten(literal(row.shape), _LONGEST_NAME),
+        literal(row.backend)
+        + (f" ({literal(row.chosen)})" if row.chosen else "")
+        + (f", tied: {literal(', '.join(others))}" if others else ""),
+        _with_interval(row),
+        number(row.flop_rate, "FLOP/s", bare_digits(row)) if row.flop_rate else _NONE,
+        _share(row),
+        row.regime or _NONE,
+        _verdict(versus),
+    )
+
+
+def _with_interval(row: Row) -> str:
+    """The median and the half-width of its interval; `≈` one without a level."""
+    seconds, low, high = row.seconds or 0.0, row.low, row.high
+    if low is None or high is None:
+        return f"{number(seconds, 's', digits(row))} (no interval)"
+    half = max(high - seconds, seconds - low) / seconds
+    sign = "≈" if row.level is None else "±"
+    return f"{number(seconds, 's', digits(row))} {sign}{percent(half)}"
+
+
+def _share(row: Row) -> str:
+    return _NONE if row.share_of_datasheet is None else percent(row.share_of_datasheet)
+
+
+def _verdict(versus: Versus | None) -> str:
+    """A verdict in the fewest words; the intervals are in summary.json."""
+    if versus is None:
+        return _NONE
+    comparison = versus.pair.comparison
+    match comparison.verdict:
+        case Verdict.IMPROVED:
+            return f"{comparison.speedup:.2f}x faster"
+        case Verdict.REGRESSED:
+            return f"{1 / comparison.speedup:.2f}x slower"
+        case verdict:
+            return verdict.name
+
+
+def _not_measured(baseline: Baseline) -> Iterator[str]:
+    """What was not measured, by backend and reason."""
+    groups: dict[tuple[str, Status, str], list[str]] = {}
+    for row in baseline.rows:
+        if row.status in _STATUS_WORDS:
+            groups.setdefault((row.backend, row.status, row.reason), []).append(row.shape)
+    everywhere = len({row.shape for row in baseline.rows})
+    for (backend, status, reason), shapes in groups.items():
+        where = "all shapes" if len(shapes) == everywhere else ", ".join(shapes[:_SHAPES_IN_A_LIST])
+        if _SHAPES_IN_A_LIST < len(shapes) < everywhere:
+            where += f" and {len(shapes) - _SHAPES_IN_A_LIST} more"
+        yield literal(f"{backend}, {where}: {_STATUS_WORDS[status]} ({reason})")
+
+
+def _flags(baseline: Baseline) -> Iterator[str]:
+    """What is to be doubted, each with the cells that it is of."""
+    groups: dict[str, list[str]] = {}
+    for row in baseline.rows:
+        for flag in row.flags:
+            groups.setdefault(flag, []).append(row.id)
+    for flag, cells in groups.items():
+        where = cells[0] if len(cells) == 1 else plural(len(cells), "cell")
+        yield literal(f"{where}: {flag}")

@@ -1,0 +1,184 @@
+"""Taking private data out of an nsys SQLite export.
+
+A capture holds every environment variable of the profiled process, command lines, host and user
+names, paths, and the names of everything that ran on the machine. An export is therefore written
+anew with only what is on a list; what no list names, in this version of the schema or a later one,
+is not carried over.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+from profkit.core.errors import BadInput
+from profkit.timeline.reader import (
+    CALLS,
+    COLUMNS,
+    COPIES,
+    EXPORT,
+    FILLS,
+    GPUS,
+    GRAPHS,
+    KERNELS,
+    PUSH_POP,
+    RANGES,
+    START_END,
+    STRINGS,
+    SYNCHRONIZATIONS,
+    TEXT_COLUMNS,
+    open_export,
+)
+
+_ENUM = ("id", "name", "label")
+_ENUMS = (
+    "ENUM_NSYS_EVENT_TYPE",
+    "ENUM_NSYS_EVENT_CLASS",
+    "ENUM_CUDA_MEMCPY_OPER",
+    "ENUM_CUDA_MEM_KIND",
+    "ENUM_CUDA_KERNEL_LAUNCH_TYPE",
+    "ENUM_CUPTI_SYNC_TYPE",
+)
+# Not read here, but nsys's own statistics ask for them; all are numbers.
+_MORE: Mapping[str, tuple[str, ...]] = {
+    KERNELS: ("greenContextId", "launchType", "gridId", "graphNodeId", "localMemoryPerThread"),
+    CALLS: ("eventClass", "returnValue"),
+    COPIES: ("greenContextId", "srcDeviceId", "dstDeviceId", "graphNodeId", "copyCount"),
+    FILLS: ("greenContextId", "value", "graphNodeId"),
+    GRAPHS: ("greenContextId", "graphId", "graphExecId"),
+    SYNCHRONIZATIONS: ("deviceId", "contextId", "eventId"),
+    RANGES: ("rangeId", "category", "color", "endGlobalTid", "domainId"),
+    GPUS: ("l2CacheSize", "memoryBandwidth", "clockRate"),
+}
+_KEPT: Mapping[str, tuple[str, ...]] = {
+    **{table: columns + _MORE.get(table, ()) for table, columns in COLUMNS.items()},
+    **dict.fromkeys(_ENUMS, _ENUM),
+}
+_TEXT = TEXT_COLUMNS | {(table, column) for table in _ENUMS for column in ("name", "label")}
+_EXPORT_KEYS = (
+    "EXPORT_PRODUCT_NAME",
+    "EXPORT_PRODUCT_VERSION",
+    "EXPORT_SCHEMA_VERSION",
+    "EXPORT_SCHEMA_VERSION_MAJOR",
+    "EXPORT_SCHEMA_VERSION_MINOR",
+    "EXPORT_SCHEMA_VERSION_MICRO",
+)
+_NAMES = (
+    (KERNELS, "demangledName"),
+    (KERNELS, "shortName"),
+    (KERNELS, "mangledName"),
+    (CALLS, "nameId"),
+    (RANGES, "textId"),
+)
+_SIDE_FILES = ("-wal", "-shm", "-journal")
+
+
+def scrub(path: str | Path) -> None:
+    """Replace an export by one without private data; `read` gives the same timeline from both.
+
+    What stays: kernels, CUDA calls, copies, synchronizations and NVTX ranges with their names, the
+    GPU's name and sizes, nsys's version and the time of the recording. Names of kernels and NVTX
+    ranges are the program's own and stay as they are. The new file replaces the old one in one
+    step once it is whole.
+
+    Raises BadInput when the file is absent, damaged, no nsys export, or can't be replaced; it is
+    then as it was.
+    """
+    path = Path(path)
+    with open_export(path):
+        pass
+    target = path.resolve()
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    except OSError as error:
+        raise _not_written(path, error) from None
+    os.close(handle)
+    fresh = Path(name)
+    try:
+        _write(path, target, fresh)
+        shutil.copymode(target, fresh)
+        fresh.replace(target)
+        for suffix in _SIDE_FILES:
+            target.with_name(target.name + suffix).unlink(missing_ok=True)
+    except OSError as error:
+        raise _not_written(path, error) from None
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def _not_written(path: Path, error: OSError) -> BadInput:
+    return BadInput(
+        f"{path}: can't be replaced ({error.strerror})", "make its folder writable or copy it"
+    )
+
+
+def _write(path: Path, source: Path, fresh: Path) -> None:
+    try:
+        with closing(sqlite3.connect(fresh.as_uri(), uri=True, isolation_level=None)) as new:
+            new.execute("PRAGMA journal_mode = OFF")
+            new.execute("PRAGMA secure_delete = ON")
+            new.execute("PRAGMA trusted_schema = OFF")
+            new.execute("ATTACH ? AS old", (f"{source.as_uri()}?mode=ro",))
+            new.execute("BEGIN")
+            for table, columns in _columns(new).items():
+                _copy(new, table, columns)
+            new.execute("COMMIT")
+            new.execute("DETACH old")
+            new.execute("VACUUM")
+    except (sqlite3.DatabaseError, UnicodeDecodeError):
+        raise BadInput(
+            f"{path}: can't be rewritten, the export is damaged or the disk full",
+            "check the free space, or export it again with `nsys export --type sqlite`",
+        ) from None
+
+
+def _columns(new: sqlite3.Connection) -> Mapping[str, tuple[str, ...]]:
+    """What the old file has of the tables and columns on the list; the strings come last."""
+    have = new.execute("SELECT name FROM old.sqlite_master WHERE type = 'table'").fetchall()
+    names = {name for (name,) in have}
+    found = {}
+    for table in sorted(_KEPT, key=lambda name: (name == STRINGS, name)):
+        if table in names:
+            info = {row[1] for row in new.execute(f"PRAGMA old.table_info({table})")}
+            found[table] = tuple(column for column in _KEPT[table] if column in info)
+    return {table: columns for table, columns in found.items() if columns}
+
+
+def _copy(new: sqlite3.Connection, table: str, columns: tuple[str, ...]) -> None:
+    """One table; a value of another type than its column's is left out, as it could be anything."""
+    declared = ", ".join(f'"{column}" {_type(table, column)}' for column in columns)
+    new.execute(f"CREATE TABLE main.{table} ({declared})")
+    picked = ", ".join(_value(table, column) for column in columns)
+    new.execute(f"INSERT INTO main.{table} SELECT {picked} FROM old.{table} {_rows(new, table)}")
+
+
+def _type(table: str, column: str) -> str:
+    if column == "id" and (table == STRINGS or table in _ENUMS):
+        return "INTEGER PRIMARY KEY"
+    return "TEXT" if (table, column) in _TEXT else "INTEGER"
+
+
+def _value(table: str, column: str) -> str:
+    kinds = "'text'" if (table, column) in _TEXT else "'integer'"
+    return f'CASE WHEN typeof("{column}") = {kinds} THEN "{column}" END'
+
+
+def _rows(new: sqlite3.Connection, table: str) -> str:
+    """Which rows of a table stay, as an SQL condition; "" for all."""
+    if table == EXPORT:
+        return f"WHERE name IN {_EXPORT_KEYS}"
+    if table == RANGES:
+        return f"WHERE eventType IN ({PUSH_POP}, {START_END})"
+    if table == STRINGS:
+        used = " UNION ".join(
+            f"SELECT {column} FROM main.{owner}"
+            for owner, column in _NAMES
+            if column in {row[1] for row in new.execute(f"PRAGMA main.table_info({owner})")}
+        )
+        return f"WHERE id IN ({used})" if used else "WHERE 0"
+    return ""

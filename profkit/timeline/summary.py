@@ -1,0 +1,416 @@
+"""What a timeline says: how much of the time the GPU worked, what it waited for, who took the time.
+
+All times are seconds; those of the timeline itself count from its first event.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from heapq import nlargest
+from typing import TypeVar
+
+from profkit.timeline.intervals import gaps_between, summed, union
+from profkit.timeline.reader import (
+    MOST_AROUND,
+    ApiCall,
+    GpuWork,
+    Kernel,
+    MemoryOperation,
+    NvtxRange,
+    Stream,
+    Synchronization,
+    Timeline,
+    TimelineGpu,
+    length,
+)
+from profkit.timeline.region import measure
+
+GAPS_KEPT = 10
+
+_Key = TypeVar("_Key")
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How many times there are and how they lie; all but `count` and `total` NaN where none."""
+
+    count: int
+    total: float
+    median: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A time between two pieces of GPU work in which no GPU did anything.
+
+    `after` is the work that ended last before it, `before` what came next. `in_calls` is the share
+    of it in which a host thread was in a CUDA call, `call` the name of those that took most of
+    that, "" where there were none.
+    """
+
+    start: float
+    duration: float
+    after: GpuWork
+    before: GpuWork
+    call: str
+    in_calls: float
+
+
+@dataclass(frozen=True)
+class Region:
+    """The time that was recorded: from the first CUDA call or GPU work to the end of the last.
+
+    NVTX ranges and the program's other time, before and after, are outside of it. `busy` is the
+    time in which at least one kernel, copy, fill or graph ran on any GPU: work that overlaps counts
+    once. `span` = `busy` + `lead` (until the first GPU work) + `gaps.total` (between GPU work) +
+    `tail` (after the last). `largest` are the longest gaps.
+    """
+
+    start: float
+    span: float
+    busy: float
+    lead: float
+    tail: float
+    gaps: Spread
+    largest: tuple[Gap, ...]
+
+    @property
+    def idle(self) -> float:
+        """Seconds of the region in which no GPU did anything."""
+        return math.fsum((self.lead, self.gaps.total, self.tail))
+
+    @property
+    def busy_share(self) -> float:
+        """`busy` as a share of the span; NaN for a region without length."""
+        return min(1.0, self.busy / self.span) if self.span else math.nan
+
+
+@dataclass(frozen=True)
+class KernelRun:
+    """One kernel against the call that launched it and against its stream.
+
+    `from_call_start` is the kernel's start less the start of its launch call: overhead and waiting.
+    `after_call_return` is its start less that call's end, negative when it ran before the call had
+    returned. `stream_gap` is its start less the end of what its stream did before (negative under
+    programmatic dependent launch). NaN where there is no such call or no such work. `late`: the
+    call began only after the stream had run dry, so that the GPU waited for the host.
+    """
+
+    kernel: Kernel
+    from_call_start: float
+    after_call_return: float
+    stream_gap: float
+    late: bool
+
+
+@dataclass(frozen=True)
+class Launches:
+    """All launches: the three delays of `KernelRun`, and how many launches were late."""
+
+    runs: tuple[KernelRun, ...]
+    from_call_start: Spread
+    after_call_return: Spread
+    stream_gaps: Spread
+    late: int
+
+
+@dataclass(frozen=True)
+class KernelGroup:
+    """Launches of one kernel with one shape; `share` is of all kernel time in the same table."""
+
+    name: str
+    label: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    times: Spread
+    share: float
+
+
+@dataclass(frozen=True)
+class RangeUse:
+    """The kernels launched in one nest of NVTX ranges; `path` holds their names, outermost first.
+
+    An empty path stands for the kernels outside all ranges. `count` is how often the innermost
+    range was entered with a kernel launched in it, `host_time` its time on the host then; `share`
+    is of all kernel time.
+    """
+
+    path: tuple[str, ...]
+    count: int
+    host_time: float
+    kernels: Spread
+    share: float
+    groups: tuple[KernelGroup, ...]
+
+
+@dataclass(frozen=True)
+class ApiUse:
+    """A CUDA call by name. Calls on several threads, or made by others, overlap: don't add up."""
+
+    name: str
+    times: Spread
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """Copies of one kind between two kinds of memory, or fills: bytes, time and bytes/s.
+
+    `times` are those of single operations; `busy` is the time in which at least one ran, the union
+    of their intervals: operations that overlap count once.
+    """
+
+    kind: str
+    source: str
+    target: str
+    bytes: int
+    times: Spread
+    busy: float
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes a second while such operations ran, over `busy`; NaN where they took no time."""
+        return self.bytes / self.busy if self.busy else math.nan
+
+
+@dataclass(frozen=True)
+class SynchronizationUse:
+    """Waits of one kind."""
+
+    kind: str
+    times: Spread
+
+
+@dataclass(frozen=True)
+class TimelineSummary:
+    """A timeline, ready to be shown; tables have the most time first.
+
+    `quantities` are what rules may name (analysis.region), none where no GPU work was recorded.
+    """
+
+    product_version: str
+    schema_version: str
+    created: datetime | None
+    gpus: tuple[TimelineGpu, ...]
+    region: Region
+    kernels: Spread
+    groups: tuple[KernelGroup, ...]
+    ranges: tuple[RangeUse, ...]
+    launches: Launches
+    calls: tuple[ApiUse, ...]
+    memory: tuple[MemoryUse, ...]
+    synchronizations: tuple[SynchronizationUse, ...]
+    notes: tuple[str, ...]
+    quantities: Mapping[str, float]
+
+
+def summarize_timeline(timeline: Timeline) -> TimelineSummary:
+    """Everything that the views of a timeline show."""
+    work = _work(timeline)
+    kernel_times = spread(kernel.duration for kernel in timeline.kernels)
+    launches = _launches(work)
+    return TimelineSummary(
+        product_version=timeline.product_version,
+        schema_version=timeline.schema_version,
+        created=timeline.created,
+        gpus=timeline.gpus,
+        region=_region(work, timeline.calls),
+        kernels=kernel_times,
+        groups=_groups(timeline.kernels),
+        ranges=_ranges(timeline.kernels, kernel_times.total),
+        launches=launches,
+        calls=_calls(timeline.calls),
+        memory=_memory(timeline.memory_operations),
+        synchronizations=_synchronizations(timeline.synchronizations),
+        notes=_notes(timeline, work, launches),
+        quantities=measure(timeline, work),
+    )
+
+
+def spread(times: Iterable[float]) -> Spread:
+    """Number, total, median and extremes of times in seconds; NaN times are left out."""
+    known = sorted(time for time in times if not math.isnan(time))
+    if not known:
+        return Spread(0, 0.0, math.nan, math.nan, math.nan)
+    middle = round(statistics.median(known), 10)
+    return Spread(len(known), summed(known), middle, known[0], known[-1])
+
+
+def _work(timeline: Timeline) -> list[GpuWork]:
+    """All work of GPUs in order of its start."""
+    found: list[GpuWork] = [*timeline.kernels, *timeline.memory_operations, *timeline.graphs]
+    return sorted(found, key=lambda item: (item.start, item.end))
+
+
+def _region(work: Sequence[GpuWork], calls: Sequence[ApiCall]) -> Region:
+    start = min((item.start for item in (*work[:1], *calls)), default=0.0)
+    end = max((item.end for item in (*work, *calls)), default=0.0)
+    span = length(start, end)
+    if not work:
+        return Region(start, span, 0.0, span, 0.0, spread(()), ())
+    gaps = gaps_between(work)
+    between = spread(length(after.end, before.start) for after, before in gaps)
+    lead = length(start, work[0].start)
+    tail = length(max(item.end for item in work), end)
+    busy = max(0.0, round(span - math.fsum((lead, between.total, tail)), 9))
+    longest = nlargest(GAPS_KEPT, gaps, key=lambda gap: gap[1].start - gap[0].end)
+    largest = tuple(_gap(after, before, calls) for after, before in longest)
+    return Region(start, span, busy, lead, tail, between, largest)
+
+
+def _gap(after: GpuWork, before: GpuWork, calls: Sequence[ApiCall]) -> Gap:
+    start, end = after.end, before.start
+    covered: dict[str, float] = defaultdict(float)
+    reached, together = start, 0.0
+    for call in calls:
+        if call.start < end and call.end > start:
+            covered[call.name] += min(call.end, end) - max(call.start, start)
+            together += max(0.0, min(call.end, end) - max(call.start, reached))
+            reached = max(reached, call.end)
+    most = max(covered, key=covered.__getitem__, default="")
+    share = min(1.0, together / (end - start))
+    return Gap(start, length(start, end), after, before, most, share)
+
+
+def _launches(work: Iterable[GpuWork]) -> Launches:
+    runs = []
+    free: dict[Stream, float] = {}
+    for item in work:
+        idle_since = free.get(item.stream, math.nan)
+        free[item.stream] = max(item.end, free.get(item.stream, item.end))
+        if isinstance(item, Kernel):
+            runs.append(_run(item, idle_since))
+    return Launches(
+        runs=tuple(runs),
+        from_call_start=spread(run.from_call_start for run in runs),
+        after_call_return=spread(run.after_call_return for run in runs),
+        stream_gaps=spread(run.stream_gap for run in runs),
+        late=sum(run.late for run in runs),
+    )
+
+
+def _run(kernel: Kernel, idle_since: float) -> KernelRun:
+    call = kernel.launch
+    return KernelRun(
+        kernel=kernel,
+        from_call_start=length(call.start, kernel.start) if call else math.nan,
+        after_call_return=length(call.end, kernel.start) if call else math.nan,
+        stream_gap=length(idle_since, kernel.start),
+        late=call is not None and call.start > idle_since,
+    )
+
+
+def _groups(kernels: Iterable[Kernel]) -> tuple[KernelGroup, ...]:
+    """Kernels by name, grid and block, most time first."""
+    found: dict[tuple[object, ...], list[Kernel]] = defaultdict(list)
+    for kernel in kernels:
+        found[kernel.name, kernel.grid, kernel.block].append(kernel)
+    made = [
+        (members[0], spread(member.duration for member in members)) for members in found.values()
+    ]
+    total = math.fsum(times.total for _, times in made)
+    return tuple(
+        KernelGroup(
+            first.name, first.label, first.grid, first.block, times, _share(times.total, total)
+        )
+        for first, times in sorted(made, key=lambda item: -item[1].total)
+    )
+
+
+def _share(part: float, total: float) -> float:
+    return min(1.0, part / total) if total else math.nan
+
+
+def _ranges(kernels: Iterable[Kernel], total: float) -> tuple[RangeUse, ...]:
+    """Kernels by the names of the ranges around their launch; empty when no range is around any."""
+    found: dict[tuple[str, ...], list[Kernel]] = defaultdict(list)
+    for kernel in kernels:
+        found[tuple(item.name for item in kernel.ranges)].append(kernel)
+    if not any(found):
+        return ()
+    made = [_range(path, members, total) for path, members in found.items()]
+    return tuple(sorted(made, key=lambda use: -use.kernels.total))
+
+
+def _range(path: tuple[str, ...], members: Sequence[Kernel], total: float) -> RangeUse:
+    innermost: set[NvtxRange] = {member.ranges[-1] for member in members if member.ranges}
+    times = spread(member.duration for member in members)
+    return RangeUse(
+        path=path,
+        count=len(innermost),
+        host_time=summed(item.duration for item in innermost) if path else math.nan,
+        kernels=times,
+        share=_share(times.total, total),
+        groups=_groups(members),
+    )
+
+
+def _calls(calls: Iterable[ApiCall]) -> tuple[ApiUse, ...]:
+    found = _times((call.name, call.duration) for call in calls)
+    return tuple(ApiUse(name, times) for name, times in found)
+
+
+def _synchronizations(waits: Iterable[Synchronization]) -> tuple[SynchronizationUse, ...]:
+    found = _times((wait.kind, wait.duration) for wait in waits)
+    return tuple(SynchronizationUse(kind, times) for kind, times in found)
+
+
+def _memory(operations: Sequence[MemoryOperation]) -> tuple[MemoryUse, ...]:
+    alike: dict[tuple[str, str, str], list[MemoryOperation]] = defaultdict(list)
+    for item in operations:
+        alike[_places(item)].append(item)
+    uses = [
+        MemoryUse(
+            *places,
+            bytes=sum(item.bytes for item in items),
+            times=spread(item.duration for item in items),
+            busy=union(items),
+        )
+        for places, items in alike.items()
+    ]
+    return tuple(sorted(uses, key=lambda use: -use.times.total))
+
+
+def _places(item: MemoryOperation) -> tuple[str, str, str]:
+    return item.kind, item.source, item.target
+
+
+def _times(durations: Iterable[tuple[_Key, float]]) -> list[tuple[_Key, Spread]]:
+    """Durations by a key, most time first."""
+    found: dict[_Key, list[float]] = defaultdict(list)
+    for key, duration in durations:
+        found[key].append(duration)
+    made = [(key, spread(times)) for key, times in found.items()]
+    return sorted(made, key=lambda pair: -pair[1].total)
+
+
+def _notes(timeline: Timeline, work: Sequence[GpuWork], launches: Launches) -> tuple[str, ...]:
+    kernels = len(timeline.kernels)
+    devices = {(item.stream.process, item.stream.device) for item in work}
+    unknown = kernels - launches.from_call_start.count
+    early = sum(run.from_call_start < 0 for run in launches.runs)
+    nested = sum(len(kernel.ranges) == MOST_AROUND for kernel in timeline.kernels)
+    open_ranges = sum(not item.closed for item in timeline.ranges)
+    notes = {
+        "no kernel ran in what was recorded: record more of the program": not kernels,
+        f"CUDA graphs recorded as a whole: {len(timeline.graphs)}; they count as GPU work, but "
+        "their kernels are not known: record with --cuda-graph-trace=node": timeline.graphs,
+        f"work of {len(devices)} pairs of process and GPU: the GPU counts as busy while any of "
+        "them works": len(devices) > 1,
+        f"the launch calls of {unknown} of {kernels} kernels were not recorded: no delay and no "
+        "NVTX range is known for them": unknown,
+        f"{early} of {kernels} kernels start before their launch call: the clocks of host and GPU "
+        "do not agree so well, and short delays mean little": early,
+        f"{nested} of {kernels} kernels have {MOST_AROUND} or more NVTX ranges around their "
+        f"launch: the innermost {MOST_AROUND} count": nested,
+        f"{open_ranges} of {len(timeline.ranges)} NVTX ranges never end: they are taken to last "
+        "to the end": open_ranges,
+        f"events without valid times: {timeline.untimed}; they are left out": timeline.untimed,
+    }
+    return tuple(text for text, holds in notes.items() if holds)

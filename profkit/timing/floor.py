@@ -1,0 +1,69 @@
+"""A machine's A/A floors: the differences that it shows between runs of one and the same build."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from profkit.core.errors import BadInput, EnvironmentProblem
+from profkit.core.text_files import read_json
+
+SCHEMA = "profkit.floor/2"
+
+
+@dataclass(frozen=True)
+class Floor:
+    """What `profkit calibrate` found on a GPU with a timer and a cache; shares of a latency.
+
+    Each is what at most 1% of comparisons of one build with itself exceed, at 95% confidence:
+    `within_process` of interleaved blocks of one process, `between_processes` of two processes that
+    took turns, `between_runs` of the medians of runs one after the other. `comparisons` is how many
+    of the first there were, `processes` how many pairs of the second, `created` the UTC time.
+    """
+
+    gpu: str
+    timer: str
+    cache: str
+    name: str
+    within_process: float
+    between_processes: float
+    between_runs: float
+    comparisons: int
+    processes: int
+    created: str
+
+
+def keep_floor(floor: Floor) -> Path:
+    """Keep a floor for later comparisons on this GPU; its file."""
+    path = _file(floor.gpu, floor.timer, floor.cache)
+    text = json.dumps({"schema": SCHEMA, **asdict(floor)}, indent=2) + "\n"
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"{path}: can't be written ({error.strerror})", "set XDG_STATE_HOME"
+        ) from None
+    return path
+
+
+def read_floor(gpu: str, timer: str, cache: str) -> Floor | None:
+    """The floor of a GPU (its UUID), a timer and a cache; None where there is none to be read."""
+    try:
+        told = read_json(_file(gpu, timer, cache))
+        if told.pop("schema") != SCHEMA:
+            return None
+        return Floor(**told)
+    except (BadInput, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _file(*measured_with: str) -> Path:
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    name = re.sub(r"[^A-Za-z0-9-]+", "_", "-".join(measured_with))
+    return Path(base) / "profkit" / "floors" / f"{name}.json"

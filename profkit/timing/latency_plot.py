@@ -1,0 +1,154 @@
+"""Latencies as a picture: every sample, their density, the median and its interval; and badges."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from profkit.core.errors import UsageError
+from profkit.timing.latency import LatencyReport, Timed
+from profkit.timing.latency_view import change, latency_words
+from profkit.timing.verdict import Verdict
+from profkit.ui.badge import badge_svg
+from profkit.ui.text import literal, shorten
+
+SUFFIXES = (".png", ".svg", ".pdf")
+_ROW_HEIGHT, _LEAST_HEIGHT, _WIDTH = 0.95, 2.4, 9.0
+_SPREAD = 0.16
+_INK, _SAMPLE, _VIOLIN = "#1b1b1b", "#2a6fbb", "#cfe0f2"
+_FAR, _APART = 6.0, 2.5
+_LONGEST_LABEL = 28
+_BADGE = {
+    Verdict.IMPROVED: "#2e7d32",
+    Verdict.REGRESSED: "#c62828",
+    Verdict.SAME: "#546e7a",
+    Verdict.INCONCLUSIVE: "#b26a00",
+    Verdict.INVALID: "#6a1b9a",
+}
+
+
+def plot_latencies(report: LatencyReport, path: Path) -> None:
+    """Write a plot as .png, .svg or .pdf; raises UsageError for another kind of file.
+
+    Samples far off the median are not drawn over the axis' end without a word: they are counted
+    at it.
+    """
+    if path.suffix not in SUFFIXES:
+        raise UsageError(f"{path}: not a kind of plot", f"use {', '.join(SUFFIXES)}")
+    from matplotlib.figure import Figure
+
+    groups = _groups(report.timed)
+    height = max(_LEAST_HEIGHT, 1.0 + _ROW_HEIGHT * len(report.timed) + 0.3 * len(groups))
+    figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+    rows = figure.subplots(
+        len(groups), squeeze=False, gridspec_kw={"height_ratios": [len(group) for group in groups]}
+    )
+    for (axes,), group in zip(rows, groups, strict=True):
+        _panel(axes, group)
+    rows[0][0].set_title(_title(report), loc="left", fontsize=10)
+    label = rows[-1][0].get_xlabel()
+    rows[-1][0].set_xlabel(f"{label}; a dot a sample, in the order of time downwards")
+    try:
+        figure.savefig(path, dpi=150)
+    except OSError as error:
+        raise UsageError(f"{path}: can't be written ({error.strerror})") from None
+
+
+def _groups(timed: tuple[Timed, ...]) -> list[tuple[Timed, ...]]:
+    """All on one axis, or each on its own where one would hide the others' spread."""
+    medians = [one.summary.median for one in timed]
+    return [timed] if max(medians) < _APART * min(medians) else [(one,) for one in timed]
+
+
+def _panel(axes: Any, timed: tuple[Timed, ...]) -> None:
+    scale, unit = _scale(timed)
+    low, high = _limits(timed)
+    for row, one in enumerate(timed):
+        _draw(axes, row, one, scale, (low, high))
+    axes.set_xlim(low * scale, high * scale)
+    axes.set_ylim(len(timed) - 0.4, -0.6)
+    axes.set_yticks(range(len(timed)), [_row_label(one) for one in timed], fontsize=9)
+    axes.set_xlabel(f"latency of a call ({unit})")
+    axes.ticklabel_format(axis="x", useOffset=False)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x", color="#e5e5e5", linewidth=0.6)
+    axes.set_axisbelow(True)
+
+
+def _row_label(timed: Timed) -> str:
+    label = shorten(literal(timed.label), _LONGEST_LABEL).replace("$", r"\$")
+    return f"{label}\n{latency_words(timed)}"
+
+
+def badge(report: LatencyReport) -> str:
+    """A small SVG with the verdicts, or the latencies where nothing was compared."""
+    if report.pairs:
+        pairs = report.pairs
+        worst = max((pair.comparison.verdict for pair in pairs), key=list(_BADGE).index)
+        words = ", ".join(f"{pair.b.label} {change(pair.comparison)}" for pair in pairs)
+        return badge_svg(worst.name, words, _BADGE[worst])
+    words = "; ".join(f"{timed.label} {latency_words(timed)}" for timed in report.timed)
+    return badge_svg("latency", words, _BADGE[Verdict.SAME])
+
+
+def _draw(axes: Any, row: int, timed: Timed, scale: float, limits: tuple[float, float]) -> None:
+    samples = np.array(timed.latency.samples)
+    inside = samples[(samples >= limits[0]) & (samples <= limits[1])]
+    if inside.size > 1 and inside.min() < inside.max():
+        violin = axes.violinplot(
+            [inside * scale], positions=[row], orientation="horizontal", widths=0.7,
+            showextrema=False,
+        )  # fmt: skip
+        for body in violin["bodies"]:
+            body.set(facecolor=_VIOLIN, edgecolor="none", alpha=1)
+    order = np.linspace(-_SPREAD, _SPREAD, inside.size)
+    axes.scatter(inside * scale, row + order, s=7, color=_SAMPLE, alpha=0.55, linewidths=0)
+    summary, interval = timed.summary, timed.interval
+    if interval is not None:
+        ends = [interval.low * scale, interval.high * scale]
+        style = ":" if interval.level is None else "-"
+        axes.plot(ends, [row + 0.3] * 2, color=_INK, linewidth=2.2, linestyle=style, marker="|")
+    axes.plot(summary.median * scale, row + 0.3, marker="o", color=_INK, markersize=4)
+    beyond = samples.size - inside.size
+    if beyond:
+        axes.annotate(
+            f"{beyond} beyond, up to {samples.max() * scale:.4g}",
+            (limits[1] * scale, row - 0.42), ha="right", va="center", fontsize=8, color="#8a1c1c",
+        )  # fmt: skip
+
+
+def _title(report: LatencyReport) -> str:
+    first = report.timed[0].latency
+    cache = f"{first.cache} L2" if first.cache and first.timer != "wall" else ""
+    parts = [report.title, first.gpu.get("name", ""), cache]
+    lines = [literal(", ".join(filter(None, parts)))]
+    lines += [
+        literal(f"{pair.a.label} → {pair.b.label}: {change(pair.comparison)} "
+                f"{pair.comparison.verdict.name}")
+        for pair in report.pairs
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _limits(timed: tuple[Timed, ...]) -> tuple[float, float]:
+    """From the fastest sample to the slowest that is not far beyond its series' own spread."""
+    lows, highs = [], []
+    for one in timed:
+        samples = np.array(one.latency.samples)
+        middle = np.median(samples)
+        spread = np.quantile(samples, 0.75) - np.quantile(samples, 0.25) or 0.01 * middle
+        reachable = samples[samples <= middle + _FAR * spread]
+        lows.append(samples.min())
+        highs.append(reachable.max())
+    pad = 0.06 * (max(highs) - min(lows)) or 0.05 * max(highs)
+    return max(0.0, float(min(lows) - pad)), float(max(highs) + pad)
+
+
+def _scale(timed: tuple[Timed, ...]) -> tuple[float, str]:
+    largest = max(one.summary.median for one in timed)
+    if largest >= 0.1:
+        return 1.0, "s"
+    return (1e3, "ms") if largest >= 1e-3 else (1e6, "µs")

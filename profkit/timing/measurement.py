@@ -1,0 +1,516 @@
+"""Timing on a GPU: processes that hold targets, blocks in turns, and what was learnt on the way."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from profkit.capture.gpu import VISIBLE, GpuState, NoDriver, chosen, lock_name, visibility
+from profkit.capture.supervise import descendants
+from profkit.core.errors import (
+    BadInput,
+    EnvironmentProblem,
+    ProfkitError,
+    TargetFailed,
+    UsageError,
+)
+from profkit.core.lock import gpu_lock
+from profkit.timing.budget import samples_a_block
+from profkit.timing.floor import read_floor
+from profkit.timing.latency import LatencyReport, analyze_latency, compare_with
+from profkit.timing.latency_file import Latency, latency_from_json
+from profkit.timing.orders import order
+from profkit.timing.statistics import find_tick
+from profkit.timing.stopwatch import Cache, Settings, Timer
+from profkit.timing.turns import Turn, worker
+from profkit.timing.verdict import DEFAULT, Thresholds
+
+_PROBE = 30
+_COARSE = 4
+_LARGEST_GROUP = 1000
+_FEWEST_IN_A_BLOCK = 30
+BLOCKS, COMPARED_BLOCKS = 8, 8
+_SPACER = 0.25  # seconds: eight of them cost 2 s at most, a tenth of which is a clock's step
+
+TARGET_WORD = re.compile(r"(?P<path>.*\.py)(?::(?P<names>[^/]*))?")
+Tell = Callable[[str, str], None]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Variants of a target (all where none is named), in a process of its own started in `root`.
+
+    `label` tells apart variants of one name: it goes before them. `python_path` replaces
+    PYTHONPATH; no code may come from below `foreign`.
+    """
+
+    path: Path
+    variants: tuple[str, ...] = ()
+    label: str = ""
+    root: Path | None = None
+    python_path: str | None = None
+    foreign: Path | None = None
+
+    def labelled(self, variant: str) -> str:
+        """The label of one of its variants."""
+        return f"{self.label}:{variant}" if self.label else variant
+
+
+@dataclass(frozen=True)
+class TimingPlan:
+    """What to time and how.
+
+    `samples` is for each variant; they are taken in `blocks` blocks, in which the variants take
+    turns. `margin` (a share) is what a difference must exceed: calls are grouped where the timer's
+    tick is coarse against it. `seconds`, where it is given, is about what the samples of a variant
+    may take: slower ones get fewer in a block, three at least. `environment` adds variables to
+    those that a target gets.
+    """
+
+    subjects: tuple[Subject, ...]
+    arguments: tuple[str, ...] = ()
+    settings: Settings = field(default_factory=Settings)
+    samples: int = 100
+    blocks: int = BLOCKS
+    margin: float = 0.01
+    seconds: float | None = None
+    seed: int = 42
+    device: str | None = None
+    gpu: int | None = None
+    check: bool = True
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def samples_in_a_block(self) -> int:
+        return math.ceil(self.samples / self.blocks)
+
+
+@dataclass(frozen=True)
+class Span:
+    """A part of the work and its seconds."""
+
+    name: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Latencies as they were taken, variants that can't run here and why, where time went.
+
+    `neighbours` counts the processes of others that the driver saw on the GPU at the start.
+    """
+
+    latencies: tuple[Latency, ...]
+    left_out: Mapping[str, str]
+    fingerprint: Mapping[str, Any]
+    fingerprint_sha256: str
+    spans: tuple[Span, ...]
+    seconds: float
+    neighbours: int = 0
+
+
+def paired(plan: TimingPlan) -> TimingPlan:
+    """The plan with blocks that carry a comparison: at least 30 samples in each."""
+    return replace(plan, samples=max(plan.samples, _FEWEST_IN_A_BLOCK * plan.blocks))
+
+
+def time_targets(plan: TimingPlan, tell: Tell) -> Timing:
+    """Time as planned, alone on the GPU as far as profkit can tell; see `measure`."""
+    with gpu_lock(lock_of(plan)):
+        return measure(plan, tell)
+
+
+def latency_report(
+    timing: Timing,
+    plan: TimingPlan,
+    *,
+    labels: Sequence[str] = (),
+    thresholds: Thresholds = DEFAULT,
+    command: tuple[str, ...] = (),
+) -> LatencyReport:
+    """What a timing says; verdicts on `labels` against their first.
+
+    Raises EnvironmentProblem for a label that could not be timed here.
+    """
+    started = time.monotonic()
+    timed = {latency.label: analyze_latency(latency) for latency in timing.latencies}
+    for label in labels:
+        if label not in timed:
+            why = timing.left_out.get(label, "it was not timed")
+            raise EnvironmentProblem(f"{label} can't run here: {why}", "compare others")
+    floor = _floor(plan, timing)
+    sides = [timed[label] for label in labels]
+    pairs = compare_with(sides[0], sides[1:], thresholds=thresholds, floor=floor) if sides else ()
+    statistics = time.monotonic() - started
+    return LatencyReport(
+        title=timing.latencies[0].target["name"],
+        timed=tuple(timed.values()),
+        pairs=pairs,
+        thresholds=thresholds,
+        floor=floor,
+        left_out=timing.left_out,
+        fingerprint=timing.fingerprint,
+        fingerprint_sha256=timing.fingerprint_sha256,
+        seed=plan.seed,
+        warmup=plan.settings.warmup,
+        spans={span.name: span.seconds for span in timing.spans} | {"statistics": statistics},
+        seconds=timing.seconds + statistics,
+        neighbours=timing.neighbours,
+        command=command,
+    )
+
+
+def _floor(plan: TimingPlan, timing: Timing) -> float | None:
+    known = read_floor(*timing.latencies[0].measured_with)
+    if known is None:
+        return None
+    return known.within_process if len(plan.subjects) == 1 else known.between_processes
+
+
+def measure(plan: TimingPlan, tell: Tell, turns: Sequence[Turn] = ()) -> Timing:
+    """Time as planned, in processes of its own unless `turns` brings one a subject.
+
+    `tell` gets (stage, what goes on). Raises UsageError for a variant that there is not,
+    TargetFailed for one that is wrong or can't be timed, EnvironmentProblem without a device.
+    """
+    started = time.monotonic()
+    with ExitStack() as stack:
+        tell("start", "")
+        gpu = None if plan.device == "cpu" else _gpu(plan)
+        own = {os.getpid(), *descendants(os.getpid())}  # `turns` may have used the GPU before
+        neighbours = len(set(gpu.processes) - own) if gpu else 0
+        environment = environment_of(plan)
+        turns = turns or [
+            stack.enter_context(process_of(subject, environment)) for subject in plan.subjects
+        ]
+        opened = [
+            _open(turn, subject, plan, tell)
+            for turn, subject in zip(turns, plan.subjects, strict=True)
+        ]
+        left_out = {label: why for one in opened for label, why in one.left_out.items()}
+        series = [series for one in opened for series in one.series]
+        if not series:
+            whys = "; ".join(f"{label}: {why}" for label, why in left_out.items())
+            raise EnvironmentProblem(f"no variant can run here ({whys})", "choose others")
+        for one in series:
+            tell("warm up", one.label)
+            one.prepare(plan)
+        take_turns(series, plan, tell)
+    seconds = time.monotonic() - started
+    return Timing(
+        latencies=tuple(one.latency(plan) for one in series),
+        left_out=left_out,
+        fingerprint=of_device(opened[0].told),
+        fingerprint_sha256=opened[0].told["fingerprint_sha256"],
+        spans=_spans([one.told["spans"] for one in opened], series, seconds),
+        seconds=seconds,
+        neighbours=neighbours,
+    )
+
+
+def process_of(
+    subject: Subject, environment: Mapping[str, str], patience: float | None = None
+) -> AbstractContextManager[Turn]:
+    """A process of its own for a subject; see `profkit.timing.turns.worker`."""
+    if subject.python_path is not None:
+        environment = {**environment, "PYTHONPATH": subject.python_path}
+    return worker(subject.path.name, environment=environment, root=subject.root, patience=patience)
+
+
+@dataclass
+class Series:
+    """A variant that is being timed by one of the processes."""
+
+    turn: Turn
+    subject: Subject
+    variant: str
+    told: Mapping[str, Any]
+    check: Mapping[str, Any]
+    ready: dict[str, Any] = field(default_factory=dict)
+    blocks: list[dict[str, Any]] = field(default_factory=list)
+    group: int = 1
+    preparation: float = 0.0
+
+    @property
+    def label(self) -> str:
+        return self.subject.labelled(self.variant)
+
+    def prepare(self, plan: TimingPlan) -> None:
+        """Warm up; group calls where the timer's tick is coarse against the margin."""
+        started = time.monotonic()
+        self._ask_to_prepare(plan.settings)
+        if plan.settings.cache is Cache.warm and plan.settings.timer in {
+            Timer.events,
+            Timer.graph,
+        }:
+            self.group = self._group(plan.margin)
+            if self.group > 1:
+                self._ask_to_prepare(replace(plan.settings, group=self.group))
+        self.preparation = time.monotonic() - started
+
+    def block(self, samples: int, at: int) -> None:
+        """Take one block, the `at`-th of all."""
+        told = self._ask("block", variant=self.variant, samples=samples, host=self.ready["host"])
+        self.blocks.append({**told, "turn": at})
+
+    def spacer(self, samples: int) -> None:
+        """Calls that are no samples, for as long as a block of `samples`, a quarter second at most.
+
+        What changes slowly then changes between blocks too, and not within them alone.
+        """
+        least = max(1, min(samples, int(_SPACER / max(self.sample_seconds, 1e-9))))
+        self._ask("block", variant=self.variant, samples=least, host=self.ready["host"])
+
+    def samples_in_a_block(self, plan: TimingPlan) -> int:
+        """As many as planned, or as the plan's seconds allow."""
+        if plan.seconds is None:
+            return plan.samples_in_a_block
+        cost = plan.samples * self.sample_seconds
+        return samples_a_block(plan.samples, plan.blocks, cost, plan.seconds)
+
+    def latency(self, plan: TimingPlan) -> Latency:
+        """What was taken."""
+        return latency_from_json(
+            {
+                "label": self.label,
+                "blocks": self.blocks,
+                "timer": plan.settings.timer.value if self.on_gpu else Timer.wall.value,
+                "cache": plan.settings.cache.value if self.on_gpu else Cache.warm.value,
+                "target": self.told["target"] | {"variants": [self.variant]},
+                "gpu": (self.told["fingerprint"].get("gpu") or {}) if self.on_gpu else {},
+                "ready": {**self.ready, "group": self.group},
+                "check": self.check,
+            }
+        )
+
+    @property
+    def on_gpu(self) -> bool:
+        return bool(self.told["device"] == "cuda")
+
+    @property
+    def sample_seconds(self) -> float:
+        """About what a sample takes, its calls and the flush before them; once prepared."""
+        return float(self.ready["rough"]) * self.group + float(self.ready["flush"])
+
+    def _ask_to_prepare(self, settings: Settings) -> None:
+        self.ready = self._ask("prepare", variant=self.variant, **asdict(settings))
+
+    def _ask(self, do: str, **arguments: Any) -> Any:
+        try:
+            return self.turn.ask(do, **arguments)
+        except ProfkitError as error:
+            raise type(error)(f"{self.label}: {error.message}", error.remedy) from None
+
+    def _group(self, margin: float) -> int:
+        probe = self._ask(
+            "block", variant=self.variant, samples=2 * _PROBE, host=self.ready["host"]
+        )
+        samples = np.array(probe["samples"])
+        tick = find_tick(samples) or 0.0
+        wanted = math.ceil(_COARSE * tick / (margin * float(np.median(samples))))
+        return max(1, min(wanted, _LARGEST_GROUP))
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A process that has its target: what it told, its series, what can't run here or is wrong."""
+
+    told: Mapping[str, Any]
+    series: tuple[Series, ...]
+    left_out: Mapping[str, str]
+    wrong: Mapping[str, str]
+
+
+def _open(turn: Turn, subject: Subject, plan: TimingPlan, tell: Tell) -> Opened:
+    opened = open_target(turn, subject, plan, tell)
+    if opened.wrong:
+        name = opened.told["target"]["name"]
+        wrong = ", ".join(f"{label} ({why})" for label, why in opened.wrong.items())
+        raise TargetFailed(f"{name}: wrong results from {wrong}", "mend it first")
+    return opened
+
+
+def open_target(turn: Turn, subject: Subject, plan: TimingPlan, tell: Tell) -> Opened:
+    """Have a process load a target, check its variants and make the inputs."""
+    tell("check", f"{subject.label or subject.path.name}")
+    told = turn.ask(
+        "open",
+        path=str(subject.path),
+        arguments=list(plan.arguments),
+        variants=list(subject.variants),
+        seed=plan.seed,
+        device=plan.device,
+        check=plan.check,
+        foreign=str(subject.foreign) if subject.foreign else None,
+    )
+    checks = {check["name"]: check for check in told["checks"]}
+    wrong = {
+        name: check["reason"] or f"relative error {check['error']:.1e}"
+        for name, check in checks.items()
+        if check["status"] == "failed"
+    }
+    left_out = {
+        subject.labelled(name): check["reason"]
+        for name, check in checks.items()
+        if check["status"] == "unsupported"
+    }
+    known = told["target"]["variants"]
+    names = [name for name in known if name not in wrong and subject.labelled(name) not in left_out]
+    series = tuple(Series(turn, subject, name, told, checks.get(name, {})) for name in names)
+    return Opened(told, series, left_out, wrong)
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """Runs of one and the same variant, for what they differ by although nothing differs.
+
+    `within` holds pairs of latencies whose blocks took turns in one process, `between` those of two
+    processes that took turns, `runs` latencies of processes one after the other.
+    """
+
+    within: tuple[tuple[Latency, Latency], ...]
+    between: tuple[tuple[Latency, Latency], ...]
+    runs: tuple[Latency, ...]
+    seconds: float
+
+
+def repeat(plan: TimingPlan, comparisons: int, processes: int, tell: Tell) -> Repeats:
+    """Time one variant against itself: `comparisons` times in a process, and in pairs of them.
+
+    The plan names one subject with one variant; raises as `measure`, and UsageError otherwise.
+    """
+    if len(plan.subjects) != 1:
+        raise UsageError("a machine is calibrated with one target", "name one TARGET:VARIANT")
+    started = time.monotonic()
+    with gpu_lock(lock_of(plan)):
+        within = _in_one_process(plan, comparisons, tell)
+        between = [_in_two_processes(plan, at, processes, tell) for at in range(processes)]
+    runs = [side for pair in between for side in pair]
+    took = time.monotonic() - started
+    return Repeats(tuple(within), tuple(between), tuple(runs), took)
+
+
+def _in_one_process(
+    plan: TimingPlan, comparisons: int, tell: Tell
+) -> list[tuple[Latency, Latency]]:
+    (subject,) = plan.subjects
+    pairs = []
+    environment = environment_of(plan)
+    with process_of(subject, environment) as turn:
+        opened = _open(turn, subject, plan, tell)
+        if len(opened.series) != 1:
+            names = ", ".join(opened.told["target"]["variants"])
+            raise UsageError("a machine is calibrated with one variant", f"name one of {names}")
+        (first,) = opened.series
+        tell("warm up", first.label)
+        first.prepare(plan)
+        for at in range(comparisons):
+            tell("time", f"A/A {at + 1} of {comparisons}")
+            sides = [replace(first, blocks=[]), replace(first, blocks=[])]
+            take_turns(sides, plan, _silent)
+            pairs.append((sides[0].latency(plan), sides[1].latency(plan)))
+    return pairs
+
+
+def _in_two_processes(
+    plan: TimingPlan, at: int, processes: int, tell: Tell
+) -> tuple[Latency, Latency]:
+    (subject,) = plan.subjects
+    twins = tuple(replace(subject, label=letter) for letter in "AB")
+    timing = measure(
+        replace(plan, subjects=twins),
+        lambda _, what: tell("processes", f"pair {at + 1} of {processes}, {what}"),
+    )
+    first, second = timing.latencies
+    return first, second
+
+
+def of_device(told: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fingerprint, without a GPU that was not used."""
+    surroundings: Mapping[str, Any] = told["fingerprint"]
+    return surroundings if told["device"] == "cuda" else {**surroundings, "gpu": None}
+
+
+def take_turns(series: Sequence[Series], plan: TimingPlan, tell: Tell) -> None:
+    """All series, block by block, in changing order: a drift falls on all alike.
+
+    One alone takes turns with calls of its own that are no samples.
+    """
+    at = 0
+    for block in range(plan.blocks):
+        for one in (series[place] for place in order(len(series), block)):
+            tell("time", f"block {block + 1} of {plan.blocks}, {one.label}")
+            samples = one.samples_in_a_block(plan)
+            if len(series) == 1 and block:
+                one.spacer(samples)
+                at += 1
+            one.block(samples, at)
+            at += 1
+
+
+def _silent(_stage: str, _what: str) -> None:
+    return None
+
+
+def _spans(
+    told: Sequence[Mapping[str, float]], series: Sequence[Series], whole: float
+) -> tuple[Span, ...]:
+    """Where the wall time went; the processes import side by side, the slowest counts."""
+    blocks = [(one, block) for one in series for block in one.blocks]
+    measured = sum(sum(block["samples"]) * one.group for one, block in blocks)
+    flushes = sum(len(block["samples"]) * one.ready["flush"] for one, block in blocks)
+    in_blocks = sum(block["seconds"] for _, block in blocks)
+    spans = {
+        "imports": max(one["imports"] for one in told),
+        "check": sum(one["check"] for one in told),
+        "inputs": sum(one["inputs"] for one in told),
+        "warm-up": sum(one.preparation for one in series),
+        "measured": measured,
+        "flushes": flushes,
+        "queueing": max(0.0, in_blocks - measured - flushes),
+    }
+    spans["other"] = max(0.0, whole - sum(spans.values()))
+    return tuple(Span(name, seconds) for name, seconds in spans.items())
+
+
+def _gpu(plan: TimingPlan) -> GpuState | None:
+    """The GPU to use, None where it can't be told; raises EnvironmentProblem as `chosen`."""
+    try:
+        return chosen(plan.gpu, os.environ.get(VISIBLE))
+    except NoDriver:
+        return None
+
+
+def environment_of(plan: TimingPlan) -> Mapping[str, str]:
+    """The variables that a process of the plan gets beside the reduced environment."""
+    if plan.device == "cpu":
+        return plan.environment
+    seen = visibility(_gpu(plan), plan.gpu, os.environ.get(VISIBLE))
+    return {**plan.environment, **seen}
+
+
+def lock_of(plan: TimingPlan) -> str:
+    """What the lock of the plan's device is named after."""
+    if plan.device == "cpu":
+        return "cpu"
+    return lock_name(_gpu(plan), plan.gpu, os.environ.get(VISIBLE))
+
+
+def subject_of(word: str) -> Subject:
+    """`targets/x.py` or `targets/x.py:variant,variant` as a subject; raises BadInput."""
+    match = TARGET_WORD.fullmatch(word)
+    if match is None:
+        raise BadInput(f"{word}: not a target script", "give targets/NAME.py or NAME.py:VARIANT")
+    file = Path(match["path"])
+    if not file.is_file():
+        raise BadInput(f"{file}: no such target", "check the path")
+    return Subject(file, tuple(name for name in (match["names"] or "").split(",") if name))

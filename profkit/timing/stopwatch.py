@@ -1,0 +1,594 @@
+"""Times single calls of a variant, inside the target's process: CUDA events, graph replay, CUPTI.
+
+Calls are queued behind a kernel that only waits, so that the GPU never waits for the host between
+the two events of a sample; before each sample of a cold measurement the L2 cache is flushed. A
+block begins and ends with the device idle: work on side streams can't leak out of it unseen.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from typing import Any
+
+from profkit.capture.gpu import Moment, Watch
+from profkit.core.errors import EnvironmentProblem, TargetFailed
+from profkit.timing.sm_clock import ClockReader, Stretch, clock_reader, mean_clock
+
+Call = Callable[[], object]
+
+_steps = random.Random(0)
+
+LEAD_IN, _LEAD_OUT = 3, 8
+_BEHIND = 0.5e-3
+_MOST_CALLS = 500
+_PROBED, _FEWEST_PROBED = 20, 3
+_PROBING = 0.1
+_LONGEST_HOLD, _HELD = 0.1, 0.05
+_QUEUEING, _MARGIN = 40e-6, 1.5
+_LOOK = 0.01
+_STEPS = 4
+_STEADY = 0.01
+_STEADY_READINGS = 3
+_WARMUP_ROUND = 0.02
+_WARMUP_LIMIT = 6
+_FLUSHED = 2
+_SEEN_FROM = 1.5
+_ESCAPED_FROM = 50e-6
+_ESCAPED_SHARE = 0.25
+_SAMPLE = "profkit.sample"
+
+
+def _nothing() -> None:
+    return None
+
+
+class Timer(StrEnum):
+    """What takes the times. `wall` is the host's clock, for calls on the CPU."""
+
+    events = "events"
+    graph = "graph"
+    cupti = "cupti"
+    wall = "wall"
+
+
+class Cache(StrEnum):
+    """What the L2 cache holds when a call starts: nothing of it, or what the last call left."""
+
+    cold = "cold"
+    warm = "warm"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to time. `warmup` is in seconds, `group` calls share a pair of events."""
+
+    timer: Timer = Timer.events
+    cache: Cache = Cache.cold
+    warmup: float = 0.5
+    group: int = 1
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Device memory of torch in bytes: the peaks during a call, inputs and outputs included.
+
+    `allocations` is how many tensors a call takes from torch's pool.
+    """
+
+    peak_allocated: int
+    peak_reserved: int
+    allocations: int
+
+
+@dataclass(frozen=True)
+class Ready:
+    """What was learnt of a call before it was timed, in seconds.
+
+    `host` is what the host needs to submit a call, `empty` what the timer reads of nothing, `rough`
+    a first median. `steady` says whether the SM clock stood still at the end of the warm-up, None
+    where it can't be read; `waits` that a call waits for the GPU.
+    """
+
+    rough: float
+    host: float
+    empty: float
+    flush: float
+    warmup: float
+    steady: bool | None
+    waits: bool
+    memory: Memory | None
+
+
+@dataclass(frozen=True)
+class Block:
+    """Samples taken in one go, in seconds a call in the order of time, and the GPU just before.
+
+    `seconds` is the wall time of the block, `started` the host's clock (seconds, any origin).
+    `overtaken` counts samples that the GPU began before the host had submitted them: they may hold
+    the host's gaps. None where that can't be told. `sm_clock` (Hz) is the mean over the samples and
+    what lies between them, as the SMs counted it; None where they can't be asked.
+    """
+
+    samples: tuple[float, ...]
+    started: float
+    seconds: float
+    gpu: Moment | None
+    overtaken: int | None
+    sm_clock: float | None = None
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """Seconds a call, how many samples the GPU began too early, and the SM clock (Hz).
+
+    `queueing` is what the host needed to queue a sample, in seconds, where it was slowest.
+    """
+
+    samples: list[float]
+    overtaken: int | None
+    sm_clock: float | None
+    queueing: float
+
+
+class Stopwatch:
+    """Times one call on one device; the scratch memory of the flush is shared by all."""
+
+    def __init__(self, call: Call, device: str, settings: Settings, watch: Watch | None) -> None:
+        self._settings = settings
+        self._watch = watch
+        self._on_gpu = device == "cuda"
+        self._call = call
+        self._timed = _captured(call) if settings.timer is Timer.graph else call
+        self._roughly = 0.0
+        self._clock: ClockReader | None = None
+        self._queueing = 0.0
+
+    def prepare(self) -> Ready:
+        """Warm up and look at the call.
+
+        Raises TargetFailed for a call that launches nothing, hides work on a stream of its own or
+        allocates device memory each time.
+        """
+        if not self._on_gpu:
+            started = time.perf_counter()
+            rough = self._warm_up_host()
+            took = time.perf_counter() - started
+            return Ready(rough, rough, 0.0, 0.0, took, None, False, None)
+
+        started = time.perf_counter()
+        steady = self._warm_up()
+        took = time.perf_counter() - started
+        self._clock = clock_reader()
+        host, waits = self._submission()
+        memory = self._memory()
+        self._find_escaped_work()
+        group = self._settings.group
+        empty = _median(_Sampling(_nothing), _PROBED)
+        probed = _by_events(self._sampling(host), self._probed())
+        self._queueing = 0.0 if waits else probed.queueing
+        rough = statistics.median(probed.samples)
+        if rough * group < _SEEN_FROM * empty:
+            raise TargetFailed(
+                f"a call launches nothing: the timer reads {rough * group * 1e6:.2f} µs, "
+                f"and {empty * 1e6:.2f} µs of no call at all",
+                "return from `run` after the launch, on torch's current stream",
+            )
+        return Ready(
+            rough=rough,
+            host=host,
+            empty=empty,
+            flush=self._flush_seconds(),
+            warmup=took,
+            steady=steady,
+            waits=waits,
+            memory=memory,
+        )
+
+    def block(self, samples: int, host: float) -> Block:
+        """Take samples; `host` is the submission time of a call, as `prepare` found it.
+
+        Raises TargetFailed where a call allocated device memory.
+        """
+        started = time.perf_counter()
+        if not self._on_gpu:
+            times = _by_host_clock(self._call, samples + LEAD_IN)[LEAD_IN:]
+            return Block(tuple(times), started, time.perf_counter() - started, None, None)
+        import torch
+
+        moment = self._lead_in()
+        before = torch.cuda.memory_stats().get("num_device_alloc", 0)
+        take = _by_cupti if self._settings.timer is Timer.cupti else _by_events
+        taken = take(self._sampling(host), samples)
+        if self._queueing:  # unknown of a call that waits for the GPU
+            self._queueing = max(self._queueing, taken.queueing)
+        allocated = torch.cuda.memory_stats().get("num_device_alloc", 0) - before
+        if allocated:
+            raise TargetFailed(
+                f"device memory is allocated in the timed region ({allocated} times in "
+                f"{samples} samples)",
+                "allocate it in `inputs`, or reuse it",
+            )
+        took = time.perf_counter() - started
+        return Block(tuple(taken.samples), started, took, moment, taken.overtaken, taken.sm_clock)
+
+    def _sampling(self, host: float) -> _Sampling:
+        behind = math.ceil(_BEHIND / (self._roughly * self._settings.group))
+        return _Sampling(
+            call=self._timed,
+            group=self._settings.group,
+            before=self._flush(),
+            queueing=max(self._queueing, host * self._settings.group + _QUEUEING),
+            behind=max(1, min(_LEAD_OUT, behind)),
+            clock=self._clock,
+        )
+
+    def _lead_in(self) -> Moment | None:
+        """Calls that are no samples, and the GPU during them.
+
+        Asking the driver takes milliseconds, and during samples would slow them down.
+        """
+        import torch
+
+        for _ in range(LEAD_IN if self._watch is None else self._calls_in(_LOOK)):
+            self._timed()
+        moment = None if self._watch is None else self._watch.now()
+        torch.cuda.synchronize()
+        return moment
+
+    def _calls_in(self, seconds: float) -> int:
+        """How many calls fill some seconds, the queue not overfull."""
+        return max(1, min(_MOST_CALLS, math.ceil(seconds / self._roughly)))
+
+    def _probed(self) -> int:
+        """How many calls answer a question: fewer of long ones."""
+        return max(_FEWEST_PROBED, min(_PROBED, math.ceil(_PROBING / self._roughly)))
+
+    def _warm_up(self) -> bool | None:
+        """Call until the time is over and the SM clock stands still; whether it does."""
+        import torch
+
+        started = time.perf_counter()
+        self._timed()
+        torch.cuda.synchronize()
+        self._roughly = _wall(self._timed)
+        clocks: list[float | None] = []
+        while True:
+            for _ in range(self._calls_in(_WARMUP_ROUND)):
+                self._timed()
+            if self._watch:
+                clocks.append(self._watch.now().sm_clock)
+            torch.cuda.synchronize()
+            passed = time.perf_counter() - started
+            steady = _stands_still(clocks)
+            if passed >= self._settings.warmup and (
+                steady is not False or passed >= _WARMUP_LIMIT * self._settings.warmup
+            ):
+                return steady
+
+    def _warm_up_host(self) -> float:
+        started = time.perf_counter()
+        taken = _by_host_clock(self._call, 1)
+        while time.perf_counter() - started < self._settings.warmup:
+            taken += _by_host_clock(self._call, 1)
+        return statistics.median(taken)
+
+    def _submission(self) -> tuple[float, bool]:
+        """What the host needs to submit a call, and whether a call waits for the GPU."""
+        import torch
+
+        taken = []
+        for _ in range(self._probed()):
+            started = time.perf_counter()
+            self._timed()
+            taken.append(time.perf_counter() - started)
+            torch.cuda.synchronize()
+        host = statistics.median(taken)
+        torch.cuda._sleep(_cycles(_HELD))
+        started = time.perf_counter()
+        self._timed()
+        waits = time.perf_counter() - started > host + _HELD / 2
+        torch.cuda.synchronize()
+        return host, waits
+
+    def _memory(self) -> Memory:
+        import torch
+
+        scratch = 0
+        if self._settings.cache is Cache.cold:
+            _l2_flush()
+            scratch = _FLUSHED * l2_bytes()
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_stats()
+        self._call()
+        torch.cuda.synchronize()
+        after = torch.cuda.memory_stats()
+        count = "allocation.all.allocated"
+        return Memory(
+            peak_allocated=after["allocated_bytes.all.peak"] - scratch,
+            peak_reserved=after["reserved_bytes.all.peak"] - scratch,
+            allocations=after[count] - before[count],
+        )
+
+    def _find_escaped_work(self) -> None:
+        import torch
+
+        torch.cuda.synchronize()
+        start, end = _events(2)
+        calls = self._probed()
+        start.record()
+        for _ in range(calls):
+            self._call()
+        end.record()
+        end.synchronize()
+        ours = time.perf_counter()
+        torch.cuda.synchronize()
+        escaped = time.perf_counter() - ours
+        if escaped > max(_ESCAPED_FROM, _ESCAPED_SHARE * start.elapsed_time(end) * 1e-3):
+            raise TargetFailed(
+                f"work goes on for {escaped * 1e6:.0f} µs after the current stream has finished "
+                f"{calls} calls: it runs on a stream that the timer can't see",
+                "let the current stream wait for it: torch.cuda.current_stream().wait_stream(...)",
+            )
+
+    def _flush(self) -> Call:
+        return _l2_flush() if self._settings.cache is Cache.cold else _nothing
+
+    def _flush_seconds(self) -> float:
+        if self._settings.cache is Cache.warm:
+            return 0.0
+        return _median(_Sampling(_l2_flush()), _PROBED)
+
+
+def l2_bytes() -> int:
+    """The size of the current device's L2 cache."""
+    import torch
+
+    return int(torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size)
+
+
+def _hold(sampling: _Sampling, samples: int) -> float:
+    """Seconds for which the GPU is held while the host queues that many samples."""
+    return min(_LONGEST_HOLD, _MARGIN * samples * sampling.queueing)
+
+
+@dataclass(frozen=True)
+class _Sampling:
+    """How samples are taken: `group` calls each, `before` ahead of each, `behind` after the last.
+
+    `queueing` is what the host needs to queue a sample, in seconds; `clock` counts the SM's cycles.
+    """
+
+    call: Call
+    group: int = 1
+    before: Call = _nothing
+    queueing: float = _QUEUEING
+    behind: int = _LEAD_OUT
+    clock: ClockReader | None = None
+
+
+def _median(sampling: _Sampling, samples: int) -> float:
+    return statistics.median(_by_events(sampling, samples).samples)
+
+
+def _by_events(sampling: _Sampling, samples: int) -> _Taken:
+    """Samples between pairs of events.
+
+    As many are queued at once as the host can queue while the GPU is held.
+    """
+    at_once = max(1, int(_LONGEST_HOLD / (_MARGIN * sampling.queueing)))
+    counts = [min(at_once, samples - taken) for taken in range(0, samples, at_once)]
+    queued = [_queued(sampling, count) for count in counts]
+    return _Taken(
+        samples=[seconds for some in queued for seconds in some.times],
+        overtaken=sum(some.overtaken for some in queued),
+        sm_clock=mean_clock([some.stretch for some in queued]),
+        queueing=max(some.queueing for some in queued),
+    )
+
+
+@dataclass(frozen=True)
+class _Queued:
+    """What was queued at once: seconds a call, how many began too early, the SMs' cycles.
+
+    `queueing` is what the host needed for a sample.
+    """
+
+    times: list[float]
+    overtaken: int
+    stretch: Stretch | None
+    queueing: float
+
+
+def _queued(sampling: _Sampling, samples: int) -> _Queued:
+    """Samples that are queued at once, behind a kernel that waits.
+
+    What a launch costs alternates from one to the next (0.4 to 0.8 µs on an H200), and so would the
+    samples, in step with what lies between them: a random number of tiny kernels breaks the step.
+    Some calls more keep the queue filled behind the last sample, which would be faster otherwise.
+    """
+    import torch
+
+    pairs = _event_pairs(samples + sampling.behind)
+    tiny, clock = _tiny(), sampling.clock
+    overtaken = 0
+    torch.cuda.synchronize()
+    torch.cuda._sleep(_cycles(_hold(sampling, samples)))
+    started = time.perf_counter()
+    if clock:
+        clock.begin()
+    for at, (start, end) in enumerate(pairs):
+        if clock and at == samples:
+            clock.end()
+        for _ in range(_steps.randrange(_STEPS)):
+            tiny.zero_()
+        sampling.before()
+        start.record()
+        for _ in range(sampling.group):
+            sampling.call()
+        end.record()
+        overtaken += at < samples and start.query()
+    queueing = (time.perf_counter() - started) / len(pairs)
+    torch.cuda.synchronize()
+    times = [start.elapsed_time(end) * 1e-3 / sampling.group for start, end in pairs[:samples]]
+    return _Queued(times, overtaken, clock.stretch() if clock else None, queueing)
+
+
+def _wall(call: Call) -> float:
+    """Wall seconds of a call, the device idle before and after."""
+    import torch
+
+    started = time.perf_counter()
+    call()
+    torch.cuda.synchronize()
+    return time.perf_counter() - started
+
+
+@cache
+def _tiny() -> Any:
+    import torch
+
+    return torch.zeros(1, device="cuda")
+
+
+def _event_pairs(count: int) -> list[tuple[Any, ...]]:
+    """Pairs of events that have been recorded before: the first time creates them."""
+    import torch
+
+    pairs = [tuple(_events(2)) for _ in range(count)]
+    for pair in pairs:
+        for event in pair:
+            event.record()
+    torch.cuda.synchronize()
+    return pairs
+
+
+def _by_cupti(sampling: _Sampling, samples: int) -> _Taken:
+    """Seconds for which work of each call ran on the GPU, by torch's profiler (CUPTI)."""
+    import torch
+    from torch.autograd import DeviceType
+    from torch.profiler import ProfilerActivity, profile, record_function
+
+    clock = sampling.clock
+    torch.cuda.synchronize()
+    activities = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+    with profile(activities=activities, acc_events=True) as profiler:
+        torch.cuda._sleep(_cycles(_hold(sampling, samples)))
+        if clock:
+            clock.begin()
+        for _ in range(samples):
+            sampling.before()
+            with record_function(_SAMPLE):
+                sampling.call()
+        if clock:
+            clock.end()
+        torch.cuda.synchronize()
+    stretch = clock.stretch() if clock else None
+    seen = [
+        (event.start_ns(), event.start_ns() + event.duration_ns(), event.name())
+        for event in profiler.profiler.kineto_results.events()
+        if event.device_type() == DeviceType.CUDA
+    ]
+    spans = sorted((start, end) for start, end, name in seen if name == _SAMPLE)
+    if len(spans) != samples:
+        raise EnvironmentProblem(
+            f"CUPTI recorded {len(spans)} of {samples} calls", "use --timer events"
+        )
+    work = sorted((start, end) for start, end, name in seen if name != _SAMPLE)
+    times = [_covered(span, work) * 1e-9 for span in spans]
+    return _Taken(times, None, mean_clock([stretch]), 0.0)
+
+
+def _covered(span: tuple[int, int], work: Sequence[tuple[int, int]]) -> int:
+    """How much of a span work covers; what overlaps counts once."""
+    total, reached = 0, span[0]
+    for start, end in work:
+        if end <= span[0] or start >= span[1]:
+            continue
+        total += max(0, min(end, span[1]) - max(start, reached))
+        reached = max(reached, end)
+    return total
+
+
+def _by_host_clock(call: Call, samples: int) -> list[float]:
+    taken = []
+    for _ in range(samples):
+        started = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - started)
+    return taken
+
+
+def _captured(call: Call) -> Call:
+    """A call as a CUDA graph that is replayed; raises EnvironmentProblem where it can't be one."""
+    import torch
+
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        call()
+    torch.cuda.current_stream().wait_stream(stream)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.graph(graph):
+            call()
+    except RuntimeError as error:
+        reason = str(error).splitlines()[0]
+        raise EnvironmentProblem(
+            f"a call can't be captured in a CUDA graph ({reason})", "use --timer events"
+        ) from error
+    replay: Call = graph.replay
+    return replay
+
+
+@cache
+def _l2_flush() -> Call:
+    """Reads twice the L2 cache's size: what it held is gone, and nothing is left to write back."""
+    import torch
+
+    scratch = torch.zeros(_FLUSHED * l2_bytes() // 4, device="cuda")
+    total = torch.empty((), device="cuda")
+    return lambda: torch.sum(scratch, dim=0, out=total)
+
+
+@cache
+def _cycles_a_second() -> float:
+    """Cycles of torch's waiting kernel in a second."""
+    import torch
+
+    cycles = 2_000_000
+    torch.cuda._sleep(cycles)
+    start, end = _events(2)
+    torch.cuda.synchronize()
+    start.record()
+    torch.cuda._sleep(cycles)
+    end.record()
+    torch.cuda.synchronize()
+    held: float = start.elapsed_time(end) * 1e-3
+    return cycles / held
+
+
+def _cycles(seconds: float) -> int:
+    return int(seconds * _cycles_a_second())
+
+
+def _events(count: int) -> list[Any]:
+    import torch
+
+    return [torch.cuda.Event(enable_timing=True) for _ in range(count)]
+
+
+def _stands_still(clocks: Sequence[float | None]) -> bool | None:
+    """Whether the last readings agree; None where the driver told no clock."""
+    last = [clock for clock in clocks[-_STEADY_READINGS:] if clock]
+    if not last:
+        return None
+    return len(last) == _STEADY_READINGS and max(last) - min(last) <= _STEADY * max(last)

@@ -1,0 +1,60 @@
+"""The variants of a run: which passed their check, and what a call of each takes."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from profkit.core.errors import ProfkitError
+from profkit.core.integrity import check_unchanged
+from profkit.core.text_files import read_json
+from profkit.timing.latency_file import IN_A_RUN, read_latencies
+
+_CHECK = "check.json"
+
+
+@dataclass(frozen=True)
+class Variants:
+    """Variants that give the same result for the same work, and their timed medians in seconds.
+
+    `medians` is empty where the run was not timed, or its variants not all in the same way; `work`
+    has the "flop" and "bytes" that the target declares, and is empty where it declares none;
+    `shapes` are those that it names, `dtype` is "" where it names none.
+    """
+
+    passed: tuple[str, ...]
+    medians: Mapping[str, float] = field(default_factory=dict)
+    work: Mapping[str, float] = field(default_factory=dict)
+    shapes: Mapping[str, Any] = field(default_factory=dict)
+    dtype: str = ""
+
+
+def read_variants(folder: Path) -> Variants | None:
+    """The variants of a run's folder; None where it has no check, or not the one it was kept with.
+
+    What can't be read of a run takes nothing from its report: it proves nothing, that is all.
+    """
+    try:
+        check_unchanged(folder / _CHECK)
+        checked = read_json(folder / _CHECK)
+        passed = [str(row["name"]) for row in checked["variants"] if row["status"] == "passed"]
+        declared = checked.get("work") or {}
+        work = {key: float(declared[key]) for key in ("flop", "bytes") if declared.get(key)}
+        shapes = dict(checked.get("shapes") or {})
+        dtype = str(checked.get("dtype") or "")
+    except (ProfkitError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError):
+        return None
+    return Variants(tuple(passed), _medians(folder), work, shapes, dtype)
+
+
+def _medians(folder: Path) -> Mapping[str, float]:
+    try:
+        latencies = read_latencies(folder / IN_A_RUN).latencies
+    except ProfkitError:
+        return {}
+    if len({(latency.timer, latency.cache) for latency in latencies}) != 1:
+        return {}
+    return {latency.label: statistics.median(latency.samples) for latency in latencies}

@@ -1,0 +1,618 @@
+"""Whether B is slower than A, from interleaved blocks of both, and how sure that is.
+
+Launches of one process share its clocks, its memory layout and its neighbours, so a test over
+launches sees differences between two processes of the same build. What is compared here are blocks:
+r is the logarithm of the typical ratio of a launch of B to one of A in each pair of neighbouring
+blocks, and Student's t is taken over the pairs. What the launches of a block have in common, and
+how they depend on each other, then costs power but makes no false alarm. What the timer can't
+resolve widens the interval before it is judged. docs/statistics.md has the rule and its measured
+error rates.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.core.distributions import (
+    chi_square_quantile,
+    increasing_root,
+    t_cdf,
+    t_quantile,
+)
+from profkit.core.errors import BadInput
+from profkit.timing.resolution import common_value, log_shift, open_ticks
+from profkit.timing.statistics import (
+    Array,
+    Classic,
+    Summary,
+    checked,
+    classic,
+    correlation_beyond_chance,
+    correlation_p_value,
+    effective_size,
+    rank_correlation,
+)
+
+Blocks: TypeAlias = Sequence[npt.ArrayLike]
+
+MOST_BLOCKS = 200
+_FEWEST_BLOCKS = 2
+_FEWEST_TO_LEAVE_OUT = 4
+_DEPENDENT_ALPHA = 0.025
+# One in forty comparisons of eight independent blocks looks autocorrelated, and the formula takes
+# it for one block then: 2% stay open however far the sides are apart. With four at least none does,
+# and false verdicts at AR(1) 0.7 over blocks stay what they were (0.3%; 20,000 simulations each).
+_LEAST_WORTH = 4.0
+_WILD_ALPHA = 0.01
+_HIGHEST_EXPONENT = 700.0
+# Points of the quadrature over an error's estimate: within 0.2 points of power of 4,000 points.
+_QUADRATURE = 128
+
+
+class Verdict(Enum):
+    """What is known of B against A."""
+
+    REGRESSED = "regressed"
+    IMPROVED = "improved"
+    SAME = "same"
+    INCONCLUSIVE = "inconclusive"
+    INVALID = "invalid"
+
+
+class Reason(Enum):
+    """What a verdict rests on.
+
+    BEYOND_MARGIN and WITHIN_MARGIN settle it. NEEDS_BLOCKS: more blocks would. AT_MARGIN: the
+    difference is so close to the margin that 200 blocks wouldn't. RESOLUTION: a finer timer would,
+    or several calls a sample, and more blocks wouldn't. WILD_BLOCK: all blocks but one
+    would settle it. DEPENDENT_BLOCKS: it would be settled were the blocks independent. CORRECTED:
+    settled alone, but not among the comparisons made with it. ENVIRONMENT: what the caller found.
+    NOT_INTERLEAVED: two single runs without a known A/A floor. NO_INTERVAL: a run's median has no
+    interval.
+    """
+
+    BEYOND_MARGIN = "beyond the margin"
+    WITHIN_MARGIN = "within the margin"
+    NEEDS_BLOCKS = "needs more blocks"
+    AT_MARGIN = "too close to the margin"
+    RESOLUTION = "timer resolution too coarse"
+    WILD_BLOCK = "one block differs from the others"
+    DEPENDENT_BLOCKS = "blocks depend on each other"
+    TOO_FEW_BLOCKS = "too few blocks"
+    TOO_FEW_SAMPLES = "too few samples in a block"
+    CORRECTED = "not beyond chance among several comparisons"
+    ENVIRONMENT = "the environment moved"
+    NOT_INTERLEAVED = "measured one after the other"
+    NO_INTERVAL = "a median without an interval"
+
+
+class Source(Enum):
+    """What set the margin."""
+
+    ASKED = "asked"
+    FLOOR = "A/A floor"
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """What a verdict asks for.
+
+    `margin`: the relative change that matters. `level`: confidence of the interval that must lie
+    beyond the margin; `same_level`: of the one that must lie within it (90% is the two one-sided
+    tests at 5%). `power`: chance of a verdict that the detectable effect and the blocks needed are
+    planned for. `blocks` and `samples` (a block and side): the fewest that are judged.
+    """
+
+    margin: float = 0.01
+    level: float = 0.95
+    same_level: float = 0.90
+    power: float = 0.90
+    blocks: int = 6
+    samples: int = 30
+
+
+DEFAULT = Thresholds()
+STRICT = Thresholds(margin=0.005, level=0.99, same_level=0.95, blocks=8)
+PERMISSIVE = Thresholds(margin=0.02, level=0.90, blocks=4, samples=10)
+PRESETS = {"strict": STRICT, "default": DEFAULT, "permissive": PERMISSIVE}
+
+
+@dataclass(frozen=True)
+class Margin:
+    """The relative change below which two sides count as the same, and what set it."""
+
+    value: float
+    source: Source
+
+    @property
+    def log(self) -> float:
+        return math.log1p(self.value)
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """What the block ratios say; `effect` and its interval are mean log ratios (B slower: > 0).
+
+    `dependence` is the lag-1 rank autocorrelation of the ratios, None below three or where they are
+    equal; where it is beyond chance the interval is wider for it. `detectable`, `blocks_needed` and
+    `p_value` are those of a Comparison.
+    """
+
+    verdict: Verdict
+    reason: Reason
+    effect: float
+    low: float
+    high: float
+    detectable: float
+    blocks_needed: int | None
+    p_value: float
+    dependence: float | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The verdict on B against A, and what it rests on.
+
+    `speedup` is time A / time B (geometric mean over blocks): above 1, B is faster. `low` to `high`
+    is its interval at `level`, widened by `resolution`, the relative difference that the timer
+    can't resolve. `margin` is relative, as is `detectable`: another experiment with as many such
+    blocks finds a slow-down of that size with the planned power.
+    `blocks_needed` is set for an INCONCLUSIVE that more blocks would settle if the effect and the
+    scatter stay as they are. `p_value`: chance of a difference this far beyond the margin where
+    there is none beyond it; `p_adjusted` among the comparisons given to `holm`. `ratios` are the
+    blocks' typical ratios B / A (see `log_shift`). `details` are the caller's reasons for INVALID.
+    """
+
+    verdict: Verdict
+    reason: Reason
+    speedup: float
+    low: float
+    high: float
+    level: float
+    margin: Margin
+    resolution: float
+    detectable: float
+    blocks: int
+    blocks_needed: int | None
+    p_value: float
+    p_adjusted: float | None
+    dependence: float | None
+    ratios: tuple[float, ...]
+    classic: Classic
+    details: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class WithinRun:
+    """What two saved runs, not interleaved, say of B against A.
+
+    `speedup` is median A / median B. `low` to `high` spans every ratio of the two medians'
+    intervals: it holds for these two processes, not for the builds. Both are None where a run has
+    no interval. `margin` is None without a known A/A floor, and then there is no gate.
+    """
+
+    verdict: Verdict
+    reason: Reason
+    speedup: float
+    low: float | None
+    high: float | None
+    margin: Margin | None
+
+
+def compare(
+    a: Blocks,
+    b: Blocks,
+    *,
+    tick: float = 0.0,
+    floor: float = 0.0,
+    invalid: Sequence[str] = (),
+    thresholds: Thresholds = DEFAULT,
+) -> Comparison:
+    """The verdict on B against A from blocks measured in turn (A B B A ..., or shuffled pairs).
+
+    `a` and `b` hold a row of times (s) a block; block i of one was measured next to block i of the
+    other. `tick` (s) is the timer's grid, 0 where none is known: samples that are all equal are one
+    tick then. `floor` is the relative difference that this machine shows between two runs of the
+    same build. `invalid` says why the measurement can't be believed.
+    Raises BadInput for less than two blocks, unequal numbers of blocks, or bad samples.
+    """
+    before, after = _blocks(a), _blocks(b)
+    if len(before) != len(after) or len(before) < _FEWEST_BLOCKS:
+        raise BadInput(
+            f"{len(before)} blocks of A and {len(after)} of B",
+            "a comparison needs at least two blocks, as many of one side as of the other",
+        )
+    tick = _checked_tick(tick) or common_value(before + after) or 0.0
+    ratios = np.array([log_shift(*pair, tick) for pair in zip(before, after, strict=True)])
+    shortest = float(min(np.median(_medians(side)) for side in (before, after)))
+    resolution = open_ticks(before, after, tick) * tick / shortest
+    margin = margin_of(thresholds.margin, floor)
+    fewest = min(block.size for block in before + after)
+    ruling = judge(ratios, margin, thresholds, fewest, resolution)
+    verdict, reason = ruling.verdict, ruling.reason
+    if invalid:
+        verdict, reason = Verdict.INVALID, Reason.ENVIRONMENT
+    return Comparison(
+        verdict=verdict,
+        reason=reason,
+        speedup=_exp(-ruling.effect),
+        low=_exp(-ruling.high),
+        high=_exp(-ruling.low),
+        level=thresholds.level,
+        margin=margin,
+        resolution=resolution,
+        detectable=ruling.detectable,
+        blocks=len(before),
+        blocks_needed=ruling.blocks_needed if verdict is Verdict.INCONCLUSIVE else None,
+        p_value=ruling.p_value,
+        p_adjusted=None,
+        dependence=ruling.dependence,
+        ratios=tuple(np.exp(ratios).tolist()),
+        classic=classic(np.concatenate(before), np.concatenate(after), tick or None),
+        details=tuple(invalid),
+    )
+
+
+@dataclass(frozen=True)
+class OverBlocks:
+    """Where the typical median of a block lies (s), at confidence `level`: `low` to `high`."""
+
+    low: float
+    high: float
+    level: float
+
+
+def interval_over_blocks(
+    side: Blocks, tick: float = 0.0, thresholds: Thresholds = DEFAULT
+) -> OverBlocks | None:
+    """Student's t interval over the logarithms of block medians, a tick wider at either end.
+
+    Samples of a block may depend on each other: it is the blocks that are taken for independent.
+    None where there are fewer blocks, or samples in one, than are judged, or where the blocks are
+    worth fewer since they are seen to depend on each other. Raises BadInput for bad samples.
+    """
+    blocks = _blocks(side)
+    fewest = min((block.size for block in blocks), default=0)
+    if len(blocks) < thresholds.blocks or fewest < thresholds.samples:
+        return None
+    medians = np.log(_medians(blocks))
+    estimate = _estimate(medians, rank_correlation(medians))
+    if estimate.worth < thresholds.blocks:
+        return None
+    half = _t(estimate.freedom, (1 + thresholds.level) / 2) * estimate.error
+    low, high = (_exp(estimate.effect + sign * half) for sign in (-1, 1))
+    if estimate.scatter == 0:
+        low = high = float(np.median(blocks[0]))
+    return OverBlocks(max(low - tick, 0.0), high + tick, thresholds.level)
+
+
+def _blocks(side: Blocks) -> list[Array]:
+    return [checked(block) for block in side]
+
+
+def _medians(side: list[Array]) -> Array:
+    return np.array([np.median(block) for block in side])
+
+
+def _exp(exponent: float) -> float:
+    return math.exp(exponent) if exponent < _HIGHEST_EXPONENT else math.inf
+
+
+def _checked_tick(tick: float) -> float:
+    if not (math.isfinite(tick) and tick >= 0):
+        raise BadInput(f"a tick of {tick} s is not a time")
+    return tick
+
+
+def margin_of(asked: float, floor: float) -> Margin:
+    """The larger of the margin asked for and the A/A floor.
+
+    Raises BadInput unless both are finite and not negative.
+    """
+    if not all(math.isfinite(part) and part >= 0 for part in (asked, floor)):
+        raise BadInput(f"margin {asked}, floor {floor}: not shares of a time")
+    return Margin(asked, Source.ASKED) if asked >= floor else Margin(floor, Source.FLOOR)
+
+
+def judge(
+    log_ratios: npt.ArrayLike,
+    margin: Margin,
+    thresholds: Thresholds = DEFAULT,
+    samples: int | None = None,
+    resolution: float = 0.0,
+) -> Ruling:
+    """The ruling on log ratios, shape (blocks,), of which there are at least two.
+
+    `samples` is the smallest number of samples a block; None where it needs no check. `resolution`
+    is the relative difference that the timer can't resolve: blocks have it in common, so that it
+    widens the interval in full. The whole interval at `level` beyond the margin is a verdict of a
+    difference, the one at `same_level` within it a verdict of none (Schuirmann 1987), anything else
+    is inconclusive.
+    """
+    ratios = np.asarray(log_ratios, dtype=np.float64)
+    bounds = _Bounds(margin.log, math.log1p(resolution))
+    dependence = rank_correlation(ratios)
+    estimate = _estimate(ratios, dependence)
+    verdict = _verdict(estimate, bounds, thresholds)
+    reason = Reason.WITHIN_MARGIN if verdict is Verdict.SAME else Reason.BEYOND_MARGIN
+    needed = None
+    if ratios.size < thresholds.blocks:
+        verdict, reason = Verdict.INCONCLUSIVE, Reason.TOO_FEW_BLOCKS
+    elif samples is not None and samples < thresholds.samples:
+        verdict, reason = Verdict.INCONCLUSIVE, Reason.TOO_FEW_SAMPLES
+    if verdict is Verdict.INCONCLUSIVE:
+        needed = _blocks_needed(estimate, bounds, thresholds)
+    if verdict is Verdict.INCONCLUSIVE and reason is Reason.BEYOND_MARGIN:
+        reason = _why_open(ratios, estimate, bounds, thresholds, needed)
+    half = _t(estimate.freedom, (1 + thresholds.level) / 2) * estimate.error + bounds.slack
+    reach = _reach(estimate.worth, thresholds.level, thresholds.power)
+    return Ruling(
+        verdict=verdict,
+        reason=reason,
+        effect=estimate.effect,
+        low=estimate.effect - half,
+        high=estimate.effect + half,
+        detectable=_exp(bounds.beyond + reach * estimate.error) - 1,
+        blocks_needed=needed,
+        p_value=_difference_p(estimate, bounds),
+        dependence=dependence,
+    )
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    """What a log ratio is held against: the margin, and the slack that the timer leaves."""
+
+    margin: float
+    slack: float
+
+    @property
+    def beyond(self) -> float:
+        """The log ratio from which on a difference is beyond the margin."""
+        return self.margin + self.slack
+
+    @property
+    def within(self) -> float:
+        """The log ratio up to which a difference is within the margin; may be negative."""
+        return self.margin - self.slack
+
+
+@dataclass(frozen=True)
+class _Estimate:
+    """A mean log ratio, its standard error, and what both come from.
+
+    `scatter` is the standard deviation of one block, `worth` the independent blocks that the blocks
+    are worth.
+    """
+
+    effect: float
+    scatter: float
+    blocks: int
+    worth: float
+
+    @property
+    def error(self) -> float:
+        return self.scatter / math.sqrt(self.worth)
+
+    @property
+    def freedom(self) -> float:
+        return max(self.worth - 1, 1.0)
+
+    def scaled_to(self, blocks: int) -> _Estimate:
+        """The same effect and scatter over another number of blocks."""
+        return replace(self, blocks=blocks, worth=max(blocks * self.worth / self.blocks, 2.0))
+
+
+def _estimate(ratios: Array, dependence: float | None) -> _Estimate:
+    """The estimate over blocks, worth fewer of them where they depend on each other."""
+    n = ratios.size
+    worth = float(n)
+    if dependence is not None and correlation_p_value(dependence, n) < _DEPENDENT_ALPHA:
+        worth = max(effective_size(n, dependence), min(worth, _LEAST_WORTH))
+    return _Estimate(float(ratios.mean()), float(ratios.std(ddof=1)), n, worth)
+
+
+def _t(freedom: float, probability: float) -> float:
+    return t_quantile(probability, freedom)
+
+
+@lru_cache(maxsize=1024)
+def _scales(freedom: float) -> Array:
+    """What an error's estimate is of the error: chi / sqrt(freedom), equally likely values."""
+    middles = [(place + 0.5) / _QUADRATURE for place in range(_QUADRATURE)]
+    scales: Array = np.sqrt([chi_square_quantile(one, freedom) / freedom for one in middles])
+    return scales
+
+
+def _mean_below(z: Array) -> float:
+    """The mean probability that a standard normal number is below each of an array."""
+    return math.fsum(map(math.erfc, (z / -math.sqrt(2)).ravel().tolist())) / (2 * z.size)
+
+
+@lru_cache(maxsize=1024)
+def _reach(worth: float, level: float, power: float) -> float:
+    """How many standard errors, as estimated, beyond the margin an effect is found at the power.
+
+    Another experiment has an error of its own. With E the true error, the estimates are E S and
+    E S', S and S' independent, chi / sqrt(freedom). It finds an effect c E S beyond the margin
+    Z + c S > t S', so that c is the quantile of (Z + t S') / S at the power. Where its blocks look
+    dependent by chance, t and S' are those of fewer blocks.
+    """
+    freedom, fewer = max(worth - 1, 1.0), _worth_by_chance(worth)
+    scales = _scales(freedom)
+    needed = _t(freedom, (1 + level) / 2)
+    by_chance = _t(max(fewer - 1, 1.0), (1 + level) / 2) * math.sqrt(worth / fewer)
+    cases = ((1 - _DEPENDENT_ALPHA, needed), (_DEPENDENT_ALPHA, by_chance))
+
+    def excess(reach: float) -> tuple[float, float]:
+        found = slope = 0.0
+        for share, asked in cases:
+            z = np.subtract.outer(reach * scales, asked * scales)
+            found += share * _mean_below(z)
+            density = np.exp(-(z**2) / 2).mean(axis=1) / math.sqrt(2 * math.pi)
+            slope += share * float((scales * density).mean())
+        return found - power, slope
+
+    return increasing_root(excess, needed)
+
+
+def _worth_by_chance(blocks: float) -> float:
+    """What independent blocks are taken to be worth where they just look dependent."""
+    if blocks <= _LEAST_WORTH:
+        return blocks
+    correlation = correlation_beyond_chance(_DEPENDENT_ALPHA, blocks)
+    return max(effective_size(blocks, correlation), _LEAST_WORTH)
+
+
+def _tail(estimate: _Estimate, distance: float) -> float:
+    """The one-sided p-value of an effect `distance` beyond what is to be refuted."""
+    if estimate.error == 0:
+        return 0.0 if distance > 0 else 1.0
+    return t_cdf(-distance / estimate.error, estimate.freedom)
+
+
+def _difference_p(estimate: _Estimate, bounds: _Bounds) -> float:
+    """Two-sided: below 1 - level exactly where the interval lies beyond the margin."""
+    return min(1.0, 2 * _tail(estimate, abs(estimate.effect) - bounds.beyond))
+
+
+def _verdict(estimate: _Estimate, bounds: _Bounds, thresholds: Thresholds) -> Verdict:
+    if _difference_p(estimate, bounds) < 1 - thresholds.level:
+        return Verdict.REGRESSED if estimate.effect > 0 else Verdict.IMPROVED
+    if _tail(estimate, bounds.within - abs(estimate.effect)) < (1 - thresholds.same_level) / 2:
+        return Verdict.SAME
+    return Verdict.INCONCLUSIVE
+
+
+def _why_open(
+    ratios: Array,
+    estimate: _Estimate,
+    bounds: _Bounds,
+    thresholds: Thresholds,
+    needed: int | None,
+) -> Reason:
+    """Why a sufficient number of blocks didn't settle it."""
+    independent = replace(estimate, worth=float(estimate.blocks))
+    if _verdict(independent, bounds, thresholds) is not Verdict.INCONCLUSIVE:
+        return Reason.DEPENDENT_BLOCKS
+    if _one_block_spoils(ratios, bounds, thresholds):
+        return Reason.WILD_BLOCK
+    if needed is not None:
+        return Reason.NEEDS_BLOCKS
+    finer = replace(bounds, slack=0.0)
+    settled = _verdict(estimate, finer, thresholds) is not Verdict.INCONCLUSIVE
+    if settled or _blocks_needed(estimate, finer, thresholds) is not None:
+        return Reason.RESOLUTION
+    return Reason.AT_MARGIN
+
+
+def _one_block_spoils(ratios: Array, bounds: _Bounds, thresholds: Thresholds) -> bool:
+    """Whether the blocks agree on a verdict but for the one farthest from their median.
+
+    It has to be beyond chance too: farther from the others' mean than one of as many blocks gets in
+    1% of the cases (Grubbs' test in its form as a t-test on the block left out).
+    """
+    if ratios.size < _FEWEST_TO_LEAVE_OUT:
+        return False
+    farthest = int(np.abs(ratios - np.median(ratios)).argmax())
+    others = np.delete(ratios, farthest)
+    rest = _estimate(others, None)
+    spread = rest.scatter * math.sqrt(1 + 1 / others.size)
+    distance = abs(float(ratios[farthest]) - rest.effect)
+    beyond = distance > spread * _t(rest.freedom, 1 - _WILD_ALPHA / (2 * ratios.size))
+    return beyond and _verdict(rest, bounds, thresholds) is not Verdict.INCONCLUSIVE
+
+
+def _blocks_needed(estimate: _Estimate, bounds: _Bounds, thresholds: Thresholds) -> int | None:
+    """The blocks that settle it at the planned power if effect and scatter stay; None above 200."""
+    fewest = max(thresholds.blocks, estimate.blocks + 1)
+    counts = range(fewest, MOST_BLOCKS + 1)
+    at_least = bisect_left(
+        counts,
+        thresholds.power,
+        key=lambda blocks: _settling_power(estimate.scaled_to(blocks), bounds, thresholds),
+    )
+    return counts[at_least] if at_least < len(counts) else None
+
+
+def _settling_power(estimate: _Estimate, bounds: _Bounds, thresholds: Thresholds) -> float:
+    """The chance of a verdict where effect and scatter are as estimated; noncentral t."""
+    size = abs(estimate.effect)
+    if estimate.error == 0:
+        return float(size > bounds.beyond or size < bounds.within)
+
+    def missed(distance: float, level: float) -> float:
+        reach = _t(estimate.freedom, (1 + level) / 2)
+        scales = _scales(estimate.freedom)
+        return _mean_below(reach * scales - distance / estimate.error)
+
+    if size > bounds.margin:
+        return 1 - missed(size - bounds.beyond, thresholds.level)
+    return 1 - sum(missed(bounds.within - side, thresholds.same_level) for side in (size, -size))
+
+
+def holm(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """The comparisons with p-values adjusted for their number (Holm 1979, Scand. J. Stat. 6).
+
+    A REGRESSED or IMPROVED whose adjusted p-value isn't below 1 - level becomes INCONCLUSIVE; no
+    verdict becomes stronger. SAME stays: it raises no alarm. INVALID ones don't count.
+    """
+    valid = [i for i, one in enumerate(comparisons) if one.verdict is not Verdict.INVALID]
+    valid.sort(key=lambda i: comparisons[i].p_value)
+    adjusted: dict[int, float] = {}
+    highest = 0.0
+    for rank, index in enumerate(valid):
+        highest = max(highest, min(1.0, (len(valid) - rank) * comparisons[index].p_value))
+        adjusted[index] = highest
+    return [_corrected(one, adjusted.get(i)) for i, one in enumerate(comparisons)]
+
+
+def _corrected(comparison: Comparison, p_adjusted: float | None) -> Comparison:
+    comparison = replace(comparison, p_adjusted=p_adjusted)
+    claimed = comparison.verdict in {Verdict.REGRESSED, Verdict.IMPROVED}
+    if claimed and p_adjusted is not None and not p_adjusted < 1 - comparison.level:
+        return replace(comparison, verdict=Verdict.INCONCLUSIVE, reason=Reason.CORRECTED)
+    return comparison
+
+
+def single_runs(
+    a: Summary, b: Summary, floor: float | None = None, thresholds: Thresholds = DEFAULT
+) -> WithinRun:
+    """What two saved runs say that were not interleaved: "within-run only".
+
+    What differs may be the build, the process, the clocks or the hour. So there is no verdict,
+    unless the machine's A/A `floor` is known: the largest relative difference between the medians
+    of two such runs of one and the same build. Then a difference is one of the builds as far as it
+    exceeds the floor, and the ratio's interval has to lie beyond the margin, or within it;
+    otherwise interleaved blocks are needed. Raises BadInput for a floor that isn't a share.
+    """
+    speedup = a.median / b.median
+    if a.interval is None or b.interval is None or a.interval.low <= 0 or b.interval.low <= 0:
+        return WithinRun(
+            Verdict.INCONCLUSIVE, Reason.NO_INTERVAL, speedup, low=None, high=None, margin=None
+        )
+    low, high = a.interval.low / b.interval.high, a.interval.high / b.interval.low
+    if floor is None:
+        return WithinRun(Verdict.INCONCLUSIVE, Reason.NOT_INTERLEAVED, speedup, low, high, None)
+    margin = margin_of(thresholds.margin, floor)
+    verdict, reason = _single_verdict(math.log(low), math.log(high), margin)
+    return WithinRun(verdict, reason, speedup, low, high, margin)
+
+
+def _single_verdict(low: float, high: float, margin: Margin) -> tuple[Verdict, Reason]:
+    if low > margin.log:
+        return Verdict.IMPROVED, Reason.BEYOND_MARGIN
+    if high < -margin.log:
+        return Verdict.REGRESSED, Reason.BEYOND_MARGIN
+    if -margin.log < low and high < margin.log:
+        return Verdict.SAME, Reason.WITHIN_MARGIN
+    return Verdict.INCONCLUSIVE, Reason.NEEDS_BLOCKS

@@ -1,0 +1,286 @@
+"""A process that holds a target and times its variants when it is told to.
+
+    python -m profkit.timing.worker FD
+
+One JSON request a line on stdin, one JSON answer a line on the file descriptor FD: what the target
+prints goes elsewhere. Requests are {"do": "where" | "declare" | "open" | "prepare" | "block", ...}
+with the keyword arguments of `_Worker`'s methods, of which "open" lets go of the target before; an
+answer is {"told": ...} or {"error", "message", "remedy"}, where "error" is an exit code of
+profkit.core.errors.
+Before it there may be lines {"doing": ...} that name the variant that is checked.
+The end of stdin ends the process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any, TextIO
+
+from profkit.capture.environment import WORKSPACE, current_gpu, digest, fingerprint, lock
+from profkit.capture.gpu import NoDriver, Watch
+from profkit.capture.target import (
+    Inputs,
+    Target,
+    Unsupported,
+    Variant,
+    attempt,
+    load_target,
+    without_torch,
+)
+from profkit.core.errors import EnvironmentProblem, ProfkitError, TargetFailed
+from profkit.timing.stopwatch import Cache, Settings, Stopwatch, Timer
+
+_PROFKIT = Path(__file__).resolve().parent.parent
+
+
+class _Worker:
+    """The target, its inputs and a stopwatch for each variant that has been prepared."""
+
+    def __init__(self, started: float) -> None:
+        self._started: float | None = started
+        self.doing: Callable[[str], None] = _keep_quiet
+        self._target: Target
+        self._inputs: Inputs = {}
+        self._stopwatches: dict[str, Stopwatch] = {}
+
+    def open(
+        self,
+        path: str,
+        arguments: Sequence[str],
+        variants: Sequence[str],
+        seed: int,
+        device: str | None,
+        check: bool,
+        foreign: str | None,
+    ) -> Mapping[str, Any]:
+        """Import the target, build the inputs, check the variants; what it is and where it runs.
+
+        Raises EnvironmentProblem where modules come from below `foreign`, which is another tree.
+        """
+        started = self._started or time.perf_counter()
+        self._started = None
+        self._device = _device(device)
+        imported = time.perf_counter()
+        self._let_go()
+        self._target = load_target(Path(path), arguments)
+        chosen = [variant.name for variant in self._target.chosen(variants)]
+        lock(seed)
+        self._inputs = self._target.inputs(self._device, seed)
+        built = time.perf_counter()
+        verdicts = self._checked(chosen, seed) if check else []
+        lock(seed)
+        checked = time.perf_counter()
+        if foreign is not None:
+            _refuse_modules_from(Path(foreign))
+        surroundings = fingerprint(Path(path).resolve().parent, dtype=self._target.dtype)
+        self._watch = watch(surroundings) if self._device == "cuda" else None
+        return {
+            "target": _plain(self._target.described() | {"variants": chosen}),
+            "device": self._device,
+            "checks": verdicts,
+            "variants": {
+                variant.name: _about(variant, self._inputs)
+                for variant in self._target.chosen(chosen)
+            },
+            "fingerprint": surroundings,
+            "fingerprint_sha256": digest(surroundings),
+            "spans": {
+                "imports": imported - started,
+                "check": checked - built,
+                "inputs": built - imported,
+            },
+        }
+
+    def where(self, device: str | None) -> Mapping[str, Any]:
+        """The device that a target would run on, as "open" tells it."""
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", WORKSPACE)  # this may start CUDA
+        found = _device(device)
+        return {"device": found, "fingerprint": {"gpu": current_gpu() if found == "cuda" else None}}
+
+    def declare(self, path: str, arguments: Sequence[str]) -> Mapping[str, Any]:
+        """Import the target and tell what it declares, and of each variant what it runs."""
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", WORKSPACE)  # a library may start CUDA
+        target = load_target(Path(path), arguments)
+        about = {variant.name: _about(variant, None) for variant in target.variants}
+        return {"target": _plain(target.described()), "variants": about}
+
+    def prepare(self, variant: str, timer: str, cache: str, warmup: float, group: int) -> Any:
+        """Warm a variant up; see `profkit.timing.stopwatch.Ready`."""
+        self._target.enter()
+        inputs = self._inputs
+        (chosen,) = self._target.chosen([variant])
+        attempt(chosen, inputs)
+        settings = Settings(Timer(timer), Cache(cache), warmup, group)
+        call = chosen.call
+        with chosen.around():
+            self._stopwatches[variant] = Stopwatch(
+                lambda: call(inputs), self._device, settings, self._watch
+            )
+            return asdict(self._stopwatches[variant].prepare())
+
+    def block(self, variant: str, samples: int, host: float) -> Any:
+        """Take a block of samples; see `profkit.timing.stopwatch.Block`."""
+        self._target.enter()
+        (chosen,) = self._target.chosen([variant])
+        with chosen.around():
+            return asdict(self._stopwatches[variant].block(samples, host))
+
+    def _let_go(self) -> None:
+        """Give back the memory of the target before."""
+        import torch
+
+        self.__dict__.pop("_target", None)
+        self._inputs = {}
+        self._stopwatches.clear()
+        if torch.cuda.is_initialized():
+            torch.cuda.empty_cache()
+
+    def _checked(self, names: Sequence[str], seed: int) -> list[dict[str, Any]]:
+        lock(seed, fill_new_memory=True)
+        verdicts = self._target.check(
+            self._device, seed, names, inputs=self._inputs, tell=self.doing
+        )
+        return [asdict(verdict) for verdict in verdicts]
+
+
+def _device(asked: str | None) -> str:
+    """Where to run; raises EnvironmentProblem where there is no such device, or no torch."""
+    try:
+        import torch
+    except ImportError:
+        raise without_torch() from None
+    if asked == "cpu":
+        return "cpu"
+    if not torch.cuda.is_available():
+        raise EnvironmentProblem(
+            "torch sees no CUDA device", "time calls on the CPU with --device cpu"
+        )
+    return "cuda"
+
+
+def _about(variant: Variant, inputs: Inputs | None) -> dict[str, Any]:
+    """What a variant tells of itself; `unavailable` says why what it runs is not installed."""
+    about: dict[str, Any] = {"setting": variant.setting, "version": None, "unavailable": ""}
+    try:
+        about["version"] = variant.version() if variant.version else None
+    except Unsupported as why:
+        about["unavailable"] = str(why)
+    except Exception as error:
+        about["unavailable"] = f"its version can't be told ({_words(error)})"
+    return about | {"chosen": _chosen(variant, inputs)}
+
+
+def _chosen(variant: Variant, inputs: Inputs | None) -> str | None:
+    """The variant that it comes down to, None where it does not say or fails to."""
+    if variant.chooses is None or inputs is None:
+        return None
+    try:
+        return variant.chooses(inputs)
+    except Exception:
+        return None
+
+
+def _words(error: Exception) -> str:
+    words = " ".join(str(error).split())[:300]
+    return f"{type(error).__name__}: {words}"
+
+
+def _plain(described: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        json.dumps(described, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise TargetFailed(
+            f"the target declares what JSON can't hold ({error})", "use finite numbers and strings"
+        ) from None
+    return described
+
+
+def _refuse_modules_from(tree: Path) -> None:
+    """Raise where this process runs code of another tree: profkit itself apart."""
+    found = sorted(
+        name
+        for name, module in list(sys.modules.items())
+        if _lies_in(getattr(module, "__file__", None), tree)
+    )
+    if found:
+        raise EnvironmentProblem(
+            f"the commit's side imported {', '.join(found[:3])} from the working tree",
+            "import it from beside the target, not from an installed or a PYTHONPATH copy",
+        )
+
+
+def _lies_in(file: str | None, tree: Path) -> bool:
+    if not file or "site-packages" in file:
+        return False
+    path = Path(file).resolve()
+    return path.is_relative_to(tree) and not path.is_relative_to(_PROFKIT)
+
+
+def watch(surroundings: Mapping[str, Any]) -> Watch | None:
+    """What looks at the GPU of a fingerprint; None where its driver can't be asked."""
+    try:
+        return Watch((surroundings.get("gpu") or {}).get("uuid") or "")
+    except NoDriver:
+        return None
+
+
+def _keep_quiet(_: str) -> None:
+    return None
+
+
+def _say(answers: TextIO, variant: str) -> None:
+    """Say what is being checked, so that whoever asks knows what it was if the process ends."""
+    answers.write(json.dumps({"doing": variant}) + "\n")
+    answers.flush()
+
+
+def serve(worker: object, requests: TextIO, answers: TextIO) -> None:
+    """Answer requests, which name methods of `worker`, until there are no more."""
+    for line in requests:
+        request = json.loads(line)
+        try:
+            told = getattr(worker, request.pop("do"))(**request)
+            answer: dict[str, Any] = {"told": told}
+        except ProfkitError as error:
+            answer = {
+                "error": error.exit_code, "message": error.message, "remedy": error.remedy
+            }  # fmt: skip
+        except Exception as error:
+            answer = {
+                "error": TargetFailed.exit_code,
+                "message": _words(error),
+                "remedy": "",
+            }
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+def main(argv: Sequence[str], make: Callable[[float], object] = _Worker) -> None:
+    """Serve until the end; what a target reads from stdin is empty.
+
+    `make` gets the time at which the process started, by time.perf_counter().
+    """
+    started = time.perf_counter()
+    requests_from, answers_to = os.dup(0), int(argv[0])
+    os.set_inheritable(answers_to, False)
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    with (
+        os.fdopen(requests_from, "r", encoding="utf-8") as requests,
+        os.fdopen(answers_to, "w", encoding="utf-8") as answers,
+    ):
+        worker = make(started)
+        if isinstance(worker, _Worker):
+            worker.doing = partial(_say, answers)
+        serve(worker, requests, answers)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
