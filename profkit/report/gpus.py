@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from profkit.core.errors import UsageError
-from profkit.core.text_files import shipped_yaml
+from profkit.core.yaml_files import shipped_yaml
 from profkit.report.catalog import ComputeCapability
 from profkit.report.occupancy import Chip
 from profkit.report.quantities import capability

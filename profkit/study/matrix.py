@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from profkit.core.errors import BadInput, UsageError
-from profkit.core.text_files import read_yaml, shipped_json
+from profkit.core.text_files import shipped_json
+from profkit.core.yaml_files import read_yaml
 
 Value: TypeAlias = str | int | float | bool
 

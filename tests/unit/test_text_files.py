@@ -16,15 +16,8 @@ from hypothesis import strategies as st
 
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import digest, open_regular
-from profkit.core.text_files import (
-    Malformed,
-    MissingFile,
-    compose_yaml,
-    parse_json,
-    read_json,
-    read_text,
-    read_yaml,
-)
+from profkit.core.text_files import Malformed, MissingFile, parse_json, read_json, read_text
+from profkit.core.yaml_files import compose_yaml, read_yaml
 from tests.conftest import ROOT
 
 Reader = Callable[[Path], object]
