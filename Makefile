@@ -2,11 +2,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 REPORT ?= reports/h200/sdpa_s512
 
-.PHONY: demo test fuzz lint bench docs golden record clean
+.PHONY: demo test test-quick fuzz lint bench docs golden record clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
 
 .venv/profkit: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -22,18 +22,11 @@ help:  ## what there is to make
 demo: .venv/profkit  ## analyze a recorded H200 profile, no GPU needed
 	$(BIN)/profkit analyze $(REPORT)
 
-# The vendor's reader frees nothing of the reports it has read: one process would take 16 GB.
-TESTS := unit fuzz a-c d e-o p q-s t-z
-test: $(addprefix test-,$(TESTS))  ## run all tests; -k goes on after one part has failed
+test: .venv/profkit-test  ## run all tests
+	$(BIN)/python -m tests.run
 
-test-unit: .venv/profkit-test
-	$(BIN)/python -m pytest tests/unit tests/gpu
-
-test-fuzz: .venv/profkit-test
-	$(BIN)/python -m pytest tests/fuzz
-
-test-%: .venv/profkit-test
-	$(BIN)/python -m pytest tests/integration/test_[$*]*.py
+test-quick: .venv/profkit-test  ## run the tests of parts, for the inner loop
+	$(BIN)/python -m tests.run tests/unit
 
 FUZZ_MINUTES ?= 10
 fuzz: .venv/profkit-test  ## spoiled files through every reader, for FUZZ_MINUTES (10)

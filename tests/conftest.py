@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import lzma
+import os
 import signal
+import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from typer.testing import CliRunner, Result
 import profkit
 from profkit.commands.cli import app
 from profkit.study.run import derived_summary
+from tests import forks
 
 # Machines differ, and a first call imports: how long a case takes is no fault of it. The cases are
 # the same every time; `--hypothesis-profile searching` looks for others.
@@ -75,6 +78,21 @@ def plain_bytes(name: str) -> bytes:
     """A recorded report without its compression."""
     data = (H200 / f"{name}.ncu-repz").read_bytes()
     return zstandard.ZstdDecompressor().decompressobj().decompress(data)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def forked_processes() -> Iterator[None]:
+    """Python processes are forked instead of started; see `tests.forks`."""
+    with pytest.MonkeyPatch.context() as patch:
+        forks.install(patch)
+        yield
+
+
+@pytest.fixture
+def new_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of how a process starts: here Python processes are started."""
+    monkeypatch.setattr(subprocess, "_fork_exec", forks.EXEC)
+    monkeypatch.setattr(os, "posix_spawnp", forks.SPAWN)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,0 +1,266 @@
+"""Starts the Python processes of a test by forking the process that asks for them.
+
+Importing torch takes a process more than two seconds, and the tests start 500 that do. A fork has
+it at once, and is a process of its own all the same: number, signals, pipes, limits, exit status.
+What a new process would not have is put away: modules of tests and targets, caches, handlers.
+`python -c` and whatever asks for more options is started as ever, and all are where
+PROFKIT_TESTS_EXEC is set.
+"""
+
+from __future__ import annotations
+
+import atexit
+import faulthandler
+import functools
+import gc
+import importlib
+import logging
+import os
+import runpy
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import pytest
+
+_KEPT = tuple(
+    f"{folder}{os.sep}"
+    for folder in (
+        sysconfig.get_path("stdlib"),
+        sysconfig.get_path("purelib"),
+        Path(__file__).parent.parent / "profkit",
+    )
+)
+_READ_AT_THE_START = {"PYTHONHASHSEED", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONWARNINGS"}
+EXEC: Callable[..., int] = subprocess._fork_exec  # type: ignore[attr-defined]
+SPAWN = os.posix_spawnp
+_put_away: list[object] = []
+"""What must not be finalized in a fork: it belongs to the process that forked."""
+
+
+def install(patch: pytest.MonkeyPatch) -> None:
+    """Let this process, and those that it forks, fork Python processes."""
+    if not os.environ.get("PROFKIT_TESTS_EXEC"):
+        patch.setattr(subprocess, "_fork_exec", _fork_or_exec)
+        patch.setattr(os, "posix_spawnp", _fork_or_spawn)
+
+
+@dataclass(frozen=True)
+class _Program:
+    """A module or a script, the words of its command line behind its name, and its environment."""
+
+    name: str
+    is_module: bool
+    safe_path: bool
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+
+    def run(self) -> None:
+        """Run it as `__main__`."""
+        folder = Path.cwd() if self.is_module else Path(self.name).resolve().parent
+        _renew(self.environment, [] if self.safe_path else [str(folder)])
+        sys.argv = [self.name, *self.arguments]
+        if self.is_module:
+            sys.modules.pop(self.name, None)
+            runpy.run_module(self.name, run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(self.name, run_name="__main__")
+
+
+def _program(words: Sequence[Any], environment: Mapping[str, str]) -> _Program | None:
+    """What a command line runs, if that is Python with no options of note."""
+    first, *rest = map(os.fsdecode, words)
+    if not _READ_AT_THE_START.isdisjoint(environment):
+        return None
+    if first != sys.executable:
+        script = shutil.which(first, path=environment.get("PATH")) or ""
+        return _Program(script, False, False, rest, environment) if _is_python(script) else None
+    options = []
+    while rest and rest[0] in {"-P", "-S"}:
+        options.append(rest.pop(0))
+    is_module = rest[:1] == ["-m"]
+    name, *arguments = rest[1:] if is_module else rest or [""]
+    if name.startswith("-") if not is_module else not name.startswith("profkit"):
+        return None
+    return _Program(name, is_module, "-P" in options, arguments, environment) if name else None
+
+
+def _is_python(script: str) -> bool:
+    try:
+        with Path(script).open("rb") as file:
+            return file.readline(200).startswith(b"#!/usr/bin/env python3")
+    except OSError:
+        return False
+
+
+def _fork_or_exec(
+    words: Sequence[Any], executables: Any, close: bool, keep: Sequence[int], folder: Any,
+    environment: Sequence[bytes] | None, *more: Any,
+) -> int:  # fmt: skip
+    """As `subprocess._fork_exec`, whose order of arguments this is."""
+    stdin, _, _, stdout, _, stderr, _, told, _, new_session, group, *user, prepare = more[:16]
+    pairs = (os.fsdecode(pair).partition("=") for pair in environment or ())
+    variables = dict(os.environ) if environment is None else {name: to for name, _, to in pairs}
+    program = _program(words, variables)
+    if program is None or prepare is not None or any(who not in (None, -1) for who in user):
+        return EXEC(words, executables, close, keep, folder, environment, *more)
+
+    def become() -> None:
+        for number, descriptor in enumerate((stdin, stdout, stderr)):
+            if descriptor >= 0:
+                os.dup2(descriptor, number)
+        passed = set(keep) - {told}
+        for descriptor in passed:
+            os.set_inheritable(descriptor, True)
+        _close_all_but(passed, close)
+        if folder is not None:
+            os.chdir(folder)
+        if new_session:
+            os.setsid()
+        if group >= 0:
+            os.setpgid(0, group)
+
+    return _fork(program, become)
+
+
+def _fork_or_spawn(
+    path: Any, words: list[Any], environment: Mapping[str, str],
+    *, setsigmask: Iterable[int] = (), **more: Any,
+) -> int:  # fmt: skip
+    """As `os.posix_spawnp`; a fork of Python has its own handlers, whatever `setsigdef` says."""
+    program = _program(words, dict(environment))
+    if program is None or set(more) - {"setsigdef"}:
+        return SPAWN(path, words, environment, setsigmask=setsigmask, **more)
+
+    def become() -> None:
+        _close_all_but(set(), False)
+        signal.pthread_sigmask(signal.SIG_SETMASK, setsigmask)
+
+    return _fork(program, become)
+
+
+def _close_all_but(keep: set[int], close: bool) -> None:
+    """Close what a new program would not get."""
+    for number in [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]:
+        try:
+            if number > 2 and number not in keep and (close or not os.get_inheritable(number)):
+                os.close(number)
+        except OSError:  # of the listing itself
+            continue
+
+
+def _fork(program: _Program, become: Callable[[], None]) -> int:
+    """Fork for a program; its number."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # other threads may run
+        process = os.fork()
+    if process == 0:
+        code = 1
+        try:
+            gc.freeze()  # garbage of the process before is none of this one's
+            become()
+            code = _ended(program)
+        finally:
+            os._exit(code)
+    return process
+
+
+def _ended(program: _Program) -> int:
+    """Run a program to its end; its exit status."""
+    code = 0
+    try:
+        program.run()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    for thread in threading.enumerate():
+        if not thread.daemon and thread is not threading.current_thread():
+            thread.join()
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+    except OSError:
+        code = 120
+    sys.stderr.flush()
+    return code & 0xFF
+
+
+def _renew(environment: Mapping[str, str], first: Sequence[str]) -> None:
+    """Make this process as a new one of Python, but for what it has imported of libraries."""
+    _put_away.append(dict(sys.modules))
+    _put_away.append((sys.stdin, sys.stdout, sys.stderr))
+    atexit._clear()
+    faulthandler.disable()
+    _renew_signals()
+    _renew_warnings()
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.stdin = os.fdopen(0, "r", closefd=False)
+    sys.stdout = os.fdopen(1, "w", closefd=False)
+    sys.stderr = os.fdopen(2, "w", 1, errors="backslashreplace", closefd=False)
+    _renew_modules()
+    named = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
+    for folder in named:
+        if folder not in sys.path:
+            _forget({path.stem for path in Path(folder).glob("*")})
+    sys.path[:0] = [*first, *named]
+    importlib.invalidate_caches()
+
+
+def _renew_signals() -> None:
+    for number in signal.valid_signals():
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    signal.set_wakeup_fd(-1)
+
+
+def _renew_warnings() -> None:
+    warnings.resetwarnings()
+    for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+        warnings.simplefilter("ignore", category)
+    warnings.showwarning = _show_warning
+    logging.getLogger().handlers.clear()
+
+
+def _show_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int,
+    file: TextIO | None = None, line: str | None = None,
+) -> None:  # fmt: skip
+    (file or sys.stderr).write(warnings.formatwarning(message, category, filename, lineno, line))
+
+
+def _renew_modules() -> None:
+    """Forget the modules of tests and targets, and what profkit has remembered."""
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file and not file.startswith(_KEPT):
+            del sys.modules[name]
+        elif name.startswith("profkit"):
+            for value in vars(module).values():
+                if isinstance(value, functools._lru_cache_wrapper):
+                    value.cache_clear()
+
+
+def _forget(names: set[str]) -> None:
+    for name in list(sys.modules):
+        if name.partition(".")[0] in names:
+            del sys.modules[name]

@@ -1,0 +1,223 @@
+"""Runs the tests, each file in a fork of a process that has imported what most of them import.
+
+The vendor's reader frees nothing of the reports that it has read, so no process outlives a file. As
+many files run at once as there are cores, those first that took longest the last time; all of them
+run, whatever fails. `python -m tests.run [PATH...] [ARGUMENTS OF PYTEST]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import gc
+import importlib
+import json
+import os
+import pickle
+import resource
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # what forks should have no threads
+ROOT = Path(__file__).parent.parent
+LAST_TIME = ROOT / ".pytest_cache" / "seconds.json"
+LONGEST = 600
+"""Seconds after which a file's process says where it hangs, and ends."""
+IMPORTED = (
+    "hypothesis", "jsonschema", "matplotlib.figure", "ncu_report", "numpy", "pandas", "scipy.stats",
+    "torch", "typer.testing", "yaml", "profkit.study.report_content", "profkit.commands.cli", "profkit.recording.recording",
+    "profkit.analysis.report",
+)  # fmt: skip
+_OPTIONS = (
+    "--quiet", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning",
+)  # fmt: skip
+
+
+@dataclass(eq=False)
+class Tally:
+    """What came of tests: how many of each outcome, the seconds of each test, why some were
+    skipped, which failed. A plugin of pytest."""
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    seconds: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    failed: list[str] = field(default_factory=list)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.seconds[report.nodeid] += report.duration  # type: ignore[assignment]
+        if report.failed:
+            self.fail(report.nodeid)
+        elif report.skipped and not hasattr(report, "wasxfail"):
+            self._skip(report)
+        elif report.when == "call":
+            self.outcomes["xfailed" if report.skipped else "passed"] += 1
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.fail(report.nodeid)
+        elif report.skipped:
+            self._skip(report)
+
+    def fail(self, name: str) -> None:
+        self.outcomes["failed"] += 1
+        self.failed.append(name)
+
+    def _skip(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        self.outcomes["skipped"] += 1
+        self.skipped[report.longrepr[2] if isinstance(report.longrepr, tuple) else "?"] += 1
+
+    def add(self, other: Tally) -> None:
+        self.outcomes += other.outcomes
+        self.seconds += other.seconds
+        self.skipped += other.skipped
+        self.failed += other.failed
+
+
+@dataclass(frozen=True)
+class Run:
+    """A file whose tests ran: wall and CPU seconds, MB of its largest process, what came of it."""
+
+    file: str
+    wall: float
+    cpu: float
+    megabytes: float
+    tally: Tally
+
+
+@dataclass(frozen=True)
+class Job:
+    """A process that runs a file's tests: what it prints, and its pickled tally."""
+
+    file: str
+    began: float = field(default_factory=time.monotonic)
+    output: IO[bytes] = field(default_factory=tempfile.TemporaryFile)
+    result: IO[bytes] = field(default_factory=tempfile.TemporaryFile)
+
+    def start(self, arguments: Sequence[str]) -> int:
+        """Fork; the process's number."""
+        sys.stdout.flush()
+        process = os.fork()
+        if process == 0:
+            code = 70
+            try:
+                code = self._run(arguments)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(code)
+        return process
+
+    def _run(self, arguments: Sequence[str]) -> int:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        for descriptor in (1, 2):
+            os.dup2(self.output.fileno(), descriptor)
+        faulthandler.dump_traceback_later(LONGEST, exit=True, file=os.dup(2))
+        tally = Tally()
+        code = pytest.main([*_OPTIONS, *arguments, self.file], plugins=[tally])
+        pickle.dump(tally, self.result)
+        self.result.flush()
+        return 0 if code == pytest.ExitCode.NO_TESTS_COLLECTED else int(code)
+
+    def end(self, status: int, used: resource.struct_rusage) -> Run:
+        """What came of it; where it failed, what it printed is printed."""
+        wall = time.monotonic() - self.began
+        pickled, printed = _read(self.result), _read(self.output)
+        tally = pickle.loads(pickled) if pickled else Tally()
+        if status and not tally.failed:
+            tally.fail(f"{self.file}: ended with {os.waitstatus_to_exitcode(status)}")
+        if tally.failed:
+            print(printed.decode("utf-8", "replace"))
+        return Run(self.file, wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, tally)
+
+
+def _read(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read()
+
+
+def runs(files: Sequence[str], arguments: Sequence[str], workers: int) -> Iterator[Run]:
+    """Run files, some at a time."""
+    waiting, jobs = list(files), dict[int, Job]()
+    while waiting or jobs:
+        while waiting and len(jobs) < workers:
+            job = Job(waiting.pop(0))
+            jobs[job.start(arguments)] = job
+        process, status, used = os.wait4(-1, 0)
+        yield jobs.pop(process).end(status, used)
+
+
+def files_of_tests(paths: Sequence[Path]) -> list[str]:
+    """Those first that took longest the last time, or are largest where there was none."""
+    files = {
+        str(file.resolve().relative_to(ROOT)): file.stat().st_size / 1000
+        for path in paths
+        for file in (path.rglob("test_*.py") if path.is_dir() else (path,))
+    }
+    last = _last_time()
+    return sorted(files, key=lambda file: last.get(file, files[file]), reverse=True)
+
+
+def _last_time() -> dict[str, float]:
+    """The seconds that files took."""
+    try:
+        return dict(json.loads(LAST_TIME.read_text()))
+    except (OSError, ValueError):
+        return {}
+
+
+def _keep(done: Sequence[Run]) -> None:
+    LAST_TIME.parent.mkdir(exist_ok=True)
+    LAST_TIME.write_text(json.dumps(_last_time() | {run.file: run.wall for run in done}))
+
+
+def _counts(tally: Tally) -> str:
+    return ", ".join(f"{count} {outcome}" for outcome, count in tally.outcomes.most_common())
+
+
+def _print_summary(done: Sequence[Run], wall: float, slowest: int) -> None:
+    total = Tally()
+    for run in done:
+        total.add(run.tally)
+    for reason, count in total.skipped.most_common():
+        print(f"skipped {count}: {reason.removeprefix('Skipped: ')}")
+    print(f"the {slowest} slowest tests:")
+    for name, seconds in total.seconds.most_common(slowest):
+        print(f"{seconds:6.1f} s  {name}")
+    for name in total.failed:
+        print(f"FAILED {name}")
+    cpu, largest = sum(run.cpu for run in done), max(run.megabytes for run in done)
+    print(f"{_counts(total)} in {wall:.0f} s, {cpu:.0f} s of CPU, {largest:.0f} MB in a process")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("paths", nargs="*", type=Path, default=[ROOT / "tests"])
+    parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--slowest", type=int, default=5, help="how many tests to name (5)")
+    arguments, of_pytest = parser.parse_known_args()
+    for name in IMPORTED:
+        importlib.import_module(name)
+    gc.freeze()  # what forks share stays shared
+    began, done = time.monotonic(), []
+    for run in runs(files_of_tests(arguments.paths), of_pytest, arguments.workers):
+        used = f"{run.wall:6.1f} s {run.cpu:6.1f} s of CPU {run.megabytes:5.0f} MB"
+        print(f"{used}  {run.file}: {_counts(run.tally)}", flush=True)
+        done.append(run)
+    _keep(done)
+    _print_summary(done, time.monotonic() - began, arguments.slowest)
+    return int(any(run.tally.failed for run in done))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
