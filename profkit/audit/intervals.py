@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 from profkit.audit.claims import SHAPE, Claim
 from profkit.audit.contradiction import SLACK, Amount, Check, shown, statement
 from profkit.audit.implied import Span, Subject
-from profkit.audit.printed_numbers import Figure
 from profkit.core.distributions import binomial_above
+
+if TYPE_CHECKING:
+    from profkit.audit.printed_numbers import Figure
 
 _TICKS = (1.024e-6, 0.5e-6)
 _CHANCE = 1e-6

@@ -20,10 +20,10 @@ from profkit.analysis.report import load
 from profkit.analysis.run_files import check_run_of, reports_in
 from profkit.commands.options import interruptible
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError
-from profkit.report.summary import ReportSummary
 
 if TYPE_CHECKING:
     from profkit.analysis.report import Report
+    from profkit.report.summary import ReportSummary
     from profkit.rules.checklist import Checklist
     from profkit.rules.pairs import PairNotes
     from profkit.rules.rule_file import Rule

@@ -192,6 +192,7 @@ _YAML = {"load", "safe_load", "load_all", "safe_load_all", "compose", "parse", "
 _FREE = {  # module: why it may read by itself
     "core/regular_file.py": "opens files",
     "core/text_files.py": "reads text",
+    "core/yaml_files.py": "what is shipped",
     "report/memory.py": "/proc and control groups",
     "report/unpacked.py": "bytes whose framing was walked before",
     "capture/supervise.py": "/proc",
