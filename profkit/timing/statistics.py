@@ -276,8 +276,7 @@ def find_tick(times: Array) -> float | None:
     anchor = float(levels[shares.argmax()])
     gaps = np.diff(levels)
     suggested = np.rint(anchor / gaps[gaps > 32 * _FLOAT32 * anchor])
-    tried = np.concatenate([np.arange(1, _TICK_STEPS + 1), suggested[suggested >= 1]])
-    steps, _ = np.unique(tried, return_counts=True)  # without counts numpy imports masked arrays
+    steps = np.union1d(np.arange(1, _TICK_STEPS + 1), suggested[suggested >= 1])
     return _widest_grid(levels, shares, anchor, steps)
 
 
