@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from profkit.core.errors import UsageError
+from profkit.core.extras import require
 from profkit.report.phases import KernelTimeline, Track
 from profkit.ui.text import literal, number, percent, shorten
 
@@ -73,9 +74,11 @@ def plot_timeline(timeline: KernelTimeline, path: Path, name: str = "") -> None:
 
 
 def check_plot(path: Path) -> None:
-    """Raise UsageError for a name that no plot can have."""
+    """Raise UsageError for a name that no plot can have, and EnvironmentProblem where nothing that
+    draws is installed."""
     if path.suffix not in SUFFIXES:
         raise UsageError(f"{path}: not a kind of plot", f"use {', '.join(SUFFIXES)}")
+    require("a plot", "matplotlib")
 
 
 def _shares(axes: Any, timeline: KernelTimeline, tracks: list[Track]) -> None:

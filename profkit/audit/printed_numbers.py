@@ -13,7 +13,8 @@ import yaml
 
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import read_limited
-from profkit.core.text_files import compose_yaml, parse_json
+from profkit.core.text_files import parse_json
+from profkit.core.yaml_files import compose_yaml
 from profkit.report.framing import MAGIC, ZSTD_MAGIC
 
 NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][+-]?\d+)?"

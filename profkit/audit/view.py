@@ -6,12 +6,11 @@ import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from profkit.audit.audit import Audit, Outcome
 from profkit.audit.claims import SHAPE, Claim, Claims
 from profkit.audit.contradiction import Amount, Contradiction, Words
 from profkit.core.version import __version__
@@ -19,6 +18,9 @@ from profkit.ui.markdown import escape
 from profkit.ui.terminal import facts, rendered
 from profkit.ui.text import literal, number, plural
 from profkit.ui.view import Panel, Row
+
+if TYPE_CHECKING:
+    from profkit.audit.audit import Audit, Outcome
 
 SCHEMA = "profkit.audit/1"
 _SHOWN = 20

@@ -14,6 +14,7 @@ from profkit.commands.baseline_report import report
 from profkit.commands.options import Reading, interruptible
 from profkit.commands.time import Cache, Device, Timer, UnitOption
 from profkit.core.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
+from profkit.core.extras import lacking
 from profkit.ui.progress import Teller
 
 if TYPE_CHECKING:
@@ -258,6 +259,8 @@ def _show(found: Baseline, folder: Path, format: Format) -> None:
     from profkit.study.folder import SUMMARY, read_plan
     from profkit.study.view import baseline_terminal
 
+    if problem := lacking("a table", "pandas", "pyarrow"):
+        typer.echo(f"profkit: no cells.parquet: {problem}", err=True)
     if format is Format.json:
         sys.stdout.write(read_text(folder / SUMMARY))
         return

@@ -11,6 +11,7 @@ import typer
 
 from profkit.commands.options import put, writable
 from profkit.core.errors import UsageError
+from profkit.core.extras import require
 from profkit.ui.progress import Teller
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def report(
     from profkit.study.written.report import report as written_report
     from profkit.study.written.report import report_text
 
+    require("baseline report", "matplotlib")
     form = (format or Form.markdown).value
     with Teller() as teller:
         teller.tell("read the baseline", "")

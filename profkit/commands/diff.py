@@ -414,7 +414,7 @@ def _matching(asked: str) -> tuple[str, Mapping[str, str] | None]:
 
 
 def _names(path: Path) -> Mapping[str, str]:
-    from profkit.core.text_files import read_yaml
+    from profkit.core.yaml_files import read_yaml
 
     told = read_yaml(path, "write `old name: new name`, one a line")
     if not isinstance(told, dict) or not all(isinstance(name, str) for name in told.values()):

@@ -96,8 +96,6 @@ def explain(
     """
     from rich.console import Group
 
-    from profkit.commands.reading import read_report
-    from profkit.rules.region_rules import explain_region
     from profkit.rules.rules_view import explained, region_trial_view, trials_view
     from profkit.ui.terminal import rendered
 
@@ -107,8 +105,12 @@ def explain(
     chosen = _named(rule, found)
     view = explained(chosen)
     if on is not None and chosen.about_timeline:
+        from profkit.rules.region_rules import explain_region
+
         view = Group(view, region_trial_view(explain_region(_quantities(on), chosen)))
     elif on is not None:
+        from profkit.commands.reading import read_report
+
         report = read_report(on, kernel)
         listed = report.checklist(found, blamed=0)
         alike = [rule for rule in found if rule.category == chosen.category and rule != chosen]
@@ -230,9 +232,9 @@ def _all(own: Path | None) -> tuple[Rule, ...]:
 
 
 def _named(name: str, found: tuple[Rule, ...]) -> Rule:
-    from profkit.analysis.report import suggestion
-
     by_name = {rule.name: rule for rule in found}
     if name not in by_name:
+        from profkit.analysis.report import suggestion
+
         raise UsageError(f"no rule {name!r}", suggestion(name, by_name, "profkit rules list"))
     return by_name[name]

@@ -23,6 +23,7 @@ from profkit.commands.options import (
     words_after_dashes,
 )
 from profkit.core.errors import EnvironmentProblem, UsageError
+from profkit.core.extras import require
 from profkit.ui.progress import Teller
 
 if TYPE_CHECKING:
@@ -492,6 +493,8 @@ def _check_names(out: Path | None, plot: Path | None, badge: Path | None) -> Non
         format_of(out, ("json",), None)
     if plot is not None and plot.suffix not in _PLOTS:
         raise UsageError(f"{plot}: not a kind of plot", f"use {', '.join(_PLOTS)}")
+    if plot is not None:
+        require("--plot", "matplotlib")
     if badge is not None and badge.suffix != ".svg":
         raise UsageError(f"{badge}: a badge is an .svg", "name it so")
 

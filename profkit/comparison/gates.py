@@ -14,8 +14,9 @@ from profkit.comparison.comparison import Diff, KernelDiff
 from profkit.comparison.finding_changes import WORTH, Seen, Status
 from profkit.comparison.repeats import Change, noise
 from profkit.comparison.timed_change import TimedChange
+from profkit.core.columns import Column
 from profkit.core.errors import UsageError
-from profkit.core.expression import FUNCTIONS, Column, Expression, NotAllowed, parse
+from profkit.core.expression import FUNCTIONS, Expression, NotAllowed, parse
 from profkit.report.catalog import catalog
 from profkit.report.summary import Group, LaunchSummary
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.errors import BadInput, UsageError
+from profkit.core.extras import require
 from profkit.roofline.joins import Join, joins, tracks
 from profkit.roofline.labels import Box, Room, spread
 from profkit.roofline.latency_panel import Panel, draw_panel, panel_of
@@ -117,9 +118,11 @@ def _between(value: float, low: float, high: float) -> float:
 
 
 def check_suffix(path: Path) -> None:
-    """Raise UsageError for a name that no picture can have."""
+    """Raise UsageError for a name that no picture can have, and EnvironmentProblem where nothing
+    that draws is installed."""
     if path.suffix not in SUFFIXES:
         raise UsageError(f"{path}: not a kind of plot", f"use {', '.join(SUFFIXES)}")
+    require("a plot", "matplotlib")
 
 
 def plot_rooflines(

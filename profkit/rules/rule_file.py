@@ -20,7 +20,8 @@ import yaml
 
 from profkit.core.errors import BadInput
 from profkit.core.expression import Expression, parse
-from profkit.core.text_files import Malformed, compose_yaml, read_text, shipped_json
+from profkit.core.text_files import Malformed, read_text, shipped_json
+from profkit.core.yaml_files import compose_yaml
 from profkit.report.blame import AWAITED, COUNTED, SAMPLES
 from profkit.report.catalog import ComputeCapability, catalog
 from profkit.report.floors import RESOURCES

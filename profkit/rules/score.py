@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from profkit.core.errors import BadInput
-from profkit.core.text_files import shipped_yaml
+from profkit.core.yaml_files import shipped_yaml
 from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
 from profkit.rules.engine import Estimate

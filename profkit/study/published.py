@@ -15,7 +15,7 @@ from typing import Any
 from profkit.audit.audit import Outcome, examine
 from profkit.audit.claims import read_claims
 from profkit.capture.work import Work
-from profkit.core.text_files import shipped_yaml
+from profkit.core.yaml_files import shipped_yaml
 from profkit.report.gpus import datasheet_named
 from profkit.study.summary import GAPS, Row
 from profkit.timing.cell import Status

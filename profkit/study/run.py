@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.errors import BadInput, ProfkitError, UsageError
+from profkit.core.extras import lacking
 from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest
 from profkit.study.folder import (
@@ -185,13 +186,17 @@ def _first_plan(plan: BaselinePlan, declared: Declared) -> dict[str, Any]:
 
 
 def summarise(folder: Path) -> Baseline:
-    """Derive all from the cells in a folder and keep it: summary.json and cells.parquet.
+    """Derive all from the cells in a folder and keep it: summary.json, and cells.parquet where what
+    writes tables is installed.
 
     Raises BadInput for a folder without a plan or with a cell that can't be read.
     """
     baseline, text = derived_summary(folder)
     write_whole(folder / SUMMARY, text)
-    write_whole(folder / TABLE, cells_parquet(baseline))
+    if lacking("a table", "pandas", "pyarrow"):
+        (folder / TABLE).unlink(missing_ok=True)  # it would be of other cells
+    else:
+        write_whole(folder / TABLE, cells_parquet(baseline))
     return baseline
 
 

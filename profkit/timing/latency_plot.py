@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from profkit.core.errors import UsageError
+from profkit.core.extras import require
 from profkit.timing.latency import LatencyReport, Timed
 from profkit.timing.latency_view import change, latency_words
 from profkit.timing.results import Verdict
@@ -37,6 +38,7 @@ def plot_latencies(report: LatencyReport, path: Path) -> None:
     """
     if path.suffix not in SUFFIXES:
         raise UsageError(f"{path}: not a kind of plot", f"use {', '.join(SUFFIXES)}")
+    require("a plot", "matplotlib")
     from matplotlib.figure import Figure
 
     groups = _groups(report.timed)

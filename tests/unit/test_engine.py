@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from profkit.core.expression import parse
 from profkit.report.catalog import catalog
-from profkit.report.floors import LAUNCH, SHORTEST, floors
+from profkit.report.floors import LAUNCH, SHORTEST, WORTH, floors
 from profkit.report.quantities import NOT_COLLECTED, NOT_HERE, NOT_IN_VERSION
 from profkit.report.summary import LaunchSummary, ReportSummary, groups
 from profkit.rules import finding_text as words
 from profkit.rules.checklist import checklist
-from profkit.rules.engine import WORTH, Lack, diagnose, explain
+from profkit.rules.engine import Lack, diagnose, explain
 from profkit.rules.rule_file import CONTEXT, Rule, shipped_rules, with_own
 from tests.conftest import h200
 
