@@ -90,7 +90,7 @@ def _program(words: Sequence[Any], environment: Mapping[str, str]) -> _Program |
         options.append(rest.pop(0))
     is_module = rest[:1] == ["-m"]
     name, *arguments = rest[1:] if is_module else rest or [""]
-    if name.startswith("-") if not is_module else not name.startswith("profkit"):
+    if name.startswith("-") if not is_module else not name.startswith(("profkit", "tests.")):
         return None
     return _Program(name, is_module, "-P" in options, arguments, environment) if name else None
 
@@ -220,7 +220,7 @@ def _renew(environment: Mapping[str, str], first: Sequence[str]) -> None:
     sys.stderr = os.fdopen(2, "w", 1, errors="backslashreplace", closefd=False)
     _modules.forget()
     named = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
-    for folder in named:
+    for folder in (*first, *named):
         if folder not in sys.path:
             _forget({path.stem for path in Path(folder).glob("*")})
     sys.path[:0] = [*first, *named]
