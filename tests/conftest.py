@@ -34,6 +34,9 @@ ROOT = Path(__file__).parent.parent
 H200 = ROOT / "reports" / "h200"
 CORPUS = ROOT.parent / "shared" / "corpus" / "reports"
 
+NIGHTLY = bool(os.environ.get("PROFKIT_NIGHTLY"))
+"""Whether sweeps are whole; see `make test-nightly`."""
+
 FULL = ("known", "sdpa_s512_flash", "sdpa_s512_efficient", "sdpa_s512_cudnn", "sdpa_s512_math")
 CAUSAL = ("sdpa_s2048_d128_causal_flash", "sdpa_s2048_d128_causal_cudnn")
 REDUCED = (
@@ -50,6 +53,11 @@ needs_corpus = pytest.mark.skipif(
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--regenerate", action="store_true", help="write the golden files anew")
+
+
+def moments(count: int, first: int) -> range:
+    """Those of a sweep over `count` moments, from 1: all every night, a third of them by day."""
+    return range(1, count + 1) if NIGHTLY else range(first, count + 1, 3)
 
 
 @cache

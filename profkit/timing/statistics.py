@@ -59,6 +59,7 @@ _TICK_NEAR = 1 / 8
 _TICK_NEARLY_ALL = 0.9
 _TICK_EXACT = 0.5
 _ROUNDING = 1e-9  # of a sum of shares
+_REMEMBERED = 512  # runs of samples: a report asks for those of a cell five times
 
 
 def summarize(samples: npt.ArrayLike, tick: float | None = None) -> Summary:
@@ -68,7 +69,12 @@ def summarize(samples: npt.ArrayLike, tick: float | None = None) -> Summary:
     it is known; it is looked for in the samples otherwise. The same samples always give the same
     numbers. Raises BadInput for samples that aren't a row of positive finite times.
     """
-    times = checked(samples)
+    return _summary(checked(samples).tobytes(), tick)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _summary(samples: bytes, tick: float | None) -> Summary:
+    times = np.frombuffer(samples)
     n = times.size
     tick = find_tick(times) if tick is None else tick
     outliers, startup = _outliers(times, tick or 0.0)
@@ -138,8 +144,12 @@ def find_tick(times: Array) -> float | None:
     samples nothing is looked for. On continuous times one in four samples lies within 1/8 of a
     multiple and hardly any on one.
     """
-    if times.size < FEWEST:
-        return None
+    return _tick(times.tobytes()) if times.size >= FEWEST else None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _tick(samples: bytes) -> float | None:
+    times = np.frombuffer(samples)
     levels, shares = _levels(times)
     if levels.size > _TICK_SAMPLES:
         places = np.linspace(0, times.size - 1, _TICK_SAMPLES).astype(np.intp)
