@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 import profkit
 from profkit.commands.cli import app
 from profkit.study.run import derived_summary
-from tests.recorded import recorded_reports_are_read_once  # noqa: F401  (a fixture for all)
+from tests.recorded import reports_are_read_once  # noqa: F401  (a fixture for all)
 
 # Machines differ, and a first call imports: how long a case takes is no fault of it. The cases are
 # the same every time; `--hypothesis-profile searching` looks for others.

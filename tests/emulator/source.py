@@ -56,6 +56,7 @@ def translate(text: str, path: str, kernel: str, defines: Defines = ()) -> str:
         [
             "#include <device.h>",
             *(f"#define {name} {value}" for name, value in defines),
+            "#include <element.h>",
             *includes,
             "#undef assert",
             "#define assert(x) ((x) ? (void)0 : emulator::fail(__LINE__, "

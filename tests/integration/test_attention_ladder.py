@@ -68,7 +68,7 @@ def right(
 
 @pytest.mark.skipif(bool(MISSING), reason=str(MISSING))
 @pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
-@pytest.mark.parametrize(("dtype", "dim", "length"), SIZES)
+@pytest.mark.parametrize(("dtype", "dim", "length"), SIZES, ids=str)
 @pytest.mark.parametrize("rung", CUDA_RUNGS, ids=lambda rung: rung.name)
 def test_rungs_are_right(
     rung: ladder.Rung,
