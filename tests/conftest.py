@@ -21,12 +21,18 @@ import profkit
 from profkit.commands.cli import app
 from profkit.study.run import derived_summary
 from tests import forks
+from tests.recorded import reports_are_read_once  # noqa: F401  (a fixture for all)
 
 # Machines differ, and a first call imports: how long a case takes is no fault of it. The cases are
 # the same every time; `--hypothesis-profile searching` looks for others.
 settings.register_profile(
-    "profkit", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "profkit",
+    max_examples=30,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("nightly", settings.get_profile("profkit"), max_examples=500)
 settings.register_profile("searching", settings.get_profile("profkit"), derandomize=False)
 settings.load_profile("profkit")
 

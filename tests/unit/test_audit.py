@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from profkit.audit.audit import audit, examine
@@ -367,7 +367,6 @@ def as_claim(values: dict[str, Any], digits: int) -> Claim:
     return Claim(gpus=(values["gpu"],), **numbers, **words)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(consistent(), st.integers(3, 7))
 def test_what_follows_from_a_shape_and_a_time_is_never_contradicted(
     values: dict[str, Any], digits: int
@@ -377,7 +376,6 @@ def test_what_follows_from_a_shape_and_a_time_is_never_contradicted(
     assert not outcome.unchecked
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     consistent(),
     st.integers(3, 7),

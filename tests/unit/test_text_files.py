@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.core.errors import BadInput
@@ -106,7 +106,6 @@ def test_brackets_and_commas_in_a_string_are_no_lists() -> None:
     assert parse_json(text)[1:] == ["\\", [1]]
 
 
-@settings(max_examples=40)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers(-(10**98), 10**98) | st.text(),
