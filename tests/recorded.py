@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from profkit.analysis import report
-from profkit.report.quantities import Quantities
-from profkit.report.reader import RawReport, Request
-from profkit.report.summary import ReportSummary
+from profkit.report.quantities import Quantities, evaluate
+from profkit.report.reader import RawReport, Request, read
+from profkit.report.summary import ReportSummary, summarize
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -29,11 +29,10 @@ def reports_are_read_once() -> Iterator[None]:
 
 
 class _Once:
-    """What `profkit.analysis.report` calls to read a file, with the results kept by the file's content."""
+    """What reports are read with, its results kept by the file's content."""
 
     def __init__(self) -> None:
-        self._read, self._evaluate = report.read, report.evaluate
-        self._summarize = report.summarize
+        self._read, self._evaluate, self._summarize = read, evaluate, summarize
         self._raws: dict[bytes, RawReport] = {}
         self._quantities: dict[Hashable, Quantities] = {}
         self._summaries: dict[int, ReportSummary] = {}

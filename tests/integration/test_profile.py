@@ -401,8 +401,8 @@ def test_an_end_at_any_moment_leaves_no_process_and_no_run(
         assert bench.gone(), bench.processes()
         new = [run for run in bench.kept() if run not in before]
         assert len(new) <= 1
-        for run in new:
-            verify(run)
+        for folder in new:
+            verify(folder)
         if number is not signal.SIGKILL and not new:
             assert status in {130, -number}
             assert not list(bench.runs.glob("*/.partial-*"))

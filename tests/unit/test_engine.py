@@ -127,7 +127,7 @@ def test_estimates_are_bounded(recorded: list[dict[str, float]]) -> None:
     assert len({(f.rule.category, f.group.name) for f in found.findings}) == len(found.findings)
 
 
-@settings(max_examples=settings.default.max_examples // 2)
+@settings(max_examples=settings().max_examples // 2)
 @given(kernels, st.sampled_from(READ))
 def test_a_rule_that_misses_what_it_needs_does_not_fire(
     recorded: list[dict[str, float]], name: str
