@@ -109,7 +109,7 @@ def convert(document: Any, model: type[M]) -> M:
 
 def plain(model: Any) -> dict[str, Any]:
     """A model, or a dataclass, as dictionaries and lists."""
-    told: dict[str, Any] = msgspec.to_builtins(model, enc_hook=_number)
+    told: dict[str, Any] = msgspec.to_builtins(model, enc_hook=_builtin)
     return told
 
 
@@ -152,9 +152,9 @@ def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _number(value: Any) -> Any:
-    """A plain number of one of NumPy's, which msgspec does not take for one."""
-    for kind in (bool, int, float):
+def _builtin(value: Any) -> Any:
+    """The plain value of a number of NumPy's or a version of torch's."""
+    for kind in (int, float, str):
         if isinstance(value, kind):
             return kind(value)
     raise TypeError(f"{type(value).__name__} is not of JSON")
