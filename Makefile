@@ -43,13 +43,14 @@ bench: .venv/profkit-test  ## time profkit against the script one would write in
 	$(BIN)/python -m pytest benchmarks --benchmark-disable-gc -q -s
 
 docs: .venv/profkit  ## write what is made of the catalogue, the rules and the recordings
+	$(BIN)/python -m profkit.schemas
 	$(BIN)/profkit metrics --format markdown -o docs/metrics.md
 	$(BIN)/profkit rules list --format markdown -o docs/rules.md
 	$(BIN)/profkit rules score --format markdown -o docs/accuracy.md
 	$(BIN)/python -m kernels.document
 	$(BIN)/python -m kernels.run_files
 
-golden: .venv/profkit-test  ## write the expected terminal output anew, then read the diff
+golden: .venv/profkit-test  ## write the expected output of all verbs anew, then read the diff
 	$(BIN)/python -m pytest tests/integration/test_golden.py --regenerate
 
 record: .venv/profkit  ## record the pairs and the attention ladder on this machine's GPU

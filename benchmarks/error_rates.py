@@ -11,10 +11,11 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from msgspec import structs
 from scipy import signal
 
 from benchmarks.interval_coverage import coverage_tables
@@ -33,9 +34,10 @@ from benchmarks.series import (
     table,
 )
 from profkit.timing.resolution import common_tick, common_value, log_shift, open_ticks
+from profkit.timing.results import DEFAULT, Summary, Verdict
 from profkit.timing.spread import difference_bound, run_bound
-from profkit.timing.statistics import Summary, summarize
-from profkit.timing.verdict import DEFAULT, Verdict, judge, margin_of, single_runs
+from profkit.timing.statistics import summarize
+from profkit.timing.verdict import judge, margin_of, single_runs
 
 TICK_RUNS = 50
 MARGIN = margin_of(DEFAULT.margin, 0.0)
@@ -208,8 +210,8 @@ def scaled(summary: Summary, factor: float) -> Summary:
     """What `single_runs` takes of a summary, of times that are all longer by a factor."""
     interval = summary.interval
     if interval is not None:
-        interval = replace(interval, low=interval.low * factor, high=interval.high * factor)
-    return replace(summary, median=summary.median * factor, interval=interval)
+        interval = structs.replace(interval, low=interval.low * factor, high=interval.high * factor)
+    return structs.replace(summary, median=summary.median * factor, interval=interval)
 
 
 def disjoint() -> str:

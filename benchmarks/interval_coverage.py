@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+from msgspec import structs
 from scipy import signal
 
 from benchmarks.series import (
@@ -29,20 +30,14 @@ from benchmarks.series import (
     two_readings,
 )
 from profkit.timing.latency import FEWEST_BLOCKS, FEWEST_IN_A_BLOCK
-from profkit.timing.statistics import (
-    Claim,
-    State,
-    Summary,
-    bootstrap_median,
-    find_tick,
-    summarize,
-)
-from profkit.timing.verdict import DEFAULT, interval_over_blocks
+from profkit.timing.results import DEFAULT, Claim, State, Summary
+from profkit.timing.statistics import bootstrap_median, find_tick, summarize
+from profkit.timing.verdict import interval_over_blocks
 
 WANDER, WANDER_RHO = 0.005, 0.98
 STEP, FLIP, FLIPS = 0.02, 0.01, 1 / 20
 LEAD_IN = 6  # of two sides: 10 ms of calls before each block, 65 of those that take 60 µs and flush
-JUDGED = replace(DEFAULT, blocks=FEWEST_BLOCKS, samples=FEWEST_IN_A_BLOCK)
+JUDGED = structs.replace(DEFAULT, blocks=FEWEST_BLOCKS, samples=FEWEST_IN_A_BLOCK)
 
 
 def wandering(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:

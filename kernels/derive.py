@@ -13,13 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from profkit.core.errors import BadInput
 from profkit.core.integrity import MANIFEST
 from profkit.core.json_text import json_text
 from profkit.core.regular_file import digest
 from profkit.timing.latency import latency_report
-from profkit.timing.latency_file import SCHEMA, read_latencies
+from profkit.timing.latency_file import read_latencies
+from profkit.timing.latency_format import SCHEMA
 from profkit.timing.latency_json import latency_json
-from profkit.timing.verdict import Thresholds
 
 REPORTS = Path(__file__).parent.parent / "reports"
 _MEASURED = ("profkit", "created", "left_out", "spans", "seconds")
@@ -38,13 +39,15 @@ def _is_of_latencies(path: Path) -> bool:
 def derived(path: Path) -> dict[str, Any]:
     """The document that today's code makes of a file's samples; raises what reading it raises."""
     saved = read_latencies(path)
-    document = saved.document
-    comparisons = document["comparisons"]
-    names = [comparisons[0]["a"], *(each["b"] for each in comparisons)] if comparisons else []
-    report = latency_report(saved, names, thresholds=Thresholds(**document["thresholds"]))
-    report = replace(report, left_out=document["left_out"])
+    file = saved.file
+    if file is None:
+        raise BadInput(f"{path}: not {SCHEMA}")
+    pairs = file.comparisons
+    names = [pairs[0].a, *(pair.b for pair in pairs)] if pairs else []
+    report = latency_report(saved, names, thresholds=file.thresholds)
+    report = replace(report, left_out=file.left_out)
     again: dict[str, Any] = json.loads(latency_json(report))
-    return again | {name: document[name] for name in _MEASURED}
+    return again | {name: getattr(file, name) for name in _MEASURED}
 
 
 def derive(path: Path) -> bool:

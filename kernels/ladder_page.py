@@ -25,7 +25,7 @@ from kernels.recorded import (
 from profkit.report.summary import LaunchSummary
 from profkit.timing.latency import POWER_CAP, Pair, Timed, compare_with
 from profkit.timing.latency_view import change, latency_words, method
-from profkit.timing.verdict import Verdict
+from profkit.timing.results import Verdict
 from profkit.ui.text import number, percent
 
 DEFAULT = "sdpa"
@@ -106,7 +106,7 @@ def ladder_page(folder: Path, read: Read) -> str:
         "",
         *paragraph(_KERNELS),
         "",
-        *paragraph(f"{first.latency.gpu['name']}; {method(first)}.", numbers),
+        *paragraph(f"{first.latency.gpu.name}; {method(first)}.", numbers),
         "",
         *paragraph(_WRITTEN.format(folder="/".join(folder.parts[-3:]))),
         "",
@@ -126,10 +126,10 @@ def ladder_page(folder: Path, read: Read) -> str:
 
 def shape_words(one: Timed) -> str:
     """The shape and dtype: `B=32 H=8 S=512 D=64, float16`."""
-    shapes = one.latency.target["shapes"]
+    shapes = one.latency.target.shapes or {}
     sizes = zip("BHSD", ("batch", "heads", "length", "dim"), strict=True)
     told = " ".join(f"{letter}={shapes[name]}" for letter, name in sizes)
-    return f"{told}, {one.latency.target['dtype']}"
+    return f"{told}, {one.latency.target.dtype}"
 
 
 def _times(ladder: Ladder) -> list[str]:
@@ -237,7 +237,7 @@ def _lengths(folder: Path, ladder: Ladder) -> Iterator[str]:
     files = [folder / LATENCY, *folder.glob("length_*.json")]
     tables = {_length(found[DEFAULT]): found for found in map(timed, files)}
     lengths = sorted(tables)
-    shapes = ladder.timed[DEFAULT].latency.target["shapes"]
+    shapes = ladder.timed[DEFAULT].latency.target.shapes or {}
     yield from ("## Other lengths", "")
     yield from paragraph(
         f"B={shapes['batch']} H={shapes['heads']} D={shapes['dim']} again; in brackets how many "
@@ -276,7 +276,7 @@ def _noise(ladder: Ladder, tables: Mapping[int, Mapping[str, Timed]]) -> Iterato
 
 
 def _length(one: Timed) -> int:
-    return int(one.latency.target["shapes"]["length"])
+    return int((one.latency.target.shapes or {})["length"])
 
 
 def _cell(times: Mapping[str, Timed], label: str) -> str:
@@ -326,13 +326,13 @@ def _fill(ladder: Ladder, few: Timed) -> str:
     name = RUNGS[0].name
     main = _query_rows(ladder.timed[name])
     rows = main // math.prod(slowest(ladder.profiles[name]).grid)
-    sms = few.latency.gpu["multiprocessors"]
+    sms = few.latency.gpu.multiprocessors or 0
     blocks = math.ceil(_query_rows(few) / rows)
     return f"Tiles of {rows} query rows make {blocks} blocks for {sms} SMs."
 
 
 def _query_rows(one: Timed) -> int:
-    shapes = one.latency.target["shapes"]
+    shapes = one.latency.target.shapes or {}
     return int(shapes["batch"] * shapes["heads"] * shapes["length"])
 
 

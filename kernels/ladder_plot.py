@@ -66,4 +66,4 @@ def _scale(axes: Any, medians: list[float]) -> None:
 
 
 def _gpu(timed: Mapping[str, Timed]) -> str:
-    return str(timed[DEFAULT].latency.gpu["name"])
+    return str(timed[DEFAULT].latency.gpu.name)

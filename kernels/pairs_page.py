@@ -22,7 +22,7 @@ from kernels.recorded import (
 )
 from profkit.timing.latency import Pair, Timed, compare_with
 from profkit.timing.latency_view import latency_words, method
-from profkit.timing.verdict import Verdict
+from profkit.timing.results import Verdict
 
 _SOURCES = "../kernels/pairs"
 
@@ -67,7 +67,7 @@ def pairs_page(folder: Path, read: Read) -> str:
         "",
         *paragraph(_KERNELS),
         "",
-        *paragraph(f"{first.latency.gpu['name']}; {method(first)}.", _NUMBERS),
+        *paragraph(f"{first.latency.gpu.name}; {method(first)}.", _NUMBERS),
         "",
         *paragraph(_WRITTEN.format(folder="/".join(folder.parts[-3:]))),
         "",

@@ -34,9 +34,11 @@ from profkit.capture.gpu import VISIBLE, chosen, lock_name, visibility
 from profkit.capture.process import reduced_environment
 from profkit.capture.tools import Tool, find
 from profkit.core.errors import EnvironmentProblem, ProfkitError
+from profkit.core.fingerprint import Device
 from profkit.core.integrity import MANIFEST
 from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest
+from profkit.core.typed_file import known
 from profkit.timing.latency import LatencyReport
 from profkit.timing.latency_json import latency_json
 from profkit.timing.measurement import (
@@ -219,7 +221,7 @@ def _write_manifest(
         "schema": SCHEMA,
         "name": recording.name,
         "recorded": datetime.now(UTC).isoformat(timespec="seconds"),
-        "gpu": (report.fingerprint.get("gpu") or {}).get("name"),
+        "gpu": known((report.fingerprint.gpu or Device()).name),
         "ncu": tool.version_text,
         "options": asdict(_OPTIONS),
         "fingerprint_sha256": report.fingerprint_sha256,

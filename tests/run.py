@@ -34,8 +34,8 @@ LONGEST = 600
 """Seconds after which a file's process says where it hangs, and ends."""
 IMPORTED = (
     "hypothesis", "jsonschema", "matplotlib.figure", "ncu_report", "numpy", "pandas", "scipy.stats",
-    "torch", "typer.testing", "yaml", "profkit.study.report_content", "profkit.commands.cli", "profkit.recording.recording",
-    "profkit.analysis.report",
+    "torch", "typer.testing", "yaml", "profkit.study.report_content", "profkit.commands.cli",
+    "profkit.recording.recording", "profkit.analysis.report",
 )  # fmt: skip
 _OPTIONS = (
     "--quiet", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from profkit.audit.claims import SHAPE, Claim
 from profkit.audit.printed_numbers import Figure
 from profkit.capture.work import Work
@@ -144,7 +146,7 @@ def _attention(claim: Claim, element_bytes: int) -> Work:
 
     full = work(claim.heads or 0)
     fewer = work(claim.kv_heads or claim.heads or 0)
-    return replace(full, bytes=(full.bytes + fewer.bytes) / 2)
+    return structs.replace(full, bytes=(full.bytes + fewer.bytes) / 2)
 
 
 def _peak_keys(claim: Claim) -> tuple[str, ...] | None:

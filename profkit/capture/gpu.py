@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from profkit.core.errors import EnvironmentProblem
+from profkit.core.typed_file import Amount, Model, Number
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 _ORDER = "CUDA_DEVICE_ORDER"
@@ -52,14 +53,13 @@ class GpuState:
     problem: str = ""
 
 
-@dataclass(frozen=True)
-class Moment:
-    """A GPU while it works: SM clock in Hz, power in W, temperature in degrees C; None unknown."""
+class Moment(Model, frozen=True):
+    """A GPU while it works: SM clock in Hz, power in W, temperature in degrees C; null unknown."""
 
-    sm_clock: float | None
-    power: float | None
-    temperature: float | None
-    throttled_by: tuple[str, ...]
+    sm_clock: Amount | None = None
+    power: Amount | None = None
+    temperature: Number | None = None
+    throttled_by: tuple[str, ...] = ()
 
 
 class NoDriver(Exception):

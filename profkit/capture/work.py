@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from profkit.core.typed_file import Model, Number
 
 _BACKWARD_FLOP = 2.5
 _FORWARD_TENSORS = 2
 _BACKWARD_TENSORS = 4
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(Model, frozen=True):
     """The work of one call of a target's variant.
 
     `flop` counts floating-point operations (a fused multiply-add is two), `bytes` the least that
     must cross DRAM: each input read once, each output written once. `what` says it in words.
     """
 
-    flop: float
-    bytes: float
-    what: str
+    flop: Number
+    bytes: Number
+    what: str = ""
 
     def __post_init__(self) -> None:
         if self.flop < 0 or self.bytes < 0:

@@ -77,7 +77,7 @@ def calibrate(
         gpu=measured_on,
         timer=by,
         cache=l2,
-        name=sample.gpu.get("name") or "the CPU",
+        name=sample.gpu.name or "the CPU",
         within_process=within.floor,
         between_processes=max(within.floor, between.floor),
         between_runs=max(within.floor, between.floor, between_runs(repeats.runs)),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,7 +23,6 @@ from profkit.core.errors import UsageError
 
 if TYPE_CHECKING:
     from profkit.timing.latency import Timed
-    from profkit.timing.latency_file import Saved
 
 _INCONCLUSIVE = 3
 
@@ -65,10 +64,12 @@ def compare(
     from profkit.timing.latency_file import read_latencies
 
     files = [read_latencies(path, unit.value if unit else None) for path in (a, b)]
-    before, after = ([analyze_latency(one) for one in file.latencies] for file in files)
+    before, after = (
+        [analyze_latency(one, file.claimed) for one in file.latencies] for file in files
+    )
     asked = thresholds_of(preset, margin)
     known = None if floor is None else share(floor, "--floor")
-    versions = (_versions(files[0]), _versions(files[1]))
+    versions = (files[0].fingerprint.versions or {}, files[1].fingerprint.versions or {})
     matched = _matched(before, after, variant or [], (a, b))
     pairs = [
         compare_saved(
@@ -124,12 +125,6 @@ def _unmatched(
         tuple(one.label for one in side if id(one) not in used) for side in (before, after)
     )
     return first, second
-
-
-def _versions(file: Saved) -> Mapping[str, Any]:
-    """The versions of the software that a file was measured with, by name."""
-    fingerprint = file.document.get("fingerprint") or {}
-    return fingerprint.get("versions") or {}
 
 
 def _floor(a: Timed, b: Timed) -> float | None:

@@ -183,12 +183,13 @@ def _measured(
     if peaks is not PeaksFrom.measured:
         return None
     from profkit.analysis.run_files import latencies_of
+    from profkit.core.typed_file import plain
     from profkit.roofline.ceiling_file import find_ceilings, read_ceilings
     from profkit.roofline.ceilings import unfit
 
     saved = latencies_of(report.path)
-    told = next((one.gpu for one in saved.latencies if one.gpu), {}) if saved else {}
-    gpu = {**told, "name": report.gpu.name}
+    told = next((one.gpu for one in saved.latencies if one.gpu), None) if saved else None
+    gpu = (plain(told) if told else {}) | {"name": report.gpu.name}
     found = read_ceilings(ceilings) if ceilings else find_ceilings(gpu)
     reasons = unfit(found, gpu)
     if reasons:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import structs
 
 from profkit.commands.formats import format_of
 from profkit.commands.options import (
@@ -27,9 +28,9 @@ from profkit.ui.progress import Teller
 
 if TYPE_CHECKING:
     from profkit.timing.latency import LatencyReport, Pair, Timed
-    from profkit.timing.latency_file import Latency
+    from profkit.timing.latency_format import Latency
     from profkit.timing.measurement import Subject, TimingPlan
-    from profkit.timing.verdict import Thresholds
+    from profkit.timing.results import Thresholds
     from profkit.timing.worktree import Checkout
 
 _GATE_FAILED, _INCONCLUSIVE = 1, 3
@@ -211,10 +212,10 @@ def time(
 
 def thresholds_of(preset: Preset, margin: str | None) -> Thresholds:
     """The preset's thresholds, with another margin where one is given."""
-    from profkit.timing.verdict import PRESETS
+    from profkit.timing.results import PRESETS
 
     chosen = PRESETS[preset.value]
-    return chosen if margin is None else replace(chosen, margin=share(margin, "--margin"))
+    return chosen if margin is None else structs.replace(chosen, margin=share(margin, "--margin"))
 
 
 def share(text: str, option: str) -> float:
@@ -247,7 +248,7 @@ def write(
 
 def judge(pairs: Sequence[Pair], timed: Sequence[Timed], gates: Sequence[str] | None) -> None:
     """End with the exit code that verdicts call for; raises EnvironmentProblem, typer.Exit."""
-    from profkit.timing.verdict import Verdict
+    from profkit.timing.results import Verdict
 
     invalid = [pair for pair in pairs if pair.comparison.verdict is Verdict.INVALID]
     if invalid:
@@ -437,7 +438,7 @@ def _saved(
     latencies = {one.label: one for one in saved.latencies}
     names = () if compare is None else _named(compare, path, tuple(latencies))
     sides = [latencies[name] for name in names]
-    floor = _kept_floor(sides, saved.document.get("floor"))
+    floor = _kept_floor(sides, saved.floor)
     return latency_report(saved, names, thresholds=thresholds, floor=floor)
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from profkit.comparison.problem_size import SizeEvidence, size_evidence
 from profkit.report.clocks import clocks_apart
 from profkit.report.session import Session
 from profkit.report.summary import Group, ReportSummary
+from profkit.timing.latency_format import Declared
 
 CLOCK_MOVED = 0.02
 """Clocks further apart than this share make times of different clocks."""
@@ -67,17 +67,16 @@ Problems = tuple[Problem | None, Problem | None]
 """What the runs of two reports declare to compute, None where one does not."""
 
 
-def problem_of(target: Mapping[str, Any]) -> Problem | None:
+def problem_of(target: Declared) -> Problem | None:
     """The problem of a target as saved latencies describe it; None where nothing is told."""
-    if not target.get("shapes") and not target.get("work"):
+    work = target.work
+    if not target.shapes and not work:
         return None
-    shapes: Mapping[str, Any] = target.get("shapes") or {}
-    work: Mapping[str, Any] | None = target.get("work")
     return Problem(
-        str(target.get("name") or ""),
-        " ".join(f"{name}={shape}" for name, shape in shapes.items()),
-        str(target.get("dtype") or ""),
-        (float(work["flop"]), float(work["bytes"])) if work else None,
+        target.name or "",
+        " ".join(f"{name}={shape}" for name, shape in (target.shapes or {}).items()),
+        target.dtype or "",
+        (float(work.flop), float(work.bytes)) if work else None,
     )
 
 

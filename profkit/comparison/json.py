@@ -221,9 +221,9 @@ def _timed(one: TimedChange) -> Json:
         "margin": _optional(one.margin),
         "why": one.why,
         "classic": {
-            "delta": _number(classic.delta.value),
-            "separation": classic.delta.separation.value,
-            "p_value": _number(classic.delta.p_value),
+            "delta": _number(classic.delta),
+            "separation": classic.separation.value,
+            "p_value": _number(classic.p_value),
             "apart": classic.apart,
             "speedup": _number(classic.speedup),
             "claimable": classic.claimable,

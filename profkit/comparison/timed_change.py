@@ -17,9 +17,9 @@ from profkit.timing.latency import (
     compare_with,
     interleaved,
 )
-from profkit.timing.latency_file import Latency, Saved
-from profkit.timing.statistics import Classic
-from profkit.timing.verdict import DEFAULT, Thresholds, Verdict
+from profkit.timing.latency_file import Saved
+from profkit.timing.latency_format import Latency
+from profkit.timing.results import DEFAULT, Classic, Thresholds, Verdict
 
 INTERLEAVED = "interleaved"
 WITHIN_RUN = "within-run only"

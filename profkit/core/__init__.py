@@ -1,0 +1,1 @@
+"""What every part builds on; it knows none of them."""

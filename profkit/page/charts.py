@@ -267,7 +267,8 @@ def latency_words_of(report: LatencyReport) -> Json:
 
 def _settle(report: LatencyReport) -> str:
     """The command that takes the blocks that verdicts lack; "" where none is lacking."""
-    from profkit.timing.verdict import Reason, Verdict
+    from profkit.timing.results import Verdict
+    from profkit.timing.verdict import Reason
 
     unsettled = [
         pair

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from profkit.core.errors import NothingMatches, UsageError
+from profkit.core.typed_file import plain
 from profkit.report.checks import TOLERANCES
 from profkit.report.summary import PRECISIONS, LaunchSummary, ReportSummary, groups
 from profkit.roofline.roofs import (
@@ -317,8 +318,9 @@ def _points(
             moved = _traffic(subject, level)
             if moved > 0:
                 points.append(_point(subject, doing, level, moved, roofs, report))
-    declared = subject.timed.latency.target.get("work") if subject.timed else None
-    flop, least = ((declared or work or {}).get(key) or 0.0 for key in ("flop", "bytes"))
+    declared = subject.timed.latency.target.work if subject.timed else None
+    told = plain(declared) if declared else work or {}
+    flop, least = (told.get(key) or 0.0 for key in ("flop", "bytes"))
     main = next(iter(_chosen(subject, roofs, precision)), None)
     if main and flop and least and "dram" in levels:
         twin = replace(main, operations=flop)

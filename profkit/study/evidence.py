@@ -7,14 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from profkit.study.summary import GAPS, Row, Versus
-from profkit.timing.statistics import (
-    CLAIMABLE_DELTA,
-    CLAIMABLE_SPEEDUP,
-    DRIFT_MATTERS,
-    Reason,
-    State,
-)
-from profkit.timing.verdict import Verdict
+from profkit.timing.results import Reason, State, Verdict
+from profkit.timing.statistics import CLAIMABLE_DELTA, CLAIMABLE_SPEEDUP, DRIFT_MATTERS
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,12 @@ from typing import Any
 
 from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.text_files import MissingFile, read_json
-from profkit.study.cell import Cell, read_cell
+from profkit.timing.cell import Cell, read_cell
 
 PLAN, SUMMARY, TABLE, CELLS, AGAIN, PROFILES = (
     "baseline.json", "summary.json", "cells.parquet", "cells", "again", "profiles"
 )  # fmt: skip
-SCHEMA = "profkit.study.run-plan/1"
+SCHEMA = "profkit.baseline-plan/1"
 _PART = ".part"
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _KINDS: Mapping[str, tuple[type, ...]] = {

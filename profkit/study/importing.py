@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from msgspec import UNSET, structs
+
 from profkit.capture.target import NAME
 from profkit.capture.work import Work
 from profkit.core.errors import BadInput, UsageError
+from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.regular_file import digest
 from profkit.core.text_files import read_json
+from profkit.core.typed_file import convert, plain
 from profkit.report.gpus import Datasheet, datasheet_named, datasheets_named
-from profkit.study.cell import Cell, Status
 from profkit.study.folder import (
     cell_file,
     drop_unplanned,
@@ -34,8 +36,9 @@ from profkit.study.matrix import (
     shape_name,
 )
 from profkit.study.self_reported import Said, said_in
-from profkit.timing.latency_file import Latency, latency_from_json, read_latencies
-from profkit.timing.latency_json import blocks_json
+from profkit.timing.cell import Cell, Source, Status
+from profkit.timing.latency_file import read_latencies
+from profkit.timing.latency_format import Declared, Latency, MemoryUse
 
 _NAMES = {
     "batch": ("batch", "batch_size", "B"),
@@ -129,9 +132,11 @@ def _with_said(cell: Cell, said: Said, sheet: Datasheet | None) -> Cell:
     """The cell with the environment that its file says, where the file has no fingerprint."""
     if cell.fingerprint or cell.latency is None:
         return cell
-    dtype = cell.latency.target.get("dtype")
+    dtype = cell.latency.target.dtype or None
     fingerprint, sha = said.fingerprint(sheet.name if sheet else "", dtype)
-    return replace(cell, fingerprint=fingerprint, fingerprint_sha256=sha)
+    return structs.replace(
+        cell, fingerprint=convert(fingerprint, Fingerprint), fingerprint_sha256=sha
+    )
 
 
 def _document(path: Path) -> Mapping[str, Any]:
@@ -215,7 +220,7 @@ def _cell(
             f"{path}: holds {len(saved.latencies)} series", "import files of one series each"
         )
     (latency,) = saved.latencies
-    said = latency.claimed.median if latency.claimed else None
+    said = saved.claimed.median if saved.claimed else None
     if said and not 1 / _UNITS_APART < said / median(latency.samples) < _UNITS_APART:
         raise BadInput(
             f"{path}: says a median of {said:.4g} s, that of its samples is "
@@ -229,16 +234,16 @@ def _cell(
         backend=backend,
         status=Status.imported,
         latency=_with_shape(path, document, latency, backend, shape, sheet),
-        fingerprint=saved.document.get("fingerprint") or {},
-        fingerprint_sha256=saved.document.get("fingerprint_sha256"),
+        fingerprint=saved.fingerprint,
+        fingerprint_sha256=saved.fingerprint_sha256,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        source={
-            "file": path.name,
-            "sha256": digest(path),
-            "said": dict(document),
-            "median": said,
-            "taken": said_in(document).taken or None,
-        },
+        source=Source(
+            file=path.name,
+            sha256=digest(path),
+            said=dict(document),
+            median=said,
+            taken=said_in(document).taken or None,
+        ),
     )
 
 
@@ -252,54 +257,45 @@ def _with_shape(
 ) -> Latency:
     """A latency with the target, memory and GPU that were told, where it does not know its own."""
     try:
-        target = dict(latency.target) or _target(shape)
-        peak = said_in(document).peak_memory
-        memory = {"memory": {"peak_allocated": peak}} if peak else {}
+        target = latency.target or _target(shape)
     except ValueError as error:
         raise BadInput(f"{path}: {error}", _MEND) from None
-    return latency_from_json(
-        {
-            "label": backend,
-            "timer": latency.timer,
-            "cache": latency.cache,
-            "target": target,
-            "gpu": dict(latency.gpu) or (_gpu(sheet) if sheet else {}),
-            "ready": memory | dict(latency.ready),
-            "check": dict(latency.check),
-            "blocks": blocks_json(latency),
-        }
-    )
+    ready, peak = latency.ready, said_in(document).peak_memory
+    if peak and ready.memory is UNSET:
+        ready = structs.replace(ready, memory=MemoryUse(peak_allocated=peak))
+    gpu = latency.gpu or (_gpu(sheet) if sheet else Device())
+    return structs.replace(latency, label=backend, target=target, gpu=gpu, ready=ready)
 
 
-def _target(shape: MatrixShape) -> dict[str, Any]:
+def _target(shape: MatrixShape) -> Declared:
     told = dict(shape.arguments)
     dtype = told.pop("dtype", None)
-    return {"name": IMPORTED, "shapes": told, "dtype": dtype, "work": _work(told, str(dtype))}
+    name = None if dtype is None else str(dtype)
+    return Declared(name=IMPORTED, shapes=told, dtype=name, work=_work(told, str(dtype)))
 
 
-def _work(sizes: Mapping[str, Any], dtype: str) -> dict[str, Any] | None:
+def _work(sizes: Mapping[str, Any], dtype: str) -> Work | None:
     """The work of attention of these sizes; None where one of them is not known."""
     needed = ("batch", "heads", "length", "dim")
     if dtype not in _ELEMENT_BYTES or any(name not in sizes for name in needed):
         return None
-    work = Work.attention(
+    return Work.attention(
         *(sizes[name] for name in needed),
         element_bytes=_ELEMENT_BYTES[dtype],
         causal=bool(sizes.get("causal", False)),
         backward=bool(sizes.get("backward", False)),
         kv_heads=sizes.get("kv_heads"),
     )
-    return {"flop": work.flop, "bytes": work.bytes, "what": work.what}
 
 
-def _gpu(sheet: Datasheet) -> dict[str, Any]:
+def _gpu(sheet: Datasheet) -> Device:
     """A whole product as a fingerprint has it; what nobody told is left out."""
-    return {
-        "name": sheet.name,
-        "compute_capability": f"{sheet.cc[0]}.{sheet.cc[1]}",
-        "multiprocessors": sheet.sm_count,
-        "memory_bytes": 0,
-    }
+    return Device(
+        name=sheet.name,
+        compute_capability=f"{sheet.cc[0]}.{sheet.cc[1]}",
+        multiprocessors=sheet.sm_count,
+        memory_bytes=0,
+    )
 
 
 def _plan(
@@ -310,7 +306,7 @@ def _plan(
     command: Sequence[str],
 ) -> dict[str, Any]:
     latencies = [cell.latency for cell in cells if cell.latency]
-    own = next((dict(latency.gpu) for latency in latencies if latency.gpu), None)
+    own = next((plain(latency.gpu) for latency in latencies if latency.gpu), None)
     return {
         "asked": {
             "target": None,

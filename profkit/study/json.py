@@ -12,14 +12,14 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec import structs
+
 from profkit.core.json_text import json_text
+from profkit.core.typed_file import encode, plain
 from profkit.core.version import __version__
 from profkit.report.gpus import Datasheet
-from profkit.study.cell import SCHEMA as CELL_SCHEMA
-from profkit.study.cell import Cell
 from profkit.study.summary import Baseline, Best, Row, Scaling, Versus
-from profkit.timing.latency_file import Latency
-from profkit.timing.latency_json import blocks_json, statistics_json
+from profkit.timing.cell import Cell
 from profkit.timing.statistics import summarize
 
 SCHEMA = "profkit.baseline/1"
@@ -31,45 +31,8 @@ Json = dict[str, Any]
 
 def cell_json(cell: Cell) -> str:
     """A cell with its samples and their statistics."""
-    latency = cell.latency
-    document = {
-        "schema": CELL_SCHEMA,
-        "profkit": __version__,
-        "id": cell.id,
-        "shape": cell.shape,
-        "at": cell.at,
-        "arguments": dict(cell.arguments),
-        "backend": cell.backend,
-        "version": cell.version,
-        "setting": cell.setting,
-        "chosen": cell.chosen,
-        "status": cell.status.value,
-        "reason": cell.reason,
-        "asked": cell.asked,
-        "fewer": cell.fewer,
-        "latency": _series(latency) if latency else None,
-        "statistics": statistics_json(summarize(latency.samples)) if latency else None,
-        "round": cell.round,
-        "fingerprint": dict(cell.fingerprint),
-        "fingerprint_sha256": cell.fingerprint_sha256,
-        "created": cell.created,
-        "seconds": cell.seconds,
-        "source": dict(cell.source) if cell.source else None,
-    }
-    return json_text(document, indent=0)
-
-
-def _series(latency: Latency) -> Json:
-    return {
-        "label": latency.label,
-        "timer": latency.timer,
-        "cache": latency.cache,
-        "target": dict(latency.target),
-        "gpu": dict(latency.gpu),
-        "check": dict(latency.check),
-        "ready": dict(latency.ready),
-        "blocks": blocks_json(latency),
-    }
+    statistics = summarize(cell.latency.samples) if cell.latency else None
+    return encode(structs.replace(cell, profkit=__version__, statistics=statistics), indent=0)
 
 
 def summary_json(
@@ -118,7 +81,7 @@ def derived_json(
         "datasheet": _datasheet(baseline.datasheet),
         "datasheet_note": baseline.datasheet_note,
         "fingerprints": {
-            cell.fingerprint_sha256: dict(cell.fingerprint)
+            cell.fingerprint_sha256: plain(cell.fingerprint)
             for cell in cells
             if cell.fingerprint_sha256
         },
@@ -187,7 +150,7 @@ def _versus(versus: Versus) -> Json:
         "p_adjusted": comparison.p_adjusted,
         "margin": comparison.margin.value,
         "overlap": versus.overlap,
-        "delta": comparison.classic.delta.value,
+        "delta": comparison.classic.delta,
         "claimable": versus.claimable,
         "blocks": comparison.blocks,
         "samples_in_a_block": pair.samples_in_a_block,

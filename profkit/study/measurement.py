@@ -17,15 +17,19 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec import structs
+
 from profkit.capture.environment import digest
 from profkit.core.errors import EnvironmentProblem, ProfkitError
-from profkit.study.cell import MISSING, Cell, Status
+from profkit.core.fingerprint import Fingerprint
+from profkit.core.typed_file import convert
 from profkit.study.folder import cell_file, keep_again, read_cells, write_plan, write_whole
 from profkit.study.json import cell_json
 from profkit.study.matrix import MatrixShape
 from profkit.study.plan import BaselinePlan, Declared
 from profkit.study.record import runs_on_record
 from profkit.timing.budget import GPU_PROBES, Outlook, Todo
+from profkit.timing.cell import MISSING, Cell, Status
 from profkit.timing.measurement import (
     Opened,
     Series,
@@ -330,8 +334,8 @@ class Measuring:
             fewer = f"{taken} of {self._plan.samples}, for the budget of " + _minutes(
                 self._plan.budget or 0.0
             )
-        cell = self._cell(round_, one.variant, Status.measured, "", told)
-        return replace(cell, latency=latency, fewer=fewer)
+        cell = self._cell(round_, one.variant, told, status=Status.measured, latency=latency)
+        return structs.replace(cell, fewer=fewer)
 
     def _give_up(
         self,
@@ -342,11 +346,9 @@ class Measuring:
         told: Mapping[str, Any] | None = None,
     ) -> None:
         for name in names:
-            self._keep(round_, self._cell(round_, name, status, why, told or {}))
+            self._keep(round_, self._cell(round_, name, told or {}, status=status, reason=why))
 
-    def _cell(
-        self, round_: _Round, name: str, status: Status, why: str, told: Mapping[str, Any]
-    ) -> Cell:
+    def _cell(self, round_: _Round, name: str, told: Mapping[str, Any], **found: Any) -> Cell:
         surroundings = dict(of_device(told)) if told else {}
         of_variant = told.get("variants", {}).get(name, {})
         return Cell(
@@ -354,17 +356,16 @@ class Measuring:
             at=round_.at,
             arguments=dict(round_.shape.arguments),
             backend=name,
-            status=status,
-            reason=why,
             version=self._about[name]["version"],
             setting=self._about[name]["setting"],
             chosen=of_variant.get("chosen"),
             asked=self._plan.samples,
             round=round_.name,
-            fingerprint=surroundings,
+            fingerprint=convert(surroundings, Fingerprint),
             fingerprint_sha256=digest(surroundings) if surroundings else None,
             created=now(),
             seconds=time.monotonic() - round_.started,
+            **found,
         )
 
     def _keep(self, round_: _Round, cell: Cell) -> None:

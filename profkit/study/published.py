@@ -17,10 +17,10 @@ from profkit.audit.claims import read_claims
 from profkit.capture.work import Work
 from profkit.core.yaml_files import shipped_yaml
 from profkit.report.gpus import datasheet_named
-from profkit.study.cell import Status
 from profkit.study.summary import GAPS, Row
+from profkit.timing.cell import Status
 from profkit.timing.latency import POWER_CAP, compute_peak
-from profkit.timing.statistics import Reason
+from profkit.timing.results import Reason
 
 _ELEMENT_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 _RATES = {"tflops": 1e12, "gflops": 1e9}

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from profkit.study.cell import MISSING, Cell
+from profkit.timing.cell import MISSING, Cell
 
 Told = Mapping[str, Any]
 

@@ -14,18 +14,18 @@ from profkit.capture.backends import SHIPPED
 from profkit.comparison.comparison import Diff
 from profkit.core.errors import BadInput, ProfkitError
 from profkit.core.text_files import MissingFile, read_json, shipped_json
+from profkit.core.typed_file import plain
 from profkit.report.floors import floors
 from profkit.rules.checklist import Item
-from profkit.study.cell import MISSING, Cell, Status
 from profkit.study.evidence import cost, evidence, goal, same_kernel, top_rows
 from profkit.study.folder import SUMMARY, read_again, read_cells
 from profkit.study.json import derived_json
 from profkit.study.published import against_published, wrong_claims
 from profkit.study.report_model import Profiled, Step, Written
 from profkit.study.summary import THRESHOLDS, derive
+from profkit.timing.cell import MISSING, Cell, Status
 from profkit.timing.latency import analyze_latency, compare_with
 from profkit.timing.latency_file import read_latencies
-from profkit.timing.latency_json import statistics_json
 from profkit.timing.statistics import summarize
 
 if TYPE_CHECKING:
@@ -55,9 +55,7 @@ def gather(folder: Path, *, price: float | None = None, ladder: Path | None = No
     summary = {**told, **derived}
     rows = baseline.rows
     statistics = {
-        cell.id: _plain(statistics_json(summarize(cell.latency.samples)))
-        for cell in cells
-        if cell.latency
+        cell.id: _plain(plain(summarize(cell.latency.samples))) for cell in cells if cell.latency
     }
     sheet = baseline.datasheet
     against = against_published(rows, sheet.name if sheet else None, told["gpu"])
@@ -68,7 +66,7 @@ def gather(folder: Path, *, price: float | None = None, ladder: Path | None = No
         rows=rows,
         scaling=baseline.scaling,
         statistics=statistics,
-        sources={cell.id: cell.source for cell in cells if cell.source},
+        sources={cell.id: plain(cell.source) for cell in cells if cell.source},
         evidence=evidence(rows, statistics),
         same=same_kernel(rows, baseline.comparisons),
         goals=tuple(goal(row) for row in top_rows(rows, _TOP)),

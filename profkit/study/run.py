@@ -14,7 +14,6 @@ from profkit.core.errors import BadInput, ProfkitError, UsageError
 from profkit.core.extras import lacking
 from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest
-from profkit.study.cell import MISSING, Cell, Status
 from profkit.study.folder import (
     SUMMARY,
     TABLE,
@@ -32,6 +31,7 @@ from profkit.study.plan import BaselinePlan, Declared, Profiled
 from profkit.study.profiles import profile_cells, top_cells
 from profkit.study.record import backends_on_record
 from profkit.study.summary import Baseline, derive
+from profkit.timing.cell import MISSING, Cell, Status
 from profkit.timing.floor import read_floor
 from profkit.timing.measurement import Tell, lock_of
 from profkit.timing.turns import Died, Silent

@@ -14,8 +14,12 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any, TypeAlias
 
+from msgspec import UNSET, structs
+
+from profkit.core.fingerprint import Device
+from profkit.core.typed_file import convert, known
 from profkit.report.gpus import Datasheet
-from profkit.study.cell import Cell, Status
+from profkit.timing.cell import Cell, Status
 from profkit.timing.latency import (
     FEWEST_IN_A_BLOCK,
     Pair,
@@ -26,17 +30,12 @@ from profkit.timing.latency import (
     datasheet_of,
     median_clock,
 )
-from profkit.timing.latency_file import Latency
-from profkit.timing.statistics import DRIFT_MATTERS, Interval, State, intervals_apart
-from profkit.timing.verdict import (
-    DEFAULT,
-    Reason,
-    Thresholds,
-    Verdict,
-    holm,
-)
+from profkit.timing.latency_format import Latency, MemoryUse
+from profkit.timing.results import DEFAULT, Interval, State, Thresholds, Verdict
+from profkit.timing.statistics import DRIFT_MATTERS, intervals_apart
+from profkit.timing.verdict import Reason, holm
 
-THRESHOLDS: Thresholds = replace(DEFAULT, samples=FEWEST_IN_A_BLOCK)
+THRESHOLDS: Thresholds = structs.replace(DEFAULT, samples=FEWEST_IN_A_BLOCK)
 _SIZES = ("batch", "heads", "kv_heads", "length", "dim")
 _KNOWN_OPTIONS = frozenset({*_SIZES, "dtype", "causal", "backward"})
 COUNTED, READ = "device", "driver"
@@ -243,7 +242,7 @@ def derive(
     later: what these are compared with, and nothing else. Raises BadInput for samples that can't
     be.
     """
-    sheet, note = datasheet_of(gpu)
+    sheet, note = datasheet_of(convert(gpu, Device))
     timed = {cell.id: analyze_latency(cell.latency) for cell in cells if cell.latency}
     own = [_row(cell, timed.get(cell.id), gpu, sheet) for cell in cells]
     rows = _with_siblings(cells, own, sheet)
@@ -264,7 +263,7 @@ def derive(
 
 
 def _row(cell: Cell, timed: Timed | None, gpu: Mapping[str, Any], sheet: Datasheet | None) -> Row:
-    shapes = (cell.latency.target.get("shapes") or {}) if cell.latency else {}
+    shapes = (cell.latency.target.shapes or {}) if cell.latency else {}
     row = Row(
         id=cell.id,
         shape=cell.shape,
@@ -285,7 +284,7 @@ def _row(cell: Cell, timed: Timed | None, gpu: Mapping[str, Any], sheet: Datashe
     if timed is None:
         return row
     row = _with_statistics(row, timed)
-    said = (cell.source or {}).get("median")
+    said = cell.source.median if cell.source else None
     return _flagged(_with_rates(row, timed, sheet), timed, said)
 
 
@@ -311,7 +310,7 @@ def _with_statistics(row: Row, timed: Timed) -> Row:
     claim = _claim(interval, overtaken, summary.n)
     return replace(
         row,
-        dtype=latency.target.get("dtype") or row.dtype,
+        dtype=latency.target.dtype or row.dtype,
         timer=latency.timer,
         cache=latency.cache,
         n=summary.n,
@@ -341,12 +340,12 @@ def _with_statistics(row: Row, timed: Timed) -> Row:
         clock_by=_clock_by(latency),
         clocked=sum(bool(block.sm_clock) for block in latency.blocks),
         cycles=median(latency.cycles) if latency.cycles else None,
-        empty=latency.ready.get("empty") or None,
+        empty=latency.ready.empty or None,
         throttled=dict(timed.throttled),
         power=_power(latency),
-        steady=latency.ready.get("steady"),
+        steady=known(latency.ready.steady),
         launch_bound=timed.launch_bound,
-        peak_memory=(latency.ready.get("memory") or {}).get("peak_allocated"),
+        peak_memory=known((latency.ready.memory or MemoryUse()).peak_allocated),
     )
 
 
@@ -375,8 +374,8 @@ def _overtaken(timed: Timed) -> int | None:
 
 
 def _with_rates(row: Row, timed: Timed, sheet: Datasheet | None) -> Row:
-    work: Mapping[str, Any] = timed.latency.target.get("work") or {}
-    flop, moved, seconds = work.get("flop"), work.get("bytes"), timed.summary.median
+    work, seconds = timed.latency.target.work, timed.summary.median
+    flop, moved = (work.flop, work.bytes) if work else (None, None)
     peaks = sheet.peaks if sheet else {}
     precision = compute_peak(row.dtype or "", peaks)
     rate = _over(flop, seconds)
@@ -768,7 +767,7 @@ def _may_reach(row: Row, best: Row) -> bool:
 
 def _notes(cells: Sequence[Cell], rows: Sequence[Row]) -> Iterator[str]:
     environments = [
-        {name: value for name, value in cell.fingerprint.items() if name != "dtype"}
+        structs.replace(cell.fingerprint, dtype=UNSET)
         for cell in cells
         if cell.latency and cell.fingerprint
     ]

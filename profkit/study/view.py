@@ -8,11 +8,11 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from profkit.study.cell import Status
 from profkit.study.json import name_parts
 from profkit.study.summary import Baseline, Row, Versus
 from profkit.study.written.words import bare_digits, digits
-from profkit.timing.verdict import Verdict
+from profkit.timing.cell import Status
+from profkit.timing.results import Verdict
 from profkit.ui.terminal import console, rendered, table_of
 from profkit.ui.text import literal, number, percent, plural, shorten
 from profkit.ui.view import Grid

@@ -12,27 +12,31 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
+from profkit.capture.work import Work
 from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
+from profkit.core.fingerprint import Device, Fingerprint
+from profkit.core.typed_file import Model
 from profkit.report.gpus import Datasheet, Peak, find_datasheet
-from profkit.timing.latency_file import Latency, Saved
+from profkit.timing.latency_file import Claimed, Saved
+from profkit.timing.latency_format import Latency, Rate
 from profkit.timing.resolution import common_tick
-from profkit.timing.spread import difference_bound, enlarged_bound, run_bound
-from profkit.timing.statistics import (
+from profkit.timing.results import (
+    DEFAULT,
     Claim,
     Classic,
     Interval,
     Summary,
-    classic,
-    summarize,
-)
-from profkit.timing.statistics import Reason as Refusal
-from profkit.timing.verdict import (
-    DEFAULT,
-    Comparison,
-    Reason,
     Thresholds,
     Verdict,
+)
+from profkit.timing.results import Reason as Refusal
+from profkit.timing.spread import difference_bound, enlarged_bound, run_bound
+from profkit.timing.statistics import classic, summarize
+from profkit.timing.verdict import (
+    Comparison,
+    Reason,
     WithinRun,
     compare,
     holm,
@@ -59,31 +63,13 @@ PEAKS: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
-class Rate:
-    """A rate at the median latency, per second, from work that the target declares.
-
-    `peak` is the datasheet's at boost clock, by the name `of`; None where it has none that is known
-    to apply.
-    """
-
-    value: float
-    peak: float | None
-    of: str
-    verified: bool
-
-    @property
-    def share(self) -> float | None:
-        """Share of the peak; above 1 the declared work was not all done, or not by this unit."""
-        return None if self.peak is None else self.value / self.peak
-
-
-@dataclass(frozen=True)
 class Timed:
     """A latency and what it says. Clocks in Hz; `clock` is the lowest and highest of a block.
 
     `over_blocks` is the between-block interval of the median, None where the blocks support none.
-    `throttled` counts the blocks by each reason for which the driver held the clock down;
-    `launch_bound` says that the host needs longer to submit a call than the GPU for its work.
+    `claimed` is what a file of others gives beside its samples. `throttled` counts the blocks by
+    each reason for which the driver held the clock down; `launch_bound` says that the host needs
+    longer to submit a call than the GPU for its work.
     """
 
     latency: Latency
@@ -94,6 +80,7 @@ class Timed:
     throttled: Mapping[str, int]
     launch_bound: bool
     over_blocks: Interval | None = None
+    claimed: Claimed | None = None
 
     @property
     def label(self) -> str:
@@ -196,7 +183,7 @@ class LatencyReport:
     thresholds: Thresholds = DEFAULT
     floor: float | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
-    fingerprint: Mapping[str, Any] = field(default_factory=dict)
+    fingerprint: Fingerprint = field(default_factory=Fingerprint)
     fingerprint_sha256: str = ""
     seed: int | None = None
     warmup: float | None = None
@@ -206,7 +193,7 @@ class LatencyReport:
     command: tuple[str, ...] = ()
 
 
-def analyze_latency(latency: Latency) -> Timed:
+def analyze_latency(latency: Latency, claimed: Claimed | None = None) -> Timed:
     """The statistics of a latency and the rates at its median; raises BadInput for bad samples."""
     summary = summarize(latency.samples)
     over_blocks = _over_blocks(latency, summary)
@@ -226,6 +213,7 @@ def analyze_latency(latency: Latency) -> Timed:
         throttled=throttled,
         launch_bound=_launch_bound(latency, summary.median),
         over_blocks=over_blocks,
+        claimed=claimed,
     )
 
 
@@ -238,7 +226,7 @@ def _over_blocks(latency: Latency, summary: Summary) -> Interval | None:
     """
     if summary.refused is Refusal.CONSTANT or not latency.took_turns:
         return None
-    thresholds = replace(DEFAULT, blocks=FEWEST_BLOCKS, samples=FEWEST_IN_A_BLOCK)
+    thresholds = structs.replace(DEFAULT, blocks=FEWEST_BLOCKS, samples=FEWEST_IN_A_BLOCK)
     tick = summary.tick or 0.0
     found = interval_over_blocks([block.samples for block in latency.blocks], tick, thresholds)
     if found is None or found.low == found.high:
@@ -258,24 +246,22 @@ def latency_report(
     `floor` is the machine's A/A floor, that of the file where it is None. Raises what
     `analyze_latency` and `compare_with` do.
     """
-    timed = {one.label: analyze_latency(one) for one in saved.latencies}
-    document = saved.document
-    known = document.get("floor") if floor is None else floor
+    timed = {one.label: analyze_latency(one, saved.claimed) for one in saved.latencies}
+    known = saved.floor if floor is None else floor
     pairs: tuple[Pair, ...] = ()
     if names:
         first, *others = [timed[name] for name in names]
         pairs = compare_with(first, others, thresholds=thresholds, floor=known)
-    fingerprint = document.get("fingerprint")
     return LatencyReport(
-        title=saved.latencies[0].target.get("name") or Path(saved.path).name,
+        title=saved.latencies[0].target.name or Path(saved.path).name,
         timed=tuple(timed.values()),
         pairs=pairs,
         thresholds=thresholds,
         floor=known,
-        fingerprint=fingerprint if isinstance(fingerprint, dict) else {},
-        fingerprint_sha256=document.get("fingerprint_sha256") or "",
-        seed=document.get("seed"),
-        warmup=document.get("warmup"),
+        fingerprint=saved.fingerprint,
+        fingerprint_sha256=saved.fingerprint_sha256 or "",
+        seed=saved.file.seed if saved.file else None,
+        warmup=saved.file.warmup if saved.file else None,
     )
 
 
@@ -354,7 +340,7 @@ def compare_saved(
     `floor` is the A/A floor between runs, None where it is unknown. `force` concludes all the same.
     `versions` are those of the software by name, of `a` and of `b`.
     """
-    before, after = (replace(side.summary, interval=side.interval) for side in (a, b))
+    before, after = (structs.replace(side.summary, interval=side.interval) for side in (a, b))
     within = single_runs(before, after, floor, thresholds)
     if min(a.summary.n, b.summary.n) < thresholds.samples:
         within = replace(within, verdict=Verdict.INCONCLUSIVE, reason=Reason.TOO_FEW_SAMPLES)
@@ -372,12 +358,12 @@ def incomparable(a: Timed, b: Timed) -> tuple[str, ...]:
     facts = (
         ("timer", one.timer, other.timer),
         ("cache", one.cache, other.cache),
-        ("calls a sample", one.ready.get("group"), other.ready.get("group")),
-        ("GPU", one.gpu.get("name"), other.gpu.get("name")),
-        ("GPU", one.gpu.get("uuid"), other.gpu.get("uuid")),
-        ("shapes", one.target.get("shapes"), other.target.get("shapes")),
-        ("dtype", one.target.get("dtype"), other.target.get("dtype")),
-        ("work", one.target.get("work"), other.target.get("work")),
+        ("calls a sample", one.ready.group, other.ready.group),
+        ("GPU", one.gpu.name, other.gpu.name),
+        ("GPU", one.gpu.uuid, other.gpu.uuid),
+        ("shapes", one.target.shapes, other.target.shapes),
+        ("dtype", one.target.dtype, other.target.dtype),
+        ("work", one.target.work, other.target.work),
     )
     return _apart(facts)
 
@@ -387,7 +373,7 @@ def _versions_apart(
 ) -> tuple[str, ...]:
     """Versions of the driver and of software that are known of both and differ."""
     before, after = versions
-    drivers = ("driver", a.latency.gpu.get("driver"), b.latency.gpu.get("driver"))
+    drivers = ("driver", a.latency.gpu.driver, b.latency.gpu.driver)
     return _apart([drivers, *((name, before[name], after.get(name)) for name in before)])
 
 
@@ -400,15 +386,17 @@ def _apart(facts: Iterable[tuple[str, Any, Any]]) -> tuple[str, ...]:
 
 
 def _brief(fact: Any) -> str:
+    if isinstance(fact, Work):
+        return fact.what or f"flop={fact.flop} bytes={fact.bytes}"
     if isinstance(fact, Mapping):
-        return str(fact.get("what") or " ".join(f"{key}={value}" for key, value in fact.items()))
+        return " ".join(f"{key}={value}" for key, value in fact.items())
     return str(fact)
 
 
 def _launch_bound(latency: Latency, seconds: float) -> bool:
     """Whether the host needs longer to submit a call than the GPU for its work."""
-    host = latency.ready.get("host") or 0.0
-    return latency.timer not in {"", "wall"} and not latency.ready.get("waits") and host > seconds
+    host = latency.ready.host or 0.0
+    return latency.timer not in {"", "wall"} and not latency.ready.waits and host > seconds
 
 
 def _faults(a: Timed, b: Timed) -> list[str]:
@@ -456,21 +444,26 @@ def median_clock(side: Timed) -> float | None:
 
 
 def _rates(latency: Latency, seconds: float) -> tuple[Rate | None, Rate | None]:
-    work: Mapping[str, Any] = latency.target.get("work") or {}
+    work = latency.target.work
     if not work:
         return None, None
     peaks = _peaks(latency.gpu)
-    compute = compute_peak(latency.target.get("dtype", ""), peaks)
-    flop, moved = work["flop"], work["bytes"]
+    compute = compute_peak(latency.target.dtype or "", peaks)
     return (
-        _rate(flop / seconds, compute, peaks) if flop else None,
-        _rate(moved / seconds, "dram", peaks) if moved else None,
+        _rate(work.flop / seconds, compute, peaks) if work.flop else None,
+        _rate(work.bytes / seconds, "dram", peaks) if work.bytes else None,
     )
 
 
 def _rate(value: float, name: str, peaks: Mapping[str, Peak]) -> Rate:
     peak = peaks.get(name)
-    return Rate(value, peak.value if peak else None, name, peak.verified if peak else False)
+    return Rate(
+        value=value,
+        peak=peak.value if peak else None,
+        of=name,
+        verified=peak.verified if peak else False,
+        share=value / peak.value if peak else None,
+    )
 
 
 def compute_peak(dtype: str, peaks: Mapping[str, Peak]) -> str:
@@ -478,21 +471,22 @@ def compute_peak(dtype: str, peaks: Mapping[str, Peak]) -> str:
     return next((name for name in PEAKS.get(dtype, ()) if name in peaks), "")
 
 
-def _peaks(gpu: Mapping[str, Any]) -> Mapping[str, Peak]:
+def _peaks(gpu: Device) -> Mapping[str, Peak]:
     sheet, _ = datasheet_of(gpu)
     return sheet.peaks if sheet else {}
 
 
-def datasheet_of(gpu: Mapping[str, Any]) -> tuple[Datasheet | None, str]:
+def datasheet_of(gpu: Device) -> tuple[Datasheet | None, str]:
     """The datasheet of a fingerprint's GPU; None and the reason where there is none."""
     if not gpu:
         return None, "no GPU"
-    major, minor = (int(part) for part in gpu["compute_capability"].split("."))
-    return find_datasheet(gpu["name"], (major, minor), gpu["multiprocessors"], gpu["memory_bytes"])
+    major, minor = (int(part) for part in (gpu.compute_capability or "").split("."))
+    return find_datasheet(
+        gpu.name or "", (major, minor), gpu.multiprocessors or 0, gpu.memory_bytes or 0
+    )
 
 
-@dataclass(frozen=True)
-class Differences:
+class Differences(Model, frozen=True):
     """What runs of one build differ by, as shares of a latency.
 
     `largest` is the largest difference among comparisons that nothing disturbed, `bound` what 1% of
@@ -507,7 +501,7 @@ class Differences:
     disturbed: int
     all: tuple[float, ...]
     typical_width: float
-    verdicts: Mapping[str, int]
+    verdicts: dict[str, int]
 
     @property
     def floor(self) -> float:
@@ -547,8 +541,7 @@ def differences(
     )
 
 
-@dataclass(frozen=True)
-class Sharper:
+class Sharper(Model, frozen=True):
     """What more pairs of processes would give: a floor of `bound`, a share, were they to scatter
     as those that were measured."""
 

@@ -11,7 +11,7 @@ from profkit.core.errors import UsageError
 from profkit.core.extras import require
 from profkit.timing.latency import LatencyReport, Timed
 from profkit.timing.latency_view import change, latency_words
-from profkit.timing.verdict import Verdict
+from profkit.timing.results import Verdict
 from profkit.ui.badge import badge_svg
 from profkit.ui.text import literal, shorten
 
@@ -125,7 +125,7 @@ def _draw(axes: Any, row: int, timed: Timed, scale: float, limits: tuple[float, 
 def _title(report: LatencyReport) -> str:
     first = report.timed[0].latency
     cache = f"{first.cache} L2" if first.cache and first.timer != "wall" else ""
-    parts = [report.title, first.gpu.get("name", ""), cache]
+    parts = [report.title, first.gpu.name or "", cache]
     lines = [literal(", ".join(filter(None, parts)))]
     lines += [
         literal(f"{pair.a.label} → {pair.b.label}: {change(pair.comparison)} "

@@ -8,14 +8,25 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
+from msgspec import UNSET, UnsetType
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from profkit.timing.latency import LatencyReport, Pair, Rate, Timed
-from profkit.timing.statistics import LEVEL, Claim, Classic, Interval, Reason, State, Summary
-from profkit.timing.verdict import Comparison, Thresholds, Verdict
+from profkit.timing.latency import LatencyReport, Pair, Timed
+from profkit.timing.latency_format import MemoryUse, Rate
+from profkit.timing.results import (
+    Claim,
+    Classic,
+    Interval,
+    Reason,
+    State,
+    Summary,
+    Thresholds,
+    Verdict,
+)
+from profkit.timing.statistics import LEVEL
+from profkit.timing.verdict import Comparison
 from profkit.timing.verdict import Reason as VerdictReason
 from profkit.ui.markdown import escape
 from profkit.ui.markdown import table_of as markdown_table
@@ -115,19 +126,17 @@ def times_as_fast(speedup: float, low: float, high: float) -> str:
 def sentence(timed: Timed, report: LatencyReport) -> str:
     """What to write in a paper: value, interval, shape, dtype, machine, number, method, seed."""
     summary, latency = timed.summary, timed.latency
-    target = latency.target
-    work = (target.get("work") or {}).get("what") or _shapes(target)
-    versions = report.fingerprint.get("versions") or {}
-    gpu = latency.gpu
-    machine = [gpu.get("name", "GPU unknown")]
-    if gpu.get("driver"):
-        machine.append(f"driver {gpu['driver']}")
+    target, gpu = latency.target, latency.gpu
+    versions = report.fingerprint.versions or {}
+    machine = [gpu.name or "GPU unknown"]
+    if gpu.driver:
+        machine.append(f"driver {gpu.driver}")
     if versions.get("torch"):
         machine.append(f"torch {versions['torch']}")
     if versions.get("cuda"):
         machine.append(f"CUDA {versions['cuda']}")
     told = f"{timed.label}: median {number(summary.median, 's')}, {_interval_words(timed)}"
-    of = f"; {work}, {target['dtype']}" if target.get("dtype") else ""
+    of = f"; {target.words}, {target.dtype}" if target.dtype else ""
     ready = f"; warm-up {report.warmup:g} s" if report.warmup is not None else ""
     seed = f"; inputs of the target, seed {report.seed}" if report.seed is not None else ""
     return f"{told}{of}; {', '.join(machine)}; {method(timed)}{ready}{seed}."
@@ -218,14 +227,14 @@ def _circumstances(report: LatencyReport) -> Panel:
     target, gpu = first.latency.target, first.latency.gpu
     rows = []
     if target:
-        work = (target.get("work") or {}).get("what") or _shapes(target)
-        rows.append(Row("Work", f"{work}, {target.get('dtype', 'dtype unknown')}"))
+        dtype = "dtype unknown" if target.dtype is UNSET else target.dtype
+        rows.append(Row("Work", f"{target.words}, {dtype}"))
     if gpu:
-        driver = f", driver {gpu['driver']}" if gpu.get("driver") else ""
-        rows.append(Row("GPU", f"{gpu['name']}{driver}"))
+        driver = f", driver {gpu.driver}" if gpu.driver else ""
+        rows.append(Row("GPU", f"{gpu.name}{driver}"))
     rows.append(Row("Method", method(first)))
-    if first.latency.ready.get("empty"):
-        empty = number(first.latency.ready["empty"], "s")
+    if first.latency.ready.empty:
+        empty = number(first.latency.ready.empty, "s")
         rows.append(Row("Of nothing", f"the timer reads {empty}, which is not taken off"))
     if report.pairs:
         margin = report.pairs[0].comparison.margin
@@ -246,13 +255,9 @@ def method(timed: Timed) -> str:
     if not latency.timer:
         return f"unknown, {taken}"
     cache = f", {latency.cache} L2" if latency.timer != "wall" else ""
-    group = latency.ready.get("group", 1)
+    group = latency.ready.group or 1
     grouped = f" of {group} calls" if group > 1 else ""
     return f"{_TIMERS[latency.timer]}{cache}, {taken}{grouped}"
-
-
-def _shapes(target: Any) -> str:
-    return " ".join(f"{key}={value}" for key, value in (target.get("shapes") or {}).items())
 
 
 def latency_words(timed: Timed) -> str:
@@ -383,18 +388,18 @@ def _machine(timed: Sequence[Timed]) -> Grid:
     for one in timed:
         moments = [block.gpu for block in one.latency.blocks if block.gpu is not None]
         ready = one.latency.ready
-        if not moments and not ready.get("memory"):
+        if not moments and not ready.memory:
             continue
-        memory = ready.get("memory") or {}
+        memory = ready.memory or MemoryUse()
         rows.append(
             (
                 literal(one.label),
                 _clock(one),
                 _extremes([moment.power for moment in moments], "W"),
                 _extremes([moment.temperature for moment in moments], "°C"),
-                _mebibytes(memory.get("peak_allocated")),
-                _mebibytes(memory.get("peak_reserved")),
-                number(ready["host"], "s") if ready.get("host") else "n/a",
+                _mebibytes(memory.peak_allocated),
+                _mebibytes(memory.peak_reserved),
+                number(ready.host, "s") if ready.host else "n/a",
             )
         )
     columns = ("GPU", "SM clock", "Power", "Temperature", "Peak memory", "Reserved", "To submit")
@@ -410,8 +415,8 @@ def _extremes(values: Iterable[float | None], unit: str) -> str:
     return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
 
 
-def _mebibytes(size: float | None) -> str:
-    return "n/a" if size is None else f"{size / 2**20:,.1f} MiB"
+def _mebibytes(size: int | UnsetType | None) -> str:
+    return "n/a" if size is None or size is UNSET else f"{size / 2**20:,.1f} MiB"
 
 
 def _decimal(value: float | None) -> str:
@@ -437,19 +442,19 @@ def _doubts(timed: Timed) -> Iterable[str]:
     if summary.startup:
         yield f"{plural(summary.startup, 'slow sample')} at the start: warm up longer"
     overtaken = sum(block.overtaken or 0 for block in timed.latency.blocks)
-    if overtaken and not timed.latency.ready.get("waits"):
+    if overtaken and not timed.latency.ready.waits:
         yield (
             f"the GPU began {overtaken} of {summary.n} samples before the host had submitted them: "
             "they may hold its gaps (--timer graph has none)"
         )
     for reason, blocks in timed.throttled.items():
         yield f"{reason} held the clock in {blocks} of {len(timed.latency.blocks)} blocks"
-    if timed.latency.ready.get("steady") is False:
+    if timed.latency.ready.steady is False:
         yield "the SM clock still moved at the end of the warm-up: raise --warmup-ms"
-    if timed.latency.ready.get("waits"):
+    if timed.latency.ready.waits:
         yield "a call waits for the GPU: its time holds some of the host's"
     if timed.launch_bound:
-        host = number(timed.latency.ready["host"], "s")
+        host = number(timed.latency.ready.host or 0.0, "s")
         yield (
             f"launch-bound: the host needs {host} to submit a call, the GPU "
             f"{number(summary.median, 's')} for it; wall time is the host's"
@@ -469,7 +474,7 @@ def _dependence(reason: Reason, summary: Summary) -> str:
 
 def _claims(timed: Timed) -> Iterable[str]:
     """Where the file itself claims a median or an interval."""
-    claimed, summary = timed.latency.claimed, timed.summary
+    claimed, summary = timed.claimed, timed.summary
     if claimed is None:
         return
     if claimed.median is not None:
@@ -535,9 +540,9 @@ def classic_line(classic: Classic) -> str:
     """The classic rule and what it rests on, as evidence."""
     apart = {True: "apart", False: "overlap", None: "not to be had"}[classic.apart]
     return (
-        f"classic rule: intervals {apart}, Cliff's delta {classic.delta.value:+.2f} "
-        f"({classic.delta.separation.value}), Mann-Whitney p "
-        f"{_probability(classic.delta.p_value)}, speed-up {classic.speedup:.2f}x: "
+        f"classic rule: intervals {apart}, Cliff's delta {classic.delta:+.2f} "
+        f"({classic.separation.value}), Mann-Whitney p "
+        f"{_probability(classic.p_value)}, speed-up {classic.speedup:.2f}x: "
         f"{'claimable' if classic.claimable else 'not claimable'}"
     )
 

@@ -23,16 +23,18 @@ from profkit.core.errors import (
     TargetFailed,
     UsageError,
 )
+from profkit.core.fingerprint import Fingerprint
 from profkit.core.lock import gpu_lock
+from profkit.core.typed_file import convert
 from profkit.timing.budget import samples_a_block
 from profkit.timing.floor import read_floor
 from profkit.timing.latency import LatencyReport, analyze_latency, compare_with
-from profkit.timing.latency_file import Latency, latency_from_json
+from profkit.timing.latency_format import Latency
 from profkit.timing.orders import order
+from profkit.timing.results import DEFAULT, Thresholds
 from profkit.timing.statistics import find_tick
 from profkit.timing.stopwatch import Cache, Settings, Timer
 from profkit.timing.turns import Turn, worker
-from profkit.timing.verdict import DEFAULT, Thresholds
 
 _PROBE = 30
 _COARSE = 4
@@ -152,13 +154,13 @@ def latency_report(
     pairs = compare_with(sides[0], sides[1:], thresholds=thresholds, floor=floor) if sides else ()
     statistics = time.monotonic() - started
     return LatencyReport(
-        title=timing.latencies[0].target["name"],
+        title=timing.latencies[0].target.name or "",
         timed=tuple(timed.values()),
         pairs=pairs,
         thresholds=thresholds,
         floor=floor,
         left_out=timing.left_out,
-        fingerprint=timing.fingerprint,
+        fingerprint=convert(timing.fingerprint, Fingerprint),
         fingerprint_sha256=timing.fingerprint_sha256,
         seed=plan.seed,
         warmup=plan.settings.warmup,
@@ -279,7 +281,7 @@ class Series:
 
     def latency(self, plan: TimingPlan) -> Latency:
         """What was taken."""
-        return latency_from_json(
+        return convert(
             {
                 "label": self.label,
                 "blocks": self.blocks,
@@ -289,7 +291,8 @@ class Series:
                 "gpu": (self.told["fingerprint"].get("gpu") or {}) if self.on_gpu else {},
                 "ready": {**self.ready, "group": self.group},
                 "check": self.check,
-            }
+            },
+            Latency,
         )
 
     @property

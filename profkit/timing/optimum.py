@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from profkit.timing.latency import Pair
-from profkit.timing.verdict import DEFAULT, Comparison, Thresholds, Verdict
+from profkit.timing.results import DEFAULT, Thresholds, Verdict
+from profkit.timing.verdict import Comparison
 
 LOOKS = (8, 16, 32, 64)
 """After how many blocks a side the verdicts are looked at."""

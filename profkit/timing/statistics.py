@@ -10,8 +10,6 @@ each number and shows its measured coverage.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from enum import Enum
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -21,6 +19,19 @@ import numpy.typing as npt
 from profkit.core.distributions import median_rank, normal_cdf, normal_quantile, t_quantile
 from profkit.core.errors import BadInput
 from profkit.timing.ranks import mann_whitney, ranks
+from profkit.timing.results import (
+    Claim,
+    Classic,
+    Delta,
+    Drift,
+    Independence,
+    Interval,
+    Percentile,
+    Reason,
+    Separation,
+    State,
+    Summary,
+)
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
@@ -48,143 +59,6 @@ _TICK_NEAR = 1 / 8
 _TICK_NEARLY_ALL = 0.9
 _TICK_EXACT = 0.5
 _ROUNDING = 1e-9  # of a sum of shares
-
-
-class Reason(Enum):
-    """Why samples can't be read as independent, or why that can't be told."""
-
-    AUTOCORRELATED = "autocorrelated"
-    DRIFTING = "drifting"
-    START_UP = "start-up"
-    TOO_FEW = "too few samples"
-    CONSTANT = "constant"
-
-
-class State(Enum):
-    """Whether samples may be read as independent draws from one distribution."""
-
-    INDEPENDENT = "independent"
-    NOT_INDEPENDENT = "not independent"
-    UNKNOWN = "unknown"
-
-
-class Claim(Enum):
-    """What an interval claims.
-
-    HOLDS: its level, over blocks. WITHIN_RUN: no level; where the median of this run lies if its
-    samples are independent. WIDENED: no level; the samples are seen not to be.
-    """
-
-    HOLDS = "holds"
-    WITHIN_RUN = "within run"
-    WIDENED = "widened"
-
-
-class Separation(Enum):
-    """Cliff's delta in words (Romano et al. 2006): below 0.147, 0.33, 0.474, and above."""
-
-    NEGLIGIBLE = "negligible"
-    SMALL = "small"
-    MEDIUM = "medium"
-    LARGE = "large"
-
-
-@dataclass(frozen=True)
-class Interval:
-    """An interval for the median: `low` to `high` (s).
-
-    `level` is the coverage claimed, None where none is. `tick` (s) was added at both ends for the
-    timer's resolution.
-    """
-
-    low: float
-    high: float
-    level: float | None
-    claim: Claim
-    tick: float = 0.0
-
-
-@dataclass(frozen=True)
-class Percentile:
-    """The `q` quantile (s), None below the `needs` samples that bound it at 95% on both sides."""
-
-    q: float
-    value: float | None
-    needs: int
-
-
-@dataclass(frozen=True)
-class Drift:
-    """`relative`: the second half's median over the first's, less 1; `p_value`: by chance."""
-
-    relative: float
-    p_value: float
-
-
-@dataclass(frozen=True)
-class Independence:
-    """Whether the samples may be read as independent, and the reasons where not."""
-
-    state: State
-    reasons: tuple[Reason, ...] = ()
-
-
-@dataclass(frozen=True)
-class Summary:
-    """The statistics of one run; times in s.
-
-    `std` (n - 1 in the denominator) and `cv` (std / mean) are None for one sample. `interval` is
-    the percentile-bootstrap interval of the median within this run, None for the reason `refused`;
-    `order_interval` the one between order statistics, never scaled for dependence; neither states a
-    level. `tick` is the timer's grid, None where none is seen. `autocorrelation` (lag 1) is over
-    ranks and decides, `raw_autocorrelation` is over times; both are None where undefined.
-    `effective_n` is the number of independent samples that the run is worth. `outliers` counts
-    samples far from the median, `startup` those of them that are slow and come first in an unbroken
-    run.
-    """
-
-    n: int
-    median: float
-    mean: float
-    std: float | None
-    cv: float | None
-    percentiles: tuple[Percentile, ...]
-    interval: Interval | None
-    refused: Reason | None
-    order_interval: Interval | None
-    tick: float | None
-    autocorrelation: float | None
-    raw_autocorrelation: float | None
-    effective_n: float
-    drift: Drift | None
-    outliers: int
-    startup: int
-    independence: Independence
-
-
-@dataclass(frozen=True)
-class Delta:
-    """Cliff's delta: P(a > b) - P(a < b), its size in words, and the Mann-Whitney p-value."""
-
-    value: float
-    separation: Separation
-    p_value: float
-
-
-@dataclass(frozen=True)
-class Classic:
-    """The classic rule for "B is faster than A", as evidence beside a verdict.
-
-    `apart` says that the 95% intervals of the medians don't overlap, None where a side has none.
-    `speedup` is median A / median B. `claimable` needs intervals apart, |delta| >= 0.3 and a
-    speed-up of at least 1.10. All three compare launches, not builds: a drift or another process
-    separates launches of one and the same build.
-    """
-
-    delta: Delta
-    apart: bool | None
-    speedup: float
-    claimable: bool
 
 
 def summarize(samples: npt.ArrayLike, tick: float | None = None) -> Summary:
@@ -604,7 +478,7 @@ def classic(a: npt.ArrayLike, b: npt.ArrayLike, tick: float | None = None) -> Cl
     claimable = (
         apart is True and abs(delta.value) >= CLAIMABLE_DELTA and speedup >= CLAIMABLE_SPEEDUP
     )
-    return Classic(delta, apart, speedup, claimable)
+    return Classic(delta.value, delta.separation, delta.p_value, apart, speedup, claimable)
 
 
 def intervals_apart(a: Interval | None, b: Interval | None) -> bool | None:

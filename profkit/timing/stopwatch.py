@@ -110,14 +110,13 @@ class Ready:
 class Block:
     """Samples taken in one go, in seconds a call in the order of time, and the GPU just before.
 
-    `seconds` is the wall time of the block, `started` the host's clock (seconds, any origin).
-    `overtaken` counts samples that the GPU began before the host had submitted them: they may hold
-    the host's gaps. None where that can't be told. `sm_clock` (Hz) is the mean over the samples and
-    what lies between them, as the SMs counted it; None where they can't be asked.
+    `seconds` is the wall time of the block. `overtaken` counts samples that the GPU began before
+    the host had submitted them: they may hold the host's gaps. None where that can't be told.
+    `sm_clock` (Hz) is the mean over the samples and what lies between them, as the SMs counted it;
+    None where they can't be asked.
     """
 
     samples: tuple[float, ...]
-    started: float
     seconds: float
     gpu: Moment | None
     overtaken: int | None
@@ -199,7 +198,7 @@ class Stopwatch:
         started = time.perf_counter()
         if not self._on_gpu:
             times = _by_host_clock(self._call, samples + LEAD_IN)[LEAD_IN:]
-            return Block(tuple(times), started, time.perf_counter() - started, None, None)
+            return Block(tuple(times), time.perf_counter() - started, None, None)
         import torch
 
         moment = self._lead_in()
@@ -216,7 +215,7 @@ class Stopwatch:
                 "allocate it in `inputs`, or reuse it",
             )
         took = time.perf_counter() - started
-        return Block(tuple(taken.samples), started, took, moment, taken.overtaken, taken.sm_clock)
+        return Block(tuple(taken.samples), took, moment, taken.overtaken, taken.sm_clock)
 
     def _sampling(self, host: float) -> _Sampling:
         behind = math.ceil(_BEHIND / (self._roughly * self._settings.group))

@@ -30,10 +30,17 @@ from profkit.core.distributions import (
 )
 from profkit.core.errors import BadInput
 from profkit.timing.resolution import common_value, log_shift, open_ticks
+from profkit.timing.results import (
+    DEFAULT,
+    Classic,
+    Margin,
+    Source,
+    Summary,
+    Thresholds,
+    Verdict,
+)
 from profkit.timing.statistics import (
     Array,
-    Classic,
-    Summary,
     checked,
     classic,
     correlation_beyond_chance,
@@ -56,16 +63,6 @@ _WILD_ALPHA = 0.01
 _HIGHEST_EXPONENT = 700.0
 # Points of the quadrature over an error's estimate: within 0.2 points of power of 4,000 points.
 _QUADRATURE = 128
-
-
-class Verdict(Enum):
-    """What is known of B against A."""
-
-    REGRESSED = "regressed"
-    IMPROVED = "improved"
-    SAME = "same"
-    INCONCLUSIVE = "inconclusive"
-    INVALID = "invalid"
 
 
 class Reason(Enum):
@@ -93,49 +90,6 @@ class Reason(Enum):
     ENVIRONMENT = "the environment moved"
     NOT_INTERLEAVED = "measured one after the other"
     NO_INTERVAL = "a median without an interval"
-
-
-class Source(Enum):
-    """What set the margin."""
-
-    ASKED = "asked"
-    FLOOR = "A/A floor"
-
-
-@dataclass(frozen=True)
-class Thresholds:
-    """What a verdict asks for.
-
-    `margin`: the relative change that matters. `level`: confidence of the interval that must lie
-    beyond the margin; `same_level`: of the one that must lie within it (90% is the two one-sided
-    tests at 5%). `power`: chance of a verdict that the detectable effect and the blocks needed are
-    planned for. `blocks` and `samples` (a block and side): the fewest that are judged.
-    """
-
-    margin: float = 0.01
-    level: float = 0.95
-    same_level: float = 0.90
-    power: float = 0.90
-    blocks: int = 6
-    samples: int = 30
-
-
-DEFAULT = Thresholds()
-STRICT = Thresholds(margin=0.005, level=0.99, same_level=0.95, blocks=8)
-PERMISSIVE = Thresholds(margin=0.02, level=0.90, blocks=4, samples=10)
-PRESETS = {"strict": STRICT, "default": DEFAULT, "permissive": PERMISSIVE}
-
-
-@dataclass(frozen=True)
-class Margin:
-    """The relative change below which two sides count as the same, and what set it."""
-
-    value: float
-    source: Source
-
-    @property
-    def log(self) -> float:
-        return math.log1p(self.value)
 
 
 @dataclass(frozen=True)

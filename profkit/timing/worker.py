@@ -35,6 +35,7 @@ from profkit.capture.target import (
     without_torch,
 )
 from profkit.core.errors import EnvironmentProblem, ProfkitError, TargetFailed
+from profkit.core.typed_file import plain
 from profkit.timing.stopwatch import Cache, Settings, Stopwatch, Timer
 
 _PROFKIT = Path(__file__).resolve().parent.parent
@@ -130,7 +131,7 @@ class _Worker:
         self._target.enter()
         (chosen,) = self._target.chosen([variant])
         with chosen.around():
-            return asdict(self._stopwatches[variant].block(samples, host))
+            return plain(self._stopwatches[variant].block(samples, host))
 
     def _let_go(self) -> None:
         """Give back the memory of the target before."""
@@ -147,7 +148,7 @@ class _Worker:
         verdicts = self._target.check(
             self._device, seed, names, inputs=self._inputs, tell=self.doing
         )
-        return [asdict(verdict) for verdict in verdicts]
+        return [plain(verdict) for verdict in verdicts]
 
 
 def _device(asked: str | None) -> str:

@@ -473,7 +473,8 @@ def test_a_cell_is_read_as_a_file_of_latencies(tmp_path: Path) -> None:
     saved = read_latencies(cells / "b1-h64-kv8-s8192-d128-bf16.cutlass.json")
     (latency,) = saved.latencies
     assert (latency.label, len(latency.samples)) == ("cutlass", 104)
-    assert saved.document["fingerprint"]["gpu"]["name"] == "NVIDIA H200"
+    assert saved.fingerprint.gpu
+    assert saved.fingerprint.gpu.name == "NVIDIA H200"
     with pytest.raises(BadInput, match="a cell that was not measured"):
         read_latencies(cells / "b1-h64-kv8-s32768-d128-bf16.math.json")
     text = (cells / "b1-h64-kv8-s8192-d128-bf16.cutlass.json").read_text("utf-8")

@@ -30,7 +30,7 @@ from profkit.core.integrity import MANIFEST
 from profkit.report.session import Session
 from profkit.timing.latency import Timed, compare_with, interleaved
 from profkit.timing.latency_file import read_latencies
-from profkit.timing.verdict import Verdict
+from profkit.timing.results import Verdict
 from tests.conftest import H200, ROOT
 from tests.integration.test_views import schema
 
@@ -177,12 +177,13 @@ def test_latencies_are_whole(folder: Path) -> None:
         if file.name == MANIFEST:
             continue
         saved = read_latencies(file)
-        schema("time").validate(saved.document)
-        assert saved.document["left_out"] == {}
+        schema("time").validate(json.loads(file.read_text("utf-8")))
+        assert saved.file
+        assert saved.file.left_out == {}
         for latency in saved.latencies:
-            assert latency.check["status"] == "passed", latency.label
+            assert latency.check.status == "passed", latency.label
             assert (latency.timer, latency.cache) == ("events", "cold")
-            assert latency.gpu["name"] == "NVIDIA H200"
+            assert latency.gpu.name == "NVIDIA H200"
 
 
 @pytest.mark.parametrize("name", pair.names())
@@ -223,7 +224,7 @@ def test_split_keys_win_where_blocks_are_few_and_only_there() -> None:
 
 def test_every_length_is_recorded() -> None:
     shapes = [
-        one.latency.target["shapes"]
+        one.latency.target.shapes or {}
         for one in (latencies(LADDER, file.name)[DEFAULT] for file in LADDER.glob("length_*.json"))
     ]
     assert sorted(shape["length"] for shape in shapes) == [128, 256, 1024, 2048, 4096]

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.transforms import Affine2D
+from msgspec import structs
 from typer.testing import Result
 
 import profkit
@@ -231,14 +232,11 @@ def test_a_point_above_a_roof_is_flagged_with_a_reason() -> None:
 def test_hits_of_a_warm_cache_and_a_held_base_clock_are_named() -> None:
     report = run().summary
     fast = [
-        dataclasses.replace(
-            one, summary=dataclasses.replace(one.summary, median=1e-6, interval=None)
-        )
+        dataclasses.replace(one, summary=structs.replace(one.summary, median=1e-6, interval=None))
         for one in _latencies()
     ]
     warm = [
-        dataclasses.replace(one, latency=dataclasses.replace(one.latency, cache="warm"))
-        for one in fast
+        dataclasses.replace(one, latency=structs.replace(one.latency, cache="warm")) for one in fast
     ]
     base = dataclasses.replace(
         report, session=dataclasses.replace(report.session, clock_control="base")

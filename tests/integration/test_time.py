@@ -25,8 +25,8 @@ from profkit.timing.latency import LatencyReport, analyze_latency
 from profkit.timing.latency_file import read_latencies
 from profkit.timing.latency_view import warnings
 from profkit.timing.measurement import Subject, TimingPlan, time_targets
+from profkit.timing.results import DEFAULT
 from profkit.timing.stopwatch import Settings
-from profkit.timing.verdict import DEFAULT
 from tests.conftest import CORPUS, ROOT
 
 pytest.importorskip("torch", reason="targets need torch")

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from profkit.capture.work import Work
+from profkit.core.fingerprint import Fingerprint
+from profkit.core.typed_file import convert
 from profkit.report.gpus import datasheet_named
-from profkit.study.cell import Cell, Status
 from profkit.study.evidence import goal
 from profkit.study.summary import Baseline, Best, Row, derive
-from profkit.timing.latency_file import latency_from_json
+from profkit.timing.cell import Cell, Status
+from profkit.timing.latency_format import Latency
 
 H200 = {
     "name": "NVIDIA H200",
@@ -80,7 +82,7 @@ def cell(
         }
         for at in range(BLOCKS)
     ]
-    latency = latency_from_json(
+    latency = convert(
         {
             "label": backend,
             "timer": "events",
@@ -94,7 +96,8 @@ def cell(
             "gpu": gpu,
             "ready": {"memory": {"peak_allocated": 80_500_000}, "steady": steady},
             "blocks": blocks,
-        }
+        },
+        Latency,
     )
     name = "-".join(f"{key}{value}" for key, value in (shape | {"dtype": dtype}).items())
     return Cell(
@@ -241,7 +244,16 @@ def test_what_is_unknown_stays_unknown() -> None:
     unknown = ("precision", "datasheet_peak", "dram_peak", "ridge", "regime", "verified", "gpu")
     assert {name: getattr(nowhere, name) for name in unknown} == dict.fromkeys(unknown)
     assert nowhere.flop_rate is not None
-    failed = row(Cell("s", 0, {"n": 1}, "default", Status.out_of_memory, "too large"))
+    failed = row(
+        Cell(
+            shape="s",
+            at=0,
+            arguments={"n": 1},
+            backend="default",
+            status=Status.out_of_memory,
+            reason="too large",
+        )
+    )
     assert (failed.seconds, failed.flop, failed.batch, failed.causal) == (None, None, None, None)
 
 
@@ -400,11 +412,9 @@ def test_cells_that_differ_in_an_option_of_their_own_are_no_neighbours() -> None
 
 
 def test_sizes_that_are_none_of_attentions_are_left_alone() -> None:
-    import dataclasses
-
     one = cell(1e-3)
-    odd = dataclasses.replace(one, arguments={"heads": [8], "dim": [4, 2], "kv_heads": 3})
-    assert row(dataclasses.replace(odd, latency=None)).heads is None
+    odd = replace(one, arguments={"heads": [8], "dim": [4, 2], "kv_heads": 3})
+    assert row(replace(odd, latency=None, status=Status.failed)).heads is None
 
 
 def test_scaling_at_the_same_number_of_tokens() -> None:
@@ -415,14 +425,12 @@ def test_scaling_at_the_same_number_of_tokens() -> None:
 
 
 def test_environments_apart_from_the_dtype_are_counted() -> None:
-    import dataclasses
-
-    one = dataclasses.replace(cell(1e-3), fingerprint={"dtype": "float16", "versions": "1"})
-    same = dataclasses.replace(
-        cell(1e-3, length=1024), fingerprint={"dtype": "bfloat16", "versions": "1"}
+    one = replace(cell(1e-3), fingerprint=Fingerprint(dtype="float16", versions={"torch": "1"}))
+    same = replace(
+        cell(1e-3, length=1024), fingerprint=Fingerprint(dtype="bfloat16", versions={"torch": "1"})
     )
-    other = dataclasses.replace(
-        cell(1e-3, length=2048), fingerprint={"dtype": "float16", "versions": "2"}
+    other = replace(
+        cell(1e-3, length=2048), fingerprint=Fingerprint(dtype="float16", versions={"torch": "2"})
     )
     assert derive([one, same], H200).notes == ()
     (note,) = derive([one, same, other], H200).notes

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from profkit.capture.work import Work
 from profkit.comparison.changes import changes, one_sided
 from profkit.comparison.comparability import (
     Obstacle,
@@ -24,6 +25,7 @@ from profkit.comparison.line_changes import line_changes
 from profkit.comparison.repeats import NOISE, Change, judge
 from profkit.report.source_lines import LineCost
 from profkit.report.summary import Group, LaunchSummary, ReportSummary, groups
+from profkit.timing.latency_format import Declared
 from tests.comparing import work
 from tests.conftest import h200
 
@@ -102,15 +104,17 @@ def test_the_clock_alone_leaves_cycles() -> None:
 def test_problem_size_by_work_or_by_what_the_runs_declare() -> None:
     small, large = (group([1e-3], **work(size)) for size in (1, 10))
     assert obstacles(small, large) == [What.problem]
-    declared = {"name": "gemm", "dtype": "float16", "work": {"flop": 1e9, "bytes": 1e6}}
-    one, other = (problem_of({**declared, "shapes": {"n": size}}) for size in (8, 9))
+    one, other = (
+        problem_of(Declared(name="gemm", dtype="float16", work=Work(1e9, 1e6), shapes={"n": size}))
+        for size in (8, 9)
+    )
     assert not kernels_apart(small, large, (one, one))
     (told,) = kernels_apart(small, small, (one, other))
     assert told.what is What.problem
     assert "n=8" in told.before
     assert "n=9" in told.after
     assert kernels_apart(small, large, (one, None))
-    assert problem_of({"name": "gemm"}) is None
+    assert problem_of(Declared(name="gemm")) is None
 
 
 ALL_WORK = tuple(name for name in work(1) if not name.endswith(("_size", "sector", "predicated")))

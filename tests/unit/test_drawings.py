@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from xml.etree import ElementTree
 
-from profkit.study.cell import Status
 from profkit.study.summary import Row
 from profkit.study.written.drawings import drawings
+from profkit.timing.cell import Status
 
 
 def rows() -> list[Row]:

@@ -8,6 +8,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 import profkit
 from profkit.comparison.comparison import diff
@@ -20,6 +21,7 @@ from profkit.core.errors import UsageError
 from profkit.report.catalog import catalog
 from profkit.timing.latency import analyze_latency
 from profkit.timing.latency_file import read_latencies
+from profkit.timing.latency_format import Declared
 from tests.comparing import Made, compared, report_of, side_of, work
 from tests.conftest import H200
 
@@ -183,7 +185,7 @@ def test_kernels_of_a_problem_that_one_side_alone_has_are_no_part_of_the_total()
     def timed(length: int) -> Timings:
         shapes = {"q": f"length={length}"}
         (one, _) = read_latencies(H200 / "pairs" / "transpose_conflicts" / "latency.json").latencies
-        told = dataclasses.replace(one, target={"name": "attention", "shapes": shapes})
+        told = structs.replace(one, target=Declared(name="attention", shapes=shapes))
         return Timings(f"{length}.json", {"v": analyze_latency(told)})
 
     short, long = (report_of(Made(name, [1e-5], nvtx=("v",))) for name in ("axpy", "q_w_e"))

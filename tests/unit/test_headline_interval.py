@@ -12,9 +12,10 @@ import pytest
 from scipy import stats
 
 from profkit.timing.latency import FEWEST_BLOCKS, FEWEST_IN_A_BLOCK, analyze_latency
-from profkit.timing.latency_file import Latency, Recorded, read_latencies
+from profkit.timing.latency_file import read_latencies
+from profkit.timing.latency_format import Latency, Recorded
 from profkit.timing.latency_view import latency_words
-from profkit.timing.statistics import Claim, Interval
+from profkit.timing.results import Claim, Interval
 from tests.conftest import CORPUS
 
 Array = npt.NDArray[np.float64]
@@ -38,9 +39,9 @@ def autoregressive(rng: np.random.Generator, n: int, rho: float) -> Array:
 def series(times: Array, *, contiguous: bool = False) -> Latency:
     """Blocks in rows of `times`; one in every two slots unless they are `contiguous`."""
     return Latency(
-        "x",
-        tuple(
-            Recorded(tuple((MEDIAN * row).tolist()), turn if contiguous else 2 * turn)
+        label="x",
+        blocks=tuple(
+            Recorded(turn=turn if contiguous else 2 * turn, samples=tuple((MEDIAN * row).tolist()))
             for turn, row in enumerate(times)
         ),
     )

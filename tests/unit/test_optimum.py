@@ -19,15 +19,8 @@ from profkit.timing.optimum import (
     standing,
     thresholds_of_looks,
 )
-from profkit.timing.verdict import (
-    DEFAULT,
-    Comparison,
-    Margin,
-    Source,
-    Verdict,
-    compare,
-    judge,
-)
+from profkit.timing.results import DEFAULT, Margin, Source, Verdict
+from profkit.timing.verdict import Comparison, compare, judge
 
 
 def against(speedup: float, scatter: float = 0.002, blocks: int = 8) -> Comparison:

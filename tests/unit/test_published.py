@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import yaml
 
-from profkit.study.cell import Status
 from profkit.study.evidence import cost, evidence, goal, top_rows
 from profkit.study.published import (
     Fault,
@@ -19,6 +18,7 @@ from profkit.study.published import (
     wrong_claims,
 )
 from profkit.study.summary import Row
+from profkit.timing.cell import Status
 from tests.conftest import ROOT
 
 FACTS = ROOT.parent / "shared" / "facts" / "published.yaml"

@@ -31,15 +31,16 @@ def plain(side: str) -> bytes:
 
 def latencies() -> LatencyReport:
     sides = timed(RECORDED / LATENCY)
-    document = read_latencies(RECORDED / LATENCY).document
+    saved = read_latencies(RECORDED / LATENCY)
+    assert saved.file
     return LatencyReport(
         title=NAME,
         timed=tuple(sides.values()),
         pairs=compare_with(sides["before"], [sides["after"]]),
-        fingerprint=document["fingerprint"],
-        fingerprint_sha256=document["fingerprint_sha256"],
-        seed=document["seed"],
-        warmup=document["warmup"],
+        fingerprint=saved.fingerprint,
+        fingerprint_sha256=saved.fingerprint_sha256 or "",
+        seed=saved.file.seed,
+        warmup=saved.file.warmup,
     )
 
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.timing.latency import Timed, analyze_latency, compare_with
-from profkit.timing.latency_file import Latency, Recorded
+from profkit.timing.latency_format import Latency, Recorded
 from profkit.timing.resolution import common_value, log_shift, open_ticks
-from profkit.timing.verdict import Verdict
+from profkit.timing.results import Verdict
 
 times = st.lists(st.floats(1e-6, 1e-2), min_size=1, max_size=40).map(np.array)
 
@@ -65,10 +65,11 @@ def sides_on(tick: float, *sides: np.ndarray) -> list[Timed]:
 
     def blocks(at: int, ticks: np.ndarray) -> tuple[Recorded, ...]:
         rows = zip(ticks * tick, turns, strict=True)
-        return tuple(Recorded(tuple(row.tolist()), pair[at]) for row, pair in rows)
+        return tuple(Recorded(turn=pair[at], samples=tuple(row.tolist())) for row, pair in rows)
 
     return [
-        analyze_latency(Latency(f"side {at}", blocks(at, side))) for at, side in enumerate(sides)
+        analyze_latency(Latency(label=f"side {at}", blocks=blocks(at, side)))
+        for at, side in enumerate(sides)
     ]
 
 

@@ -15,7 +15,8 @@ from typer.testing import Result
 
 from profkit.core.errors import ProfkitError
 from profkit.timing.latency import analyze_latency, interleaved
-from profkit.timing.latency_file import Latency, Recorded, read_latencies
+from profkit.timing.latency_file import read_latencies
+from profkit.timing.latency_format import Latency, Recorded
 
 _HARMLESS, _REFUSED = {0, 2, 3, 4, 5}, 5
 _GONE = object()
@@ -183,7 +184,7 @@ def test_the_document_that_is_changed_is_read_itself(tmp_path: Path) -> None:
 
 
 def _latency(*turns: int) -> Latency:
-    return Latency("x", tuple(Recorded((1e-4,), turn) for turn in turns))
+    return Latency(label="x", blocks=tuple(Recorded(turn=turn, samples=(1e-4,)) for turn in turns))
 
 
 @pytest.mark.parametrize(

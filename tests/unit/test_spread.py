@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from profkit.timing.results import Verdict
 from profkit.timing.spread import bound_factor, difference_bound, enlarged_bound, run_bound
-from profkit.timing.verdict import Verdict, judge, margin_of
+from profkit.timing.verdict import judge, margin_of
 
 FALSE = {Verdict.REGRESSED, Verdict.IMPROVED}
 

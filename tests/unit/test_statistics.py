@@ -16,12 +16,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from profkit.core.errors import BadInput
+from profkit.timing.results import Claim, Interval, Reason, Separation, State
 from profkit.timing.statistics import (
-    Claim,
-    Interval,
-    Reason,
-    Separation,
-    State,
     bootstrap_median,
     bootstrap_tail,
     classic,

@@ -195,6 +195,7 @@ _FREE = {  # module: why it may read by itself
     "core/yaml_files.py": "what is shipped",
     "report/memory.py": "/proc and control groups",
     "report/unpacked.py": "bytes whose framing was walked before",
+    "schemas/__main__.py": "the schemas that it writes",
     "capture/supervise.py": "/proc",
     "capture/doctor.py": "/proc",
     "timing/turns.py": "lines of profkit's own worker",

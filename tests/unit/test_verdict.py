@@ -12,17 +12,19 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from profkit.core.errors import BadInput
-from profkit.timing.statistics import summarize
-from profkit.timing.verdict import (
+from profkit.timing.results import (
     DEFAULT,
     PERMISSIVE,
     PRESETS,
     STRICT,
-    Comparison,
     Margin,
-    Reason,
     Source,
     Verdict,
+)
+from profkit.timing.statistics import summarize
+from profkit.timing.verdict import (
+    Comparison,
+    Reason,
     compare,
     holm,
     interval_over_blocks,

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from profkit.core.errors import BadInput
-from profkit.study.cell import Cell
 from profkit.study.folder import cell_file, write_plan
 from profkit.study.json import cell_json
 from profkit.study.report_content import gather
 from profkit.study.run import summarise
 from profkit.study.written.report import report
+from profkit.timing.cell import Cell
 from profkit.ui.document_markdown import document_markdown
 from tests.unit.test_baseline import H200, alternatives, cell
 

@@ -19,6 +19,7 @@ from profkit.capture.environment import fingerprint, lock
 from profkit.capture.gpu import Watch
 from profkit.capture.target import Unsupported, without_torch
 from profkit.core.errors import EnvironmentProblem, TargetFailed
+from profkit.core.typed_file import plain
 from profkit.roofline.loads.counts import Machine
 from profkit.roofline.loads.loads import Load, loads
 from profkit.timing.stopwatch import Block, Cache, Ready, Settings, Stopwatch, Timer
@@ -105,8 +106,8 @@ class _Ceilings:
         return {
             "how": load.how,
             "amount": load.amount,
-            "bursts": [asdict(block) for block in bursts],
-            "steady": [asdict(block) for block in steady],
+            "bursts": [plain(block) for block in bursts],
+            "steady": [plain(block) for block in steady],
         }
 
 

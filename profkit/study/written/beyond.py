@@ -337,7 +337,7 @@ def _step(step: Step) -> list[str]:
         unmarked(findings.gain(estimate)) if estimate else "none was promised",
         _latency(pair.a), _latency(pair.b),
         f"{comparison.speedup:.3g}x [{comparison.low:.3g}, {comparison.high:.3g}]",
-        f"{comparison.classic.delta.value:+.2f}", comparison.verdict.name,
+        f"{comparison.classic.delta:+.2f}", comparison.verdict.name,
     ]  # fmt: skip
 
 

@@ -1,0 +1,238 @@
+"""Typed files: one model of a format, from which its reader, its writer and its JSON Schema come.
+
+    class Block(Model, frozen=True, kw_only=True):
+        \"\"\"What the schema says of it.\"\"\"
+
+        turn: Count
+        power: Maybe[Amount] = UNSET        absent, null or a number, and written as it was read
+        seconds: Amount | None = None       may be absent in older files; always written
+        median: Derived[Number] = UNSET     always written, follows from the rest: absent by hand
+
+    class BlockFile(File, frozen=True, kw_only=True, tag="profkit.block/1"):
+        blocks: dict[str, Block]
+
+    file = read_file(path, BlockFile)       BadInput: `x.json: blocks['a'].turn: expected int ...`
+    write(path, encode(file))               indented, a list of numbers on one line
+
+Rules that hold between fields stand in `__post_init__` and raise ValueError. `Facts` are models
+that may be empty. A NaN is refused when it is written: a field that has none says `| None`.
+`python -m profkit.schemas` writes the schemas of the formats that it lists.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from reprlib import repr as brief
+from typing import Annotated, Any, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from profkit.core.errors import BadInput
+from profkit.core.json_text import json_text
+from profkit.core.text_files import Malformed, brief_words, parse_json, read_text
+
+T = TypeVar("T")
+M = TypeVar("M", bound="Model")
+
+_ALWAYS = "always"
+_LARGEST = 1e30
+_STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]|(\[\.\.\.\])")
+
+Number: TypeAlias = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)] | int
+"""A number as it was written: 40 stays 40."""
+Amount: TypeAlias = Annotated[float, Meta(ge=0, le=_LARGEST)] | Annotated[int, Meta(ge=0)]
+"""A number from 0 on, as it was written."""
+Count: TypeAlias = Annotated[int, Meta(ge=0)]
+Maybe: TypeAlias = T | UnsetType | None
+"""What may be absent or null, which is kept apart; its default is UNSET."""
+Derived: TypeAlias = Annotated[T | UnsetType, Meta(extra_json_schema={_ALWAYS: True})]
+"""What is always written and never needed to read; its default is UNSET."""
+
+
+class Model(Struct, frozen=True, forbid_unknown_fields=True):
+    """An object of a file."""
+
+
+class Facts(Model, frozen=True):
+    """What is known of something, {} where nothing is; false where it is empty."""
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, name) is not UNSET for name in self.__struct_fields__)
+
+
+class File(Model, frozen=True, tag_field="schema", tag="profkit"):
+    """A whole file; the `tag` of its class is its `schema`."""
+
+
+def known(value: T | UnsetType | None) -> T | None:
+    """A value, None where it is absent."""
+    return None if isinstance(value, UnsetType) else value
+
+
+def read_file(path: Path, model: type[M], remedy: str = "check the file") -> M:
+    """The content of a file; raises as `read_text`, and BadInput naming the place."""
+    text = read_text(path, remedy)
+    try:
+        return decode(text, model)
+    except BadInput as error:
+        raise BadInput(f"{path}: {error.message}", remedy) from None
+
+
+def decode(text: str, model: type[M]) -> M:
+    """What a text says; raises Malformed as `parse_json` and `of_schema`, and for a key given
+    twice."""
+    return of_schema(parse_json(text, object_pairs_hook=_unique), model)
+
+
+def of_schema(document: Any, model: type[M]) -> M:
+    """The file of a parsed document; raises Malformed as `convert`, and for another schema."""
+    tag = model.__struct_config__.tag
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if tag is not None and schema != tag:
+        raise Malformed(f"{brief(schema)}, not {tag}" if schema else f"not {tag}")
+    return convert(document, model)
+
+
+def convert(document: Any, model: type[M]) -> M:
+    """The model of a parsed document; raises Malformed, naming the place, for what it is not."""
+    try:
+        return msgspec.convert(document, model)
+    except msgspec.ValidationError as error:
+        raise Malformed(_located(document, model, str(error))) from None
+
+
+def plain(model: Any) -> dict[str, Any]:
+    """A model, or a dataclass, as dictionaries and lists."""
+    told: dict[str, Any] = msgspec.to_builtins(model, enc_hook=_number)
+    return told
+
+
+def encode(model: Model, indent: int = 2, *, dense: bool = True) -> str:
+    """The text of a file, a list of numbers on one line where it is `dense`.
+
+    Raises ValueError for NaN and infinities, which JSON has not.
+    """
+    if dense:
+        return json_text(plain(model), indent)
+    return json.dumps(plain(model), indent=indent, allow_nan=False) + "\n"
+
+
+def finite(value: Any) -> Any:
+    """A value, None for NaN: what a file calls unknown."""
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def json_schema(model: type[File], title: str) -> dict[str, Any]:
+    """The JSON Schema (2020-12) of a format as it is written; files of before may have less."""
+    _, parts = msgspec.json.schema_components([model], ref_template="#/$defs/{name}")
+    whole = parts.pop(model.__name__)
+    form: dict[str, Any] = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": str(model.__struct_config__.tag),
+        **whole,
+        "title": title,
+        "$defs": {name: _untitled(part) for name, part in sorted(parts.items())},
+    }
+    simplified: dict[str, Any] = _simplified(form)
+    return simplified
+
+
+def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise Malformed(f"has the key {brief(key)} twice")
+        found[key] = value
+    return found
+
+
+def _number(value: Any) -> Any:
+    """A plain number of one of NumPy's, which msgspec does not take for one."""
+    for kind in (bool, int, float):
+        if isinstance(value, kind):
+            return kind(value)
+    raise TypeError(f"{type(value).__name__} is not of JSON")
+
+
+def _located(document: Any, model: type[Model], error: str) -> str:
+    """An error of msgspec with the key where that has `[...]`, and in our words."""
+    what, _, place = error.partition(" - at `")
+    place = place.rstrip("`").removeprefix("$")
+    where, value = "", document
+    for name, index, any_key in _STEP.findall(place):
+        step = _failing(document, value, model, error) if any_key else (name or int(index))
+        where += f".{name}" if name else f"[{brief(step)}]"
+        value = value[step]
+    told = brief_words(ValueError(what[:1].lower() + what[1:].replace("`", "")))
+    return f"{where.lstrip('.')}: {told}" if where else told
+
+
+def _failing(document: Any, place: dict[str, Any], model: type[Model], error: str) -> str:
+    """The first key of a mapping inside a document that is refused with this error."""
+    rows = list(place.items())
+
+    def fails(count: int) -> bool:
+        place.clear()
+        place.update(rows[:count])
+        try:
+            msgspec.convert(document, model)
+        except msgspec.ValidationError as found:
+            return str(found) == error
+        return False
+
+    key = rows[bisect_left(range(len(rows)), True, key=lambda at: fails(at + 1))][0]
+    place.clear()
+    place.update(rows)
+    return key
+
+
+def _untitled(part: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in part.items() if key != "title"}
+
+
+def _simplified(form: Any) -> Any:
+    """A schema as people read it: whatever is always written is required, a text is one line."""
+    if isinstance(form, list):
+        return [_simplified(part) for part in form]
+    if not isinstance(form, dict):
+        return form
+    if form.get("type") == "object" and "properties" in form:
+        form = form | {"required": _always_written(form)}
+    form = {
+        key: {name: _simplified(part) for name, part in value.items()}
+        if key in {"properties", "$defs"}
+        else _simplified(value)
+        for key, value in form.items()
+        if key not in {"default", _ALWAYS}
+    }
+    if isinstance(form.get("description"), str):
+        form["description"] = " ".join(form["description"].split())
+    return _union(form) if "anyOf" in form else form
+
+
+def _always_written(form: Mapping[str, Any]) -> list[str]:
+    """The fields without a default, those with one other than UNSET, and those that follow."""
+    return [
+        name
+        for name, part in form["properties"].items()
+        if name in form["required"] or "default" in part or _ALWAYS in part
+    ]
+
+
+def _union(form: Mapping[str, Any]) -> dict[str, Any]:
+    """A choice of plain kinds as a list of them; an integer beside a number is one."""
+    rows = form["anyOf"]
+    if any(row.get("type") == "number" for row in rows):
+        rows = [row for row in rows if row.get("type") != "integer"]
+    rest = {key: value for key, value in form.items() if key != "anyOf"}
+    kinds = [row.get("type") for row in rows]
+    if not all(isinstance(kind, str) for kind in kinds) or any("enum" in row for row in rows):
+        return {"anyOf": rows} | rest
+    merged = {key: value for row in rows for key, value in row.items()}
+    return merged | rest | {"type": kinds if len(kinds) > 1 else kinds[0]}

@@ -1,0 +1,88 @@
+"""Cells of a baseline, `profkit.cell/1`: a backend at a shape, its samples or why none."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, field
+from msgspec.structs import force_setattr
+
+from profkit.core.fingerprint import Fingerprint
+from profkit.core.typed_file import Amount, Count, Derived, File, Model, Number, read_file
+from profkit.timing.latency_format import Latency
+from profkit.timing.results import Summary
+
+SCHEMA = "profkit.cell/1"
+
+
+class Status(StrEnum):
+    """What became of a cell. `unavailable`: what the backend runs is not installed here."""
+
+    measured = "measured"
+    imported = "imported"
+    unsupported = "unsupported"
+    unavailable = "unavailable"
+    out_of_memory = "out_of_memory"
+    wrong = "wrong"
+    failed = "failed"
+    no_time = "no_time"
+
+
+MISSING = (Status.unavailable, Status.no_time)
+"""What another run of the same baseline tries again."""
+
+
+class Source(Model, frozen=True, kw_only=True):
+    """What is known of an imported cell's file: `said` is all that it says beside its samples,
+    `median` (s) and `taken`, the time, are of that."""
+
+    file: str
+    sha256: str
+    said: dict[str, Any]
+    median: Number | None = None
+    taken: str | None = None
+
+
+class Cell(File, frozen=True, kw_only=True, tag=SCHEMA):
+    """A backend at a shape: its samples, or why there are none. SI units.
+
+    `latency` is there where it was measured or imported, `reason` where it was not. `at` is the
+    place of the shape in the matrix. `asked` is how many samples, `fewer` says why there are fewer.
+    Cells of one `round` took turns. `setting` is how a program asks for the backend, `version` of
+    what it runs, `chosen` the backend that it comes down to, for one that chooses. `seconds` is
+    what the shape took with all its backends. `source` is that of an imported cell.
+    """
+
+    profkit: str = ""
+    id: str = ""
+    shape: str
+    at: Count
+    arguments: dict[str, Any] = field(default_factory=dict)
+    backend: str
+    version: str | None = None
+    setting: str = ""
+    chosen: str | None = None
+    status: Status
+    reason: str = ""
+    asked: Annotated[int, Meta(ge=1)] | None = None
+    fewer: str = ""
+    latency: Latency | None = None
+    statistics: Derived[Summary | None] = UNSET
+    round: str | None = None
+    fingerprint: Fingerprint = Fingerprint()
+    fingerprint_sha256: str | None = None
+    created: str = ""
+    seconds: Amount | None = None
+    source: Source | None = None
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "id", f"{self.shape}.{self.backend}")
+        if (self.status in {Status.measured, Status.imported}) != bool(self.latency):
+            raise ValueError(f"is {self.status} {'with' if self.latency else 'without'} samples")
+
+
+def read_cell(path: Path) -> Cell:
+    """The cell of a file; raises BadInput for a file that is none."""
+    return read_file(path, Cell, "remove it, and measure it anew with --resume")

@@ -1,0 +1,281 @@
+"""Latencies as files: `profkit.time/1`, and what of it `profkit.cell/1` shares."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from reprlib import repr as brief
+from typing import Annotated, Any, Literal, TypeAlias
+
+from msgspec import UNSET, Meta, field
+from msgspec.structs import force_setattr
+
+from profkit.capture.correctness import Status
+from profkit.capture.gpu import Moment
+from profkit.capture.work import Work
+from profkit.core.fingerprint import Device, Fingerprint
+from profkit.core.typed_file import Amount, Count, Derived, Facts, File, Maybe, Model, Number
+from profkit.timing.results import Classic, Interval, Margin, Summary, Thresholds, Verdict
+
+SCHEMA = "profkit.time/1"
+CPU = "cpu"
+SHORTEST, LONGEST = 1e-12, 1e6
+
+Seconds: TypeAlias = Annotated[float, Meta(ge=0, le=LONGEST)] | Annotated[int, Meta(ge=0, le=10**6)]
+Samples: TypeAlias = Annotated[
+    tuple[Annotated[float, Meta(ge=SHORTEST, le=LONGEST)], ...], Meta(min_length=1)
+]
+
+
+class Recorded(Model, frozen=True, kw_only=True):
+    """A block of samples, in seconds a call in the order of time, and the GPU during it.
+
+    `turn` counts the blocks of all series in the order in which they were taken, `seconds` is the
+    wall time; `overtaken` are the samples that the GPU began before the host had submitted them.
+    `sm_clock` (Hz) is the mean over the samples and what lies between them, as the SMs counted it,
+    null where they can't be asked; `gpu` what the driver told just before them.
+    """
+
+    turn: Count
+    seconds: Amount | None = None
+    gpu: Moment | None = None
+    overtaken: Count | None = None
+    sm_clock: Amount | None = None
+    samples: Samples
+
+
+class Declared(Facts, frozen=True, kw_only=True):
+    """What the target of a latency declares."""
+
+    name: Maybe[str] = UNSET
+    shapes: Maybe[dict[str, Any]] = UNSET
+    dtype: Maybe[str] = UNSET
+    work: Maybe[Work] = UNSET
+    variants: Maybe[tuple[str, ...]] = UNSET
+
+    @property
+    def words(self) -> str:
+        """The work in words, else the shapes."""
+        shapes = " ".join(f"{key}={value}" for key, value in (self.shapes or {}).items())
+        return (self.work.what if self.work else "") or shapes
+
+
+class Checked(Facts, frozen=True, kw_only=True):
+    """A variant's check against the reference; `error` and `bound` are relative."""
+
+    name: Maybe[str] = UNSET
+    status: Maybe[Status] = UNSET
+    error: Maybe[Number] = UNSET
+    bound: Maybe[Number] = UNSET
+    reason: Maybe[str] = UNSET
+
+
+class MemoryUse(Facts, frozen=True, kw_only=True):
+    """Device memory of torch in bytes: the peaks during a call; `allocations` of its pool."""
+
+    peak_allocated: Maybe[Count] = UNSET
+    peak_reserved: Maybe[Count] = UNSET
+    allocations: Maybe[Count] = UNSET
+
+
+class Readiness(Facts, frozen=True, kw_only=True):
+    """What was learnt before the samples; seconds. A sample is of `group` calls."""
+
+    rough: Maybe[Seconds] = UNSET
+    host: Maybe[Seconds] = UNSET
+    empty: Maybe[Seconds] = UNSET
+    flush: Maybe[Seconds] = UNSET
+    warmup: Maybe[Seconds] = UNSET
+    steady: Maybe[bool] = UNSET
+    waits: Maybe[bool] = UNSET
+    memory: Maybe[MemoryUse] = UNSET
+    group: Maybe[Annotated[int, Meta(ge=1, le=1_000_000)]] = UNSET
+
+
+class Setup(Model, frozen=True, kw_only=True):
+    """What is known of how samples of one variant were taken."""
+
+    label: str
+    timer: Literal["events", "graph", "cupti", "wall", ""] = ""
+    cache: Literal["cold", "warm", ""] = ""
+    target: Declared = Declared()
+    gpu: Device = Device()
+    check: Checked = Checked()
+    ready: Readiness = Readiness()
+
+    def __post_init__(self) -> None:
+        for name in ("name", "compute_capability", "multiprocessors", "memory_bytes"):
+            if self.gpu and getattr(self.gpu, name) in {UNSET, None}:
+                raise ValueError(f"gpu has no {name!r}")
+
+    @property
+    def measured_with(self) -> tuple[str, str, str]:
+        """What an A/A floor is of: the GPU's UUID (or `cpu`), the timer, the cache."""
+        return CPU if self.timer == "wall" else self.gpu.uuid or "", self.timer, self.cache
+
+
+class Latency(Setup, frozen=True, kw_only=True):
+    """Samples of one variant, its blocks in the order of time."""
+
+    blocks: Annotated[tuple[Recorded, ...], Meta(min_length=1)]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        force_setattr(self, "blocks", tuple(sorted(self.blocks, key=lambda block: block.turn)))
+
+    @property
+    def samples(self) -> tuple[float, ...]:
+        """All samples in the order of time."""
+        return tuple(value for block in self.blocks for value in block.samples)
+
+    @property
+    def clocks_counted(self) -> tuple[float, ...]:
+        """The SM clock (Hz) of blocks as the SMs counted it; empty where under half have one."""
+        counted = [block.sm_clock for block in self.blocks if block.sm_clock]
+        return tuple(counted) if 2 * len(counted) >= len(self.blocks) else ()
+
+    @property
+    def cycles(self) -> tuple[float, ...]:
+        """SM cycles of a call by block: its mean time, without a tenth of the samples at either
+        end, at the clock that was counted over it."""
+        return tuple(
+            block.sm_clock * _trimmed_mean(block.samples)
+            for block in self.blocks
+            if block.sm_clock and self.clocks_counted
+        )
+
+    @property
+    def clocks_read(self) -> tuple[float, ...]:
+        """The SM clock (Hz) as the driver told it just before a block, where it did."""
+        return tuple(
+            block.gpu.sm_clock for block in self.blocks if block.gpu and block.gpu.sm_clock
+        )
+
+    @property
+    def clocks(self) -> tuple[float, ...]:
+        """The SM clock (Hz) of blocks: as counted over them, else as read before them."""
+        return self.clocks_counted or self.clocks_read
+
+    @property
+    def took_turns(self) -> bool:
+        """Whether blocks of others lie between its own: never three of its own in a row."""
+        turns = [block.turn for block in self.blocks]
+        if len(turns) < 3:
+            return len(turns) == 2 and turns[1] - turns[0] > 1
+        return all(later - turn > 2 for turn, later in zip(turns, turns[2:], strict=False))
+
+
+def _trimmed_mean(samples: Sequence[float]) -> float:
+    cut = len(samples) // 10
+    kept = sorted(samples)[cut : len(samples) - cut]
+    return sum(kept) / len(kept)
+
+
+class Rate(Model, frozen=True, kw_only=True):
+    """A rate at the median latency, per second, from work that the target declares.
+
+    `peak` is the datasheet's dense one at boost clock, by the name `of`; null where it has none
+    that is known to apply. `share` is of the peak: above 1 the declared work was not all done, or
+    not by this unit.
+    """
+
+    value: Number
+    peak: Number | None
+    of: str
+    verified: bool
+    share: Number | None
+
+
+class Series(Setup, frozen=True, kw_only=True):
+    """A latency and what follows from its samples.
+
+    `interval` is the one of the median to quote: over blocks at 95%, else that of `statistics`,
+    within the run and without a level for the reason `without_level`. `throttled_blocks` counts
+    blocks by the reason for which the driver held the clock. `sentence` is what to write in a
+    paper.
+    """
+
+    interval: Interval | None = None
+    without_level: str | None = None
+    statistics: Derived[Summary] = UNSET
+    flop_rate: Rate | None = None
+    bandwidth: Rate | None = None
+    throttled_blocks: dict[str, int] = field(default_factory=dict)
+    launch_bound: bool = False
+    sentence: str = ""
+    blocks: Annotated[tuple[Recorded, ...], Meta(min_length=1)]
+
+    @property
+    def latency(self) -> Latency:
+        """Its samples alone."""
+        return Latency(**{name: getattr(self, name) for name in Latency.__struct_fields__})
+
+
+class Compared(Model, frozen=True, kw_only=True):
+    """The verdict on `b` against `a`, the baseline, and what it rests on.
+
+    `speedup` is time of a over time of b: above 1, b is faster. `low` to `high` is its interval at
+    `level`, widened by `resolution`, the relative difference that the timer can't resolve.
+    `detectable` is the slowdown, as a share, that as many such blocks find at the planned power.
+    `clocks` (Hz) are those of a and of b where what each draws left them at two; the verdict is on
+    times. `ratios` are the typical times of b over that of a by block: the median over all pairs of
+    their samples (Hodges-Lehmann). `classic` is evidence alone. `settle` has the options to time
+    again with, which would settle an inconclusive.
+    """
+
+    a: str
+    b: str
+    verdict: Verdict
+    reason: str
+    details: tuple[str, ...]
+    clocks: tuple[float, float] | None = None
+    speedup: float
+    low: float
+    high: float
+    level: float
+    margin: Margin
+    resolution: Annotated[float, Meta(ge=0)] = 0.0
+    detectable: float
+    blocks: int
+    blocks_needed: int | None
+    p_value: float
+    p_adjusted: float | None
+    dependence: float | None
+    ratios: tuple[float, ...]
+    classic: Classic
+    settle: str | None
+
+
+class LatencyFile(File, frozen=True, kw_only=True, tag=SCHEMA):
+    """Latencies with their samples, and verdicts.
+
+    Times are in seconds, shares of 1; a missing number is null. `floor` is the machine's A/A floor.
+    `left_out` are variants that can't run here, and why; `spans` seconds by part of the work. It
+    holds nothing of the host.
+    """
+
+    profkit: str = ""
+    created: str = ""
+    seed: Count | None = None
+    warmup: Amount | None = None
+    series: Annotated[tuple[Series, ...], Meta(min_length=1)]
+    comparisons: tuple[Compared, ...] = ()
+    thresholds: Thresholds = Thresholds()
+    floor: Amount | None = None
+    left_out: dict[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    fingerprint: Fingerprint = Fingerprint()
+    fingerprint_sha256: str | None = None
+    seconds: Amount | None = None
+    spans: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _refuse_twice("the label", [series.label for series in self.series])
+        _refuse_twice("turn", [block.turn for one in self.series for block in one.blocks])
+
+
+def _refuse_twice(what: str, values: Sequence[str] | Sequence[int]) -> None:
+    """Raise ValueError for two alike: series of one run have labels and turns of their own."""
+    ((value, count),) = Counter(values).most_common(1)
+    if count > 1:
+        raise ValueError(f"{what} {brief(value)} is there {count} times")
