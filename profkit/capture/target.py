@@ -6,7 +6,6 @@ import argparse
 import difflib
 import importlib.util
 import json
-import os
 import re
 import sys
 import traceback
@@ -21,6 +20,7 @@ from profkit.capture.correctness import BOUNDS, Status, Verdict, WrongResult, ju
 from profkit.capture.environment import digest, fingerprint, lock
 from profkit.capture.import_scope import ImportScope, scope_of
 from profkit.capture.work import Work
+from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 from profkit.core.typed_file import plain
 
@@ -548,10 +548,7 @@ def _script_folder() -> Path | None:
 
 def _write(path: Path, document: Mapping[str, Any]) -> None:
     """Write JSON whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-        temporary.replace(path)
+        write_atomic(path, json.dumps(document, indent=2) + "\n")
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise EnvironmentProblem(f"{path} can't be written: {error.strerror}") from error

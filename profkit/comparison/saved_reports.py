@@ -23,6 +23,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from profkit.analysis.run_files import CHECK, LATENCY, reports_in
+from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
 from profkit.core.integrity import MANIFEST, check_unchanged
 from profkit.core.regular_file import digest
@@ -66,7 +67,7 @@ def save(name: str, path: Path, gpu: str, root: Path = ROOT) -> Baseline:
             folder = home / secrets.token_hex(6)
             try:
                 files = _copied(reports, folder)
-                _point(home, _index(name, gpu, folder, files))
+                write_atomic(home / _INDEX, _index(name, gpu, folder, files))
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)
                 raise
@@ -183,16 +184,6 @@ def _index(name: str, gpu: str, folder: Path, files: Mapping[str, Any]) -> str:
         "files": files,
     }
     return json.dumps(told, indent=2) + "\n"
-
-
-def _point(home: Path, index: str) -> None:
-    """Make the index the baseline's, at once."""
-    draft = home / f".{_INDEX}"
-    with draft.open("w", encoding="utf-8") as file:
-        file.write(index)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(home / _INDEX)
 
 
 def _remove_others(home: Path, folder: Path) -> None:

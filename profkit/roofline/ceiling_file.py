@@ -7,11 +7,11 @@ import math
 import os
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.fields import Fields
 from profkit.core.text_files import read_json
@@ -96,14 +96,10 @@ def keep_ceilings(ceilings: Ceilings) -> Path:
     sound = {name: one for name, one in ceilings.rates.items() if not one.problem}
     ceilings = replace(ceilings, rates=sound)
     path = _file(ceilings.uuid or ceilings.gpu)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(ceilings_json(_with_kept(ceilings, path)), encoding="utf-8")
-        temporary.replace(path)
+        write_atomic(path, ceilings_json(_with_kept(ceilings, path)))
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
         raise EnvironmentProblem(
             f"{path}: can't be written ({error.strerror})", "set XDG_STATE_HOME"
         ) from None

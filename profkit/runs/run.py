@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import re
 import secrets
 import shutil
@@ -23,6 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
+from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.fields import Fields
 from profkit.core.integrity import MANIFEST
@@ -83,11 +83,7 @@ def keep(run: Draft, manifest: Mapping[str, Any]) -> Path:
     """
     files = listed(run.folder, manifest.get("files", {}))
     text = json.dumps({"schema": SCHEMA, **manifest, "files": files}, indent=2) + "\n"
-    target = run.folder / MANIFEST
-    with target.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+    write_atomic(run.folder / MANIFEST, text)
     if run.final.exists():
         raise EnvironmentProblem(f"{run.final}: exists already", "run again")
     (run.folder / _LOCK).unlink(missing_ok=True)

@@ -12,11 +12,12 @@ import itertools
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
+from profkit.core.atomic_file import PART, write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.text_files import MissingFile, read_json
 from profkit.timing.cell import Cell, read_cell
@@ -25,7 +26,6 @@ PLAN, SUMMARY, TABLE, CELLS, AGAIN, PROFILES = (
     "baseline.json", "summary.json", "cells.parquet", "cells", "again", "profiles"
 )  # fmt: skip
 SCHEMA = "profkit.study.run-plan/1"
-_PART = ".part"
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _KINDS: Mapping[str, tuple[type, ...]] = {
     "gpu": (dict, NoneType),
@@ -63,7 +63,7 @@ def held(folder: Path) -> Iterator[None]:
             ) from None
         except OSError:  # a file system without locks
             pass
-        for left in itertools.chain(*(one.glob(f".*{_PART}") for one in _folders(folder))):
+        for left in itertools.chain(*(one.glob(f".*{PART}") for one in _folders(folder))):
             left.unlink(missing_ok=True)
         yield
     finally:
@@ -75,17 +75,9 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
     Raises EnvironmentProblem, with nothing left behind, where there is no room or no permission.
     """
-    temporary = path.with_name(f".{path.name}{_PART}")
-    data = content.encode() if isinstance(content, str) else content
     try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        write_atomic(path, content)
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
         raise _unwritable(path, error) from None
 
 

@@ -8,6 +8,7 @@ import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.text_files import read_json
 
@@ -40,11 +41,9 @@ def keep_floor(floor: Floor) -> Path:
     """Keep a floor for later comparisons on this GPU; its file."""
     path = _file(floor.gpu, floor.timer, floor.cache)
     text = json.dumps({"schema": SCHEMA, **asdict(floor)}, indent=2) + "\n"
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+        write_atomic(path, text)
     except OSError as error:
         raise EnvironmentProblem(
             f"{path}: can't be written ({error.strerror})", "set XDG_STATE_HOME"
