@@ -9,14 +9,12 @@ its manifest, its check and its latencies are kept, under their own names.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -26,6 +24,7 @@ from profkit.analysis.run_files import CHECK, LATENCY, reports_in
 from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
 from profkit.core.integrity import MANIFEST, check_unchanged
+from profkit.core.lock import file_lock
 from profkit.core.regular_file import digest
 from profkit.core.text_files import read_json
 
@@ -63,7 +62,7 @@ def save(name: str, path: Path, gpu: str, root: Path = ROOT) -> Baseline:
     home = root / name / _folder(gpu)
     try:
         home.mkdir(parents=True, exist_ok=True)
-        with _locked(home):
+        with file_lock(home / _LOCK, f"{home}: another process is saving this baseline"):
             folder = home / secrets.token_hex(6)
             try:
                 files = _copied(reports, folder)
@@ -121,21 +120,6 @@ def _absent(name: str, gpu: str, root: Path) -> BadInput:
         return BadInput(f"baseline {name} in {root} is of {others}, none of {gpu}", keep)
     known = f"there are {', '.join(there)}" if there else "there is none at all"
     return BadInput(f"no baseline {name} in {root}, {known}", keep)
-
-
-@contextmanager
-def _locked(home: Path) -> Iterator[None]:
-    """One save at a time; where the file system has no locks, each on its own."""
-    with (home / _LOCK).open("w", encoding="utf-8") as held:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise EnvironmentProblem(
-                f"{home}: another process is saving this baseline", "wait for it to end"
-            ) from None
-        except OSError:
-            pass
-        yield
 
 
 def _reports(path: Path) -> dict[str, Path]:

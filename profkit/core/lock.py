@@ -1,8 +1,8 @@
-"""One profile a GPU at a time: a lock that the end of the process releases, however it ends."""
+"""Locks of files that the end of the process releases, however it ends; one profile a GPU."""
 
 from __future__ import annotations
 
-import fcntl
+import errno
 import os
 import re
 from collections.abc import Iterator
@@ -11,7 +11,40 @@ from pathlib import Path
 
 from profkit.core.errors import EnvironmentProblem
 
+_BUSY = "wait for it to end"
 _SAFE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # others write to the folder too
+
+
+def take(descriptor: int) -> None:
+    """Lock an open file or folder until it is closed.
+
+    Raises BlockingIOError where another process holds it, OSError where it can't be locked.
+    """
+    from filelock import lock_descriptor  # no verb that only reads needs it
+
+    if not lock_descriptor(descriptor, blocking=False):
+        raise BlockingIOError(errno.EWOULDBLOCK, os.strerror(errno.EWOULDBLOCK))
+
+
+@contextmanager
+def file_lock(path: Path, busy: str) -> Iterator[None]:
+    """Hold the lock of a folder, or of a file, which is made; none where there are no locks.
+
+    Raises EnvironmentProblem with the message `busy` where another process holds it, and OSError
+    where the file can't be opened.
+    """
+    flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
+    descriptor = os.open(path, flags, 0o666)
+    try:
+        try:
+            take(descriptor)
+        except BlockingIOError:
+            raise EnvironmentProblem(busy, _BUSY) from None
+        except OSError:  # a file system without locks
+            pass
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
@@ -27,7 +60,7 @@ def gpu_lock(gpu: str) -> Iterator[None]:
     except OSError as error:
         raise _unusable(path, error) from None
     try:
-        _take(descriptor, gpu, path)
+        _take_gpu(descriptor, gpu, path)
         yield
     finally:
         os.close(descriptor)
@@ -47,15 +80,13 @@ def _opened(path: Path) -> int:
     return os.open(path, os.O_RDONLY | _SAFE)
 
 
-def _take(descriptor: int, gpu: str, path: Path) -> None:
+def _take_gpu(descriptor: int, gpu: str, path: Path) -> None:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        take(descriptor)
     except BlockingIOError:
         holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
         what = "the CPU" if gpu == "cpu" else f"GPU {gpu}"
-        raise EnvironmentProblem(
-            f"{what} is being measured by process {holder}", "wait for it to end"
-        ) from None
+        raise EnvironmentProblem(f"{what} is being measured by process {holder}", _BUSY) from None
     except OSError as error:
         raise _unusable(path, error) from None
     with suppress(OSError):  # another user's file stays as it is; the lock holds

@@ -9,7 +9,6 @@ holds a lock on a file in it: a draft whose lock another process can take is nob
 
 from __future__ import annotations
 
-import fcntl
 import json
 import re
 import secrets
@@ -20,12 +19,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.fields import Fields
 from profkit.core.integrity import MANIFEST
+from profkit.core.lock import file_lock, take
 from profkit.core.regular_file import digest
 from profkit.core.text_files import MissingFile, read_json
 
@@ -61,8 +61,7 @@ def draft(out: Path, target: str) -> Iterator[Draft]:
             parent.mkdir(parents=True, exist_ok=True)
             _remove_abandoned(parent)
             folder.mkdir()
-            held = stack.enter_context((folder / _LOCK).open("w", encoding="utf-8"))
-            _lock(held)
+            stack.enter_context(file_lock(folder / _LOCK, f"{folder}: taken for abandoned"))
         except OSError as error:
             raise EnvironmentProblem(
                 f"{parent}: can't be written ({error.strerror})", "give --out another folder"
@@ -163,11 +162,12 @@ def _remove_abandoned(parent: Path) -> None:
 def _is_abandoned(folder: Path) -> bool:
     try:
         with (folder / _LOCK).open("r+", encoding="utf-8") as held:
-            return _lock(held)
+            take(held.fileno())
     except FileNotFoundError:  # not locked yet, not any more, or never
         return _age(folder) > _SURELY_LOCKED
     except OSError:
         return False
+    return True
 
 
 def _age(folder: Path) -> float:
@@ -175,20 +175,6 @@ def _age(folder: Path) -> float:
         return time.time() - folder.stat().st_mtime
     except OSError:
         return 0.0
-
-
-def _lock(file: TextIO) -> bool:
-    """Lock a file until it is closed; False where the file system has no locks.
-
-    Raises BlockingIOError when another process holds it.
-    """
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise
-    except OSError:
-        return False
-    return True
 
 
 def free_room(out: Path) -> tuple[Path, int]:

@@ -7,18 +7,17 @@ DIR/again/SHAPE.BACKEND.ROUND.json
 from __future__ import annotations
 
 import errno
-import fcntl
 import itertools
 import json
-import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
 from profkit.core.atomic_file import PART, write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem
+from profkit.core.lock import file_lock
 from profkit.core.text_files import MissingFile, read_json
 from profkit.timing.cell import Cell, read_cell
 
@@ -49,25 +48,16 @@ def _folders(folder: Path) -> tuple[Path, ...]:
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
     """The folder for this process alone; raises EnvironmentProblem where another one writes it."""
-    try:
-        (folder / CELLS).mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as error:
-        raise _unwritable(folder, error) from None
-    try:
+    with ExitStack() as stack:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise EnvironmentProblem(
-                f"{folder}: another process writes this baseline", "wait for it to end"
-            ) from None
-        except OSError:  # a file system without locks
-            pass
+            (folder / CELLS).mkdir(parents=True, exist_ok=True)
+            busy = f"{folder}: another process writes this baseline"
+            stack.enter_context(file_lock(folder, busy))
+        except OSError as error:
+            raise _unwritable(folder, error) from None
         for left in itertools.chain(*(one.glob(f".*{PART}") for one in _folders(folder))):
             left.unlink(missing_ok=True)
         yield
-    finally:
-        os.close(descriptor)
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
