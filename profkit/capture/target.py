@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import importlib.util
 import json
 import re
@@ -22,6 +21,7 @@ from profkit.capture.import_scope import ImportScope, scope_of
 from profkit.capture.work import Work
 from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
+from profkit.core.suggestion import did_you_mean
 from profkit.core.typed_file import plain
 
 Inputs = Mapping[str, Any]
@@ -459,10 +459,9 @@ def _arguments(
 
 def _meant(word: str, known: Sequence[str], options: argparse.ArgumentParser | None) -> str:
     names = {name.lstrip("-"): name for name in known}
-    close = difflib.get_close_matches(word.partition("=")[0].lstrip("-"), names, n=1)
-    if close:
-        return f"did you mean {names[close[0]]}?"
-    return "see --help" if options else "the script's own go through main(options=...); see --help"
+    see = "see --help" if options else "the script's own go through main(options=...); see --help"
+    wrong = word.partition("=")[0].lstrip("-")
+    return did_you_mean(wrong, names, see, spelled=names.__getitem__)
 
 
 def without_torch() -> EnvironmentProblem:

@@ -18,6 +18,7 @@ from profkit.commands.options import (
     put,
 )
 from profkit.core.errors import BadInput, UsageError
+from profkit.core.suggestion import did_you_mean
 
 if TYPE_CHECKING:
     from profkit.rules.rule_file import Rule
@@ -230,9 +231,8 @@ def _all(own: Path | None) -> tuple[Rule, ...]:
 
 
 def _named(name: str, found: tuple[Rule, ...]) -> Rule:
-    from profkit.analysis.report import suggestion
-
     by_name = {rule.name: rule for rule in found}
     if name not in by_name:
-        raise UsageError(f"no rule {name!r}", suggestion(name, by_name, "profkit rules list"))
+        meant = did_you_mean(name, by_name, "see `profkit rules list`", most=3)
+        raise UsageError(f"no rule {name!r}", meant)
     return by_name[name]
