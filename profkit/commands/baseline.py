@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -13,15 +12,13 @@ import typer
 from profkit.commands.baseline_report import report
 from profkit.commands.options import Reading, interruptible
 from profkit.commands.time import Cache, Device, Timer, UnitOption
+from profkit.core.duration import parse_duration
 from profkit.core.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
 from profkit.ui.progress import Teller
 
 if TYPE_CHECKING:
     from profkit.study.matrix import Matrix, Value
     from profkit.study.summary import Baseline
-
-_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)([smh]?)")
 
 
 class Causal(StrEnum):
@@ -168,8 +165,8 @@ def run(
         settings=how.Settings(how.Timer(timer.value), how.Cache(cache.value), warmup_ms / 1e3),
         samples=samples,
         seed=seed,
-        budget=duration("--budget", budget),
-        timeout=duration("--timeout", timeout) or what.TIMEOUT,
+        budget=parse_duration("--budget", budget),
+        timeout=parse_duration("--timeout", timeout) or what.TIMEOUT,
         profiled=what.Profiled(profile.value),
         device=device.value if device else None,
         gpu=gpu,
@@ -240,17 +237,6 @@ def import_(
         command=("profkit", *sys.argv[1:]),
     )
     _show(summarise(out), out, format)
-
-
-def duration(option: str, text: str | None) -> float | None:
-    """`90s`, `20m` or `1h` in seconds; raises UsageError."""
-    if text is None:
-        return None
-    match = _DURATION.fullmatch(text.strip())
-    seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
-    if not 0 < seconds < 1e7:
-        raise UsageError(f"{option} {text!r} is no time", "write 90s, 20m or 1h")
-    return seconds
 
 
 def _show(found: Baseline, folder: Path, format: Format) -> None:

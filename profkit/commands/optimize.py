@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from profkit.commands.baseline import duration
 from profkit.commands.options import OutputOption, interruptible, put
 from profkit.commands.options import words_after_dashes as after_dashes
 from profkit.commands.time import Cache, Device, Timer
+from profkit.core.duration import parse_duration
 from profkit.core.errors import EnvironmentProblem, UsageError
 from profkit.ui.progress import Teller
 
@@ -87,7 +87,7 @@ def optimize(
         device=device.value if device else None,
         gpu=gpu,
     )
-    seconds = duration("--budget", budget) or 0.0
+    seconds = parse_duration("--budget", budget) or 0.0
     with interruptible(), Teller() as teller:
         found = search(plan, baseline, target_speedup, seconds, teller.tell)
     as_json = format is Format.json
