@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.commands.baseline_report import report
+from profkit.commands.formats import PlainFormat
 from profkit.commands.options import Reading, interruptible
 from profkit.commands.time import Cache, Device, Timer, UnitOption
 from profkit.core.duration import parse_duration
@@ -29,13 +30,6 @@ class Causal(StrEnum):
     both = "both"
 
 
-class Format(StrEnum):
-    """How to tell of a baseline."""
-
-    terminal = "terminal"
-    json = "json"
-
-
 class Profiled(StrEnum):
     """Which cells to profile."""
 
@@ -48,7 +42,7 @@ BudgetOption = Annotated[
     str | None, typer.Option(metavar="TIME", help="What it may take: 90s, 20m, 1h.")
 ]
 FormatOption = Annotated[
-    Format, typer.Option("--format", help="How to tell of it; json is summary.json.")
+    PlainFormat, typer.Option("--format", help="How to tell of it; json is summary.json.")
 ]
 _SIZES = {"metavar": "N,...", "show_default": False}
 
@@ -125,7 +119,7 @@ def run(
         Device | None, typer.Option(help="cuda unless there is none; cpu times by host clock.")
     ] = None,
     gpu: Annotated[int | None, typer.Option(min=0, metavar="N", help="Which GPU.")] = None,
-    format: FormatOption = Format.terminal,
+    format: FormatOption = "terminal",
 ) -> None:
     """Measure a matrix of shapes by every backend of a target, a file a cell.
 
@@ -210,7 +204,7 @@ def import_(
         str, typer.Option(metavar="NAME", help="What they were taken of.")
     ] = "default",
     unit: UnitOption = None,
-    format: FormatOption = Format.terminal,
+    format: FormatOption = "terminal",
 ) -> None:
     """Make a baseline of latencies that others took: raw samples, one file a cell.
 
@@ -239,12 +233,12 @@ def import_(
     _show(summarise(out), out, format)
 
 
-def _show(found: Baseline, folder: Path, format: Format) -> None:
+def _show(found: Baseline, folder: Path, format: PlainFormat) -> None:
     from profkit.core.text_files import read_text
     from profkit.study.folder import SUMMARY, read_plan
     from profkit.study.view import baseline_terminal
 
-    if format is Format.json:
+    if format == "json":
         sys.stdout.write(read_text(folder / SUMMARY))
         return
 

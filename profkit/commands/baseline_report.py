@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -19,20 +18,12 @@ if TYPE_CHECKING:
 _IN_A_LINK = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-class Form(StrEnum):
-    """How the report is written."""
-
-    markdown = "markdown"
-    html = "html"
-    latex = "latex"
-
-
 def report(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="A baseline's folder.", show_default=False)
     ],
     format: Annotated[
-        Form | None,
+        Literal["markdown", "html", "latex"] | None,
         typer.Option(
             "--format",
             help="How to write it; by the file's name, else Markdown.",
@@ -78,7 +69,7 @@ def report(
     from profkit.study.written.report import report as written_report
     from profkit.study.written.report import report_text
 
-    form = (format or Form.markdown).value
+    form = format or "markdown"
     with Teller() as teller:
         teller.tell("read the baseline", "")
         told = gather(folder, price=price, ladder=ablation)
@@ -86,7 +77,7 @@ def report(
         document = written_report(told)
     drawings = f"{_IN_A_LINK.sub('-', output.stem)}-drawings" if output else "drawings"
     put(report_text(document, form, drawings), output)
-    if output is not None and form != Form.html:
+    if output is not None and form != "html":
         _draw(document, output.with_name(drawings))
 
 

@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from profkit.commands.options import interruptible
-from profkit.commands.time import Cache, Device, Format, FormatOption, Timer
+from profkit.commands.formats import TextFormat
+from profkit.commands.options import FORMAT, interruptible
+from profkit.commands.time import Cache, Device, Timer
 from profkit.core.errors import EnvironmentProblem
 from profkit.ui.progress import Teller
 
@@ -35,7 +36,7 @@ def calibrate(
         Device | None, typer.Option(help="cuda unless there is none; cpu times by host clock.")
     ] = None,
     gpu: Annotated[int | None, typer.Option(min=0, metavar="N", help="Which GPU.")] = None,
-    format: FormatOption = Format.terminal,
+    format: Annotated[TextFormat, FORMAT] = "terminal",
 ) -> None:
     """Time one build against itself, and keep what it differs by: the A/A floor of this GPU.
 
@@ -90,5 +91,5 @@ def calibrate(
         kept = keep_floor(floor)
     except EnvironmentProblem as error:
         typer.echo(f"profkit: {error}", err=True)
-    render = calibration_json if format is Format.json else calibration_text
+    render = calibration_json if format == "json" else calibration_text
     typer.echo(render(floor, within, between, repeats.seconds, kept), nl=False)

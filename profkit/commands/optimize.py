@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from profkit.commands.options import OutputOption, interruptible, put
+from profkit.commands.formats import PlainFormat
+from profkit.commands.options import FORMAT, OutputOption, interruptible, put
 from profkit.commands.options import words_after_dashes as after_dashes
 from profkit.commands.time import Cache, Device, Timer
 from profkit.core.duration import parse_duration
@@ -15,13 +15,6 @@ from profkit.core.errors import EnvironmentProblem, UsageError
 from profkit.ui.progress import Teller
 
 _INCONCLUSIVE = 3
-
-
-class Format(StrEnum):
-    """How to write it."""
-
-    terminal = "terminal"
-    json = "json"
 
 
 def optimize(
@@ -48,7 +41,7 @@ def optimize(
     timer: Annotated[Timer, typer.Option(help="What takes the times.")] = Timer.events,
     cache: Annotated[Cache, typer.Option(help="What L2 holds when a call starts.")] = Cache.cold,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the inputs.")] = 42,
-    format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.terminal,
+    format: Annotated[PlainFormat, FORMAT] = "terminal",
     output: OutputOption = None,
     device: Annotated[
         Device | None, typer.Option(help="cuda unless there is none; cpu times by host clock.")
@@ -90,7 +83,7 @@ def optimize(
     seconds = parse_duration("--budget", budget) or 0.0
     with interruptible(), Teller() as teller:
         found = search(plan, baseline, target_speedup, seconds, teller.tell)
-    as_json = format is Format.json
+    as_json = format == "json"
     put(
         optimize_json(found) if as_json else optimize_terminal(found, to_file=output is not None),
         output,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.commands.options import KernelOption, OutputOption, put
+from profkit.commands.formats import PlainFormat
+from profkit.commands.options import FORMAT, KernelOption, OutputOption, put
 from profkit.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -17,13 +17,6 @@ if TYPE_CHECKING:
     from profkit.rules.checklist import Checklist
 
 _TOP_SHOWN = 10
-
-
-class Format(StrEnum):
-    """How a kernel's inside is written."""
-
-    terminal = "terminal"
-    json = "json"
 
 
 def source(
@@ -44,7 +37,7 @@ def source(
         Path | None,
         typer.Option(metavar="FILE", help="Draw its life: .png, .svg or .pdf.", show_default=False),
     ] = None,
-    format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.terminal,
+    format: Annotated[PlainFormat, FORMAT] = "terminal",
     output: OutputOption = None,
 ) -> None:
     """Look inside the kernel that takes the most time: its life and its hottest lines.
@@ -78,7 +71,7 @@ def source(
                 "record with `ncu --section PmSampling`",
             )
         plot_timeline(inside.timeline, plot, inside.launch.name)
-    if format is Format.json:
+    if format == "json":
         put(source_json(report.summary, inside, found), output)
         return
     to_file = output is not None

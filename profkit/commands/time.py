@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec import structs
 
-from profkit.commands.formats import format_of
+from profkit.commands.formats import TextFormat, format_of
 from profkit.commands.options import (
+    FORMAT,
     OutputOption,
     interruptible,
     is_given,
@@ -76,14 +77,6 @@ class Unit(StrEnum):
     ns = "ns"
 
 
-class Format(StrEnum):
-    """How to write latencies."""
-
-    terminal = "terminal"
-    markdown = "markdown"
-    json = "json"
-
-
 UnitOption = Annotated[
     Unit | None, typer.Option(metavar="UNIT", help="Of a bare list: s, ms, us or ns.")
 ]
@@ -94,7 +87,6 @@ MarginOption = Annotated[
     str | None,
     typer.Option(metavar="SHARE", help="A smaller difference counts as none: 1% or 0.01."),
 ]
-FormatOption = Annotated[Format, typer.Option("--format", help="How to write it.")]
 
 
 def time(
@@ -158,7 +150,7 @@ def time(
     badge: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the verdict as a small .svg.")
     ] = None,
-    format: FormatOption = Format.terminal,
+    format: Annotated[TextFormat, FORMAT] = "terminal",
     output: OutputOption = None,
     device: Annotated[
         Device | None, typer.Option(help="cuda unless there is none; cpu times by host clock.")
@@ -229,16 +221,16 @@ def share(text: str, option: str) -> float:
 
 
 def write(
-    report: LatencyReport, format: Format, output: Path | None, *, explain: bool = False
+    report: LatencyReport, format: TextFormat, output: Path | None, *, explain: bool = False
 ) -> None:
     """Write a report in a format, to a file or stdout."""
     from profkit.timing.latency_view import latency_markdown, latency_terminal
 
-    if format is Format.json:
+    if format == "json":
         from profkit.timing.latency_json import latency_json
 
         text = latency_json(report)
-    elif format is Format.markdown:
+    elif format == "markdown":
         text = latency_markdown(report)
     else:
         text = latency_terminal(report, explain=explain, to_file=output is not None)
