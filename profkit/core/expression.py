@@ -14,7 +14,7 @@ import ast
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,14 @@ def _where(condition: Column, value: Column, other: Column) -> Column:
     return np.where(np.isnan(condition), np.nan, chosen)
 
 
+def _minimum(*values: Column) -> Column:
+    return reduce(np.minimum, values)
+
+
+def _maximum(*values: Column) -> Column:
+    return reduce(np.maximum, values)
+
+
 def _clip(value: Column, low: Column, high: Column) -> Column:
     return np.minimum(np.maximum(value, low), high)
 
@@ -66,7 +74,10 @@ def _more_warps(issued: Column, warps: Column, factor: Column) -> Column:
 
 @dataclass(frozen=True)
 class Function:
-    """What a name followed by parentheses computes, and of how many values."""
+    """What a name followed by parentheses computes, and of how many values.
+
+    `compute` has a name of its own, as expressions go from process to process.
+    """
 
     compute: Callable[..., Any]
     least: int
@@ -74,8 +85,8 @@ class Function:
 
 
 FUNCTIONS: Mapping[str, Function] = {
-    "min": Function(lambda *values: _over(np.minimum, values), 2, 16),
-    "max": Function(lambda *values: _over(np.maximum, values), 2, 16),
+    "min": Function(_minimum, 2, 16),
+    "max": Function(_maximum, 2, 16),
     "abs": Function(np.abs, 1, 1),
     "sqrt": Function(np.sqrt, 1, 1),
     "ceil": Function(np.ceil, 1, 1),
@@ -262,9 +273,9 @@ def _evaluate(node: ast.expr, columns: Mapping[str, Column], language: Language)
         case ast.Compare(ops=[sign]):
             return _compared(_COMPARISONS[type(sign)][1], *parts)
         case ast.BoolOp(op=ast.And()):
-            return _over(_and, parts)
+            return reduce(_and, parts)
         case ast.BoolOp():
-            return _not(_over(_and, [_not(part) for part in parts]))
+            return _not(reduce(_and, [_not(part) for part in parts]))
         case ast.Call(func=ast.Name(id=name)):
             return language.functions[name].compute(*parts)
     raise _refused(node)
@@ -283,13 +294,6 @@ def _and(left: Column, right: Column) -> Any:
 
 def _not(value: Column) -> Any:
     return np.where(np.isnan(value), np.nan, np.where(value == 0, 1.0, 0.0))
-
-
-def _over(combine: Callable[[Any, Any], Any], values: Any) -> Any:
-    first, *others = values
-    for value in others:
-        first = combine(first, value)
-    return first
 
 
 def _comparisons(node: ast.expr) -> Iterator[Comparison]:
