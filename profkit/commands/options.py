@@ -31,6 +31,7 @@ from profkit.commands.kinds import (
 )
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.regular_file import open_regular
+from profkit.ui.picture import PICTURES
 
 _RECORDINGS = (b"NVR\0", b"\x28\xb5\x2f\xfd", b"SQLite format 3\0")
 _OUTPUTS = {"output", "out", "plot", "badge"}
@@ -210,7 +211,7 @@ def _paths(params: Mapping[str, Any], but: Collection[str]) -> Iterator[Path]:
 class Drawing(Reading):
     """A verb whose output may be a picture."""
 
-    pictures = (".png", ".svg", ".pdf")
+    pictures = PICTURES
 
 
 class WithProgram(Reading):

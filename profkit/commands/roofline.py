@@ -13,12 +13,12 @@ import typer
 from profkit.commands.formats import NumbersFormat
 from profkit.commands.options import KernelOption, put, writable
 from profkit.core.errors import NothingMatches, ProfkitError, UsageError
+from profkit.ui.picture import PICTURES, check_picture
 
 if TYPE_CHECKING:
     from profkit.analysis.report import Report
     from profkit.roofline.roofline import Roofline
 
-_PICTURES = (".png", ".svg", ".pdf")
 _ALL = "all"
 
 
@@ -158,11 +158,9 @@ class _Shown:
 
 def _picture(output: Path | None, format: NumbersFormat) -> Path | None:
     """The picture to write; raises UsageError for a name that none can have."""
-    if output is None or (output.suffix not in _PICTURES and format != "terminal"):
+    if output is None or (output.suffix not in PICTURES and format != "terminal"):
         return None
-    from profkit.roofline.plot import check_suffix
-
-    check_suffix(output)
+    check_picture(output)
     return output
 
 

@@ -10,6 +10,7 @@ import typer
 from profkit.commands.formats import PlainFormat
 from profkit.commands.options import FORMAT, KernelOption, OutputOption, put
 from profkit.core.errors import BadInput
+from profkit.ui.picture import check_picture
 
 if TYPE_CHECKING:
     from profkit.analysis.report import Report
@@ -54,13 +55,13 @@ def source(
       profkit source reports/sdpa_s512 --plot life.png
     """
     from profkit.analysis.source_json import source_json
-    from profkit.analysis.source_plot import check_plot, plot_timeline
+    from profkit.analysis.source_plot import plot_timeline
     from profkit.analysis.source_terminal import inside_view
     from profkit.commands.reading import read_report
     from profkit.ui.terminal import console, rendered
 
     if plot is not None:
-        check_plot(plot)
+        check_picture(plot)
     report = read_report(path, kernel)
     found = report.checklist()
     inside = _look(report, found)

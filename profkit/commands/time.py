@@ -24,6 +24,7 @@ from profkit.commands.options import (
     words_after_dashes,
 )
 from profkit.core.errors import EnvironmentProblem, UsageError
+from profkit.ui.picture import check_picture
 from profkit.ui.progress import Teller
 
 if TYPE_CHECKING:
@@ -482,13 +483,12 @@ def _check_names(out: Path | None, plot: Path | None, badge: Path | None) -> Non
     """Refuse names that no picture or JSON can have before anything is measured."""
     if out is not None:
         format_of(out, ("json",), None)
-    if plot is not None and plot.suffix not in _PLOTS:
-        raise UsageError(f"{plot}: not a kind of plot", f"use {', '.join(_PLOTS)}")
+    if plot is not None:
+        check_picture(plot)
     if badge is not None and badge.suffix != ".svg":
         raise UsageError(f"{badge}: a badge is an .svg", "name it so")
 
 
-_PLOTS = (".png", ".svg", ".pdf")
 _OUTPUTS = ("--out", "--output", "-o", "--plot", "--badge", "--format")
 
 
