@@ -14,6 +14,7 @@ from typing import Any
 from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.fields import Fields
+from profkit.core.json_text import finite
 from profkit.core.text_files import read_json
 from profkit.core.version import __version__
 from profkit.roofline.ceilings import (
@@ -156,7 +157,7 @@ def _all_kept() -> list[Ceilings]:
 
 
 def _row(ceiling: Ceiling) -> dict[str, Any]:
-    numbers = {name: _finite(getattr(ceiling, name)) for name in _NUMBERS}
+    numbers = {name: finite(getattr(ceiling, name)) for name in _NUMBERS}
     return {
         "name": ceiling.name,
         "rate": ceiling.rate,
@@ -167,14 +168,10 @@ def _row(ceiling: Ceiling) -> dict[str, Any]:
         **numbers,
         "throttled_by": list(ceiling.throttled_by),
         "steady_throttled_by": list(ceiling.steady_throttled_by),
-        "share": _finite(ceiling.share),
+        "share": finite(ceiling.share),
         "verified": ceiling.verified,
         "problem": ceiling.problem,
     }
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _ceilings(document: Any) -> Ceilings:
