@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -10,12 +9,11 @@ import typer
 
 from profkit.commands.options import put, writable
 from profkit.core.errors import UsageError
+from profkit.core.file_name import file_name
 from profkit.ui.progress import Teller
 
 if TYPE_CHECKING:
     from profkit.ui.document import Document
-
-_IN_A_LINK = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def report(
@@ -75,7 +73,7 @@ def report(
         told = gather(folder, price=price, ladder=ablation)
         teller.tell("write the report", "")
         document = written_report(told)
-    drawings = f"{_IN_A_LINK.sub('-', output.stem)}-drawings" if output else "drawings"
+    drawings = f"{file_name(output.stem, '._', '-')}-drawings" if output else "drawings"
     put(report_text(document, form, drawings), output)
     if output is not None and form != "html":
         _draw(document, output.with_name(drawings))

@@ -23,6 +23,7 @@ from typing import Any
 from profkit.analysis.run_files import CHECK, LATENCY, reports_in
 from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
+from profkit.core.file_name import file_name
 from profkit.core.integrity import MANIFEST, check_unchanged
 from profkit.core.lock import file_lock
 from profkit.core.regular_file import digest
@@ -35,7 +36,6 @@ ROOT = Path(".profkit") / "baselines"
 _INDEX = "baseline.json"
 _LOCK = ".lock"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _BESIDE = (MANIFEST, CHECK, LATENCY)
 
 
@@ -101,7 +101,7 @@ def baselines(root: Path = ROOT) -> dict[str, tuple[str, ...]]:
 
 def _check_name(name: str) -> None:
     if not _NAME.fullmatch(name) or name.endswith("."):
-        plain = _NOT_IN_A_NAME.sub("-", name).strip(".-_")[:64]
+        plain = file_name(name, "._", "-").strip(".-_")[:64]
         raise UsageError(
             f"baseline {name[:80]!r}: a name has letters, digits, '.', '_' and '-', at most 64",
             f"use {plain}" if _NAME.fullmatch(plain) else "use main",
@@ -109,7 +109,7 @@ def _check_name(name: str) -> None:
 
 
 def _folder(gpu: str) -> str:
-    return _NOT_IN_A_NAME.sub("_", gpu).strip("._") or "unknown"
+    return file_name(gpu, "._").strip("._") or "unknown"
 
 
 def _absent(name: str, gpu: str, root: Path) -> BadInput:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from profkit.core.errors import EnvironmentProblem
+from profkit.core.file_name import file_name
 
 _BUSY = "wait for it to end"
 _SAFE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # others write to the folder too
@@ -53,8 +53,7 @@ def gpu_lock(gpu: str) -> Iterator[None]:
 
     Raises EnvironmentProblem when another process of any user holds it, and when it can't be had.
     """
-    name = re.sub(r"[^A-Za-z0-9-]+", "_", gpu)
-    path = Path(os.environ.get("PROFKIT_LOCK_DIR") or "/tmp") / f"profkit-gpu-{name}.lock"
+    path = Path(os.environ.get("PROFKIT_LOCK_DIR") or "/tmp") / f"profkit-gpu-{file_name(gpu)}.lock"
     try:
         descriptor = _opened(path)
     except OSError as error:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.fields import Fields
+from profkit.core.file_name import file_name
 from profkit.core.json_text import finite
+from profkit.core.state_folder import state_folder, write_state
 from profkit.core.text_files import read_json
 from profkit.core.version import __version__
 from profkit.roofline.ceilings import (
@@ -97,13 +96,7 @@ def keep_ceilings(ceilings: Ceilings) -> Path:
     sound = {name: one for name, one in ceilings.rates.items() if not one.problem}
     ceilings = replace(ceilings, rates=sound)
     path = _file(ceilings.uuid or ceilings.gpu)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, ceilings_json(_with_kept(ceilings, path)))
-    except OSError as error:
-        raise EnvironmentProblem(
-            f"{path}: can't be written ({error.strerror})", "set XDG_STATE_HOME"
-        ) from None
+    write_state(path, ceilings_json(_with_kept(ceilings, path)))
     return path
 
 
@@ -148,7 +141,7 @@ def _with_kept(ceilings: Ceilings, path: Path) -> Ceilings:
 
 def _all_kept() -> list[Ceilings]:
     kept = []
-    for path in sorted(_folder().glob("*.json")):
+    for path in sorted(state_folder("ceilings").glob("*.json")):
         try:
             kept.append(read_ceilings(path))
         except BadInput:
@@ -221,10 +214,5 @@ def _ceiling(row: Any) -> Ceiling:
     )
 
 
-def _folder() -> Path:
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(base) / "profkit" / "ceilings"
-
-
 def _file(gpu: str) -> Path:
-    return _folder() / (re.sub(r"[^A-Za-z0-9-]+", "_", gpu) + ".json")
+    return state_folder("ceilings") / f"{file_name(gpu)}.json"

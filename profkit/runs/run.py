@@ -24,6 +24,7 @@ from typing import Any
 from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.fields import Fields
+from profkit.core.file_name import file_name
 from profkit.core.integrity import MANIFEST
 from profkit.core.lock import file_lock, take
 from profkit.core.regular_file import digest
@@ -50,7 +51,7 @@ def draft(out: Path, target: str) -> Iterator[Draft]:
 
     Raises EnvironmentProblem where it can't be made. Drafts that killed runs left are removed.
     """
-    name = re.sub(r"[^A-Za-z0-9_.-]+", "_", target).strip("._") or "run"
+    name = file_name(target, "._").strip("._") or "run"
     parent = out / name
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     final = parent / f"{stamp}-{secrets.token_hex(3)}"

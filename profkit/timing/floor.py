@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from profkit.core.atomic_file import write_atomic
-from profkit.core.errors import BadInput, EnvironmentProblem
+from profkit.core.errors import BadInput
+from profkit.core.file_name import file_name
+from profkit.core.state_folder import state_folder, write_state
 from profkit.core.text_files import read_json
 
 SCHEMA = "profkit.floor/2"
@@ -41,13 +40,7 @@ def keep_floor(floor: Floor) -> Path:
     """Keep a floor for later comparisons on this GPU; its file."""
     path = _file(floor.gpu, floor.timer, floor.cache)
     text = json.dumps({"schema": SCHEMA, **asdict(floor)}, indent=2) + "\n"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, text)
-    except OSError as error:
-        raise EnvironmentProblem(
-            f"{path}: can't be written ({error.strerror})", "set XDG_STATE_HOME"
-        ) from None
+    write_state(path, text)
     return path
 
 
@@ -63,6 +56,4 @@ def read_floor(gpu: str, timer: str, cache: str) -> Floor | None:
 
 
 def _file(*measured_with: str) -> Path:
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    name = re.sub(r"[^A-Za-z0-9-]+", "_", "-".join(measured_with))
-    return Path(base) / "profkit" / "floors" / f"{name}.json"
+    return state_folder("floors") / f"{file_name('-'.join(measured_with))}.json"
