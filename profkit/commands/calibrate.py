@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +11,7 @@ from profkit.commands.formats import TextFormat
 from profkit.commands.options import FORMAT, interruptible
 from profkit.commands.time import Cache, Device, Timer
 from profkit.core.errors import EnvironmentProblem
+from profkit.core.timestamp import timestamp
 from profkit.ui.progress import Teller
 
 
@@ -84,7 +84,7 @@ def calibrate(
         between_runs=max(within.floor, between.floor, between_runs(repeats.runs)),
         comparisons=comparisons,
         processes=processes,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        created=timestamp(),
     )
     kept: Path | None = None
     try:

@@ -16,7 +16,7 @@ import secrets
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -28,6 +28,7 @@ from profkit.core.integrity import MANIFEST, check_unchanged
 from profkit.core.lock import file_lock
 from profkit.core.regular_file import digest
 from profkit.core.text_files import read_json
+from profkit.core.timestamp import timestamp
 
 SCHEMA = "profkit.kept-baseline/1"
 ROOT = Path(".profkit") / "baselines"
@@ -162,7 +163,7 @@ def _index(name: str, gpu: str, folder: Path, files: Mapping[str, Any]) -> str:
         "schema": SCHEMA,
         "name": name,
         "gpu": gpu,
-        "saved": datetime.now(UTC).isoformat(timespec="seconds"),
+        "saved": timestamp(),
         "folder": folder.name,
         "reports": [place for place in files if PurePosixPath(place).name not in _BESIDE],
         "files": files,

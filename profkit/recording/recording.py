@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +32,7 @@ from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, Targ
 from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest as file_digest
 from profkit.core.text_files import read_json
+from profkit.core.timestamp import timestamp
 from profkit.core.version import __version__
 from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
@@ -490,7 +490,7 @@ class _Profile:
             gpu.uuid if gpu else None, {"ncu": versions["ncu"]}, self._environment
         )
         return {
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "created": timestamp(),
             "target": self._plan.name,
             "command": session.shareable_command(),
             "versions": versions,
