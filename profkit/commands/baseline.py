@@ -12,7 +12,15 @@ import typer
 from profkit.commands.baseline_report import report
 from profkit.commands.formats import PlainFormat
 from profkit.commands.options import Reading, interruptible
-from profkit.commands.time import Cache, Device, Timer, UnitOption
+from profkit.commands.timing_options import (
+    Cache,
+    CacheOption,
+    DeviceOption,
+    GpuOption,
+    Timer,
+    TimerOption,
+    UnitOption,
+)
 from profkit.core.duration import parse_duration
 from profkit.core.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
 from profkit.ui.progress import Teller
@@ -113,12 +121,10 @@ def run(
     warmup_ms: Annotated[
         float, typer.Option(min=0, metavar="MS", help="Warm a cell up at least so long.")
     ] = 200,
-    timer: Annotated[Timer, typer.Option(help="What takes the times.")] = Timer.events,
-    cache: Annotated[Cache, typer.Option(help="What L2 holds when a call starts.")] = Cache.cold,
-    device: Annotated[
-        Device | None, typer.Option(help="cuda unless there is none; cpu times by host clock.")
-    ] = None,
-    gpu: Annotated[int | None, typer.Option(min=0, metavar="N", help="Which GPU.")] = None,
+    timer: TimerOption = Timer.events,
+    cache: CacheOption = Cache.cold,
+    device: DeviceOption = None,
+    gpu: GpuOption = None,
     format: FormatOption = "terminal",
 ) -> None:
     """Measure a matrix of shapes by every backend of a target, a file a cell.

@@ -9,7 +9,14 @@ import typer
 
 from profkit.commands.formats import TextFormat
 from profkit.commands.options import FORMAT, interruptible
-from profkit.commands.time import Cache, Device, Timer
+from profkit.commands.timing_options import (
+    Cache,
+    CacheOption,
+    DeviceOption,
+    GpuOption,
+    Timer,
+    TimerOption,
+)
 from profkit.core.errors import EnvironmentProblem
 from profkit.core.timestamp import timestamp
 from profkit.ui.progress import Teller
@@ -30,12 +37,10 @@ def calibrate(
     processes: Annotated[
         int, typer.Option(min=1, metavar="N", help="Pairs of processes that take turns.")
     ] = 8,
-    timer: Annotated[Timer, typer.Option(help="What takes the times.")] = Timer.events,
-    cache: Annotated[Cache, typer.Option(help="What L2 holds when a call starts.")] = Cache.cold,
-    device: Annotated[
-        Device | None, typer.Option(help="cuda unless there is none; cpu times by host clock.")
-    ] = None,
-    gpu: Annotated[int | None, typer.Option(min=0, metavar="N", help="Which GPU.")] = None,
+    timer: TimerOption = Timer.events,
+    cache: CacheOption = Cache.cold,
+    device: DeviceOption = None,
+    gpu: GpuOption = None,
     format: Annotated[TextFormat, FORMAT] = "terminal",
 ) -> None:
     """Time one build against itself, and keep what it differs by: the A/A floor of this GPU.

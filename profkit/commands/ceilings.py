@@ -9,6 +9,7 @@ import typer
 
 from profkit.commands.formats import TextFormat
 from profkit.commands.options import OutputOption, interruptible, put
+from profkit.commands.timing_options import GpuOption
 from profkit.core.errors import EnvironmentProblem
 from profkit.ui.progress import Teller
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def ceilings(
-    gpu: Annotated[int | None, typer.Option(min=0, metavar="N", help="Which GPU.")] = None,
+    gpu: GpuOption = None,
     only: Annotated[
         str | None,
         typer.Option(

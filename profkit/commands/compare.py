@@ -14,10 +14,10 @@ from profkit.commands.time import (
     MarginOption,
     Preset,
     PresetOption,
-    UnitOption,
     share,
     thresholds_of,
 )
+from profkit.commands.timing_options import UnitOption
 from profkit.core.errors import UsageError
 
 if TYPE_CHECKING:

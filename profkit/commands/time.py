@@ -23,6 +23,18 @@ from profkit.commands.options import (
     put,
     words_after_dashes,
 )
+from profkit.commands.timing_options import (
+    Cache,
+    CacheOption,
+    Device,
+    DeviceOption,
+    GpuOption,
+    SeedOption,
+    Timer,
+    TimerOption,
+    Unit,
+    UnitOption,
+)
 from profkit.core.errors import EnvironmentProblem, UsageError
 from profkit.ui.picture import check_picture
 from profkit.ui.progress import Teller
@@ -39,28 +51,6 @@ _FEWEST_BLOCKS = 2
 _GATES = {"regression": "REGRESSED", "inconclusive": "INCONCLUSIVE"}
 
 
-class Timer(StrEnum):
-    """What takes the times."""
-
-    events = "events"
-    graph = "graph"
-    cupti = "cupti"
-
-
-class Cache(StrEnum):
-    """What L2 holds when a call starts."""
-
-    cold = "cold"
-    warm = "warm"
-
-
-class Device(StrEnum):
-    """Where the target runs."""
-
-    cuda = "cuda"
-    cpu = "cpu"
-
-
 class Preset(StrEnum):
     """How much a verdict asks for."""
 
@@ -69,18 +59,6 @@ class Preset(StrEnum):
     permissive = "permissive"
 
 
-class Unit(StrEnum):
-    """The unit of a bare list of latencies."""
-
-    s = "s"
-    ms = "ms"
-    us = "us"
-    ns = "ns"
-
-
-UnitOption = Annotated[
-    Unit | None, typer.Option(metavar="UNIT", help="Of a bare list: s, ms, us or ns.")
-]
 PresetOption = Annotated[
     Preset, typer.Option(help="How much a verdict asks for; --explain shows it.")
 ]
@@ -126,9 +104,9 @@ def time(
     warmup_ms: Annotated[
         float, typer.Option(min=0, metavar="MS", help="Warm up at least so long.")
     ] = 500,
-    timer: Annotated[Timer, typer.Option(help="What takes the times.")] = Timer.events,
-    cache: Annotated[Cache, typer.Option(help="What L2 holds when a call starts.")] = Cache.cold,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the inputs.")] = 42,
+    timer: TimerOption = Timer.events,
+    cache: CacheOption = Cache.cold,
+    seed: SeedOption = 42,
     margin: MarginOption = None,
     preset: PresetOption = Preset.default,
     fail_on: Annotated[
@@ -153,10 +131,8 @@ def time(
     ] = None,
     format: Annotated[TextFormat, FORMAT] = "terminal",
     output: OutputOption = None,
-    device: Annotated[
-        Device | None, typer.Option(help="cuda unless there is none; cpu times by host clock.")
-    ] = None,
-    gpu: Annotated[int | None, typer.Option(min=0, metavar="N", help="Which GPU.")] = None,
+    device: DeviceOption = None,
+    gpu: GpuOption = None,
 ) -> None:
     """Time a target's variants, with intervals that hold, and say whether one is faster.
 
