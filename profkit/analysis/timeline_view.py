@@ -61,28 +61,12 @@ _WORDS = _NAMES | {
 _OUTSIDE = "(outside all ranges)"
 
 
-def timeline_text(
-    summary: TimelineSummary,
-    format: str,
-    *,
-    path: str,
-    with_host: bool,
-    to_file: bool,
-    items: tuple[Item, ...] = (),
-) -> str:
-    """A timeline as "terminal", "markdown" or "json"; `path` is the file it was read from.
-
-    `items` are what rules found in it. Raises UsageError for another format.
-    """
-    return timelines_text([(summary, path, items)], format, with_host=with_host, to_file=to_file)
-
-
 def timelines_text(
     reports: Sequence[Report], format: str, *, with_host: bool, to_file: bool
 ) -> str:
-    """Several timelines, each with its path and what rules found in it, as `timeline_text`.
+    """Timelines, each with its path and what rules found in it, as terminal, markdown or json.
 
-    JSON has them under `reports`. Raises UsageError for another format.
+    JSON has several under `reports`. Raises UsageError for another format.
     """
     match format:
         case "terminal":

@@ -27,7 +27,6 @@ from profkit.report.floors import RESOURCES
 from profkit.rules.samples import SAMPLED, Match
 from profkit.timeline import region
 
-CONFIDENCES = ("high", "medium", "low")
 CONTEXT: Mapping[str, tuple[str, str]] = {
     "handed_over_bytes": (
         "B",
