@@ -50,7 +50,7 @@ docs: .venv/profkit  ## write what is made of the catalogue, the rules and the r
 	$(BIN)/python -m kernels.document
 	$(BIN)/python -m kernels.run_files
 
-golden: .venv/profkit-test  ## write the expected terminal output anew, then read the diff
+golden: .venv/profkit-test  ## write the expected output of all verbs anew, then read the diff
 	$(BIN)/python -m pytest tests/integration/test_golden.py --regenerate
 
 record: .venv/profkit  ## record the pairs and the attention ladder on this machine's GPU

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import re
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 from profkit.capture.correctness import BOUNDS, Status, Verdict, WrongResult, judge
 from profkit.capture.environment import digest, fingerprint, lock
 from profkit.capture.import_scope import ImportScope, scope_of
+from profkit.capture.target_format import CheckFile, TargetFile
 from profkit.capture.work import Work
 from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 from profkit.core.suggestion import did_you_mean
-from profkit.core.typed_file import plain
+from profkit.core.typed_file import convert, encode, plain
 
 Inputs = Mapping[str, Any]
 """Tensors by name, all on one device."""
@@ -219,7 +219,7 @@ class Target:
     def _done(self, arguments: argparse.Namespace) -> int:
         self.chosen(arguments.variant)
         if arguments.list:
-            print(json.dumps({"schema": "profkit.target/1"} | self.described(), indent=2))
+            print(encode(convert(self.described(), TargetFile), dense=False), end="")
             return 0
         lock(arguments.seed, fill_new_memory=arguments.check)
         device = _device(arguments.device)
@@ -231,25 +231,22 @@ class Target:
             return 0
         verdicts = self.check(device, arguments.seed, arguments.variant)
         if arguments.report is not None:
-            _write(arguments.report, self._report(verdicts, device, arguments.seed))
+            _write(arguments.report, self._checked(verdicts, device, arguments.seed))
         width = max(len(verdict.name) for verdict in verdicts)
         for verdict in verdicts:
             print(verdict.line(width))
         return _judged(self.name, verdicts)
 
-    def _report(self, verdicts: Sequence[Verdict], device: str, seed: int) -> dict[str, Any]:
+    def _checked(self, verdicts: Sequence[Verdict], device: str, seed: int) -> str:
         surroundings = fingerprint(_script_folder(), dtype=self.dtype)
-        return (
-            {"schema": "profkit.check/1"}
-            | self.described()
-            | {
-                "device": device,
-                "seed": seed,
-                "variants": [asdict(verdict) for verdict in verdicts],
-                "fingerprint": surroundings,
-                "fingerprint_sha256": digest(surroundings),
-            }
-        )
+        told = self.described() | {
+            "device": device,
+            "seed": seed,
+            "variants": [plain(verdict) for verdict in verdicts],
+            "fingerprint": surroundings,
+            "fingerprint_sha256": digest(surroundings),
+        }
+        return encode(convert(told, CheckFile), dense=False)
 
     def _truth(self, inputs: Inputs) -> Any:
         import torch
@@ -545,9 +542,9 @@ def _script_folder() -> Path | None:
     return None if script is None else Path(script).resolve().parent
 
 
-def _write(path: Path, document: Mapping[str, Any]) -> None:
-    """Write JSON whole or not at all."""
+def _write(path: Path, text: str) -> None:
+    """Write a text whole or not at all."""
     try:
-        write_atomic(path, json.dumps(document, indent=2) + "\n")
+        write_atomic(path, text)
     except OSError as error:
         raise EnvironmentProblem(f"{path} can't be written: {error.strerror}") from error

@@ -24,7 +24,7 @@ from profkit.timing.cell import Cell, read_cell
 PLAN, SUMMARY, TABLE, CELLS, AGAIN, PROFILES = (
     "baseline.json", "summary.json", "cells.parquet", "cells", "again", "profiles"
 )  # fmt: skip
-SCHEMA = "profkit.study.run-plan/1"
+SCHEMA = "profkit.baseline-plan/1"
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _KINDS: Mapping[str, tuple[type, ...]] = {
     "gpu": (dict, NoneType),

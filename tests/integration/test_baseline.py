@@ -756,7 +756,7 @@ def test_a_size_that_can_not_be_is_not_left_out_in_silence(
 )  # fmt: skip
 def test_a_damaged_plan_is_one_line(toy: Path, damage: dict[str, Any]) -> None:
     plan: dict[str, Any] = {
-        "schema": "profkit.study.run-plan/1", "gpu": None, "measured_on": None, "budget": None,
+        "schema": "profkit.baseline-plan/1", "gpu": None, "measured_on": None, "budget": None,
         "command": [], "created": "", "seconds": 0.0, "backends": [],
         "target": {"name": "toy", "file": "toy.py", "sha256": "0"},
     }  # fmt: skip
