@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +20,7 @@ def check_picture(path: Path) -> None:
         raise UsageError(f"{path}: not a kind of plot", f"use {', '.join(PICTURES)}")
 
 
-def save_picture(
-    figure: Figure, path: Path, dpi: int = 150, metadata: Mapping[str, Any] | None = None
-) -> None:
+def save_picture(figure: Figure, path: Path, dpi: int = 150, metadata: Any = None) -> None:
     """Write a figure; raises UsageError where that can't be."""
     try:
         figure.savefig(path, dpi=dpi, metadata=metadata)
