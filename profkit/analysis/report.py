@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import fnmatch
 import re
 import sys
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from profkit.analysis.run_files import latencies_of, one_report, timeline_of, variants_of
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.extras import require
+from profkit.core.suggestion import did_you_mean
 from profkit.report.catalog import Recorded, catalog
 from profkit.report.gpus import Gpu
 from profkit.report.quantities import evaluate, request
@@ -523,10 +523,6 @@ def _listed(names: Iterable[str], most: int = 8) -> str:
 def _known(name: str, names: Iterable[str]) -> None:
     known = list(names)
     if name not in known:
-        raise UsageError(f"no quantity {name!r}", suggestion(name, known))
-
-
-def suggestion(name: str, known: Iterable[str], lister: str = "profkit metrics") -> str:
-    """What the writer of a wrong name may have meant, or which command lists the right ones."""
-    close = difflib.get_close_matches(name, list(known), n=3)
-    return f"did you mean {' or '.join(close)}?" if close else f"see `{lister}`"
+        raise UsageError(
+            f"no quantity {name!r}", did_you_mean(name, known, "see `profkit metrics`", most=3)
+        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from rich.text import Text
 
 from profkit.audit.claims import SHAPE, Claim, Claims
 from profkit.audit.contradiction import Amount, Contradiction, Words
+from profkit.core.json_text import nullable
 from profkit.core.version import __version__
 from profkit.ui.markdown import escape
 from profkit.ui.terminal import facts, rendered
@@ -154,7 +154,7 @@ def _contradiction(one: Contradiction) -> dict[str, Any]:
         "follows": told(one.follows),
         "cause": told(one.cause) or None,
         "should_be": told(one.should_be),
-        "value": None if math.isnan(one.value) else one.value,
-        "expected": None if math.isnan(one.expected) else one.expected,
+        "value": nullable(one.value),
+        "expected": nullable(one.expected),
         "unit": one.unit or None,
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import difflib
 import io
 import os
 import signal
@@ -19,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from profkit.commands.options import Drawing, Reading, WithProgram
 from profkit.core.errors import EnvironmentProblem, ProfkitError, UsageError
+from profkit.core.suggestion import did_you_mean
 from profkit.core.version import __version__
 
 # The command-line library's own failures, of which a wrong option value is one.
@@ -153,12 +153,11 @@ def _usage_failure(error: Any, command: str) -> tuple[str, str]:
     possible = {name.lstrip("-"): name for name in getattr(error, "possibilities", None) or ()}
     what, _, meant = error.format_message().partition(" Did you mean ")
     what = " ".join(what.partition(" (Possible ")[0].replace(_WRONG_VALUE, "").split()).rstrip(".")
+    remedy = meant and f"did you mean {meant}"
     if possible:
         asked = getattr(error, "option_name", "").lstrip("-")
-        close = difflib.get_close_matches(asked, possible, n=1)
-        meant = f"{possible[close[0]]}?" if close else ""
-    remedy = f"did you mean {meant}" if meant else f"see `{command} --help`"
-    return what[:1].lower() + what[1:], remedy
+        remedy = did_you_mean(asked, possible, spelled=possible.__getitem__)
+    return what[:1].lower() + what[1:], remedy or f"see `{command} --help`"
 
 
 app = typer.Typer(

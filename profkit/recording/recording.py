@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +37,7 @@ from profkit.core.extras import lacking
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest as file_digest
+from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import convert, plain, read_file
 from profkit.core.version import __version__
 from profkit.report.summary import ReportSummary
@@ -499,7 +499,7 @@ class _Profile:
             Fingerprint,
         )
         return Manifest(
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            created=timestamp(),
             target=self._plan.name,
             command=session.shareable_command(),
             versions=dict(versions),

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from profkit.report.sass_flow import Flow, Loop
-from profkit.report.sass_text import Operation, parse
+from profkit.report.sass_text import Operation, opcodes, parse
 
 if TYPE_CHECKING:
     from profkit.report.source_lines import Instruction
@@ -22,12 +22,6 @@ if TYPE_CHECKING:
 EXECUTED = "instructions_executed"
 SAMPLES = "samples_"
 LONG, SHORT, FIXED = "long_scoreboard", "short_scoreboard", "wait"
-
-
-def opcodes(names: str) -> frozenset[str]:
-    """The opcodes that a text names."""
-    return frozenset(names.split())
-
 
 GLOBAL_LOADS = opcodes("LDG LD TEX TLD TLD4 TXD SULD ATOM ATOMG")
 _SLOW: Mapping[str, frozenset[str]] = {

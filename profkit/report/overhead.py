@@ -10,8 +10,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from profkit.report.blame import Samples, opcodes
+from profkit.report.blame import Samples
 from profkit.report.sass import CLASS_OF
+from profkit.report.sass_text import opcodes
 
 if TYPE_CHECKING:
     from profkit.report.sass_text import Operation

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.errors import BadInput, UsageError
-from profkit.core.extras import require
 from profkit.roofline.joins import Join, joins, tracks
 from profkit.roofline.labels import Box, Room, spread
 from profkit.roofline.latency_panel import Panel, draw_panel, panel_of
@@ -31,9 +30,8 @@ from profkit.roofline.style import (
     TINY,
     WIDTH,
 )
+from profkit.ui.picture import check_picture, save_picture
 from profkit.ui.text import literal, plural, shorten
-
-SUFFIXES = (".png", ".svg", ".pdf")
 
 _TOP, _BOTTOM, _PLOT_HEIGHT = 0.8, 0.48, 3.0
 _ALARM = "#b00020"
@@ -117,14 +115,6 @@ def _between(value: float, low: float, high: float) -> float:
     return math.log(value / low) / math.log(high / low)
 
 
-def check_suffix(path: Path) -> None:
-    """Raise UsageError for a name that no picture can have, and EnvironmentProblem where nothing
-    that draws is installed."""
-    if path.suffix not in SUFFIXES:
-        raise UsageError(f"{path}: not a kind of plot", f"use {', '.join(SUFFIXES)}")
-    require("a plot", "matplotlib")
-
-
 def plot_rooflines(
     rooflines: Sequence[Roofline],
     path: Path,
@@ -138,7 +128,7 @@ def plot_rooflines(
     `labels` tell several reports apart. Raises UsageError for another kind of file and for reports
     of different GPUs, BadInput where no report has a point.
     """
-    check_suffix(path)
+    check_picture(path)
     figure = figure_of(rooflines, title=title, labels=labels, joined=joined)
     # Nothing that changes from one writing to the next, so that files can be compared.
     dates: dict[str, Any] = {
@@ -146,10 +136,7 @@ def plot_rooflines(
         ".pdf": {"CreationDate": None},
         ".png": {"Software": None},
     }
-    try:
-        figure.savefig(path, dpi=_DPI, metadata=dates[path.suffix])
-    except OSError as error:
-        raise UsageError(f"{path}: can't be written ({error.strerror})") from None
+    save_picture(figure, path, _DPI, dates[path.suffix])
 
 
 def figure_of(

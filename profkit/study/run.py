@@ -14,6 +14,7 @@ from profkit.core.errors import BadInput, ProfkitError, UsageError
 from profkit.core.extras import lacking
 from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest
+from profkit.core.timestamp import timestamp
 from profkit.study.folder import (
     SUMMARY,
     TABLE,
@@ -26,7 +27,7 @@ from profkit.study.folder import (
     write_whole,
 )
 from profkit.study.json import cells_parquet, summary_json
-from profkit.study.measurement import Measuring, Process, now
+from profkit.study.measurement import Measuring, Process
 from profkit.study.plan import BaselinePlan, Declared, Profiled
 from profkit.study.profiles import profile_cells, top_cells
 from profkit.study.record import backends_on_record
@@ -179,7 +180,7 @@ def _first_plan(plan: BaselinePlan, declared: Declared) -> dict[str, Any]:
         "measured_on": None,
         "budget": plan.budget,
         "command": list(plan.command),
-        "created": now(),
+        "created": timestamp(),
         "seconds": 0.0,
         "backends": [],
     }

@@ -391,7 +391,7 @@ def test_an_end_at_any_moment_leaves_no_process_and_no_run(
     started = time.monotonic()
     assert bench.profile(target).returncode == 0
     whole = time.monotonic() - started
-    (first,) = bench.kept()
+    (earlier,) = bench.kept()
     for point in moments(10, first):
         before = bench.kept()
         process = bench.start(target)
@@ -406,7 +406,7 @@ def test_an_end_at_any_moment_leaves_no_process_and_no_run(
         if number is not signal.SIGKILL and not new:
             assert status in {130, -number}
             assert not list(bench.runs.glob("*/.partial-*"))
-    verify(first)
+    verify(earlier)
     assert bench.profile(target).returncode == 0
     assert not list(bench.runs.glob("*/.partial-*"))
 
