@@ -22,7 +22,6 @@ that may be empty. A NaN is refused when it is written: a field that has none sa
 from __future__ import annotations
 
 import json
-import math
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
@@ -93,8 +92,9 @@ def decode(text: str, model: type[M]) -> M:
 def of_schema(document: Any, model: type[M]) -> M:
     """The file of a parsed document; raises Malformed as `convert`, and for another schema."""
     tag = model.__struct_config__.tag
-    if tag is not None and (not isinstance(document, dict) or document.get("schema") != tag):
-        raise Malformed(f"not {tag}")
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if tag is not None and schema != tag:
+        raise Malformed(f"{brief(schema)}, not {tag}" if schema else f"not {tag}")
     return convert(document, model)
 
 
@@ -120,11 +120,6 @@ def encode(model: Model, indent: int = 2, *, dense: bool = True) -> str:
     if dense:
         return json_text(plain(model), indent)
     return json.dumps(plain(model), indent=indent, allow_nan=False) + "\n"
-
-
-def finite(value: Any) -> Any:
-    """A value, None for NaN: what a file calls unknown."""
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def json_schema(model: type[File], title: str) -> dict[str, Any]:

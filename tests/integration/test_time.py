@@ -635,7 +635,10 @@ def test_the_fewest_samples_of_both_sides_are_told(
         ([steady("a", (0,), 1e-4, ready={"host": float("nan")})], "holds NaN"),
         ([steady("a", (0,), 1e-4, ready={"group": 0})], "series[0].ready.group: "),
         ([steady("a", (0,), 1e-4, target={"work": {"flop": 1}})], "series[0].target.work: "),
-        ([steady("a", (0,), 1e-4, blocks=[{"turn": 0, "samples": []}])], "blocks[0].samples: "),
+        (
+            [steady("a", (0,), 1e-4, blocks=[{"turn": 0, "samples": []}])],
+            "series[0].blocks[0].samples: ",
+        ),
     ],
 )  # fmt: skip
 def test_a_file_with_what_can_not_be_is_refused(
