@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.analysis.run_files import TIMELINES
 from profkit.commands.options import (
     DisableOption,
     KernelOption,
@@ -100,6 +99,7 @@ def analyze(
 
       profkit analyze timeline.sqlite
     """
+    from profkit.analysis.run_files import TIMELINES
     from profkit.commands.advice import chosen
 
     if any(path.suffix in TIMELINES for path in paths):
@@ -168,6 +168,7 @@ def _analyze_timelines(
         raise UsageError(
             "a timeline has no page of its own", "give the report or run it belongs to"
         )
+    from profkit.analysis.run_files import TIMELINES
     from profkit.analysis.timeline_view import timelines_text
     from profkit.commands.reading import read_timeline
     from profkit.rules.checklist import region_items
