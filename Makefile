@@ -32,6 +32,9 @@ test: .venv/profkit-test  ## run all tests
 test-quick: .venv/profkit-test  ## run the tests of parts, for the inner loop
 	$(BIN)/python -m tests.run tests/unit
 
+test-nightly: .venv/profkit-test  ## run all tests with every moment, size and more examples
+	PROFKIT_NIGHTLY=1 $(BIN)/python -m tests.run
+
 FUZZ_MINUTES ?= 10
 fuzz: .venv/profkit-test  ## spoiled files through every reader, for FUZZ_MINUTES (10)
 	PROFKIT_FUZZ_SECONDS=$$(($(FUZZ_MINUTES) * 60)) PROFKIT_FUZZ_SEED=$$(date +%s) \

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import typer.testing
 import zstandard
 from hypothesis import HealthCheck, settings
 from typer.testing import CliRunner, Result
@@ -22,6 +23,9 @@ from profkit.commands.cli import app
 from profkit.study.run import derived_summary
 from tests import forks
 from tests.recorded import reports_are_read_once  # noqa: F401  (a fixture for all)
+
+NIGHTLY = bool(os.environ.get("PROFKIT_NIGHTLY"))
+"""Whether sweeps are whole, and properties held to more examples: `make test-nightly`."""
 
 # Machines differ, and a first call imports: how long a case takes is no fault of it. The cases are
 # the same every time; `--hypothesis-profile searching` looks for others.
@@ -34,14 +38,11 @@ settings.register_profile(
 )
 settings.register_profile("nightly", settings.get_profile("profkit"), max_examples=500)
 settings.register_profile("searching", settings.get_profile("profkit"), derandomize=False)
-settings.load_profile("profkit")
+settings.load_profile("nightly" if NIGHTLY else "profkit")
 
 ROOT = Path(__file__).parent.parent
 H200 = ROOT / "reports" / "h200"
 CORPUS = ROOT.parent / "shared" / "corpus" / "reports"
-
-NIGHTLY = bool(os.environ.get("PROFKIT_NIGHTLY"))
-"""Whether sweeps are whole; see `make test-nightly`."""
 
 FULL = ("known", "sdpa_s512_flash", "sdpa_s512_efficient", "sdpa_s512_cudnn", "sdpa_s512_math")
 CAUSAL = ("sdpa_s2048_d128_causal_flash", "sdpa_s2048_d128_causal_cudnn")
@@ -116,6 +117,14 @@ def signals_as_in_a_terminal() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def commands_are_built_once() -> Iterator[None]:
+    """For each line that a test runs typer builds the whole tree of commands, which takes 45 ms."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.testing, "_get_command", cache(typer.main.get_command))
+        yield
 
 
 @pytest.fixture
