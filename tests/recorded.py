@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from profkit.analysis import report
+from profkit.report.framing import check
 from profkit.report.quantities import Quantities, evaluate
 from profkit.report.reader import RawReport, Request, read
 from profkit.report.summary import ReportSummary, summarize
@@ -45,7 +46,9 @@ class _Once:
         key = hashlib.sha256(path.read_bytes()).digest()
         if key not in self._raws:
             self._raws[key] = self._read(path, request, progress)
-        return dataclasses.replace(self._raws[key], path=path)
+            return self._raws[key]
+        framing = check(path)  # against the manifest beside it, too
+        return dataclasses.replace(self._raws[key], path=path, framing=framing)
 
     def evaluate(self, raw: RawReport, *, check_half_from: float = 0.0) -> Quantities:
         key = (tuple(map(id, raw.actions)), check_half_from)  # kept, so no id comes again

@@ -12,10 +12,10 @@ import pytest
 
 from profkit import Unsupported
 from profkit.capture.cuda_source import compile_kernel
+from tests.conftest import NIGHTLY
 from tests.emulator import missing
 from tests.emulator.kernel import EmulatedKernel
 from tests.integration.test_cuda_source import needs_nvrtc
-from tests.thorough import nightly
 
 torch = pytest.importorskip("torch", reason="the ladder needs torch")
 
@@ -32,7 +32,7 @@ SIZES = [
     for dtype in BOUNDS
     for dim in (64, 128)
     for length in LENGTHS
-    if nightly() or (dtype, dim) == (torch.float16, 64) or length in {65, 200}
+    if NIGHTLY or (dtype, dim) == (torch.float16, 64) or length in {65, 200}
 ]
 
 

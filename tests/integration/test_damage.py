@@ -18,7 +18,7 @@ import profkit
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import digest
 from profkit.report import wire
-from tests.conftest import CORPUS, H200, plain_bytes
+from tests.conftest import CORPUS, H200, NIGHTLY, plain_bytes
 
 Cli = Callable[..., Result]
 FUZZED = ("sdpa_s512_flash_set_basic", "sdpa_s512_cudnn", "known")
@@ -219,7 +219,7 @@ def test_changed_bytes_never_end_in_a_traceback(tmp_path: Path, profkit_cli: Cli
             for name in ("KernelBench__matmul_kernel", "COALDA__coalesced_chart")
         ]
     for source in sources:
-        for _ in range(25):
+        for _ in range(25 if NIGHTLY else 8):
             data = bytearray(source)
             at = chance.randrange(len(data))
             length = chance.choice([1, 5, 50])

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -38,6 +39,11 @@ SAMPLE = re.compile(
 )
 SAMPLES = [sample for text in (README, PAGES["source.md"]) for sample in SAMPLE.findall(text)]
 LEFT_OUT = "\n...\n"
+
+
+@cache
+def commands() -> Any:
+    return typer.main.get_command(app)
 
 
 def test_there_are_samples() -> None:
@@ -68,7 +74,7 @@ def command_lines() -> list[str]:
         for block in re.findall(r"```console\n(.*?)```", text, re.S)
         for line in re.findall(r"^\$ (profkit .*)$", block, re.M)
     ]
-    for verb in verbs_below(typer.main.get_command(app)).values():
+    for verb in verbs_below(commands()).values():
         shown += re.findall(r"^\s*(profkit .*)$", verb.help or "", re.M)
     return sorted({shlex.join(words_typed(line)) for line in shown})
 
@@ -100,7 +106,7 @@ def test_a_command_that_is_shown_can_be_typed(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # where it would write
-    verb: Any = typer.main.get_command(app)
+    verb: Any = commands()
     words = shlex.split(line)[1:]
     while hasattr(verb, "commands") and words and words[0] in verb.commands:
         verb = verb.commands[words.pop(0)]
@@ -111,7 +117,7 @@ def test_a_command_that_is_shown_can_be_typed(
 
 def test_the_verbs_without_json_are_those_that_the_readme_names() -> None:
     (sentence,) = re.findall(r"^All but (.*?) take `--format json`", README, re.M | re.S)
-    verbs = verbs_below(typer.main.get_command(app))
+    verbs = verbs_below(commands())
     without = {
         name
         for name, verb in verbs.items()

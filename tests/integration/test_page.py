@@ -424,10 +424,10 @@ def test_what_was_not_settled_names_the_command_that_settles_it(pages: dict[str,
 def test_a_damaged_manifest_takes_nothing_from_the_page_but_itself(
     tmp_path: Path, profkit_cli: Cli, damage: dict[str, Any]
 ) -> None:
-    (run,) = RUN.iterdir()
+    (run,) = (H200 / "sdpa_sweep").glob("*-c6b07a")
     copied = tmp_path / "run"
     copied.mkdir()
-    shutil.copy(run / "sdpa_s512.ncu-repz", copied)
+    shutil.copy(run / "sdpa_sweep.ncu-repz", copied)
     manifest = json.loads((run / "manifest.json").read_text(encoding="utf-8"))
     (copied / "manifest.json").write_text(json.dumps(manifest | damage), encoding="utf-8")
     page = tmp_path / "page.html"
@@ -437,7 +437,7 @@ def test_a_damaged_manifest_takes_nothing_from_the_page_but_itself(
         assert result.stderr.startswith("profkit: ")
         assert len(result.stderr.splitlines()) == 1
     else:
-        assert "sdpa_s512" in page.read_text(encoding="utf-8")
+        assert "sdpa_sweep" in page.read_text(encoding="utf-8")
 
 
 def test_analyze_writes_the_page_of_any_one_report(tmp_path: Path, profkit_cli: Cli) -> None:

@@ -256,7 +256,7 @@ def _latencies() -> list[Any]:
 
 
 def test_no_recorded_point_lies_above_a_roof() -> None:
-    for report in (run(), h200("known"), h200("sdpa_s512_math")):
+    for report in (run(), h200("known")):  # the run has all backends
         for point in report.roofline(precision="all").points:
             assert point.flags == () or point.precision == "fp16", point
 
