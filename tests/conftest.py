@@ -21,6 +21,7 @@ from typer.testing import CliRunner, Result
 import profkit
 from profkit.commands.cli import app
 from profkit.study.run import derived_summary
+from profkit.study.summary import Baseline
 from tests import forks
 from tests.recorded import reports_are_read_once  # noqa: F401  (a fixture for all)
 
@@ -75,10 +76,16 @@ def h200(name: str) -> profkit.Report:
 
 @cache
 def recorded_summary(name: str) -> Path:
-    """The summary of a recorded baseline, derived once for all tests: it is not tracked."""
+    """The summary of a recorded baseline: it is not tracked."""
     file = Path(tempfile.mkdtemp()) / "summary.json"
-    file.write_text(derived_summary(H200 / "baseline" / name)[1], encoding="utf-8")
+    file.write_text(recorded_baseline(name)[1], encoding="utf-8")
     return file
+
+
+@cache
+def recorded_baseline(name: str) -> tuple[Baseline, str]:
+    """A recorded baseline and its summary, derived once for all tests."""
+    return derived_summary(H200 / "baseline" / name)
 
 
 @cache

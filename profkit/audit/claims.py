@@ -254,6 +254,7 @@ _QUANTITIES: Mapping[str, tuple[str, float, str]] = {
     "speedup": ("speedup", 1.0, "x"),
     "peak_ratio": ("peak_ratio", 1.0, "x"),
 }
+_EXPONENTS = {"exponent", "flop_exponent"}
 _RATIO_NAMES = {key for key, (_, _, unit) in _QUANTITIES.items() if unit == "x"}
 _RATIO = re.compile(rf"({NUMBER})\s*[x×](?:\s*(?:faster|speed-?up|as fast))?", re.I)
 _TIMES = {"median": "time", "time": "time", "latency": "time", "baseline": "baseline"}
@@ -543,6 +544,8 @@ def _ratio(key: str, text: str) -> Printed | None:
 def _quantity(key: str, value: Any, path: str) -> dict[str, Any] | None:
     if key in _QUANTITIES:
         name, scale, unit = _QUANTITIES[key]
+        if name in _EXPONENTS and isinstance(value, Printed) and value.value <= 0:
+            return {}  # of what shrinks as it grows, nothing is checked
         return _figure_field(name, value, scale, unit, path)
     stem, _, unit = key.rpartition("_")
     if unit not in SECONDS:

@@ -21,10 +21,10 @@ from profkit.analysis.report import load
 from profkit.audit.audit import examine
 from profkit.audit.claims import read_claims
 from profkit.core.errors import BadInput
-from profkit.study.evidence import goal
+from profkit.study.evidence import goal, same_kernel
 from profkit.study.report_content import gather
 from profkit.timing.latency_file import read_latencies
-from tests.conftest import CORPUS, ROOT, recorded_summary
+from tests.conftest import CORPUS, ROOT, recorded_baseline, recorded_summary
 
 L4 = CORPUS.parent / "l4_latency"
 needs_l4 = pytest.mark.skipif(
@@ -487,7 +487,8 @@ def test_a_cell_is_read_as_a_file_of_latencies(tmp_path: Path) -> None:
 
 def test_one_kernel_under_two_names_is_nowhere_told_to_differ() -> None:
     for name in ("l4_study", "attention_paper"):
-        same = gather(RECORDED / name).same
+        baseline, _ = recorded_baseline(name)
+        same = same_kernel(baseline.rows, baseline.comparisons)
         assert same is not None
         assert same.pairs >= 10
         assert same.told == 0
@@ -498,3 +499,10 @@ def test_audit_finds_nothing_in_what_was_recorded(name: str) -> None:
     claims = read_claims(recorded_summary(name)).claims
     assert claims
     assert examine(claims).contradictions == ()
+
+
+def test_a_time_that_shrinks_as_the_shape_grows_is_no_fault_of_a_summary(tmp_path: Path) -> None:
+    file = tmp_path / "summary.json"
+    growth = {"to": "b", "from": "a", "factor": 2.0, "time_ratio": 0.98, "exponent": -0.029}
+    file.write_text(json.dumps({"schema": "profkit.baseline/1", "scaling": [growth]}), "utf-8")
+    assert examine(read_claims(file).claims).contradictions == ()
