@@ -8,9 +8,11 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 import typer.testing
@@ -41,6 +43,8 @@ settings.register_profile("nightly", settings.get_profile("profkit"), max_exampl
 settings.register_profile("searching", settings.get_profile("profkit"), derandomize=False)
 settings.load_profile("nightly" if NIGHTLY else "profkit")
 
+T = TypeVar("T")
+
 ROOT = Path(__file__).parent.parent
 H200 = ROOT / "reports" / "h200"
 CORPUS = ROOT.parent / "shared" / "corpus" / "reports"
@@ -66,6 +70,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def moments(count: int, first: int) -> range:
     """Those of a sweep over `count` moments, from 1: all every night, a third of them by day."""
     return range(1, count + 1) if NIGHTLY else range(first, count + 1, 3)
+
+
+def apart(function: Callable[[Path], T], reports: Sequence[Path]) -> list[T]:
+    """What a function returns of reports in a fork, which ends with the memory that the vendor's
+    reader never frees."""
+    with get_context("fork").Pool(1) as pool:
+        return pool.map(function, reports)
 
 
 @cache
