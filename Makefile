@@ -2,11 +2,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 REPORT ?= reports/h200/sdpa_s512
 
-.PHONY: demo test test-quick fuzz lint bench docs golden record clean
+.PHONY: demo test test-quick test-nightly fuzz lint bench docs golden record clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
 .venv/profkit: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -32,8 +32,8 @@ test: .venv/profkit-test  ## run all tests
 test-quick: .venv/profkit-test  ## run the tests of parts, for the inner loop
 	$(BIN)/python -m tests.run tests/unit
 
-test-nightly: .venv/profkit-test  ## run all tests with every moment, size and more examples
-	PROFKIT_NIGHTLY=1 $(BIN)/python -m tests.run
+test-nightly: .venv/profkit-test  ## run all tests with every moment and size, more examples, new processes
+	PROFKIT_NIGHTLY=1 PROFKIT_TESTS_EXEC=1 PROFKIT_FUZZ_SECONDS=600 $(BIN)/python -m tests.run
 
 FUZZ_MINUTES ?= 10
 fuzz: .venv/profkit-test  ## spoiled files through every reader, for FUZZ_MINUTES (10)

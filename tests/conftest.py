@@ -67,9 +67,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--regenerate", action="store_true", help="write the golden files anew")
 
 
-def moments(count: int, first: int) -> range:
+def moments(count: int, start: int) -> range:
     """Those of a sweep over `count` moments, from 1: all every night, a third of them by day."""
-    return range(1, count + 1) if NIGHTLY else range(first, count + 1, 3)
+    return range(1, count + 1) if NIGHTLY else range(start, count + 1, 3)
 
 
 def apart(function: Callable[[Path], T], reports: Sequence[Path]) -> list[T]:

@@ -391,11 +391,11 @@ def test_a_disk_that_fills_up_keeps_whole_cells_to_go_on_with(toy: Path) -> None
 
 def test_a_backend_that_hangs_is_ended_and_the_others_go_on(toy: Path) -> None:
     toy.write_text(TOY.replace("os._exit(3)", "time.sleep(600)"), encoding="utf-8")
-    done = measured(toy, "--backends", "quick,dies,slow", "--timeout", "60s")
+    done = measured(toy, "--backends", "quick,dies,slow", "--timeout", "20s")
     assert done.exit_code == 0, done.stderr
     cells = by_id(summary(toy))
     assert cells["n1.dies"]["status"] == "failed"
-    assert cells["n1.dies"]["reason"] == "no answer for 60 s, so that it was ended"
+    assert cells["n1.dies"]["reason"] == "no answer for 20 s, so that it was ended"
     assert {cell["status"] for cell in cells.values() if cell["id"] != "n1.dies"} == {"measured"}
 
 

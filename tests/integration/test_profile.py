@@ -381,10 +381,10 @@ def test_a_failing_nsys_costs_a_warning_not_the_run(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "first"), [(signal.SIGKILL, 1), (signal.SIGINT, 2), (signal.SIGTERM, 3)]
+    ("number", "start"), [(signal.SIGKILL, 1), (signal.SIGINT, 2), (signal.SIGTERM, 3)]
 )
 def test_an_end_at_any_moment_leaves_no_process_and_no_run(
-    bench: Bench, number: signal.Signals, first: int
+    bench: Bench, number: signal.Signals, start: int
 ) -> None:
     plan(bench.folder, nap=0.2)
     target = bench.target()
@@ -392,7 +392,7 @@ def test_an_end_at_any_moment_leaves_no_process_and_no_run(
     assert bench.profile(target).returncode == 0
     whole = time.monotonic() - started
     (earlier,) = bench.kept()
-    for point in moments(10, first):
+    for point in moments(10, start):
         before = bench.kept()
         process = bench.start(target)
         time.sleep(whole * point / 11)
