@@ -43,6 +43,8 @@ _KEPT = tuple(
 _READ_AT_THE_START = {"PYTHONHASHSEED", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONWARNINGS"}
 EXEC: Callable[..., int] = subprocess._fork_exec  # type: ignore[attr-defined]
 SPAWN = os.posix_spawnp
+patches: list[pytest.MonkeyPatch] = []
+"""What this process has patched for itself: a fork undoes it."""
 _put_away: list[object] = []
 """What must not be finalized in a fork: it belongs to the process that forked."""
 
@@ -90,7 +92,11 @@ def _program(words: Sequence[Any], environment: Mapping[str, str]) -> _Program |
         options.append(rest.pop(0))
     is_module = rest[:1] == ["-m"]
     name, *arguments = rest[1:] if is_module else rest or [""]
-    if name.startswith("-") if not is_module else not name.startswith(("profkit", "tests.")):
+    if (
+        name.startswith("-")
+        if not is_module
+        else not name.startswith(("profkit", "tests.stand_in."))
+    ):
         return None
     return _Program(name, is_module, "-P" in options, arguments, environment) if name else None
 
@@ -214,6 +220,8 @@ def _renew(environment: Mapping[str, str], first: Sequence[str]) -> None:
     """Make this process as a new one of Python, but for what it has imported of libraries."""
     _put_away.append(dict(sys.modules))
     _put_away.append((sys.stdin, sys.stdout, sys.stderr))
+    for patch in patches:
+        patch.undo()
     atexit._clear()
     faulthandler.disable()
     _renew_signals()

@@ -18,6 +18,7 @@ from profkit.report.framing import check
 from profkit.report.quantities import Quantities, evaluate
 from profkit.report.reader import RawReport, Request, read
 from profkit.report.summary import ReportSummary, summarize
+from tests import forks
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -26,6 +27,7 @@ def reports_are_read_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for function in (once.read, once.evaluate, once.summarize):
             patch.setattr(report, function.__name__, function)
+        forks.patches.append(patch)
         yield
 
 
