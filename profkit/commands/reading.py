@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from profkit.rules.checklist import Checklist
     from profkit.rules.pairs import PairNotes
     from profkit.rules.rule_file import Rule
-    from profkit.rules.score import PairScore
+    from profkit.rules.score import Verdict
     from profkit.timeline.reader import Timeline
 
 _WORTH_SHOWING = 2.0
@@ -143,7 +143,7 @@ def read_timeline(path: Path) -> Timeline:
 
 def judge_pairs(
     folders: Sequence[Path], advice: Advice
-) -> tuple[list[PairScore], PairNotes, list[ProfkitError]]:
+) -> tuple[list[Verdict], PairNotes, list[ProfkitError]]:
     """The pairs below folders judged, in parallel processes; their notes; what went wrong.
 
     Raises BadInput for a folder without pairs, or with notes that can't be read.
@@ -162,7 +162,7 @@ def judge_pairs(
     return judged, joined(notes), failures
 
 
-def _judge(task: tuple[Path, Collection[str] | None], advice: Advice) -> PairScore | ProfkitError:
+def _judge(task: tuple[Path, Collection[str] | None], advice: Advice) -> Verdict | ProfkitError:
     from profkit.rules.pairs import read_pair
     from profkit.rules.score import judge
 

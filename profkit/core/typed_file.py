@@ -15,7 +15,8 @@
     write(path, encode(file))               indented, a list of numbers on one line
 
 Rules that hold between fields stand in `__post_init__` and raise ValueError. `Facts` are models
-that may be empty. A NaN is refused when it is written: a field that has none says `| None`.
+that may be empty. A NaN is refused when it is written: a field that has none says `| None`. What is
+only written is an `Output`: there NaN is null, in fields of `Real` alone.
 `python -m profkit.schemas` writes the schemas of the formats that it lists.
 """
 
@@ -28,7 +29,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from reprlib import repr as brief
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -49,6 +50,11 @@ Number: TypeAlias = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)] | int
 Amount: TypeAlias = Annotated[float, Meta(ge=0, le=_LARGEST)] | Annotated[int, Meta(ge=0)]
 """A number from 0 on, as it was written."""
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
+if TYPE_CHECKING:
+    Real: TypeAlias = float
+else:
+    Real = float | None
+"""A number of an `Output`, NaN where it is unknown: null in the file."""
 Maybe: TypeAlias = T | UnsetType | None
 """What may be absent or null, which is kept apart; its default is UNSET."""
 Derived: TypeAlias = Annotated[T | UnsetType, Meta(extra_json_schema={_ALWAYS: True})]
@@ -68,6 +74,10 @@ class Facts(Model, frozen=True):
 
 class File(Model, frozen=True, tag_field="schema", tag="profkit"):
     """A whole file; the `tag` of its class is its `schema`."""
+
+
+class Output(File, frozen=True, tag="profkit"):
+    """A file of results that is never read again."""
 
 
 def known(value: T | UnsetType | None) -> T | None:
@@ -118,9 +128,19 @@ def encode(model: Model, indent: int = 2, *, dense: bool = True) -> str:
 
     Raises ValueError for NaN and infinities, which JSON has not.
     """
+    document = plain(model)
+    if isinstance(model, Output):
+        document = _nulled(document)
+        msgspec.convert(document, type(model))  # no null where there must be a number
     if dense:
-        return json_text(plain(model), indent)
-    return json.dumps(plain(model), indent=indent, allow_nan=False) + "\n"
+        return json_text(document, indent)
+    return json.dumps(document, indent=indent, allow_nan=False) + "\n"
+
+
+def _nulled(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _nulled(part) for key, part in value.items()}
+    return [_nulled(part) for part in value] if isinstance(value, list | tuple) else finite(value)
 
 
 def finite(value: Any) -> Any:

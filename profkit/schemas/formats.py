@@ -11,6 +11,7 @@ def formats() -> Mapping[str, tuple[type[File], str]]:
     """The model of each, and the title of its schema: what writes it."""
     from profkit.capture.target_format import CheckFile, TargetFile
     from profkit.roofline.ceiling_file import CeilingFile
+    from profkit.rules.score import Score
     from profkit.runs.manifest import Manifest
     from profkit.study.matrix import MatrixFile
     from profkit.timing.calibration_view import CalibrationFile
@@ -26,6 +27,7 @@ def formats() -> Mapping[str, tuple[type[File], str]]:
         "compare": (CompareFile, "profkit compare --format json"),
         "matrix": (MatrixFile, "A matrix of shapes (YAML)"),
         "run": (Manifest, "A run's manifest.json"),
+        "score": (Score, "profkit rules score --format json"),
         "target": (TargetFile, "TARGET.py --list"),
         "time": (LatencyFile, "profkit time --format json, and --out"),
     }
