@@ -57,12 +57,18 @@ else:
 """A number of an `Output`, NaN where it is unknown: null in the file."""
 Maybe: TypeAlias = T | UnsetType | None
 """What may be absent or null, which is kept apart; its default is UNSET."""
+Place: TypeAlias = tuple[str | int, ...]
+"""Where something stands in a document: keys and places in lists."""
 Derived: TypeAlias = Annotated[T | UnsetType, Meta(extra_json_schema={_ALWAYS: True})]
 """What is always written and never needed to read; its default is UNSET."""
 
 
 class Model(Struct, frozen=True, forbid_unknown_fields=True):
     """An object of a file."""
+
+
+class _Field(str):
+    """A key that is a field of a model."""
 
 
 class Facts(Model, frozen=True):
@@ -114,7 +120,19 @@ def convert(document: Any, model: type[M]) -> M:
     try:
         return msgspec.convert(document, model)
     except msgspec.ValidationError as error:
-        raise Malformed(_located(document, model, str(error))) from None
+        place, told = _located(document, model, str(error))
+        steps = (f".{step}" if isinstance(step, _Field) else f"[{brief(step)}]" for step in place)
+        where = "".join(steps).lstrip(".")
+        raise Malformed(f"{where}: {told}" if where else told) from None
+
+
+def fault(part: Any, kind: Any) -> tuple[Place, str] | None:
+    """Where a part of a document is not of its kind, and what is wrong there; None where it is."""
+    try:
+        msgspec.convert(part, kind)
+    except msgspec.ValidationError as error:
+        return _located(part, kind, str(error))
+    return None
 
 
 def plain(model: Any) -> dict[str, Any]:
@@ -148,13 +166,13 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def json_schema(model: type[File], title: str) -> dict[str, Any]:
+def json_schema(model: type[Model], title: str) -> dict[str, Any]:
     """The JSON Schema (2020-12) of a format as it is written; files of before may have less."""
     _, parts = msgspec.json.schema_components([model], ref_template="#/$defs/{name}")
     whole = parts.pop(model.__name__)
     form: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": str(model.__struct_config__.tag),
+        **({"$id": str(tag)} if (tag := model.__struct_config__.tag) else {}),
         **whole,
         "title": title,
         "$defs": {name: _untitled(part) for name, part in sorted(parts.items())},
@@ -180,20 +198,19 @@ def _number(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is not of JSON")
 
 
-def _located(document: Any, model: type[Model], error: str) -> str:
+def _located(document: Any, model: Any, error: str) -> tuple[Place, str]:
     """An error of msgspec with the key where that has `[...]`, and in our words."""
     what, _, place = error.partition(" - at `")
-    place = place.rstrip("`").removeprefix("$")
-    where, value = "", document
-    for name, index, any_key in _STEP.findall(place):
+    steps: list[str | int] = []
+    value = document
+    for name, index, any_key in _STEP.findall(place.rstrip("`").removeprefix("$")):
         step = _failing(document, value, model, error) if any_key else (name or int(index))
-        where += f".{name}" if name else f"[{brief(step)}]"
+        steps.append(_Field(step) if name else step)
         value = value[step]
-    told = brief_words(ValueError(what[:1].lower() + what[1:].replace("`", "")))
-    return f"{where.lstrip('.')}: {told}" if where else told
+    return tuple(steps), brief_words(ValueError(what[:1].lower() + what[1:].replace("`", "")))
 
 
-def _failing(document: Any, place: dict[str, Any], model: type[Model], error: str) -> str:
+def _failing(document: Any, place: dict[str, Any], model: Any, error: str) -> str:
     """The first key of a mapping inside a document that is refused with this error."""
     rows = list(place.items())
 

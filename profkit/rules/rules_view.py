@@ -106,7 +106,7 @@ def _match(match: Match) -> str:
 
 
 def _action(action: Action) -> str:
-    since, until = action.since, action.until
+    since, until = action.span
     if since <= OLDEST and until == NEWEST:
         return action.text
     low = f"{since[0]}.{since[1]}" if since > OLDEST else ""

@@ -12,9 +12,12 @@ from __future__ import annotations
 import fnmatch
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import Annotated, TypeAlias
 
+from msgspec import Meta
+
+from profkit.core.typed_file import Model
 from profkit.report.blame import GLOBAL_LOADS, LONG, Samples, Wait
 from profkit.report.overhead import overhead_share
 from profkit.report.rereads import reread_share
@@ -71,18 +74,24 @@ LONGEST_LINE = 200
 _ENOUGH_TOLD = 0.5
 
 
-@dataclass(frozen=True)
-class Match:
+Texts: TypeAlias = Annotated[tuple[str, ...], Meta(min_length=1)]
+Patterns: TypeAlias = Annotated[
+    tuple[Annotated[str, Meta(min_length=1, max_length=100)], ...],
+    Meta(min_length=1, max_length=20),
+]
+
+
+class Match(Model, frozen=True, kw_only=True):
     """Which samples a rule is about; what is empty selects all.
 
     `stall` are reasons, `opcode` and `producer` patterns (`*` and `?`) for the opcodes of the
     waiting instruction and of the one it waits for, `line` for the waiting one's source text.
     """
 
-    stall: tuple[str, ...] = ()
-    opcode: tuple[str, ...] = ()
-    producer: tuple[str, ...] = ()
-    line: tuple[str, ...] = ()
+    stall: Texts = ()
+    opcode: Patterns = ()
+    producer: Patterns = ()
+    line: Patterns = ()
     in_loop: bool = False
 
 
