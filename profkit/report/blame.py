@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from profkit.report.resources import opcodes
 from profkit.report.sass_flow import Flow, Loop
 from profkit.report.sass_text import Operation, parse
 from profkit.report.source_lines import Instruction
@@ -21,20 +22,12 @@ SAMPLES = "samples_"
 LONG, SHORT, FIXED = "long_scoreboard", "short_scoreboard", "wait"
 
 
-def opcodes(names: str) -> frozenset[str]:
-    """The opcodes that a text names."""
-    return frozenset(names.split())
-
-
-GLOBAL_LOADS = opcodes("LDG LD TEX TLD TLD4 TXD SULD ATOM ATOMG")
+GLOBAL_LOADS = opcodes("global_loads")
 _SLOW: Mapping[str, frozenset[str]] = {
-    LONG: GLOBAL_LOADS | opcodes("LDL LDGSTS LDGMC CCTL"),
-    SHORT: opcodes("""
-        LDS LDSM ATOMS MUFU SHFL S2R S2UR LDC F2F F2I I2F I2I FRND POPC FLO BREV FCHK R2UR MATCH
-        REDUX VOTE VOTEU CS2R LDCU BMOV STS DADD DMUL DFMA DSETP
-    """),
+    LONG: opcodes("global_loads", LONG),
+    SHORT: opcodes(SHORT),
 }
-_STORES = opcodes("STG ST STL STS RED REDG")
+_STORES = opcodes("memory_stores")
 AWAITED: Mapping[str, str] = {f"awaited_{reason}": reason for reason in (LONG, SHORT, FIXED)}
 """What rules may blame beside line quantities: the instructions that others wait for."""
 

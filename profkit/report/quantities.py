@@ -17,8 +17,8 @@ from profkit.report.catalog import (
     catalog,
 )
 from profkit.report.reader import Column, Mask, RawReport, Request
+from profkit.report.resources import INSTRUCTION_CLASSES
 from profkit.report.sass import (
-    INSTRUCTION_CLASSES,
     class_instructions,
     half_instructions,
     half_precision_moves,

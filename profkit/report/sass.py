@@ -5,30 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from profkit.report.resources import CLASS_OF
+
 _HALF_WEIGHTS = {"HFMA2": 4, "HADD2": 2, "HMUL2": 2}
 _ZERO = "RZ"
-
-_CLASSES: Mapping[str, str] = {
-    "fp32": "FADD FMUL FFMA FMNMX FSETP FSEL FSWZADD FCHK",
-    "fp64": "DADD DMUL DFMA DSETP DMNMX",
-    "integer": "IADD IADD3 IMAD IMUL LEA SHF SHL SHR LOP LOP3 ISETP IMNMX VIADD VIMNMX VIADDMNMX "
-    "IABS POPC FLO BREV SGXT BMSK ISCADD IDP XMAD UIADD3 UIMAD ULEA USHF ULOP3 UISETP",
-    "conversion": "I2F F2I F2F I2FP I2I FRND F2FP I2IP",
-    "special": "MUFU",
-    "control": "BRA BRX JMP CALL RET EXIT BSSY BSYNC BREAK WARPSYNC YIELD KILL NOP BMOV",
-    "barrier": "BAR",
-    "global_memory": "LDG STG LD ST LDGSTS",
-    "local_memory": "LDL STL",
-    "shared_memory": "LDS STS LDSM STSM",
-    "shuffle": "SHFL",
-    "global_atomic": "ATOM ATOMG RED REDG",
-    "shared_atomic": "ATOMS REDS",
-}
-CLASS_OF = {opcode: kind for kind, opcodes in _CLASSES.items() for opcode in opcodes.split()}
-"""The kind of an opcode without its modifiers."""
-
-INSTRUCTION_CLASSES = tuple(_CLASSES)
-"""Kinds of instructions that opcodes are counted by; half precision and tensor have their own."""
 
 
 def class_instructions(kind: str, opcodes: Mapping[str, float]) -> float:

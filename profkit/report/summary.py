@@ -15,27 +15,10 @@ from profkit.report.gpus import Gpu, gpu_of
 from profkit.report.occupancy import BlockNeeds, Chip, Limits, NextStep, limiters, next_step
 from profkit.report.quantities import Quantities
 from profkit.report.reader import Launch, RawReport, RuleResult
+from profkit.report.resources import PRECISIONS
 from profkit.report.session import Session
 
 NOT_STALLED = frozenset({"selected", "not_selected"})
-RESOURCES = (
-    "sm_busy", "issue_busy", "tensor_busy", "fma_busy", "fmaheavy_busy", "alu_busy", "xu_busy",
-    "fp64_busy", "fp16_busy", "lsu_busy", "uniform_busy", "branch_unit_busy", "adu_busy",
-    "texture_busy", "tma_busy", "l1_busy", "lsu_data_busy", "l2_busy", "dram_busy",
-)  # fmt: skip
-PRECISIONS = {
-    "fp64": "FP64",
-    "fp32": "FP32",
-    "fp16": "FP16",
-    "tensor_fp64": "tensor FP64",
-    "tensor_tf32": "tensor TF32",
-    "tensor_bf16": "tensor BF16",
-    "tensor_fp16": "tensor FP16",
-    "tensor_fp8": "tensor FP8",
-    "tensor_fp4": "tensor FP4",
-    "tensor_int8": "tensor INT8",
-}
-
 # Chosen well above the 2% that keep two reports from being compared.
 _CLOCK_MOVED = 0.05
 _OF_A_RANGE = (

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from profkit.core.errors import NothingMatches, UsageError
 from profkit.core.typed_file import plain
 from profkit.report.checks import TOLERANCES
-from profkit.report.summary import PRECISIONS, LaunchSummary, ReportSummary, groups
+from profkit.report.resources import PRECISIONS
+from profkit.report.summary import LaunchSummary, ReportSummary, groups
 from profkit.roofline.roofs import (
     LEVELS,
     TRAFFIC,

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from profkit.report.names import file_name, own_names, told_apart
-from profkit.report.summary import PRECISIONS
+from profkit.report.resources import PRECISIONS
 from profkit.roofline.roofline import Outside, Point, Roof, Roofline
 from profkit.roofline.roofs import LEVEL_LABELS
 from profkit.ui.markdown import escape

@@ -10,13 +10,8 @@ from enum import StrEnum
 
 from profkit.report.clocks import is_read, span
 from profkit.report.gpus import units_source
-from profkit.report.summary import (
-    PRECISIONS,
-    LaunchSummary,
-    ReportSummary,
-    Work,
-    held_peak,
-)
+from profkit.report.resources import PRECISIONS
+from profkit.report.summary import LaunchSummary, ReportSummary, Work, held_peak
 
 LEVELS = ("dram", "l2", "l1")
 MMA_SYNC = "_mma_sync"

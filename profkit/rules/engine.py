@@ -17,8 +17,9 @@ from functools import cached_property
 import numpy as np
 
 from profkit.core.expression import HOLDS, Column, Comparison, Expression
-from profkit.report.floors import ESSENTIAL, LAUNCH, RESOURCES, SHORTEST, USUAL, shares
+from profkit.report.floors import ESSENTIAL, LAUNCH, SHORTEST, USUAL, shares
 from profkit.report.quantities import NOT_HERE, UNDEFINED
+from profkit.report.resources import RESOURCES
 from profkit.report.summary import Group, LaunchSummary, ReportSummary
 from profkit.rules.rule_file import CONTEXT, Rule
 from profkit.rules.samples import SAMPLED, SAMPLED_FROM, Sampled

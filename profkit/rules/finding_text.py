@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from profkit.core.unit_words import is_word, unit_after
-from profkit.report.floors import RESOURCES
+from profkit.report.resources import RESOURCES
 from profkit.report.session import Session
 from profkit.report.source_lines import Place
 from profkit.report.summary import Group

@@ -25,20 +25,11 @@ from profkit.core.text_files import Malformed, compose_yaml, read_text
 from profkit.core.typed_file import Model, Place, fault
 from profkit.report.blame import AWAITED, COUNTED, SAMPLES
 from profkit.report.catalog import ComputeCapability, catalog
-from profkit.report.floors import RESOURCES
-from profkit.rules.samples import SAMPLED, Match
+from profkit.report.resources import RESOURCES
+from profkit.rules.samples import BEFORE, SAMPLED, Match
 from profkit.timeline import region
 
-CONTEXT: Mapping[str, tuple[str, str]] = {
-    "handed_over_bytes": (
-        "B",
-        "What the launch before wrote to DRAM and this one read, at most; 0 where a kernel follows "
-        "itself, or not always the same other one.",
-    ),
-    "previous_duration": ("s", "Duration of the launch before."),
-    "previous_dram_bytes": ("B", "DRAM traffic of the launch before."),
-    **SAMPLED,
-}
+CONTEXT: Mapping[str, tuple[str, str]] = {**BEFORE, **SAMPLED}
 """What rules may name beside the catalogue's quantities, with unit and meaning: facts of the launch
 right before and of the samples by instruction, unknown where those were not recorded."""
 

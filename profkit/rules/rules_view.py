@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from profkit.report.catalog import NEWEST, OLDEST
-from profkit.report.floors import RESOURCES
 from profkit.report.names import told_apart
+from profkit.report.resources import RESOURCES
 from profkit.rules import finding_text as words
 from profkit.rules.checklist import Checklist
 from profkit.rules.checklist_view import rows_of

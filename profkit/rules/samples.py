@@ -17,6 +17,7 @@ from typing import Annotated, TypeAlias
 
 from msgspec import Meta
 
+from profkit.core.text_files import shipped_yaml
 from profkit.core.typed_file import Model
 from profkit.report.blame import GLOBAL_LOADS, LONG, Samples, Wait
 from profkit.report.overhead import overhead_share
@@ -24,44 +25,12 @@ from profkit.report.rereads import reread_share
 from profkit.report.sass_flow import Loop
 from profkit.report.source_lines import Place
 
-SAMPLED: Mapping[str, tuple[str, str]] = {
-    "matched": ("1", "Warp samples that the rule's `match` selects, of all of the launch."),
-    "matched_active": (
-        "1",
-        "Warp samples that issued in the loops of what `match` selects, of all of the launch.",
-    ),
-    "chased_share": (
-        "1",
-        "Waits for loads from global memory whose address, inside the loop, another load gave.",
-    ),
-    "linked_share": (
-        "1",
-        "Waits for loads from global memory whose address rests on a load that needs, around the "
-        "loop, its own result of the iteration before.",
-    ),
-    "loads_per_wait": (
-        "load",
-        "Loads from global memory that a warp issues before it waits for the first of them, mean "
-        "by samples.",
-    ),
-    "overlap_share": (
-        "1",
-        "Warp samples waiting for a load that could wait together with an earlier one of the same "
-        "iteration, whose result it does not need.",
-    ),
-    "overhead_share": (
-        "1",
-        "Integer, conversion and control instructions whose result ends in no stored value, of all "
-        "that the launch executed.",
-    ),
-    "reread_share": (
-        "1",
-        "Sectors of global loads that an earlier loop of the kernel seems to have read from the "
-        "same array, at most.",
-    ),
-}
+BEFORE: Mapping[str, tuple[str, str]]
+"""What rules may name of the launch right before, with unit and meaning."""
+SAMPLED: Mapping[str, tuple[str, str]]
 """What rules may name of the samples by instruction, with unit and meaning. Unknown of a launch
 without them, or of one too long to be looked at."""
+BEFORE, SAMPLED = shipped_yaml("profkit.rules", "vocabulary.yaml").values()
 
 SAMPLED_FROM = "pc_samples"
 """The catalogue quantity that a launch has where it was sampled by instruction."""

@@ -8,7 +8,7 @@ import pytest
 
 from profkit.core.errors import BadInput
 from profkit.report.catalog import catalog
-from profkit.report.floors import RESOURCES
+from profkit.report.resources import RESOURCES
 from profkit.rules.rule_file import (
     CONTEXT,
     Action,
