@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from profkit.core.text_files import shipped_text
 from profkit.report.catalog import NEWEST, OLDEST
 from profkit.report.names import told_apart
 from profkit.report.resources import RESOURCES
@@ -30,20 +31,6 @@ _MATCHED = "Matched samples"
 _INDENT = 4
 _NAME = 40
 
-PAGE_HEAD = """\
-# Rules
-
-What profkit looks for in a report, by category. `profkit rules explain RULE --on FILE` shows what a
-rule makes of each kernel of a report. [writing-rules.md](writing-rules.md) tells how to write your
-own.
-
-A rule fires where all that it looks for holds. What a fix leaves is given as a share: of a
-resource's need, or of the kernel's time. The engine bounds what that gives by the floors of all
-resources. A rule that leaves nothing out promises no time: it tells what limits.
-
-This page is written by `profkit rules list --format markdown`.
-"""
-
 
 def list_view(rules: Sequence[Rule]) -> RenderableType:
     """All rules, a line or two each."""
@@ -59,7 +46,7 @@ def list_view(rules: Sequence[Rule]) -> RenderableType:
 
 def rules_markdown(rules: Sequence[Rule]) -> str:
     """The page of the rules, by category."""
-    lines = [PAGE_HEAD]
+    lines = [shipped_text("profkit.rules", "rules.md")]
     for category in dict.fromkeys(rule.category for rule in rules):
         lines.append(f"## {category}\n")
         for rule in rules:

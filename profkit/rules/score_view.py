@@ -9,34 +9,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from profkit.core.text_files import shipped_text
 from profkit.rules import finding_text as words
 from profkit.rules.checklist_view import rows_of
-from profkit.rules.score import LARGE_ERROR, WORTH_AN_ALARM, Accuracy, PairScore, Part, Score
+from profkit.rules.score import LARGE_ERROR, Accuracy, PairScore, Part, Score
 from profkit.ui.markdown import code, escape, table_of
 from profkit.ui.text import literal, plural
 from profkit.ui.view import Grid
-
-PAGE_HEAD = f"""\
-# Accuracy
-
-How well profkit tells what limits a kernel and what mending it gives, measured on pairs: a kernel
-with one known defect, and the same kernel mended. Both sides are profiled and timed.
-`profkit rules score --pairs DIR` scores pairs of your own.
-
-- **Gave**: what the fix gave, the ratio of the timed medians. **Told**: what the first finding in
-  the defect's category promises for the whole report, of the report from before the fix alone.
-- **Error**: \\|told - gave\\| / gave. A category that is not named counts as 1.00x told.
-- **Rank**: the place of the defect's category among those found, most time saved first.
-- **False alarm**: a finding that promises {WORTH_AN_ALARM}x or more where nothing is to gain: in
-  any category on a control, a kernel without a defect, and in the mended category after a fix,
-  unless `pair.yaml` says that it is what limits then. Counted as a share of such reports.
-- **ncu's rules**: what ncu's own rules say in the same reports, by their own estimates weighted by
-  the kernel's share of the time. `profkit/rules/ncu_rules.yaml` tells which category each stands
-  for; those that name nothing to mend take no place.
-- **No gain**: the guess that no fix gives anything.
-
-This page is written by `profkit rules score --format markdown`.
-"""
 
 _JUDGES = ("profkit", "ncu's rules", "no gain")
 _SUMMARY = ("", "First", "In top three", "Mean error", "Largest error", "False alarms")
@@ -63,7 +42,7 @@ def score_view(found: Score) -> RenderableType:
 
 def score_markdown(found: Score, note: str) -> str:
     """The page docs/accuracy.md."""
-    lines = [PAGE_HEAD, f"{escape(_headline(found))}."]
+    lines = [shipped_text("profkit.rules", "accuracy.md"), f"{escape(_headline(found))}."]
     if note:
         lines += ["", escape(note)]
     for grid in (*_summaries(found), _pairs_grid(found.pairs)):
