@@ -126,7 +126,7 @@ def trials_view(
     fired = [trial for trial in trials if trial.finding]
     parts: list[RenderableType] = []
     for trial in fired:
-        alike = [one for one in beside if one.group.typical is trial.group.typical]
+        alike = [one for one in beside if one.group and one.group.typical is trial.group.typical]
         name = names[words.kernel_name(trial.group)]
         parts += [Text(), *_fired(trial, name, found, rule, alike)]
     others = [
