@@ -22,6 +22,7 @@ _AT_THE_ROOF = "at_the_roof"
 _ANY = "any"
 _ANY_GPU = (0, 0)
 
+Found = Finding[Group | None]
 Blame = Callable[[LaunchSummary, Sequence[str]], tuple[Place, ...]]
 
 
@@ -37,7 +38,7 @@ class Item:
     """
 
     rank: int
-    finding: Finding
+    finding: Finding[Group | None]
     actions: tuple[str, ...]
     places: tuple[Place, ...]
     peers: tuple[int, ...]
@@ -193,7 +194,7 @@ def checklist(
     tried = [rule for rule in rules if not {rule.name, rule.category} & set(disabled)]
     diagnosis = diagnose(report, tried, sampling=sampling)
     of_region = diagnose_region(timeline or {}, tried)
-    together: list[Finding] = [*diagnosis.findings, *of_region]
+    together: list[Found] = [*diagnosis.findings, *of_region]
     found = sorted(together, key=lambda finding: -finding.saved)
     picked = len(report.launches) < report.recorded
     items = _items(found, blame, blamed, picked=picked)
@@ -219,7 +220,7 @@ def region_items(
 
 
 def _items(
-    found: Sequence[Finding], blame: Blame, blamed: int | None, *, picked: bool = False
+    found: Sequence[Found], blame: Blame, blamed: int | None, *, picked: bool = False
 ) -> tuple[Item, ...]:
     same = _same_weight(found)
     return tuple(
@@ -236,18 +237,18 @@ def _items(
     )
 
 
-def _actions(finding: Finding) -> tuple[str, ...]:
+def _actions(finding: Found) -> tuple[str, ...]:
     cc = finding.group.typical.gpu.cc if finding.group else _ANY_GPU
     return tuple(action.text for action in finding.rule.actions if action.suits(cc))
 
 
-def _places(finding: Finding, blame: Blame) -> tuple[Place, ...]:
+def _places(finding: Found, blame: Blame) -> tuple[Place, ...]:
     if finding.group is None or not finding.rule.blame:
         return ()
     return blame(finding.group.typical, finding.rule.blame)
 
 
-def _same_weight(found: Sequence[Finding]) -> Mapping[int, tuple[int, ...]]:
+def _same_weight(found: Sequence[Found]) -> Mapping[int, tuple[int, ...]]:
     """By the rank of a finding, those of others on its kernel that save about as much."""
     promising: dict[int, list[tuple[int, float]]] = {}
     for rank, finding in enumerate(found, start=1):

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -37,6 +38,8 @@ _HANDED_OVER = "handed_over_bytes"
 _NOT_ATTRIBUTED = "too few waits could be attributed to a load"
 _NO_PREVIOUS = "the previous launch was not selected, or has no such counters"
 
+About = TypeVar("About", bound=Group | None, covariant=True)
+Whose = TypeVar("Whose", bound=Group | None)
 Sampling = Callable[[LaunchSummary], Sampled | None]
 """Tells what a launch's samples by instruction say; None where they say nothing."""
 
@@ -75,7 +78,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(Generic[About]):
     """A rule that fired on a kernel, or, without a `group`, on a timeline as a whole.
 
     `saved` is the likely time saved over the report, or of the timeline's time, seconds.
@@ -84,7 +87,7 @@ class Finding:
     """
 
     rule: Rule
-    group: Group | None
+    group: About
     evidence: tuple[Evidence, ...]
     estimate: Estimate | None
     negligible: Estimate | None = None
@@ -129,12 +132,12 @@ def tried(condition: Expression, value: Value, known: Known) -> Condition:
 
 def found(
     rule: Rule,
-    group: Group | None,
+    group: Whose,
     conditions: Iterable[Condition],
     known: Known,
     lacking: tuple[str, ...],
     estimate: Callable[[], Estimate],
-) -> Finding:
+) -> Finding[Whose]:
     """The finding of a rule whose conditions hold; `estimate` is asked where nothing is lacking."""
     evidence = [told for condition in conditions for told in condition.compared]
     seen = {told.what for told in evidence}
@@ -158,7 +161,7 @@ class Trial:
 
     group: Group
     conditions: tuple[Condition, ...]
-    finding: Finding | None
+    finding: Finding[Group] | None
     now: Mapping[str, float]
     after: Mapping[str, float]
     time: float
@@ -180,7 +183,7 @@ class Diagnosis:
     `unknown` are the rules that could not be evaluated for some kernel: by name, what they lack.
     """
 
-    findings: tuple[Finding, ...]
+    findings: tuple[Finding[Group], ...]
     unknown: Mapping[str, Lack]
     kernels: int
 
@@ -194,7 +197,7 @@ def diagnose(
     """
     groups = [group for group in report.groups if group.count > group.failed]
     table = _Table(report, groups, sampling)
-    findings: list[Finding] = []
+    findings: list[Finding[Group]] = []
     unknown: dict[str, Lack] = {}
     for rule in rules:
         if rule.about_timeline:
@@ -216,9 +219,9 @@ def explain(
     return tuple(table.trial(rule, at) for at in range(len(groups)))
 
 
-def _ranked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+def _ranked(findings: Sequence[Finding[Group]]) -> tuple[Finding[Group], ...]:
     """By time saved; of one category on one kernel the more cautious estimate alone."""
-    kept: dict[tuple[str, int], Finding] = {}
+    kept: dict[tuple[str, int], Finding[Group]] = {}
     for finding in findings:
         key = (finding.rule.category, id(finding.group))
         other = kept.get(key)
@@ -227,14 +230,14 @@ def _ranked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(kept.values(), key=_order))
 
 
-def _order(finding: Finding) -> tuple[float, bool, bool, str]:
+def _order(finding: Finding[Group]) -> tuple[float, bool, bool, str]:
     """By time saved; then what a fix would relieve though another floor holds the kernel, what only
     informs, and last that a kernel is at its roof."""
     rule = finding.rule
     return -finding.saved, not rule.gains, rule.category == _AT_THE_ROOF, rule.name
 
 
-def _promised(finding: Finding) -> float:
+def _promised(finding: Finding[Group]) -> float:
     estimate = finding.estimate or finding.negligible
     return estimate.likely - 1 if estimate else math.inf
 
@@ -303,7 +306,7 @@ class _Table:
             return _NO_PREVIOUS
         return typical.why_missing(name) or UNDEFINED
 
-    def finding(self, rule: Rule, at: int) -> Finding:
+    def finding(self, rule: Rule, at: int) -> Finding[Group]:
         """The rule's finding on the kernel at this place."""
         return found(
             rule,

@@ -29,7 +29,7 @@ class RegionTrial:
     """What a rule makes of a timeline, fired (`finding`) or not."""
 
     conditions: tuple[Condition, ...]
-    finding: Finding | None
+    finding: Finding[None] | None
 
     @property
     def is_open(self) -> bool:
@@ -38,7 +38,9 @@ class RegionTrial:
         return None in states and False not in states
 
 
-def diagnose_region(quantities: Mapping[str, float], rules: Iterable[Rule]) -> tuple[Finding, ...]:
+def diagnose_region(
+    quantities: Mapping[str, float], rules: Iterable[Rule]
+) -> tuple[Finding[None], ...]:
     """Every rule about timelines on one of these quantities, most time saved first."""
     if not quantities:
         return ()

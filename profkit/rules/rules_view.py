@@ -13,6 +13,7 @@ from profkit.core.text_files import shipped_text
 from profkit.report.catalog import NEWEST, OLDEST
 from profkit.report.names import told_apart
 from profkit.report.resources import RESOURCES
+from profkit.report.summary import Group as KernelGroup
 from profkit.rules import finding_text as words
 from profkit.rules.checklist import Checklist
 from profkit.rules.checklist_view import rows_of
@@ -115,7 +116,10 @@ def explained(rule: Rule) -> RenderableType:
 
 
 def trials_view(
-    trials: Sequence[Trial], found: Checklist, rule: Rule, beside: Sequence[Finding] = ()
+    trials: Sequence[Trial],
+    found: Checklist,
+    rule: Rule,
+    beside: Sequence[Finding[KernelGroup]] = (),
 ) -> RenderableType:
     """What a rule makes of each kernel: those it fires on whole, of the others what kept it.
 
@@ -126,7 +130,7 @@ def trials_view(
     fired = [trial for trial in trials if trial.finding]
     parts: list[RenderableType] = []
     for trial in fired:
-        alike = [one for one in beside if one.group and one.group.typical is trial.group.typical]
+        alike = [one for one in beside if one.group.typical is trial.group.typical]
         name = names[words.kernel_name(trial.group)]
         parts += [Text(), *_fired(trial, name, found, rule, alike)]
     others = [
@@ -149,7 +153,7 @@ def region_trial_view(trial: RegionTrial) -> RenderableType:
 
 
 def _fired(
-    trial: Trial, name: str, found: Checklist, rule: Rule, beside: Sequence[Finding]
+    trial: Trial, name: str, found: Checklist, rule: Rule, beside: Sequence[Finding[KernelGroup]]
 ) -> list[RenderableType]:
     group, finding = trial.group, trial.finding
     assert finding is not None

@@ -11,6 +11,7 @@ def formats() -> Mapping[str, tuple[type[Model], str]]:
     """The model of each, and the title of its schema: what writes it."""
     from profkit.capture.target_format import CheckFile, TargetFile
     from profkit.roofline.ceiling_file import CeilingFile
+    from profkit.roofline.roofline_json import RooflineFile
     from profkit.rules.rule_file import RulesFile
     from profkit.rules.score import Score
     from profkit.runs.manifest import Manifest
@@ -27,6 +28,7 @@ def formats() -> Mapping[str, tuple[type[Model], str]]:
         "check": (CheckFile, "TARGET.py --check --report FILE, and a run's check.json"),
         "compare": (CompareFile, "profkit compare --format json"),
         "matrix": (MatrixFile, "A matrix of shapes (YAML)"),
+        "roofline": (RooflineFile, "profkit roofline --format json"),
         "rules": (RulesFile, "A rules file (YAML)"),
         "run": (Manifest, "A run's manifest.json"),
         "score": (Score, "profkit rules score --format json"),

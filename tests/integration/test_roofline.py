@@ -28,7 +28,8 @@ from profkit.report.summary import groups
 from profkit.roofline.ceiling_file import ceilings_json
 from profkit.roofline.ceilings import Ceiling, Ceilings
 from profkit.roofline.plot import Joined, figure_of, plot_rooflines
-from profkit.roofline.roofline import Outside, Peaks, Point, Roofline, roofline
+from profkit.roofline.roofline import Outside, Point, Roofline, roofline
+from profkit.roofline.roofs import Peaks
 from profkit.timing.variants import Variants
 from tests.conftest import CORPUS, H200, ROOT, export, h200, needs_corpus
 
@@ -474,7 +475,7 @@ def test_the_numbers_of_a_path_stand_under_it_and_the_notes_say_no_more() -> Non
 def test_whiskers_are_in_the_notes_where_they_can_be_seen(joined: Joined, axes: int) -> None:
     found = h200("sdpa_s512_cudnn").roofline()
     wide = [
-        dataclasses.replace(one, timed=True, low=one.rate / 1.5, high=one.rate * 1.5)
+        structs.replace(one, timed=True, low=one.rate / 1.5, high=one.rate * 1.5)
         for one in found.points
     ]
     rooflines = [dataclasses.replace(found, points=tuple(wide))] * 2
