@@ -137,7 +137,7 @@ def fault(part: Any, kind: Any) -> tuple[Place, str] | None:
 
 def plain(model: Any) -> dict[str, Any]:
     """A model, or a dataclass, as dictionaries and lists."""
-    told: dict[str, Any] = msgspec.to_builtins(model, enc_hook=_number)
+    told: dict[str, Any] = msgspec.to_builtins(model, enc_hook=_builtin)
     return told
 
 
@@ -158,11 +158,8 @@ def encode(model: Model, indent: int = 2, *, dense: bool = True) -> str:
 def _nulled(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _nulled(part) for key, part in value.items()}
-    return [_nulled(part) for part in value] if isinstance(value, list | tuple) else finite(value)
-
-
-def finite(value: Any) -> Any:
-    """A value, None for NaN: what a file calls unknown."""
+    if isinstance(value, list | tuple):
+        return [_nulled(part) for part in value]
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
@@ -190,9 +187,9 @@ def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _number(value: Any) -> Any:
-    """A plain number of one of NumPy's, which msgspec does not take for one."""
-    for kind in (bool, int, float):
+def _builtin(value: Any) -> Any:
+    """The plain value of a number of NumPy's or a version of torch's."""
+    for kind in (int, float, str):
         if isinstance(value, kind):
             return kind(value)
     raise TypeError(f"{type(value).__name__} is not of JSON")

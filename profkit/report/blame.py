@@ -11,11 +11,14 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from profkit.report.resources import opcodes
 from profkit.report.sass_flow import Flow, Loop
 from profkit.report.sass_text import Operation, parse
-from profkit.report.source_lines import Instruction
+
+if TYPE_CHECKING:
+    from profkit.report.source_lines import Instruction
 
 EXECUTED = "instructions_executed"
 SAMPLES = "samples_"

@@ -10,10 +10,9 @@ from functools import cache
 from typing import Any, TypeVar
 
 from profkit.core.errors import UsageError
-from profkit.core.text_files import shipped_yaml
+from profkit.core.yaml_files import shipped_yaml
 from profkit.report.catalog import ComputeCapability, parse_range
 from profkit.report.occupancy import Chip
-from profkit.report.quantities import capability
 
 _Told = TypeVar("_Told")
 _MAKER = {"nvidia", "tesla", "geforce", "quadro", "gpu", "tensor", "core"}
@@ -213,6 +212,11 @@ class Gpu:
             return 1.0
         full = flop_per_cycle(self.cc).get("tensor_fp16", 0.0)
         return self.per_cycle("tensor_fp16") / full if full else 1.0
+
+
+def capability(device: Mapping[str, str | float]) -> ComputeCapability:
+    """The compute capability of a launch's device; (0, 0) when the report does not say."""
+    return int(device.get("cc_major", 0)), int(device.get("cc_minor", 0))
 
 
 _COUNTS = (

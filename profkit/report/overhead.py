@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from profkit.report.blame import Samples
 from profkit.report.resources import CLASS_OF, opcodes
-from profkit.report.sass_text import Operation
+
+if TYPE_CHECKING:
+    from profkit.report.sass_text import Operation
 
 _OVERHEAD = frozenset({"integer", "conversion", "control"})
 _LOADS, _STORES = opcodes("loads"), opcodes("stores")

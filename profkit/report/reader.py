@@ -12,9 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import open_regular
@@ -24,8 +22,8 @@ from profkit.report.paths import without_homes
 from profkit.report.session import Session, decode
 from profkit.report.unpacked import Unpacked
 
-Column = np.ndarray[Any, np.dtype[np.float64]]
-Mask = np.ndarray[Any, np.dtype[np.bool_]]
+if TYPE_CHECKING:
+    from profkit.core.columns import Column, Mask
 
 _DIVISORS = {
     "%": 100.0,
@@ -150,6 +148,8 @@ def read(
             f"{path}: {len(launches)} of the {framing.launches} launches announced can be read",
             "copy it again or record it anew",
         )
+    import numpy as np
+
     arrays = {name: np.array(column, dtype=np.float64) for name, column in values.items()}
     recorded = {name: array != _ABSENT for name, array in arrays.items() if any(array != _ABSENT)}
     columns = {name: np.where(there, arrays[name], np.nan) for name, there in recorded.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from profkit.core.text_files import shipped_yaml
+from profkit.core.yaml_files import shipped_yaml
 
 BUSY: Mapping[str, str]
 """How busy resources are, in the order that views show them: quantities and labels."""

@@ -11,13 +11,16 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from profkit.core.expression import Expression
 from profkit.report.quantities import UNDEFINED
 from profkit.rules.engine import Condition, Estimate, Finding, Lack, found, tried
-from profkit.rules.rule_file import Rule
+
+if TYPE_CHECKING:
+    from profkit.core.expression import Expression
+    from profkit.rules.rule_file import Rule
 
 _LEAST = 1e-3
 _OTHER = "everything else"

@@ -7,7 +7,6 @@ name, the nearest valid one.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -21,8 +20,10 @@ from msgspec.structs import force_setattr
 
 from profkit.core.errors import BadInput
 from profkit.core.expression import Expression, parse
-from profkit.core.text_files import Malformed, compose_yaml, read_text
+from profkit.core.suggestion import did_you_mean
+from profkit.core.text_files import Malformed, read_text
 from profkit.core.typed_file import Model, Place, fault
+from profkit.core.yaml_files import compose_yaml
 from profkit.report.blame import AWAITED, COUNTED, SAMPLES
 from profkit.report.catalog import ComputeCapability, catalog
 from profkit.report.resources import RESOURCES
@@ -416,5 +417,5 @@ def _meant(name: str, known: Iterable[str]) -> str:
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f"; did you mean {close[0]}?" if close else ""
+    meant = did_you_mean(name, known, alike=0.5)
+    return meant and f"; {meant}"

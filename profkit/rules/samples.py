@@ -13,17 +13,19 @@ import fnmatch
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from msgspec import Meta
 
-from profkit.core.text_files import shipped_yaml
 from profkit.core.typed_file import Model
+from profkit.core.yaml_files import shipped_yaml
 from profkit.report.blame import GLOBAL_LOADS, LONG, Samples, Wait
 from profkit.report.overhead import overhead_share
 from profkit.report.rereads import reread_share
-from profkit.report.sass_flow import Loop
 from profkit.report.source_lines import Place
+
+if TYPE_CHECKING:
+    from profkit.report.sass_flow import Loop
 
 BEFORE: Mapping[str, tuple[str, str]]
 """What rules may name of the launch right before, with unit and meaning."""

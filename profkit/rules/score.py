@@ -7,7 +7,6 @@ of factors; a category that a judge does not name counts as the guess that nothi
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,9 +18,10 @@ import numpy as np
 from msgspec import Meta, structs
 
 from profkit.core.errors import BadInput
-from profkit.core.text_files import shipped_yaml
+from profkit.core.suggestion import did_you_mean
 from profkit.core.typed_file import Model, Output, Real
 from profkit.core.version import __version__
+from profkit.core.yaml_files import shipped_yaml
 from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
 from profkit.rules.engine import Estimate
@@ -213,8 +213,8 @@ def judge(pair: RecordedPair, examine: Examine, held_out: Collection[str] | None
 
 
 def _no_category(pair: RecordedPair, category: str) -> BadInput:
-    close = difflib.get_close_matches(category, categories(), n=1, cutoff=0.5)
-    remedy = f"did you mean {close[0]}?" if close else "docs/rules.md has them; null for a control"
+    other = "docs/rules.md has them; null for a control"
+    remedy = did_you_mean(category, categories(), other, alike=0.5)
     return BadInput(f"{pair.before.parent / PAIR}: {category!r} is no category", remedy)
 
 

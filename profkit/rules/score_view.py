@@ -11,9 +11,9 @@ from rich.text import Text
 
 from profkit.core.text_files import shipped_text
 from profkit.rules import finding_text as words
-from profkit.rules.checklist_view import rows_of
 from profkit.rules.score import LARGE_ERROR, Accuracy, PairScore, Part, Score
 from profkit.ui.markdown import code, escape, table_of
+from profkit.ui.terminal import rows_of
 from profkit.ui.text import literal, plural
 from profkit.ui.view import Grid
 

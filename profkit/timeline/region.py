@@ -10,7 +10,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
-from profkit.core.text_files import shipped_yaml
+from profkit.core.yaml_files import shipped_yaml
 from profkit.timeline.intervals import gaps_between, union
 from profkit.timeline.reader import GpuWork, Kernel, MemoryOperation, Timeline, length
 
