@@ -34,15 +34,6 @@ from profkit.roofline.ceilings import (
     unfit,
 )
 
-__all__ = [
-    "Ceiling",
-    "Ceilings",
-    "ceilings_json",
-    "find_ceilings",
-    "keep_ceilings",
-    "read_ceilings",
-]
-
 STATISTIC = (
     "rate: median over short bursts of calls, each after a pause; "
     "steady: median over blocks of back-to-back calls, after a warm-up to a steady SM clock"

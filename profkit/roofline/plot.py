@@ -13,9 +13,9 @@ from profkit.core.errors import BadInput, UsageError
 from profkit.roofline.joins import Join, joins, tracks
 from profkit.roofline.labels import Box, Room, spread
 from profkit.roofline.latency_panel import Panel, draw_panel, panel_of
-from profkit.roofline.roofline import LEVELS, Peaks, Point, Roof, Roofline
+from profkit.roofline.roofline import Point, Roofline
 from profkit.roofline.roofline_view import rate_unit, subjects, time_words
-from profkit.roofline.roofs import LEVEL_LABELS
+from profkit.roofline.roofs import LEVEL_LABELS, LEVELS, Peaks, Roof
 from profkit.roofline.style import (
     COLOURS,
     FAINT,

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from profkit.core.typed_file import File
+from profkit.core.typed_file import Model
 
 
-def formats() -> Mapping[str, tuple[type[File], str]]:
+def formats() -> Mapping[str, tuple[type[Model], str]]:
     """The model of each, and the title of its schema: what writes it."""
     from profkit.capture.target_format import CheckFile, TargetFile
     from profkit.roofline.ceiling_file import CeilingFile
+    from profkit.roofline.roofline_json import RooflineFile
+    from profkit.rules.rule_file import RulesFile
+    from profkit.rules.score import Score
     from profkit.runs.manifest import Manifest
     from profkit.study.matrix import MatrixFile
     from profkit.timing.calibration_view import CalibrationFile
@@ -25,7 +28,10 @@ def formats() -> Mapping[str, tuple[type[File], str]]:
         "check": (CheckFile, "TARGET.py --check --report FILE, and a run's check.json"),
         "compare": (CompareFile, "profkit compare --format json"),
         "matrix": (MatrixFile, "A matrix of shapes (YAML)"),
+        "roofline": (RooflineFile, "profkit roofline --format json"),
+        "rules": (RulesFile, "A rules file (YAML)"),
         "run": (Manifest, "A run's manifest.json"),
+        "score": (Score, "profkit rules score --format json"),
         "target": (TargetFile, "TARGET.py --list"),
         "time": (LatencyFile, "profkit time --format json, and --out"),
     }

@@ -33,7 +33,7 @@ LOADED: Mapping[str, str] = {
     f"metrics {REPORT}": OF_A_REPORT,
     "rules list": "yaml rich.console",
     "rules explain memory_latency": "yaml rich.console",
-    "rules check rules": "yaml jsonschema",
+    "rules check rules": "yaml",
     "audit tests/data/claims/heldout.yaml": "yaml rich.console",
     f"time --from {TIMINGS}/against.json": OF_LATENCIES,
     f"compare {TIMINGS}/sdpa_s512.json {TIMINGS}/flash_cudnn.json": OF_LATENCIES,

@@ -33,7 +33,6 @@ from profkit.timing.latency_file import read_latencies
 from profkit.timing.results import Verdict
 from tests.analysis.test_views import schema
 from tests.conftest import H200, ROOT, apart
-from tests.integration.test_views import schema
 
 PAIRS, LADDER = H200 / "pairs", H200 / "ladder"
 FOLDERS = [*(PAIRS / name for name in pair.names()), LADDER]

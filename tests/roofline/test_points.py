@@ -16,8 +16,8 @@ from profkit.report.summary import summarize
 from profkit.roofline.joins import joins, tracks
 from profkit.roofline.labels import Room, spread
 from profkit.roofline.plot import rate_words
-from profkit.roofline.roofline import Peaks, Point, Roof, Roofline, known_names, roofline
-from profkit.roofline.roofs import attainable
+from profkit.roofline.roofline import Point, Roofline, known_names, roofline
+from profkit.roofline.roofs import Peaks, Roof, attainable
 from tests.report.test_quantities import raw
 
 rates = st.floats(1e6, 1e18)
@@ -121,7 +121,7 @@ def point(
     return Point(
         name=name, launch=launch, level="dram", precision=precision, intensity=1.0, rate=of_roof,
         low=math.nan, high=math.nan, seconds=1.0, timed=timed, share=share, algorithmic=False,
-        roof=precision, attainable=1.0, flags=(), roof_rate=1.0,
+        roof=precision, of_roof=of_roof, attainable=1.0, attained=of_roof, bound_by=None, flags=(),
     )  # fmt: skip
 
 

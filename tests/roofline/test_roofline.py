@@ -27,7 +27,8 @@ from profkit.report.summary import groups
 from profkit.roofline.ceiling_file import ceilings_json
 from profkit.roofline.ceilings import Ceiling, Ceilings
 from profkit.roofline.plot import figure_of, plot_rooflines
-from profkit.roofline.roofline import Outside, Peaks, Point, Roofline, roofline
+from profkit.roofline.roofline import Outside, Point, Roofline, roofline
+from profkit.roofline.roofs import Peaks
 from profkit.timing.variants import Variants
 from tests.conftest import CORPUS, H200, ROOT, export, h200, needs_corpus
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
-from profkit.core.expression import parse
 from profkit.report.catalog import catalog
 from profkit.report.floors import LAUNCH, SHORTEST, WORTH, floors
 from profkit.report.quantities import NOT_COLLECTED, NOT_HERE, NOT_IN_VERSION
@@ -274,8 +274,7 @@ def test_no_saving_exceeds_the_time_of_the_launches_it_concerns(
     launches: list[tuple[str, float]], left: float
 ) -> None:
     summary = of_kernels([name for name, _ in launches], [time for _, time in launches])
-    time = dataclasses.replace(parse(str(left)), text=str(left))
-    rules = [dataclasses.replace(HANDING_OVER, time=time, when=()), HANDING_OVER]
+    rules = [structs.replace(HANDING_OVER, left=left, conditions=()), HANDING_OVER]
     by_index = {launch.index: launch for launch in summary.launches}
     for rule in rules:
         for finding in diagnose(summary, [rule]).findings:

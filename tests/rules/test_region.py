@@ -168,7 +168,7 @@ rules:
         (
             "timeline\n",
             "timelin\n",
-            "3: about: 'timelin' is none of kernel, timeline; did you mean timeline",
+            "3: about: invalid enum value 'timelin'; did you mean timeline?",
         ),
         ("about: timeline\n", "about: kernel\n", "7: 'long_gap_share' is no quantity"),
         ("  actions", "  blame: samples\n  actions", "9: 'blame' is for rules about kernels"),
