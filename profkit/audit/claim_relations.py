@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from profkit.audit.claim import Change, Product, Share
 from profkit.audit.claim_reading import (
     BINARY,
     BYTE_RATE,
@@ -79,41 +80,6 @@ class Quantity:
     figure: Figure
     start: int
     end: int
-
-
-@dataclass(frozen=True)
-class Change:
-    """A claimed change between two quantities, in the order of the sentence.
-
-    `meaning` is "times", or of a percentage "worth" (faster, a gain), "less" or "more". `hedged`
-    says that the number is called approximate.
-    """
-
-    meaning: str
-    claimed: Figure
-    first: Figure
-    second: Figure
-    kind: str
-    hedged: bool
-
-
-@dataclass(frozen=True)
-class Share:
-    """A percentage that a quantity is claimed to be of another of its kind."""
-
-    claimed: Figure
-    part: Figure
-    whole: Figure
-    hedged: bool
-
-
-@dataclass(frozen=True)
-class Product:
-    """Factors in SI units and what their product is claimed to be."""
-
-    factors: tuple[Figure, ...]
-    claimed: Figure
-    text: str
 
 
 def quantities(text: str) -> list[Quantity]:

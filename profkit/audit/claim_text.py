@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
+from profkit.audit.claim import Side
 from profkit.audit.claim_launch import launch_shape, occupancy, residency, sm_counts, waves
 from profkit.audit.claim_reading import (
     BYTE_RATE,
@@ -70,15 +70,6 @@ _WORD = re.compile(
     r"(?![\w.])(?!\s*/\s*\d)",
     re.I,
 )
-
-
-@dataclass(frozen=True)
-class Side:
-    """One of the things that a sentence compares: a GPU with its time and shape."""
-
-    gpu: str
-    time: Figure
-    shape: dict[str, int] = field(hash=False)
 
 
 def understood(text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -422,7 +413,7 @@ def _share_kind(reading: Reading) -> None:
     if "share" not in reading.found:
         return
     kinds = {name.split("_")[0] for name in reading.found if name.endswith(("_rate", "_peak"))}
-    if len(kinds) == 1:
+    if len(kinds) == 1 and kinds <= {"flop", "byte"}:
         reading.put(f"{kinds.pop()}_share", reading.found.pop("share"))
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from profkit.audit.claim import SHAPE, Claim
 from profkit.audit.claim_reading import SECONDS
-from profkit.audit.claim_relations import Change, Product, Share
 from profkit.audit.claim_text import (
     DTYPES,
     VERSION,
-    Side,
     context,
     time_unit,
     understood,
@@ -28,141 +27,9 @@ from profkit.audit.printed_numbers import (
 )
 from profkit.core.errors import BadInput
 
-SHAPE = ("batch", "heads", "length", "dim")
 PATHS = ("tensor", "vector")
 PEAKS_OF = ("datasheet", "held", "measured")
 BOUNDS = ("compute", "memory")
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What is claimed in one place; what it leaves open is None or empty. Quantities in SI units.
-
-    `where` is the place in the file, `study` that of what it belongs to: claims of a study may
-    speak of its rows. `gpus` are names as written, the likeliest first. `time` is a median with its
-    interval from `low` to `high`; `flop` and `bytes` are those of one call, for attention those of
-    its shape (each input read once, the output written once); `operation` is attention unless it
-    says otherwise. `peak_of` says what the peaks are of: the datasheet, the clock that was held, or
-    a measurement; `held_peak` and `held_share` are of the clock that was held, for claims that have
-    both. `cache` is `warm` where a call found its inputs in L2. In a sentence, `lower_end` and
-    `upper_end` are called ends of an interval, `apart` says that so many intervals do not overlap
-    (0: no number), `sides` are compared, `matrices` are the sizes M, N, K of a product, `devices`
-    is how many GPUs the figures are of together (0: several), `clock` the SM clock (Hz),
-    `accumulate` the precision of the sums. `l2_rate`, `shared_rate` and `link_rate` are B/s that
-    DRAM does not bound; `registers` are those of a thread, `threads` and `shared` (bytes) those
-    of a block, `resident_blocks`, `resident_warps`, `resident_threads` those on an SM.
-    `token_limit` is called a bound of tokens/s. In a record, `name` is that of a cell, `of` are
-    those that a figure was made of, in the order of the quotient; `measure` repeats the field
-    `measure_of` of its cell; `deviation` is the standard deviation over the mean, `outer_ends` are
-    ends of other intervals of the time, low and high in turn. `unread` are numbers that nothing
-    could be made of.
-    """
-
-    where: str = ""
-    text: str = ""
-    study: str = ""
-    gpus: tuple[str, ...] = ()
-    dtype: str = ""
-    path: str = ""
-    operation: str = ""
-    batch: int | None = None
-    heads: int | None = None
-    kv_heads: int | None = None
-    length: int | None = None
-    dim: int | None = None
-    causal: bool | None = None
-    backward: bool | None = None
-    cache: str = ""
-    n: int | None = None
-    time: Figure | None = None
-    low: Figure | None = None
-    high: Figure | None = None
-    flop: Figure | None = None
-    bytes: Figure | None = None
-    intensity: Figure | None = None
-    flop_rate: Figure | None = None
-    byte_rate: Figure | None = None
-    flop_share: Figure | None = None
-    byte_share: Figure | None = None
-    share: Figure | None = None
-    flop_peak: Figure | None = None
-    byte_peak: Figure | None = None
-    held_peak: Figure | None = None
-    held_share: Figure | None = None
-    peak_of: str = ""
-    ridge: Figure | None = None
-    bound: str = ""
-    baseline: Figure | None = None
-    speedup: Figure | None = None
-    memory: str = ""
-    lower_end: Figure | None = None
-    upper_end: Figure | None = None
-    peak_ratio: Figure | None = None
-    advantage: Figure | None = None
-    sides: tuple[Side, ...] = ()
-    flop_rate_low: Figure | None = None
-    flop_rate_high: Figure | None = None
-    held_clock: Figure | None = None
-    cycles: Figure | None = None
-    factor: Figure | None = None
-    time_ratio: Figure | None = None
-    flop_ratio: Figure | None = None
-    exponent: Figure | None = None
-    flop_exponent: Figure | None = None
-    ratio_low: Figure | None = None
-    ratio_high: Figure | None = None
-    mean: Figure | None = None
-    deviation: Figure | None = None
-    outer_ends: tuple[Figure, ...] = ()
-    measure: Figure | None = None
-    measure_of: str = ""
-    name: str = ""
-    of: tuple[str, ...] = ()
-    matrices: tuple[int, ...] = ()
-    devices: int | None = None
-    clock: Figure | None = None
-    accumulate: str = ""
-    l2_rate: Figure | None = None
-    shared_rate: Figure | None = None
-    link_rate: Figure | None = None
-    registers: Figure | None = None
-    threads: Figure | None = None
-    shared: Figure | None = None
-    occupancy: Figure | None = None
-    achieved_occupancy: Figure | None = None
-    resident_blocks: Figure | None = None
-    resident_warps: Figure | None = None
-    resident_threads: Figure | None = None
-    grid_blocks: Figure | None = None
-    sms: Figure | None = None
-    waves: Figure | None = None
-    sm_counts: tuple[tuple[str, int], ...] = ()
-    token_rate: Figure | None = None
-    token_limit: Figure | None = None
-    tokens: Figure | None = None
-    flop_per_token: Figure | None = None
-    bytes_per_token: Figure | None = None
-    changes: tuple[Change, ...] = ()
-    parts: tuple[Share, ...] = ()
-    products: tuple[Product, ...] = ()
-    grid_dimensions: int | None = None
-    apart: int | None = None
-    unread: tuple[str, ...] = ()
-
-    @property
-    def figures(self) -> dict[str, Figure]:
-        """The claimed quantities by field."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {name: value for name, value in values.items() if isinstance(value, Figure)}
-
-    @property
-    def says_something(self) -> bool:
-        """Whether anything is claimed that could be held against something."""
-        statements = (
-            self.bound, self.memory, self.sides, self.grid_dimensions, self.apart, self.sm_counts,
-            self.changes, self.parts, self.products,
-        )  # fmt: skip
-        return bool(self.figures) or any(one not in (None, "", ()) for one in statements)
 
 
 @dataclass(frozen=True)
@@ -383,7 +250,7 @@ def _may_claim(word: str, place: _Place) -> bool:
         return False
     if key in _NAMES or key.lower() in _STATED or _unit_of(key.replace("_", " ")):
         return True
-    if _AMOUNT.fullmatch(word) or Claim(**understood(word)[0]).says_something:
+    if _AMOUNT.fullmatch(word) or Claim.of_values(understood(word)[0]).says_something:
         return True
     return not place.record and as_printed(word) is not None
 
@@ -618,6 +485,6 @@ def _sentence(text: str, place: _Place) -> Iterator[Claim]:
 def _claim(
     values: Mapping[str, Any], place: _Place, text: str = "", unread: tuple[str, ...] = ()
 ) -> Claim:
-    names = {one.name for one in fields(Claim)}
-    known = {name: value for name, value in values.items() if name in names}
-    return Claim(where=place.path, text=text, study=place.study, unread=unread, **known)
+    return replace(
+        Claim.of_values(values), where=place.path, text=text, study=place.study, unread=unread
+    )
