@@ -9,6 +9,7 @@ from profkit.core.typed_file import Model
 
 def formats() -> Mapping[str, tuple[type[Model], str]]:
     """The model of each, and the title of its schema: what writes it."""
+    from profkit.audit.view import AuditFile
     from profkit.capture.target_format import CheckFile, TargetFile
     from profkit.roofline.ceiling_file import CeilingFile
     from profkit.roofline.roofline_json import RooflineFile
@@ -22,6 +23,7 @@ def formats() -> Mapping[str, tuple[type[Model], str]]:
     from profkit.timing.latency_format import LatencyFile
 
     return {
+        "audit": (AuditFile, "profkit audit --format json"),
         "calibrate": (CalibrationFile, "profkit calibrate --format json"),
         "ceilings": (CeilingFile, "profkit ceilings --format json, and -o"),
         "cell": (Cell, "A cell of a baseline: cells/SHAPE.BACKEND.json"),

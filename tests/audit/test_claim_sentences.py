@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from typer.testing import Result
 
 from profkit.audit.audit import examine
+from profkit.audit.claim import Claim
 from profkit.audit.claim_text import LONGEST, understood
-from profkit.audit.claims import Claim, read_claims
+from profkit.audit.claims import read_claims
 from profkit.audit.contradiction import Contradiction
 from tests.conftest import recorded_summary
 
@@ -25,7 +26,7 @@ DATA = Path(__file__).parent.parent / "data" / "claims"
 
 def contradicted(text: str) -> tuple[Contradiction, ...]:
     found, unread = understood(text)
-    return examine([Claim(text=text, unread=unread, **found)]).contradictions
+    return examine([Claim.of_values({"text": text, "unread": unread, **found})]).contradictions
 
 
 def judged(name: str) -> tuple[list[str], list[str]]:
@@ -55,7 +56,7 @@ def test_wrong_sentences_are_caught_and_true_ones_left(name: str, wrong_ones: in
         ("RTX 4090: a tensor FP16 peak of 330 TFLOP/s, FP32 accumulate", "peak", 165e12),
         ("2,048 tokens in 0.25 s is 6,100 tokens/s", "tokens", 8192),
         ("At 20 GFLOP per token, 9,000 tokens/s is 120 TFLOP/s", "tokens", 180e12),
-        ("8192x8192x8192 takes 1.43 ms, 960 TFLOP/s", "amount over time", 768.9e12),
+        ("8192x8192x8192 takes 1.43 ms, 960 TFLOP/s", "amount_over_time", 768.9e12),
         ("64 registers per thread and 256 threads per block: 75% occupancy on an A100",
          "occupancy", 0.5),
     ],
@@ -89,7 +90,7 @@ def test_changes_show_the_quotient(
 def test_thirty_percent_faster_of_thirty_percent_less_is_a_doubt() -> None:
     text = "It takes 70 µs instead of 100 µs, so it is 30% faster."
     found, _ = understood(text)
-    audit = examine([Claim(text=text, **found)])
+    audit = examine([Claim.of_values({"text": text, **found})])
     assert not audit.contradictions
     assert [doubt.rule for doubt in audit.doubts] == ["change"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,8 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from profkit.audit.audit import examine
+from profkit.audit.claim import Claim
 from profkit.audit.claim_text import understood
-from profkit.audit.claims import Claim
 from profkit.audit.contradiction import Contradiction
 from profkit.audit.printed_numbers import Figure
 from profkit.report.gpus import datasheet_named
@@ -31,12 +30,17 @@ def claim(**given: Any) -> Claim:
         name: Figure(float(value)) if isinstance(value, float) else value
         for name, value in given.items()
     }
-    return Claim(**numbers)
+    return Claim.of_values(numbers)
+
+
+def changed(row: Claim, **figures: float) -> Claim:
+    new = {name: Figure(value) for name, value in figures.items()}
+    return replace(row, figures={**row.figures, **new})
 
 
 def said(text: str, **known: Any) -> Claim:
     found, unread = understood(text)
-    return Claim(text=text, unread=unread, **{**known, **found})
+    return Claim.of_values({**known, **found, "text": text, "unread": unread})
 
 
 def rules(*claims: Claim) -> list[tuple[str, str]]:
@@ -56,7 +60,7 @@ def test_a_consistent_row_gives_nothing() -> None:
         memory="GDDR6",
     )  # fmt: skip
     outcome = examine([row]).outcomes[0]
-    assert not outcome.found
+    assert not outcome.findings
     assert not outcome.unchecked
     assert len(outcome.checks) >= 12
 
@@ -64,22 +68,22 @@ def test_a_consistent_row_gives_nothing() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "rule", "expected"),
     [
-        ("flop", 8.59e9, "flop of shape", 17179869184),
-        ("bytes", 25.6e6, "bytes of shape", 67108864),
+        ("flop", 8.59e9, "flop_of_shape", 17179869184),
+        ("bytes", 25.6e6, "bytes_of_shape", 67108864),
         ("intensity", 671.0, "intensity", 256),
-        ("flop_rate", 26.76e12, "amount over time", 17179869184 / 0.321e-3),
-        ("byte_rate", 104.5e9, "amount over time", 67108864 / 0.321e-3),
+        ("flop_rate", 26.76e12, "amount_over_time", 17179869184 / 0.321e-3),
+        ("byte_rate", 104.5e9, "amount_over_time", 67108864 / 0.321e-3),
         ("flop_peak", 30.3e12, "peak", 121e12),
         ("byte_peak", 242e9, "peak", 300e9),
-        ("byte_share", 1.13, "above peak", 1.0),
-        ("low", 0.33e-3, "interval", math.nan),
+        ("byte_share", 1.13, "above_peak", 1.0),
+        ("low", 0.33e-3, "interval", None),
     ],
 )
-def test_one_wrong_figure(field: str, value: float, rule: str, expected: float) -> None:
+def test_one_wrong_figure(field: str, value: float, rule: str, expected: float | None) -> None:
     wrong = claim(**S512, time=0.321e-3, high=0.3379e-3, **{field: value})
     found = [one for one in audit([wrong]) if one.rule == rule]
     assert len(found) == 1
-    assert found[0].expected == pytest.approx(expected, nan_ok=True)
+    assert found[0].expected == (expected and pytest.approx(expected))
 
 
 @pytest.mark.parametrize(
@@ -110,26 +114,26 @@ def test_boost_clock_lets_a_tensor_rate_exceed_the_datasheet_but_not_itself() ->
     """H200: 989 TFLOP/s at 1.83 GHz are 1070 at 1.98 GHz."""
     h200 = {"gpus": ("H200",), "dtype": "fp16"}
     assert not rules(claim(**h200, flop_rate=1.05e15, flop_share=1.06))
-    assert rules(claim(**h200, flop_rate=1.2e15)) == [("above peak", "flop_rate")]
+    assert rules(claim(**h200, flop_rate=1.2e15)) == [("above_peak", "flop_rate")]
     assert rules(claim(gpus=("L4",), dtype="fp16", flop_share=1.05)) == [
-        ("above peak", "flop_share")
+        ("above_peak", "flop_share")
     ]
 
 
 def test_time_alone_may_be_impossible() -> None:
     """17.18 GFLOP at 121 TFLOP/s take 142 µs."""
     found = only(claim(**S512, time=0.1e-3))
-    assert (found.rule, found.field) == ("above peak", "time")
+    assert (found.rule, found.field) == ("above_peak", "time")
     assert found.expected == pytest.approx(141.98e-6, rel=1e-3)
 
 
 def test_a_warm_cache_may_serve_more_than_dram() -> None:
     """B=32 H=8 S=256 D=64 in fp16 are 33.6 MB; an L4 has 48 MiB of L2. S=512 does not fit."""
     small = claim(**{**S512, "length": 256}, time=0.0993e-3, byte_rate=337.92e9)
-    assert rules(small) == [("above peak", "byte_rate")]
+    assert rules(small) == [("above_peak", "byte_rate")]
     assert not rules(replace(small, cache="warm"))
     large = claim(**S512, time=0.2e-3, byte_rate=335.5e9, cache="warm")
-    assert rules(large) == [("above peak", "byte_rate")]
+    assert rules(large) == [("above_peak", "byte_rate")]
 
 
 @pytest.mark.parametrize(
@@ -173,7 +177,7 @@ def test_a_held_peak_is_not_above_the_boost_clock() -> None:
     assert not rules(claim(**h200, held_peak=962.3e12, flop_rate=247.5e12, held_share=0.2572))
     assert rules(claim(**h200, held_peak=1979e12)) == [("peak", "held_peak")]
     assert rules(claim(**h200, held_peak=962.3e12, flop_rate=247.5e12, held_share=0.25)) == [
-        ("share of peak", "held_share")
+        ("share_of_peak", "held_share")
     ]
 
 
@@ -188,7 +192,7 @@ def test_gqa_causal_and_backward() -> None:
     moved = 144.0 * 2048 * 128 * 2
     assert not rules(claim(**gqa, flop=flop, bytes=moved, intensity=flop / moved))
     assert not rules(claim(**gqa, causal=True, flop=flop / 2))
-    assert rules(claim(**gqa, flop=flop / 2)) == [("flop of shape", "flop")]
+    assert rules(claim(**gqa, flop=flop / 2)) == [("flop_of_shape", "flop")]
     assert not rules(claim(**gqa, causal=True, backward=True, flop=1.25 * flop, bytes=2 * moved))
 
 
@@ -196,7 +200,7 @@ def test_an_unknown_dtype_leaves_the_element_size_open() -> None:
     row = {**S512, "dtype": "", "gpus": ()}
     for size in (1, 2, 4, 8):
         assert not rules(claim(**row, bytes=33554432.0 * size))
-    assert rules(claim(**row, bytes=3 * 33554432.0)) == [("bytes of shape", "bytes")]
+    assert rules(claim(**row, bytes=3 * 33554432.0)) == [("bytes_of_shape", "bytes")]
 
 
 def test_another_operation_is_not_taken_for_attention() -> None:
@@ -216,8 +220,8 @@ def test_an_interval_the_wrong_way_round() -> None:
 def test_rounding_is_no_contradiction_and_more_is() -> None:
     """1 TFLOP in 3.0 ms printed to two digits may be 328 to 339 TFLOP/s."""
     time = Figure(3.0e-3, 0.05e-3)
-    assert not rules(Claim(flop=Figure(1e12), time=time, flop_rate=Figure(338e12)))
-    assert rules(Claim(flop=Figure(1e12), time=time, flop_rate=Figure(345e12)))
+    assert not rules(claim(flop=1e12, time=time, flop_rate=Figure(338e12)))
+    assert rules(claim(flop=1e12, time=time, flop_rate=Figure(345e12)))
 
 
 def test_sentences_speak_of_the_rows_of_their_study() -> None:
@@ -229,7 +233,7 @@ def test_sentences_speak_of_the_rows_of_their_study() -> None:
     assert found.expected == pytest.approx(0.4423, rel=1e-3)
     assert not audit([row, replace(wrong, study="another")])
     outcome = examine([replace(wrong, study="another")]).outcomes[0]
-    assert [check.rule for check in outcome.checks] == ["peak", "above peak"]
+    assert [check.rule for check in outcome.checks] == ["peak", "above_peak"]
 
 
 def test_of_several_rows_the_one_that_fits_counts() -> None:
@@ -238,18 +242,18 @@ def test_of_several_rows_the_one_that_fits_counts() -> None:
         for batch, time in ((8, 0.1e-3), (16, 0.15e-3), (32, 0.3e-3))
     ]
     assert not audit([*rows, said("S=512: 8.59 GFLOP")])
-    assert rules(*rows, said("S=512: 6 GFLOP")) == [("flop of shape", "flop")]
+    assert rules(*rows, said("S=512: 6 GFLOP")) == [("flop_of_shape", "flop")]
 
 
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
-        ("8 ms (upper bound of the CI)", "interval end"),
-        ("9 ms (lower bound of the CI)", "interval end"),
+        ("8 ms (upper bound of the CI)", "interval_end"),
+        ("9 ms (lower bound of the CI)", "interval_end"),
         ("9 ms (upper bound of the CI)", None),
         ("7 ms (upper bound of the CI)", None),
         ("all 2 cells have non-overlapping CIs", "overlap"),
-        ("A100 vs L4: compute ratio of 10.3", "ratio of peaks"),
+        ("A100 vs L4: compute ratio of 10.3", "ratio_of_peaks"),
         ("A100 vs L4: compute ratio of 2.58", None),
         ("on an L4 with HBM3", "memory"),
         ("on an L4 with GDDR6", None),
@@ -272,7 +276,7 @@ def test_intervals_of_alternatives_may_be_told_apart() -> None:
         claim(**S512, where="b", time=1.5e-3, low=1e-3, high=2e-3),
     ]
     assert not audit([*rows, said("the CIs do not overlap")])
-    overlapping = replace(rows[1], high=Figure(8.2e-3))
+    overlapping = changed(rows[1], high=8.2e-3)
     assert [one.rule for one in audit([rows[0], overlapping, said("the CIs do not overlap")])] == [
         "overlap"
     ]
@@ -285,7 +289,7 @@ def test_an_interval_of_one_tick_is_a_doubt() -> None:
         return Figure(round(count * 1.024e-6, 7), 0.5e-7)
 
     rows = [
-        Claim(
+        claim(
             where=f"rows[{tick}]",
             time=figure(tick),
             low=figure(tick),
@@ -296,10 +300,10 @@ def test_an_interval_of_one_tick_is_a_doubt() -> None:
     result = examine(rows)
     assert not result.contradictions
     (doubt,) = result.doubts
-    assert doubt.rule == "timer tick"
+    assert doubt.rule == "timer_tick"
     assert "rows[97]" in str(doubt.follows)
-    off_grid = [replace(row, low=Figure(1e-5 + 7.7e-7 * at)) for at, row in enumerate(rows)]
-    assert not [one for one in examine(off_grid).doubts if one.rule == "timer tick"]
+    off_grid = [changed(row, low=1e-5 + 7.7e-7 * at) for at, row in enumerate(rows)]
+    assert not [one for one in examine(off_grid).doubts if one.rule == "timer_tick"]
 
 
 def test_what_could_not_be_checked_is_told() -> None:
@@ -323,7 +327,7 @@ def test_the_gpu_of_claims_that_name_none() -> None:
     peak = claim(dtype="fp16", flop_peak=30.3e12)
     assert not audit([peak])
     assert [one.rule for one in audit([peak], gpu="L4")] == ["peak"]
-    assert not audit([replace(peak, gpus=("RTX 4090",), flop_peak=Figure(165e12))], gpu="L4")
+    assert not audit([claim(gpus=("RTX 4090",), dtype="fp16", flop_peak=165e12)], gpu="L4")
 
 
 SIZES = st.sampled_from([1, 2, 4, 8, 16, 32])
@@ -369,7 +373,7 @@ def as_claim(values: dict[str, Any], digits: int) -> Claim:
         name: printed(value, digits) for name, value in values.items() if isinstance(value, float)
     }
     words = {name: value for name, value in values.items() if name not in numbers and name != "gpu"}
-    return Claim(gpus=(values["gpu"],), **numbers, **words)
+    return Claim.of_values({"gpus": (values["gpu"],), **numbers, **words})
 
 
 @given(consistent(), st.integers(3, 7))
@@ -377,7 +381,7 @@ def test_what_follows_from_a_shape_and_a_time_is_never_contradicted(
     values: dict[str, Any], digits: int
 ) -> None:
     outcome = examine([as_claim(values, digits)]).outcomes[0]
-    assert not outcome.found
+    assert not outcome.findings
     assert not outcome.unchecked
 
 
