@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from profkit.capture.doctor import Diagnosis
+from profkit.core.json_text import nullable
 from profkit.core.version import __version__
 from profkit.report.catalog import NEWEST, Quantity, catalog
 from profkit.report.coverage import Coverage
@@ -57,7 +57,7 @@ def checklist_json(report: ReportSummary, found: Checklist, top: int) -> str:
             "report": {
                 "file": file_name(report.path, with_host=False),
                 "launches": len(report.launches),
-                "total_s": _number(report.total),
+                "total_s": nullable(report.total),
             },
             "rules": found.rules,
             "kernels": found.kernels,
@@ -87,8 +87,8 @@ def coverage_json(
             "status": item.status,
             "present": item.present,
             "doubtful": item.doubtful,
-            "min": _number(item.low),
-            "max": _number(item.high),
+            "min": nullable(item.low),
+            "max": nullable(item.high),
             "reasons": dict(item.reasons),
         }
         for item in found
@@ -158,7 +158,7 @@ def _report(
         "report": {
             "file": file_name(report.path, with_host=with_host),
             "launches": len(report.launches),
-            "total_s": _number(report.total),
+            "total_s": nullable(report.total),
             **_session(report.session, with_host=with_host),
             "notes": list(report.notes),
         },
@@ -234,10 +234,10 @@ def _group(group: Group) -> Json:
         "count": group.count,
         "failed": group.failed,
         "total_s": group.total,
-        "median_s": _number(group.median),
-        "min_s": _number(group.low),
-        "max_s": _number(group.high),
-        "share": _number(group.share),
+        "median_s": nullable(group.median),
+        "min_s": nullable(group.low),
+        "max_s": nullable(group.high),
+        "share": nullable(group.share),
         "launches": [launch.index for launch in group.launches],
     }
 
@@ -250,10 +250,10 @@ def _kernel(launch: LaunchSummary) -> Json:
         "workload": launch.launch.workload,
         "nvtx": list(launch.launch.nvtx),
         "failed": launch.failed,
-        "duration_s": _number(launch.duration),
+        "duration_s": nullable(launch.duration),
         "grid": list(launch.grid),
         "block": list(launch.block),
-        "metrics": {name: _number(launch.get(name)) for name in catalog().quantities},
+        "metrics": {name: nullable(launch.get(name)) for name in catalog().quantities},
         "missing": dict(launch.missing),
         "stalls": [
             {"reason": stall.reason, "cycles": stall.cycles, "share": stall.share}
@@ -293,15 +293,11 @@ def _work(work: Work) -> Json:
     return {
         "precision": work.precision,
         "operations": work.operations,
-        "rate": _number(work.rate),
-        "peak_held_clock": _number(work.peak),
-        "share_held_clock": _number(work.share),
-        "peak_path": _number(work.path_peak),
-        "share_path": _number(work.path_share),
-        "peak_datasheet": _number(work.datasheet),
-        "share_datasheet": _number(work.datasheet_share),
+        "rate": nullable(work.rate),
+        "peak_held_clock": nullable(work.peak),
+        "share_held_clock": nullable(work.share),
+        "peak_path": nullable(work.path_peak),
+        "share_path": nullable(work.path_share),
+        "peak_datasheet": nullable(work.datasheet),
+        "share_datasheet": nullable(work.datasheet_share),
     }
-
-
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else value

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from profkit.report.catalog import Catalog, Quantity
-from profkit.report.coverage import Coverage
-from profkit.report.summary import ReportSummary
 from profkit.ui.text import count, literal, number, plural, shorten
+
+if TYPE_CHECKING:
+    from profkit.report.catalog import Catalog, Quantity
+    from profkit.report.coverage import Coverage
+    from profkit.report.summary import ReportSummary
 
 _VALUE = 28
 

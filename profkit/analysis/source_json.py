@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from profkit.analysis.source_view import Counts, Inside, SourceView
+from profkit.core.json_text import finite
 from profkit.core.version import __version__
 from profkit.report.names import file_name
 from profkit.report.phases import KernelTimeline, Track
@@ -31,7 +32,7 @@ def source_json(report: ReportSummary, inside: Inside, found: Checklist) -> str:
         "kernel": {
             "launch": launch.index,
             "name": launch.name,
-            "duration_s": _number(launch.duration),
+            "duration_s": finite(launch.duration),
         },
         "timeline": timeline_json(inside.timeline) if inside.timeline else None,
         "source": view_json(inside.view) if inside.view else None,
@@ -43,11 +44,11 @@ def source_json(report: ReportSummary, inside: Inside, found: Checklist) -> str:
 def timeline_json(timeline: KernelTimeline) -> Json:
     """Times in seconds since the kernel's start, values in the track's unit."""
     return {
-        "duration_s": _number(timeline.duration),
+        "duration_s": finite(timeline.duration),
         "sampled_s": timeline.end,
-        "period_s": _number(timeline.period),
+        "period_s": finite(timeline.period),
         "driver": timeline.driver or None,
-        "below_half": _number(timeline.below_half),
+        "below_half": finite(timeline.below_half),
         "phases": [
             {"name": phase.name, "start_s": phase.start, "end_s": phase.end}
             for phase in timeline.phases
@@ -62,7 +63,7 @@ def _track(track: Track, timeline: KernelTimeline) -> Json:
         "name": track.name,
         "label": track.label,
         "unit": track.unit,
-        "steady": _number(timeline.steady.get(track.name, math.nan)),
+        "steady": finite(timeline.steady.get(track.name, math.nan)),
         "times_s": _numbers([float(time) for time in track.times]),
         "values": _numbers([float(value) for value in track.values]),
     }
@@ -108,18 +109,14 @@ def view_json(view: SourceView) -> Json:
 def counts_json(counts: Counts) -> Json:
     """null where it was not recorded, or is not known."""
     return {
-        "samples": _number(counts.samples),
+        "samples": finite(counts.samples),
         "stalls": dict(counts.stalls),
-        "executed": _number(counts.executed),
-        "shared_excess": _number(counts.shared_excess),
-        "global_excess": _number(counts.global_excess),
-        "live": _number(counts.live),
+        "executed": finite(counts.executed),
+        "shared_excess": finite(counts.shared_excess),
+        "global_excess": finite(counts.global_excess),
+        "live": finite(counts.live),
     }
 
 
 def _numbers(values: Sequence[float]) -> list[float | None]:
-    return [_number(value) for value in values]
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    return [finite(value) for value in values]

@@ -6,7 +6,6 @@ Times are in seconds, other numbers in the catalogue's units (SI, shares of 1), 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
@@ -22,6 +21,7 @@ from profkit.comparison.problem_size import SizeEvidence
 from profkit.comparison.repeats import Change, Profiled
 from profkit.comparison.text import headline, reason
 from profkit.comparison.timed_change import TimedChange
+from profkit.core.json_text import finite
 from profkit.core.version import __version__
 from profkit.report.names import file_name
 from profkit.report.summary import Group
@@ -79,7 +79,7 @@ def _comparison(
             "removed_s": total.removed,
             "added_s": total.added,
             "launches": list(total.launches),
-            "speedup": _number(total.speedup),
+            "speedup": finite(total.speedup),
             "causes": [_cause(one) for one in total.causes],
             "unmeasured": total.unmeasured,
             "incomparable": total.incomparable,
@@ -131,8 +131,8 @@ def _kernel(kernel: KernelDiff, *, with_lines: bool) -> Json:
         "headline": headline(kernel),
         "verdict": kernel.change.value,
         "by": _basis(kernel),
-        "speedup": _number(kernel.speedup),
-        "saved_s": _number(kernel.saved),
+        "speedup": finite(kernel.speedup),
+        "saved_s": finite(kernel.saved),
         "match": {
             "how": kernel.match.how.value,
             "certain": kernel.match.certain,
@@ -154,7 +154,7 @@ def _kernel(kernel: KernelDiff, *, with_lines: bool) -> Json:
 
 
 def _limit(limit: Limit) -> Json:
-    return {"name": limit.name, "busy": _number(limit.busy), "certain": limit.certain}
+    return {"name": limit.name, "busy": finite(limit.busy), "certain": limit.certain}
 
 
 def _basis(kernel: KernelDiff) -> str | None:
@@ -174,16 +174,16 @@ def _group(group: Group) -> Json:
         "launches": [launch.index for launch in group.launches],
         "failed": group.failed,
         "total_s": group.total,
-        "median_s": _number(group.median),
-        "min_s": _number(group.low),
-        "max_s": _number(group.high),
-        "share": _number(group.share),
+        "median_s": finite(group.median),
+        "min_s": finite(group.low),
+        "max_s": finite(group.high),
+        "share": finite(group.share),
     }
 
 
 def _size(one: SizeEvidence) -> Json:
     return {
-        "threads": [_number(count) for count in one.threads],
+        "threads": [finite(count) for count in one.threads],
         "proven": one.is_proven,
         "work": [
             {
@@ -200,10 +200,10 @@ def _size(one: SizeEvidence) -> Json:
 def _profiled(one: Profiled) -> Json:
     return {
         "verdict": one.change.value,
-        "speedup": _number(one.speedup),
-        "range": [_number(one.low), _number(one.high)],
+        "speedup": finite(one.speedup),
+        "range": [finite(one.low), finite(one.high)],
         "repeats": list(one.repeats),
-        "noise": _number(one.noise),
+        "noise": finite(one.noise),
     }
 
 
@@ -215,17 +215,17 @@ def _timed(one: TimedChange) -> Json:
         "how": one.how,
         "verdict": one.verdict,
         "valid": one.valid,
-        "speedup": _number(one.speedup),
+        "speedup": finite(one.speedup),
         "low": _optional(one.low),
         "high": _optional(one.high),
         "margin": _optional(one.margin),
         "why": one.why,
         "classic": {
-            "delta": _number(classic.delta),
+            "delta": finite(classic.delta),
             "separation": classic.separation.value,
-            "p_value": _number(classic.p_value),
+            "p_value": finite(classic.p_value),
             "apart": classic.apart,
-            "speedup": _number(classic.speedup),
+            "speedup": finite(classic.speedup),
             "claimable": classic.claimable,
         },
     }
@@ -257,8 +257,8 @@ def _cause(one: Cause) -> Json:
         "label": one.label,
         "kind": one.kind.value,
         "seconds": one.seconds,
-        "before": _number(one.before),
-        "after": _number(one.after),
+        "before": finite(one.before),
+        "after": finite(one.after),
         "unit": one.unit or None,
     }
 
@@ -271,13 +271,13 @@ def _finding(one: FindingChange) -> Json:
         "after": _item(one.after) if one.after else None,
         "saved_before_s": one.saved_before,
         "saved_after_s": one.saved_after,
-        "promised": _number(one.promised),
-        "promises": _number(one.promises),
+        "promised": finite(one.promised),
+        "promises": finite(one.promises),
         "at_threshold": one.is_at_threshold,
         "seen": {
             "quantity": one.seen.name,
-            "before": _number(one.seen.before),
-            "after": _number(one.seen.after),
+            "before": finite(one.seen.before),
+            "after": finite(one.seen.after),
         }
         if one.seen
         else None,
@@ -322,9 +322,5 @@ def _line(one: LineChange) -> Json:
     }
 
 
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
 def _optional(value: float | None) -> float | None:
-    return None if value is None else _number(value)
+    return None if value is None else finite(value)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
+from profkit.core.json_text import nullable
 from profkit.report.source_lines import Place
 from profkit.rules.checklist import Checklist, Item
 from profkit.rules.engine import Evidence
@@ -89,7 +89,7 @@ def _evidence(told: Evidence) -> Json:
         "value": told.value,
         "unit": unit_of(told.what) or None,
         "comparison": told.sign or None,
-        "threshold": None if math.isnan(told.threshold) else told.threshold,
+        "threshold": nullable(told.threshold),
     }
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from profkit.audit.audit import audit, examine
+from profkit.audit.audit import examine
 from profkit.audit.claim import Claim
 from profkit.audit.claim_text import understood
 from profkit.audit.contradiction import Contradiction
@@ -26,6 +27,10 @@ def claim(**given: Any) -> Claim:
         for name, value in given.items()
     }
     return Claim.of_values(numbers)
+
+
+def audit(claims: Sequence[Claim], gpu: str = "") -> tuple[Contradiction, ...]:
+    return examine(claims, gpu).contradictions
 
 
 def changed(row: Claim, **figures: float) -> Claim:
@@ -371,7 +376,6 @@ def as_claim(values: dict[str, Any], digits: int) -> Claim:
     return Claim.of_values({"gpus": (values["gpu"],), **numbers, **words})
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(consistent(), st.integers(3, 7))
 def test_what_follows_from_a_shape_and_a_time_is_never_contradicted(
     values: dict[str, Any], digits: int
@@ -381,7 +385,6 @@ def test_what_follows_from_a_shape_and_a_time_is_never_contradicted(
     assert not outcome.unchecked
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     consistent(),
     st.integers(3, 7),

@@ -15,10 +15,12 @@ import pytest
 
 from profkit.capture.doctor import diagnose
 from profkit.core.errors import BadInput, EnvironmentProblem
-from profkit.core.lock import gpu_lock
+from profkit.core.lock import file_lock, gpu_lock
 from profkit.recording import recording as profiling
 from profkit.runs import run as runs
+from profkit.runs.manifest import Manifest
 from profkit.runs.run import draft, free_room
+from profkit.study.folder import held
 
 _NOBODY = 65534
 
@@ -92,6 +94,39 @@ def test_a_lock_does_not_depend_on_the_temporary_folder(
     assert list(shared.iterdir()) == [lock_file(shared)]
 
 
+@pytest.mark.parametrize("name", ["", ".lock"])
+def test_a_folder_and_a_file_are_locked_once(tmp_path: Path, name: str) -> None:
+    def hold() -> None:
+        with file_lock(tmp_path / name, "taken"):
+            pass
+
+    with file_lock(tmp_path / name, "free"), pytest.raises(EnvironmentProblem, match="taken; wait"):
+        hold()
+    hold()
+    descriptor = os.open(tmp_path / name, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with pytest.raises(EnvironmentProblem, match="taken"):
+            hold()
+    finally:
+        os.close(descriptor)
+
+
+def test_a_study_is_written_by_one_process(tmp_path: Path) -> None:
+    def second() -> None:
+        with held(tmp_path / "study"):
+            pass
+
+    with held(tmp_path / "study"):
+        left = tmp_path / "study" / "cells" / ".n2.quick.json.part"
+        left.touch()
+        with pytest.raises(EnvironmentProblem, match="another process writes this baseline"):
+            second()
+        assert left.exists()
+    second()
+    assert not left.exists()
+
+
 def test_a_live_draft_of_another_machine_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,23 +162,23 @@ def test_an_abandoned_draft_goes(tmp_path: Path) -> None:
 def test_a_kept_run_has_no_lock(tmp_path: Path) -> None:
     with draft(tmp_path, "toy") as made:
         (made.folder / "file").write_text("text")
-        kept = runs.keep(made, {})
+        kept = runs.keep(made, Manifest())
     assert {file.name for file in kept.iterdir()} == {"file", "manifest.json"}
-    assert set(runs.verify(kept)["files"]) == {"file"}
+    assert set(runs.verify(kept).files) == {"file"}
 
 
 @pytest.mark.parametrize(
     ("part", "told"),
     [
-        ({"stages": [{"name": "ncu", "seconds": None}]}, "has no 'seconds'"),
-        ({"stages": [3]}, "not an object"),
-        ({"files": {"file": {}}}, "has no 'bytes'"),
-        ({"files": {"file": {"bytes": "2", "sha256": "0"}}}, "not a number"),
-        ({"warnings": "one"}, "not a list"),
+        ({"stages": [{"name": "ncu", "seconds": None}]}, "seconds"),
+        ({"stages": [3]}, "stages"),
+        ({"files": {"file": {}}}, "bytes"),
+        ({"files": {"file": {"bytes": "2", "sha256": "0"}}}, "bytes"),
+        ({"warnings": "one"}, "warnings"),
     ],
 )
 def test_a_damaged_manifest_is_one_line(tmp_path: Path, part: dict[str, object], told: str) -> None:
-    (tmp_path / "manifest.json").write_text(json.dumps({"schema": runs.SCHEMA} | part))
+    (tmp_path / "manifest.json").write_text(json.dumps({"schema": "profkit.run/1"} | part))
     with pytest.raises(BadInput, match=told) as caught:
         runs.read_manifest(tmp_path)
     assert "manifest.json" in str(caught.value)
