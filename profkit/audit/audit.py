@@ -79,11 +79,6 @@ class Audit:
         return tuple(one for outcome in self.outcomes for one in outcome.doubts)
 
 
-def audit(claims: Sequence[Claim], gpu: str = "") -> tuple[Contradiction, ...]:
-    """The contradictions in claims; `gpu` is the product of those that name none."""
-    return examine(claims, gpu).contradictions
-
-
 def examine(claims: Sequence[Claim], gpu: str = "") -> Audit:
     """Every claim with what was checked, what contradicts it and what could not be checked."""
     studies: dict[str, list[Claim]] = {claim.study: [] for claim in claims}

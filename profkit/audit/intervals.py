@@ -10,6 +10,7 @@ from profkit.audit.contradiction import SLACK, Check, shown, statement
 from profkit.audit.implied import Subject
 from profkit.audit.printed_numbers import Figure
 from profkit.audit.span import Span, amount
+from profkit.core.distributions import binomial_above
 
 _TICKS = (1.024e-6, 0.5e-6)
 _CHANCE = 1e-6
@@ -112,14 +113,14 @@ def ticks(rows: Sequence[Claim]) -> dict[str, Check]:
 def _on_grid(rows: Sequence[Claim], tick: float) -> bool:
     """Whether nearly all times lie on the grid of a timer (half ticks too: a median of two), more
     of them than chance would have."""
-    from scipy.special import bdtrc
-
     figures = [row[name] for row in rows for name in ("time", "low", "high")]
     times = {(figure.value, figure.half) for figure in figures if figure}
     step = tick / 2
     on = sum(abs(value - round(value / step) * step) <= half for value, half in times)
     by_chance = max(min(1.0, 2 * half / step) for _, half in times)
-    return on >= _NEARLY_ALL * len(times) and bdtrc(on - 1, len(times), by_chance) < _CHANCE
+    return (
+        on >= _NEARLY_ALL * len(times) and binomial_above(on - 1, len(times), by_chance) < _CHANCE
+    )
 
 
 def _one_tick(row: Claim, tick: float) -> bool:

@@ -19,7 +19,7 @@ from profkit.report.framing import MAGIC, ZSTD_MAGIC
 
 NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _WHOLE = re.compile(rf"[-+]?(?:{NUMBER}|\.\d+)")
-_TEXT, _NULL = "tag:yaml.org,2002:str", "tag:yaml.org,2002:null"
+_NULL = "tag:yaml.org,2002:null"
 _SIGNIFICANT = 3
 _LARGEST = 4 << 20  # bytes: a hundred claims have 20 kB
 _LEAST, _MOST = 1e-30, 1e60

@@ -21,16 +21,16 @@ S512 = {"gpus": ("NVIDIA L4",), "dtype": "fp16", "batch": 32, "heads": 8, "lengt
 """4 x 32 x 8 x 512² x 64 = 17,179,869,184 FLOP; 4 x 32 x 8 x 512 x 64 x 2 B = 67,108,864 B."""
 
 
-def audit(claims: Sequence[Claim], gpu: str = "") -> tuple[Contradiction, ...]:
-    return examine(claims, gpu).contradictions
-
-
 def claim(**given: Any) -> Claim:
     numbers: dict[str, Any] = {
         name: Figure(float(value)) if isinstance(value, float) else value
         for name, value in given.items()
     }
     return Claim.of_values(numbers)
+
+
+def audit(claims: Sequence[Claim], gpu: str = "") -> tuple[Contradiction, ...]:
+    return examine(claims, gpu).contradictions
 
 
 def changed(row: Claim, **figures: float) -> Claim:

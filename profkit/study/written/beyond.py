@@ -294,9 +294,7 @@ def _claim(outcome: Outcome) -> str:
 
 def _contradiction(one: Contradiction) -> str:
     likely = f"; likely {one.cause}" if one.cause else ""
-    return unmarked(
-        f"{one.claimed}: {one.follows}{likely}; it should be {one.should_be}."
-    )
+    return unmarked(f"{one.claimed}: {one.follows}{likely}; it should be {one.should_be}.")
 
 
 def ablation(written: Written) -> Iterator[Block]:
