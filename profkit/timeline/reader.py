@@ -524,29 +524,22 @@ class _Reader:
         )
 
     def _memory_operations(self, launches: _Launches) -> tuple[MemoryOperation, ...]:
+        copies = (
+            (row, _COPY_KINDS.get(row[8], "of unknown kind"), row[9], row[10])
+            for row in self._raw[COPIES]
+        )
+        fills = ((row, "memset", None, row[8]) for row in self._raw[FILLS])
         made = [
             MemoryOperation(
-                _COPY_KINDS.get(row[8], "of unknown kind"),
+                kind,
                 row[7] or 0,
                 *self._span(row),
                 stream=_stream(row),
-                source=_MEMORY_KINDS.get(row[9], ""),
-                target=_MEMORY_KINDS.get(row[10], ""),
+                source=_MEMORY_KINDS.get(source, ""),
+                target=_MEMORY_KINDS.get(target, ""),
                 launch=launches.of(row),
             )
-            for row in self._raw[COPIES]
-        ]
-        made += [
-            MemoryOperation(
-                "memset",
-                row[7] or 0,
-                *self._span(row),
-                stream=_stream(row),
-                source="",
-                target=_MEMORY_KINDS.get(row[8], ""),
-                launch=launches.of(row),
-            )
-            for row in self._raw[FILLS]
+            for row, kind, source, target in (*copies, *fills)
         ]
         return tuple(sorted(made, key=lambda item: (item.start, item.end)))
 
