@@ -34,12 +34,12 @@ from profkit.capture.gpu import VISIBLE, chosen, lock_name, visibility
 from profkit.capture.process import reduced_environment
 from profkit.capture.tools import Tool, find
 from profkit.core.errors import EnvironmentProblem, ProfkitError
+from profkit.core.fingerprint import Device
 from profkit.core.integrity import MANIFEST
 from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest
 from profkit.core.typed_file import known
 from profkit.timing.latency import LatencyReport
-from profkit.timing.latency_format import Device
 from profkit.timing.latency_json import latency_json
 from profkit.timing.measurement import (
     COMPARED_BLOCKS,

@@ -8,15 +8,17 @@ without its summary and table: they are made again from what was recorded, with 
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 from pathlib import Path
+
+from msgspec import structs
 
 import profkit
 from profkit.analysis.json import report_json
 from profkit.core.errors import ProfkitError
 from profkit.core.integrity import MANIFEST
+from profkit.core.typed_file import encode
 from profkit.rules.checklist_markdown import checklist_markdown
 from profkit.runs.run import is_run_name, read_manifest
 from profkit.study.folder import PLAN
@@ -59,9 +61,10 @@ def prune(run: Path) -> None:
     """Remove the derived files of a run, and what its manifest lists of them."""
     manifest = read_manifest(run)
     for name in DERIVED:
-        manifest["files"].pop(name, None)
         (run / name).unlink(missing_ok=True)
-    (run / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    files = {name: entry for name, entry in manifest.files.items() if name not in DERIVED}
+    text = encode(structs.replace(manifest, files=files), dense=False)
+    (run / MANIFEST).write_text(text, encoding="utf-8")
 
 
 def main() -> int:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from profkit.core.typed_file import Model, Number
 
 BOUNDS: Mapping[str, float] = {
     "float16": 2e-3,
@@ -35,8 +36,7 @@ class WrongResult(Exception):
     """A result that can't be right, whatever the reference gives; says why."""
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(Model, frozen=True):
     """The check of one variant.
 
     `error` is the relative error, a fraction; None where there is none to give (not a number,
@@ -45,8 +45,8 @@ class Verdict:
 
     name: str
     status: Status
-    error: float | None
-    bound: float
+    error: Number | None = None
+    bound: Number = 0.0
     reason: str = ""
 
     def line(self, width: int) -> str:

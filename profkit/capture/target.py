@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import difflib
 import importlib.util
-import json
 import os
 import re
 import sys
@@ -13,16 +12,17 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 from profkit.capture.correctness import BOUNDS, Status, Verdict, WrongResult, judge
 from profkit.capture.environment import digest, fingerprint, lock
 from profkit.capture.import_scope import ImportScope, scope_of
+from profkit.capture.target_format import CheckFile, TargetFile
 from profkit.capture.work import Work
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
-from profkit.core.typed_file import plain
+from profkit.core.typed_file import convert, encode, plain
 
 Inputs = Mapping[str, Any]
 """Tensors by name, all on one device."""
@@ -219,7 +219,7 @@ class Target:
     def _done(self, arguments: argparse.Namespace) -> int:
         self.chosen(arguments.variant)
         if arguments.list:
-            print(json.dumps({"schema": "profkit.target/1"} | self.described(), indent=2))
+            print(encode(convert(self.described(), TargetFile), dense=False), end="")
             return 0
         lock(arguments.seed, fill_new_memory=arguments.check)
         device = _device(arguments.device)
@@ -231,25 +231,22 @@ class Target:
             return 0
         verdicts = self.check(device, arguments.seed, arguments.variant)
         if arguments.report is not None:
-            _write(arguments.report, self._report(verdicts, device, arguments.seed))
+            _write(arguments.report, self._checked(verdicts, device, arguments.seed))
         width = max(len(verdict.name) for verdict in verdicts)
         for verdict in verdicts:
             print(verdict.line(width))
         return _judged(self.name, verdicts)
 
-    def _report(self, verdicts: Sequence[Verdict], device: str, seed: int) -> dict[str, Any]:
+    def _checked(self, verdicts: Sequence[Verdict], device: str, seed: int) -> str:
         surroundings = fingerprint(_script_folder(), dtype=self.dtype)
-        return (
-            {"schema": "profkit.check/1"}
-            | self.described()
-            | {
-                "device": device,
-                "seed": seed,
-                "variants": [asdict(verdict) for verdict in verdicts],
-                "fingerprint": surroundings,
-                "fingerprint_sha256": digest(surroundings),
-            }
-        )
+        told = self.described() | {
+            "device": device,
+            "seed": seed,
+            "variants": [plain(verdict) for verdict in verdicts],
+            "fingerprint": surroundings,
+            "fingerprint_sha256": digest(surroundings),
+        }
+        return encode(convert(told, CheckFile), dense=False)
 
     def _truth(self, inputs: Inputs) -> Any:
         import torch
@@ -546,11 +543,11 @@ def _script_folder() -> Path | None:
     return None if script is None else Path(script).resolve().parent
 
 
-def _write(path: Path, document: Mapping[str, Any]) -> None:
-    """Write JSON whole or not at all."""
+def _write(path: Path, text: str) -> None:
+    """Write a text whole or not at all."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8")
         temporary.replace(path)
     except OSError as error:
         temporary.unlink(missing_ok=True)

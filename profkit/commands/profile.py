@@ -14,7 +14,8 @@ from profkit.commands.options import KernelOption, interruptible, words_after_da
 from profkit.ui.progress import Teller
 
 if TYPE_CHECKING:
-    from profkit.recording.recording import Outcome, Stage
+    from profkit.recording.recording import Outcome
+    from profkit.runs.manifest import Stage
     from profkit.timing.latency import LatencyReport
 
 
@@ -177,14 +178,15 @@ def profile(
 
 def _show(outcome: Outcome) -> None:
     from profkit.analysis.terminal import report_view
+    from profkit.capture.correctness import Status
     from profkit.ui.terminal import console, rendered
 
     report, width = outcome.report, console(to_file=False).width
     view = report_view(report, report.groups[:3], width, found=outcome.found)
     sys.stdout.write(rendered(view, to_file=False))
-    for variant in (outcome.checked or {}).get("variants", ()):
-        if variant["status"] == "unsupported":
-            typer.echo(f"! {variant['name']} is not supported here: {variant.get('reason')}")
+    for variant in outcome.checked.variants if outcome.checked else ():
+        if variant.status is Status.unsupported:
+            typer.echo(f"! {variant.name} is not supported here: {variant.reason}")
     for warning in outcome.warnings:
         typer.echo(f"! {warning}")
     if outcome.latency:

@@ -3,7 +3,7 @@
     class Block(Model, frozen=True, kw_only=True):
         \"\"\"What the schema says of it.\"\"\"
 
-        turn: Annotated[int, Meta(ge=0, description="...")]
+        turn: Count
         power: Maybe[Amount] = UNSET        absent, null or a number, and written as it was read
         seconds: Amount | None = None       may be absent in older files; always written
         median: Derived[Number] = UNSET     always written, follows from the rest: absent by hand
@@ -21,6 +21,8 @@ that may be empty. A NaN is refused when it is written: a field that has none sa
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
@@ -83,17 +85,22 @@ def read_file(path: Path, model: type[M], remedy: str = "check the file") -> M:
 
 
 def decode(text: str, model: type[M]) -> M:
-    """What a text says; raises Malformed as `parse_json` and `convert`, and for a key given
+    """What a text says; raises Malformed as `parse_json` and `of_schema`, and for a key given
     twice."""
-    return convert(parse_json(text, object_pairs_hook=_unique), model)
+    return of_schema(parse_json(text, object_pairs_hook=_unique), model)
 
 
-def convert(document: Any, model: type[M]) -> M:
-    """The model of a parsed document; raises Malformed, naming the place, for what it is not."""
+def of_schema(document: Any, model: type[M]) -> M:
+    """The file of a parsed document; raises Malformed as `convert`, and for another schema."""
     tag = model.__struct_config__.tag
     schema = document.get("schema") if isinstance(document, dict) else None
     if tag is not None and schema != tag:
         raise Malformed(f"{brief(schema)}, not {tag}" if schema else f"not {tag}")
+    return convert(document, model)
+
+
+def convert(document: Any, model: type[M]) -> M:
+    """The model of a parsed document; raises Malformed, naming the place, for what it is not."""
     try:
         return msgspec.convert(document, model)
     except msgspec.ValidationError as error:
@@ -106,9 +113,19 @@ def plain(model: Any) -> dict[str, Any]:
     return told
 
 
-def encode(model: Model, indent: int = 2) -> str:
-    """The text of a file; raises ValueError for NaN and infinities, which JSON has not."""
-    return json_text(plain(model), indent)
+def encode(model: Model, indent: int = 2, *, dense: bool = True) -> str:
+    """The text of a file, a list of numbers on one line where it is `dense`.
+
+    Raises ValueError for NaN and infinities, which JSON has not.
+    """
+    if dense:
+        return json_text(plain(model), indent)
+    return json.dumps(plain(model), indent=indent, allow_nan=False) + "\n"
+
+
+def finite(value: Any) -> Any:
+    """A value, None for NaN: what a file calls unknown."""
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def json_schema(model: type[File], title: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from profkit.analysis.report import Report
 from profkit.analysis.run_files import latencies_of, variants_of
 from profkit.core.errors import BadInput, ProfkitError, UsageError
 from profkit.core.integrity import MANIFEST
+from profkit.core.typed_file import plain
 from profkit.page.data import Content, page_data
 from profkit.runs.run import read_manifest
 
@@ -122,7 +123,7 @@ def _manifest(report: Path) -> Mapping[str, Any] | None:
     if not (report.parent / MANIFEST).is_file():
         return None
     try:
-        return read_manifest(report.parent)
+        return plain(read_manifest(report.parent))
     except BadInput:
         return None
 

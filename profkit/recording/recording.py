@@ -16,27 +16,33 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from profkit.analysis.json import report_json
 from profkit.analysis.report import Report, load
 from profkit.capture import ncu, nsys
+from profkit.capture.correctness import Status
 from profkit.capture.doctor import WARNING, gpu_checks
 from profkit.capture.environment import digest, fingerprint_without_torch
 from profkit.capture.gpu import VISIBLE, GpuState, NoDriver, chosen, lock_name, visibility
 from profkit.capture.process import Finished, TimedOut, reduced_environment, run
+from profkit.capture.target_format import CheckFile
 from profkit.capture.tools import Tool, find
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
+from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest as file_digest
-from profkit.core.text_files import read_json
+from profkit.core.typed_file import convert, plain, read_file
 from profkit.core.version import __version__
 from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
 from profkit.rules.checklist_markdown import checklist_markdown
+from profkit.runs.manifest import DriverGpu, FileEntry, Manifest, Policy, Stage
 from profkit.runs.run import Draft, draft, free_room, keep, listed
 from profkit.timeline.summary import TimelineSummary
 from profkit.timing.results import DEFAULT
@@ -92,14 +98,6 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Stage:
-    """A part of the work and its wall seconds."""
-
-    name: str
-    seconds: float
-
-
-@dataclass(frozen=True)
 class Outcome:
     """A kept run: its folder, what it holds, where the time went, what was worth a warning."""
 
@@ -107,7 +105,7 @@ class Outcome:
     report: ReportSummary
     found: Checklist
     timeline: TimelineSummary | None
-    checked: Mapping[str, Any] | None
+    checked: CheckFile | None
     latency: LatencyReport | None
     stages: tuple[Stage, ...]
     warnings: tuple[str, ...]
@@ -283,7 +281,7 @@ class _Profile:
     def _program(self) -> list[str]:
         return self._target() if self._plan.is_target else list(self._plan.program)
 
-    def _check(self, where: Draft, gpu: GpuState | None) -> Mapping[str, Any]:
+    def _check(self, where: Draft, gpu: GpuState | None) -> CheckFile:
         told = where.folder / "check.json"
         with self._stage("check"):
             try:
@@ -316,12 +314,12 @@ class _Profile:
             self._warn(f"the target ran on another GPU than {gpu.index}, which was to be profiled")
         return checked
 
-    def _time(self, where: Draft, checked: Mapping[str, Any]) -> LatencyReport | None:
+    def _time(self, where: Draft, checked: CheckFile) -> LatencyReport | None:
         """Latencies of the variants; those that can't be had cost a warning, not the run."""
         from profkit.timing.latency_json import latency_json
         from profkit.timing.measurement import latency_report, measure
 
-        right = [row["name"] for row in checked.get("variants", ()) if row["status"] == "passed"]
+        right = [row.name for row in checked.variants if row.status is Status.passed]
         plan = timing_of(self._plan, right)
         try:
             with self._stage("time"):
@@ -452,13 +450,14 @@ class _Profile:
         report: Report,
         found: Checklist,
         latency: LatencyReport | None,
-        manifest: Mapping[str, Any],
+        manifest: Manifest,
     ) -> None:
         """The run's page, which tells of the files beside it."""
         from profkit.page.page import RunParts, page_html
 
-        beside = {**manifest, "files": listed(where.folder, manifest["files"])}
-        run = RunParts(latency, read_variants(where.folder), beside)
+        files = listed(where.folder, manifest.files)
+        beside = structs.replace(manifest, files=files)
+        run = RunParts(latency, read_variants(where.folder), plain(beside))
         (where.folder / "report.html").write_text(
             page_html(report, found, run=run), encoding="utf-8"
         )
@@ -479,35 +478,38 @@ class _Profile:
         self,
         versions: Mapping[str, str | None],
         gpu: GpuState | None,
-        checked: Mapping[str, Any] | None,
+        checked: CheckFile | None,
         report: Report,
         recorded: Path,
         collected: Mapping[str, str],
-    ) -> Mapping[str, Any]:
+    ) -> Manifest:
         session = report.session
-        name = self._kept_as(recorded)
-        fingerprint = (checked or {}).get("fingerprint") or fingerprint_without_torch(
-            gpu.uuid if gpu else None, {"ncu": versions["ncu"]}, self._environment
+        launches = len(report)
+        fingerprint = (checked.fingerprint if checked else None) or convert(
+            fingerprint_without_torch(
+                gpu.uuid if gpu else None, {"ncu": versions["ncu"]}, self._environment
+            ),
+            Fingerprint,
         )
-        return {
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "target": self._plan.name,
-            "command": session.shareable_command(),
-            "versions": versions,
-            "gpu": _shareable(gpu),
-            "fingerprint": fingerprint,
-            "fingerprint_sha256": digest(fingerprint),
-            "policy": {
+        return Manifest(
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            target=self._plan.name,
+            command=session.shareable_command(),
+            versions=dict(versions),
+            gpu=_shareable(gpu),
+            fingerprint=fingerprint,
+            fingerprint_sha256=digest(plain(fingerprint)),
+            policy=Policy(
                 **collected,
-                "clock_control": session.clock_control,
-                "cache_control": session.cache_control,
-                "replay_mode": session.replay_mode,
-            },
-            "launches": len(report),
-            "stages": [asdict(stage) for stage in self._stages],
-            "warnings": list(self._shareable_warnings),
-            "files": {name: {"launches": len(report)}},
-        }
+                clock_control=session.clock_control,
+                cache_control=session.cache_control,
+                replay_mode=session.replay_mode,
+            ),
+            launches=launches,
+            stages=tuple(self._stages),
+            warnings=tuple(self._shareable_warnings),
+            files={self._kept_as(recorded): FileEntry(launches=launches, bytes=0, sha256="")},
+        )
 
 
 def _versions(ncu_tool: Tool, nsys_tool: Tool | None) -> dict[str, str | None]:
@@ -570,45 +572,37 @@ def _knows_no_check(finished: Finished) -> bool:
     return finished.status == 0 or "unrecognized arguments: --check" in finished.output
 
 
-def _checked(report: Path, name: str, alone: str) -> Mapping[str, Any]:
+def _checked(report: Path, name: str, alone: str) -> CheckFile:
     """What a target's check reported; the script may be anybody's, and its report too."""
     try:
-        checked = read_json(report)
-        for variant in checked["variants"]:
-            variant["name"], variant["status"]
-        _ran_on(checked)
-    except (BadInput, ValueError, LookupError, TypeError, AttributeError):
+        return read_file(report, CheckFile)
+    except BadInput as error:
+        why = error.message.rpartition(f"{report}: ")[2]
         raise TargetFailed(
-            f"{name}: the report of its check can't be read", f"run it alone: {alone} --check"
+            f"{name}: the report of its check can't be read ({why})",
+            f"run it alone: {alone} --check",
         ) from None
-    return dict(checked)
 
 
-def _is_on(gpu: GpuState, checked: Mapping[str, Any]) -> bool:
+def _is_on(gpu: GpuState, checked: CheckFile) -> bool:
     """Whether the check ran on this GPU, as far as both tell; a MIG instance has its own UUID."""
-    ran_on = _ran_on(checked)
+    ran_on = (checked.fingerprint.gpu or Device()).uuid
     return not ran_on or not gpu.uuid or bool(gpu.mig) or ran_on == gpu.uuid
 
 
-def _ran_on(checked: Mapping[str, Any]) -> str | None:
-    uuid: str | None = (checked.get("fingerprint", {}).get("gpu") or {}).get("uuid")
-    return uuid
-
-
-def _what_failed(name: str, checked: Mapping[str, Any]) -> str:
+def _what_failed(name: str, checked: CheckFile) -> str:
     failed = [
-        f"{variant['name']} ({variant.get('reason') or variant.get('error')})"
-        for variant in checked.get("variants", ())
-        if variant.get("status") == "failed"
+        f"{variant.name} ({variant.reason or variant.error})"
+        for variant in checked.variants
+        if variant.status is Status.failed
     ]
     return f"{name}: wrong results from {', '.join(failed) or 'a variant'}"
 
 
-def _shareable(gpu: GpuState | None) -> Mapping[str, Any] | None:
+def _shareable(gpu: GpuState | None) -> DriverGpu | None:
     if gpu is None:
         return None
-    left_out = {"processes", "problem"}
-    return {name: value for name, value in asdict(gpu).items() if name not in left_out}
+    return DriverGpu(**{name: getattr(gpu, name) for name in DriverGpu.__struct_fields__})
 
 
 def _compress(report: Path) -> None:

@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from math import nan
 from pathlib import Path
-from typing import Any
+from reprlib import repr as brief
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, field, structs
 
 from profkit.core.errors import BadInput, EnvironmentProblem
-from profkit.core.fields import Fields
-from profkit.core.text_files import read_json
+from profkit.core.fingerprint import Device, Fingerprint
+from profkit.core.typed_file import (
+    Amount,
+    Count,
+    File,
+    Model,
+    convert,
+    encode,
+    finite,
+    plain,
+    read_file,
+)
 from profkit.core.version import __version__
 from profkit.roofline.ceilings import (
-    BYTES,
-    FLOP,
     LABELS,
-    OPERATIONS,
     Ceiling,
     Ceilings,
     unfit,
 )
 
 __all__ = [
-    "SCHEMA",
     "Ceiling",
     "Ceilings",
     "ceilings_json",
@@ -36,55 +44,112 @@ __all__ = [
     "read_ceilings",
 ]
 
-SCHEMA = "profkit.ceilings/1"
 STATISTIC = (
     "rate: median over short bursts of calls, each after a pause; "
     "steady: median over blocks of back-to-back calls, after a warm-up to a steady SM clock"
 )
-_NUMBERS = (
-    "low",
-    "high",
-    "level",
-    "sm_clock",
-    "sm_clock_low",
-    "sm_clock_high",
-    "power",
-    "temperature",
-    "peak",
-    "steady",
-    "steady_clock",
-    "steady_power",
-)
-_SMALLEST = 1e-3
 _REMEDY = "run `profkit ceilings` on it, or give --ceilings FILE"
+
+
+class CeilingRow(Model, frozen=True, kw_only=True):
+    """A roof. `rate` is `amount`, the bytes, FLOP or operations of a call, over the median time of
+    a call in short bursts after pauses; `low` to `temperature`, `throttled_by` and `share`, which
+    is of `peak`, the datasheet's dense one, belong to it. `low` and `high` come from the ends of
+    the median's interval, `level` is the coverage that it claims. `steady` and what is named so are
+    under a steady load. `problem` says why the rate can't be what it is called."""
+
+    name: Annotated[str, Meta(extra_json_schema={"enum": list(LABELS)})]
+    rate: Annotated[float, Meta(ge=1e-3, le=1e30)]
+    unit: Literal["B/s", "FLOP/s", "op/s"]
+    how: str
+    amount: Annotated[float, Meta(ge=1e-3, le=1e30)]
+    samples: Annotated[int, Meta(ge=1)]
+    low: Amount | None = None
+    high: Amount | None = None
+    level: Amount | None = None
+    sm_clock: Amount | None = None
+    sm_clock_low: Amount | None = None
+    sm_clock_high: Amount | None = None
+    power: Amount | None = None
+    temperature: Amount | None = None
+    peak: Amount | None = None
+    steady: Amount | None = None
+    steady_clock: Amount | None = None
+    steady_power: Amount | None = None
+    throttled_by: tuple[str, ...] = ()
+    steady_throttled_by: tuple[str, ...] = ()
+    share: Amount | None = None
+    verified: bool = False
+    problem: str = ""
+
+    def __post_init__(self) -> None:
+        if self.name not in LABELS:
+            raise ValueError(f"{brief(self.name)} is none of {', '.join(LABELS)}")
+
+    @property
+    def ceiling(self) -> Ceiling:
+        """What is not known is NaN."""
+        fields: dict[str, Any] = structs.asdict(self)
+        known: dict[str, Any] = {
+            name: nan if value is None else value
+            for name, value in fields.items()
+            if name != "share"
+        }
+        return Ceiling(**known)
+
+
+class CeilingFile(File, frozen=True, kw_only=True, tag="profkit.ceilings/1"):
+    """Measured roofs of one GPU. SI units: B/s, FLOP/s, op/s, Hz, W, degrees C, seconds; what is
+    not known is null. `statistic` is what every rate is taken from, `left_out` has the roofs that
+    could not be measured, and why, `neighbours` counts processes of others on the GPU."""
+
+    profkit: str = ""
+    created: str = ""
+    statistic: str = STATISTIC
+    gpu: Device
+    ceilings: tuple[CeilingRow, ...]
+    left_out: dict[str, str] = field(default_factory=dict)
+    neighbours: Count = 0
+    seconds: Amount = 0.0
+    fingerprint: Fingerprint = Fingerprint()
+
+    def __post_init__(self) -> None:
+        if not self.gpu.name:
+            raise ValueError("gpu has no 'name'")
+        if len({row.name for row in self.ceilings}) < len(self.ceilings):
+            raise ValueError("the same roof stands there twice")
 
 
 def read_ceilings(path: Path | str) -> Ceilings:
     """The roofs in a file that `profkit ceilings` wrote; raises BadInput for any other."""
-    path = Path(path)
-    document = read_json(path, "give a file of `profkit ceilings -o`")
-    try:
-        return _ceilings(document)
-    except BadInput as error:
-        raise BadInput(f"{path}: {error.message}", error.remedy or "measure anew") from None
+    file = read_file(Path(path), CeilingFile, "give a file of `profkit ceilings -o`")
+    return Ceilings(
+        gpu=file.gpu.name or "",
+        uuid=file.gpu.uuid or "",
+        rates={row.name: row.ceiling for row in file.ceilings},
+        created=file.created,
+        seconds=file.seconds,
+        left_out=file.left_out,
+        fingerprint=plain(file.fingerprint),
+        neighbours=file.neighbours,
+    )
 
 
 def ceilings_json(ceilings: Ceilings) -> str:
     """The document `profkit.ceilings/1`; what is not known is null."""
-    gpu = ceilings.fingerprint.get("gpu") or {}
-    document = {
-        "schema": SCHEMA,
-        "profkit": __version__,
-        "created": ceilings.created,
-        "statistic": STATISTIC,
-        "gpu": {**gpu, "name": ceilings.gpu, "uuid": ceilings.uuid or None},
-        "ceilings": [_row(ceiling) for ceiling in ceilings.rates.values()],
-        "left_out": dict(ceilings.left_out),
-        "neighbours": ceilings.neighbours,
-        "seconds": ceilings.seconds,
-        "fingerprint": dict(ceilings.fingerprint),
-    }
-    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+    fingerprint = convert(ceilings.fingerprint, Fingerprint)
+    gpu = fingerprint.gpu or Device()
+    file = CeilingFile(
+        profkit=__version__,
+        created=ceilings.created,
+        gpu=structs.replace(gpu, name=ceilings.gpu, uuid=ceilings.uuid or None),
+        ceilings=tuple(_row(ceiling) for ceiling in ceilings.rates.values()),
+        left_out=dict(ceilings.left_out),
+        neighbours=ceilings.neighbours,
+        seconds=ceilings.seconds,
+        fingerprint=fingerprint,
+    )
+    return encode(file, dense=False)
 
 
 def keep_ceilings(ceilings: Ceilings) -> Path:
@@ -159,73 +224,9 @@ def _all_kept() -> list[Ceilings]:
     return kept
 
 
-def _row(ceiling: Ceiling) -> dict[str, Any]:
-    numbers = {name: _finite(getattr(ceiling, name)) for name in _NUMBERS}
-    return {
-        "name": ceiling.name,
-        "rate": ceiling.rate,
-        "unit": ceiling.unit,
-        "how": ceiling.how,
-        "amount": ceiling.amount,
-        "samples": ceiling.samples,
-        **numbers,
-        "throttled_by": list(ceiling.throttled_by),
-        "steady_throttled_by": list(ceiling.steady_throttled_by),
-        "share": _finite(ceiling.share),
-        "verified": ceiling.verified,
-        "problem": ceiling.problem,
-    }
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def _ceilings(document: Any) -> Ceilings:
-    if not isinstance(document, Mapping) or document.get("schema") != SCHEMA:
-        raise BadInput(f"not a document of {SCHEMA}", "give a file of `profkit ceilings -o`")
-    whole = Fields(document, "")
-    whole.needs("gpu", "ceilings")
-    gpu = whole.fields("gpu")
-    gpu.needs("name")
-    rows = [_ceiling(row) for row in whole.rows("ceilings")]
-    names = [row.name for row in rows]
-    if len(set(names)) < len(names):
-        raise BadInput("the same roof stands there twice")
-    left_out = whole.fields("left_out")
-    return Ceilings(
-        gpu=gpu.text("name"),
-        uuid=gpu.text("uuid"),
-        rates={row.name: row for row in rows},
-        created=whole.text("created"),
-        seconds=whole.number("seconds", 0) or 0.0,
-        left_out={name: left_out.text(name) for name in left_out.row},
-        fingerprint=whole.fields("fingerprint").row,
-        neighbours=whole.whole("neighbours", 0) or 0,
-    )
-
-
-def _ceiling(row: Any) -> Ceiling:
-    if not isinstance(row, Mapping):
-        raise BadInput("a roof is no object")
-    name = Fields(row, "a roof").text("name", tuple(LABELS))
-    fields = Fields(row, name or "a roof")
-    fields.needs("name", "rate", "unit", "how", "amount", "samples")
-    numbers = {key: fields.number(key, 0) for key in _NUMBERS}
-    known = {key: math.nan if value is None else value for key, value in numbers.items()}
-    return Ceiling(
-        name=name,
-        rate=fields.number("rate", _SMALLEST) or math.nan,
-        unit=fields.text("unit", (BYTES, FLOP, OPERATIONS)),
-        how=fields.text("how"),
-        amount=fields.number("amount", _SMALLEST) or math.nan,
-        samples=fields.whole("samples", 1) or 0,
-        throttled_by=fields.texts("throttled_by"),
-        steady_throttled_by=fields.texts("steady_throttled_by"),
-        verified=bool(fields.flag("verified")),
-        problem=fields.text("problem"),
-        **known,
-    )
+def _row(ceiling: Ceiling) -> CeilingRow:
+    names = CeilingRow.__struct_fields__
+    return CeilingRow(**{name: finite(getattr(ceiling, name)) for name in names})
 
 
 def _folder() -> Path:

@@ -10,7 +10,6 @@ holds a lock on a file in it: a draft whose lock another process can take is nob
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import re
 import secrets
@@ -21,15 +20,17 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
+
+from msgspec import UNSET, structs
 
 from profkit.core.errors import BadInput, EnvironmentProblem
-from profkit.core.fields import Fields
 from profkit.core.integrity import MANIFEST
 from profkit.core.regular_file import digest
-from profkit.core.text_files import MissingFile, read_json
+from profkit.core.text_files import MissingFile
+from profkit.core.typed_file import encode, read_file
+from profkit.runs.manifest import FileEntry, Manifest
 
-SCHEMA = "profkit.run/1"
 _NAME = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
 _PARTIAL = ".partial-"
 _LOCK = ".lock"
@@ -75,14 +76,9 @@ def is_run_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def keep(run: Draft, manifest: Mapping[str, Any]) -> Path:
-    """Make a draft a run: hash its files, write the manifest, rename; the run's folder.
-
-    `manifest` is completed with `schema` and `files`; entries under its own `files` (such as the
-    number of launches) are kept beside size and hash.
-    """
-    files = listed(run.folder, manifest.get("files", {}))
-    text = json.dumps({"schema": SCHEMA, **manifest, "files": files}, indent=2) + "\n"
+def keep(run: Draft, manifest: Manifest) -> Path:
+    """Make a draft a run: hash its files, write the manifest, rename; the run's folder."""
+    text = encode(structs.replace(manifest, files=listed(run.folder, manifest.files)), dense=False)
     target = run.folder / MANIFEST
     with target.open("w", encoding="utf-8") as file:
         file.write(text)
@@ -95,59 +91,36 @@ def keep(run: Draft, manifest: Mapping[str, Any]) -> Path:
     return run.final
 
 
-def listed(folder: Path, told: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The files of a folder as a manifest has them: what is `told` of each, bytes and SHA-256."""
+def listed(folder: Path, known: Mapping[str, FileEntry]) -> dict[str, FileEntry]:
+    """The files of a folder as a manifest has them: launches as `known`, bytes and SHA-256."""
     return {
-        name: {**told.get(name, {}), "bytes": file.stat().st_size, "sha256": digest(file)}
+        name: FileEntry(
+            launches=known[name].launches if name in known else UNSET,
+            bytes=file.stat().st_size,
+            sha256=digest(file),
+        )
         for file in sorted(folder.rglob("*"))
         if file.is_file() and file.name != _LOCK
         for name in [file.relative_to(folder).as_posix()]
     }
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
+def read_manifest(folder: Path) -> Manifest:
     """The manifest of a run; raises BadInput for a folder that is no run, and a damaged one."""
-    file = folder / MANIFEST
     try:
-        manifest = read_json(file, "restore it")
+        return read_file(folder / MANIFEST, Manifest, "restore it")
     except MissingFile:
         raise BadInput(f"{folder}: not a run directory ({MANIFEST} is missing)") from None
-    if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
-        raise BadInput(f"{file}: not the manifest of a run")
-    try:
-        _check_kinds(Fields(manifest, ""))
-    except BadInput as error:
-        raise BadInput(f"{file}: {error.message}", "restore it") from None
-    return manifest
 
 
-def _check_kinds(manifest: Fields) -> None:
-    """Raise BadInput for a part that is not what its readers take it for."""
-    for key in ("versions", "gpu", "fingerprint", "policy"):
-        manifest.fields(key)
-    manifest.texts("warnings")
-    for at, row in enumerate(manifest.rows("stages")):
-        where = f"stages[{at}]"
-        stage = Fields({where: row}, "").fields(where)
-        stage.needs("name", "seconds")
-        stage.text("name")
-        stage.number("seconds", 0)
-    files = manifest.fields("files")
-    for name in files.row:
-        entry = files.fields(name)
-        entry.needs("bytes", "sha256")
-        entry.whole("bytes", 0)
-        entry.text("sha256")
-
-
-def verify(folder: Path) -> dict[str, Any]:
+def verify(folder: Path) -> Manifest:
     """The manifest of a run whose files are all there and unchanged; raises BadInput otherwise."""
     manifest = read_manifest(folder)
-    for name, entry in manifest["files"].items():
+    for name, entry in manifest.files.items():
         file = folder / name
         if not file.is_file():
             raise BadInput(f"{file}: missing from the run", "restore it or record the run anew")
-        if digest(file) != entry["sha256"]:
+        if digest(file) != entry.sha256:
             raise BadInput(f"{file}: changed since the run", "restore it or record the run anew")
     return manifest
 

@@ -13,6 +13,7 @@ from msgspec import UNSET, structs
 from profkit.capture.target import NAME
 from profkit.capture.work import Work
 from profkit.core.errors import BadInput, UsageError
+from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.regular_file import digest
 from profkit.core.text_files import read_json
 from profkit.core.typed_file import convert, plain
@@ -37,7 +38,7 @@ from profkit.study.matrix import (
 from profkit.study.self_reported import Said, said_in
 from profkit.timing.cell import Cell, Source, Status
 from profkit.timing.latency_file import read_latencies
-from profkit.timing.latency_format import Declared, Device, Fingerprint, Latency, MemoryUse
+from profkit.timing.latency_format import Declared, Latency, MemoryUse
 
 _NAMES = {
     "batch": ("batch", "batch_size", "B"),

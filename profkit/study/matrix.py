@@ -8,12 +8,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Annotated, TypeAlias
+
+from msgspec import UNSET, Meta, UnsetType, field
 
 from profkit.core.errors import BadInput, UsageError
-from profkit.core.text_files import read_yaml, shipped_json
+from profkit.core.text_files import read_yaml
+from profkit.core.typed_file import File, Model, of_schema
 
 Value: TypeAlias = str | int | float | bool
+Options: TypeAlias = Annotated[dict[str, Value], Meta(min_length=1)]
 
 MOST_SHAPES = 10_000
 _SHORT = {"batch": "b", "heads": "h", "kv_heads": "kv", "length": "s", "dim": "d"}
@@ -23,6 +27,27 @@ _OTHER_DTYPES = {"float8_e4m3fn", "float8_e5m2", "int8", "uint8"}
 _ALSO_CALLED = {"half": "float16", "float": "float32", "double": "float64"}
 _OPTION = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _IN_A_NAME = re.compile(r"[^A-Za-z0-9.]+")
+
+
+class Shapes(Model, frozen=True, kw_only=True):
+    """Shapes that have `with` in common: the `sizes` one after another, each in every combination
+    of what is to `vary`, the last varying fastest."""
+
+    common: dict[str, Value] | UnsetType = field(name="with", default=UNSET)
+    sizes: Annotated[tuple[Options, ...], Meta(min_length=1)] | UnsetType = UNSET
+    vary: dict[str, Annotated[tuple[Value, ...], Meta(min_length=1)]] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.common is UNSET and self.sizes is UNSET and self.vary is UNSET:
+            raise ValueError("a group of nothing")
+
+
+class MatrixFile(File, frozen=True, kw_only=True, tag="profkit.matrix/1"):
+    """Which options of a target a baseline goes through."""
+
+    name: Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+    about: str | UnsetType = UNSET
+    groups: Annotated[tuple[Shapes, ...], Meta(min_length=1)]
 
 
 @dataclass(frozen=True)
@@ -55,10 +80,14 @@ class Matrix:
 def read_matrix(path: Path) -> Matrix:
     """The matrix of a YAML file; raises BadInput for what is none, naming the place."""
     document = read_yaml(path)
-    _validate(path, document)
-    rows = [row for group in document["groups"] for row in _expanded(path, group)]
     try:
-        return matrix_of(document["name"], document.get("about", ""), rows)
+        file = of_schema(document, MatrixFile)
+    except BadInput as error:
+        remedy = "see targets/matrices/ and docs/baseline.md"
+        raise BadInput(f"{path}: {error.message}", remedy) from None
+    rows = [row for group in file.groups for row in _expanded(path, group)]
+    try:
+        return matrix_of(file.name, file.about or "", rows)
     except UsageError as error:
         raise BadInput(f"{path}: {error.message}", error.remedy) from None
 
@@ -119,27 +148,14 @@ def _part(name: str, value: Value) -> str:
     return f"{_SHORT.get(name, name)}{_IN_A_NAME.sub('_', str(value))}"
 
 
-def _expanded(path: Path, group: Mapping[str, Any]) -> Iterator[dict[str, Value]]:
+def _expanded(path: Path, group: Shapes) -> Iterator[dict[str, Value]]:
     """Sizes one after another, each with every combination of what varies."""
-    vary = group.get("vary", {})
-    count = len(group.get("sizes", [{}]))
+    sizes, vary = group.sizes or ({},), group.vary or {}
+    count = len(sizes)
     for values in vary.values():
         count *= len(values)
     if count > MOST_SHAPES:
         raise BadInput(f"{path}: {count} shapes in a group", f"a matrix has 1 to {MOST_SHAPES}")
     together = combined(vary)
-    for size, choice in itertools.product(group.get("sizes", [{}]), together):
-        yield {**group.get("with", {}), **size, **choice}
-
-
-def _validate(path: Path, document: Any) -> None:
-    import jsonschema
-
-    form = shipped_json("profkit.schemas", "matrix.json")
-    errors = jsonschema.Draft202012Validator(form).iter_errors(document)
-    error = jsonschema.exceptions.best_match(errors)
-    if error is not None:
-        where = ".".join(str(part) for part in error.absolute_path)
-        what = " ".join(error.message.split())[:200]
-        told = f"{path}: {where}: {what}" if where else f"{path}: {what}"
-        raise BadInput(told, "see targets/matrices/ and docs/baseline.md")
+    for size, choice in itertools.product(sizes, together):
+        yield {**(group.common or {}), **size, **choice}

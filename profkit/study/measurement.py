@@ -21,6 +21,7 @@ from msgspec import structs
 
 from profkit.capture.environment import digest
 from profkit.core.errors import EnvironmentProblem, ProfkitError
+from profkit.core.fingerprint import Fingerprint
 from profkit.core.typed_file import convert
 from profkit.study.folder import cell_file, keep_again, read_cells, write_plan, write_whole
 from profkit.study.json import cell_json
@@ -29,7 +30,6 @@ from profkit.study.plan import BaselinePlan, Declared
 from profkit.study.record import runs_on_record
 from profkit.timing.budget import GPU_PROBES, Outlook, Todo
 from profkit.timing.cell import MISSING, Cell, Status
-from profkit.timing.latency_format import Fingerprint
 from profkit.timing.measurement import (
     Opened,
     Series,

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 from msgspec import UNSET, structs
 
+from profkit.core.fingerprint import Device
 from profkit.core.typed_file import convert, known
 from profkit.report.gpus import Datasheet
 from profkit.timing.cell import Cell, Status
@@ -29,7 +30,7 @@ from profkit.timing.latency import (
     datasheet_of,
     median_clock,
 )
-from profkit.timing.latency_format import Device, Latency, MemoryUse
+from profkit.timing.latency_format import Latency, MemoryUse
 from profkit.timing.results import DEFAULT, Interval, State, Thresholds, Verdict
 from profkit.timing.statistics import DRIFT_MATTERS, intervals_apart
 from profkit.timing.verdict import Reason, holm

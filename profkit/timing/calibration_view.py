@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 
+from profkit.core.typed_file import File, encode
 from profkit.core.version import __version__
 from profkit.timing.floor import Floor
-from profkit.timing.latency import Differences, sharper
+from profkit.timing.latency import Differences, Sharper, sharper
 from profkit.ui.text import literal, plural
 
-SCHEMA = "profkit.calibrate/1"
+
+class CalibrationFile(File, frozen=True, kw_only=True, tag="profkit.calibrate/1"):
+    """What runs of one build differ by, shares of a latency; `sharper` are the floors between
+    processes that more pairs of them would give."""
+
+    profkit: str
+    floor: Floor
+    within_process: Differences
+    between_processes: Differences
+    seconds: float
+    kept: bool
+    sharper: tuple[Sharper, ...]
 
 
 def calibration_text(
@@ -50,17 +60,18 @@ def calibration_json(
     floor: Floor, within: Differences, between: Differences, seconds: float, kept: Path | None
 ) -> str:
     """The floors and every difference, shares of a latency."""
-    document = {
-        "schema": SCHEMA,
-        "profkit": __version__,
-        "floor": asdict(floor),
-        "within_process": asdict(within),
-        "between_processes": asdict(between),
-        "seconds": seconds,
-        "kept": kept is not None,
-        "sharper": [asdict(plan) for plan in sharper(between)],
-    }
-    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+    return encode(
+        CalibrationFile(
+            profkit=__version__,
+            floor=floor,
+            within_process=within,
+            between_processes=between,
+            seconds=seconds,
+            kept=kept is not None,
+            sharper=sharper(between),
+        ),
+        dense=False,
+    )
 
 
 def _sharper(floor: Floor, between: Differences) -> list[str]:

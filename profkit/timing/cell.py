@@ -6,11 +6,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, UnsetType, field
+from msgspec import UNSET, Meta, field
 from msgspec.structs import force_setattr
 
-from profkit.core.typed_file import Amount, Count, File, Model, Number, read_file
-from profkit.timing.latency_format import Fingerprint, Latency
+from profkit.core.fingerprint import Fingerprint
+from profkit.core.typed_file import Amount, Count, Derived, File, Model, Number, read_file
+from profkit.timing.latency_format import Latency
 from profkit.timing.results import Summary
 
 SCHEMA = "profkit.cell/1"
@@ -45,13 +46,19 @@ class Source(Model, frozen=True, kw_only=True):
 
 
 class Cell(File, frozen=True, kw_only=True, tag=SCHEMA):
-    """A cell: a backend at a shape. `latency` is there where it was measured or imported, `reason`
-    where it was not."""
+    """A backend at a shape: its samples, or why there are none. SI units.
+
+    `latency` is there where it was measured or imported, `reason` where it was not. `at` is the
+    place of the shape in the matrix. `asked` is how many samples, `fewer` says why there are fewer.
+    Cells of one `round` took turns. `setting` is how a program asks for the backend, `version` of
+    what it runs, `chosen` the backend that it comes down to, for one that chooses. `seconds` is
+    what the shape took with all its backends. `source` is that of an imported cell.
+    """
 
     profkit: str = ""
     id: str = ""
     shape: str
-    at: Annotated[Count, Meta(description="The place of the shape in the matrix.")]
+    at: Count
     arguments: dict[str, Any] = field(default_factory=dict)
     backend: str
     version: str | None = None
@@ -59,19 +66,15 @@ class Cell(File, frozen=True, kw_only=True, tag=SCHEMA):
     chosen: str | None = None
     status: Status
     reason: str = ""
-    asked: Annotated[
-        Annotated[int, Meta(ge=1)] | None, Meta(description="How many samples were to be taken.")
-    ] = None
-    fewer: Annotated[str, Meta(description="Why there are fewer.")] = ""
+    asked: Annotated[int, Meta(ge=1)] | None = None
+    fewer: str = ""
     latency: Latency | None = None
-    statistics: Summary | UnsetType | None = UNSET
-    round: Annotated[str | None, Meta(description="Cells of one took turns.")] = None
+    statistics: Derived[Summary | None] = UNSET
+    round: str | None = None
     fingerprint: Fingerprint = Fingerprint()
     fingerprint_sha256: str | None = None
     created: str = ""
-    seconds: Annotated[
-        Amount | None, Meta(description="What the shape took with all its backends.")
-    ] = None
+    seconds: Amount | None = None
     source: Source | None = None
 
     def __post_init__(self) -> None:

@@ -2,24 +2,55 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import Any
 
 from rich.console import Group
 from rich.text import Text
 
-from profkit.core.typed_file import plain
+from profkit.core.typed_file import File, Model, encode
 from profkit.core.version import __version__
 from profkit.timing.latency import SavedPair
 from profkit.timing.latency_view import classic_line, doubts, latency_words, times_as_fast
+from profkit.timing.results import Classic, Margin
 from profkit.timing.verdict import Reason
 from profkit.ui.markdown import escape
 from profkit.ui.terminal import rendered
 from profkit.ui.text import literal, percent, plural
 
-SCHEMA = "profkit.compare/1"
 _IN_TURNS = "measured one after the other, not in turns: "
+
+
+class SavedVerdict(Model, frozen=True, kw_only=True):
+    """What two saved latencies say of `b` against `a`.
+
+    `medians` are in seconds. `speedup` is the median of a over that of b; `low` to `high` holds for
+    these two runs. `margin` is null without a known A/A `floor`, a share. `obstacles` is what
+    differs in how they were measured, `notes` are versions that differ, `doubts` are of either.
+    """
+
+    a: str
+    b: str
+    verdict: str
+    reason: str
+    medians: tuple[float, float]
+    speedup: float
+    low: float | None
+    high: float | None
+    margin: Margin | None
+    floor: float | None
+    obstacles: tuple[str, ...]
+    notes: tuple[str, ...]
+    classic: Classic
+    doubts: tuple[str, ...]
+
+
+class CompareFile(File, frozen=True, kw_only=True, tag="profkit.compare/1"):
+    """Verdicts on saved latencies; `only` has the labels that one of the two files alone has."""
+
+    profkit: str
+    files: tuple[str, str]
+    pairs: tuple[SavedVerdict, ...]
+    only: tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def saved_text(
@@ -107,34 +138,32 @@ def _json(
     names: tuple[str, str],
     only: tuple[Sequence[str], Sequence[str]],
 ) -> str:
-    document = {
-        "schema": SCHEMA,
-        "profkit": __version__,
-        "files": list(names),
-        "pairs": [_pair(pair) for pair in pairs],
-        "only": [list(labels) for labels in only],
-    }
-    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+    return encode(
+        CompareFile(
+            profkit=__version__,
+            files=names,
+            pairs=tuple(_pair(pair) for pair in pairs),
+            only=(tuple(only[0]), tuple(only[1])),
+        ),
+        dense=False,
+    )
 
 
-def _pair(pair: SavedPair) -> dict[str, Any]:
+def _pair(pair: SavedPair) -> SavedVerdict:
     within = pair.within
-    margin = within.margin
-    return {
-        "a": pair.a.label,
-        "b": pair.b.label,
-        "verdict": "incomparable" if pair.open and pair.obstacles else within.verdict.value,
-        "reason": within.reason.value,
-        "medians": [pair.a.summary.median, pair.b.summary.median],
-        "speedup": within.speedup,
-        "low": within.low,
-        "high": within.high,
-        "margin": None
-        if margin is None
-        else {"value": margin.value, "source": margin.source.value},
-        "floor": pair.floor,
-        "obstacles": list(pair.obstacles),
-        "notes": list(pair.notes),
-        "classic": plain(pair.classic),
-        "doubts": [f"{name} {doubt}" for name, doubt in _doubts(pair)],
-    }
+    return SavedVerdict(
+        a=pair.a.label,
+        b=pair.b.label,
+        verdict="incomparable" if pair.open and pair.obstacles else within.verdict.value,
+        reason=within.reason.value,
+        medians=(pair.a.summary.median, pair.b.summary.median),
+        speedup=within.speedup,
+        low=within.low,
+        high=within.high,
+        margin=within.margin,
+        floor=pair.floor,
+        obstacles=pair.obstacles,
+        notes=pair.notes,
+        classic=pair.classic,
+        doubts=tuple(f"{name} {doubt}" for name, doubt in _doubts(pair)),
+    )

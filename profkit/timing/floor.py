@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from msgspec import structs
+
 from profkit.core.errors import BadInput, EnvironmentProblem
-from profkit.core.text_files import read_json
-
-SCHEMA = "profkit.floor/2"
+from profkit.core.typed_file import Model, encode, read_file
 
 
-@dataclass(frozen=True)
-class Floor:
+class Floor(Model, frozen=True):
     """What `profkit calibrate` found on a GPU with a timer and a cache; shares of a latency.
 
     Each is what at most 1% of comparisons of one build with itself exceed, at 95% confidence:
@@ -36,10 +33,14 @@ class Floor:
     created: str
 
 
+class FloorFile(Floor, frozen=True, tag_field="schema", tag="profkit.floor/2"):
+    """A floor as it is kept."""
+
+
 def keep_floor(floor: Floor) -> Path:
     """Keep a floor for later comparisons on this GPU; its file."""
     path = _file(floor.gpu, floor.timer, floor.cache)
-    text = json.dumps({"schema": SCHEMA, **asdict(floor)}, indent=2) + "\n"
+    text = encode(FloorFile(**structs.asdict(floor)))
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,11 +56,8 @@ def keep_floor(floor: Floor) -> Path:
 def read_floor(gpu: str, timer: str, cache: str) -> Floor | None:
     """The floor of a GPU (its UUID), a timer and a cache; None where there is none to be read."""
     try:
-        told = read_json(_file(gpu, timer, cache))
-        if told.pop("schema") != SCHEMA:
-            return None
-        return Floor(**told)
-    except (BadInput, KeyError, TypeError, AttributeError):
+        return read_file(_file(gpu, timer, cache), FloorFile)
+    except BadInput:
         return None
 
 

@@ -16,9 +16,11 @@ from msgspec import structs
 
 from profkit.capture.work import Work
 from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
+from profkit.core.fingerprint import Device, Fingerprint
+from profkit.core.typed_file import Model
 from profkit.report.gpus import Datasheet, Peak, find_datasheet
 from profkit.timing.latency_file import Claimed, Saved
-from profkit.timing.latency_format import Device, Fingerprint, Latency, Rate
+from profkit.timing.latency_format import Latency, Rate
 from profkit.timing.resolution import common_tick
 from profkit.timing.results import (
     DEFAULT,
@@ -484,8 +486,7 @@ def datasheet_of(gpu: Device) -> tuple[Datasheet | None, str]:
     )
 
 
-@dataclass(frozen=True)
-class Differences:
+class Differences(Model, frozen=True):
     """What runs of one build differ by, as shares of a latency.
 
     `largest` is the largest difference among comparisons that nothing disturbed, `bound` what 1% of
@@ -500,7 +501,7 @@ class Differences:
     disturbed: int
     all: tuple[float, ...]
     typical_width: float
-    verdicts: Mapping[str, int]
+    verdicts: dict[str, int]
 
     @property
     def floor(self) -> float:
@@ -540,8 +541,7 @@ def differences(
     )
 
 
-@dataclass(frozen=True)
-class Sharper:
+class Sharper(Model, frozen=True):
     """What more pairs of processes would give: a floor of `bound`, a share, were they to scatter
     as those that were measured."""
 

@@ -9,19 +9,13 @@ from typing import Any
 
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.fields import number
+from profkit.core.fingerprint import Fingerprint
 from profkit.core.integrity import check_unchanged
 from profkit.core.text_files import WrongFormat, parse_json, read_text
 from profkit.core.typed_file import decode
 from profkit.timing.cell import SCHEMA as CELL_SCHEMA
 from profkit.timing.cell import Cell
-from profkit.timing.latency_format import (
-    LONGEST,
-    SHORTEST,
-    Fingerprint,
-    Latency,
-    LatencyFile,
-    Recorded,
-)
+from profkit.timing.latency_format import LONGEST, SHORTEST, Latency, LatencyFile, Recorded
 
 IN_A_RUN = "latency.json"
 UNITS: Mapping[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}

@@ -13,6 +13,7 @@ from msgspec.structs import force_setattr
 from profkit.capture.correctness import Status
 from profkit.capture.gpu import Moment
 from profkit.capture.work import Work
+from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.typed_file import Amount, Count, Derived, Facts, File, Maybe, Model, Number
 from profkit.timing.results import Classic, Interval, Margin, Summary, Thresholds, Verdict
 
@@ -20,32 +21,26 @@ SCHEMA = "profkit.time/1"
 CPU = "cpu"
 SHORTEST, LONGEST = 1e-12, 1e6
 
-Seconds: TypeAlias = (
-    Annotated[float, Meta(ge=0, le=LONGEST)] | Annotated[int, Meta(ge=0, le=int(LONGEST))]
-)  # fmt: skip
+Seconds: TypeAlias = Annotated[float, Meta(ge=0, le=LONGEST)] | Annotated[int, Meta(ge=0, le=10**6)]
 Samples: TypeAlias = Annotated[
-    tuple[Annotated[float, Meta(ge=SHORTEST, le=LONGEST)], ...],
-    Meta(min_length=1, description="Seconds a call, in the order of time."),
+    tuple[Annotated[float, Meta(ge=SHORTEST, le=LONGEST)], ...], Meta(min_length=1)
 ]
 
 
 class Recorded(Model, frozen=True, kw_only=True):
-    """A block of samples, and the GPU as the driver told it just before."""
+    """A block of samples, in seconds a call in the order of time, and the GPU during it.
 
-    turn: Annotated[int, Meta(ge=0, description="The how-manieth block of all series.")]
-    seconds: Annotated[Amount | None, Meta(description="Wall time of the block.")] = None
+    `turn` counts the blocks of all series in the order in which they were taken, `seconds` is the
+    wall time; `overtaken` are the samples that the GPU began before the host had submitted them.
+    `sm_clock` (Hz) is the mean over the samples and what lies between them, as the SMs counted it,
+    null where they can't be asked; `gpu` what the driver told just before them.
+    """
+
+    turn: Count
+    seconds: Amount | None = None
     gpu: Moment | None = None
-    overtaken: Annotated[
-        Count | None,
-        Meta(description="Samples that the GPU began before the host had submitted them."),
-    ] = None
-    sm_clock: Annotated[
-        Amount | None,
-        Meta(
-            description="Hz: the mean over the samples and what lies between them, as the SMs "
-            "counted it; null where they can't be asked."
-        ),
-    ] = None
+    overtaken: Count | None = None
+    sm_clock: Amount | None = None
     samples: Samples
 
 
@@ -63,26 +58,6 @@ class Declared(Facts, frozen=True, kw_only=True):
         """The work in words, else the shapes."""
         shapes = " ".join(f"{key}={value}" for key, value in (self.shapes or {}).items())
         return (self.work.what if self.work else "") or shapes
-
-
-class Device(Facts, frozen=True, kw_only=True):
-    """A GPU and its settings: clocks in Hz, power in W."""
-
-    name: Maybe[str] = UNSET
-    uuid: Maybe[str] = UNSET
-    compute_capability: Maybe[
-        Annotated[str, Meta(pattern=r"^[0-9]{1,3}\.[0-9]{1,3}$", description="As 9.0.")]
-    ] = UNSET
-    multiprocessors: Maybe[Count] = UNSET
-    memory_bytes: Maybe[Count] = UNSET
-    driver: Maybe[str] = UNSET
-    sm_clock_max: Maybe[Amount] = UNSET
-    memory_clock_max: Maybe[Amount] = UNSET
-    sm_clock_application: Maybe[Amount] = UNSET
-    power_limit: Maybe[Amount] = UNSET
-    ecc: Maybe[bool] = UNSET
-    mig: Maybe[bool] = UNSET
-    persistence: Maybe[bool] = UNSET
 
 
 class Checked(Facts, frozen=True, kw_only=True):
@@ -115,19 +90,6 @@ class Readiness(Facts, frozen=True, kw_only=True):
     waits: Maybe[bool] = UNSET
     memory: Maybe[MemoryUse] = UNSET
     group: Maybe[Annotated[int, Meta(ge=1, le=1_000_000)]] = UNSET
-
-
-class Fingerprint(Facts, frozen=True, kw_only=True):
-    """What a measurement ran on; `said` marks what another program's file told."""
-
-    gpu: Maybe[Device] = UNSET
-    versions: Maybe[dict[str, str | None]] = UNSET
-    compiler: Maybe[dict[str, str | None]] = UNSET
-    dtype: Maybe[str] = UNSET
-    flags: Maybe[dict[str, bool | str | None]] = UNSET
-    variables: Maybe[dict[str, str]] = UNSET
-    commit: Maybe[dict[str, str | bool]] = UNSET
-    said: Maybe[bool] = UNSET
 
 
 class Setup(Model, frozen=True, kw_only=True):
@@ -210,43 +172,37 @@ def _trimmed_mean(samples: Sequence[float]) -> float:
 
 
 class Rate(Model, frozen=True, kw_only=True):
-    """A rate at the median latency, per second, from work that the target declares."""
+    """A rate at the median latency, per second, from work that the target declares.
+
+    `peak` is the datasheet's dense one at boost clock, by the name `of`; null where it has none
+    that is known to apply. `share` is of the peak: above 1 the declared work was not all done, or
+    not by this unit.
+    """
 
     value: Number
-    peak: Annotated[Number | None, Meta(description="The datasheet's dense peak at boost clock.")]
+    peak: Number | None
     of: str
     verified: bool
-    share: Annotated[
-        Number | None,
-        Meta(
-            description="Of the peak; above 1 the declared work was not all done, or not by this "
-            "unit."
-        ),
-    ]
+    share: Number | None
 
 
 class Series(Setup, frozen=True, kw_only=True):
-    """A latency and what follows from its samples."""
+    """A latency and what follows from its samples.
 
-    interval: Annotated[
-        Interval | None,
-        Meta(
-            description="The interval of the median to quote: over blocks at 95%, else that of "
-            "statistics, within the run and without a level."
-        ),
-    ] = None
-    without_level: Annotated[
-        str | None, Meta(description="Why interval states no level; null where it does.")
-    ] = None
+    `interval` is the one of the median to quote: over blocks at 95%, else that of `statistics`,
+    within the run and without a level for the reason `without_level`. `throttled_blocks` counts
+    blocks by the reason for which the driver held the clock. `sentence` is what to write in a
+    paper.
+    """
+
+    interval: Interval | None = None
+    without_level: str | None = None
     statistics: Derived[Summary] = UNSET
     flop_rate: Rate | None = None
     bandwidth: Rate | None = None
-    throttled_blocks: Annotated[
-        dict[str, int],
-        Meta(description="Blocks by the reason for which the driver held the clock."),
-    ] = field(default_factory=dict)
+    throttled_blocks: dict[str, int] = field(default_factory=dict)
     launch_bound: bool = False
-    sentence: Annotated[str, Meta(description="What to write in a paper.")] = ""
+    sentence: str = ""
     blocks: Annotated[tuple[Recorded, ...], Meta(min_length=1)]
 
     @property
@@ -256,62 +212,47 @@ class Series(Setup, frozen=True, kw_only=True):
 
 
 class Compared(Model, frozen=True, kw_only=True):
-    """The verdict on `b` against `a`; `ratios` and `p_value` are of their blocks."""
+    """The verdict on `b` against `a`, the baseline, and what it rests on.
 
-    a: Annotated[str, Meta(description="The baseline.")]
+    `speedup` is time of a over time of b: above 1, b is faster. `low` to `high` is its interval at
+    `level`, widened by `resolution`, the relative difference that the timer can't resolve.
+    `detectable` is the slowdown, as a share, that as many such blocks find at the planned power.
+    `clocks` (Hz) are those of a and of b where what each draws left them at two; the verdict is on
+    times. `ratios` are the typical times of b over that of a by block: the median over all pairs of
+    their samples (Hodges-Lehmann). `classic` is evidence alone. `settle` has the options to time
+    again with, which would settle an inconclusive.
+    """
+
+    a: str
     b: str
     verdict: Verdict
     reason: str
     details: tuple[str, ...]
-    clocks: Annotated[
-        tuple[float, float] | None,
-        Meta(
-            description="Hz, of a and of b, where what each draws left them at two; the verdict is "
-            "on times."
-        ),
-    ] = None
-    speedup: Annotated[float, Meta(description="Time of a over time of b: above 1, b is faster.")]
+    clocks: tuple[float, float] | None = None
+    speedup: float
     low: float
     high: float
     level: float
     margin: Margin
-    resolution: Annotated[
-        float,
-        Meta(
-            ge=0,
-            description="The relative difference that the timer can't resolve; the interval is "
-            "widened by it.",
-        ),
-    ] = 0.0
-    detectable: Annotated[
-        float,
-        Meta(
-            description="The slowdown, as a share, that as many such blocks find at the planned "
-            "power."
-        ),
-    ]
+    resolution: Annotated[float, Meta(ge=0)] = 0.0
+    detectable: float
     blocks: int
     blocks_needed: int | None
     p_value: float
     p_adjusted: float | None
     dependence: float | None
-    ratios: Annotated[
-        tuple[float, ...],
-        Meta(
-            description="The typical time of b over that of a by block: the median over all pairs "
-            "of their samples (Hodges-Lehmann)."
-        ),
-    ]
+    ratios: tuple[float, ...]
     classic: Classic
-    settle: Annotated[
-        str | None,
-        Meta(description="The options to time again with, which would settle an inconclusive."),
-    ]
+    settle: str | None
 
 
 class LatencyFile(File, frozen=True, kw_only=True, tag=SCHEMA):
-    """Latencies with their samples, and verdicts. Times are in seconds, shares of 1; a missing
-    number is null. It holds nothing of the host."""
+    """Latencies with their samples, and verdicts.
+
+    Times are in seconds, shares of 1; a missing number is null. `floor` is the machine's A/A floor.
+    `left_out` are variants that can't run here, and why; `spans` seconds by part of the work. It
+    holds nothing of the host.
+    """
 
     profkit: str = ""
     created: str = ""
@@ -320,17 +261,13 @@ class LatencyFile(File, frozen=True, kw_only=True, tag=SCHEMA):
     series: Annotated[tuple[Series, ...], Meta(min_length=1)]
     comparisons: tuple[Compared, ...] = ()
     thresholds: Thresholds = Thresholds()
-    floor: Annotated[Amount | None, Meta(description="The machine's A/A floor.")] = None
-    left_out: Annotated[
-        dict[str, str], Meta(description="Variants that can't run here, and why.")
-    ] = field(default_factory=dict)
+    floor: Amount | None = None
+    left_out: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     fingerprint: Fingerprint = Fingerprint()
     fingerprint_sha256: str | None = None
     seconds: Amount | None = None
-    spans: Annotated[dict[str, float], Meta(description="Seconds by part of the work.")] = field(
-        default_factory=dict
-    )
+    spans: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _refuse_twice("the label", [series.label for series in self.series])

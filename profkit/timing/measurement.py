@@ -23,12 +23,13 @@ from profkit.core.errors import (
     TargetFailed,
     UsageError,
 )
+from profkit.core.fingerprint import Fingerprint
 from profkit.core.lock import gpu_lock
 from profkit.core.typed_file import convert
 from profkit.timing.budget import samples_a_block
 from profkit.timing.floor import read_floor
 from profkit.timing.latency import LatencyReport, analyze_latency, compare_with
-from profkit.timing.latency_format import Fingerprint, Latency
+from profkit.timing.latency_format import Latency
 from profkit.timing.orders import order
 from profkit.timing.results import DEFAULT, Thresholds
 from profkit.timing.statistics import find_tick

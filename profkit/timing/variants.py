@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from profkit.capture.correctness import Status
+from profkit.capture.target_format import CheckFile
 from profkit.core.errors import ProfkitError
 from profkit.core.integrity import check_unchanged
-from profkit.core.text_files import read_json
+from profkit.core.typed_file import plain, read_file
 from profkit.timing.latency_file import IN_A_RUN, read_latencies
 
 _CHECK = "check.json"
@@ -39,15 +41,13 @@ def read_variants(folder: Path) -> Variants | None:
     """
     try:
         check_unchanged(folder / _CHECK)
-        checked = read_json(folder / _CHECK)
-        passed = [str(row["name"]) for row in checked["variants"] if row["status"] == "passed"]
-        declared = checked.get("work") or {}
-        work = {key: float(declared[key]) for key in ("flop", "bytes") if declared.get(key)}
-        shapes = dict(checked.get("shapes") or {})
-        dtype = str(checked.get("dtype") or "")
-    except (ProfkitError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError):
+        checked = read_file(folder / _CHECK, CheckFile)
+    except ProfkitError:
         return None
-    return Variants(tuple(passed), _medians(folder), work, shapes, dtype)
+    passed = tuple(row.name for row in checked.variants if row.status is Status.passed)
+    declared = plain(checked.work) if checked.work else {}
+    work = {key: float(declared[key]) for key in ("flop", "bytes") if declared[key]}
+    return Variants(passed, _medians(folder), work, checked.shapes, checked.dtype or "")
 
 
 def _medians(folder: Path) -> Mapping[str, float]:

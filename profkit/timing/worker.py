@@ -148,7 +148,7 @@ class _Worker:
         verdicts = self._target.check(
             self._device, seed, names, inputs=self._inputs, tell=self.doing
         )
-        return [asdict(verdict) for verdict in verdicts]
+        return [plain(verdict) for verdict in verdicts]
 
 
 def _device(asked: str | None) -> str:

@@ -20,6 +20,8 @@ import pytest
 
 import profkit
 from profkit.core.errors import BadInput
+from profkit.core.fingerprint import Device
+from profkit.runs.manifest import DriverGpu, Manifest
 from profkit.runs.run import verify
 from tests.conftest import H200, ROOT, plain_bytes
 from tests.integration.test_views import schema
@@ -47,8 +49,9 @@ if arguments.check:
     ]
     with open(arguments.report, "w") as file:
         gpu = {{"uuid": "GPU-other"}} if BEHAVIOUR == "elsewhere" else None
-        fingerprint = {{"torch": "2", "gpu": gpu}}
-        json.dump({{"name": "toy", "variants": variants, "fingerprint": fingerprint}}, file)
+        fingerprint = {{"versions": {{"torch": "2"}}, "gpu": gpu}}
+        told = {{"name": "toy", "variants": variants, "fingerprint": fingerprint}}
+        json.dump({{"schema": "profkit.check/1", **told}}, file)
         if BEHAVIOUR in {{"empty", "garbled"}}:
             file.seek(0)
             file.truncate()
@@ -132,7 +135,7 @@ class Bench:
         file.chmod(0o755)
         return file
 
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> Manifest:
         (run,) = self.kept()
         return verify(run)
 
@@ -200,16 +203,15 @@ def test_a_target_becomes_a_kept_and_verifiable_run(bench: Bench) -> None:
     assert "the GPU worked" in done.stdout
     manifest = verify(run)
     schema("run").validate(manifest)
-    assert manifest["schema"] == "profkit.run/1"
-    assert manifest["launches"] == 1
-    assert manifest["policy"]["clock_control"] == "none"
-    assert set(manifest["files"]) == {
+    assert manifest.launches == 1
+    assert manifest.policy.clock_control == "none"
+    assert set(manifest.files) == {
         "toy.ncu-rep", "timeline.sqlite", "analysis.json", "kernels.parquet", "check.json",
         "checklist.md", "report.html",
     }  # fmt: skip
     assert "rules not evaluated" in done.stdout
     assert "rules not evaluated" in (run / "checklist.md").read_text(encoding="utf-8")
-    assert [stage["name"] for stage in manifest["stages"]] == [
+    assert [stage.name for stage in manifest.stages] == [
         "prepare", "check", "nsys", "timeline", "ncu", "read",
     ]  # fmt: skip
     assert "flash_fwd_kernel" in done.stdout
@@ -255,7 +257,7 @@ def test_a_target_that_can_not_be_timed_costs_a_warning_not_the_run(bench: Bench
     assert done.returncode == 0, done.stderr
     (run,) = bench.kept()
     assert "! no latencies: " in done.stdout
-    assert "no latencies: the timing failed" in verify(run)["warnings"]
+    assert "no latencies: the timing failed" in verify(run).warnings
     assert not (run / "latency.json").exists()
 
 
@@ -295,7 +297,7 @@ def test_a_program_of_any_kind_is_profiled_from_its_start(bench: Bench) -> None:
     assert options["--section"] == "SpeedOfLight"
     assert options["--metrics"] == "dram__bytes.sum"
     (run,) = bench.kept()
-    assert set(verify(run)["files"]) == {
+    assert set(verify(run).files) == {
         "app.ncu-repz", "timeline.sqlite", "analysis.json", "kernels.parquet",
         "checklist.md", "report.html",
     }  # fmt: skip
@@ -375,7 +377,7 @@ def test_a_failing_nsys_costs_a_warning_not_the_run(bench: Bench) -> None:
     assert "no timeline" in done.stdout
     assert "told to fail" in done.stdout
     (run,) = bench.kept()
-    assert "timeline.sqlite" not in verify(run)["files"]
+    assert "timeline.sqlite" not in verify(run).files
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
@@ -542,9 +544,9 @@ def test_the_manifest_holds_no_path_and_no_word_of_a_tool(bench: Bench) -> None:
     assert "! --keep-env NOT_SET_HERE: it is not set" in done.stdout
     assert "424242" in done.stdout
     manifest = bench.manifest()
-    assert manifest["policy"]["set"] == "mine.txt"
-    assert len(manifest["policy"]["set_sha256"]) == 64
-    assert manifest["warnings"] == [
+    assert manifest.policy.set == "mine.txt"
+    assert len(manifest.policy.set_sha256 or "") == 64
+    assert list(manifest.warnings) == [
         "GPU 0 processes: they share clocks, caches and memory with what is measured",
         "a variable of --keep-env is not set",
         "no timeline: nsys profile ended with status 1",
@@ -560,9 +562,9 @@ def test_a_timeline_that_can_not_be_read_is_not_kept(bench: Bench) -> None:
     assert done.returncode == 0, done.stderr
     assert "! no timeline: " in done.stdout
     manifest = bench.manifest()
-    assert "no timeline: it can't be read" in manifest["warnings"]
-    assert "timeline.sqlite" not in manifest["files"]
-    assert manifest["versions"]["nsys"] is None
+    assert "no timeline: it can't be read" in manifest.warnings
+    assert "timeline.sqlite" not in manifest.files
+    assert manifest.versions["nsys"] is None
 
 
 @pytest.mark.parametrize(
@@ -576,7 +578,7 @@ def test_the_gpu_on_record_is_the_one_that_the_program_sees(
     done = bench.profile(*arguments, "--no-nsys", bench.target("elsewhere"))
     assert done.returncode == 0, done.stderr
     assert "the target ran on another GPU" in done.stdout
-    assert bench.manifest()["gpu"]["uuid"] == uuid
+    assert (bench.manifest().gpu or DriverGpu()).uuid == uuid
     assert bench.seen("ncu")[-1]["CUDA_VISIBLE_DEVICES"] == uuid
     assert (bench.folder / "tmp" / f"profkit-gpu-{uuid}.lock").exists()
 
@@ -585,9 +587,9 @@ def test_any_program_has_a_fingerprint(bench: Bench) -> None:
     app = bench.app("true")
     assert bench.with_gpus().profile("--no-nsys", "--", app).returncode == 0
     manifest = bench.manifest()
-    assert manifest["fingerprint"]["gpu"]["uuid"] == "GPU-aaaa-0"
-    assert manifest["fingerprint"]["versions"] == {"ncu": "2025.3.1"}
-    assert len(manifest["fingerprint_sha256"]) == 64
+    assert (manifest.fingerprint.gpu or Device()).uuid == "GPU-aaaa-0"
+    assert manifest.fingerprint.versions == {"ncu": "2025.3.1"}
+    assert len(manifest.fingerprint_sha256 or "") == 64
 
 
 def test_a_target_may_change_its_folder(bench: Bench) -> None:
@@ -596,7 +598,7 @@ def test_a_target_may_change_its_folder(bench: Bench) -> None:
     (run,) = (bench.folder / "my runs").glob("toy/[!.]*")
     assert f"profkit analyze 'my runs/toy/{run.name}' --top 0" in done.stdout
     assert f"profkit metrics 'my runs/toy/{run.name}'" in done.stdout
-    assert set(verify(run)["files"]) > {"toy.ncu-rep", "timeline.sqlite", "check.json"}
+    assert set(verify(run).files) > {"toy.ncu-rep", "timeline.sqlite", "check.json"}
 
 
 def test_a_script_after_the_dashes_is_a_program(bench: Bench) -> None:
@@ -606,7 +608,7 @@ def test_a_script_after_the_dashes_is_a_program(bench: Bench) -> None:
     options, program, _ = bench.seen("ncu")
     assert program == [str(app), "--flag"]
     assert "--profile-from-start" not in options
-    assert "check.json" not in bench.manifest()["files"]
+    assert "check.json" not in bench.manifest().files
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,13 @@ import pytest
 from msgspec.structs import replace
 
 from profkit.capture.work import Work
+from profkit.core.fingerprint import Fingerprint
 from profkit.core.typed_file import convert
 from profkit.report.gpus import datasheet_named
 from profkit.study.evidence import goal
 from profkit.study.summary import Baseline, Best, Row, derive
 from profkit.timing.cell import Cell, Status
-from profkit.timing.latency_format import Fingerprint, Latency
+from profkit.timing.latency_format import Latency
 
 H200 = {
     "name": "NVIDIA H200",

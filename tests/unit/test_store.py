@@ -18,6 +18,7 @@ from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.lock import gpu_lock
 from profkit.recording import recording as profiling
 from profkit.runs import run as runs
+from profkit.runs.manifest import Manifest
 from profkit.runs.run import draft, free_room
 
 _NOBODY = 65534
@@ -127,23 +128,23 @@ def test_an_abandoned_draft_goes(tmp_path: Path) -> None:
 def test_a_kept_run_has_no_lock(tmp_path: Path) -> None:
     with draft(tmp_path, "toy") as made:
         (made.folder / "file").write_text("text")
-        kept = runs.keep(made, {})
+        kept = runs.keep(made, Manifest())
     assert {file.name for file in kept.iterdir()} == {"file", "manifest.json"}
-    assert set(runs.verify(kept)["files"]) == {"file"}
+    assert set(runs.verify(kept).files) == {"file"}
 
 
 @pytest.mark.parametrize(
     ("part", "told"),
     [
-        ({"stages": [{"name": "ncu", "seconds": None}]}, "has no 'seconds'"),
-        ({"stages": [3]}, "not an object"),
-        ({"files": {"file": {}}}, "has no 'bytes'"),
-        ({"files": {"file": {"bytes": "2", "sha256": "0"}}}, "not a number"),
-        ({"warnings": "one"}, "not a list"),
+        ({"stages": [{"name": "ncu", "seconds": None}]}, "seconds"),
+        ({"stages": [3]}, "stages"),
+        ({"files": {"file": {}}}, "bytes"),
+        ({"files": {"file": {"bytes": "2", "sha256": "0"}}}, "bytes"),
+        ({"warnings": "one"}, "warnings"),
     ],
 )
 def test_a_damaged_manifest_is_one_line(tmp_path: Path, part: dict[str, object], told: str) -> None:
-    (tmp_path / "manifest.json").write_text(json.dumps({"schema": runs.SCHEMA} | part))
+    (tmp_path / "manifest.json").write_text(json.dumps({"schema": "profkit.run/1"} | part))
     with pytest.raises(BadInput, match=told) as caught:
         runs.read_manifest(tmp_path)
     assert "manifest.json" in str(caught.value)
