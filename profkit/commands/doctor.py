@@ -41,7 +41,7 @@ def doctor(
 
     diagnosis = diagnose(out)
     if format is Format.json:
-        from profkit.analysis.json import doctor_json
+        from profkit.capture.doctor_view import doctor_json
 
         put(doctor_json(diagnosis), output)
     else:
