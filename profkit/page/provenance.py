@@ -87,7 +87,7 @@ def _compilers(fingerprint: Mapping[str, Any]) -> Mapping[str, Any]:
 def _device(told: Mapping[str, Any]) -> Rows:
     rows = []
     for name, value in told.items():
-        if value is None or value == []:
+        if value is None or value in ([], ()):
             continue
         rows.append((_label(name), _with_unit(name, value)))
     return rows
