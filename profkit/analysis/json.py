@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import UNSET, field
 
 from profkit.core.projection import Measured, Projection, project
-from profkit.core.typed_file import Count, File, Maybe, Number, encode, finite
+from profkit.core.typed_file import Count, File, Maybe, Number, encode
 from profkit.core.version import __version__
 from profkit.report.catalog import catalog
 from profkit.report.gpus import Gpu
@@ -231,7 +231,9 @@ def _parts(
     report: ReportSummary, groups: Sequence[Group], found: Checklist, top: int, *, with_host: bool
 ) -> dict[str, Any]:
     kernels = [
-        _kernel(launch, group, found) for group in groups[: top or None] for launch in group.launches
+        _kernel(launch, group, found)
+        for group in groups[: top or None]
+        for launch in group.launches
     ]
     gpus = tuple(map(_gpu, report.gpus))
     return {
@@ -281,7 +283,7 @@ def _kernel(summary: LaunchSummary, group: Group, found: Checklist) -> KernelRow
         KernelRow,
         workload=launch.workload,
         nvtx=launch.nvtx,
-        metrics={name: finite(summary.get(name)) for name in catalog().quantities},
+        metrics={name: summary.get(name) for name in catalog().quantities},
         work=[work for work in summary.work if work.operations > 0],
         occupancy_limiters=occupancy.limiters if occupancy else (),
         occupancy_next_step=occupancy.step if occupancy else None,

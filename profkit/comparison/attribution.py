@@ -23,7 +23,7 @@ from enum import StrEnum
 from profkit.report.summary import Group, LaunchSummary
 
 
-class Kind(StrEnum):
+class CauseKind(StrEnum):
     """What sort of cause takes or gives time."""
 
     instructions = "instructions"
@@ -44,7 +44,7 @@ class Cause:
 
     key: str
     label: str
-    kind: Kind
+    kind: CauseKind
     seconds: float
     before: float
     after: float
@@ -74,17 +74,17 @@ class _Factor:
 
     key: str
     label: str
-    kind: Kind
+    kind: CauseKind
     unit: str
     exponent: int
 
 
 _FACTORS = (
-    _Factor("instructions", "instructions executed", Kind.instructions, "instruction", 1),
-    _Factor("reissues", "issues for an instruction", Kind.instructions, "", 1),
-    _Factor("warps_resident", "resident warps (occupancy)", Kind.parallelism, "warp", -1),
-    _Factor("sms_with_work", "SMs with work (waves, tail)", Kind.parallelism, "1", -1),
-    _Factor("clock", "SM clock", Kind.clock, "Hz", -1),
+    _Factor("instructions", "instructions executed", CauseKind.instructions, "instruction", 1),
+    _Factor("reissues", "issues for an instruction", CauseKind.instructions, "", 1),
+    _Factor("warps_resident", "resident warps (occupancy)", CauseKind.parallelism, "warp", -1),
+    _Factor("sms_with_work", "SMs with work (waves, tail)", CauseKind.parallelism, "1", -1),
+    _Factor("clock", "SM clock", CauseKind.clock, "Hz", -1),
 )
 _STALLS = "stall_"
 _REST = "rest"
@@ -194,11 +194,11 @@ def _stalls(
         else:
             seconds = parts_after.get(state, 0.0) - parts.get(state, 0.0)
         found.append(
-            Cause(_STALLS + state, state, Kind.stall, seconds, cycles, cycles_after, "cycle")
+            Cause(_STALLS + state, state, CauseKind.stall, seconds, cycles, cycles_after, "cycle")
         )
     return found
 
 
 def _rest(seconds: float, missing: bool) -> Cause:
     label = "not told apart" if missing else "left over by the counters"
-    return Cause(_REST, label, Kind.rest, seconds, math.nan, math.nan, "")
+    return Cause(_REST, label, CauseKind.rest, seconds, math.nan, math.nan, "")

@@ -6,7 +6,11 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Literal
 
+from msgspec import field
+
+from profkit.core.typed_file import Model
 from profkit.report.catalog import catalog
 from profkit.report.summary import LaunchSummary
 
@@ -41,8 +45,7 @@ class Compared:
     whole: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(Model, frozen=True):
     """A quantity with both values, in the catalogue's unit.
 
     `weight` ranks changes: 1 for a setting, for a count the share of the larger side that it
@@ -50,7 +53,7 @@ class Changed:
     small or noise.
     """
 
-    name: str
+    name: str = field(name="quantity")
     meaning: str
     unit: str
     sort: Sort
@@ -60,12 +63,11 @@ class Changed:
     shown: bool
 
 
-@dataclass(frozen=True)
-class OneSided:
+class OneSided(Model, frozen=True):
     """A quantity that only one side recorded, and why the other lacks it."""
 
-    name: str
-    side: str
+    name: str = field(name="quantity")
+    side: Literal["before", "after"]
     value: float
     unit: str
     why: str
@@ -153,7 +155,9 @@ def one_sided(before: LaunchSummary, after: LaunchSummary) -> tuple[OneSided, ..
     return tuple(_only("before", before, after)) + tuple(_only("after", after, before))
 
 
-def _only(side: str, having: LaunchSummary, lacking: LaunchSummary) -> Iterable[OneSided]:
+def _only(
+    side: Literal["before", "after"], having: LaunchSummary, lacking: LaunchSummary
+) -> Iterable[OneSided]:
     for name in dict.fromkeys(compared.name for compared in COMPARED):
         if name in having.values and name not in lacking.values:
             unit = catalog().quantities[name].unit

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from profkit.comparison.attribution import Attribution, Cause, Kind, attribute
+from profkit.comparison.attribution import Attribution, Cause, CauseKind, attribute
 from profkit.comparison.changes import Changed, OneSided, changes, one_sided
 from profkit.comparison.comparability import (
     Obstacle,
@@ -378,8 +378,8 @@ def _weight(item: Item) -> float:
 def _total(found: Diff) -> Total:
     seconds: dict[str, float] = {}
     known = {
-        "launches": Cause("launches", "number of launches", Kind.launches, 0.0, *_NONE, ""),
-        "spread": Cause("spread", "launches unlike the median", Kind.rest, 0.0, *_NONE, ""),
+        "launches": Cause("launches", "number of launches", CauseKind.launches, 0.0, *_NONE, ""),
+        "spread": Cause("spread", "launches unlike the median", CauseKind.rest, 0.0, *_NONE, ""),
     }
     whole = [one for one in found.kernels if not (one.before.failed or one.after.failed)]
     compared = [one for one in whole if one.change is not Change.incomparable]

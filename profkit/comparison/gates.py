@@ -25,7 +25,7 @@ FAILED, UNDECIDED = 1, 3
 """Exit codes: a gate failed; nothing can be concluded."""
 
 
-class Kind(StrEnum):
+class GateKind(StrEnum):
     """What a gate asks about."""
 
     regression = "regression"
@@ -36,7 +36,7 @@ class Kind(StrEnum):
     metric = "metric"
 
 
-_UNDECIDED = {Kind.inconclusive, Kind.incomparable}
+_UNDECIDED = {GateKind.inconclusive, GateKind.incomparable}
 _ALLOWED = (
     "there are quantities, numbers, + - * /, one comparison at a time, and, or, not, and "
     f"{', '.join(FUNCTIONS)} as docs/writing-rules.md has them"
@@ -49,7 +49,7 @@ class Gate:
     """A gate: `margin` is the share that a regression may be slower by, `expression` what must not
     hold of a kernel's quantities."""
 
-    kind: Kind
+    kind: GateKind
     margin: float = 0.0
     expression: Expression | None = None
 
@@ -157,16 +157,16 @@ def _parts(text: str) -> Iterator[str]:
 def _gate(text: str) -> Gate:
     name, colon, value = text.partition(":")
     try:
-        kind = Kind(name.strip())
+        kind = GateKind(name.strip())
     except ValueError:
-        close = difflib.get_close_matches(name, [kind.value for kind in Kind], n=1)
+        close = difflib.get_close_matches(name, [kind.value for kind in GateKind], n=1)
         meant = f"did you mean {close[0]}? " if close else ""
         raise UsageError(
             f"--fail-on {text[:80]!r} is no gate", f"{meant}there are {_WRITTEN}"
         ) from None
-    if kind is Kind.metric:
+    if kind is GateKind.metric:
         return Gate(kind, expression=_condition(value.strip()))
-    if kind is Kind.regression and colon:
+    if kind is GateKind.regression and colon:
         return Gate(kind, _margin(value.strip()))
     if colon:
         raise UsageError(f"--fail-on {text[:80]!r}: {kind} takes no value", f"write {kind}")
@@ -400,11 +400,11 @@ def _from_to(before: float, after: float, unit: str = "s") -> Why:
     return Amount(before, unit), " → ", Amount(after, unit)
 
 
-_ASK: Mapping[Kind, Callable[[Diff, Gate], Iterator[Failure]]] = {
-    Kind.regression: _regressions,
-    Kind.inconclusive: _inconclusive,
-    Kind.incomparable: _incomparable,
-    Kind.new_finding: _new_findings,
-    Kind.removed: _removed,
-    Kind.metric: _metrics,
+_ASK: Mapping[GateKind, Callable[[Diff, Gate], Iterator[Failure]]] = {
+    GateKind.regression: _regressions,
+    GateKind.inconclusive: _inconclusive,
+    GateKind.incomparable: _incomparable,
+    GateKind.new_finding: _new_findings,
+    GateKind.removed: _removed,
+    GateKind.metric: _metrics,
 }

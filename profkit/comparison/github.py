@@ -14,7 +14,7 @@ from profkit.comparison import text as words
 from profkit.comparison.blamed import Spot, brought, spot, spot_of
 from profkit.comparison.comparison import Diff
 from profkit.comparison.finding_changes import Status
-from profkit.comparison.gates import Failure, Kind
+from profkit.comparison.gates import Failure, GateKind
 from profkit.core.errors import EnvironmentProblem
 from profkit.ui.text import literal
 
@@ -79,7 +79,7 @@ def _annotations(
         yield _Annotation("error", f"profkit: {one.gate}", f"{prefix}{parts.failure(one)}", at)
     if diff.refused:
         return
-    told_of = {one.at for one in failed if one.gate.kind is Kind.new_finding}
+    told_of = {one.at for one in failed if one.gate.kind is GateKind.new_finding}
     for finding in brought(diff):
         if finding.change.status is Status.new and finding.at in told_of:
             continue

@@ -49,6 +49,10 @@ class Profiled:
     repeats: tuple[int, int]
     noise: float
 
+    @property
+    def range(self) -> tuple[float, float]:
+        return self.low, self.high
+
 
 def judge(before: Group, after: Group, *, in_cycles: bool = False) -> Profiled:
     """The verdict on two groups of launches by their medians, or by cycles where clocks differ.

@@ -17,7 +17,7 @@ from profkit.comparison import tables as parts
 from profkit.comparison.blamed import Brought, Spot, brought, in_repository, spot, spot_of
 from profkit.comparison.comparison import Diff
 from profkit.comparison.finding_changes import Status
-from profkit.comparison.gates import Failure, Gate, Kind
+from profkit.comparison.gates import Failure, Gate, GateKind
 from profkit.core.version import __version__
 from profkit.ui.text import literal
 
@@ -27,13 +27,13 @@ SCHEMA = (
 MOST = 5000
 """Results that code scanning takes of one file."""
 
-_GATES: Mapping[Kind, str] = {
-    Kind.regression: "A kernel got slower",
-    Kind.inconclusive: "Whether a kernel got slower can't be concluded",
-    Kind.incomparable: "A kernel can't be compared",
-    Kind.new_finding: "A kernel has a limit that it had not",
-    Kind.removed: "A kernel is gone",
-    Kind.metric: "A quantity is beyond what is allowed",
+_GATES: Mapping[GateKind, str] = {
+    GateKind.regression: "A kernel got slower",
+    GateKind.inconclusive: "Whether a kernel got slower can't be concluded",
+    GateKind.incomparable: "A kernel can't be compared",
+    GateKind.new_finding: "A kernel has a limit that it had not",
+    GateKind.removed: "A kernel is gone",
+    GateKind.metric: "A quantity is beyond what is allowed",
 }
 _ERROR, _WARNING = "error", "warning"
 
@@ -53,13 +53,13 @@ def diff_sarif(
     for (label, diff), failed in zip(diffs, failures, strict=True):
         name = label if len(diffs) > 1 else ""
         report = _report(diff, root, with_host=with_host)
-        if diff.refused and not any(one.gate.kind is Kind.incomparable for one in failed):
+        if diff.refused and not any(one.gate.kind is GateKind.incomparable for one in failed):
             results.append(_failed(name, _refusal(diff), report, rules))
         for one in failed:
-            if one.gate.kind is not Kind.new_finding or one.unchecked:
+            if one.gate.kind is not GateKind.new_finding or one.unchecked:
                 at = spot_of(one, diff, root, with_host=with_host) or report
                 results.append(_failed(name, one, at, rules))
-        forbidden = {one.at for one in failed if one.gate.kind is Kind.new_finding}
+        forbidden = {one.at for one in failed if one.gate.kind is GateKind.new_finding}
         for finding in brought(diff):
             at = spot(finding.item, root, with_host=with_host) or report
             results.append(_found(name, finding, at, rules, forbidden))
@@ -76,7 +76,7 @@ def diff_sarif(
 
 def _refusal(diff: Diff) -> Failure:
     """Reports that can't be compared, as the gate that nobody has to ask for."""
-    return Failure(Gate(Kind.incomparable), "", ("; ".join(map(str, diff.obstacles)),))
+    return Failure(Gate(GateKind.incomparable), "", ("; ".join(map(str, diff.obstacles)),))
 
 
 def _failed(label: str, one: Failure, at: Spot, rules: dict[str, Json]) -> Json:

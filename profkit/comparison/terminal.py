@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from profkit.comparison import text as words
-from profkit.comparison.attribution import Attribution, Cause, Kind
+from profkit.comparison.attribution import Attribution, Cause, CauseKind
 from profkit.comparison.comparability import can_be_forced
 from profkit.comparison.comparison import Diff, KernelDiff
 from profkit.comparison.gates import Failure
@@ -123,7 +123,7 @@ def _cause(cause: Cause, largest: float) -> tuple[Text, ...]:
     style = "green" if cause.seconds < 0 else "red"
     return (
         Text(f"  {words.label(cause)}"),
-        Text(words.signed(cause.seconds), style if cause.kind is not Kind.rest else "dim"),
+        Text(words.signed(cause.seconds), style if cause.kind is not CauseKind.rest else "dim"),
         Text(before, "dim"),
         Text(f"→ {after}" if after else "", "dim"),
         Text(bar(abs(cause.seconds) / largest, _BAR), style),
@@ -200,7 +200,7 @@ def _fitted(
 
 
 def _total(found: Diff) -> list[RenderableType]:
-    causes = [cause for cause in found.total.causes if cause.kind is not Kind.rest][:4]
+    causes = [cause for cause in found.total.causes if cause.kind is not CauseKind.rest][:4]
     change = found.total.after - found.total.before
     if len(found.kernels) < 2 or not change:
         return []

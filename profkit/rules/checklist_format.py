@@ -200,7 +200,7 @@ def item_row(item: Item) -> ItemRow:
     return project(
         item,
         ItemRow,
-        **_finding(item),
+        **finding_fields(item),
         title=rule.title,
         grid=group.grid if group else (),
         block=group.block if group else (),
@@ -214,10 +214,11 @@ def item_row(item: Item) -> ItemRow:
 
 def finding_row(item: Item) -> FindingRow:
     """A finding on a kernel or a timeline."""
-    return project(item, FindingRow, **_finding(item))
+    return project(item, FindingRow, **finding_fields(item))
 
 
-def _finding(item: Item) -> Mapping[str, Any]:
+def finding_fields(item: Item) -> Mapping[str, Any]:
+    """What a finding says, by the fields of `FindingRow`."""
     finding, rule, estimate = item.finding, item.rule, item.finding.estimate
     return {
         "rank": item.rank or None,
