@@ -15,6 +15,10 @@ help:  ## what there is to make
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 
+.venv/profkit-all: .venv/profkit
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all]'
+	@touch $@
+
 .venv/profkit-test: .venv/profkit
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
 	@touch $@
@@ -42,7 +46,7 @@ lint: .venv/profkit-test  ## ruff, mypy --strict and which room may import which
 bench: .venv/profkit-test  ## time profkit against the script one would write instead
 	$(BIN)/python -m pytest benchmarks --benchmark-disable-gc -q -s
 
-docs: .venv/profkit  ## write what is made of the catalogue, the rules and the recordings
+docs: .venv/profkit-all  ## write what is made of the catalogue, the rules and the recordings
 	$(BIN)/python -m profkit.schemas
 	$(BIN)/profkit metrics --format markdown -o docs/metrics.md
 	$(BIN)/profkit rules list --format markdown -o docs/rules.md
@@ -53,7 +57,7 @@ docs: .venv/profkit  ## write what is made of the catalogue, the rules and the r
 golden: .venv/profkit-test  ## write the expected output of all verbs anew, then read the diff
 	$(BIN)/python -m pytest tests/integration/test_golden.py --regenerate
 
-record: .venv/profkit  ## record the pairs and the attention ladder on this machine's GPU
+record: .venv/profkit-all  ## record the pairs and the attention ladder on this machine's GPU
 	$(BIN)/python -m kernels.record
 
 clean:

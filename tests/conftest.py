@@ -21,18 +21,27 @@ import profkit
 from profkit.commands.cli import app
 from profkit.study.run import derived_summary
 from tests import forks
+from tests.recorded import reports_are_read_once  # noqa: F401  (a fixture for all)
 
 # Machines differ, and a first call imports: how long a case takes is no fault of it. The cases are
 # the same every time; `--hypothesis-profile searching` looks for others.
 settings.register_profile(
-    "profkit", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "profkit",
+    max_examples=30,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("nightly", settings.get_profile("profkit"), max_examples=500)
 settings.register_profile("searching", settings.get_profile("profkit"), derandomize=False)
 settings.load_profile("profkit")
 
 ROOT = Path(__file__).parent.parent
 H200 = ROOT / "reports" / "h200"
 CORPUS = ROOT.parent / "shared" / "corpus" / "reports"
+
+NIGHTLY = bool(os.environ.get("PROFKIT_NIGHTLY"))
+"""Whether sweeps are whole; see `make test-nightly`."""
 
 FULL = ("known", "sdpa_s512_flash", "sdpa_s512_efficient", "sdpa_s512_cudnn", "sdpa_s512_math")
 CAUSAL = ("sdpa_s2048_d128_causal_flash", "sdpa_s2048_d128_causal_cudnn")
@@ -50,6 +59,11 @@ needs_corpus = pytest.mark.skipif(
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--regenerate", action="store_true", help="write the golden files anew")
+
+
+def moments(count: int, first: int) -> range:
+    """Those of a sweep over `count` moments, from 1: all every night, a third of them by day."""
+    return range(1, count + 1) if NIGHTLY else range(first, count + 1, 3)
 
 
 @cache

@@ -10,10 +10,10 @@ PROFKIT_TESTS_EXEC is set.
 from __future__ import annotations
 
 import atexit
+import ctypes
 import faulthandler
 import functools
 import gc
-import importlib
 import logging
 import os
 import runpy
@@ -69,6 +69,7 @@ class _Program:
         folder = Path.cwd() if self.is_module else Path(self.name).resolve().parent
         _renew(self.environment, [] if self.safe_path else [str(folder)])
         sys.argv = [self.name, *self.arguments]
+        _show_words([sys.executable, *(["-m"] if self.is_module else []), *sys.argv])
         if self.is_module:
             sys.modules.pop(self.name, None)
             runpy.run_module(self.name, run_name="__main__", alter_sys=True)
@@ -89,7 +90,7 @@ def _program(words: Sequence[Any], environment: Mapping[str, str]) -> _Program |
         options.append(rest.pop(0))
     is_module = rest[:1] == ["-m"]
     name, *arguments = rest[1:] if is_module else rest or [""]
-    if name.startswith("-") if not is_module else not name.startswith("profkit"):
+    if name.startswith("-") if not is_module else not name.startswith(("profkit", "tests.")):
         return None
     return _Program(name, is_module, "-P" in options, arguments, environment) if name else None
 
@@ -111,7 +112,7 @@ def _fork_or_exec(
     pairs = (os.fsdecode(pair).partition("=") for pair in environment or ())
     variables = dict(os.environ) if environment is None else {name: to for name, _, to in pairs}
     program = _program(words, variables)
-    if program is None or prepare is not None or any(who not in (None, -1) for who in user):
+    if program is None or any(who not in (None, -1) for who in user):
         return EXEC(words, executables, close, keep, folder, environment, *more)
 
     def become() -> None:
@@ -128,6 +129,8 @@ def _fork_or_exec(
             os.setsid()
         if group >= 0:
             os.setpgid(0, group)
+        if prepare is not None:
+            prepare()
 
     return _fork(program, become)
 
@@ -160,6 +163,7 @@ def _close_all_but(keep: set[int], close: bool) -> None:
 
 def _fork(program: _Program, become: Callable[[], None]) -> int:
     """Fork for a program; its number."""
+    _modules.look()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # other threads may run
         process = os.fork()
@@ -214,13 +218,12 @@ def _renew(environment: Mapping[str, str], first: Sequence[str]) -> None:
     sys.stdin = os.fdopen(0, "r", closefd=False)
     sys.stdout = os.fdopen(1, "w", closefd=False)
     sys.stderr = os.fdopen(2, "w", 1, errors="backslashreplace", closefd=False)
-    _renew_modules()
+    _modules.forget()
     named = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
-    for folder in named:
+    for folder in (*first, *named):
         if folder not in sys.path:
             _forget({path.stem for path in Path(folder).glob("*")})
     sys.path[:0] = [*first, *named]
-    importlib.invalidate_caches()
 
 
 def _renew_signals() -> None:
@@ -248,16 +251,49 @@ def _show_warning(
     (file or sys.stderr).write(warnings.formatwarning(message, category, filename, lineno, line))
 
 
-def _renew_modules() -> None:
-    """Forget the modules of tests and targets, and what profkit has remembered."""
-    for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if file and not file.startswith(_KEPT):
+@dataclass
+class _Modules:
+    """What of the imported modules a new process would not have; looked up before a fork, since
+    each object that a fork touches costs it a page."""
+
+    looked_at: set[str]
+    others: set[str]
+    """Modules of tests and targets."""
+    caches: list[Any]
+    """What functions of profkit remember."""
+
+    def look(self) -> None:
+        for name in sys.modules.keys() - self.looked_at:
+            module = sys.modules[name]
+            file = getattr(module, "__file__", None)
+            if file and not file.startswith(_KEPT):
+                self.others.add(name)
+            elif name.startswith("profkit"):
+                self.caches += [each for each in vars(module).values() if _is_cache(each)]
+        self.looked_at |= sys.modules.keys()
+
+    def forget(self) -> None:
+        for name in self.others & sys.modules.keys():
             del sys.modules[name]
-        elif name.startswith("profkit"):
-            for value in vars(module).values():
-                if isinstance(value, functools._lru_cache_wrapper):
-                    value.cache_clear()
+        for cache in self.caches:
+            cache.cache_clear()
+
+
+_modules = _Modules(set(), set(), [])
+
+
+def _is_cache(value: object) -> bool:
+    return isinstance(value, functools._lru_cache_wrapper)
+
+
+def _show_words(words: Sequence[str]) -> None:
+    """Let others see this command line: it takes the place of the one before, and of that one's
+    environment, of which this process has made copies."""
+    fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
+    start, end = int(fields[45]), int(fields[48])
+    text = os.fsencode(" ".join(words))[: end - start - 1]
+    ctypes.memset(start, 0, end - start)
+    ctypes.memmove(start, text, len(text))
 
 
 def _forget(names: set[str]) -> None:

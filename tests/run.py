@@ -27,7 +27,6 @@ from typing import IO
 
 import pytest
 
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # what forks should have no threads
 ROOT = Path(__file__).parent.parent
 LAST_TIME = ROOT / ".pytest_cache" / "seconds.json"
 LONGEST = 600

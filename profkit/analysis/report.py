@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import fnmatch
 import re
 import sys
@@ -14,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from profkit.analysis.run_files import latencies_of, one_report, timeline_of, variants_of
 from profkit.core.errors import BadInput, UsageError
+from profkit.core.extras import require
+from profkit.core.suggestion import did_you_mean
 from profkit.report.catalog import Recorded, catalog
 from profkit.report.gpus import Gpu
 from profkit.report.quantities import evaluate, request
@@ -97,6 +98,7 @@ class Kernel:
 
         Raises BadInput where the launch did not record them.
         """
+        require("Kernel.stalls()", "pandas")
         import pandas as pd
 
         if not self.summary.stalls:
@@ -113,6 +115,7 @@ class Kernel:
         Metrics are the catalogue's line quantities, or ncu's own names. Raises UsageError for an
         unknown one and BadInput where the launch recorded none of them.
         """
+        require("Kernel.instructions()", "pandas")
         import pandas as pd
 
         names = {metric: self._line_metric(metric) for metric in metrics}
@@ -149,6 +152,7 @@ class Kernel:
         Metrics are the catalogue's series, or the end of ncu's own name. Raises UsageError for an
         unknown one and BadInput where the launch did not record it.
         """
+        require("Kernel.time_series()", "pandas")
         import pandas as pd
 
         entry = catalog().series.get(metric)
@@ -279,6 +283,7 @@ class Report:
     @cached_property
     def kernels(self) -> pd.DataFrame:
         """One row a launch: `kernel`, `nvtx`, then every catalogue quantity; NaN where missing."""
+        require("Report.kernels", "pandas")
         import pandas as pd
 
         names = list(catalog().quantities)
@@ -292,6 +297,7 @@ class Report:
     @cached_property
     def missing(self) -> pd.DataFrame:
         """Why quantities are NaN: a row a launch, a column a quantity, "" where there is one."""
+        require("Report.missing", "pandas")
         import pandas as pd
 
         names = list(catalog().quantities)
@@ -517,10 +523,6 @@ def _listed(names: Iterable[str], most: int = 8) -> str:
 def _known(name: str, names: Iterable[str]) -> None:
     known = list(names)
     if name not in known:
-        raise UsageError(f"no quantity {name!r}", suggestion(name, known))
-
-
-def suggestion(name: str, known: Iterable[str], lister: str = "profkit metrics") -> str:
-    """What the writer of a wrong name may have meant, or which command lists the right ones."""
-    close = difflib.get_close_matches(name, list(known), n=3)
-    return f"did you mean {' or '.join(close)}?" if close else f"see `{lister}`"
+        raise UsageError(
+            f"no quantity {name!r}", did_you_mean(name, known, "see `profkit metrics`", most=3)
+        )

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from profkit.core.errors import UsageError
 from profkit.report.phases import KernelTimeline, Track
+from profkit.ui.picture import check_picture, save_picture
 from profkit.ui.text import literal, number, percent, shorten
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SUFFIXES = (".png", ".svg", ".pdf")
 _WIDTH, _SHARES_HEIGHT, _OTHER_HEIGHT = 9.0, 3.4, 0.9
 _LONGEST_NAME = 80
 _INK, _QUIET, _SHADE = "#1b1b1b", "#6b6b6b", "#ececec"
@@ -65,17 +64,8 @@ def timeline_figure(timeline: KernelTimeline, name: str = "") -> Figure:
 
 def plot_timeline(timeline: KernelTimeline, path: Path, name: str = "") -> None:
     """Write the figure as .png, .svg or .pdf; raises UsageError for another kind of file."""
-    check_plot(path)
-    try:
-        timeline_figure(timeline, name).savefig(path, dpi=150)
-    except OSError as error:
-        raise UsageError(f"{path}: can't be written ({error.strerror})") from None
-
-
-def check_plot(path: Path) -> None:
-    """Raise UsageError for a name that no plot can have."""
-    if path.suffix not in SUFFIXES:
-        raise UsageError(f"{path}: not a kind of plot", f"use {', '.join(SUFFIXES)}")
+    check_picture(path)
+    save_picture(timeline_figure(timeline, name), path)
 
 
 def _shares(axes: Any, timeline: KernelTimeline, tracks: list[Track]) -> None:

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from profkit.core.errors import BadInput, UsageError
-from profkit.core.json_text import json_rows
+from profkit.core.json_text import json_rows, nullable
 from profkit.core.typed_file import plain
 from profkit.core.version import __version__
 from profkit.report.names import file_name, told_apart
@@ -62,28 +62,12 @@ _WORDS = _NAMES | {
 _OUTSIDE = "(outside all ranges)"
 
 
-def timeline_text(
-    summary: TimelineSummary,
-    format: str,
-    *,
-    path: str,
-    with_host: bool,
-    to_file: bool,
-    items: tuple[Item, ...] = (),
-) -> str:
-    """A timeline as "terminal", "markdown" or "json"; `path` is the file it was read from.
-
-    `items` are what rules found in it. Raises UsageError for another format.
-    """
-    return timelines_text([(summary, path, items)], format, with_host=with_host, to_file=to_file)
-
-
 def timelines_text(
     reports: Sequence[Report], format: str, *, with_host: bool, to_file: bool
 ) -> str:
-    """Several timelines, each with its path and what rules found in it, as `timeline_text`.
+    """Timelines, each with its path and what rules found in it, as terminal, markdown or json.
 
-    JSON has them under `reports`. Raises UsageError for another format.
+    JSON has several under `reports`. Raises UsageError for another format.
     """
     match format:
         case "terminal":
@@ -487,7 +471,7 @@ def _region_json(region: Region) -> Json:
         "start_s": region.start,
         "span_s": region.span,
         "busy_s": region.busy,
-        "busy_share": _number(region.busy_share),
+        "busy_share": nullable(region.busy_share),
         "idle_s": region.idle,
         "lead_s": region.lead,
         "tail_s": region.tail,
@@ -512,7 +496,7 @@ def _group(group: KernelGroup) -> Json:
         "grid": list(group.grid),
         "block": list(group.block),
         **_spread(group.times),
-        "share": _number(group.share),
+        "share": nullable(group.share),
     }
 
 
@@ -520,10 +504,10 @@ def _range(use: RangeUse) -> Json:
     return {
         "path": list(use.path),
         "entered": use.count,
-        "host_time_s": _number(use.host_time),
+        "host_time_s": nullable(use.host_time),
         "kernel_launches": use.kernels.count,
         "kernel_time_s": use.kernels.total,
-        "share": _number(use.share),
+        "share": nullable(use.share),
         "kernels": [_group(group) for group in use.groups],
     }
 
@@ -540,9 +524,9 @@ def _run(run: KernelRun) -> Json:
         "duration_s": kernel.duration,
         "nvtx": [item.name for item in kernel.ranges],
         "call": kernel.launch.name if kernel.launch else None,
-        "from_call_start_s": _number(run.from_call_start),
-        "after_call_return_s": _number(run.after_call_return),
-        "stream_gap_s": _number(run.stream_gap),
+        "from_call_start_s": nullable(run.from_call_start),
+        "after_call_return_s": nullable(run.after_call_return),
+        "stream_gap_s": nullable(run.stream_gap),
         "late": run.late,
     }
 
@@ -554,7 +538,7 @@ def _memory(use: MemoryUse) -> Json:
         "target": use.target or None,
         "bytes": use.bytes,
         **_spread(use.times),
-        "bandwidth_bytes_per_s": _number(use.bandwidth),
+        "bandwidth_bytes_per_s": nullable(use.bandwidth),
     }
 
 
@@ -562,11 +546,7 @@ def _spread(times: Spread) -> Json:
     return {
         "count": times.count,
         "total_s": times.total,
-        "median_s": _number(times.median),
-        "min_s": _number(times.low),
-        "max_s": _number(times.high),
+        "median_s": nullable(times.median),
+        "min_s": nullable(times.low),
+        "max_s": nullable(times.high),
     }
-
-
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else value

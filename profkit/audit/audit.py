@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from profkit.audit.changes import changes, parts, products, tokens
-from profkit.audit.claims import Claim
 from profkit.audit.contradiction import Check, Contradiction, statement
 from profkit.audit.implied import Subject, sheets_of, subjects
 from profkit.audit.intervals import apart, interval, labelled_end, ticks
@@ -29,6 +29,9 @@ from profkit.audit.summaries import (
     row_tokens,
 )
 from profkit.audit.work import bytes_of_shape, flop_of_shape, intensity, rates, speedup
+
+if TYPE_CHECKING:
+    from profkit.audit.claims import Claim
 
 _GRID_DIMENSIONS = 3
 
@@ -69,11 +72,6 @@ class Audit:
     @property
     def doubts(self) -> tuple[Contradiction, ...]:
         return tuple(one for outcome in self.outcomes for one in outcome.found if one.doubt)
-
-
-def audit(claims: Sequence[Claim], gpu: str = "") -> tuple[Contradiction, ...]:
-    """The contradictions in claims; `gpu` is the product of those that name none."""
-    return examine(claims, gpu).contradictions
 
 
 def examine(claims: Sequence[Claim], gpu: str = "") -> Audit:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from profkit.audit.claim_relations import Change, Product
 from profkit.audit.contradiction import Amount, Check, Words, check, statement
 from profkit.audit.implied import Span, Subject
-from profkit.audit.printed_numbers import Figure
+
+if TYPE_CHECKING:
+    from profkit.audit.claim_relations import Change, Product
+    from profkit.audit.printed_numbers import Figure
 
 # People round ratios in prose: 2.3x for 2.25, "about" by a tenth; percentages by a point.
 _SLACK = 0.03

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from profkit.audit.claim_reading import (
     BINARY,
@@ -20,7 +21,9 @@ from profkit.audit.claim_reading import (
     take_figure,
     words_before,
 )
-from profkit.audit.printed_numbers import Figure
+
+if TYPE_CHECKING:
+    from profkit.audit.printed_numbers import Figure
 
 _TOKEN_RATE = r"(k?)\s?(?:tok(?:en)?s?/s(?:ec(?:ond)?)?\b|tokens? (?:per|a) second|tok/s)"
 _BYTES = r"([kMGT]i?)(?:B\b|bytes?\b)(?!\s*/)"

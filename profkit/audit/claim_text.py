@@ -38,7 +38,6 @@ _SPARSE = re.compile(r"\bspars", re.I)
 _DENSE = re.compile(r"\b(?:dense|without|no|non-?)\b", re.I)
 _INTENSITY = r"FLOPs?(?:/| per )(?:B\b|bytes?)"
 _OF_RATE = re.compile(rf"\s*{NUMBER}\s*(?:{FLOP_RATE}|{BYTE_RATE})")
-_ARTICLES = ("", "the", "its", "our")
 _PEAK = re.compile(r"\b(?:peak|theoretical|spec\w*|data ?sheet|roofs?|nominal|maximum)\b", re.I)
 _REACHED = re.compile(r"\b(?:at|reach\w*|achiev\w*|sustain\w*|measured|gets?|hits?)\s*$", re.I)
 # `The A40 has 696 GB/s`, `a T4 offers a memory bandwidth of`: a statement of what the product has.

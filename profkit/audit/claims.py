@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from profkit.audit.claim_reading import SECONDS
-from profkit.audit.claim_relations import Change, Product, Share
 from profkit.audit.claim_text import (
     DTYPES,
     VERSION,
@@ -27,6 +26,9 @@ from profkit.audit.printed_numbers import (
     read_printed,
 )
 from profkit.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from profkit.audit.claim_relations import Change, Product, Share
 
 SHAPE = ("batch", "heads", "length", "dim")
 PATHS = ("tensor", "vector")

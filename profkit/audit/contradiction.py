@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from profkit.audit.implied import Span, Subject
 from profkit.audit.printed_numbers import Figure
+
+if TYPE_CHECKING:
+    from profkit.audit.implied import Span, Subject
 
 SLACK = 1e-3
 PEAK_SLACK = 0.02

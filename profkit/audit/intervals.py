@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 from profkit.audit.claims import SHAPE, Claim
 from profkit.audit.contradiction import SLACK, Amount, Check, shown, statement
 from profkit.audit.implied import Span, Subject
-from profkit.audit.printed_numbers import Figure
+from profkit.core.distributions import binomial_above
+
+if TYPE_CHECKING:
+    from profkit.audit.printed_numbers import Figure
 
 _TICKS = (1.024e-6, 0.5e-6)
 _CHANCE = 1e-6
@@ -114,15 +118,13 @@ def ticks(rows: Sequence[Claim]) -> dict[str, Check]:
 def _on_grid(rows: Sequence[Claim], tick: float) -> bool:
     """Whether nearly all times lie on the grid of a timer (half ticks too: a median of two), more
     of them than chance would have."""
-    from scipy.special import bdtrc
-
     figures = [one for row in rows for one in (row.time, row.low, row.high) if one]
     times = {(figure.value, figure.half) for figure in figures}
     step = tick / 2
     on = sum(abs(value - round(value / step) * step) <= half for value, half in times)
     by_chance = max((min(1.0, 2 * half / step) for _, half in times), default=1.0)
     nearly_all = bool(times) and on >= _NEARLY_ALL * len(times)
-    return nearly_all and float(bdtrc(on - 1, len(times), by_chance)) < _CHANCE
+    return nearly_all and binomial_above(on - 1, len(times), by_chance) < _CHANCE
 
 
 def _one_tick(row: Claim, tick: float) -> bool:

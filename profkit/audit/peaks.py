@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from profkit.audit.contradiction import (
     PEAK_SLACK,
@@ -17,8 +18,10 @@ from profkit.audit.contradiction import (
 )
 from profkit.audit.implied import Span, Subject
 from profkit.audit.peak_mistakes import likely_peak
-from profkit.audit.printed_numbers import Figure
 from profkit.audit.work import byte_spans, flop_spans
+
+if TYPE_CHECKING:
+    from profkit.audit.printed_numbers import Figure
 
 _SHARES = (
     ("flop_share", "flop", "flop_peak"),

@@ -13,12 +13,13 @@ import yaml
 
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import read_limited
-from profkit.core.text_files import compose_yaml, parse_json
+from profkit.core.text_files import parse_json
+from profkit.core.yaml_files import compose_yaml
 from profkit.report.framing import MAGIC, ZSTD_MAGIC
 
 NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _WHOLE = re.compile(rf"[-+]?(?:{NUMBER}|\.\d+)")
-_TEXT, _NULL = "tag:yaml.org,2002:str", "tag:yaml.org,2002:null"
+_NULL = "tag:yaml.org,2002:null"
 _SIGNIFICANT = 3
 _LARGEST = 4 << 20  # bytes: a hundred claims have 20 kB
 _LEAST, _MOST = 1e-30, 1e60

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from profkit.audit.claims import Claim
 from profkit.audit.contradiction import PEAK_SLACK, SLACK, Amount, Check, Words, check, near
 from profkit.audit.implied import Span, Subject, sheets_of
 from profkit.audit.peak_mistakes import likely_ratio
 from profkit.audit.peaks import key_label
-from profkit.report.gpus import Datasheet
+
+if TYPE_CHECKING:
+    from profkit.report.gpus import Datasheet
 
 
 def _pair(subject: Subject) -> tuple[Datasheet, Datasheet] | None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from profkit.audit.claims import Claim
 from profkit.audit.contradiction import SLACK, Amount, Check, Words, check, statement
 from profkit.audit.implied import Span, Subject
 from profkit.audit.work import flop_spans
+
+if TYPE_CHECKING:
+    from profkit.audit.claims import Claim
 
 # Cycles are the median over calls, the clock that over blocks: their product is not the same.
 _MEDIANS = 0.05

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from profkit.audit.audit import Audit, Outcome
 from profkit.audit.claims import SHAPE, Claim, Claims
 from profkit.audit.contradiction import Amount, Contradiction, Words
+from profkit.core.json_text import nullable
 from profkit.core.version import __version__
 from profkit.ui.markdown import escape
 from profkit.ui.terminal import facts, rendered
 from profkit.ui.text import literal, number, plural
 from profkit.ui.view import Panel, Row
+
+if TYPE_CHECKING:
+    from profkit.audit.audit import Audit, Outcome
 
 SCHEMA = "profkit.audit/1"
 _SHOWN = 20
@@ -152,7 +154,7 @@ def _contradiction(one: Contradiction) -> dict[str, Any]:
         "follows": told(one.follows),
         "cause": told(one.cause) or None,
         "should_be": told(one.should_be),
-        "value": None if math.isnan(one.value) else one.value,
-        "expected": None if math.isnan(one.expected) else one.expected,
+        "value": nullable(one.value),
+        "expected": nullable(one.expected),
         "unit": one.unit or None,
     }

@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from operator import mul
 from pathlib import Path
 from typing import Any
 
+from profkit.core.atomic_file import replacement
 from profkit.core.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
 from profkit.core.regular_file import read_limited
 from profkit.core.text_files import read_text
@@ -345,10 +345,5 @@ def _keep(key: str, cubin: bytes) -> None:
     with suppress(OSError, RuntimeError):
         folder = _folder()
         folder.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(cubin)
-            Path(temporary).replace(folder / f"{key}.cubin")
-        except OSError:
-            Path(temporary).unlink(missing_ok=True)
+        with replacement(folder / f"{key}.cubin") as temporary:
+            temporary.write_bytes(cubin)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import importlib.util
-import os
 import re
 import sys
 import traceback
@@ -21,7 +19,9 @@ from profkit.capture.environment import digest, fingerprint, lock
 from profkit.capture.import_scope import ImportScope, scope_of
 from profkit.capture.target_format import CheckFile, TargetFile
 from profkit.capture.work import Work
+from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
+from profkit.core.suggestion import did_you_mean
 from profkit.core.typed_file import convert, encode, plain
 
 Inputs = Mapping[str, Any]
@@ -456,10 +456,9 @@ def _arguments(
 
 def _meant(word: str, known: Sequence[str], options: argparse.ArgumentParser | None) -> str:
     names = {name.lstrip("-"): name for name in known}
-    close = difflib.get_close_matches(word.partition("=")[0].lstrip("-"), names, n=1)
-    if close:
-        return f"did you mean {names[close[0]]}?"
-    return "see --help" if options else "the script's own go through main(options=...); see --help"
+    see = "see --help" if options else "the script's own go through main(options=...); see --help"
+    wrong = word.partition("=")[0].lstrip("-")
+    return did_you_mean(wrong, names, see, spelled=names.__getitem__)
 
 
 def without_torch() -> EnvironmentProblem:
@@ -545,10 +544,7 @@ def _script_folder() -> Path | None:
 
 def _write(path: Path, text: str) -> None:
     """Write a text whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+        write_atomic(path, text)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise EnvironmentProblem(f"{path} can't be written: {error.strerror}") from error

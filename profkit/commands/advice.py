@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from profkit.analysis.report import suggestion
 from profkit.commands.reading import Advice
 from profkit.core.errors import UsageError
+from profkit.core.suggestion import did_you_mean
 from profkit.rules.rule_file import Rule, shipped_rules, with_own
 
 
@@ -25,5 +25,5 @@ def chosen(own: Path | None, disabled: Sequence[str], blamed: int | None) -> Adv
 def _known(name: str, rules: Sequence[Rule]) -> None:
     names = {rule.name for rule in rules} | {rule.category for rule in rules}
     if name not in names:
-        remedy = suggestion(name, sorted(names), "profkit rules list")
+        remedy = did_you_mean(name, sorted(names), "see `profkit rules list`", most=3)
         raise UsageError(f"--disable {name!r} is no rule or category", remedy)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from profkit.analysis.run_files import TIMELINES
 from profkit.commands.options import (
+    FORMAT,
     DisableOption,
     KernelOption,
     OutputOption,
@@ -24,20 +24,12 @@ if TYPE_CHECKING:
     from profkit.report.summary import Group, ReportSummary
     from profkit.rules.checklist import Checklist
 
+AnalysisFormat = Literal["terminal", "json", "markdown", "csv", "html"]
+
 _TOP_SHOWN = 3
 _TOP_ON_A_PAGE = 12
 _BY_TIME = "time"
 _CHECK_HALF_FROM = 0.05
-
-
-class Format(StrEnum):
-    """How a report is written."""
-
-    terminal = "terminal"
-    json = "json"
-    markdown = "markdown"
-    csv = "csv"
-    html = "html"
 
 
 def analyze(
@@ -74,7 +66,7 @@ def analyze(
             help="time, name, count, order, or a catalogue quantity (dram_busy), largest first.",
         ),
     ] = _BY_TIME,
-    format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.terminal,
+    format: Annotated[AnalysisFormat, FORMAT] = "terminal",
     output: OutputOption = None,
     rules: RulesOption = None,
     disable: DisableOption = None,
@@ -113,12 +105,12 @@ def analyze(
 
     known_key(sort)
     shown = top if top is not None else _default_top(format)
-    if format is Format.html:
+    if format == "html":
         advice = chosen(rules, disable or (), None)
         _page(paths, kernel, nvtx, shown, advice, sort, output, with_host=with_host)
         return
     selection = Selection(kernel, nvtx, _check_half_from(format, sort))
-    advice = chosen(rules, disable or (), None if format is not Format.terminal else SHOWN)
+    advice = chosen(rules, disable or (), None if format != "terminal" else SHOWN)
     examined, failures = read_reports(paths, selection, advice)
     ordered = [(one.report, order(one.report, sort), one.found) for one in examined]
     if ordered:
@@ -147,24 +139,24 @@ def _page(
     put(page_of(paths[0], kernel, nvtx, top, advice, with_host=with_host, sort=sort), output)
 
 
-def _check_half_from(format: Format, sort: str) -> float:
+def _check_half_from(format: AnalysisFormat, sort: str) -> float:
     """From which share of its roof claimed half-precision work is checked in all launches."""
     from profkit.report.catalog import catalog
 
-    needed = format is not Format.terminal or sort in catalog().checked
+    needed = format != "terminal" or sort in catalog().checked
     return 0.0 if needed else _CHECK_HALF_FROM
 
 
 def _analyze_timelines(
     paths: Sequence[Path],
     advice: Advice,
-    format: Format,
+    format: AnalysisFormat,
     output: Path | None,
     with_host: bool,
     *,
     filtered: bool,
 ) -> None:
-    if format is Format.html:
+    if format == "html":
         raise UsageError(
             "a timeline has no page of its own", "give the report or run it belongs to"
         )
@@ -186,32 +178,32 @@ def _analyze_timelines(
         (summary, str(path), region_items(summary.quantities, rules, advice.disabled))
         for summary, path in zip(summaries, paths, strict=True)
     ]
-    text = timelines_text(reports, format.value, with_host=with_host, to_file=output is not None)
+    text = timelines_text(reports, format, with_host=with_host, to_file=output is not None)
     put(text, output)
 
 
-def _default_top(format: Format) -> int:
-    if format is Format.html:
+def _default_top(format: AnalysisFormat) -> int:
+    if format == "html":
         return _TOP_ON_A_PAGE
-    return _TOP_SHOWN if format in {Format.terminal, Format.markdown} else 0
+    return _TOP_SHOWN if format in {"terminal", "markdown"} else 0
 
 
 def write(
     reports: Sequence[tuple[ReportSummary, tuple[Group, ...], Checklist]],
     top: int,
-    format: Format,
+    format: AnalysisFormat,
     output: Path | None,
     with_host: bool,
     sort: str,
 ) -> None:
     """Write reports in a format, to a file or stdout."""
-    if format is Format.terminal:
+    if format == "terminal":
         text = _terminal(reports, top, sort, to_file=output is not None)
-    elif format is Format.json:
+    elif format == "json":
         from profkit.analysis.json import report_json
 
         text = report_json(reports, top, with_host=with_host)
-    elif format is Format.markdown:
+    elif format == "markdown":
         from profkit.analysis.markdown import report_markdown
 
         text = "\n".join(

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.commands.options import OutputOption, put
+from profkit.commands.formats import NumbersFormat
+from profkit.commands.options import NUMBERS_FORMAT, OutputOption, put
 from profkit.core.errors import BadInput, UsageError
 
 if TYPE_CHECKING:
     from profkit.audit.audit import Audit
 
 _CONTRADICTED = 1
-
-
-class Format(StrEnum):
-    """How an audit is written."""
-
-    terminal = "terminal"
-    json = "json"
-    markdown = "markdown"
 
 
 def audit(
@@ -40,7 +32,7 @@ def audit(
             show_default=False,
         ),
     ] = None,
-    format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.terminal,
+    format: Annotated[NumbersFormat, NUMBERS_FORMAT] = "terminal",
     output: OutputOption = None,
 ) -> None:
     """Hold claimed figures against each other and against datasheets; explain contradictions.
@@ -66,7 +58,7 @@ def audit(
     found = examine(claims.claims, gpu or "")
     if not found.checked:
         raise _nothing_checked(found, path)
-    put(audit_text(claims, found, format.value, to_file=output is not None), output)
+    put(audit_text(claims, found, format, to_file=output is not None), output)
     if found.contradictions:
         raise typer.Exit(_CONTRADICTED)
 

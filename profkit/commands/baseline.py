@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -11,17 +10,25 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.commands.baseline_report import report
+from profkit.commands.formats import PlainFormat
 from profkit.commands.options import Reading, interruptible
-from profkit.commands.time import Cache, Device, Timer, UnitOption
+from profkit.commands.timing_options import (
+    Cache,
+    CacheOption,
+    DeviceOption,
+    GpuOption,
+    Timer,
+    TimerOption,
+    UnitOption,
+)
+from profkit.core.duration import parse_duration
 from profkit.core.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
+from profkit.core.extras import lacking
 from profkit.ui.progress import Teller
 
 if TYPE_CHECKING:
     from profkit.study.matrix import Matrix, Value
     from profkit.study.summary import Baseline
-
-_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)([smh]?)")
 
 
 class Causal(StrEnum):
@@ -30,13 +37,6 @@ class Causal(StrEnum):
     yes = "yes"
     no = "no"
     both = "both"
-
-
-class Format(StrEnum):
-    """How to tell of a baseline."""
-
-    terminal = "terminal"
-    json = "json"
 
 
 class Profiled(StrEnum):
@@ -51,7 +51,7 @@ BudgetOption = Annotated[
     str | None, typer.Option(metavar="TIME", help="What it may take: 90s, 20m, 1h.")
 ]
 FormatOption = Annotated[
-    Format, typer.Option("--format", help="How to tell of it; json is summary.json.")
+    PlainFormat, typer.Option("--format", help="How to tell of it; json is summary.json.")
 ]
 _SIZES = {"metavar": "N,...", "show_default": False}
 
@@ -122,13 +122,11 @@ def run(
     warmup_ms: Annotated[
         float, typer.Option(min=0, metavar="MS", help="Warm a cell up at least so long.")
     ] = 200,
-    timer: Annotated[Timer, typer.Option(help="What takes the times.")] = Timer.events,
-    cache: Annotated[Cache, typer.Option(help="What L2 holds when a call starts.")] = Cache.cold,
-    device: Annotated[
-        Device | None, typer.Option(help="cuda unless there is none; cpu times by host clock.")
-    ] = None,
-    gpu: Annotated[int | None, typer.Option(min=0, metavar="N", help="Which GPU.")] = None,
-    format: FormatOption = Format.terminal,
+    timer: TimerOption = Timer.events,
+    cache: CacheOption = Cache.cold,
+    device: DeviceOption = None,
+    gpu: GpuOption = None,
+    format: FormatOption = "terminal",
 ) -> None:
     """Measure a matrix of shapes by every backend of a target, a file a cell.
 
@@ -168,8 +166,8 @@ def run(
         settings=how.Settings(how.Timer(timer.value), how.Cache(cache.value), warmup_ms / 1e3),
         samples=samples,
         seed=seed,
-        budget=duration("--budget", budget),
-        timeout=duration("--timeout", timeout) or what.TIMEOUT,
+        budget=parse_duration("--budget", budget),
+        timeout=parse_duration("--timeout", timeout) or what.TIMEOUT,
         profiled=what.Profiled(profile.value),
         device=device.value if device else None,
         gpu=gpu,
@@ -213,7 +211,7 @@ def import_(
         str, typer.Option(metavar="NAME", help="What they were taken of.")
     ] = "default",
     unit: UnitOption = None,
-    format: FormatOption = Format.terminal,
+    format: FormatOption = "terminal",
 ) -> None:
     """Make a baseline of latencies that others took: raw samples, one file a cell.
 
@@ -242,23 +240,14 @@ def import_(
     _show(summarise(out), out, format)
 
 
-def duration(option: str, text: str | None) -> float | None:
-    """`90s`, `20m` or `1h` in seconds; raises UsageError."""
-    if text is None:
-        return None
-    match = _DURATION.fullmatch(text.strip())
-    seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
-    if not 0 < seconds < 1e7:
-        raise UsageError(f"{option} {text!r} is no time", "write 90s, 20m or 1h")
-    return seconds
-
-
-def _show(found: Baseline, folder: Path, format: Format) -> None:
+def _show(found: Baseline, folder: Path, format: PlainFormat) -> None:
     from profkit.core.text_files import read_text
     from profkit.study.folder import SUMMARY, read_plan
     from profkit.study.view import baseline_terminal
 
-    if format is Format.json:
+    if problem := lacking("a table", "pandas", "pyarrow"):
+        typer.echo(f"profkit: no cells.parquet: {problem}", err=True)
+    if format == "json":
         sys.stdout.write(read_text(folder / SUMMARY))
         return
 

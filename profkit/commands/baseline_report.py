@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from profkit.commands.options import put, writable
 from profkit.core.errors import UsageError
+from profkit.core.extras import require
+from profkit.core.file_name import file_name
 from profkit.ui.progress import Teller
 
 if TYPE_CHECKING:
     from profkit.ui.document import Document
-
-_IN_A_LINK = re.compile(r"[^A-Za-z0-9._-]+")
-
-
-class Form(StrEnum):
-    """How the report is written."""
-
-    markdown = "markdown"
-    html = "html"
-    latex = "latex"
 
 
 def report(
@@ -32,7 +22,7 @@ def report(
         Path, typer.Argument(metavar="DIR", help="A baseline's folder.", show_default=False)
     ],
     format: Annotated[
-        Form | None,
+        Literal["markdown", "html", "latex"] | None,
         typer.Option(
             "--format",
             help="How to write it; by the file's name, else Markdown.",
@@ -78,15 +68,16 @@ def report(
     from profkit.study.written.report import report as written_report
     from profkit.study.written.report import report_text
 
-    form = (format or Form.markdown).value
+    require("baseline report", "matplotlib")
+    form = format or "markdown"
     with Teller() as teller:
         teller.tell("read the baseline", "")
         told = gather(folder, price=price, ladder=ablation)
         teller.tell("write the report", "")
         document = written_report(told)
-    drawings = f"{_IN_A_LINK.sub('-', output.stem)}-drawings" if output else "drawings"
+    drawings = f"{file_name(output.stem, '._', '-')}-drawings" if output else "drawings"
     put(report_text(document, form, drawings), output)
-    if output is not None and form != Form.html:
+    if output is not None and form != "html":
         _draw(document, output.with_name(drawings))
 
 

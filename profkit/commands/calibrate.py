@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from profkit.commands.options import interruptible
-from profkit.commands.time import Cache, Device, Format, FormatOption, Timer
+from profkit.commands.formats import TextFormat
+from profkit.commands.options import FORMAT, interruptible
+from profkit.commands.timing_options import (
+    Cache,
+    CacheOption,
+    DeviceOption,
+    GpuOption,
+    Timer,
+    TimerOption,
+)
 from profkit.core.errors import EnvironmentProblem
+from profkit.core.timestamp import timestamp
 from profkit.ui.progress import Teller
 
 
@@ -29,13 +37,11 @@ def calibrate(
     processes: Annotated[
         int, typer.Option(min=1, metavar="N", help="Pairs of processes that take turns.")
     ] = 8,
-    timer: Annotated[Timer, typer.Option(help="What takes the times.")] = Timer.events,
-    cache: Annotated[Cache, typer.Option(help="What L2 holds when a call starts.")] = Cache.cold,
-    device: Annotated[
-        Device | None, typer.Option(help="cuda unless there is none; cpu times by host clock.")
-    ] = None,
-    gpu: Annotated[int | None, typer.Option(min=0, metavar="N", help="Which GPU.")] = None,
-    format: FormatOption = Format.terminal,
+    timer: TimerOption = Timer.events,
+    cache: CacheOption = Cache.cold,
+    device: DeviceOption = None,
+    gpu: GpuOption = None,
+    format: Annotated[TextFormat, FORMAT] = "terminal",
 ) -> None:
     """Time one build against itself, and keep what it differs by: the A/A floor of this GPU.
 
@@ -83,12 +89,12 @@ def calibrate(
         between_runs=max(within.floor, between.floor, between_runs(repeats.runs)),
         comparisons=comparisons,
         processes=processes,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        created=timestamp(),
     )
     kept: Path | None = None
     try:
         kept = keep_floor(floor)
     except EnvironmentProblem as error:
         typer.echo(f"profkit: {error}", err=True)
-    render = calibration_json if format is Format.json else calibration_text
+    render = calibration_json if format == "json" else calibration_text
     typer.echo(render(floor, within, between, repeats.seconds, kept), nl=False)

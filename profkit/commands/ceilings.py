@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from profkit.commands.formats import TextFormat
 from profkit.commands.options import OutputOption, interruptible, put
+from profkit.commands.timing_options import GpuOption
 from profkit.core.errors import EnvironmentProblem
 from profkit.ui.progress import Teller
 
@@ -16,16 +17,8 @@ if TYPE_CHECKING:
     from profkit.roofline.ceilings import Ceilings
 
 
-class Format(StrEnum):
-    """How to write roofs."""
-
-    terminal = "terminal"
-    markdown = "markdown"
-    json = "json"
-
-
 def ceilings(
-    gpu: Annotated[int | None, typer.Option(min=0, metavar="N", help="Which GPU.")] = None,
+    gpu: GpuOption = None,
     only: Annotated[
         str | None,
         typer.Option(
@@ -35,7 +28,7 @@ def ceilings(
     ] = None,
     output: OutputOption = None,
     format: Annotated[
-        Format | None,
+        TextFormat | None,
         typer.Option("--format", help="How to write it; a FILE gets JSON.", show_default=False),
     ] = None,
 ) -> None:
@@ -57,7 +50,7 @@ def ceilings(
     from profkit.roofline.ceiling_measurement import measure_ceilings, roofs_named
 
     names = roofs_named(only)
-    chosen = format or (Format.terminal if output is None else Format.json)
+    chosen = format or ("terminal" if output is None else "json")
     with interruptible(), Teller() as teller:
         measured = measure_ceilings(names, gpu, teller.tell)
     kept: Path | None = None
@@ -68,13 +61,13 @@ def ceilings(
     put(_text(measured, chosen, kept, to_file=output is not None), output)
 
 
-def _text(measured: Ceilings, format: Format, kept: Path | None, *, to_file: bool) -> str:
-    if format is Format.json:
+def _text(measured: Ceilings, format: TextFormat, kept: Path | None, *, to_file: bool) -> str:
+    if format == "json":
         from profkit.roofline.ceiling_file import ceilings_json
 
         return ceilings_json(measured)
     from profkit.roofline.ceilings_view import ceilings_markdown, ceilings_terminal
 
-    if format is Format.markdown:
+    if format == "markdown":
         return ceilings_markdown(measured)
     return ceilings_terminal(measured, kept, to_file=to_file)

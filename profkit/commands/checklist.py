@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from profkit.commands.formats import TextFormat
 from profkit.commands.options import (
+    FORMAT,
     DisableOption,
     KernelOption,
     OutputOption,
     RulesOption,
     put,
 )
-
-
-class Format(StrEnum):
-    """How a checklist is written."""
-
-    terminal = "terminal"
-    markdown = "markdown"
-    json = "json"
 
 
 def checklist(
@@ -36,7 +29,7 @@ def checklist(
         int, typer.Option(min=0, metavar="N", help="Only the first N items; 0 for all.")
     ] = 0,
     kernel: KernelOption = None,
-    format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.terminal,
+    format: Annotated[TextFormat, FORMAT] = "terminal",
     output: OutputOption = None,
     rules: RulesOption = None,
     disable: DisableOption = None,
@@ -59,9 +52,9 @@ def checklist(
     advice = chosen(rules, disable or (), top or None)
     report = read_report(path, kernel)
     found = report.checklist(advice.rules, advice.disabled, advice.blamed)
-    if format is Format.json:
+    if format == "json":
         put(checklist_json(report.summary, found, top), output)
-    elif format is Format.markdown:
+    elif format == "markdown":
         put(checklist_markdown(report.summary, found, top), output)
     else:
         to_file = output is not None

@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 import codecs
-import difflib
 import io
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-from profkit.commands.analyze import analyze
-from profkit.commands.audit import audit
-from profkit.commands.baseline import baseline
-from profkit.commands.calibrate import calibrate
-from profkit.commands.ceilings import ceilings
-from profkit.commands.checklist import checklist
-from profkit.commands.compare import compare
-from profkit.commands.diff import diff
-from profkit.commands.doctor import doctor
-from profkit.commands.metrics import metrics
-from profkit.commands.optimize import optimize
 from profkit.commands.options import Drawing, Reading, WithProgram
-from profkit.commands.profile import profile
-from profkit.commands.report import report
-from profkit.commands.roofline import roofline
-from profkit.commands.rules import rules
-from profkit.commands.source import source
-from profkit.commands.time import time
 from profkit.core.errors import EnvironmentProblem, ProfkitError, UsageError
+from profkit.core.suggestion import did_you_mean
 from profkit.core.version import __version__
 
 # The command-line library's own failures, of which a wrong option value is one.
@@ -44,8 +29,60 @@ _PIPE_CLOSED = 128 + signal.SIGPIPE
 """What a shell says of a program whose reader went away, `profkit ... | head`."""
 
 
+_VERBS: Mapping[str, type[TyperCommand] | None] = {
+    "profile": WithProgram,
+    "analyze": Reading,
+    "checklist": Reading,
+    "report": Reading,
+    "diff": Reading,
+    "source": Reading,
+    "time": WithProgram,
+    "compare": Reading,
+    "optimize": WithProgram,
+    "roofline": Drawing,
+    "calibrate": Reading,
+    "audit": Reading,
+    "ceilings": Reading,
+    "metrics": Reading,
+    "doctor": Reading,
+    "rules": None,
+    "baseline": None,
+}
+"""How each verb is run, in the order of the help; None is a group of verbs."""
+
+
+class _Commands(Mapping[str, Any]):
+    """The verbs' commands; a verb's module is imported, and its options are read, when asked for:
+    of all of them that would take longer than most verbs do."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_VERBS)
+
+    def __len__(self) -> int:
+        return len(_VERBS)
+
+    def __getitem__(self, name: str) -> Any:
+        return _loaded(name)
+
+
+@cache
+def _loaded(name: str) -> Any:
+    kind = _VERBS[name]
+    verb = getattr(import_module(f"profkit.commands.{name}"), name)
+    alone = typer.Typer(add_completion=False)
+    if kind is None:
+        alone.add_typer(verb, name=name)
+    else:
+        alone.command(cls=kind)(verb)
+    return typer.main.get_group(alone).commands[name]
+
+
 class _Verbs(TyperGroup):
     """Runs a verb; a ProfkitError and wrong usage become one line on stderr."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands: Any = _Commands()
 
     def make_context(self, info_name: Any, args: list[str], *more: Any, **extra: Any) -> Any:
         with _told_in_one_line(None):
@@ -116,12 +153,11 @@ def _usage_failure(error: Any, command: str) -> tuple[str, str]:
     possible = {name.lstrip("-"): name for name in getattr(error, "possibilities", None) or ()}
     what, _, meant = error.format_message().partition(" Did you mean ")
     what = " ".join(what.partition(" (Possible ")[0].replace(_WRONG_VALUE, "").split()).rstrip(".")
+    remedy = meant and f"did you mean {meant}"
     if possible:
         asked = getattr(error, "option_name", "").lstrip("-")
-        close = difflib.get_close_matches(asked, possible, n=1)
-        meant = f"{possible[close[0]]}?" if close else ""
-    remedy = f"did you mean {meant}" if meant else f"see `{command} --help`"
-    return what[:1].lower() + what[1:], remedy
+        remedy = did_you_mean(asked, possible, spelled=possible.__getitem__)
+    return what[:1].lower() + what[1:], remedy or f"see `{command} --help`"
 
 
 app = typer.Typer(
@@ -150,25 +186,6 @@ def root(
     Exit codes: 0 done, 1 a gate failed, 2 wrong usage, 3 inconclusive, 4 the environment can't,
     5 bad input, 6 the profiled program failed.
     """
-
-
-app.command(cls=WithProgram)(profile)
-app.command(cls=Reading)(analyze)
-app.command(cls=Reading)(checklist)
-app.command(cls=Reading)(report)
-app.command(cls=Reading)(diff)
-app.command(cls=Reading)(source)
-app.command(cls=WithProgram)(time)
-app.command(cls=Reading)(compare)
-app.command(cls=WithProgram)(optimize)
-app.command(cls=Drawing)(roofline)
-app.command(cls=Reading)(calibrate)
-app.command(cls=Reading)(audit)
-app.command(cls=Reading)(ceilings)
-app.command(cls=Reading)(metrics)
-app.command(cls=Reading)(doctor)
-app.add_typer(rules, name="rules")
-app.add_typer(baseline, name="baseline")
 
 
 _ASCII = str.maketrans(

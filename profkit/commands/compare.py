@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.commands.options import OutputOption, put
+from profkit.commands.formats import TextFormat
+from profkit.commands.options import FORMAT, OutputOption, put
 from profkit.commands.time import (
-    Format,
-    FormatOption,
     MarginOption,
     Preset,
     PresetOption,
-    UnitOption,
     share,
     thresholds_of,
 )
+from profkit.commands.timing_options import UnitOption
 from profkit.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def compare(
     force: Annotated[
         bool, typer.Option("--force", help="Compare what was measured differently too.")
     ] = False,
-    format: FormatOption = Format.terminal,
+    format: Annotated[TextFormat, FORMAT] = "terminal",
     output: OutputOption = None,
 ) -> None:
     """Say what two saved results allow to be said: they were not measured in turns.
@@ -80,7 +79,7 @@ def compare(
     ]  # fmt: skip
     only = _unmatched(before, after, matched) if not variant else ((), ())
     names = (a.name, b.name)
-    put(saved_text(pairs, names, format.value, only=only, to_file=output is not None), output)
+    put(saved_text(pairs, names, format, only=only, to_file=output is not None), output)
     if any(pair.open for pair in pairs):
         raise typer.Exit(_INCONCLUSIVE)
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from profkit.commands.options import KernelOption, OutputOption, put
+from profkit.commands.options import FORMAT, KernelOption, OutputOption, put
 from profkit.core.errors import BadInput, ProfkitError, UsageError
 
 if TYPE_CHECKING:
@@ -21,23 +20,11 @@ if TYPE_CHECKING:
     from profkit.comparison.gates import Failure
     from profkit.comparison.timed_change import Timings
 
+ComparisonFormat = Literal["terminal", "markdown", "json", "html", "sarif", "junit", "github"]
+
 _TOP_SHOWN = 3
 _MODES = ("auto", "name", "order", "nvtx")
-
-
-class Format(StrEnum):
-    """How a comparison is written."""
-
-    terminal = "terminal"
-    markdown = "markdown"
-    json = "json"
-    html = "html"
-    sarif = "sarif"
-    junit = "junit"
-    github = "github"
-
-
-_WITH_LINES = {Format.json, Format.sarif, Format.github}
+_WITH_LINES = {"json", "sarif", "github"}
 """Formats that name the lines that findings blame."""
 
 
@@ -73,7 +60,7 @@ def diff(
     force: Annotated[
         bool, typer.Option("--force", help="Compare what can't be compared, too.")
     ] = False,
-    format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.terminal,
+    format: Annotated[ComparisonFormat, FORMAT] = "terminal",
     output: OutputOption = None,
     fail_on: Annotated[
         list[str] | None,
@@ -127,7 +114,7 @@ def diff(
     from profkit.commands.reading import read_report
     from profkit.comparison.gates import exit_code, failures, parse_gates
 
-    if ablation and format not in {Format.terminal, Format.markdown}:
+    if ablation and format not in {"terminal", "markdown"}:
         raise UsageError(f"--ablation writes Markdown, not {format}", "leave --format out")
     gates = parse_gates(fail_on or ())
     mode, names = _matching(match)
@@ -152,7 +139,7 @@ def diff(
         failed.append(failures(compared, gates))
         if ablation:
             texts.append(_ablation(ablation, compared, sides, 1 if top is None else top))
-        elif format is Format.terminal:
+        elif format == "terminal":
             texts.append(
                 _terminal(
                     found[-1], failed[-1], shown,
@@ -161,7 +148,7 @@ def diff(
             )  # fmt: skip
     _tell_damaged(damaged, nothing_else=not found)
     alone = [(side, path.name) for side, path in left_out]
-    if ablation or format is Format.terminal:
+    if ablation or format == "terminal":
         texts += [f"only in {side}: {name}\n" for side, name in alone]
         put("\n".join(texts), output)
     else:
@@ -203,7 +190,7 @@ def _tell_damaged(damaged: Sequence[ProfkitError], *, nothing_else: bool) -> Non
 def _written(
     found: Sequence[tuple[str, Diff]],
     failed: Sequence[Sequence[Failure]],
-    format: Format,
+    format: ComparisonFormat,
     alone: Sequence[tuple[str, str]],
     *,
     top: int,
@@ -212,7 +199,7 @@ def _written(
 ) -> str:
     from profkit.comparison.formats import diff_text
 
-    if format in {Format.sarif, Format.junit}:
+    if format in {"sarif", "junit"}:
         for side, name in alone:
             typer.echo(f"only in {side}: {name}", err=True)
     return diff_text(
@@ -414,7 +401,7 @@ def _matching(asked: str) -> tuple[str, Mapping[str, str] | None]:
 
 
 def _names(path: Path) -> Mapping[str, str]:
-    from profkit.core.text_files import read_yaml
+    from profkit.core.yaml_files import read_yaml
 
     told = read_yaml(path, "write `old name: new name`, one a line")
     if not isinstance(told, dict) or not all(isinstance(name, str) for name in told.values()):

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from profkit.commands.options import OutputOption, put
+from profkit.commands.formats import PlainFormat
+from profkit.commands.options import FORMAT, OutputOption, put
 from profkit.core.errors import EnvironmentProblem
-
-
-class Format(StrEnum):
-    """How the checks are written."""
-
-    terminal = "terminal"
-    json = "json"
 
 
 def doctor(
@@ -26,7 +19,7 @@ def doctor(
     out: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="Where runs would be written.")
     ] = Path("reports"),
-    format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.terminal,
+    format: Annotated[PlainFormat, FORMAT] = "terminal",
     output: OutputOption = None,
 ) -> None:
     """Check what profiling needs: GPU, driver, tools, permissions, room.
@@ -40,7 +33,7 @@ def doctor(
     from profkit.capture.doctor import diagnose
 
     diagnosis = diagnose(out)
-    if format is Format.json:
+    if format == "json":
         from profkit.capture.doctor_view import doctor_json
 
         put(doctor_json(diagnosis), output)

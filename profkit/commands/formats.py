@@ -1,11 +1,16 @@
-"""Which format a file's name asks for."""
+"""The formats of verbs, and which of them a file's name asks for."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Literal
 
 from profkit.core.errors import UsageError
+
+PlainFormat = Literal["terminal", "json"]
+TextFormat = Literal["terminal", "markdown", "json"]
+NumbersFormat = Literal["terminal", "json", "markdown"]  # --help lists them in this order
 
 _MEANT = {
     ".txt": ("terminal",),

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import re
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.commands.options import KernelOption, OutputOption, put
+from profkit.commands.formats import NumbersFormat
+from profkit.commands.options import NUMBERS_FORMAT, KernelOption, OutputOption, put
 from profkit.core.errors import UsageError
 
 if TYPE_CHECKING:
     from profkit.analysis.report import Report
     from profkit.report.catalog import Quantity
-
-
-class Format(StrEnum):
-    """How the catalogue is written."""
-
-    terminal = "terminal"
-    json = "json"
-    markdown = "markdown"
 
 
 def metrics(
@@ -47,7 +39,7 @@ def metrics(
         bool,
         typer.Option("--all", help="With FILE: every metric ncu recorded for the launch, too."),
     ] = False,
-    format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.terminal,
+    format: Annotated[NumbersFormat, NUMBERS_FORMAT] = "terminal",
     output: OutputOption = None,
 ) -> None:
     """List the quantities profkit knows, and which of them a report gives: found, derived, missing.
@@ -68,20 +60,20 @@ def metrics(
         _report(path, kernel, grep, everything, format, output)
 
 
-def _catalogue(grep: str | None, format: Format, output: Path | None) -> None:
+def _catalogue(grep: str | None, format: NumbersFormat, output: Path | None) -> None:
     from profkit.report.catalog import catalog
 
     entries = catalog()
     chosen = [entry for entry in entries.quantities.values() if _matches(entry, grep)]
     if grep and not chosen:
         raise UsageError(f"no quantity mentions {grep!r}", "`profkit metrics` lists all")
-    if format is Format.markdown:
+    if format == "markdown":
         from profkit.report.catalog_markdown import catalog_markdown
 
         if grep:
             raise UsageError("--format markdown writes the whole catalogue", "leave --grep out")
         put(catalog_markdown(entries), output)
-    elif format is Format.json:
+    elif format == "json":
         from profkit.analysis.metrics_view import catalog_json
 
         put(catalog_json(chosen), output)
@@ -97,20 +89,20 @@ def _report(
     kernel: str | None,
     grep: str | None,
     everything: bool,
-    format: Format,
+    format: NumbersFormat,
     output: Path | None,
 ) -> None:
     from profkit.commands.reading import read_report
     from profkit.report.coverage import coverage
 
-    if format is Format.markdown:
+    if format == "markdown":
         raise UsageError("--format markdown writes the catalogue", "leave FILE out, or use json")
     report = read_report(path, kernel)
     found = [item for item in coverage(report.summary.launches) if _matches(item.quantity, grep)]
     raw = _raw(report, grep) if everything else {}
     if grep and not found and not raw:
         raise UsageError(f"no quantity mentions {grep!r}", "`profkit metrics` lists all")
-    if format is Format.json:
+    if format == "json":
         from profkit.analysis.metrics_view import coverage_json
 
         put(coverage_json(report.summary, found, raw), output)

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from profkit.commands.baseline import duration
-from profkit.commands.options import OutputOption, interruptible, put
+from profkit.commands.formats import PlainFormat
+from profkit.commands.options import FORMAT, OutputOption, interruptible, put
 from profkit.commands.options import words_after_dashes as after_dashes
-from profkit.commands.time import Cache, Device, Timer
+from profkit.commands.timing_options import (
+    Cache,
+    CacheOption,
+    DeviceOption,
+    GpuOption,
+    SeedOption,
+    Timer,
+    TimerOption,
+)
+from profkit.core.duration import parse_duration
 from profkit.core.errors import EnvironmentProblem, UsageError
 from profkit.ui.progress import Teller
 
 _INCONCLUSIVE = 3
-
-
-class Format(StrEnum):
-    """How to write it."""
-
-    terminal = "terminal"
-    json = "json"
 
 
 def optimize(
@@ -45,15 +46,13 @@ def optimize(
     warmup_ms: Annotated[
         float, typer.Option(min=0, metavar="MS", help="Warm up at least so long.")
     ] = 500,
-    timer: Annotated[Timer, typer.Option(help="What takes the times.")] = Timer.events,
-    cache: Annotated[Cache, typer.Option(help="What L2 holds when a call starts.")] = Cache.cold,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the inputs.")] = 42,
-    format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.terminal,
+    timer: TimerOption = Timer.events,
+    cache: CacheOption = Cache.cold,
+    seed: SeedOption = 42,
+    format: Annotated[PlainFormat, FORMAT] = "terminal",
     output: OutputOption = None,
-    device: Annotated[
-        Device | None, typer.Option(help="cuda unless there is none; cpu times by host clock.")
-    ] = None,
-    gpu: Annotated[int | None, typer.Option(min=0, metavar="N", help="Which GPU.")] = None,
+    device: DeviceOption = None,
+    gpu: GpuOption = None,
 ) -> None:
     """Find out which variant of a target to use, and what to write to have it.
 
@@ -87,10 +86,10 @@ def optimize(
         device=device.value if device else None,
         gpu=gpu,
     )
-    seconds = duration("--budget", budget) or 0.0
+    seconds = parse_duration("--budget", budget) or 0.0
     with interruptible(), Teller() as teller:
         found = search(plan, baseline, target_speedup, seconds, teller.tell)
-    as_json = format is Format.json
+    as_json = format == "json"
     put(
         optimize_json(found) if as_json else optimize_terminal(found, to_file=output is not None),
         output,

@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
+from copy import copy
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, NoReturn, get_args, get_type_hints
@@ -31,6 +31,7 @@ from profkit.commands.kinds import (
 )
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.regular_file import open_regular
+from profkit.ui.picture import PICTURES
 
 _RECORDINGS = (b"NVR\0", b"\x28\xb5\x2f\xfd", b"SQLite format 3\0")
 _OUTPUTS = {"output", "out", "plot", "badge"}
@@ -71,6 +72,9 @@ KernelOption = Annotated[
         show_default=False,
     ),
 ]
+FORMAT = typer.Option("--format", help="How to write it.")
+NUMBERS_FORMAT = copy(FORMAT)
+"""For the same formats in another order, which typing's cache would replace by the first."""
 OutputOption = Annotated[
     Path | None,
     typer.Option(
@@ -169,11 +173,11 @@ class Reading(TyperCommand):
             return
         formats: Sequence[str] = ["html"]  # what a verb without a choice writes
         if "format" in ctx.params:
-            formats = [str(kind.value) for kind in _formats_of(self.callback)]
-        asked = str(ctx.params["format"].value) if is_given(ctx, "format") else None
+            formats = _formats_of(self.callback)
+        asked = ctx.params["format"] if is_given(ctx, "format") else None
         chosen = format_of(output, formats, asked, self.pictures)
         if chosen is not None and "format" in ctx.params:
-            ctx.params["format"] = _formats_of(self.callback)(chosen)
+            ctx.params["format"] = chosen
 
 
 def is_given(context: Any, name: str) -> bool:
@@ -182,11 +186,11 @@ def is_given(context: Any, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def _formats_of(verb: Any) -> type[StrEnum]:
-    """The formats that a verb's option takes."""
+def _formats_of(verb: Any) -> list[str]:
+    """The formats that a verb's option takes: a literal, or a literal or None."""
     hint = get_type_hints(verb)["format"]
-    kinds = [kind for kind in (hint, *get_args(hint)) if isinstance(kind, type)]
-    return next(kind for kind in kinds if issubclass(kind, StrEnum))
+    words = [word for kind in (hint, *get_args(hint)) for word in get_args(kind)]
+    return [word for word in words if isinstance(word, str)]
 
 
 def _refuse_to_overwrite(output: Path, params: Mapping[str, Any]) -> None:
@@ -207,7 +211,7 @@ def _paths(params: Mapping[str, Any], but: Collection[str]) -> Iterator[Path]:
 class Drawing(Reading):
     """A verb whose output may be a picture."""
 
-    pictures = (".png", ".svg", ".pdf")
+    pictures = PICTURES
 
 
 class WithProgram(Reading):

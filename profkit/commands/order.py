@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from profkit.analysis.report import suggestion
 from profkit.core.errors import UsageError
+from profkit.core.suggestion import did_you_mean
 from profkit.report.catalog import catalog
 from profkit.report.summary import Group, ReportSummary
 
@@ -17,7 +17,7 @@ def known_key(key: str) -> None:
     if key not in _KEYS and key not in catalog().quantities:
         raise UsageError(
             f"--sort {key!r} is not {', '.join(_KEYS)} or a quantity",
-            suggestion(key, (*_KEYS, *catalog().quantities)),
+            did_you_mean(key, (*_KEYS, *catalog().quantities), "see `profkit metrics`", most=3),
         )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.commands.options import KernelOption, interruptible, words_after_dashes
+from profkit.commands.timing_options import GpuOption
 from profkit.ui.progress import Teller
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def profile(
     out: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="Where runs go, a folder a target.")
     ] = Path("reports"),
-    gpu: Annotated[int | None, typer.Option(min=0, metavar="N", help="Which GPU.")] = None,
+    gpu: GpuOption = None,
     timeout: Annotated[
         float | None,
         typer.Option(metavar="S", help="Seconds for each stage that runs the program."),

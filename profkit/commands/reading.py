@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import sys
 import tempfile
-import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from profkit.analysis.report import load
 from profkit.analysis.run_files import check_run_of, reports_in
 from profkit.commands.options import interruptible
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError
-from profkit.report.summary import ReportSummary
+from profkit.ui.progress import progress_line
 
 if TYPE_CHECKING:
     from profkit.analysis.report import Report
+    from profkit.report.summary import ReportSummary
     from profkit.rules.checklist import Checklist
     from profkit.rules.pairs import PairNotes
     from profkit.rules.rule_file import Rule
     from profkit.rules.score import PairScore
     from profkit.timeline.reader import Timeline
-
-_WORTH_SHOWING = 2.0
-
-_Task = TypeVar("_Task")
-_Outcome = TypeVar("_Outcome")
 
 
 @dataclass(frozen=True)
@@ -76,7 +65,9 @@ def read_reports(
         with progress_line() as progress:
             outcomes = [_read(files[0], selection, advice, progress)]
     else:
-        outcomes = _in_parallel(partial(_read, selection=selection, advice=advice), files, _died)
+        from profkit.commands.parallel import in_parallel
+
+        outcomes = in_parallel(partial(_read, selection=selection, advice=advice), files, _died)
     reports = [outcome for outcome in outcomes if isinstance(outcome, Examined)]
     failures += [outcome for outcome in outcomes if isinstance(outcome, ProfkitError)]
     if reports:
@@ -148,6 +139,7 @@ def judge_pairs(
 
     Raises BadInput for a folder without pairs, or with notes that can't be read.
     """
+    from profkit.commands.parallel import in_parallel
     from profkit.rules.pairs import joined, pairs_in, read_notes
 
     notes = [read_notes(folder) for folder in folders]
@@ -156,7 +148,7 @@ def judge_pairs(
         for folder, known in zip(folders, notes, strict=True)
         for pair in pairs_in(folder)
     ]
-    outcomes = _in_parallel(partial(_judge, advice=advice), tasks, lambda task: _died(task[0]))
+    outcomes = in_parallel(partial(_judge, advice=advice), tasks, lambda task: _died(task[0]))
     failures = [outcome for outcome in outcomes if isinstance(outcome, ProfkitError)]
     judged = [outcome for outcome in outcomes if not isinstance(outcome, ProfkitError)]
     return judged, joined(notes), failures
@@ -185,70 +177,6 @@ def _died(path: Path) -> BadInput:
     )
 
 
-def _in_parallel(
-    do: Callable[[_Task], _Outcome],
-    tasks: Sequence[_Task],
-    died: Callable[[_Task], _Outcome],
-) -> list[_Outcome]:
-    """What a function makes of each task, in order, in as many processes as there are CPUs.
-
-    A process that dies takes the others' work with it: what was not done is tried again by itself,
-    and `died` is what became of the task whose process dies even so.
-    """
-    workers = min(len(tasks), len(os.sched_getaffinity(0)))
-    if workers < 2:
-        return [do(task) for task in tasks]
-    outcomes: dict[int, _Outcome] = {}
-    with interruptible(), progress_line() as progress:
-        with _pool(workers) as pool:
-            jobs = [pool.submit(do, task) for task in tasks]
-            with suppress(BrokenProcessPool):
-                for at, job in enumerate(jobs):
-                    outcomes[at] = job.result()
-                    progress(len(outcomes), len(jobs))
-        for at, job in enumerate(jobs):
-            if at not in outcomes:
-                finished = job.done() and not job.cancelled() and job.exception() is None
-                outcomes[at] = job.result() if finished else _alone(do, tasks[at], died)
-                progress(len(outcomes), len(jobs))
-    return [outcomes[at] for at in range(len(tasks))]
-
-
-def _alone(
-    do: Callable[[_Task], _Outcome], task: _Task, died: Callable[[_Task], _Outcome]
-) -> _Outcome:
-    with _pool(1) as pool:
-        try:
-            return pool.submit(do, task).result()
-        except BrokenProcessPool:
-            return died(task)
-
-
-@contextmanager
-def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
-    """Processes that end with this one, whatever ends it."""
-    context = multiprocessing.get_context("forkserver")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent) as pool:
-        try:
-            yield pool
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in multiprocessing.active_children():
-                process.kill()
-            raise
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
 def _read(
     file: Path,
     selection: Selection,
@@ -261,26 +189,3 @@ def _read(
         return Examined(report.summary, found)
     except ProfkitError as error:
         return error
-
-
-@contextmanager
-def progress_line() -> Iterator[Callable[[int, int], None]]:
-    """A line on stderr, on a terminal, once reading has taken two seconds."""
-    import time
-
-    started = time.monotonic()
-    shown = False
-
-    def update(done: int, total: int) -> None:
-        nonlocal shown
-        if not sys.stderr.isatty() or time.monotonic() - started < _WORTH_SHOWING:
-            return
-        shown = True
-        sys.stderr.write(f"\rreading {done} of {total}, {time.monotonic() - started:.0f} s\x1b[K")
-        sys.stderr.flush()
-
-    try:
-        yield update
-    finally:
-        if shown:
-            sys.stderr.write("\r\x1b[K")

@@ -10,23 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from profkit.commands.formats import NumbersFormat
 from profkit.commands.options import KernelOption, put, writable
 from profkit.core.errors import NothingMatches, ProfkitError, UsageError
+from profkit.ui.picture import PICTURES, check_picture
 
 if TYPE_CHECKING:
     from profkit.analysis.report import Report
     from profkit.roofline.roofline import Roofline
 
-_PICTURES = (".png", ".svg", ".pdf")
 _ALL = "all"
-
-
-class Format(StrEnum):
-    """How numbers are written."""
-
-    terminal = "terminal"
-    json = "json"
-    markdown = "markdown"
 
 
 class Level(StrEnum):
@@ -92,9 +85,9 @@ def roofline(
     table: Annotated[
         bool, typer.Option("--table", help="Print the numbers too when a picture is written.")
     ] = False,
-    format: Annotated[Format, typer.Option("--format", help="How to write numbers.")] = (
-        Format.terminal
-    ),
+    format: Annotated[
+        NumbersFormat, typer.Option("--format", help="How to write numbers.")
+    ] = "terminal",
     output: Annotated[
         Path | None,
         typer.Option(
@@ -146,7 +139,7 @@ def roofline(
         shown = _by_shape(shown) if path else shown
         if picture is not None:
             _plot(shown, picture, path=path)
-        if picture is None or table or format is not Format.terminal:
+        if picture is None or table or format != "terminal":
             _print([one.roofline for one in shown], format, None if picture else output)
     for failure in failures:
         typer.echo(f"profkit: {failure}", err=True)
@@ -163,13 +156,11 @@ class _Shown:
     roofline: Roofline
 
 
-def _picture(output: Path | None, format: Format) -> Path | None:
+def _picture(output: Path | None, format: NumbersFormat) -> Path | None:
     """The picture to write; raises UsageError for a name that none can have."""
-    if output is None or (output.suffix not in _PICTURES and format is not Format.terminal):
+    if output is None or (output.suffix not in PICTURES and format != "terminal"):
         return None
-    from profkit.roofline.plot import check_suffix
-
-    check_suffix(output)
+    check_picture(output)
     return output
 
 
@@ -237,18 +228,18 @@ def _differing(shown: Sequence[_Shown]) -> list[str]:
     return [name for name in names if len({str(one.shapes.get(name)) for one in shown}) > 1]
 
 
-def _print(rooflines: Sequence[Roofline], format: Format, output: Path | None) -> None:
+def _print(rooflines: Sequence[Roofline], format: NumbersFormat, output: Path | None) -> None:
     put(_text(rooflines, format, to_file=output is not None), output)
 
 
-def _text(rooflines: Sequence[Roofline], format: Format, *, to_file: bool) -> str:
-    if format is Format.json:
+def _text(rooflines: Sequence[Roofline], format: NumbersFormat, *, to_file: bool) -> str:
+    if format == "json":
         from profkit.roofline.roofline_json import rooflines_json
 
         return rooflines_json(rooflines)
     from profkit.roofline.roofline_view import rooflines_markdown, rooflines_terminal
 
-    if format is Format.markdown:
+    if format == "markdown":
         return rooflines_markdown(rooflines)
     return rooflines_terminal(rooflines, to_file=to_file)
 

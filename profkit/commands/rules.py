@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from profkit.commands.formats import TextFormat
 from profkit.commands.options import (
+    FORMAT,
     DisableOption,
     KernelOption,
     OutputOption,
@@ -18,27 +19,12 @@ from profkit.commands.options import (
     put,
 )
 from profkit.core.errors import BadInput, UsageError
+from profkit.core.suggestion import did_you_mean
 
 if TYPE_CHECKING:
     from profkit.rules.rule_file import Rule
 
 _RECORDED = "reports/*/pairs"
-
-
-class Format(StrEnum):
-    """How the rules are written."""
-
-    terminal = "terminal"
-    markdown = "markdown"
-
-
-class ScoreFormat(StrEnum):
-    """How a score is written."""
-
-    terminal = "terminal"
-    markdown = "markdown"
-    json = "json"
-
 
 rules = typer.Typer(
     name="rules",
@@ -49,7 +35,7 @@ rules = typer.Typer(
 
 @rules.command(name="list", cls=Reading)
 def list_rules(
-    format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.terminal,
+    format: Annotated[Literal["terminal", "markdown"], FORMAT] = "terminal",
     output: OutputOption = None,
     own: RulesOption = None,
 ) -> None:
@@ -65,7 +51,7 @@ def list_rules(
     from profkit.ui.terminal import rendered
 
     found = _all(own)
-    if format is Format.markdown:
+    if format == "markdown":
         put(rules_markdown(found), output)
     else:
         put(rendered(list_view(found), to_file=output is not None), output)
@@ -96,8 +82,6 @@ def explain(
     """
     from rich.console import Group
 
-    from profkit.commands.reading import read_report
-    from profkit.rules.region_rules import explain_region
     from profkit.rules.rules_view import explained, region_trial_view, trials_view
     from profkit.ui.terminal import rendered
 
@@ -107,8 +91,12 @@ def explain(
     chosen = _named(rule, found)
     view = explained(chosen)
     if on is not None and chosen.about_timeline:
+        from profkit.rules.region_rules import explain_region
+
         view = Group(view, region_trial_view(explain_region(_quantities(on), chosen)))
     elif on is not None:
+        from profkit.commands.reading import read_report
+
         report = read_report(on, kernel)
         listed = report.checklist(found, blamed=0)
         alike = [rule for rule in found if rule.category == chosen.category and rule != chosen]
@@ -156,9 +144,7 @@ def score(
             show_default=False,
         ),
     ] = None,
-    format: Annotated[
-        ScoreFormat, typer.Option("--format", help="How to write it.")
-    ] = ScoreFormat.terminal,
+    format: Annotated[TextFormat, FORMAT] = "terminal",
     output: OutputOption = None,
     own: RulesOption = None,
     disable: DisableOption = None,
@@ -187,9 +173,9 @@ def score(
     judged, notes, failures = judge_pairs(_folders(pairs), advice)
     if judged:
         found = summed(judged)
-        if format is ScoreFormat.json:
+        if format == "json":
             put(score_json(found, notes), output)
-        elif format is ScoreFormat.markdown:
+        elif format == "markdown":
             put(score_markdown(found, notes), output)
         else:
             put(rendered(score_view(found, notes), to_file=output is not None), output)
@@ -230,9 +216,8 @@ def _all(own: Path | None) -> tuple[Rule, ...]:
 
 
 def _named(name: str, found: tuple[Rule, ...]) -> Rule:
-    from profkit.analysis.report import suggestion
-
     by_name = {rule.name: rule for rule in found}
     if name not in by_name:
-        raise UsageError(f"no rule {name!r}", suggestion(name, by_name, "profkit rules list"))
+        meant = did_you_mean(name, by_name, "see `profkit rules list`", most=3)
+        raise UsageError(f"no rule {name!r}", meant)
     return by_name[name]

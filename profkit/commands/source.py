@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.commands.options import KernelOption, OutputOption, put
+from profkit.commands.formats import PlainFormat
+from profkit.commands.options import FORMAT, KernelOption, OutputOption, put
 from profkit.core.errors import BadInput
+from profkit.ui.picture import check_picture
 
 if TYPE_CHECKING:
     from profkit.analysis.report import Report
@@ -17,13 +18,6 @@ if TYPE_CHECKING:
     from profkit.rules.checklist import Checklist
 
 _TOP_SHOWN = 10
-
-
-class Format(StrEnum):
-    """How a kernel's inside is written."""
-
-    terminal = "terminal"
-    json = "json"
 
 
 def source(
@@ -44,7 +38,7 @@ def source(
         Path | None,
         typer.Option(metavar="FILE", help="Draw its life: .png, .svg or .pdf.", show_default=False),
     ] = None,
-    format: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.terminal,
+    format: Annotated[PlainFormat, FORMAT] = "terminal",
     output: OutputOption = None,
 ) -> None:
     """Look inside the kernel that takes the most time: its life and its hottest lines.
@@ -61,13 +55,13 @@ def source(
       profkit source reports/sdpa_s512 --plot life.png
     """
     from profkit.analysis.source_json import source_json
-    from profkit.analysis.source_plot import check_plot, plot_timeline
+    from profkit.analysis.source_plot import plot_timeline
     from profkit.analysis.source_terminal import inside_view
     from profkit.commands.reading import read_report
     from profkit.ui.terminal import console, rendered
 
     if plot is not None:
-        check_plot(plot)
+        check_picture(plot)
     report = read_report(path, kernel)
     found = report.checklist()
     inside = _look(report, found)
@@ -78,7 +72,7 @@ def source(
                 "record with `ncu --section PmSampling`",
             )
         plot_timeline(inside.timeline, plot, inside.launch.name)
-    if format is Format.json:
+    if format == "json":
         put(source_json(report.summary, inside, found), output)
         return
     to_file = output is not None

@@ -14,15 +14,29 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec import structs
 
-from profkit.commands.formats import format_of
+from profkit.commands.formats import TextFormat, format_of
 from profkit.commands.options import (
+    FORMAT,
     OutputOption,
     interruptible,
     is_given,
     put,
     words_after_dashes,
 )
+from profkit.commands.timing_options import (
+    Cache,
+    CacheOption,
+    Device,
+    DeviceOption,
+    GpuOption,
+    SeedOption,
+    Timer,
+    TimerOption,
+    Unit,
+    UnitOption,
+)
 from profkit.core.errors import EnvironmentProblem, UsageError
+from profkit.ui.picture import check_picture
 from profkit.ui.progress import Teller
 
 if TYPE_CHECKING:
@@ -37,28 +51,6 @@ _FEWEST_BLOCKS = 2
 _GATES = {"regression": "REGRESSED", "inconclusive": "INCONCLUSIVE"}
 
 
-class Timer(StrEnum):
-    """What takes the times."""
-
-    events = "events"
-    graph = "graph"
-    cupti = "cupti"
-
-
-class Cache(StrEnum):
-    """What L2 holds when a call starts."""
-
-    cold = "cold"
-    warm = "warm"
-
-
-class Device(StrEnum):
-    """Where the target runs."""
-
-    cuda = "cuda"
-    cpu = "cpu"
-
-
 class Preset(StrEnum):
     """How much a verdict asks for."""
 
@@ -67,26 +59,6 @@ class Preset(StrEnum):
     permissive = "permissive"
 
 
-class Unit(StrEnum):
-    """The unit of a bare list of latencies."""
-
-    s = "s"
-    ms = "ms"
-    us = "us"
-    ns = "ns"
-
-
-class Format(StrEnum):
-    """How to write latencies."""
-
-    terminal = "terminal"
-    markdown = "markdown"
-    json = "json"
-
-
-UnitOption = Annotated[
-    Unit | None, typer.Option(metavar="UNIT", help="Of a bare list: s, ms, us or ns.")
-]
 PresetOption = Annotated[
     Preset, typer.Option(help="How much a verdict asks for; --explain shows it.")
 ]
@@ -94,7 +66,6 @@ MarginOption = Annotated[
     str | None,
     typer.Option(metavar="SHARE", help="A smaller difference counts as none: 1% or 0.01."),
 ]
-FormatOption = Annotated[Format, typer.Option("--format", help="How to write it.")]
 
 
 def time(
@@ -133,9 +104,9 @@ def time(
     warmup_ms: Annotated[
         float, typer.Option(min=0, metavar="MS", help="Warm up at least so long.")
     ] = 500,
-    timer: Annotated[Timer, typer.Option(help="What takes the times.")] = Timer.events,
-    cache: Annotated[Cache, typer.Option(help="What L2 holds when a call starts.")] = Cache.cold,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the inputs.")] = 42,
+    timer: TimerOption = Timer.events,
+    cache: CacheOption = Cache.cold,
+    seed: SeedOption = 42,
     margin: MarginOption = None,
     preset: PresetOption = Preset.default,
     fail_on: Annotated[
@@ -158,12 +129,10 @@ def time(
     badge: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the verdict as a small .svg.")
     ] = None,
-    format: FormatOption = Format.terminal,
+    format: Annotated[TextFormat, FORMAT] = "terminal",
     output: OutputOption = None,
-    device: Annotated[
-        Device | None, typer.Option(help="cuda unless there is none; cpu times by host clock.")
-    ] = None,
-    gpu: Annotated[int | None, typer.Option(min=0, metavar="N", help="Which GPU.")] = None,
+    device: DeviceOption = None,
+    gpu: GpuOption = None,
 ) -> None:
     """Time a target's variants, with intervals that hold, and say whether one is faster.
 
@@ -229,16 +198,16 @@ def share(text: str, option: str) -> float:
 
 
 def write(
-    report: LatencyReport, format: Format, output: Path | None, *, explain: bool = False
+    report: LatencyReport, format: TextFormat, output: Path | None, *, explain: bool = False
 ) -> None:
     """Write a report in a format, to a file or stdout."""
     from profkit.timing.latency_view import latency_markdown, latency_terminal
 
-    if format is Format.json:
+    if format == "json":
         from profkit.timing.latency_json import latency_json
 
         text = latency_json(report)
-    elif format is Format.markdown:
+    elif format == "markdown":
         text = latency_markdown(report)
     else:
         text = latency_terminal(report, explain=explain, to_file=output is not None)
@@ -490,13 +459,12 @@ def _check_names(out: Path | None, plot: Path | None, badge: Path | None) -> Non
     """Refuse names that no picture or JSON can have before anything is measured."""
     if out is not None:
         format_of(out, ("json",), None)
-    if plot is not None and plot.suffix not in _PLOTS:
-        raise UsageError(f"{plot}: not a kind of plot", f"use {', '.join(_PLOTS)}")
+    if plot is not None:
+        check_picture(plot)
     if badge is not None and badge.suffix != ".svg":
         raise UsageError(f"{badge}: a badge is an .svg", "name it so")
 
 
-_PLOTS = (".png", ".svg", ".pdf")
 _OUTPUTS = ("--out", "--output", "-o", "--plot", "--badge", "--format")
 
 

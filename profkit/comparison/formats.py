@@ -9,8 +9,6 @@ from pathlib import Path
 from profkit.comparison.comparison import Diff
 from profkit.comparison.gates import Failure
 
-FORMATS = ("markdown", "json", "html", "sarif", "junit", "github")
-
 
 def diff_text(
     diffs: Sequence[tuple[str, Diff]],
@@ -22,7 +20,7 @@ def diff_text(
     with_host: bool,
     left_out: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """Comparisons, each with its label and the gates that it failed, in one of FORMATS.
+    """Comparisons, each with its label and the gates that it failed, in a format of `profkit diff`.
 
     `left_out` are the sides and names of reports that one side alone has; SARIF and JUnit have no
     place for them. `top` kernels (0: all) are told in detail, small changes too if `show_all`;

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +13,10 @@ from profkit.comparison.comparison import Diff, KernelDiff
 from profkit.comparison.finding_changes import WORTH, Seen, Status
 from profkit.comparison.repeats import Change, noise
 from profkit.comparison.timed_change import TimedChange
+from profkit.core.columns import Column
 from profkit.core.errors import UsageError
-from profkit.core.expression import FUNCTIONS, Column, Expression, NotAllowed, parse
+from profkit.core.expression import FUNCTIONS, Expression, NotAllowed, parse
+from profkit.core.suggestion import did_you_mean
 from profkit.report.catalog import catalog
 from profkit.report.summary import Group, LaunchSummary
 
@@ -159,10 +160,9 @@ def _gate(text: str) -> Gate:
     try:
         kind = GateKind(name.strip())
     except ValueError:
-        close = difflib.get_close_matches(name, [kind.value for kind in GateKind], n=1)
-        meant = f"did you mean {close[0]}? " if close else ""
+        meant = did_you_mean(name, [kind.value for kind in GateKind])
         raise UsageError(
-            f"--fail-on {text[:80]!r} is no gate", f"{meant}there are {_WRITTEN}"
+            f"--fail-on {text[:80]!r} is no gate", f"{meant} there are {_WRITTEN}".lstrip()
         ) from None
     if kind is GateKind.metric:
         return Gate(kind, expression=_condition(value.strip()))
@@ -220,11 +220,12 @@ def _check_name(name: str) -> None:
     known = catalog().quantities
     bare = name.removeprefix(BEFORE)
     if bare not in known:
-        close = difflib.get_close_matches(bare, list(known), n=1)
         prefix = name[: len(name) - len(bare)]
         raise UsageError(
             f"--fail-on metric: {name!r} is no quantity",
-            f"did you mean {prefix}{close[0]}?" if close else "`profkit metrics` lists them",
+            did_you_mean(
+                bare, known, "`profkit metrics` lists them", spelled=lambda near: prefix + near
+            ),
         )
 
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
 from statistics import median
 
+from profkit.core.distributions import median_rank
 from profkit.report.summary import Group
 
 NOISE = 0.03
@@ -102,14 +102,5 @@ def _interval(ordered: Sequence[float]) -> tuple[float, float]:
     n = len(ordered)
     if n < _ENOUGH:
         return median(ordered), median(ordered)
-    below = _left_out(n)
+    below = median_rank(n, _LEVEL)
     return ordered[below], ordered[n - 1 - below]
-
-
-@cache
-def _left_out(n: int) -> int:
-    """How many of n values lie below the 95% interval of their median (Conover, section 3.2)."""
-    from scipy import stats
-
-    below = int(stats.binom.ppf((1 - _LEVEL) / 2, n, 0.5)) - 1
-    return below + 1 if stats.binom.cdf(below + 1, n, 0.5) <= (1 - _LEVEL) / 2 else below

@@ -9,24 +9,26 @@ its manifest, its check and its latencies are kept, under their own names.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from profkit.analysis.run_files import CHECK, LATENCY, reports_in
+from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
+from profkit.core.file_name import file_name
 from profkit.core.integrity import MANIFEST, check_unchanged
+from profkit.core.lock import file_lock
 from profkit.core.regular_file import digest
 from profkit.core.text_files import read_json
+from profkit.core.timestamp import timestamp
 
 SCHEMA = "profkit.kept-baseline/1"
 ROOT = Path(".profkit") / "baselines"
@@ -35,7 +37,6 @@ ROOT = Path(".profkit") / "baselines"
 _INDEX = "baseline.json"
 _LOCK = ".lock"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _BESIDE = (MANIFEST, CHECK, LATENCY)
 
 
@@ -62,11 +63,11 @@ def save(name: str, path: Path, gpu: str, root: Path = ROOT) -> Baseline:
     home = root / name / _folder(gpu)
     try:
         home.mkdir(parents=True, exist_ok=True)
-        with _locked(home):
+        with file_lock(home / _LOCK, f"{home}: another process is saving this baseline"):
             folder = home / secrets.token_hex(6)
             try:
                 files = _copied(reports, folder)
-                _point(home, _index(name, gpu, folder, files))
+                write_atomic(home / _INDEX, _index(name, gpu, folder, files))
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)
                 raise
@@ -101,7 +102,7 @@ def baselines(root: Path = ROOT) -> dict[str, tuple[str, ...]]:
 
 def _check_name(name: str) -> None:
     if not _NAME.fullmatch(name) or name.endswith("."):
-        plain = _NOT_IN_A_NAME.sub("-", name).strip(".-_")[:64]
+        plain = file_name(name, "._", "-").strip(".-_")[:64]
         raise UsageError(
             f"baseline {name[:80]!r}: a name has letters, digits, '.', '_' and '-', at most 64",
             f"use {plain}" if _NAME.fullmatch(plain) else "use main",
@@ -109,7 +110,7 @@ def _check_name(name: str) -> None:
 
 
 def _folder(gpu: str) -> str:
-    return _NOT_IN_A_NAME.sub("_", gpu).strip("._") or "unknown"
+    return file_name(gpu, "._").strip("._") or "unknown"
 
 
 def _absent(name: str, gpu: str, root: Path) -> BadInput:
@@ -120,21 +121,6 @@ def _absent(name: str, gpu: str, root: Path) -> BadInput:
         return BadInput(f"baseline {name} in {root} is of {others}, none of {gpu}", keep)
     known = f"there are {', '.join(there)}" if there else "there is none at all"
     return BadInput(f"no baseline {name} in {root}, {known}", keep)
-
-
-@contextmanager
-def _locked(home: Path) -> Iterator[None]:
-    """One save at a time; where the file system has no locks, each on its own."""
-    with (home / _LOCK).open("w", encoding="utf-8") as held:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise EnvironmentProblem(
-                f"{home}: another process is saving this baseline", "wait for it to end"
-            ) from None
-        except OSError:
-            pass
-        yield
 
 
 def _reports(path: Path) -> dict[str, Path]:
@@ -177,22 +163,12 @@ def _index(name: str, gpu: str, folder: Path, files: Mapping[str, Any]) -> str:
         "schema": SCHEMA,
         "name": name,
         "gpu": gpu,
-        "saved": datetime.now(UTC).isoformat(timespec="seconds"),
+        "saved": timestamp(),
         "folder": folder.name,
         "reports": [place for place in files if PurePosixPath(place).name not in _BESIDE],
         "files": files,
     }
     return json.dumps(told, indent=2) + "\n"
-
-
-def _point(home: Path, index: str) -> None:
-    """Make the index the baseline's, at once."""
-    draft = home / f".{_INDEX}"
-    with draft.open("w", encoding="utf-8") as file:
-        file.write(index)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(home / _INDEX)
 
 
 def _remove_others(home: Path, folder: Path) -> None:

@@ -15,12 +15,10 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
-Column = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    from profkit.core.columns import Column
 
 
 class NotAllowed(ValueError):
@@ -37,53 +35,20 @@ _MOST_NODES = 300
 _LARGEST = 1e300  # of a number as written: a double holds it, and no quantity is near it
 
 
-def _known(value: Column) -> Column:
-    return np.where(np.isnan(value), 0.0, 1.0)
+Arity = tuple[int, int]
+"""The fewest and the most values that a function takes."""
 
-
-def _otherwise(value: Column, instead: Column) -> Column:
-    return np.where(np.isnan(value), instead, value)
-
-
-def _where(condition: Column, value: Column, other: Column) -> Column:
-    chosen = np.where(condition != 0, value, other)
-    return np.where(np.isnan(condition), np.nan, chosen)
-
-
-def _clip(value: Column, low: Column, high: Column) -> Column:
-    return np.minimum(np.maximum(value, low), high)
-
-
-def _more_warps(issued: Column, warps: Column, factor: Column) -> Column:
-    """How much more often a scheduler issues with `factor` times the warps.
-
-    `issued` is the chance that a cycle issues, `warps` those resident on a scheduler. Warps that
-    are ready independently with chance r issue with I = 1 - (1 - r)^W (Zhou et al., CGO 2021).
-    """
-    idle = np.power(np.clip(1 - issued, 1e-9, 1.0), factor)
-    return np.where(warps > 0, (1 - idle) / issued, np.nan)
-
-
-@dataclass(frozen=True)
-class Function:
-    """What a name followed by parentheses computes, and of how many values."""
-
-    compute: Callable[..., Any]
-    least: int
-    most: int
-
-
-FUNCTIONS: Mapping[str, Function] = {
-    "min": Function(lambda *values: _over(np.minimum, values), 2, 16),
-    "max": Function(lambda *values: _over(np.maximum, values), 2, 16),
-    "abs": Function(np.abs, 1, 1),
-    "sqrt": Function(np.sqrt, 1, 1),
-    "ceil": Function(np.ceil, 1, 1),
-    "clip": Function(_clip, 3, 3),
-    "where": Function(_where, 3, 3),
-    "more_warps": Function(_more_warps, 3, 3),
-    "known": Function(_known, 1, 1),
-    "otherwise": Function(_otherwise, 2, 2),
+FUNCTIONS: Mapping[str, Arity] = {
+    "min": (2, 16),
+    "max": (2, 16),
+    "abs": (1, 1),
+    "sqrt": (1, 1),
+    "ceil": (1, 1),
+    "clip": (3, 3),
+    "where": (3, 3),
+    "more_warps": (3, 3),
+    "known": (1, 1),
+    "otherwise": (2, 2),
 }
 _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -103,14 +68,24 @@ _COMPARISONS: Mapping[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = 
 
 @dataclass(frozen=True)
 class Language:
-    """What an expression may hold beside arithmetic: names with dots, conditions, functions."""
+    """What an expression may hold beside arithmetic: names with dots, conditions, functions.
 
-    functions: Mapping[str, Function]
+    `computed` imports what the functions compute, which takes numpy: not to check an expression.
+    """
+
+    functions: Mapping[str, Arity]
+    computed: Callable[[], Mapping[str, Callable[..., Any]]]
     conditions: bool = True
     dotted: bool = False
 
 
-RULES = Language(FUNCTIONS)
+def _rules_functions() -> Mapping[str, Callable[..., Any]]:
+    from profkit.core import columns
+
+    return columns.FUNCTIONS
+
+
+RULES = Language(FUNCTIONS, _rules_functions)
 
 HOLDS: Mapping[str, Callable[[Any, Any], bool]] = dict(_COMPARISONS.values())
 """What each sign of a comparison means."""
@@ -144,9 +119,12 @@ class Expression:
 
         Raises KeyError for a name that `columns` lacks.
         """
+        import numpy as np
+
+        from profkit.core.columns import finite
+
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            value = np.asarray(_evaluate(self.tree, columns, self.language), dtype=np.float64)
-        return np.where(np.isfinite(value), value, np.nan)
+            return finite(_evaluate(self.tree, columns, self.language))
 
     @property
     def is_condition(self) -> bool:
@@ -235,8 +213,8 @@ def _parts(node: ast.expr, language: Language) -> list[ast.expr]:
         ):
             return [left, right]
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in language.functions:
-            function = language.functions[name]
-            if function.least <= len(args) <= function.most:
+            least, most = language.functions[name]
+            if least <= len(args) <= most:
                 return args
     raise _refused(node)
 
@@ -246,6 +224,10 @@ def _refused(node: ast.expr) -> NotAllowed:
 
 
 def _evaluate(node: ast.expr, columns: Mapping[str, Column], language: Language) -> Any:
+    import numpy as np
+
+    from profkit.core.columns import both, compared, negated, over
+
     match node:
         case ast.Name() | ast.Attribute():
             return columns[_name(node, language)]
@@ -256,40 +238,18 @@ def _evaluate(node: ast.expr, columns: Mapping[str, Column], language: Language)
         case ast.UnaryOp(op=ast.USub()):
             return -parts[0]
         case ast.UnaryOp():
-            return _not(parts[0])
+            return negated(parts[0])
         case ast.BinOp(op=operation):
             return _BINARY[type(operation)](*parts)
         case ast.Compare(ops=[sign]):
-            return _compared(_COMPARISONS[type(sign)][1], *parts)
+            return compared(_COMPARISONS[type(sign)][1], *parts)
         case ast.BoolOp(op=ast.And()):
-            return _over(_and, parts)
+            return over(both, parts)
         case ast.BoolOp():
-            return _not(_over(_and, [_not(part) for part in parts]))
+            return negated(over(both, [negated(part) for part in parts]))
         case ast.Call(func=ast.Name(id=name)):
-            return language.functions[name].compute(*parts)
+            return language.computed()[name](*parts)
     raise _refused(node)
-
-
-def _compared(holds: Callable[[Any, Any], Any], left: Column, right: Column) -> Any:
-    unknown = np.isnan(left) | np.isnan(right)
-    return np.where(unknown, np.nan, np.where(holds(left, right), 1.0, 0.0))
-
-
-def _and(left: Column, right: Column) -> Any:
-    false = (left == 0) | (right == 0)
-    unknown = np.isnan(left) | np.isnan(right)
-    return np.where(false, 0.0, np.where(unknown, np.nan, 1.0))
-
-
-def _not(value: Column) -> Any:
-    return np.where(np.isnan(value), np.nan, np.where(value == 0, 1.0, 0.0))
-
-
-def _over(combine: Callable[[Any, Any], Any], values: Any) -> Any:
-    first, *others = values
-    for value in others:
-        first = combine(first, value)
-    return first
 
 
 def _comparisons(node: ast.expr) -> Iterator[Comparison]:

@@ -1,17 +1,50 @@
-"""One profile a GPU at a time: a lock that the end of the process releases, however it ends."""
+"""Locks of files that the end of the process releases, however it ends; one profile a GPU."""
 
 from __future__ import annotations
 
-import fcntl
+import errno
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from profkit.core.errors import EnvironmentProblem
+from profkit.core.file_name import file_name
 
+_BUSY = "wait for it to end"
 _SAFE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # others write to the folder too
+
+
+def take(descriptor: int) -> None:
+    """Lock an open file or folder until it is closed.
+
+    Raises BlockingIOError where another process holds it, OSError where it can't be locked.
+    """
+    from filelock import lock_descriptor  # no verb that only reads needs it
+
+    if not lock_descriptor(descriptor, blocking=False):
+        raise BlockingIOError(errno.EWOULDBLOCK, os.strerror(errno.EWOULDBLOCK))
+
+
+@contextmanager
+def file_lock(path: Path, busy: str) -> Iterator[None]:
+    """Hold the lock of a folder, or of a file, which is made; none where there are no locks.
+
+    Raises EnvironmentProblem with the message `busy` where another process holds it, and OSError
+    where the file can't be opened.
+    """
+    flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
+    descriptor = os.open(path, flags, 0o666)
+    try:
+        try:
+            take(descriptor)
+        except BlockingIOError:
+            raise EnvironmentProblem(busy, _BUSY) from None
+        except OSError:  # a file system without locks
+            pass
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
@@ -20,14 +53,13 @@ def gpu_lock(gpu: str) -> Iterator[None]:
 
     Raises EnvironmentProblem when another process of any user holds it, and when it can't be had.
     """
-    name = re.sub(r"[^A-Za-z0-9-]+", "_", gpu)
-    path = Path(os.environ.get("PROFKIT_LOCK_DIR") or "/tmp") / f"profkit-gpu-{name}.lock"
+    path = Path(os.environ.get("PROFKIT_LOCK_DIR") or "/tmp") / f"profkit-gpu-{file_name(gpu)}.lock"
     try:
         descriptor = _opened(path)
     except OSError as error:
         raise _unusable(path, error) from None
     try:
-        _take(descriptor, gpu, path)
+        _take_gpu(descriptor, gpu, path)
         yield
     finally:
         os.close(descriptor)
@@ -47,15 +79,13 @@ def _opened(path: Path) -> int:
     return os.open(path, os.O_RDONLY | _SAFE)
 
 
-def _take(descriptor: int, gpu: str, path: Path) -> None:
+def _take_gpu(descriptor: int, gpu: str, path: Path) -> None:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        take(descriptor)
     except BlockingIOError:
         holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
         what = "the CPU" if gpu == "cpu" else f"GPU {gpu}"
-        raise EnvironmentProblem(
-            f"{what} is being measured by process {holder}", "wait for it to end"
-        ) from None
+        raise EnvironmentProblem(f"{what} is being measured by process {holder}", _BUSY) from None
     except OSError as error:
         raise _unusable(path, error) from None
     with suppress(OSError):  # another user's file stays as it is; the lock holds

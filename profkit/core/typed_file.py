@@ -22,7 +22,6 @@ that may be empty. A NaN is refused when it is written: a field that has none sa
 from __future__ import annotations
 
 import json
-import math
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
@@ -109,7 +108,7 @@ def convert(document: Any, model: type[M]) -> M:
 
 def plain(model: Any) -> dict[str, Any]:
     """A model, or a dataclass, as dictionaries and lists."""
-    told: dict[str, Any] = msgspec.to_builtins(model, enc_hook=_number)
+    told: dict[str, Any] = msgspec.to_builtins(model, enc_hook=_builtin)
     return told
 
 
@@ -121,11 +120,6 @@ def encode(model: Model, indent: int = 2, *, dense: bool = True) -> str:
     if dense:
         return json_text(plain(model), indent)
     return json.dumps(plain(model), indent=indent, allow_nan=False) + "\n"
-
-
-def finite(value: Any) -> Any:
-    """A value, None for NaN: what a file calls unknown."""
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def json_schema(model: type[Model] | tuple[type[Model], ...], title: str) -> dict[str, Any]:
@@ -154,9 +148,9 @@ def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _number(value: Any) -> Any:
-    """A plain number of one of NumPy's, which msgspec does not take for one."""
-    for kind in (bool, int, float):
+def _builtin(value: Any) -> Any:
+    """The plain value of a number of NumPy's or a version of torch's."""
+    for kind in (int, float, str):
         if isinstance(value, kind):
             return kind(value)
     raise TypeError(f"{type(value).__name__} is not of JSON")

@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,9 +33,11 @@ from profkit.capture.process import Finished, TimedOut, reduced_environment, run
 from profkit.capture.target_format import CheckFile
 from profkit.capture.tools import Tool, find
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
+from profkit.core.extras import lacking
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest as file_digest
+from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import convert, plain, read_file
 from profkit.core.version import __version__
 from profkit.report.summary import ReportSummary
@@ -442,7 +443,10 @@ class _Profile:
         (where.folder / "analysis.json").write_text(text, encoding="utf-8")
         text = checklist_markdown(summary, found, 0)
         (where.folder / "checklist.md").write_text(text, encoding="utf-8")
-        report.kernels.to_parquet(where.folder / "kernels.parquet")
+        if problem := lacking("a table", "pandas", "pyarrow"):
+            self._warn(f"no kernels.parquet: {problem}", f"no kernels.parquet: {problem.message}")
+        else:
+            report.kernels.to_parquet(where.folder / "kernels.parquet")
 
     def _write_page(
         self,
@@ -464,6 +468,9 @@ class _Profile:
 
     def _draw(self, where: Draft, report: Report, latency: LatencyReport | None) -> None:
         """The roofline, where a kernel has a place on it; the verb says why where none has."""
+        if problem := lacking("a plot", "matplotlib"):
+            self._warn(f"no roofline.png: {problem}", f"no roofline.png: {problem.message}")
+            return
         from profkit.roofline.plot import plot_rooflines
         from profkit.roofline.roofline import roofline
 
@@ -492,7 +499,7 @@ class _Profile:
             Fingerprint,
         )
         return Manifest(
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            created=timestamp(),
             target=self._plan.name,
             command=session.shareable_command(),
             versions=dict(versions),

@@ -11,20 +11,17 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from profkit.report.sass_flow import Flow, Loop
-from profkit.report.sass_text import Operation, parse
-from profkit.report.source_lines import Instruction
+from profkit.report.sass_text import Operation, opcodes, parse
+
+if TYPE_CHECKING:
+    from profkit.report.source_lines import Instruction
 
 EXECUTED = "instructions_executed"
 SAMPLES = "samples_"
 LONG, SHORT, FIXED = "long_scoreboard", "short_scoreboard", "wait"
-
-
-def opcodes(names: str) -> frozenset[str]:
-    """The opcodes that a text names."""
-    return frozenset(names.split())
-
 
 GLOBAL_LOADS = opcodes("LDG LD TEX TLD TLD4 TXD SULD ATOM ATOMG")
 _SLOW: Mapping[str, frozenset[str]] = {

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
 
-from profkit.core.text_files import shipped_yaml
+from profkit.core.yaml_files import shipped_yaml
 from profkit.report.formula import Formula, parse
 from profkit.report.sass_tensor import HALF_ACCUMULATE, HMMA, KINDS, SPARSE
 

@@ -9,9 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from profkit.report.catalog import catalog
-from profkit.report.gpus import Gpu
+
+if TYPE_CHECKING:
+    from profkit.report.gpus import Gpu
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from profkit.report.catalog import Quantity, catalog
 from profkit.report.formula import parse
-from profkit.report.summary import LaunchSummary
+
+if TYPE_CHECKING:
+    from profkit.report.summary import LaunchSummary
 
 
 @dataclass(frozen=True)

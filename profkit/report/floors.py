@@ -8,13 +8,13 @@ and launch. Derived in docs/estimates.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
-Column = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    from profkit.core.columns import Column
 
 RESOURCES: Mapping[str, str] = {
     "dram_busy": "DRAM",
@@ -57,6 +57,10 @@ SHORTEST = 2e-6
 """Seconds that a launch takes whatever it does: a copy of four blocks was recorded at 2.2 µs."""
 
 
+WORTH = 1.005
+"""The smallest factor that is an estimate: two digits behind the point show less as 1.00x."""
+
+
 @dataclass(frozen=True)
 class Floor:
     """A resource's need of a launch's time: `seconds` is the least that it takes with that need."""
@@ -69,17 +73,19 @@ class Floor:
 
 def floors(values: Mapping[str, float]) -> tuple[Floor, ...]:
     """The floors of one launch from its catalogue quantities, highest first."""
-    duration = values.get("duration", np.nan)
+    duration = values.get("duration", math.nan)
     found = [
         Floor(name, label, values[name], values[name] * duration / REACH.get(name, 1.0))
         for name, label in RESOURCES.items()
-        if name in values and not np.isnan(values[name])
+        if name in values and not math.isnan(values[name])
     ]
     return tuple(sorted(found, key=lambda floor: -floor.seconds))
 
 
 def shares(columns: Mapping[str, Column]) -> Mapping[str, Column]:
     """Each resource's floor as a share of the launch's time, at most 1; recorded ones alone."""
+    import numpy as np
+
     return {
         name: np.clip(columns[name] / REACH.get(name, 1.0), 0.0, 1.0)
         for name in RESOURCES

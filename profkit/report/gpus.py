@@ -7,13 +7,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from profkit.core.errors import UsageError
-from profkit.core.text_files import shipped_yaml
-from profkit.report.catalog import ComputeCapability
+from profkit.core.yaml_files import shipped_yaml
 from profkit.report.occupancy import Chip
-from profkit.report.quantities import capability
+
+if TYPE_CHECKING:
+    from profkit.report.catalog import ComputeCapability
 
 _MAKER = {"nvidia", "tesla", "geforce", "quadro", "gpu", "tensor", "core"}
 _BRANDS = {"nvidia", "tesla", "geforce"}
@@ -202,6 +203,11 @@ class Gpu:
             return 1.0
         full = flop_per_cycle(self.cc).get("tensor_fp16", 0.0)
         return self.per_cycle("tensor_fp16") / full if full else 1.0
+
+
+def capability(device: Mapping[str, str | float]) -> ComputeCapability:
+    """The compute capability of a launch's device; (0, 0) when the report does not say."""
+    return int(device.get("cc_major", 0)), int(device.get("cc_minor", 0))
 
 
 def gpu_of(device: Mapping[str, str | float]) -> Gpu:

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from profkit.report.blame import Samples, opcodes
+from profkit.report.blame import Samples
 from profkit.report.sass import CLASS_OF
-from profkit.report.sass_text import Operation
+from profkit.report.sass_text import opcodes
+
+if TYPE_CHECKING:
+    from profkit.report.sass_text import Operation
 
 _OVERHEAD = frozenset({"integer", "conversion", "control"})
 _LOADS = opcodes("LDG LD LDS LDL LDC ULDC LDCU LDSM TEX TLD TLD4 SULD")

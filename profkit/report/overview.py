@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from profkit.report import panels
 from profkit.report.catalog import Quantity, catalog
 from profkit.report.clocks import span
 from profkit.report.quantities import NOT_COLLECTED, NOT_IN_VERSION
-from profkit.report.reader import RuleResult
-from profkit.report.session import Session
-from profkit.report.summary import Group, LaunchSummary, ReportSummary
 from profkit.ui.text import extent, literal, number, percent, plural
 from profkit.ui.view import Grid, Panel, Row
+
+if TYPE_CHECKING:
+    from profkit.report.reader import RuleResult
+    from profkit.report.session import Session
+    from profkit.report.summary import Group, LaunchSummary, ReportSummary
 
 _ABSENT = frozenset({NOT_COLLECTED, NOT_IN_VERSION})
 

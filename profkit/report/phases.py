@@ -143,10 +143,9 @@ class Course:
 def course(values: Sequence[float] | Samples) -> Course | None:
     """Where a signal is steady; None where it is never above 0. NaN counts as 0."""
     import numpy as np
-    from scipy.ndimage import median_filter
 
     raw = np.nan_to_num(np.asarray(values, dtype=float))
-    smooth = median_filter(raw, size=min(_SMOOTHED, len(raw)), mode="constant") if len(raw) else raw
+    smooth = _smoothed(raw)
     if not smooth.sum() > 0:
         return None
     plateau = smooth[smooth >= HALF * _median_by_work(smooth)]
@@ -154,6 +153,19 @@ def course(values: Sequence[float] | Samples) -> Course | None:
     above = np.flatnonzero(smooth >= HALF * rate)
     below = float(np.mean(raw < HALF * rate))
     return Course(int(above[0]), int(above[-1]) + 1, rate, below)
+
+
+def _smoothed(values: Samples) -> Samples:
+    """Each value's median with its neighbors, zeros beyond the ends; upper of two middle ones."""
+    import numpy as np
+
+    size = min(_SMOOTHED, len(values))
+    if not size:
+        return values
+    padded = np.pad(values, (size // 2, size - 1 - size // 2))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, size)
+    smooth: Samples = np.sort(windows, axis=1)[:, size // 2]
+    return smooth
 
 
 def _median_by_work(values: Samples) -> float:

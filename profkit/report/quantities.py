@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from profkit.core.columns import Column, Mask
 from profkit.report.catalog import (
     TENSOR_CODE,
     Alternative,
@@ -16,7 +17,8 @@ from profkit.report.catalog import (
     Quantity,
     catalog,
 )
-from profkit.report.reader import Column, Mask, RawReport, Request
+from profkit.report.gpus import capability
+from profkit.report.reader import RawReport, Request
 from profkit.report.sass import (
     INSTRUCTION_CLASSES,
     class_instructions,
@@ -64,11 +66,6 @@ def request() -> Request:
         breakdowns={name: (entry.metric, entry.by) for name, entry in entries.breakdowns.items()},
         device=entries.device,
     )
-
-
-def capability(device: Mapping[str, str | float]) -> ComputeCapability:
-    """The compute capability of a launch's device; (0, 0) when the report does not say."""
-    return int(device.get("cc_major", 0)), int(device.get("cc_minor", 0))
 
 
 def evaluate(raw: RawReport, *, check_half_from: float = 0.0) -> Quantities:

@@ -12,9 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import open_regular
@@ -24,8 +22,8 @@ from profkit.report.paths import without_homes
 from profkit.report.session import Session, decode
 from profkit.report.unpacked import Unpacked
 
-Column = np.ndarray[Any, np.dtype[np.float64]]
-Mask = np.ndarray[Any, np.dtype[np.bool_]]
+if TYPE_CHECKING:
+    from profkit.core.columns import Column, Mask
 
 _DIVISORS = {
     "%": 100.0,
@@ -229,6 +227,8 @@ def _number(name: str, metric: Any, units: dict[str, str]) -> float:
 def _columns(
     values: Mapping[str, Sequence[float]],
 ) -> tuple[Mapping[str, Column], Mapping[str, Mask]]:
+    import numpy as np
+
     columns: dict[str, Column] = {}
     recorded: dict[str, Mask] = {}
     for name, column in values.items():

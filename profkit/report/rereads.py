@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from profkit.report.blame import Samples
 from profkit.report.sass_flow import Flow, Loop
-from profkit.report.sass_text import Operation, Slot
+
+if TYPE_CHECKING:
+    from profkit.report.blame import Samples
+    from profkit.report.sass_text import Operation, Slot
 
 SECTORS = "global_sectors"
 _ABOUT = 0.05

@@ -7,15 +7,18 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from profkit.report.catalog import catalog
 from profkit.report.checks import TOLERANCES, contradictions, impossible
 from profkit.report.clocks import clocks_apart, span
 from profkit.report.gpus import Gpu, gpu_of
 from profkit.report.occupancy import BlockNeeds, Chip, Limits, NextStep, limiters, next_step
-from profkit.report.quantities import Quantities
-from profkit.report.reader import Launch, RawReport, RuleResult
-from profkit.report.session import Session
+
+if TYPE_CHECKING:
+    from profkit.report.quantities import Quantities
+    from profkit.report.reader import Launch, RawReport, RuleResult
+    from profkit.report.session import Session
 
 NOT_STALLED = frozenset({"selected", "not_selected"})
 RESOURCES = (

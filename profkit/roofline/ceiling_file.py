@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from math import nan
 from pathlib import Path
@@ -15,7 +12,10 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, field, structs
 
 from profkit.core.errors import BadInput, EnvironmentProblem
+from profkit.core.file_name import file_name
 from profkit.core.fingerprint import Device, Fingerprint
+from profkit.core.json_text import nullable
+from profkit.core.state_folder import state_folder, write_state
 from profkit.core.typed_file import (
     Amount,
     Count,
@@ -23,7 +23,6 @@ from profkit.core.typed_file import (
     Model,
     convert,
     encode,
-    finite,
     plain,
     read_file,
 )
@@ -161,17 +160,7 @@ def keep_ceilings(ceilings: Ceilings) -> Path:
     sound = {name: one for name, one in ceilings.rates.items() if not one.problem}
     ceilings = replace(ceilings, rates=sound)
     path = _file(ceilings.uuid or ceilings.gpu)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(ceilings_json(_with_kept(ceilings, path)), encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
-        raise EnvironmentProblem(
-            f"{path}: can't be written ({error.strerror})", "set XDG_STATE_HOME"
-        ) from None
+    write_state(path, ceilings_json(_with_kept(ceilings, path)))
     return path
 
 
@@ -216,7 +205,7 @@ def _with_kept(ceilings: Ceilings, path: Path) -> Ceilings:
 
 def _all_kept() -> list[Ceilings]:
     kept = []
-    for path in sorted(_folder().glob("*.json")):
+    for path in sorted(state_folder("ceilings").glob("*.json")):
         try:
             kept.append(read_ceilings(path))
         except BadInput:
@@ -225,14 +214,13 @@ def _all_kept() -> list[Ceilings]:
 
 
 def _row(ceiling: Ceiling) -> CeilingRow:
-    names = CeilingRow.__struct_fields__
-    return CeilingRow(**{name: finite(getattr(ceiling, name)) for name in names})
-
-
-def _folder() -> Path:
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(base) / "profkit" / "ceilings"
+    values = {name: getattr(ceiling, name) for name in CeilingRow.__struct_fields__}
+    row: dict[str, Any] = {
+        name: nullable(value) if isinstance(value, float) else value
+        for name, value in values.items()
+    }
+    return CeilingRow(**row)
 
 
 def _file(gpu: str) -> Path:
-    return _folder() / (re.sub(r"[^A-Za-z0-9-]+", "_", gpu) + ".json")
+    return state_folder("ceilings") / f"{file_name(gpu)}.json"

@@ -7,12 +7,12 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from typing import Any
 
 from profkit.capture.gpu import VISIBLE, GpuState, Moment, NoDriver, chosen, lock_name, visibility
 from profkit.core.errors import EnvironmentProblem, UsageError
 from profkit.core.lock import gpu_lock
+from profkit.core.timestamp import timestamp
 from profkit.report.gpus import Datasheet, find_datasheet
 from profkit.roofline.ceilings import LABELS, Ceilings, Measured, ceiling, held_together
 from profkit.timing.turns import worker
@@ -79,7 +79,7 @@ def measure_ceilings(names: Sequence[str], gpu: int | None, tell: Tell) -> Ceili
         gpu=device["name"],
         uuid=device.get("uuid") or "",
         rates=held_together(rates),
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        created=timestamp(),
         seconds=time.monotonic() - started,
         left_out=left_out,
         fingerprint=opened["fingerprint"],

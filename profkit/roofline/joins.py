@@ -93,8 +93,9 @@ def _by_precision(points: Iterable[Point]) -> dict[str, Point]:
 
 def _principal(points: Iterable[Point]) -> Point:
     """The point of most time, then the one nearest to its roof: what a kernel is shown in."""
-    return max(points, key=lambda point: (_known(point.share), _known(point.of_roof)))
+    return max(points, key=lambda point: (or_least(point.share), or_least(point.of_roof)))
 
 
-def _known(share: float) -> float:
+def or_least(share: float) -> float:
+    """A share to order by: what is not known is less than any that is."""
     return -1.0 if math.isnan(share) else share

@@ -30,9 +30,8 @@ from profkit.roofline.style import (
     TINY,
     WIDTH,
 )
+from profkit.ui.picture import check_picture, save_picture
 from profkit.ui.text import literal, plural, shorten
-
-SUFFIXES = (".png", ".svg", ".pdf")
 
 _TOP, _BOTTOM, _PLOT_HEIGHT = 0.8, 0.48, 3.0
 _ALARM = "#b00020"
@@ -116,12 +115,6 @@ def _between(value: float, low: float, high: float) -> float:
     return math.log(value / low) / math.log(high / low)
 
 
-def check_suffix(path: Path) -> None:
-    """Raise UsageError for a name that no picture can have."""
-    if path.suffix not in SUFFIXES:
-        raise UsageError(f"{path}: not a kind of plot", f"use {', '.join(SUFFIXES)}")
-
-
 def plot_rooflines(
     rooflines: Sequence[Roofline],
     path: Path,
@@ -135,7 +128,7 @@ def plot_rooflines(
     `labels` tell several reports apart. Raises UsageError for another kind of file and for reports
     of different GPUs, BadInput where no report has a point.
     """
-    check_suffix(path)
+    check_picture(path)
     figure = figure_of(rooflines, title=title, labels=labels, joined=joined)
     # Nothing that changes from one writing to the next, so that files can be compared.
     dates: dict[str, Any] = {
@@ -143,10 +136,7 @@ def plot_rooflines(
         ".pdf": {"CreationDate": None},
         ".png": {"Software": None},
     }
-    try:
-        figure.savefig(path, dpi=_DPI, metadata=dates[path.suffix])
-    except OSError as error:
-        raise UsageError(f"{path}: can't be written ({error.strerror})") from None
+    save_picture(figure, path, _DPI, dates[path.suffix])
 
 
 def figure_of(

@@ -6,10 +6,10 @@ SI units, shares of 1, null for what is unknown. It holds nothing of the host.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from typing import Any
 
+from profkit.core.json_text import finite
 from profkit.core.version import __version__
 from profkit.report.names import file_name
 from profkit.roofline.roofline import Outside, Point, Roof, Roofline
@@ -33,7 +33,7 @@ def roofline_object(roofline: Roofline) -> Json:
     return {
         "report": file_name(roofline.title, with_host=False),
         "gpu": roofline.gpu,
-        "sm_clock": _finite(roofline.sm_clock),
+        "sm_clock": finite(roofline.sm_clock),
         "roofs": [_roof(roof) for roof in roofline.roofs],
         "ridges": [
             {"level": line.key, "roof": roof.key, "intensity": roof.rate / line.rate}
@@ -67,17 +67,17 @@ def _point(point: Point) -> Json:
         "level": point.level,
         "precision": point.precision,
         "algorithmic": point.algorithmic,
-        "intensity": _finite(point.intensity),
-        "rate": _finite(point.rate),
-        "low": _finite(point.low),
-        "high": _finite(point.high),
-        "seconds": _finite(point.seconds),
+        "intensity": finite(point.intensity),
+        "rate": finite(point.rate),
+        "low": finite(point.low),
+        "high": finite(point.high),
+        "seconds": finite(point.seconds),
         "timed": point.timed,
-        "share": _finite(point.share),
+        "share": finite(point.share),
         "roof": point.roof,
-        "of_roof": _finite(point.of_roof),
-        "attainable": _finite(point.attainable),
-        "attained": _finite(point.attained),
+        "of_roof": finite(point.of_roof),
+        "attainable": finite(point.attainable),
+        "attained": finite(point.attained),
         "bound_by": point.limit or None,
         "flags": list(point.flags),
     }
@@ -87,12 +87,8 @@ def _outside(one: Outside) -> Json:
     return {
         "name": one.name,
         "launch": one.launch,
-        "seconds": _finite(one.seconds),
-        "share": _finite(one.share),
+        "seconds": finite(one.seconds),
+        "share": finite(one.share),
         "why": one.why,
-        "memory": {level: _finite(share) for level, share in one.memory.items()},
+        "memory": {level: finite(share) for level, share in one.memory.items()},
     }
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

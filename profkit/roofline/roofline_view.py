@@ -12,6 +12,7 @@ from rich.text import Text
 
 from profkit.report.names import file_name, own_names, told_apart
 from profkit.report.summary import PRECISIONS
+from profkit.roofline.joins import or_least
 from profkit.roofline.roofline import Outside, Point, Roof, Roofline
 from profkit.roofline.roofs import LEVEL_LABELS
 from profkit.ui.markdown import escape
@@ -125,7 +126,7 @@ class Subject:
     @property
     def tightest(self) -> Point:
         """The point that comes nearest to what it could attain."""
-        return max(self.points, key=lambda point: _known(point.attained))
+        return max(self.points, key=lambda point: or_least(point.attained))
 
 
 def subjects(points: Sequence[Point], longest: int) -> list[Subject]:
@@ -146,10 +147,6 @@ def subjects(points: Sequence[Point], longest: int) -> list[Subject]:
         if measured:
             found.append(Subject(text, measured, twin))
     return found
-
-
-def _known(share: float) -> float:
-    return -1.0 if math.isnan(share) else share
 
 
 def _kernels(roofline: Roofline, shown: Sequence[Subject]) -> Grid:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import TYPE_CHECKING
 
 from profkit.report.catalog import catalog
 from profkit.report.floors import floors
@@ -12,10 +13,12 @@ from profkit.report.quantities import NOT_COLLECTED, NOT_IN_VERSION
 from profkit.report.source_lines import Place
 from profkit.report.summary import Group, LaunchSummary, ReportSummary
 from profkit.rules.engine import NOT_SAMPLED, Finding, Lack, Sampling, diagnose
-from profkit.rules.proof import Proof
 from profkit.rules.region_rules import RegionFinding, diagnose_region, unknown_region
 from profkit.rules.rule_file import Rule, shipped_rules
 from profkit.rules.samples import SAMPLED, SAMPLED_FROM
+
+if TYPE_CHECKING:
+    from profkit.rules.proof import Proof
 
 SAME_WEIGHT = 0.1
 _AT_THE_ROOF = "at_the_roof"

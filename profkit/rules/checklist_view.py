@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from profkit.report import overview
 from profkit.report.names import told_apart
-from profkit.report.summary import Group as KernelGroup
-from profkit.report.summary import ReportSummary
 from profkit.rules import finding_text as words
-from profkit.rules.checklist import Checklist, Item
+from profkit.ui.terminal import rows_of
 from profkit.ui.text import extent, literal, plural, shorten
+
+if TYPE_CHECKING:
+    from profkit.report.summary import Group as KernelGroup
+    from profkit.report.summary import ReportSummary
+    from profkit.rules.checklist import Checklist, Item
 
 SHOWN = 5
 _ROOFS_SHOWN = 5
@@ -154,17 +156,6 @@ def _whole(item: Item, width: int, proven: str) -> list[RenderableType]:
 def _shape(group: KernelGroup) -> str:
     launches = f", {plural(group.count, 'launch')}" if group.count > 1 else ""
     return f"grid {extent(group.grid)}, block {extent(group.block)}{launches}"
-
-
-def rows_of(rows: Sequence[tuple[str, str]], indent: int) -> RenderableType:
-    """Labels and what belongs to them; rows without the latter left out."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for label, value in rows:
-        if value:
-            table.add_row(Text(label, "dim"), Text(value))
-    return Padding(table, (0, 0, 0, indent))
 
 
 def _around(report: ReportSummary, found: Checklist, width: int) -> list[RenderableType]:

@@ -16,15 +16,13 @@ from functools import cached_property
 
 import numpy as np
 
-from profkit.core.expression import HOLDS, Column, Comparison, Expression
-from profkit.report.floors import ESSENTIAL, LAUNCH, RESOURCES, SHORTEST, USUAL, shares
+from profkit.core.columns import Column
+from profkit.core.expression import HOLDS, Comparison, Expression
+from profkit.report.floors import ESSENTIAL, LAUNCH, RESOURCES, SHORTEST, USUAL, WORTH, shares
 from profkit.report.quantities import NOT_HERE, UNDEFINED
 from profkit.report.summary import Group, LaunchSummary, ReportSummary
 from profkit.rules.rule_file import CONTEXT, Rule
 from profkit.rules.samples import SAMPLED, SAMPLED_FROM, Sampled
-
-WORTH = 1.005
-"""The smallest factor that is an estimate: two digits behind the point show less as 1.00x."""
 
 NOT_SAMPLED = "samples by instruction were not read: short kernels and long code are left out"
 """Why a fact from samples is missing where they were recorded."""

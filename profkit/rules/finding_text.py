@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from profkit.core.unit_words import is_word, unit_after
-from profkit.report.floors import RESOURCES
-from profkit.report.session import Session
-from profkit.report.source_lines import Place
-from profkit.report.summary import Group
-from profkit.rules.checklist import Checklist, Item
-from profkit.rules.engine import WORTH, Estimate, Evidence
-from profkit.rules.proof import Proof
-from profkit.rules.rule_file import Rule
+from profkit.report.floors import RESOURCES, WORTH
 from profkit.rules.samples import WORTH_SAMPLING
 from profkit.rules.units import unit_of
 from profkit.ui.text import compact, literal, number, percent, plural
+
+if TYPE_CHECKING:
+    from profkit.report.session import Session
+    from profkit.report.source_lines import Place
+    from profkit.report.summary import Group
+    from profkit.rules.checklist import Checklist, Item
+    from profkit.rules.engine import Estimate, Evidence
+    from profkit.rules.proof import Proof
+    from profkit.rules.rule_file import Rule
 
 HEADING = "What limits, and what a fix would give"
 NOTHING = "nothing found"

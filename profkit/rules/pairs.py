@@ -21,7 +21,8 @@ from typing import Any
 
 from profkit.core.errors import BadInput
 from profkit.core.fields import number
-from profkit.core.text_files import read_json, read_yaml
+from profkit.core.text_files import read_json
+from profkit.core.yaml_files import read_yaml
 from profkit.timing.latency_file import IN_A_RUN, UNITS, read_latencies
 from profkit.timing.latency_format import SCHEMA
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from profkit.report.summary import ReportSummary
-from profkit.timing.variants import Variants
+if TYPE_CHECKING:
+    from profkit.report.summary import ReportSummary
+    from profkit.timing.variants import Variants
 
 _FASTER = 1.05
 

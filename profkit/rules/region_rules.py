@@ -10,13 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from profkit.core.expression import Comparison, Expression
+from profkit.report.floors import WORTH
 from profkit.report.quantities import UNDEFINED
-from profkit.rules.engine import WORTH, Condition, Estimate, Evidence, Lack
-from profkit.rules.rule_file import Rule
+from profkit.rules.engine import Condition, Estimate, Evidence, Lack
+
+if TYPE_CHECKING:
+    from profkit.core.expression import Comparison, Expression
+    from profkit.rules.rule_file import Rule
 
 _LEAST = 1e-3
 _OTHER = "everything else"

@@ -7,7 +7,6 @@ name, the nearest valid one.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,14 +19,15 @@ import yaml
 
 from profkit.core.errors import BadInput
 from profkit.core.expression import Expression, parse
-from profkit.core.text_files import Malformed, compose_yaml, read_text, shipped_json
+from profkit.core.suggestion import did_you_mean
+from profkit.core.text_files import Malformed, read_text, shipped_json
+from profkit.core.yaml_files import compose_yaml
 from profkit.report.blame import AWAITED, COUNTED, SAMPLES
 from profkit.report.catalog import ComputeCapability, catalog
 from profkit.report.floors import RESOURCES
 from profkit.rules.samples import SAMPLED, Match
 from profkit.timeline import region
 
-CONFIDENCES = ("high", "medium", "low")
 CONTEXT: Mapping[str, tuple[str, str]] = {
     "handed_over_bytes": (
         "B",
@@ -469,8 +469,8 @@ def _meant(name: str, known: Sequence[str]) -> str:
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f"; did you mean {close[0]}?" if close else ""
+    meant = did_you_mean(name, known, alike=0.5)
+    return meant and f"; {meant}"
 
 
 def _vocabulary(row: _Row) -> tuple[list[str], list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -13,14 +14,16 @@ from profkit.report.catalog import NEWEST, OLDEST
 from profkit.report.floors import RESOURCES
 from profkit.report.names import told_apart
 from profkit.rules import finding_text as words
-from profkit.rules.checklist import Checklist
-from profkit.rules.checklist_view import rows_of
-from profkit.rules.engine import Condition, Finding, Trial
-from profkit.rules.region_rules import RegionTrial
-from profkit.rules.rule_file import Action, Rule
 from profkit.rules.samples import SAMPLED, WORTH_SAMPLING, Match
 from profkit.ui.markdown import code, escape
+from profkit.ui.terminal import rows_of
 from profkit.ui.text import number, percent, plural
+
+if TYPE_CHECKING:
+    from profkit.rules.checklist import Checklist
+    from profkit.rules.engine import Condition, Finding, Trial
+    from profkit.rules.region_rules import RegionTrial
+    from profkit.rules.rule_file import Action, Rule
 
 _FLOORS_SHOWN = 5
 _WORTH_TELLING = 0.005

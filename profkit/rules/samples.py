@@ -14,12 +14,15 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import TYPE_CHECKING
 
 from profkit.report.blame import GLOBAL_LOADS, LONG, Samples, Wait
 from profkit.report.overhead import overhead_share
 from profkit.report.rereads import reread_share
-from profkit.report.sass_flow import Loop
 from profkit.report.source_lines import Place
+
+if TYPE_CHECKING:
+    from profkit.report.sass_flow import Loop
 
 SAMPLED: Mapping[str, tuple[str, str]] = {
     "matched": ("1", "Warp samples that the rule's `match` selects, of all of the launch."),

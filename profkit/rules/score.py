@@ -7,7 +7,6 @@ of factors; a category that a judge does not name counts as the guess that nothi
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from profkit.core.errors import BadInput
-from profkit.core.text_files import shipped_yaml
+from profkit.core.suggestion import did_you_mean
+from profkit.core.yaml_files import shipped_yaml
 from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
 from profkit.rules.engine import Estimate
@@ -185,8 +185,8 @@ def judge(pair: RecordedPair, examine: Examine, held_out: Collection[str] | None
 
 
 def _no_category(pair: RecordedPair, category: str) -> BadInput:
-    close = difflib.get_close_matches(category, categories(), n=1, cutoff=0.5)
-    remedy = f"did you mean {close[0]}?" if close else "docs/rules.md has them; null for a control"
+    other = "docs/rules.md has them; null for a control"
+    remedy = did_you_mean(category, categories(), other, alike=0.5)
     return BadInput(f"{pair.before.parent / PAIR}: {category!r} is no category", remedy)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
 
+from profkit.core.json_text import nullable
 from profkit.core.version import __version__
 from profkit.rules.pairs import PairNotes
 from profkit.rules.score import Accuracy, Judged, PairScore, Part, Score
@@ -44,11 +44,11 @@ def _part(part: Part) -> Json:
 
 def _accuracy(accuracy: Accuracy) -> Json:
     return {
-        "top1": _number(accuracy.top1),
-        "top3": _number(accuracy.top3),
-        "mean_error": _number(accuracy.mean_error),
-        "max_error": _number(accuracy.max_error),
-        "false_alarms": _number(accuracy.false_alarms),
+        "top1": nullable(accuracy.top1),
+        "top3": nullable(accuracy.top3),
+        "mean_error": nullable(accuracy.mean_error),
+        "max_error": nullable(accuracy.max_error),
+        "false_alarms": nullable(accuracy.false_alarms),
     }
 
 
@@ -57,12 +57,12 @@ def _pair(pair: PairScore, notes: PairNotes) -> Json:
         "name": pair.name,
         "gpu": pair.gpu,
         "category": pair.category,
-        "achieved": _number(pair.achieved),
+        "achieved": nullable(pair.achieved),
         "measured": ("timed" if pair.timed else "profiled") if pair.category else None,
         **_judged(pair.ours),
         "range": list(pair.ours.range) if pair.ours.range else None,
         "ncu": _judged(pair.ncu),
-        "no_gain": {"error": _number(pair.no_gain.error)},
+        "no_gain": {"error": nullable(pair.no_gain.error)},
         "held_out": pair.held_out,
         "missed": pair.missed,
         "why": notes.why.get(pair.name) if pair.missed else None,
@@ -72,14 +72,10 @@ def _pair(pair: PairScore, notes: PairNotes) -> Json:
 def _judged(judged: Judged) -> Json:
     return {
         "rank": judged.rank,
-        "estimated": _number(judged.estimated),
-        "error": _number(judged.error),
+        "estimated": nullable(judged.estimated),
+        "error": nullable(judged.error),
         "alarms": [
             {"category": alarm.category, "promised": alarm.factor, "report": alarm.side}
             for alarm in judged.alarms
         ],
     }
-
-
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else value

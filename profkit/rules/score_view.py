@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from profkit.rules import finding_text as words
-from profkit.rules.checklist_view import rows_of
 from profkit.rules.pairs import PairNotes
 from profkit.rules.score import LARGE_ERROR, WORTH_AN_ALARM, Accuracy, PairScore, Part, Score
 from profkit.ui.markdown import code, escape, table_of
+from profkit.ui.terminal import rows_of
 from profkit.ui.text import literal, plural
 from profkit.ui.view import Grid
 

@@ -9,8 +9,6 @@ holds a lock on a file in it: a draft whose lock another process can take is nob
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
 import secrets
 import shutil
@@ -20,12 +18,14 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TextIO
 
 from msgspec import UNSET, structs
 
+from profkit.core.atomic_file import write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem
+from profkit.core.file_name import file_name
 from profkit.core.integrity import MANIFEST
+from profkit.core.lock import file_lock, take
 from profkit.core.regular_file import digest
 from profkit.core.text_files import MissingFile
 from profkit.core.typed_file import encode, read_file
@@ -51,7 +51,7 @@ def draft(out: Path, target: str) -> Iterator[Draft]:
 
     Raises EnvironmentProblem where it can't be made. Drafts that killed runs left are removed.
     """
-    name = re.sub(r"[^A-Za-z0-9_.-]+", "_", target).strip("._") or "run"
+    name = file_name(target, "._").strip("._") or "run"
     parent = out / name
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     final = parent / f"{stamp}-{secrets.token_hex(3)}"
@@ -62,8 +62,7 @@ def draft(out: Path, target: str) -> Iterator[Draft]:
             parent.mkdir(parents=True, exist_ok=True)
             _remove_abandoned(parent)
             folder.mkdir()
-            held = stack.enter_context((folder / _LOCK).open("w", encoding="utf-8"))
-            _lock(held)
+            stack.enter_context(file_lock(folder / _LOCK, f"{folder}: taken for abandoned"))
         except OSError as error:
             raise EnvironmentProblem(
                 f"{parent}: can't be written ({error.strerror})", "give --out another folder"
@@ -79,11 +78,7 @@ def is_run_name(name: str) -> bool:
 def keep(run: Draft, manifest: Manifest) -> Path:
     """Make a draft a run: hash its files, write the manifest, rename; the run's folder."""
     text = encode(structs.replace(manifest, files=listed(run.folder, manifest.files)), dense=False)
-    target = run.folder / MANIFEST
-    with target.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+    write_atomic(run.folder / MANIFEST, text)
     if run.final.exists():
         raise EnvironmentProblem(f"{run.final}: exists already", "run again")
     (run.folder / _LOCK).unlink(missing_ok=True)
@@ -140,11 +135,12 @@ def _remove_abandoned(parent: Path) -> None:
 def _is_abandoned(folder: Path) -> bool:
     try:
         with (folder / _LOCK).open("r+", encoding="utf-8") as held:
-            return _lock(held)
+            take(held.fileno())
     except FileNotFoundError:  # not locked yet, not any more, or never
         return _age(folder) > _SURELY_LOCKED
     except OSError:
         return False
+    return True
 
 
 def _age(folder: Path) -> float:
@@ -152,20 +148,6 @@ def _age(folder: Path) -> float:
         return time.time() - folder.stat().st_mtime
     except OSError:
         return 0.0
-
-
-def _lock(file: TextIO) -> bool:
-    """Lock a file until it is closed; False where the file system has no locks.
-
-    Raises BlockingIOError when another process holds it.
-    """
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise
-    except OSError:
-        return False
-    return True
 
 
 def free_room(out: Path) -> tuple[Path, int]:

@@ -44,7 +44,6 @@ class Evidence:
     drifting: int
     drift: float | None
     unsteady: int
-    outlying: int
     cv: float | None
     fewest_effective: float | None
     tick: float | None
@@ -82,7 +81,6 @@ def evidence(
         drifting=len(drifting),
         drift=max((row.drift for row in drifting if row.drift is not None), key=abs, default=None),
         unsteady=sum(row.independence == State.UNKNOWN.value for row in unsteady),
-        outlying=sum(bool(row.outliers) for row in timed),
         cv=_largest(row.cv for row in timed if row.startup),
         fewest_effective=min((row.effective_n for row in timed if row.effective_n), default=None),
         tick=_largest(row.tick for row in ticks),

@@ -7,17 +7,17 @@ DIR/again/SHAPE.BACKEND.ROUND.json
 from __future__ import annotations
 
 import errno
-import fcntl
 import itertools
 import json
-import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
+from profkit.core.atomic_file import PART, write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem
+from profkit.core.lock import file_lock
 from profkit.core.text_files import MissingFile, read_json
 from profkit.timing.cell import Cell, read_cell
 
@@ -25,7 +25,6 @@ PLAN, SUMMARY, TABLE, CELLS, AGAIN, PROFILES = (
     "baseline.json", "summary.json", "cells.parquet", "cells", "again", "profiles"
 )  # fmt: skip
 SCHEMA = "profkit.baseline-plan/1"
-_PART = ".part"
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _KINDS: Mapping[str, tuple[type, ...]] = {
     "gpu": (dict, NoneType),
@@ -49,25 +48,16 @@ def _folders(folder: Path) -> tuple[Path, ...]:
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
     """The folder for this process alone; raises EnvironmentProblem where another one writes it."""
-    try:
-        (folder / CELLS).mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as error:
-        raise _unwritable(folder, error) from None
-    try:
+    with ExitStack() as stack:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise EnvironmentProblem(
-                f"{folder}: another process writes this baseline", "wait for it to end"
-            ) from None
-        except OSError:  # a file system without locks
-            pass
-        for left in itertools.chain(*(one.glob(f".*{_PART}") for one in _folders(folder))):
+            (folder / CELLS).mkdir(parents=True, exist_ok=True)
+            busy = f"{folder}: another process writes this baseline"
+            stack.enter_context(file_lock(folder, busy))
+        except OSError as error:
+            raise _unwritable(folder, error) from None
+        for left in itertools.chain(*(one.glob(f".*{PART}") for one in _folders(folder))):
             left.unlink(missing_ok=True)
         yield
-    finally:
-        os.close(descriptor)
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -75,17 +65,9 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
     Raises EnvironmentProblem, with nothing left behind, where there is no room or no permission.
     """
-    temporary = path.with_name(f".{path.name}{_PART}")
-    data = content.encode() if isinstance(content, str) else content
     try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        write_atomic(path, content)
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
         raise _unwritable(path, error) from None
 
 

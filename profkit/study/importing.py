@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -16,6 +15,7 @@ from profkit.core.errors import BadInput, UsageError
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.regular_file import digest
 from profkit.core.text_files import read_json
+from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import convert, plain
 from profkit.report.gpus import Datasheet, datasheet_named, datasheets_named
 from profkit.study.folder import (
@@ -236,7 +236,7 @@ def _cell(
         latency=_with_shape(path, document, latency, backend, shape, sheet),
         fingerprint=saved.fingerprint,
         fingerprint_sha256=saved.fingerprint_sha256,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        created=timestamp(),
         source=Source(
             file=path.name,
             sha256=digest(path),
@@ -333,7 +333,7 @@ def _plan(
         "measured_on": None,
         "budget": None,
         "command": list(command),
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "created": timestamp(),
         "seconds": None,
         "backends": [
             {"name": backend, "version": None, "available": True, "reason": "", "setting": ""}

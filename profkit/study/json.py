@@ -9,12 +9,12 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import structs
 
 from profkit.core.json_text import json_text
+from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import encode, plain
 from profkit.core.version import __version__
 from profkit.report.gpus import Datasheet
@@ -48,7 +48,7 @@ def summary_json(
         "schema": SCHEMA,
         "profkit": __version__,
         "name": " ".join(name_parts(plan)),
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "created": timestamp(),
         "target": dict(plan["target"]),
         "matrix": asked["matrix"],
         "options": {

@@ -13,8 +13,8 @@ from typing import Annotated, TypeAlias
 from msgspec import UNSET, Meta, UnsetType, field
 
 from profkit.core.errors import BadInput, UsageError
-from profkit.core.text_files import read_yaml
 from profkit.core.typed_file import File, Model, of_schema
+from profkit.core.yaml_files import read_yaml
 
 Value: TypeAlias = str | int | float | bool
 Options: TypeAlias = Annotated[dict[str, Value], Meta(min_length=1)]

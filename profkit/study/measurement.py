@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import structs
@@ -22,6 +21,7 @@ from msgspec import structs
 from profkit.capture.environment import digest
 from profkit.core.errors import EnvironmentProblem, ProfkitError
 from profkit.core.fingerprint import Fingerprint
+from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import convert
 from profkit.study.folder import cell_file, keep_again, read_cells, write_plan, write_whole
 from profkit.study.json import cell_json
@@ -111,7 +111,7 @@ class Measuring:
         self._before = kept["seconds"]
         self._runs = runs_on_record(kept)
         self._measured_by: set[int] = set()
-        self._created = now()
+        self._created = timestamp()
         self._tell = tell
         self._outlook = Outlook(
             declared.flop,
@@ -363,7 +363,7 @@ class Measuring:
             round=round_.name,
             fingerprint=convert(surroundings, Fingerprint),
             fingerprint_sha256=digest(surroundings) if surroundings else None,
-            created=now(),
+            created=timestamp(),
             seconds=time.monotonic() - round_.started,
             **found,
         )
@@ -438,7 +438,3 @@ def _minutes(seconds: float) -> str:
     if seconds < 10:
         return f"{seconds:.2g} s"
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
-
-
-def now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

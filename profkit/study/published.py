@@ -15,7 +15,7 @@ from typing import Any
 from profkit.audit.audit import Outcome, examine
 from profkit.audit.claims import read_claims
 from profkit.capture.work import Work
-from profkit.core.text_files import shipped_yaml
+from profkit.core.yaml_files import shipped_yaml
 from profkit.report.gpus import datasheet_named
 from profkit.study.summary import GAPS, Row
 from profkit.timing.cell import Status
@@ -105,9 +105,9 @@ class Against:
 
     `rate_ratio` is the cell's FLOP rate over the published one, `share_ratio` the same of the
     shares of each GPU's dense datasheet peak (None where one is unknown). `same_gpu`: the product
-    is the same; `same_backend`: so is what ran. `time_ratio` is published over measured time, for
-    the same product alone, as is `shortfall`, None from nine tenths of the figure on. `faults` are
-    of the published interval, for cells that were made of the published samples.
+    is the same. `time_ratio` is published over measured time, for the same product alone, as is
+    `shortfall`, None from nine tenths of the figure on. `faults` are of the published interval, for
+    cells that were made of the published samples.
     """
 
     row: Row
@@ -115,7 +115,6 @@ class Against:
     rate_ratio: float
     share_ratio: float | None
     same_gpu: bool
-    same_backend: bool
     time_ratio: float | None
     same_samples: bool
     faults: tuple[Fault, ...]
@@ -220,7 +219,6 @@ def _against(row: Row, figure: Figure, gpu: str | None, chip: Mapping[str, Any])
         rate_ratio=ratio,
         share_ratio=share / figure.share if share and figure.share else None,
         same_gpu=same_gpu,
-        same_backend=row.backend == figure.backend,
         time_ratio=figure.seconds / seconds if same_gpu and figure.seconds else None,
         same_samples=same_samples,
         faults=tuple(_faults(row, figure)) if same_samples else (),

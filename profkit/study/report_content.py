@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from profkit.study.folder import SUMMARY, read_again, read_cells
 from profkit.study.json import derived_json
 from profkit.study.published import against_published, wrong_claims
 from profkit.study.report_model import Profiled, Step, Written
-from profkit.study.summary import THRESHOLDS, derive
+from profkit.study.summary import THRESHOLDS, Baseline, derive
 from profkit.timing.cell import MISSING, Cell, Status
 from profkit.timing.latency import analyze_latency, compare_with
 from profkit.timing.latency_file import read_latencies
@@ -45,20 +45,17 @@ def gather(folder: Path, *, price: float | None = None, ladder: Path | None = No
     `price` is for an hour and GPU; `ladder` is a recording of variants that took turns. Raises
     BadInput for a folder without a whole baseline, and where its summary is not of its cells.
     """
-    told = _summary(folder)
-    cells, again = _cells(folder, told), read_again(folder)
-    order = [backend["name"] for backend in told["backends"]]
-    baseline = derive(cells, told["gpu"] or {}, order=order, floor=_floor(told), again=again)
-    every = [*cells, *again]
-    derived = _plain(derived_json(baseline, every, told["matrix"], told["backends"]))
-    _check(folder / SUMMARY, told, derived)
-    summary = {**told, **derived}
+    summary, baseline = _summary(folder)
+    cells = _cells(folder, summary)
+    order = [backend["name"] for backend in summary["backends"]]
+    if baseline is None:
+        summary, baseline = _checked(folder, summary, cells, order)
     rows = baseline.rows
     statistics = {
         cell.id: _plain(plain(summarize(cell.latency.samples))) for cell in cells if cell.latency
     }
     sheet = baseline.datasheet
-    against = against_published(rows, sheet.name if sheet else None, told["gpu"])
+    against = against_published(rows, sheet.name if sheet else None, summary["gpu"])
     seconds = summary["seconds"]
     steps = _steps(ladder, set(order)) if ladder else ()
     return Written(
@@ -77,7 +74,7 @@ def gather(folder: Path, *, price: float | None = None, ladder: Path | None = No
         steps_title=ladder.name if ladder else "",
         price=price,
         cost=cost(seconds, price) if price is not None and seconds else None,
-        not_asked=_not_asked(told),
+        not_asked=_not_asked(summary),
     )
 
 
@@ -89,18 +86,32 @@ def _not_asked(told: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(name for name in shipped if name not in asked)
 
 
-def _summary(folder: Path) -> Mapping[str, Any]:
+def _summary(folder: Path) -> tuple[Mapping[str, Any], Baseline | None]:
+    """The kept summary; where there is none it is derived, together with the baseline."""
     path = folder / SUMMARY
     try:
         summary = read_json(path, _REMEDY)
     except MissingFile:
         from profkit.study.run import derived_summary
 
-        summary = json.loads(derived_summary(folder)[1])
+        baseline, text = derived_summary(folder)
+        return json.loads(text), baseline
     if not isinstance(summary, dict) or summary.get("schema") != _SCHEMA:
         raise BadInput(f"{path}: not {_SCHEMA}", _REMEDY)
     _validate(path, summary)
-    return summary
+    return summary, None
+
+
+def _checked(
+    folder: Path, told: Mapping[str, Any], cells: Sequence[Cell], order: Sequence[str]
+) -> tuple[Mapping[str, Any], Baseline]:
+    """A kept summary with what is derived of its cells; BadInput where it tells anything else."""
+    again = read_again(folder)
+    baseline = derive(cells, told["gpu"] or {}, order=order, floor=_floor(told), again=again)
+    every = [*cells, *again]
+    derived = _plain(derived_json(baseline, every, told["matrix"], told["backends"]))
+    _check(folder / SUMMARY, told, derived)
+    return {**told, **derived}, baseline
 
 
 def _validate(path: Path, summary: Mapping[str, Any]) -> None:

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.errors import BadInput, ProfkitError, UsageError
+from profkit.core.extras import lacking
 from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest
+from profkit.core.timestamp import timestamp
 from profkit.study.folder import (
     SUMMARY,
     TABLE,
@@ -25,7 +27,7 @@ from profkit.study.folder import (
     write_whole,
 )
 from profkit.study.json import cells_parquet, summary_json
-from profkit.study.measurement import Measuring, Process, now
+from profkit.study.measurement import Measuring, Process
 from profkit.study.plan import BaselinePlan, Declared, Profiled
 from profkit.study.profiles import profile_cells, top_cells
 from profkit.study.record import backends_on_record
@@ -178,20 +180,24 @@ def _first_plan(plan: BaselinePlan, declared: Declared) -> dict[str, Any]:
         "measured_on": None,
         "budget": plan.budget,
         "command": list(plan.command),
-        "created": now(),
+        "created": timestamp(),
         "seconds": 0.0,
         "backends": [],
     }
 
 
 def summarise(folder: Path) -> Baseline:
-    """Derive all from the cells in a folder and keep it: summary.json and cells.parquet.
+    """Derive all from the cells in a folder and keep it: summary.json, and cells.parquet where what
+    writes tables is installed.
 
     Raises BadInput for a folder without a plan or with a cell that can't be read.
     """
     baseline, text = derived_summary(folder)
     write_whole(folder / SUMMARY, text)
-    write_whole(folder / TABLE, cells_parquet(baseline))
+    if lacking("a table", "pandas", "pyarrow"):
+        (folder / TABLE).unlink(missing_ok=True)  # it would be of other cells
+    else:
+        write_whole(folder / TABLE, cells_parquet(baseline))
     return baseline
 
 

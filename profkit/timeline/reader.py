@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import os
 import re
-import sqlite3
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,11 +17,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from profkit.core.errors import BadInput
 from profkit.core.integrity import check_unchanged
 from profkit.core.regular_file import open_regular
+
+if TYPE_CHECKING:
+    import sqlite3
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
@@ -293,6 +295,8 @@ def open_export(path: Path) -> Iterator[sqlite3.Connection]:
 
     Raises BadInput, from the block in it too, when it can't be read or is none.
     """
+    import sqlite3
+
     _refuse_other_kinds(path)
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
@@ -314,10 +318,12 @@ def open_export(path: Path) -> Iterator[sqlite3.Connection]:
 
 def _limit(path: Path, database: sqlite3.Connection) -> None:
     """Bound what any query may take: the schema is part of the file, and may compute anything."""
+    from sqlite3 import SQLITE_LIMIT_LENGTH, SQLITE_LIMIT_LIKE_PATTERN_LENGTH
+
     database.text_factory = _decode
     database.execute("PRAGMA trusted_schema = OFF")
-    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
-    database.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 100)
+    database.setlimit(SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+    database.setlimit(SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 100)
     interval = 1_000_000
     at_least, per_byte = _STEPS
     intervals = iter(range((at_least + per_byte * path.stat().st_size) // interval))
@@ -326,6 +332,8 @@ def _limit(path: Path, database: sqlite3.Connection) -> None:
 
 def _check_extent(path: Path, database: sqlite3.Connection) -> None:
     """Raise BadInput for more rows or text than are read."""
+    from sqlite3 import SQLITE_LIMIT_LENGTH
+
     rows = text = 0
     for table, columns in columns_of(database).items():
         texts = [column for column in columns if (table, column) in TEXT_COLUMNS]
@@ -338,7 +346,7 @@ def _check_extent(path: Path, database: sqlite3.Connection) -> None:
         raise BadInput(f"{path}: {rows:,} events and names, at most {_MOST_ROWS:,} are read", _LESS)
     if text > _MOST_TEXT:
         raise BadInput(f"{path}: {text / 2**20:,.0f} MiB of names", _LESS)
-    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_TEXT)
+    database.setlimit(SQLITE_LIMIT_LENGTH, _LONGEST_TEXT)
 
 
 def _decode(raw: bytes) -> str:

@@ -8,14 +8,13 @@ is not carried over.
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
-import tempfile
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
+from profkit.core.atomic_file import replacement
 from profkit.core.errors import BadInput
 from profkit.timeline.reader import (
     CALLS,
@@ -94,27 +93,15 @@ def scrub(path: str | Path) -> None:
         pass
     target = path.resolve()
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    except OSError as error:
-        raise _not_written(path, error) from None
-    os.close(handle)
-    fresh = Path(name)
-    try:
-        _write(path, target, fresh)
-        shutil.copymode(target, fresh)
-        fresh.replace(target)
+        with replacement(target) as fresh:
+            _write(path, target, fresh)
+            shutil.copymode(target, fresh)
         for suffix in _SIDE_FILES:
             target.with_name(target.name + suffix).unlink(missing_ok=True)
     except OSError as error:
-        raise _not_written(path, error) from None
-    finally:
-        fresh.unlink(missing_ok=True)
-
-
-def _not_written(path: Path, error: OSError) -> BadInput:
-    return BadInput(
-        f"{path}: can't be replaced ({error.strerror})", "make its folder writable or copy it"
-    )
+        raise BadInput(
+            f"{path}: can't be replaced ({error.strerror})", "make its folder writable or copy it"
+        ) from None
 
 
 def _write(path: Path, source: Path, fresh: Path) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import re
 from pathlib import Path
 
 from msgspec import structs
 
-from profkit.core.errors import BadInput, EnvironmentProblem
+from profkit.core.errors import BadInput
+from profkit.core.file_name import file_name
+from profkit.core.state_folder import state_folder, write_state
 from profkit.core.typed_file import Model, encode, read_file
 
 
@@ -41,15 +41,7 @@ def keep_floor(floor: Floor) -> Path:
     """Keep a floor for later comparisons on this GPU; its file."""
     path = _file(floor.gpu, floor.timer, floor.cache)
     text = encode(FloorFile(**structs.asdict(floor)))
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        raise EnvironmentProblem(
-            f"{path}: can't be written ({error.strerror})", "set XDG_STATE_HOME"
-        ) from None
+    write_state(path, text)
     return path
 
 
@@ -62,6 +54,4 @@ def read_floor(gpu: str, timer: str, cache: str) -> Floor | None:
 
 
 def _file(*measured_with: str) -> Path:
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    name = re.sub(r"[^A-Za-z0-9-]+", "_", "-".join(measured_with))
-    return Path(base) / "profkit" / "floors" / f"{name}.json"
+    return state_folder("floors") / f"{file_name('-'.join(measured_with))}.json"

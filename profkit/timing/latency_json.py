@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from msgspec import structs
 
+from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import encode
 from profkit.core.version import __version__
 from profkit.timing.latency import LatencyReport, Pair, Timed
@@ -18,7 +17,7 @@ def latency_json(report: LatencyReport) -> str:
     return encode(
         LatencyFile(
             profkit=__version__,
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            created=timestamp(),
             seed=report.seed,
             warmup=report.warmup,
             series=tuple(_series(timed, report) for timed in report.timed),

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from profkit.core.errors import UsageError
 from profkit.timing.latency import LatencyReport, Timed
 from profkit.timing.latency_view import change, latency_words
 from profkit.timing.results import Verdict
 from profkit.ui.badge import badge_svg
+from profkit.ui.picture import check_picture, save_picture
 from profkit.ui.text import literal, shorten
 
-SUFFIXES = (".png", ".svg", ".pdf")
 _ROW_HEIGHT, _LEAST_HEIGHT, _WIDTH = 0.95, 2.4, 9.0
 _SPREAD = 0.16
 _INK, _SAMPLE, _VIOLIN = "#1b1b1b", "#2a6fbb", "#cfe0f2"
@@ -35,8 +34,7 @@ def plot_latencies(report: LatencyReport, path: Path) -> None:
     Samples far off the median are not drawn over the axis' end without a word: they are counted
     at it.
     """
-    if path.suffix not in SUFFIXES:
-        raise UsageError(f"{path}: not a kind of plot", f"use {', '.join(SUFFIXES)}")
+    check_picture(path)
     from matplotlib.figure import Figure
 
     groups = _groups(report.timed)
@@ -50,10 +48,7 @@ def plot_latencies(report: LatencyReport, path: Path) -> None:
     rows[0][0].set_title(_title(report), loc="left", fontsize=10)
     label = rows[-1][0].get_xlabel()
     rows[-1][0].set_xlabel(f"{label}; a dot a sample, in the order of time downwards")
-    try:
-        figure.savefig(path, dpi=150)
-    except OSError as error:
-        raise UsageError(f"{path}: can't be written ({error.strerror})") from None
+    save_picture(figure, path)
 
 
 def _groups(timed: tuple[Timed, ...]) -> list[tuple[Timed, ...]]:

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import special
+
+from profkit.core.distributions import chi_square_quantile, normal_quantile
 
 EXCEEDED = 0.01
 """The share of comparisons of one build with itself that may differ by more than the floor."""
@@ -43,8 +44,8 @@ def bound_factor(freedom: int) -> float:
     The normal quantile that 1% exceed to either side, times what the standard deviation may be
     larger than its estimate at 95% (chi square): 41 at 1, 7.5 at 3, 4.4 at 8, 2.6 at infinity.
     """
-    quantile = float(special.ndtri(1 - EXCEEDED / 2))
-    return quantile * math.sqrt(freedom / float(special.chdtri(freedom, CONFIDENCE)))
+    quantile = normal_quantile(1 - EXCEEDED / 2)
+    return quantile * math.sqrt(freedom / chi_square_quantile(1 - CONFIDENCE, freedom))
 
 
 def _share(log_ratio: float) -> float:

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
 
+from profkit.core.distributions import median_rank, normal_cdf, normal_quantile, t_quantile
 from profkit.core.errors import BadInput
+from profkit.timing.ranks import mann_whitney, ranks
 from profkit.timing.results import (
     Claim,
     Classic,
@@ -58,6 +59,7 @@ _TICK_NEAR = 1 / 8
 _TICK_NEARLY_ALL = 0.9
 _TICK_EXACT = 0.5
 _ROUNDING = 1e-9  # of a sum of shares
+_REMEMBERED = 512  # runs of samples: a report asks for those of a cell five times
 
 
 def summarize(samples: npt.ArrayLike, tick: float | None = None) -> Summary:
@@ -67,7 +69,12 @@ def summarize(samples: npt.ArrayLike, tick: float | None = None) -> Summary:
     it is known; it is looked for in the samples otherwise. The same samples always give the same
     numbers. Raises BadInput for samples that aren't a row of positive finite times.
     """
-    times = checked(samples)
+    return _summary(checked(samples).tobytes(), tick)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _summary(samples: bytes, tick: float | None) -> Summary:
+    times = np.frombuffer(samples)
     n = times.size
     tick = find_tick(times) if tick is None else tick
     outliers, startup = _outliers(times, tick or 0.0)
@@ -137,8 +144,12 @@ def find_tick(times: Array) -> float | None:
     samples nothing is looked for. On continuous times one in four samples lies within 1/8 of a
     multiple and hardly any on one.
     """
-    if times.size < FEWEST:
-        return None
+    return _tick(times.tobytes()) if times.size >= FEWEST else None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _tick(samples: bytes) -> float | None:
+    times = np.frombuffer(samples)
     levels, shares = _levels(times)
     if levels.size > _TICK_SAMPLES:
         places = np.linspace(0, times.size - 1, _TICK_SAMPLES).astype(np.intp)
@@ -194,9 +205,9 @@ def rank_correlation(times: Array) -> float | None:
     """
     if times.size < 3 or np.ptp(times) == 0:
         return None
-    ranks = stats.rankdata(times)
-    steps = np.diff(ranks)
-    return 1 - float(steps @ steps) / float(ranks.size * ranks.var()) / 2
+    order = ranks(times)
+    steps = np.diff(order)
+    return 1 - float(steps @ steps) / float(order.size * order.var()) / 2
 
 
 def _raw_correlation(times: Array) -> float | None:
@@ -215,12 +226,12 @@ def correlation_p_value(correlation: float, n: int) -> float:
     the variance of a median is governed by the order of samples, not by their size. One-sided: a
     negative correlation makes an interval too wide, never too narrow.
     """
-    return float(special.ndtr(-correlation / _correlation_error(n)))
+    return normal_cdf(-correlation / _correlation_error(n))
 
 
 def correlation_beyond_chance(alpha: float, n: float) -> float:
     """The rank autocorrelation that `n` independent samples exceed with probability `alpha`."""
-    return -float(special.ndtri(alpha)) * _correlation_error(n)
+    return -normal_quantile(alpha) * _correlation_error(n)
 
 
 def _correlation_error(n: float) -> float:
@@ -263,14 +274,14 @@ def _drift(times: Array) -> Drift | None:
     if n < FEWEST or np.ptp(times) == 0:
         return None
     first, second = times[:half], times[half:]
-    ranks = stats.rankdata(times)
-    variance = half * (n - half) / n * float(ranks.var(ddof=1))
-    z = (float(ranks[half:].sum()) - (n - half) * (n + 1) / 2) / math.sqrt(variance)
+    order = ranks(times)
+    variance = half * (n - half) / n * float(order.var(ddof=1))
+    z = (float(order[half:].sum()) - (n - half) * (n + 1) / 2) / math.sqrt(variance)
     within = [rank_correlation(part) or 0.0 for part in (first, second)]
     rho = _unbiased(float(np.mean(within)), half)
     z *= math.sqrt((1 - rho) / (1 + rho))
     relative = float(np.median(second) / np.median(first)) - 1
-    return Drift(relative, 2 * float(special.ndtr(-abs(z))))
+    return Drift(relative, 2 * normal_cdf(-abs(z)))
 
 
 def _outliers(times: Array, tick: float) -> tuple[int, int]:
@@ -389,8 +400,8 @@ def bootstrap_tail(n: int) -> float:
     sqrt(n / (n - 1)) in place of normal ones, make it good (Hesterberg 2015, The American
     Statistician 69, 371-386).
     """
-    t = float(special.stdtrit(n - 1, (1 + LEVEL) / 2))
-    return float(special.ndtr(-math.sqrt(n / (n - 1)) * t))
+    t = t_quantile((1 + LEVEL) / 2, n - 1)
+    return normal_cdf(-math.sqrt(n / (n - 1)) * t)
 
 
 def _interval(
@@ -433,9 +444,7 @@ def _order_interval(times: Array, tick: float | None) -> Interval | None:
     n = times.size
     if n < FEWEST or (np.ptp(times) == 0 and not tick):
         return None
-    below = int(stats.binom.ppf((1 - LEVEL) / 2, n, 0.5)) - 1
-    if stats.binom.cdf(below + 1, n, 0.5) <= (1 - LEVEL) / 2:
-        below += 1
+    below = median_rank(n, LEVEL)
     ordered = np.sort(times)
     ends = float(ordered[below]), float(ordered[n - 1 - below])
     low, high, resolution = _give_way(*ends, tick)
@@ -450,9 +459,9 @@ def cliffs_delta(a: npt.ArrayLike, b: npt.ArrayLike) -> Delta:
     does.
     """
     first, second = checked(a), checked(b)
-    test: Any = stats.mannwhitneyu(first, second)
-    value = 2 * float(test.statistic) / (first.size * second.size) - 1
-    return Delta(value, _separation(abs(value)), float(test.pvalue))
+    u, p_value = mann_whitney(first, second)
+    value = 2 * u / (first.size * second.size) - 1
+    return Delta(value, _separation(abs(value)), p_value)
 
 
 def _separation(size: float) -> Separation:

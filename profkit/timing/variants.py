@@ -46,7 +46,7 @@ def read_variants(folder: Path) -> Variants | None:
         return None
     passed = tuple(row.name for row in checked.variants if row.status is Status.passed)
     declared = plain(checked.work) if checked.work else {}
-    work = {key: float(declared[key]) for key in ("flop", "bytes") if declared[key]}
+    work = {key: float(declared[key]) for key in ("flop", "bytes") if declared.get(key)}
     return Variants(passed, _medians(folder), work, checked.shapes, checked.dtype or "")
 
 

@@ -21,8 +21,13 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
 
+from profkit.core.distributions import (
+    chi_square_quantile,
+    increasing_root,
+    t_cdf,
+    t_quantile,
+)
 from profkit.core.errors import BadInput
 from profkit.timing.resolution import common_value, log_shift, open_ticks
 from profkit.timing.results import (
@@ -371,15 +376,20 @@ def _estimate(ratios: Array, dependence: float | None) -> _Estimate:
 
 
 def _t(freedom: float, probability: float) -> float:
-    return float(special.stdtrit(freedom, probability))
+    return t_quantile(probability, freedom)
 
 
 @lru_cache(maxsize=1024)
 def _scales(freedom: float) -> Array:
     """What an error's estimate is of the error: chi / sqrt(freedom), equally likely values."""
-    middles = (np.arange(_QUADRATURE) + 0.5) / _QUADRATURE
-    scales: Array = np.sqrt(special.chdtri(freedom, 1 - middles) / freedom)
+    middles = [(place + 0.5) / _QUADRATURE for place in range(_QUADRATURE)]
+    scales: Array = np.sqrt([chi_square_quantile(one, freedom) / freedom for one in middles])
     return scales
+
+
+def _mean_below(z: Array) -> float:
+    """The mean probability that a standard normal number is below each of an array."""
+    return math.fsum(map(math.erfc, (z / -math.sqrt(2)).ravel().tolist())) / (2 * z.size)
 
 
 @lru_cache(maxsize=1024)
@@ -393,20 +403,20 @@ def _reach(worth: float, level: float, power: float) -> float:
     """
     freedom, fewer = max(worth - 1, 1.0), _worth_by_chance(worth)
     scales = _scales(freedom)
-    needed = _t(freedom, (1 + level) / 2) * scales
-    by_chance = _t(max(fewer - 1, 1.0), (1 + level) / 2) * math.sqrt(worth / fewer) * scales
+    needed = _t(freedom, (1 + level) / 2)
+    by_chance = _t(max(fewer - 1, 1.0), (1 + level) / 2) * math.sqrt(worth / fewer)
+    cases = ((1 - _DEPENDENT_ALPHA, needed), (_DEPENDENT_ALPHA, by_chance))
 
-    def excess(reach: float) -> float:
-        found, despite = (
-            float(special.ndtr(np.subtract.outer(reach * scales, asked)).mean())
-            for asked in (needed, by_chance)
-        )
-        return (1 - _DEPENDENT_ALPHA) * found + _DEPENDENT_ALPHA * despite - power
+    def excess(reach: float) -> tuple[float, float]:
+        found = slope = 0.0
+        for share, asked in cases:
+            z = np.subtract.outer(reach * scales, asked * scales)
+            found += share * _mean_below(z)
+            density = np.exp(-(z**2) / 2).mean(axis=1) / math.sqrt(2 * math.pi)
+            slope += share * float((scales * density).mean())
+        return found - power, slope
 
-    highest = 2.0
-    while excess(highest) < 0:
-        highest *= 2
-    return float(optimize.brentq(excess, 0.0, highest))
+    return increasing_root(excess, needed)
 
 
 def _worth_by_chance(blocks: float) -> float:
@@ -421,7 +431,7 @@ def _tail(estimate: _Estimate, distance: float) -> float:
     """The one-sided p-value of an effect `distance` beyond what is to be refuted."""
     if estimate.error == 0:
         return 0.0 if distance > 0 else 1.0
-    return float(special.stdtr(estimate.freedom, -distance / estimate.error))
+    return t_cdf(-distance / estimate.error, estimate.freedom)
 
 
 def _difference_p(estimate: _Estimate, bounds: _Bounds) -> float:
@@ -497,7 +507,7 @@ def _settling_power(estimate: _Estimate, bounds: _Bounds, thresholds: Thresholds
     def missed(distance: float, level: float) -> float:
         reach = _t(estimate.freedom, (1 + level) / 2)
         scales = _scales(estimate.freedom)
-        return float(special.ndtr(reach * scales - distance / estimate.error).mean())
+        return _mean_below(reach * scales - distance / estimate.error)
 
     if size > bounds.margin:
         return 1 - missed(size - bounds.beyond, thresholds.level)

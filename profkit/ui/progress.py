@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import TracebackType
+
+_WORTH_SHOWING = 2.0
 
 
 class Teller:
@@ -43,3 +46,24 @@ class Teller:
             with suppress(OSError):
                 sys.stderr.write("\r\x1b[K")
         self._stage = ""
+
+
+@contextmanager
+def progress_line() -> Iterator[Callable[[int, int], None]]:
+    """A line on stderr, on a terminal, once reading has taken two seconds."""
+    started = time.monotonic()
+    shown = False
+
+    def update(done: int, total: int) -> None:
+        nonlocal shown
+        if not sys.stderr.isatty() or time.monotonic() - started < _WORTH_SHOWING:
+            return
+        shown = True
+        sys.stderr.write(f"\rreading {done} of {total}, {time.monotonic() - started:.0f} s\x1b[K")
+        sys.stderr.flush()
+
+    try:
+        yield update
+    finally:
+        if shown:
+            sys.stderr.write("\r\x1b[K")

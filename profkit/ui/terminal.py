@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -49,6 +50,17 @@ def rendered(view: RenderableType, *, to_file: bool) -> str:
     if out.is_terminal:
         return captured.get()
     return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+
+
+def rows_of(rows: Sequence[tuple[str, str]], indent: int) -> RenderableType:
+    """Labels and what belongs to them; rows without the latter left out."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, value in rows:
+        if value:
+            table.add_row(Text(label, "dim"), Text(value))
+    return Padding(table, (0, 0, 0, indent))
 
 
 def facts(panel: Panel) -> Table:

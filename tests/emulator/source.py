@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from tests.emulator.errors import Fault, NotEmulated
+
+Defines = Sequence[tuple[str, str | int]]
 
 INCLUDE = Path(__file__).parent / "include"
 
@@ -27,7 +30,7 @@ _STAND_IN = re.compile(
 )
 
 
-def translate(text: str, path: str, kernel: str) -> str:
+def translate(text: str, path: str, kernel: str, defines: Defines = ()) -> str:
     """C++ in place of the CUDA text; raises NotEmulated for inline PTX without a stand-in."""
     plain = _masked(text)
     if not re.search(rf"__global__[^;{{]*\b{kernel}\s*\(", plain):
@@ -51,8 +54,9 @@ def translate(text: str, path: str, kernel: str) -> str:
     aligned = ", ".join(f"size_t({alignment})" for alignment in alignments)
     return "\n".join(
         [
-            "#include <language.h>",
-            "#include <hopper.h>",
+            "#include <device.h>",
+            *(f"#define {name} {value}" for name, value in defines),
+            "#include <element.h>",
             *includes,
             "#undef assert",
             "#define assert(x) ((x) ? (void)0 : emulator::fail(__LINE__, "

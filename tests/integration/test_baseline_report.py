@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 import pytest
 
 from profkit.analysis.report import load
-from profkit.audit.audit import audit
+from profkit.audit.audit import examine
 from profkit.audit.claims import read_claims
 from profkit.core.errors import BadInput
 from profkit.study.evidence import goal
@@ -172,10 +172,10 @@ def test_markdown_has_its_sections_tables_and_drawings(on_cpu: Path, tmp_path: P
 def test_an_audit_of_the_summary_and_of_the_report_finds_nothing(
     on_cpu: Path, tmp_path: Path
 ) -> None:
-    assert audit(read_claims(on_cpu / "summary.json").claims) == ()
+    assert examine(read_claims(on_cpu / "summary.json").claims).contradictions == ()
     told = {"claims": claims(written(on_cpu, tmp_path, "r.md"))}
     (tmp_path / "claims.json").write_text(json.dumps(told), encoding="utf-8")
-    assert audit(read_claims(tmp_path / "claims.json").claims) == ()
+    assert examine(read_claims(tmp_path / "claims.json").claims).contradictions == ()
 
 
 class Page(HTMLParser):
@@ -413,7 +413,7 @@ def test_others_latencies_are_told_with_their_faults(on_l4: Path, tmp_path: Path
     for part in ("measured by others on L4", "driver and versions not known", "seed not known"):
         assert section.count(part) == 1
     assert not any("95%" in one for one in claims(text))
-    assert audit(read_claims(on_l4 / "summary.json").claims, "L4") == ()
+    assert examine(read_claims(on_l4 / "summary.json").claims, "L4").contradictions == ()
 
 
 @needs_l4
@@ -497,4 +497,4 @@ def test_one_kernel_under_two_names_is_nowhere_told_to_differ() -> None:
 def test_audit_finds_nothing_in_what_was_recorded(name: str) -> None:
     claims = read_claims(recorded_summary(name)).claims
     assert claims
-    assert audit(claims) == ()
+    assert examine(claims).contradictions == ()

@@ -6,10 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import jsonschema
 import pytest
+from typer.testing import Result
 
 from profkit.roofline.ceiling_file import find_ceilings
 from tests.conftest import ROOT
@@ -70,32 +73,25 @@ def test_a_gpu_that_is_not_there_and_one_that_can_not_be_reached(tmp_path: Path)
 # ---- With a process that answers as the one on a GPU does
 
 
-MADE = """
-import sys
-from profkit.commands import cli
-from profkit.roofline import ceiling_measurement as ceilings
-ceilings._WORKER = "tests.stand_in.ceilings_worker"
-sys.argv = ["profkit", "ceilings", *sys.argv[1:]]
-cli.main()
-"""
-
-
-def made_h200(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    variables = {key: os.environ[key] for key in os.environ if key != "CUDA_VISIBLE_DEVICES"}
-    return subprocess.run(
-        [sys.executable, "-c", MADE, *map(str, arguments)],
-        env={**variables, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(folder / "state"),
-             "PROFKIT_LOCK_DIR": str(folder)},
-        capture_output=True, text=True, check=False, timeout=600,
-    )  # fmt: skip
+@pytest.fixture
+def made_h200(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profkit_cli: Callable[..., Result]
+) -> Callable[..., Result]:
+    monkeypatch.setattr(
+        "profkit.roofline.ceiling_measurement._WORKER", "tests.stand_in.ceilings_worker"
+    )
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("PROFKIT_LOCK_DIR", str(tmp_path))
+    return partial(profkit_cli, "ceilings")
 
 
 def test_what_was_measured_is_written_and_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, made_h200: Callable[..., Result]
 ) -> None:
     output = tmp_path / "ceilings.json"
-    done = made_h200(tmp_path, "--only", "dram,l2,fp32,tensor_fp16,tensor_fp8", "-o", output)
-    assert done.returncode == 0, done.stderr
+    done = made_h200("--only", "dram,l2,fp32,tensor_fp16,tensor_fp8", "-o", output)
+    assert done.exit_code == 0, done.stderr
     assert done.stdout == ""
     told = json.loads(output.read_text(encoding="utf-8"))
     schema = ROOT / "profkit" / "schemas" / "ceilings.json"
@@ -113,18 +109,17 @@ def test_what_was_measured_is_written_and_kept(
     # 4.2 TB/s are less than DRAM gave, and 1.2 PFLOP/s more than the chip has.
     assert "did not stay in L2" in rows["l2"]["problem"]
     assert "the count can't be right" in rows["tensor_fp16"]["problem"]
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     assert set(find_ceilings({"name": "NVIDIA H200"}).rates) == {"dram", "fp32"}
 
 
-def test_a_load_with_a_wrong_result_ends_it(tmp_path: Path) -> None:
-    done = made_h200(tmp_path, "--only", "dram,fp64")
-    assert done.returncode == 6
+def test_a_load_with_a_wrong_result_ends_it(made_h200: Callable[..., Result]) -> None:
+    done = made_h200("--only", "dram,fp64")
+    assert done.exit_code == 6
     assert "wrong result from multiply_add.cu; no rate of it can be believed" in done.stderr
 
 
-def test_where_no_roof_can_be_measured_it_says_why(tmp_path: Path) -> None:
-    done = made_h200(tmp_path, "--only", "tensor_fp8,tensor_int8")
-    assert done.returncode == 4
+def test_where_no_roof_can_be_measured_it_says_why(made_h200: Callable[..., Result]) -> None:
+    done = made_h200("--only", "tensor_fp8,tensor_int8")
+    assert done.exit_code == 4
     told = "no roof can be measured here: its tensor cores have no such type; see `profkit doctor`"
     assert told in done.stderr

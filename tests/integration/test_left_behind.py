@@ -133,6 +133,7 @@ def analyze_below(limit: float, report: Path, folder: Path) -> subprocess.Comple
     )
 
 
+@pytest.mark.usefixtures("new_processes")
 @pytest.mark.parametrize("copies", [20, 70])
 def test_a_report_that_memory_does_not_suffice_for_is_one_line(copies: int, tmp_path: Path) -> None:
     """260 launches are tried; 910 are more bytes than there are."""
@@ -144,6 +145,7 @@ def test_a_report_that_memory_does_not_suffice_for_is_one_line(copies: int, tmp_
     assert f"x.ncu-repz: the report of {13 * copies:,} launches takes more memory" in line
 
 
+@pytest.mark.usefixtures("new_processes")
 def test_a_report_that_memory_just_suffices_for_is_read(tmp_path: Path) -> None:
     report = tmp_path / "x.ncu-repz"
     repeated("sdpa_s512_flash_two_metrics", 8, report)

@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 from markdown_it import MarkdownIt
 
-from profkit.analysis.timeline_view import timeline_text, timelines_text
+from profkit.analysis.timeline_view import timelines_text
 from profkit.core.errors import UsageError
 from profkit.timeline.reader import read
 from profkit.timeline.redaction import scrub
@@ -43,7 +43,7 @@ def ask(path: Path, query: str) -> list[tuple[Any, ...]]:
 
 def shown(path: Path, format_name: str, *, with_host: bool = False) -> str:
     made = summarize_timeline(read(path))
-    return timeline_text(made, format_name, path=str(path), with_host=with_host, to_file=True)
+    return timelines_text([(made, str(path), ())], format_name, with_host=with_host, to_file=True)
 
 
 def validate(data: Any) -> None:

@@ -28,6 +28,7 @@ LONG_REFERENCE = {  # on a CPU
     "repeated_exponentials",
     "rounding_by_conversion",
 }
+UNFOLDED = {"integer_division"}  # in double precision, to 3 GB
 
 
 def has_compiler() -> bool:
@@ -98,7 +99,11 @@ def test_some_blocks_of_a_pair_are_right(name: str) -> None:
     one = pair.read(name)
     target = one.target()
     inputs = target.inputs("cpu", 1)
-    exact = {key: x.double() if x.is_floating_point() else x for key, x in inputs.items()}
+    exact = (
+        inputs
+        if name in UNFOLDED
+        else {key: x.double() if x.is_floating_point() else x for key, x in inputs.items()}
+    )
     reference = target.reference(exact).reshape(one.output.shape)
     for side in one.sides:
         (launch,) = one.launches[side]

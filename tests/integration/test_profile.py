@@ -23,7 +23,7 @@ from profkit.core.errors import BadInput
 from profkit.core.fingerprint import Device
 from profkit.runs.manifest import DriverGpu, Manifest
 from profkit.runs.run import verify
-from tests.conftest import H200, ROOT, plain_bytes
+from tests.conftest import H200, ROOT, moments, plain_bytes
 from tests.integration.test_views import schema
 
 SECRET = "hunter2-3f9c-planted"
@@ -380,17 +380,19 @@ def test_a_failing_nsys_costs_a_warning_not_the_run(bench: Bench) -> None:
     assert "timeline.sqlite" not in verify(run).files
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("number", "first"), [(signal.SIGKILL, 1), (signal.SIGINT, 2), (signal.SIGTERM, 3)]
+)
 def test_an_end_at_any_moment_leaves_no_process_and_no_run(
-    bench: Bench, number: signal.Signals
+    bench: Bench, number: signal.Signals, first: int
 ) -> None:
     plan(bench.folder, nap=0.2)
     target = bench.target()
     started = time.monotonic()
     assert bench.profile(target).returncode == 0
     whole = time.monotonic() - started
-    (first,) = bench.kept()
-    for point in range(1, 11):
+    (earlier,) = bench.kept()
+    for point in moments(10, first):
         before = bench.kept()
         process = bench.start(target)
         time.sleep(whole * point / 11)
@@ -399,12 +401,12 @@ def test_an_end_at_any_moment_leaves_no_process_and_no_run(
         assert bench.gone(), bench.processes()
         new = [run for run in bench.kept() if run not in before]
         assert len(new) <= 1
-        for run in new:
-            verify(run)
+        for folder in new:
+            verify(folder)
         if number is not signal.SIGKILL and not new:
             assert status in {130, -number}
             assert not list(bench.runs.glob("*/.partial-*"))
-    verify(first)
+    verify(earlier)
     assert bench.profile(target).returncode == 0
     assert not list(bench.runs.glob("*/.partial-*"))
 

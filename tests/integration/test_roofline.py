@@ -15,7 +15,7 @@ import jsonschema
 import matplotlib.image
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.transforms import Affine2D
 from msgspec import structs
@@ -284,7 +284,6 @@ def test_variants_without_latencies_are_added_up() -> None:
     assert point.seconds == pytest.approx(sum(one.duration for one in launches))
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.data())
 def test_each_launch_counts_once_whichever_lie_in_a_variants_range(data: st.DataObject) -> None:
     summary = run().summary

@@ -19,10 +19,11 @@ from matplotlib.patches import Patch, Rectangle, StepPatch
 from typer.testing import Result
 
 import profkit
-from profkit.analysis.source_plot import SUFFIXES, plot_timeline, timeline_figure
+from profkit.analysis.source_plot import plot_timeline, timeline_figure
 from profkit.analysis.source_terminal import sparkline
 from profkit.core.errors import UsageError
 from profkit.report.phases import BUSY, KernelTimeline
+from profkit.ui.picture import PICTURES
 from tests.conftest import CAUSAL, CORPUS, H200, REDUCED, h200, needs_corpus
 from tests.integration.test_views import schema
 
@@ -325,7 +326,7 @@ def test_what_to_record_where_nothing_was(profkit_cli: Cli) -> None:
     assert "record with `ncu --section SourceCounters`" in shown
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", PICTURES)
 def test_a_picture_is_drawn(profkit_cli: Cli, tmp_path: Path, suffix: str) -> None:
     file = tmp_path / f"life{suffix}"
     result = profkit_cli("source", PAIRS / "tail_effect" / "before.ncu-repz", "--plot", file)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.capture.work import Work
@@ -133,7 +133,6 @@ def test_equal_work_is_one_problem_whatever_the_threads(equal: str, threads: flo
 
 
 @given(st.floats(1.05, 100), st.booleans(), st.booleans())
-@settings(deadline=None)
 def test_a_size_that_moves_all_work_is_another_problem(
     size: float, persistent: bool, has_flop: bool
 ) -> None:

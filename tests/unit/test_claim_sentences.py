@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import Result
 
@@ -94,7 +94,6 @@ def test_thirty_percent_faster_of_thirty_percent_less_is_a_doubt() -> None:
     assert [doubt.rule for doubt in audit.doubts] == ["change"]
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     before=st.floats(1.0, 900.0),
     factor=st.floats(1.05, 8.0),

@@ -221,10 +221,7 @@ DOCUMENTS = st.recursive(
 )
 
 
-@settings(
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(DOCUMENTS)
 def test_any_document_is_audited_or_refused(tmp_path: Path, document: object) -> None:
     try:

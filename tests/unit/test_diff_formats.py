@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from xml.etree import ElementTree as Xml
 
 import jsonschema
@@ -21,9 +21,10 @@ import xmlschema
 from markdown_it import MarkdownIt
 
 import profkit
+from profkit.commands.diff import ComparisonFormat
 from profkit.comparison.blamed import in_repository
 from profkit.comparison.comparison import Diff, diff
-from profkit.comparison.formats import FORMATS, diff_text
+from profkit.comparison.formats import diff_text
 from profkit.comparison.gates import Failure, failures, parse_gates
 from profkit.comparison.markdown import MARKER, MOST
 from profkit.comparison.matching import Mode
@@ -37,6 +38,7 @@ AWKWARD = (
     "a\x00b\x1b[31m\x08c\u202e]]>&amp;\ufffe\ud800",
     "| @everyone #1 ![](http://a) [b](c) <!-- --> </details> *d* _e_",
 )
+FORMATS = [form for form in get_args(ComparisonFormat) if form != "terminal"]
 SOURCE = "reports/h200/pairs/transpose_conflicts"
 
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from profkit.core.expression import parse
 from profkit.report.catalog import catalog
-from profkit.report.floors import LAUNCH, SHORTEST, floors
+from profkit.report.floors import LAUNCH, SHORTEST, WORTH, floors
 from profkit.report.quantities import NOT_COLLECTED, NOT_HERE, NOT_IN_VERSION
 from profkit.report.summary import LaunchSummary, ReportSummary, groups
 from profkit.rules import finding_text as words
 from profkit.rules.checklist import checklist
-from profkit.rules.engine import WORTH, Lack, diagnose, explain
+from profkit.rules.engine import Lack, diagnose, explain
 from profkit.rules.rule_file import CONTEXT, Rule, shipped_rules, with_own
 from tests.conftest import h200
 
@@ -96,7 +96,6 @@ kernels = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=150)
 @given(kernels)
 def test_estimates_are_bounded(recorded: list[dict[str, float]]) -> None:
     summary = report(recorded)
@@ -128,7 +127,7 @@ def test_estimates_are_bounded(recorded: list[dict[str, float]]) -> None:
     assert len({(f.rule.category, f.group.name) for f in found.findings}) == len(found.findings)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=settings().max_examples // 2)
 @given(kernels, st.sampled_from(READ))
 def test_a_rule_that_misses_what_it_needs_does_not_fire(
     recorded: list[dict[str, float]], name: str
@@ -267,7 +266,6 @@ def test_what_a_launch_that_was_not_selected_hands_over_is_unknown() -> None:
     assert set(found.unknown[HANDING_OVER.name].reasons) >= {"handed_over_bytes"}
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     st.lists(st.tuples(st.sampled_from("abc"), st.floats(1e-6, 1.0)), min_size=1, max_size=8),
     st.floats(0.0, 1.0),
@@ -337,7 +335,6 @@ def test_a_unit_that_the_gpu_does_not_have_is_not_busy(tmp_path: Path) -> None:
     assert diagnose(summary, [rule]).unknown == {}
 
 
-@settings(deadline=None, max_examples=60)
 @given(kernels)
 def test_a_rule_is_fired_refused_or_listed_with_what_it_lacks(
     recorded: list[dict[str, float]],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -125,3 +127,12 @@ def test_evidence_is_the_comparisons() -> None:
         ("a", ">", "0.5"),
         ("b", "<", "2 * c"),
     ]
+
+
+@pytest.mark.parametrize("text", ["min(a, b, 3) > max(a, b)", "clip(a, 0, b)"])
+def test_an_expression_goes_from_process_to_process(text: str) -> None:
+    columns = {"a": np.array([1.0, 5.0]), "b": np.array([4.0, 2.0])}
+    expression = parse(text)
+    again = pickle.loads(pickle.dumps(expression))
+    assert again == expression
+    np.testing.assert_array_equal(again(columns), expression(columns))

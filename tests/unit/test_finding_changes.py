@@ -32,8 +32,13 @@ SHOWN_AS = {
 
 
 @cache
+def side(name: str, which: str) -> profkit.Report:
+    return profkit.load(PAIRS / name / f"{which}.ncu-repz")
+
+
+@cache
 def pair(name: str, *, back: bool = False) -> Diff:
-    sides = [profkit.load(PAIRS / name / f"{which}.ncu-repz") for which in ("before", "after")]
+    sides = [side(name, which) for which in ("before", "after")]
     return profkit.diff(*(reversed(sides) if back else sides))
 
 

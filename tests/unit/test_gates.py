@@ -116,7 +116,7 @@ def test_a_regression_fails_beyond_its_margin_with_both_times() -> None:
 
 
 @given(st.lists(st.floats(1e-6, 1e-2), min_size=1, max_size=4))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=settings().max_examples // 2)
 def test_a_report_against_itself_fails_no_gate(times: list[float]) -> None:
     kernels = [Made(f"kernel_{at}", [time]) for at, time in enumerate(times)]
     found = compared(kernels, kernels)
@@ -126,7 +126,7 @@ def test_a_report_against_itself_fails_no_gate(times: list[float]) -> None:
 
 
 @given(st.floats(1e-6, 1e-3), st.floats(0.3, 3), st.floats(0, 100))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=settings().max_examples // 2)
 def test_the_regression_gate_fails_as_the_verdict_and_the_margin_say(
     time: float, factor: float, margin: float
 ) -> None:
@@ -292,7 +292,7 @@ def test_no_gate_passes_where_nothing_was_compared(gate: str, force: bool) -> No
     st.lists(st.floats(1e-6, 1e-2), max_size=2),
     st.lists(st.floats(1e-6, 1e-2), max_size=2),
 )  # fmt: skip
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=settings().max_examples // 2)
 def test_totals_are_of_matched_kernels_and_swap(
     both: list[tuple[float, float, int]], gone: list[float], came: list[float]
 ) -> None:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.comparison.matching import How, Matching, Mode, match, plain
@@ -113,7 +113,6 @@ def test_plain_names() -> None:
     assert plain("julia__5_6739") == "julia__5_6739"
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.sampled_from(KERNELS), min_size=1, max_size=8),
     st.lists(st.sampled_from(KERNELS), min_size=1, max_size=8),
@@ -130,7 +129,6 @@ def test_everything_is_matched_once_or_left(one: list[str], other: list[str], mo
     )
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(KERNELS), min_size=1, max_size=8, unique=True))
 def test_a_report_matches_itself(names: list[str]) -> None:
     before, after = groups_of(names), groups_of(names)

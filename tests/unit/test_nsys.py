@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.core.errors import BadInput
@@ -143,7 +143,6 @@ def test_ranges_nest_outermost_first_and_must_enclose_the_whole_call(
 _TIMES = st.tuples(st.integers(1, 60), st.integers(0, 60)).map(lambda t: (t[0], t[0] + t[1]))
 
 
-@settings(max_examples=40)
 @given(
     ranges=st.lists(st.tuples(_TIMES, st.sampled_from([59, 60])), max_size=30),
     calls=st.lists(_TIMES, min_size=1, max_size=10),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import ncu_report
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,15 +41,16 @@ def chip_of(gpu: Gpu) -> Chip:
     return Chip(gpu.warps_per_sm, gpu.blocks_per_sm, gpu.registers_per_sm, gpu.shared_per_sm, 4)
 
 
-def actions_of(path: Path) -> list[Any]:
-    return [action for part in ncu_report.load_report(str(path)) for action in part]
+@cache
+def loaded(path: Path) -> profkit.Report:
+    return profkit.load(path)
 
 
 @pytest.mark.parametrize("path", TABLED, ids=lambda path: path.stem)
 def test_registers_allow_the_warps_that_ncu_says(path: Path) -> None:
-    report = profkit.load(path)
+    report = loaded(path)
     checked = 0
-    for launch, action in zip(report.summary.launches, actions_of(path), strict=True):
+    for launch, action in zip(report.summary.launches, report._raw.actions, strict=True):
         tabled = table(action, "launch__occupancy_per_register_count")
         occupancy = launch.occupancy
         if not tabled or occupancy is None:
@@ -80,8 +81,8 @@ def test_flash_attention_is_held_by_registers_alone() -> None:
 @pytest.mark.parametrize("path", TABLED, ids=lambda path: path.stem)
 def test_another_block_size_gives_the_warps_that_ncu_says(path: Path) -> None:
     """Where shared memory does not bind, ncu's table over block sizes is the arithmetic's own."""
-    report = profkit.load(path)
-    for launch, action in zip(report.summary.launches, actions_of(path), strict=True):
+    report = loaded(path)
+    for launch, action in zip(report.summary.launches, report._raw.actions, strict=True):
         tabled = table(action, "launch__occupancy_per_block_size")
         occupancy = launch.occupancy
         if not tabled or occupancy is None or occupancy.needs.shared > 1024:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from profkit.report.floors import WORTH
 from profkit.rules.checklist import Item, region_items
-from profkit.rules.engine import WORTH
 from profkit.rules.region_rules import diagnose_region, explain_region
 from profkit.rules.rule_file import check_rules, shipped_rules
 from profkit.rules.units import unit_of

@@ -6,7 +6,7 @@ import itertools
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.core.errors import UsageError
@@ -29,7 +29,6 @@ def roof(rate: float, *, is_memory: bool = False) -> Roof:
     return Roof(key, key, rate, Peaks.held, is_memory, verified=True)
 
 
-@settings(deadline=None)
 @given(rates, rates, intensities)
 def test_attainable_is_the_lower_of_both_roofs(top: float, line: float, at: float) -> None:
     bound, limit = attainable(roof(top), roof(line, is_memory=True), at)
@@ -41,7 +40,6 @@ def test_attainable_is_the_lower_of_both_roofs(top: float, line: float, at: floa
         assert limit == ("dram" if at < ridge else "fp32")
 
 
-@settings(deadline=None)
 @given(rates, rates, intensities, st.floats(1.0, 1e3))
 def test_more_intensity_or_higher_roofs_never_attain_less(
     top: float, line: float, at: float, factor: float
@@ -58,7 +56,6 @@ def test_an_unknown_roof_bounds_nothing() -> None:
     assert math.isnan(attainable(roof(math.nan), unknown, 1.0)[0])
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(-1, 2), min_size=1, max_size=12), st.floats(0.01, 0.08))
 def test_labels_are_spread_inside_without_overlap_in_their_order(
     wanted: list[float], size: float

@@ -12,7 +12,10 @@ from tests.conftest import ROOT
 PACKAGE = ROOT / "profkit"
 ROOMS = {folder.name for folder in PACKAGE.iterdir() if (folder / "__init__.py").is_file()}
 MODULE = re.compile(r"profkit\.(\w+)(?:\.\w+)+")
-ENTRY_POINTS = {PACKAGE / "capture" / "backends.py"}  # loads the backends that packages register
+ENTRY_POINTS = {
+    PACKAGE / "capture" / "backends.py",  # loads the backends that packages register
+    PACKAGE / "commands" / "cli.py",  # loads the verb that was asked for
+}
 
 
 def trees() -> Iterator[tuple[Path, ast.Module]]:

@@ -111,7 +111,7 @@ def _changed(document: Any, changes: list[tuple[tuple[Any, ...], Any]]) -> Any:
 
 
 _anything = settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 
 
@@ -153,7 +153,7 @@ def test_any_json_is_read_or_refused(tmp_path: Path, document: Any) -> None:
     assert len(_said(tmp_path / "odd.json", json.dumps(document))) == 1
 
 
-@settings(_anything, max_examples=40)
+@settings(_anything, max_examples=settings().max_examples // 3)
 @given(changes=_CHANGES)
 def test_whatever_is_read_can_be_shown_and_compared(
     tmp_path: Path, profkit_cli: Callable[..., Result], changes: list[tuple[tuple[Any, ...], Any]]

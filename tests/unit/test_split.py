@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-import ncu_report
 import numpy as np
 import pytest
 import zstandard
@@ -22,14 +22,18 @@ def packed() -> Path:
 
 
 @pytest.fixture(scope="module")
+def whole(packed: Path) -> profkit.Report:
+    return profkit.load(packed)
+
+
+@pytest.fixture(scope="module")
 def plain(packed: Path) -> bytes:
     with packed.open("rb") as file:
         return zstandard.ZstdDecompressor().stream_reader(file).read()
 
 
-def values(path: Path, index: int) -> dict[str, object]:
+def values(action: Any) -> dict[str, object]:
     """Every metric of a launch with its instances, and its kernel's source files."""
-    action = ncu_report.load_report(str(path)).range_by_idx(0).action_by_idx(index)
     found: dict[str, object] = {}
     for name in action.metric_names():
         metric = action.metric_by_name(name)
@@ -46,16 +50,16 @@ def test_all_launches_are_the_whole(plain: bytes) -> None:
 
 @pytest.mark.parametrize("indices", [(0,), (18,), (3, 4, 17)])
 def test_a_part_reads_as_its_launches_in_the_whole(
-    packed: Path, plain: bytes, tmp_path: Path, indices: tuple[int, ...]
+    whole: profkit.Report, plain: bytes, tmp_path: Path, indices: tuple[int, ...]
 ) -> None:
     part = tmp_path / "part.ncu-rep"
     part.write_bytes(take_apart(plain).part(indices))
-    kernels = profkit.load(part).kernels
-    wanted = profkit.load(packed).kernels.iloc[list(indices)]
+    taken = profkit.load(part)
+    kernels, wanted = taken.kernels, whole.kernels.iloc[list(indices)]
     assert list(kernels["kernel"]) == list(wanted["kernel"])
     assert list(kernels["nvtx"]) == list(wanted["nvtx"])
     for at, index in enumerate(indices):
-        np.testing.assert_equal(values(part, at), values(packed, index))
+        np.testing.assert_equal(values(taken._raw.actions[at]), values(whole._raw.actions[index]))
     assert part.stat().st_size < len(plain) / 2
 
 

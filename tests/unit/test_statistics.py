@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -367,7 +367,6 @@ def test_separation_thresholds(wins: int, separation: str) -> None:
     assert cliffs_delta(values, [2.0]).separation.value == separation
 
 
-@settings(max_examples=50)
 @given(runs, runs)
 def test_delta_is_antisymmetric(a: Array, b: Array) -> None:
     assert cliffs_delta(a, b).value == pytest.approx(-cliffs_delta(b, a).value, abs=1e-12)

@@ -15,11 +15,12 @@ import pytest
 
 from profkit.capture.doctor import diagnose
 from profkit.core.errors import BadInput, EnvironmentProblem
-from profkit.core.lock import gpu_lock
+from profkit.core.lock import file_lock, gpu_lock
 from profkit.recording import recording as profiling
 from profkit.runs import run as runs
 from profkit.runs.manifest import Manifest
 from profkit.runs.run import draft, free_room
+from profkit.study.folder import held
 
 _NOBODY = 65534
 
@@ -91,6 +92,39 @@ def test_a_lock_does_not_depend_on_the_temporary_folder(
         monkeypatch.setattr(tempfile, "tempdir", None)
         assert f"process {os.getpid()}" in refusal()
     assert list(shared.iterdir()) == [lock_file(shared)]
+
+
+@pytest.mark.parametrize("name", ["", ".lock"])
+def test_a_folder_and_a_file_are_locked_once(tmp_path: Path, name: str) -> None:
+    def hold() -> None:
+        with file_lock(tmp_path / name, "taken"):
+            pass
+
+    with file_lock(tmp_path / name, "free"), pytest.raises(EnvironmentProblem, match="taken; wait"):
+        hold()
+    hold()
+    descriptor = os.open(tmp_path / name, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with pytest.raises(EnvironmentProblem, match="taken"):
+            hold()
+    finally:
+        os.close(descriptor)
+
+
+def test_a_study_is_written_by_one_process(tmp_path: Path) -> None:
+    def second() -> None:
+        with held(tmp_path / "study"):
+            pass
+
+    with held(tmp_path / "study"):
+        left = tmp_path / "study" / "cells" / ".n2.quick.json.part"
+        left.touch()
+        with pytest.raises(EnvironmentProblem, match="another process writes this baseline"):
+            second()
+        assert left.exists()
+    second()
+    assert not left.exists()
 
 
 def test_a_live_draft_of_another_machine_stays(

@@ -11,20 +11,13 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import digest, open_regular
-from profkit.core.text_files import (
-    Malformed,
-    MissingFile,
-    compose_yaml,
-    parse_json,
-    read_json,
-    read_text,
-    read_yaml,
-)
+from profkit.core.text_files import Malformed, MissingFile, parse_json, read_json, read_text
+from profkit.core.yaml_files import compose_yaml, read_yaml
 from tests.conftest import ROOT
 
 Reader = Callable[[Path], object]
@@ -113,7 +106,6 @@ def test_brackets_and_commas_in_a_string_are_no_lists() -> None:
     assert parse_json(text)[1:] == ["\\", [1]]
 
 
-@settings(max_examples=40)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers(-(10**98), 10**98) | st.text(),
@@ -199,6 +191,7 @@ _YAML = {"load", "safe_load", "load_all", "safe_load_all", "compose", "parse", "
 _FREE = {  # module: why it may read by itself
     "core/regular_file.py": "opens files",
     "core/text_files.py": "reads text",
+    "core/yaml_files.py": "what is shipped",
     "report/memory.py": "/proc and control groups",
     "report/unpacked.py": "bytes whose framing was walked before",
     "schemas/__main__.py": "the schemas that it writes",

@@ -97,7 +97,7 @@ def test_absent_and_null_are_kept_apart() -> None:
         (told(a={}), "parts['a']: "),
         ('{"schema": "made/1", "parts": {"a": {"turn": 1, "turn": 2}}}', "has the key 'turn'"),
         ('{"schema": "made/1", "parts": {"a": {"turn": NaN}}}', "holds NaN"),
-        ('{"schema": "made/2", "parts": {}}', "not made/1"),
+        ('{"schema": "made/2", "parts": {}}', "'made/2', not made/1"),
         ('{"parts": {}}', "not made/1"),
         ("[]", "not made/1"),
         ("{", "is not JSON"),

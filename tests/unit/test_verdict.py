@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -325,7 +325,6 @@ def test_bad_blocks_are_refused(a: list[list[float]], b: list[list[float]]) -> N
         compare([[1.0], [math.nan]], [[1.0], [1.0]])
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.integers(0, 10_000),
     st.floats(0.9, 1.1),
@@ -368,7 +367,6 @@ def test_a_coarser_timer_only_widens(ratios: list[float], one: float, more: floa
     assert coarse.verdict in {fine.verdict, Verdict.INCONCLUSIVE}
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     st.integers(0, 10_000),
     st.floats(0.95, 1.05),
@@ -390,7 +388,6 @@ def test_readings_on_a_grid_keep_the_laws(
     assert (scaled.low, scaled.high) == pytest.approx((there.low, there.high))
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10_000), st.floats(0.95, 1.05), st.sampled_from([2.0**-8, 4.0]))
 def test_order_in_a_block_and_scale_change_nothing(seed: int, factor: float, scale: float) -> None:
     a, b = side(seed=seed), side(factor, seed + 1)

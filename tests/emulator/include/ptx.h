@@ -8,11 +8,7 @@
 
 namespace emulator {
 
-#ifdef BF16
-constexpr bool kBf16 = true;
-#else
-constexpr bool kBf16 = false;
-#endif
+extern const bool kBf16;  // element.h
 
 // PTX: cvta.to.shared
 inline unsigned shared_address(const void* pointer, LINE) { return to_shared(pointer, line); }

@@ -1,0 +1,82 @@
+"""Work on many files in processes of their own, of which each may die by itself."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from typing import TypeVar
+
+from profkit.commands.options import interruptible
+from profkit.ui.progress import progress_line
+
+_Task = TypeVar("_Task")
+_Outcome = TypeVar("_Outcome")
+
+
+def in_parallel(
+    do: Callable[[_Task], _Outcome],
+    tasks: Sequence[_Task],
+    died: Callable[[_Task], _Outcome],
+) -> list[_Outcome]:
+    """What a function makes of each task, in order, in as many processes as there are CPUs.
+
+    A process that dies takes the others' work with it: what was not done is tried again by itself,
+    and `died` is what became of the task whose process dies even so.
+    """
+    workers = min(len(tasks), len(os.sched_getaffinity(0)))
+    if workers < 2:
+        return [do(task) for task in tasks]
+    outcomes: dict[int, _Outcome] = {}
+    with interruptible(), progress_line() as progress:
+        with _pool(workers) as pool:
+            jobs = [pool.submit(do, task) for task in tasks]
+            with suppress(BrokenProcessPool):
+                for at, job in enumerate(jobs):
+                    outcomes[at] = job.result()
+                    progress(len(outcomes), len(jobs))
+        for at, job in enumerate(jobs):
+            if at not in outcomes:
+                finished = job.done() and not job.cancelled() and job.exception() is None
+                outcomes[at] = job.result() if finished else _alone(do, tasks[at], died)
+                progress(len(outcomes), len(jobs))
+    return [outcomes[at] for at in range(len(tasks))]
+
+
+def _alone(
+    do: Callable[[_Task], _Outcome], task: _Task, died: Callable[[_Task], _Outcome]
+) -> _Outcome:
+    with _pool(1) as pool:
+        try:
+            return pool.submit(do, task).result()
+        except BrokenProcessPool:
+            return died(task)
+
+
+@contextmanager
+def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes that end with this one, whatever ends it."""
+    context = multiprocessing.get_context("forkserver")
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent) as pool:
+        try:
+            yield pool
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in multiprocessing.active_children():
+                process.kill()
+            raise
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,82 @@
+"""What expressions compute, over float64 arrays of one value a launch; NaN where one is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Column = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+
+def _known(value: Column) -> Column:
+    return np.where(np.isnan(value), 0.0, 1.0)
+
+
+def _otherwise(value: Column, instead: Column) -> Column:
+    return np.where(np.isnan(value), instead, value)
+
+
+def _where(condition: Column, value: Column, other: Column) -> Column:
+    chosen = np.where(condition != 0, value, other)
+    return np.where(np.isnan(condition), np.nan, chosen)
+
+
+def _clip(value: Column, low: Column, high: Column) -> Column:
+    return np.minimum(np.maximum(value, low), high)
+
+
+def _more_warps(issued: Column, warps: Column, factor: Column) -> Column:
+    """How much more often a scheduler issues with `factor` times the warps.
+
+    `issued` is the chance that a cycle issues, `warps` those resident on a scheduler. Warps that
+    are ready independently with chance r issue with I = 1 - (1 - r)^W (Zhou et al., CGO 2021).
+    """
+    idle = np.power(np.clip(1 - issued, 1e-9, 1.0), factor)
+    return np.where(warps > 0, (1 - idle) / issued, np.nan)
+
+
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "min": lambda *values: over(np.minimum, values),
+    "max": lambda *values: over(np.maximum, values),
+    "abs": np.abs,
+    "sqrt": np.sqrt,
+    "ceil": np.ceil,
+    "clip": _clip,
+    "where": _where,
+    "more_warps": _more_warps,
+    "known": _known,
+    "otherwise": _otherwise,
+}
+"""The functions of rules, by name."""
+
+
+def compared(holds: Callable[[Any, Any], Any], left: Column, right: Column) -> Any:
+    unknown = np.isnan(left) | np.isnan(right)
+    return np.where(unknown, np.nan, np.where(holds(left, right), 1.0, 0.0))
+
+
+def both(left: Column, right: Column) -> Any:
+    false = (left == 0) | (right == 0)
+    unknown = np.isnan(left) | np.isnan(right)
+    return np.where(false, 0.0, np.where(unknown, np.nan, 1.0))
+
+
+def negated(value: Column) -> Any:
+    return np.where(np.isnan(value), np.nan, np.where(value == 0, 1.0, 0.0))
+
+
+def over(combine: Callable[[Any, Any], Any], values: Any) -> Any:
+    first, *others = values
+    for value in others:
+        first = combine(first, value)
+    return first
+
+
+def finite(value: Any) -> Column:
+    """The values, NaN in place of infinities."""
+    found = np.asarray(value, dtype=np.float64)
+    return np.where(np.isfinite(found), found, np.nan)

@@ -1,0 +1,23 @@
+"""Durations as command lines have them: `90s`, `20m`, `1h`."""
+
+from __future__ import annotations
+
+import re
+
+from profkit.core.errors import UsageError
+
+_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)([smh]?)")
+_LONGEST = 1e7
+"""Seconds, 116 days: what is longer is a mistake."""
+
+
+def parse_duration(option: str, text: str | None) -> float | None:
+    """An option's value in seconds, None where it was not given; raises UsageError."""
+    if text is None:
+        return None
+    match = _DURATION.fullmatch(text.strip())
+    seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
+    if not 0 < seconds < _LONGEST:
+        raise UsageError(f"{option} {text!r} is no time", "write 90s, 20m or 1h")
+    return seconds

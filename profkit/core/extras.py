@@ -1,0 +1,27 @@
+"""Packages that come with an extra of this one, and what to say where they are not installed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+
+from profkit.core.errors import EnvironmentProblem
+
+_EXTRAS: Mapping[str, str] = {"matplotlib": "plots", "pandas": "tables", "pyarrow": "tables"}
+
+
+def require(use: str, *packages: str) -> None:
+    """Raise EnvironmentProblem unless the packages are installed; `use` is what needs them."""
+    if problem := lacking(use, *packages):
+        raise problem
+
+
+def lacking(use: str, *packages: str) -> EnvironmentProblem | None:
+    """The problem that packages of an extra are not installed; None where they are."""
+    absent = [name for name in packages if find_spec(name) is None]
+    if not absent:
+        return None
+    return EnvironmentProblem(
+        f"{use} needs {' and '.join(absent)}, not installed here",
+        f"pip install {' '.join(absent)}, or '.[{_EXTRAS[absent[0]]}]' in profkit's checkout",
+    )

@@ -1,0 +1,26 @@
+"""What profkit keeps of a machine from one command to the next, in $XDG_STATE_HOME/profkit."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from profkit.core.atomic_file import write_atomic
+from profkit.core.errors import EnvironmentProblem
+
+
+def state_folder(kind: str) -> Path:
+    """The folder of a kind of files, which need not be there."""
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(base) / "profkit" / kind
+
+
+def write_state(path: Path, text: str) -> None:
+    """Write a file below such a folder; raises EnvironmentProblem where that can't be."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, text)
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"{path}: can't be written ({error.strerror})", "set XDG_STATE_HOME"
+        ) from None

@@ -1,0 +1,26 @@
+"""The right name that the writer of a wrong one may have meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+
+_ALIKE = 0.6
+"""The likeness from which on difflib calls two texts close: twice the shared part of all."""
+
+
+def did_you_mean(
+    name: str,
+    known: Iterable[str],
+    otherwise: str = "",
+    *,
+    most: int = 1,
+    alike: float = _ALIKE,
+    spelled: Callable[[str], str] = str,
+) -> str:
+    """`did you mean dram_bytes?`, the closest of the known names; `otherwise` where none is close.
+
+    At most `most` names of at least this likeness, each as `spelled` writes it.
+    """
+    close = difflib.get_close_matches(name, list(known), most, alike)
+    return f"did you mean {' or '.join(map(spelled, close))}?" if close else otherwise

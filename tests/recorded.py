@@ -1,0 +1,59 @@
+"""Reports are read and summarized once a process, whatever verbs and tests ask for them.
+
+The vendor's reader frees nothing of a report that it has read, about 25 MB a launch: a test that
+runs three verbs on one file would hold it three times, and so would a copy in another folder.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Callable, Hashable, Iterator
+from pathlib import Path
+
+import pytest
+
+from profkit.analysis import report
+from profkit.report.quantities import Quantities, evaluate
+from profkit.report.reader import RawReport, Request, read
+from profkit.report.summary import ReportSummary, summarize
+
+
+@pytest.fixture(autouse=True, scope="session")
+def reports_are_read_once() -> Iterator[None]:
+    once = _Once()
+    with pytest.MonkeyPatch.context() as patch:
+        for function in (once.read, once.evaluate, once.summarize):
+            patch.setattr(report, function.__name__, function)
+        yield
+
+
+class _Once:
+    """What reports are read with, its results kept by the file's content."""
+
+    def __init__(self) -> None:
+        self._read, self._evaluate, self._summarize = read, evaluate, summarize
+        self._raws: dict[bytes, RawReport] = {}
+        self._quantities: dict[Hashable, Quantities] = {}
+        self._summaries: dict[int, ReportSummary] = {}
+
+    def read(
+        self, path: Path, request: Request, progress: Callable[[int, int], None] | None = None
+    ) -> RawReport:
+        if not path.is_file():
+            return self._read(path, request, progress)
+        key = hashlib.sha256(path.read_bytes()).digest()
+        if key not in self._raws:
+            self._raws[key] = self._read(path, request, progress)
+        return dataclasses.replace(self._raws[key], path=path)
+
+    def evaluate(self, raw: RawReport, *, check_half_from: float = 0.0) -> Quantities:
+        key = (tuple(map(id, raw.actions)), check_half_from)  # kept, so no id comes again
+        if key not in self._quantities:
+            self._quantities[key] = self._evaluate(raw, check_half_from=check_half_from)
+        return self._quantities[key]
+
+    def summarize(self, raw: RawReport, quantities: Quantities) -> ReportSummary:
+        if id(quantities) not in self._summaries:
+            self._summaries[id(quantities)] = self._summarize(raw, quantities)
+        return dataclasses.replace(self._summaries[id(quantities)], path=str(raw.path))
