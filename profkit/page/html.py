@@ -10,38 +10,76 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from profkit.core.text_files import shipped_text
+from profkit.page import charts
+from profkit.ui.text import count, extent, literal, number, percent, plural
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 _ASSETS, _TEMPLATES = "assets", "templates"
 _CHARTS = "echarts.common.min.js"
 _HARMLESS = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+_FILTERS = {
+    "count": count,
+    "extent": extent,
+    "file_name": lambda path: Path(path).name,
+    "levels": charts.levels,
+    "literal": literal,
+    "number": number,
+    "percent": percent,
+    "plural": plural,
+    "precisions": charts.precisions,
+    "product": math.prod,
+    "steady_rates": charts.steady_rates,
+    "working": charts.working,
+}
 
 
 def render_page(page: Mapping[str, Any]) -> str:
     """The page of what `data.page_data` made, as one HTML document."""
+    scripts = [_text(_ASSETS, name) for name in ("theme.js", _CHARTS, "charts.js", "page.js")]
+    first, *others = scripts
+    return (
+        templates()
+        .get_template("page.html.j2")
+        .render(
+            page,
+            policy=_policy(scripts),
+            style=_text(_ASSETS, "page.css"),
+            theme_script=first,
+            scripts=others,
+            data=embedded(page["charts"]),
+        )
+    )
+
+
+@cache
+def templates() -> Environment:
+    """The page's templates; control characters of what they show are spelled out."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     environment = Environment(
         loader=FunctionLoader(lambda name: _text(_TEMPLATES, name)),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    scripts = [_text(_ASSETS, name) for name in ("theme.js", _CHARTS, "charts.js", "page.js")]
-    first, *others = scripts
-    return environment.get_template("page.html.j2").render(
-        page,
-        policy=_policy(scripts),
-        style=_text(_ASSETS, "page.css"),
-        theme_script=first,
-        scripts=others,
-        data=embedded(page["charts"]),
-    )
+    environment.filters |= _FILTERS
+    return environment
+
+
+def _shown(value: Any) -> Any:
+    """Text line by line; what is HTML already, and what is no text, as it is."""
+    return "\n".join(map(literal, value.split("\n"))) if type(value) is str else value
 
 
 def embedded(data: Any) -> str:
