@@ -113,7 +113,7 @@ def _change(kernel: KernelDiff) -> list[str]:
         return [_timed_change(timed)]
     if profiled is None:
         return []
-    between = f"between {profiled.low:.3g}x and {profiled.high:.3g}x"
+    between = "between {:.3g}x and {:.3g}x".format(*profiled.range)
     return [f"{words.faster(profiled.speedup)} by ncu's durations, {between}"]
 
 

@@ -291,7 +291,7 @@ def _open(kernel: KernelDiff) -> Why:
     if kernel.timed and kernel.by_timing:
         return *_timed(kernel.timed), f": {kernel.timed.why}"
     assert kernel.profiled is not None
-    low, high = kernel.profiled.low, kernel.profiled.high
+    low, high = kernel.profiled.range
     return *_moved(kernel), f": the ratio is between {low:.3g}x and {high:.3g}x"
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import PurePath
 from typing import Annotated, Literal
 
 from msgspec import Meta, field
@@ -11,12 +9,13 @@ from msgspec import Meta, field
 from profkit.comparison.attribution import CauseKind
 from profkit.comparison.changes import Changed, OneSided
 from profkit.comparison.comparability import Obstacle
-from profkit.comparison.comparison import Diff, KernelDiff, Side
-from profkit.comparison.finding_changes import FindingChange, Status
+from profkit.comparison.comparison import KernelDiff, Side
+from profkit.comparison.document import Document, Judged
+from profkit.comparison.finding_changes import FindingChange, Limit, Status
 from profkit.comparison.gates import Failure, GateKind
 from profkit.comparison.line_changes import LineChange
 from profkit.comparison.matching import How
-from profkit.comparison.repeats import Change
+from profkit.comparison.repeats import Change, Profiled
 from profkit.comparison.text import headline, reason
 from profkit.comparison.timed_change import TimedChange
 from profkit.core.projection import Measured, Projection, project
@@ -27,8 +26,6 @@ from profkit.rules.checklist import Item
 from profkit.rules.checklist_format import FindingRow, finding_fields
 from profkit.timing.latency import Timed
 from profkit.timing.results import Classic
-
-Line = Annotated[int, Meta(ge=1)] | None
 
 
 class SideRow(Projection, frozen=True, kw_only=True):
@@ -126,17 +123,6 @@ class SizeRow(Projection, frozen=True, kw_only=True):
     measures: tuple[MeasureRow, ...] = field(name="work")
 
 
-class ProfiledRow(Projection, frozen=True, kw_only=True):
-    """What ncu's durations say; `noise`, the share by which those of one kernel differ, more in
-    short launches, is in the range."""
-
-    change: Change = field(name="verdict")
-    speedup: Measured
-    range: tuple[Measured, Measured]
-    repeats: tuple[int, int]
-    noise: Measured
-
-
 class LatencyRow(Projection, frozen=True, kw_only=True):
     """A timed latency."""
 
@@ -207,25 +193,6 @@ class FindingChangeRow(Projection, frozen=True, kw_only=True):
     seen: SeenRow | None
 
 
-class LimitRow(Projection, frozen=True, kw_only=True):
-    """What limits a kernel; not `certain` where it rests on a finding of low confidence alone."""
-
-    name: str
-    busy: Measured
-    certain: bool
-
-
-class LineChangeRow(Projection, frozen=True, kw_only=True):
-    """A line of source and the seconds of a launch that it took."""
-
-    file: str
-    line_before: Line
-    line_after: Line
-    text: str
-    before: Number = field(name="before_s")
-    after: Number = field(name="after_s")
-
-
 class KernelDiffRow(Projection, frozen=True, kw_only=True):
     """A kernel by its later name, before and after.
 
@@ -246,14 +213,14 @@ class KernelDiffRow(Projection, frozen=True, kw_only=True):
     after: GroupRow
     obstacles: tuple[Obstacle, ...]
     size: SizeRow | None
-    profiled: ProfiledRow | None
+    profiled: Profiled | None
     timed: TimedRow | None
     attribution: AttributionRow | None
     findings: tuple[FindingChangeRow, ...]
-    limit: LimitRow | None
+    limit: Limit | None
     changed: tuple[Changed, ...]
     one_sided: tuple[OneSided, ...]
-    lines: tuple[LineChangeRow, ...] | None
+    lines: tuple[LineChange, ...] | None
 
 
 class ComparisonRow(Projection, frozen=True, kw_only=True):
@@ -294,45 +261,31 @@ class DiffFile(File, frozen=True, kw_only=True, tag="profkit.diff/1"):
     left_out: tuple[LeftOut, ...]
 
 
-def diff_json(
-    diffs: Sequence[tuple[str, Diff]],
-    failures: Sequence[Sequence[Failure]],
-    *,
-    top: int,
-    with_host: bool,
-    left_out: Sequence[tuple[str, str]] = (),
-) -> str:
-    """All kernels of all comparisons, each with the gates that it failed.
-
-    `top` of a comparison (0: all) have their source lines. `left_out` are the sides and names of
-    reports that one side alone has.
-    """
-    comparisons = tuple(
-        _comparison(label, diff, failed, top=top, with_host=with_host)
-        for (label, diff), failed in zip(diffs, failures, strict=True)
-    )
-    alone = tuple(project(None, LeftOut, side=side, file=name) for side, name in left_out)
+def diff_json(document: Document) -> str:
+    """All kernels of all comparisons; `top` of each have their source lines."""
+    alone = tuple(project(None, LeftOut, side=side, file=name) for side, name in document.left_out)
+    comparisons = tuple(_comparison(one, document) for one in document.comparisons)
     file = DiffFile(profkit=__version__, comparisons=comparisons, left_out=alone)
     return encode(file, dense=False)
 
 
-def _comparison(
-    label: str, diff: Diff, failed: Sequence[Failure], *, top: int, with_host: bool
-) -> ComparisonRow:
-    before, after = (_side(side, with_host=with_host) for side in diff.sides)
+def _comparison(one: Judged, document: Document) -> ComparisonRow:
+    diff, top = one.diff, document.top or len(one.diff.kernels)
+    before, after = (_side(side, with_host=document.with_host) for side in diff.sides)
     return project(
         diff,
         ComparisonRow,
-        label=label,
+        label=one.label,
         before=before,
         after=after,
-        failures=[_failure(one) for one in failed],
+        failures=[_failure(failure) for failure in one.failures],
         counts={change: diff.counted(change) for change in Change},
         kernels=[
-            _kernel(one, with_lines=not top or at < top) for at, one in enumerate(diff.kernels)
+            _kernel(kernel, with_lines=not top or at < top)
+            for at, kernel in enumerate(diff.kernels)
         ],
         removed_findings=[_item(item) for item in diff.removed_findings],
-        timed=[_timed(one) for one in diff.timed],
+        timed=[_timed(timed) for timed in diff.timed],
     )
 
 
@@ -363,7 +316,7 @@ def _kernel(kernel: KernelDiff, *, with_lines: bool) -> KernelDiffRow:
         by=_basis(kernel),
         timed=_timed(kernel.timed) if kernel.timed else None,
         findings=[_finding(one) for one in kernel.findings],
-        lines=[_line(one) for one in kernel.lines] if with_lines else None,
+        lines=kernel.lines if with_lines else None,
     )
 
 
@@ -392,13 +345,3 @@ def _finding(one: FindingChange) -> FindingChangeRow:
 
 def _item(item: Item) -> FindingOfKernel:
     return project(item, FindingOfKernel, **finding_fields(item), title=item.rule.title)
-
-
-def _line(one: LineChange) -> LineChangeRow:
-    return project(
-        one,
-        LineChangeRow,
-        file=PurePath(one.file).name,
-        line_before=one.line_before or None,
-        line_after=one.line_after or None,
-    )

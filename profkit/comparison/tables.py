@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
-from pathlib import PurePath
 
 from profkit.comparison import text as words
 from profkit.comparison.attribution import Attribution
 from profkit.comparison.changes import Changed
 from profkit.comparison.comparison import Diff, KernelDiff
+from profkit.comparison.document import Document, Judged
 from profkit.comparison.gates import Failure
 from profkit.comparison.line_changes import LineChange
 from profkit.comparison.repeats import Change
@@ -38,11 +37,12 @@ def row(kernel: KernelDiff) -> tuple[str, str, str, str]:
     return words.name(kernel), words.times(kernel), words.ratio(kernel), told
 
 
-def ordered(diff: Diff, failed: Sequence[Failure]) -> tuple[list[KernelDiff], list[KernelDiff]]:
+def ordered(judged: Judged) -> tuple[list[KernelDiff], list[KernelDiff]]:
     """The kernels to be seen first, those that fail a gate before all, and those that are SAME."""
-    failing = {failure.at for failure in failed}
-    first = [kernel for at, kernel in enumerate(diff.kernels) if at in failing]
-    others = [kernel for at, kernel in enumerate(diff.kernels) if at not in failing]
+    failing = {failure.at for failure in judged.failures}
+    kernels = judged.diff.kernels
+    first = [kernel for at, kernel in enumerate(kernels) if at in failing]
+    others = [kernel for at, kernel in enumerate(kernels) if at not in failing]
     first += [kernel for kernel in others if kernel.change is not Change.same]
     return first, [kernel for kernel in others if kernel.change is Change.same]
 
@@ -77,9 +77,9 @@ def timed(diff: Diff) -> tuple[str, ...]:
     return tuple(literal(f"{one.after.label}: {words.timing(one)}") for one in diff.variants)
 
 
-def only_in(left_out: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+def only_in(document: Document) -> tuple[str, ...]:
     """Reports that one side alone has, a line each: `only in before: matmul.ncu-rep`."""
-    return tuple(literal(f"only in {side}: {name}") for side, name in left_out)
+    return tuple(literal(f"only in {side}: {name}") for side, name in document.left_out)
 
 
 def failure(one: Failure) -> str:
@@ -88,9 +88,9 @@ def failure(one: Failure) -> str:
     return literal(": ".join(part for part in told if part))
 
 
-def failed_in_words(failures: Iterable[Sequence[Failure]]) -> str:
+def failed_in_words(document: Document) -> str:
     """How many gates failed how often, in a line; "" where none did."""
-    found = list(chain.from_iterable(failures))
+    found = [failure for one in document.comparisons for failure in one.failures]
     if not found:
         return ""
     gates = len({str(one.gate) for one in found})
@@ -149,7 +149,7 @@ def _lines(lines: Sequence[LineChange], *, show_all: bool) -> list[Grid]:
     rows = []
     for line in shown:
         where, spent, text = words.line_words(line)
-        rows.append((f"{literal(PurePath(line.file).name)}:{where}", spent, text))
+        rows.append((f"{literal(line.file)}:{where}", spent, text))
     left = len(lines) - len(shown)
     note = f"{plural(left, 'line')} more" if left else ""
     columns = ("Line", "Before → after", "Source")

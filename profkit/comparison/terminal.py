@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Literal
 
 from rich.console import Group, RenderableType
@@ -168,7 +167,7 @@ def _lines(lines: Sequence[LineChange], width: int, *, everything: bool) -> list
     rows = []
     for line in lines if everything else lines[:_LINES]:
         where, spent, text = words.line_words(line)
-        rows.append((f"  {Path(line.file).name}:{where}", spent, text))
+        rows.append((f"  {line.file}:{where}", spent, text))
     room = width - sum(max(len(row[at]) for row in rows) + _GAP for at in (0, 1))
     longest = min(room, _LONGEST_LINE)
     cells: list[tuple[Text, ...]] = [

@@ -121,7 +121,7 @@ def _lasting(kernel: KernelDiff) -> set[str]:
 
 def limited(limit: Limit) -> str:
     """What limits: `l2_bandwidth (84.2% busy)`."""
-    return limit.name if math.isnan(limit.busy) else f"{limit.name} ({percent(limit.busy)} busy)"
+    return limit.name if limit.busy is None else f"{limit.name} ({percent(limit.busy)} busy)"
 
 
 def finding(one: FindingChange) -> str:
@@ -444,5 +444,5 @@ def _profiled(kernel: KernelDiff) -> str:
     sides = repeats if found.repeats[0] != found.repeats[1] else f"{repeats.split(' and ')[0]} each"
     return (
         f"by ncu's durations, {sides}: they repeat within {found.noise:.0%}, "
-        f"so the ratio is between {found.low:.3g}x and {found.high:.3g}x"
+        f"so the ratio is between {found.range[0]:.3g}x and {found.range[1]:.3g}x"
     )

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from profkit.core.text_files import shipped_text
 from profkit.page import charts
+from profkit.ui.template import templates
 from profkit.ui.text import count, extent, literal, number, percent, plural
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-_ASSETS, _TEMPLATES = "assets", "templates"
 _CHARTS = "echarts.common.min.js"
 _HARMLESS = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 _FILTERS = {
@@ -44,42 +44,22 @@ _FILTERS = {
 
 def render_page(page: Mapping[str, Any]) -> str:
     """The page of what `data.page_data` made, as one HTML document."""
-    scripts = [_text(_ASSETS, name) for name in ("theme.js", _CHARTS, "charts.js", "page.js")]
+    scripts = [_text(name) for name in ("theme.js", _CHARTS, "charts.js", "page.js")]
     first, *others = scripts
-    return (
-        templates()
-        .get_template("page.html.j2")
-        .render(
-            page,
-            policy=_policy(scripts),
-            style=_text(_ASSETS, "page.css"),
-            theme_script=first,
-            scripts=others,
-            data=embedded(page["charts"]),
-        )
-    )
+    page = dict(page) | {
+        "policy": _policy(scripts),
+        "style": _text("page.css"),
+        "theme_script": first,
+        "scripts": others,
+        "data": embedded(page["charts"]),
+    }
+    return page_templates().get_template("page.html.j2").render(page).removesuffix("\n")
 
 
 @cache
-def templates() -> Environment:
-    """The page's templates; control characters of what they show are spelled out."""
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FunctionLoader(lambda name: _text(_TEMPLATES, name)),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_shown,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= _FILTERS
-    return environment
-
-
-def _shown(value: Any) -> Any:
-    """Text line by line; what is HTML already, and what is no text, as it is."""
-    return "\n".join(map(literal, value.split("\n"))) if type(value) is str else value
+def page_templates() -> Environment:
+    """The page's templates."""
+    return templates("profkit.page", _FILTERS)
 
 
 def embedded(data: Any) -> str:
@@ -104,5 +84,5 @@ def _hash(script: str) -> str:
 
 
 @cache
-def _text(folder: str, name: str) -> str:
-    return shipped_text("profkit.page", f"{folder}/{name}")
+def _text(name: str) -> str:
+    return shipped_text("profkit.page", f"assets/{name}")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from profkit.analysis.source_view import Counts, Instruction, SourceFile, SourceLine, SourceView
 from profkit.page.charts import MOST_SAMPLES, steady_rates, timeline_chart
-from profkit.page.html import embedded, templates
+from profkit.page.html import embedded, page_templates
 from profkit.page.sources import MOST_ROWS, source_data
 from profkit.report.phases import KernelTimeline, Phase, Track
 from profkit.report.source_lines import Code
@@ -72,7 +72,7 @@ def test_a_track_keeps_its_mean_however_long_it_is(samples: int) -> None:
 
 def test_a_timeline_in_words() -> None:
     life = timeline(100)
-    shown = str(templates().get_template("parts.html.j2").make_module().life(life))  # type: ignore[attr-defined]
+    shown = str(page_templates().get_template("parts.html.j2").make_module().life(life))  # type: ignore[attr-defined]
     for name in ("steady", "tail"):
         assert f"<b>{name}</b> 50.00 µs, 50.0%</span>" in shown
     assert '<span class="quiet">50.0% of' in shown
