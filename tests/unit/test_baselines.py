@@ -149,7 +149,8 @@ def test_a_changed_or_missing_file_is_noticed(root: Path, run: Path) -> None:
         '{"schema": "profkit.kept-baseline/1", "name": "main", "gpu": "g", "saved": "2026-01-01",'
         ' "folder": "../..", "reports": ["x"], "files": {"x": {"bytes": 1, "sha256": ""}}}',
         '{"schema": "profkit.kept-baseline/1", "name": "main", "gpu": "g", "saved": "2026-01-01",'
-        ' "folder": "a", "reports": ["/etc/passwd"], "files": {"/etc/passwd": {"bytes": 1, "sha256": ""}}}',
+        ' "folder": "a", "reports": ["/etc/passwd"],'
+        ' "files": {"/etc/passwd": {"bytes": 1, "sha256": ""}}}',
     ],
 )
 def test_an_index_that_is_none_is_told_so(root: Path, index: str) -> None:
