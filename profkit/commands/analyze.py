@@ -37,16 +37,13 @@ def analyze(
         typer.Argument(
             metavar="FILE...",
             help="Reports (.ncu-rep, .ncu-repz), runs, folders, or timelines (.sqlite, .nsys-rep).",
-            show_default=False,
         ),
     ],
     kernel: KernelOption = None,
     nvtx: Annotated[
         str | None,
         typer.Option(
-            metavar="RANGE",
-            help="Only launches inside this NVTX range; * and ? are wildcards.",
-            show_default=False,
+            metavar="RANGE", help="Only launches inside this NVTX range; * and ? are wildcards."
         ),
     ] = None,
     top: Annotated[
@@ -55,7 +52,6 @@ def analyze(
             min=0,
             metavar="N",
             help="Kernels to show in detail, 0 for all. [default: 3; html: 12; json and csv: all]",
-            show_default=False,
         ),
     ] = None,
     sort: Annotated[

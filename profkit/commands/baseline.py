@@ -65,32 +65,22 @@ baseline.command(cls=Reading)(report)
 
 @baseline.command(cls=Reading)
 def run(
-    target: Annotated[
-        Path, typer.Argument(metavar="TARGET", help="A target script (.py).", show_default=False)
-    ],
+    target: Annotated[Path, typer.Argument(metavar="TARGET", help="A target script (.py).")],
     matrix: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Shapes (YAML); may be repeated.", show_default=False),
+        list[Path] | None, typer.Option(metavar="FILE", help="Shapes (YAML); may be repeated.")
     ] = None,
     batch: Annotated[str | None, typer.Option(help="Batch sizes.", **_SIZES)] = None,
     heads: Annotated[str | None, typer.Option(help="Heads of Q.", **_SIZES)] = None,
     kv_heads: Annotated[str | None, typer.Option(help="Heads of K and V.", **_SIZES)] = None,
     seq: Annotated[str | None, typer.Option(help="Sequence lengths.", **_SIZES)] = None,
     dim: Annotated[str | None, typer.Option(help="Head dimensions.", **_SIZES)] = None,
-    dtype: Annotated[
-        str | None, typer.Option(metavar="T,...", help="fp16, bf16, fp32.", show_default=False)
-    ] = None,
-    causal: Annotated[
-        Causal | None, typer.Option(help="With the causal mask or without.", show_default=False)
-    ] = None,
+    dtype: Annotated[str | None, typer.Option(metavar="T,...", help="fp16, bf16, fp32.")] = None,
+    causal: Annotated[Causal | None, typer.Option(help="With the causal mask or without.")] = None,
     backward: Annotated[
         bool, typer.Option("--backward", help="Gradients alone instead of forward.")
     ] = False,
     backends: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME,...", help="Variants of the target; all of them.", show_default=False
-        ),
+        str | None, typer.Option(metavar="NAME,...", help="Variants of the target; all of them.")
     ] = None,
     samples: Annotated[int, typer.Option(min=1, metavar="N", help="Samples a cell.")] = 100,
     seed: Annotated[
@@ -100,9 +90,7 @@ def run(
     timeout: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME",
-            help="A cell that gives no answer for so long has failed: 10m.",
-            show_default=False,
+            metavar="TIME", help="A cell that gives no answer for so long has failed: 10m."
         ),
     ] = None,
     profile: Annotated[
@@ -113,11 +101,7 @@ def run(
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="The baseline's folder: reports/baseline/TARGET.",
-            show_default=False,
-        ),
+        typer.Option(metavar="DIR", help="The baseline's folder: reports/baseline/TARGET."),
     ] = None,
     warmup_ms: Annotated[
         float, typer.Option(min=0, metavar="MS", help="Warm a cell up at least so long.")
@@ -186,26 +170,15 @@ _GO_ON = "what was measured is kept: go on with --resume"
 @baseline.command(name="import", cls=Reading)
 def import_(
     files: Annotated[
-        list[Path],
-        typer.Argument(metavar="FILE...", help="Raw latencies, a file a cell.", show_default=False),
+        list[Path], typer.Argument(metavar="FILE...", help="Raw latencies, a file a cell.")
     ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "-o", "--out", metavar="DIR", help="The baseline's folder.", show_default=False
-        ),
-    ],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="The baseline's folder.")],
     matrix: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Their shapes (YAML), in the order of the files.",
-            show_default=False,
-        ),
+        typer.Option(metavar="FILE", help="Their shapes (YAML), in the order of the files."),
     ] = None,
     gpu: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Where they were taken: L4, H200.", show_default=False),
+        str | None, typer.Option(metavar="NAME", help="Where they were taken: L4, H200.")
     ] = None,
     backend: Annotated[
         str, typer.Option(metavar="NAME", help="What they were taken of.")

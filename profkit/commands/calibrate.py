@@ -28,7 +28,6 @@ def calibrate(
         typer.Argument(
             metavar="[TARGET:VARIANT]",
             help="What to time against itself; a matrix product where none is named.",
-            show_default=False,
         ),
     ] = None,
     comparisons: Annotated[

@@ -28,8 +28,7 @@ def ceilings(
     ] = None,
     output: OutputOption = None,
     format: Annotated[
-        TextFormat | None,
-        typer.Option("--format", help="How to write it; a FILE gets JSON.", show_default=False),
+        TextFormat | None, typer.Option("--format", help="How to write it; a FILE gets JSON.")
     ] = None,
 ) -> None:
     """Measure this GPU's roofs: DRAM, L2, FMA pipes, and the tensor cores by type.

@@ -20,10 +20,7 @@ from profkit.commands.options import (
 
 def checklist(
     path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE", help="A report (.ncu-rep, .ncu-repz) or a run.", show_default=False
-        ),
+        Path, typer.Argument(metavar="FILE", help="A report (.ncu-rep, .ncu-repz) or a run.")
     ],
     top: Annotated[
         int, typer.Option(min=0, metavar="N", help="Only the first N items; 0 for all.")

@@ -10,13 +10,7 @@ import typer
 
 from profkit.commands.formats import TextFormat
 from profkit.commands.options import FORMAT, OutputOption, put
-from profkit.commands.time import (
-    MarginOption,
-    Preset,
-    PresetOption,
-    share,
-    thresholds_of,
-)
+from profkit.commands.time import MarginOption, Preset, PresetOption, share, thresholds_of
 from profkit.commands.timing_options import UnitOption
 from profkit.core.errors import UsageError
 

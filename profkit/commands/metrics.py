@@ -21,18 +21,14 @@ def metrics(
     path: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[FILE]",
-            help="A report, or a run's folder, to hold the catalogue against.",
-            show_default=False,
+            metavar="[FILE]", help="A report, or a run's folder, to hold the catalogue against."
         ),
     ] = None,
     kernel: KernelOption = None,
     grep: Annotated[
         str | None,
         typer.Option(
-            metavar="WORD",
-            help="Only quantities with this word in name, meaning or ncu names.",
-            show_default=False,
+            metavar="WORD", help="Only quantities with this word in name, meaning or ncu names."
         ),
     ] = None,
     everything: Annotated[

@@ -32,12 +32,10 @@ def optimize(
         typer.Argument(
             metavar="TARGET[:VARIANT,...] [-- ARGUMENT...]",
             help="A target script (.py) with the variants to try; then arguments for it.",
-            show_default=False,
         ),
     ],
     baseline: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="The variant in use: the first.", show_default=False),
+        str | None, typer.Option(metavar="NAME", help="The variant in use: the first.")
     ] = None,
     target_speedup: Annotated[
         float, typer.Option(metavar="X", help="What a change has to give to be worth it.")

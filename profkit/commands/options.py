@@ -65,12 +65,7 @@ def _is_recording(path: Path) -> bool:
 
 KernelOption = Annotated[
     str | None,
-    typer.Option(
-        "--kernel",
-        metavar="REGEX",
-        help="Only kernels whose demangled name matches.",
-        show_default=False,
-    ),
+    typer.Option("--kernel", metavar="REGEX", help="Only kernels whose demangled name matches."),
 ]
 FORMAT = typer.Option("--format", help="How to write it.")
 NUMBERS_FORMAT = copy(FORMAT)
@@ -78,12 +73,7 @@ NUMBERS_FORMAT = copy(FORMAT)
 OutputOption = Annotated[
     Path | None,
     typer.Option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="Write there instead of stdout.",
-        callback=writable,
-        show_default=False,
+        "-o", "--output", metavar="FILE", help="Write there instead of stdout.", callback=writable
     ),
 ]
 RulesOption = Annotated[
@@ -92,7 +82,6 @@ RulesOption = Annotated[
         "--rules",
         metavar="PATH",
         help="Your rules too, a file or folder; one of a shipped rule's name replaces it.",
-        show_default=False,
     ),
 ]
 DisableOption = Annotated[
@@ -101,7 +90,6 @@ DisableOption = Annotated[
         "--disable",
         metavar="RULE",
         help="Leave out a rule, or a category of rules; may be repeated.",
-        show_default=False,
     ),
 ]
 

@@ -57,7 +57,6 @@ def profile(
         typer.Argument(
             metavar="TARGET | -- PROGRAM ARGUMENT...",
             help="A target script (.py; arguments for it after --), or any program after --.",
-            show_default=False,
         ),
     ],
     variant: Annotated[
@@ -109,18 +108,14 @@ def profile(
     samples: Annotated[
         int | None,
         typer.Option(
-            min=0,
-            metavar="N",
-            help="Samples a variant; 240 unless it is slow, 0: don't time.",
-            show_default=False,
+            min=0, metavar="N", help="Samples a variant; 240 unless it is slow, 0: don't time."
         ),
     ] = None,
     compress: Annotated[
         bool, typer.Option("--compress", help="Keep the report as .ncu-repz (zstd).")
     ] = False,
     keep_nsys_rep: Annotated[
-        bool,
-        typer.Option("--keep-nsys-rep", help="Keep the .nsys-rep, which holds private data."),
+        bool, typer.Option("--keep-nsys-rep", help="Keep the .nsys-rep, which holds private data.")
     ] = False,
     keep_variable: Annotated[
         list[str] | None,

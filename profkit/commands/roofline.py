@@ -43,9 +43,7 @@ def roofline(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE|RUN...",
-            help="Reports (.ncu-rep, .ncu-repz), runs, or folders of them.",
-            show_default=False,
+            metavar="FILE|RUN...", help="Reports (.ncu-rep, .ncu-repz), runs, or folders of them."
         ),
     ],
     level: Annotated[
@@ -56,7 +54,6 @@ def roofline(
         typer.Option(
             metavar="NAME",
             help="fp32, tensor_fp16, ... or all. [default: the one nearest to its roof]",
-            show_default=False,
         ),
     ] = None,
     peaks: Annotated[
@@ -67,15 +64,12 @@ def roofline(
         typer.Option(
             metavar="FILE",
             help="Measured roofs, instead of those kept of this GPU (profkit ceilings).",
-            show_default=False,
         ),
     ] = None,
     latency: Annotated[
         Path | None,
         typer.Option(
-            metavar="RUN|FILE",
-            help="Timed latencies, instead of those in the report's own run.",
-            show_default=False,
+            metavar="RUN|FILE", help="Timed latencies, instead of those in the report's own run."
         ),
     ] = None,
     kernel: KernelOption = None,
@@ -96,7 +90,6 @@ def roofline(
             metavar="FILE",
             help="A picture (.png, .svg, .pdf), or the numbers in the --format.",
             callback=writable,
-            show_default=False,
         ),
     ] = None,
 ) -> None:

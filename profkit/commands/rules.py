@@ -59,14 +59,11 @@ def list_rules(
 
 @rules.command(cls=Reading)
 def explain(
-    rule: Annotated[str, typer.Argument(metavar="RULE", help="Its name.", show_default=False)],
+    rule: Annotated[str, typer.Argument(metavar="RULE", help="Its name.")],
     on: Annotated[
         Path | None,
         typer.Option(
-            "--on",
-            metavar="FILE",
-            help="A report, a run or a timeline: what the rule makes of it.",
-            show_default=False,
+            "--on", metavar="FILE", help="A report, a run or a timeline: what the rule makes of it."
         ),
     ] = None,
     kernel: KernelOption = None,
@@ -109,10 +106,7 @@ def explain(
 @rules.command(cls=Reading)
 def check(
     path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="PATH", help="A rules file, or a folder of them.", show_default=False
-        ),
+        Path, typer.Argument(metavar="PATH", help="A rules file, or a folder of them.")
     ],
 ) -> None:
     """Check rules of your own; says everything that is wrong, with file and line.
@@ -141,7 +135,6 @@ def score(
             "--pairs",
             metavar="DIR",
             help=f"Recorded pairs, in folders of their own. [default: {_RECORDED}]",
-            show_default=False,
         ),
     ] = None,
     format: Annotated[TextFormat, FORMAT] = "terminal",

@@ -22,10 +22,7 @@ _TOP_SHOWN = 10
 
 def source(
     path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE", help="A report (.ncu-rep, .ncu-repz) or a run.", show_default=False
-        ),
+        Path, typer.Argument(metavar="FILE", help="A report (.ncu-rep, .ncu-repz) or a run.")
     ],
     kernel: KernelOption = None,
     top: Annotated[
@@ -35,8 +32,7 @@ def source(
         bool, typer.Option("--sass", help="List instructions, not source lines (terminal).")
     ] = False,
     plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw its life: .png, .svg or .pdf.", show_default=False),
+        Path | None, typer.Option(metavar="FILE", help="Draw its life: .png, .svg or .pdf.")
     ] = None,
     format: Annotated[PlainFormat, FORMAT] = "terminal",
     output: OutputOption = None,

@@ -75,12 +75,10 @@ def time(
         typer.Argument(
             metavar="[TARGET[:VARIANT,...]]... [-- ARGUMENT...]",
             help="Target scripts (.py), each with the variants to time; then arguments for them.",
-            show_default=False,
         ),
     ] = None,
     variant: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Only this variant; may be repeated."),
+        list[str] | None, typer.Option(metavar="NAME", help="Only this variant; may be repeated.")
     ] = None,
     compare: Annotated[
         str | None,
@@ -98,8 +96,7 @@ def time(
         typer.Option(min=1, metavar="N", help="Samples a variant; to compare, 30 a block or more."),
     ] = 100,
     blocks: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Blocks taken in turns: 8."),
+        int | None, typer.Option(min=1, metavar="N", help="Blocks taken in turns: 8.")
     ] = None,
     warmup_ms: Annotated[
         float, typer.Option(min=0, metavar="MS", help="Warm up at least so long.")
@@ -110,8 +107,7 @@ def time(
     margin: MarginOption = None,
     preset: PresetOption = Preset.default,
     fail_on: Annotated[
-        str | None,
-        typer.Option(metavar="WHAT,...", help="Exit 1 on regression, inconclusive."),
+        str | None, typer.Option(metavar="WHAT,...", help="Exit 1 on regression, inconclusive.")
     ] = None,
     from_file: Annotated[
         Path | None,
