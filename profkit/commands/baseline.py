@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -13,11 +12,9 @@ from profkit.commands.baseline_report import report
 from profkit.commands.formats import PlainFormat
 from profkit.commands.options import Reading, interruptible
 from profkit.commands.timing_options import (
-    Cache,
     CacheOption,
     DeviceOption,
     GpuOption,
-    Timer,
     TimerOption,
     UnitOption,
 )
@@ -31,29 +28,14 @@ if TYPE_CHECKING:
     from profkit.study.summary import Baseline
 
 
-class Causal(StrEnum):
-    """Which masks."""
-
-    yes = "yes"
-    no = "no"
-    both = "both"
-
-
-class Profiled(StrEnum):
-    """Which cells to profile."""
-
-    none = "none"
-    top = "top"
-    all = "all"
-
-
+_Masks = Literal["yes", "no", "both"]
 BudgetOption = Annotated[
     str | None, typer.Option(metavar="TIME", help="What it may take: 90s, 20m, 1h.")
 ]
 FormatOption = Annotated[
     PlainFormat, typer.Option("--format", help="How to tell of it; json is summary.json.")
 ]
-_SIZES = {"metavar": "N,...", "show_default": False}
+
 
 baseline = typer.Typer(
     name="baseline",
@@ -69,13 +51,13 @@ def run(
     matrix: Annotated[
         list[Path] | None, typer.Option(metavar="FILE", help="Shapes (YAML); may be repeated.")
     ] = None,
-    batch: Annotated[str | None, typer.Option(help="Batch sizes.", **_SIZES)] = None,
-    heads: Annotated[str | None, typer.Option(help="Heads of Q.", **_SIZES)] = None,
-    kv_heads: Annotated[str | None, typer.Option(help="Heads of K and V.", **_SIZES)] = None,
-    seq: Annotated[str | None, typer.Option(help="Sequence lengths.", **_SIZES)] = None,
-    dim: Annotated[str | None, typer.Option(help="Head dimensions.", **_SIZES)] = None,
+    batch: Annotated[str | None, typer.Option(metavar="N,...", help="Batch sizes.")] = None,
+    heads: Annotated[str | None, typer.Option(metavar="N,...", help="Heads of Q.")] = None,
+    kv_heads: Annotated[str | None, typer.Option(metavar="N,...", help="Heads of K and V.")] = None,
+    seq: Annotated[str | None, typer.Option(metavar="N,...", help="Sequence lengths.")] = None,
+    dim: Annotated[str | None, typer.Option(metavar="N,...", help="Head dimensions.")] = None,
     dtype: Annotated[str | None, typer.Option(metavar="T,...", help="fp16, bf16, fp32.")] = None,
-    causal: Annotated[Causal | None, typer.Option(help="With the causal mask or without.")] = None,
+    causal: Annotated[_Masks | None, typer.Option(help="With the causal mask or without.")] = None,
     backward: Annotated[
         bool, typer.Option("--backward", help="Gradients alone instead of forward.")
     ] = False,
@@ -94,8 +76,9 @@ def run(
         ),
     ] = None,
     profile: Annotated[
-        Profiled, typer.Option(help="Profile the three best shapes, all cells, or none.")
-    ] = Profiled.none,
+        Literal["none", "top", "all"],
+        typer.Option(help="Profile the three best shapes, all cells, or none."),
+    ] = "none",
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with what the folder lacks.")
     ] = False,
@@ -106,8 +89,8 @@ def run(
     warmup_ms: Annotated[
         float, typer.Option(min=0, metavar="MS", help="Warm a cell up at least so long.")
     ] = 200,
-    timer: TimerOption = Timer.events,
-    cache: CacheOption = Cache.cold,
+    timer: TimerOption = "events",
+    cache: CacheOption = "cold",
     device: DeviceOption = None,
     gpu: GpuOption = None,
     format: FormatOption = "terminal",
@@ -147,13 +130,13 @@ def run(
         matrix=_matrix(matrix or [], sizes),
         out=out or Path("reports/baseline") / target.stem,
         backends=tuple(_names(backends)),
-        settings=how.Settings(how.Timer(timer.value), how.Cache(cache.value), warmup_ms / 1e3),
+        settings=how.Settings(how.Timer(timer), how.Cache(cache), warmup_ms / 1e3),
         samples=samples,
         seed=seed,
         budget=parse_duration("--budget", budget),
         timeout=parse_duration("--timeout", timeout) or what.TIMEOUT,
-        profiled=what.Profiled(profile.value),
-        device=device.value if device else None,
+        profiled=what.Profiled(profile),
+        device=device,
         gpu=gpu,
         resume=resume,
         command=("profkit", *sys.argv[1:]),
@@ -207,7 +190,7 @@ def import_(
         matrix=shapes,
         gpu=gpu,
         backend=backend,
-        unit=unit.value if unit else None,
+        unit=unit,
         command=("profkit", *sys.argv[1:]),
     )
     _show(summarise(out), out, format)
@@ -257,10 +240,10 @@ def _option(name: str) -> str:
     return f"--{'seq' if name == 'length' else name.replace('_', '-')}"
 
 
-def _masks(causal: Causal | None) -> list[Value]:
+def _masks(causal: _Masks | None) -> list[Value]:
     if causal is None:
         return []
-    return [False, True] if causal is Causal.both else [causal is Causal.yes]
+    return [False, True] if causal == "both" else [causal == "yes"]
 
 
 def _wholes(option: str, text: str | None) -> list[Value]:

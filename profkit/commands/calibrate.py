@@ -9,14 +9,7 @@ import typer
 
 from profkit.commands.formats import TextFormat
 from profkit.commands.options import FORMAT, interruptible
-from profkit.commands.timing_options import (
-    Cache,
-    CacheOption,
-    DeviceOption,
-    GpuOption,
-    Timer,
-    TimerOption,
-)
+from profkit.commands.timing_options import CacheOption, DeviceOption, GpuOption, TimerOption
 from profkit.core.errors import EnvironmentProblem
 from profkit.core.timestamp import timestamp
 from profkit.ui.progress import Teller
@@ -36,8 +29,8 @@ def calibrate(
     processes: Annotated[
         int, typer.Option(min=1, metavar="N", help="Pairs of processes that take turns.")
     ] = 8,
-    timer: TimerOption = Timer.events,
-    cache: CacheOption = Cache.cold,
+    timer: TimerOption = "events",
+    cache: CacheOption = "cold",
     device: DeviceOption = None,
     gpu: GpuOption = None,
     format: Annotated[TextFormat, FORMAT] = "terminal",
@@ -66,9 +59,9 @@ def calibrate(
     plan = paired(
         TimingPlan(
             subjects=(subject,),
-            settings=how.Settings(how.Timer(timer.value), how.Cache(cache.value)),
+            settings=how.Settings(how.Timer(timer), how.Cache(cache)),
             blocks=COMPARED_BLOCKS,
-            device=device.value if device else None,
+            device=device,
             gpu=gpu,
         )
     )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -18,36 +17,6 @@ if TYPE_CHECKING:
     from profkit.recording.recording import Outcome
     from profkit.runs.manifest import Stage
     from profkit.timing.latency import LatencyReport
-
-
-class ClockControl(StrEnum):
-    """What ncu does to the SM clock."""
-
-    none = "none"
-    base = "base"
-    boost = "boost"
-
-
-class CacheControl(StrEnum):
-    """What ncu does to the caches before each pass."""
-
-    all = "all"
-    none = "none"
-
-
-class ReplayMode(StrEnum):
-    """What ncu runs again for each pass."""
-
-    kernel = "kernel"
-    application = "application"
-    range = "range"
-
-
-class TargetProcesses(StrEnum):
-    """Which processes ncu profiles."""
-
-    all = "all"
-    application_only = "application-only"
 
 
 def profile(
@@ -73,17 +42,18 @@ def profile(
         bool, typer.Option("--nsys/--no-nsys", help="Record a timeline with nsys too.")
     ] = True,
     clock_control: Annotated[
-        ClockControl, typer.Option(help="What ncu does to the SM clock.")
-    ] = ClockControl.none,
+        Literal["none", "base", "boost"], typer.Option(help="What ncu does to the SM clock.")
+    ] = "none",
     cache_control: Annotated[
-        CacheControl, typer.Option(help="Flush all caches before each pass, or none.")
-    ] = CacheControl.all,
+        Literal["all", "none"], typer.Option(help="Flush all caches before each pass, or none.")
+    ] = "all",
     replay_mode: Annotated[
-        ReplayMode, typer.Option(help="What ncu runs again for each pass.")
-    ] = ReplayMode.kernel,
+        Literal["kernel", "application", "range"],
+        typer.Option(help="What ncu runs again for each pass."),
+    ] = "kernel",
     target_processes: Annotated[
-        TargetProcesses, typer.Option(help="Which processes ncu profiles.")
-    ] = TargetProcesses.all,
+        Literal["all", "application-only"], typer.Option(help="Which processes ncu profiles.")
+    ] = "all",
     import_source: Annotated[
         bool, typer.Option(help="Keep the kernels' source in the report.")
     ] = True,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -19,24 +18,7 @@ if TYPE_CHECKING:
     from profkit.analysis.report import Report
     from profkit.roofline.roofline import Roofline
 
-_ALL = "all"
-
-
-class Level(StrEnum):
-    """Levels of memory, as options spell them."""
-
-    dram = "dram"
-    l2 = "l2"
-    l1 = "l1"
-    all = _ALL
-
-
-class PeaksFrom(StrEnum):
-    """Where roofs come from, as options spell it."""
-
-    held = "held"
-    datasheet = "datasheet"
-    measured = "measured"
+_Peaks = Literal["held", "datasheet", "measured"]
 
 
 def roofline(
@@ -47,8 +29,9 @@ def roofline(
         ),
     ],
     level: Annotated[
-        Level, typer.Option(help="The level of memory that bytes are of.")
-    ] = Level.all,
+        Literal["dram", "l2", "l1", "all"],
+        typer.Option(help="The level of memory that bytes are of."),
+    ] = "all",
     precision: Annotated[
         str | None,
         typer.Option(
@@ -57,8 +40,8 @@ def roofline(
         ),
     ] = None,
     peaks: Annotated[
-        PeaksFrom, typer.Option(help="Roofs: the report's at the clock it held, or others.")
-    ] = PeaksFrom.held,
+        _Peaks, typer.Option(help="Roofs: the report's at the clock it held, or others.")
+    ] = "held",
     ceilings: Annotated[
         Path | None,
         typer.Option(
@@ -112,15 +95,15 @@ def roofline(
     from profkit.roofline.roofline import known_names
     from profkit.roofline.roofs import LEVELS
 
-    if ceilings is not None and peaks is not PeaksFrom.measured:
+    if ceilings is not None and peaks != "measured":
         raise UsageError("--ceilings are measured roofs", "add --peaks measured")
     picture = _picture(output, format)
-    levels = LEVELS if level is Level.all else (level.value,)
+    levels = LEVELS if level == "all" else (level,)
     known_names(peaks, levels, precision)
 
     def make(report: Report) -> Roofline:
         return report.roofline(
-            peaks=peaks.value,
+            peaks=peaks,
             measured=_measured(peaks, ceilings, report),
             latency=latency,
             levels=levels,
@@ -158,14 +141,12 @@ def _picture(output: Path | None, format: NumbersFormat) -> Path | None:
     return output
 
 
-def _measured(
-    peaks: PeaksFrom, ceilings: Path | None, report: Report
-) -> Mapping[str, float] | None:
+def _measured(peaks: _Peaks, ceilings: Path | None, report: Report) -> Mapping[str, float] | None:
     """Measured roofs by name: those of the file, or those kept of the report's GPU.
 
     Raises EnvironmentProblem where none are kept of it, UsageError for those of another GPU.
     """
-    if peaks is not PeaksFrom.measured:
+    if peaks != "measured":
         return None
     from profkit.analysis.run_files import latencies_of
     from profkit.core.typed_file import plain

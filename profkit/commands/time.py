@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,16 +23,17 @@ from profkit.commands.options import (
     words_after_dashes,
 )
 from profkit.commands.timing_options import (
-    Cache,
     CacheOption,
-    Device,
     DeviceOption,
     GpuOption,
+    MarginOption,
+    Preset,
+    PresetOption,
     SeedOption,
-    Timer,
     TimerOption,
     Unit,
     UnitOption,
+    WarmupOption,
 )
 from profkit.core.errors import EnvironmentProblem, UsageError
 from profkit.ui.picture import check_picture
@@ -49,23 +49,6 @@ if TYPE_CHECKING:
 _GATE_FAILED, _INCONCLUSIVE = 1, 3
 _FEWEST_BLOCKS = 2
 _GATES = {"regression": "REGRESSED", "inconclusive": "INCONCLUSIVE"}
-
-
-class Preset(StrEnum):
-    """How much a verdict asks for."""
-
-    strict = "strict"
-    default = "default"
-    permissive = "permissive"
-
-
-PresetOption = Annotated[
-    Preset, typer.Option(help="How much a verdict asks for; --explain shows it.")
-]
-MarginOption = Annotated[
-    str | None,
-    typer.Option(metavar="SHARE", help="A smaller difference counts as none: 1% or 0.01."),
-]
 
 
 def time(
@@ -98,14 +81,12 @@ def time(
     blocks: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Blocks taken in turns: 8.")
     ] = None,
-    warmup_ms: Annotated[
-        float, typer.Option(min=0, metavar="MS", help="Warm up at least so long.")
-    ] = 500,
-    timer: TimerOption = Timer.events,
-    cache: CacheOption = Cache.cold,
+    warmup_ms: WarmupOption = 500,
+    timer: TimerOption = "events",
+    cache: CacheOption = "cold",
     seed: SeedOption = 42,
     margin: MarginOption = None,
-    preset: PresetOption = Preset.default,
+    preset: PresetOption = "default",
     fail_on: Annotated[
         str | None, typer.Option(metavar="WHAT,...", help="Exit 1 on regression, inconclusive.")
     ] = None,
@@ -157,18 +138,30 @@ def time(
     else:
         words, count = targets or [], len(targets or []) - words_after_dashes(context)
         with interruptible(), ExitStack() as stack:
-            plan, baseline = _plan(
-                words[:count], words[count:], variant or [], compare, against, stack,
-                samples=samples, blocks=blocks, margin=thresholds.margin, seed=seed, gpu=gpu,
-                device=device, warmup=warmup_ms / 1e3, timer=timer, cache=cache,
-            )  # fmt: skip
+            from profkit.timing import stopwatch
+            from profkit.timing.measurement import TimingPlan
+
+            subjects, labels = _subjects(words[:count], variant or [], compare, against, stack)
+            plan = TimingPlan(
+                subjects=subjects,
+                arguments=tuple(words[count:]),
+                settings=stopwatch.Settings(
+                    stopwatch.Timer(timer), stopwatch.Cache(cache), warmup_ms / 1e3
+                ),
+                samples=samples,
+                margin=thresholds.margin,
+                seed=seed,
+                device=device,
+                gpu=gpu,
+            )
+            plan = _in_blocks(plan, blocks, compared=labels is not None)
             if plan.samples > samples and is_given(context, "samples"):
                 typer.echo(
                     f"profkit: takes {plan.samples} samples a variant, not {samples}: a comparison "
                     f"needs {plan.samples_in_a_block} in each of {plan.blocks} blocks",
                     err=True,
                 )
-            report = _measured(plan, baseline, thresholds, _command())
+            report = _measured(plan, labels, thresholds, _command())
     write(report, format, output, explain=explain)
     _keep(report, out, plot, badge)
     judge(report.pairs, report.timed, gates)
@@ -178,7 +171,7 @@ def thresholds_of(preset: Preset, margin: str | None) -> Thresholds:
     """The preset's thresholds, with another margin where one is given."""
     from profkit.timing.results import PRESETS
 
-    chosen = PRESETS[preset.value]
+    chosen = PRESETS[preset]
     return chosen if margin is None else structs.replace(chosen, margin=share(margin, "--margin"))
 
 
@@ -246,44 +239,15 @@ def _gates(fail_on: str | None) -> tuple[str, ...] | None:
     return tuple(_GATES[name] for name in names)
 
 
-def _plan(
-    scripts: Sequence[str],
-    arguments: Sequence[str],
-    variants: Sequence[str],
-    compare: str | None,
-    against: str | None,
-    stack: ExitStack,
-    *,
-    samples: int,
-    blocks: int | None,
-    margin: float,
-    seed: int,
-    gpu: int | None,
-    device: Device | None,
-    warmup: float,
-    timer: Timer,
-    cache: Cache,
-) -> tuple[TimingPlan, tuple[str, ...] | None]:
-    """What to time, and the labels to compare (the baseline first), None for no comparison."""
-    from profkit.timing import measurement as timing
-    from profkit.timing import stopwatch as how
+def _in_blocks(plan: TimingPlan, blocks: int | None, *, compared: bool) -> TimingPlan:
+    """The plan with its blocks, as many samples in each as a comparison needs."""
+    from profkit.timing.measurement import BLOCKS, COMPARED_BLOCKS, paired
 
-    subjects, labels = _subjects(scripts, variants, compare, against, stack)
-    plan = timing.TimingPlan(
-        subjects=subjects,
-        arguments=tuple(arguments),
-        settings=how.Settings(how.Timer(timer.value), how.Cache(cache.value), warmup),
-        samples=samples,
-        margin=margin,
-        seed=seed,
-        device=device.value if device else None,
-        gpu=gpu,
-    )
-    if labels is not None and blocks is not None and blocks < _FEWEST_BLOCKS:
+    if not compared:
+        return replace(plan, blocks=min(plan.samples, blocks or BLOCKS))
+    if blocks is not None and blocks < _FEWEST_BLOCKS:
         raise UsageError("a comparison needs at least two blocks", "raise --blocks")
-    if labels is None:
-        return replace(plan, blocks=min(samples, blocks or timing.BLOCKS)), None
-    return timing.paired(replace(plan, blocks=blocks or timing.COMPARED_BLOCKS)), labels
+    return paired(replace(plan, blocks=blocks or COMPARED_BLOCKS))
 
 
 def _subjects(
@@ -398,7 +362,7 @@ def _saved(
     from profkit.timing.latency import latency_report
     from profkit.timing.latency_file import read_latencies
 
-    saved = read_latencies(path, unit.value if unit else None)
+    saved = read_latencies(path, unit)
     latencies = {one.label: one for one in saved.latencies}
     names = () if compare is None else _named(compare, path, tuple(latencies))
     sides = [latencies[name] for name in names]
