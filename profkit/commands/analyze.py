@@ -15,6 +15,7 @@ from profkit.commands.options import (
     OutputOption,
     RulesOption,
     put,
+    report_failures,
 )
 from profkit.core.errors import UsageError
 
@@ -111,10 +112,7 @@ def analyze(
     ordered = [(one.report, order(one.report, sort), one.found) for one in examined]
     if ordered:
         write(ordered, shown, format, output, with_host, sort)
-    for failure in failures:
-        typer.echo(f"profkit: {failure}", err=True)
-    if failures:
-        raise typer.Exit(max(failure.exit_code for failure in failures))
+    report_failures(failures)
 
 
 def _page(

@@ -10,7 +10,7 @@ import typer
 
 from profkit.commands.baseline_report import report
 from profkit.commands.formats import PlainFormat
-from profkit.commands.options import Reading, interruptible
+from profkit.commands.options import Reading, interruptible, names_in
 from profkit.commands.timing_options import (
     CacheOption,
     DeviceOption,
@@ -121,7 +121,7 @@ def run(
         "kv_heads": _wholes("--kv-heads", kv_heads),
         "length": _wholes("--seq", seq),
         "dim": _wholes("--dim", dim),
-        "dtype": [dtype_named(name) or name for name in _names(dtype)],
+        "dtype": [dtype_named(name) or name for name in dict.fromkeys(names_in(dtype))],
         "causal": _masks(causal),
         "backward": [True] if backward else [],
     }
@@ -129,7 +129,7 @@ def run(
         target=target,
         matrix=_matrix(matrix or [], sizes),
         out=out or Path("reports/baseline") / target.stem,
-        backends=tuple(_names(backends)),
+        backends=tuple(dict.fromkeys(names_in(backends))),
         settings=how.Settings(how.Timer(timer), how.Cache(cache), warmup_ms / 1e3),
         samples=samples,
         seed=seed,
@@ -248,12 +248,8 @@ def _masks(causal: _Masks | None) -> list[Value]:
 
 def _wholes(option: str, text: str | None) -> list[Value]:
     found: list[Value] = []
-    for name in _names(text):
+    for name in dict.fromkeys(names_in(text)):
         if not name.isdecimal() or int(name) < 1:
             raise UsageError(f"{option} {text!r} is no list of sizes", f"{option} 128,256")
         found.append(int(name))
     return found
-
-
-def _names(text: str | None) -> list[str]:
-    return list(dict.fromkeys(name.strip() for name in (text or "").split(",") if name.strip()))

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from profkit.commands.formats import TextFormat
-from profkit.commands.options import FORMAT, interruptible
+from profkit.commands.options import FORMAT, interruptible, warn
 from profkit.commands.timing_options import CacheOption, DeviceOption, GpuOption, TimerOption
 from profkit.core.errors import EnvironmentProblem
 from profkit.core.timestamp import timestamp
@@ -87,6 +87,6 @@ def calibrate(
     try:
         kept = keep_floor(floor)
     except EnvironmentProblem as error:
-        typer.echo(f"profkit: {error}", err=True)
+        warn(error)
     render = calibration_json if format == "json" else calibration_text
     typer.echo(render(floor, within, between, repeats.seconds, kept), nl=False)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from profkit.commands.options import FORMAT, KernelOption, OutputOption, put
+from profkit.commands.options import FORMAT, KernelOption, OutputOption, put, warn
 from profkit.core.errors import BadInput, ProfkitError, UsageError
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _readable(
 def _tell_damaged(damaged: Sequence[ProfkitError], *, nothing_else: bool) -> None:
     """Say what was not compared; raise the last of it where nothing else was."""
     for failure in damaged[:-1] if nothing_else else damaged:
-        typer.echo(f"profkit: {failure}", err=True)
+        warn(failure)
     if damaged and nothing_else:
         raise damaged[-1]
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from profkit.commands.options import KernelOption, interruptible, words_after_dashes
+from profkit.commands.options import (
+    KernelOption,
+    interruptible,
+    put_view,
+    width_of,
+    words_after_dashes,
+)
 from profkit.commands.timing_options import GpuOption
 from profkit.ui.progress import Teller
 
@@ -145,11 +150,9 @@ def profile(
 def _show(outcome: Outcome) -> None:
     from profkit.analysis.terminal import report_view
     from profkit.capture.correctness import Status
-    from profkit.ui.terminal import console, rendered
 
-    report, width = outcome.report, console(to_file=False).width
-    view = report_view(report, report.groups[:3], width, found=outcome.found)
-    sys.stdout.write(rendered(view, to_file=False))
+    report = outcome.report
+    put_view(report_view(report, report.groups[:3], width_of(None), found=outcome.found), None)
     for variant in outcome.checked.variants if outcome.checked else ():
         if variant.status is Status.unsupported:
             typer.echo(f"! {variant.name} is not supported here: {variant.reason}")

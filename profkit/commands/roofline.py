@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from profkit.commands.formats import NumbersFormat
-from profkit.commands.options import KernelOption, put, writable
+from profkit.commands.options import KernelOption, put, report_failures, writable
 from profkit.core.errors import NothingMatches, ProfkitError, UsageError
 from profkit.ui.picture import PICTURES, check_picture
 
@@ -118,10 +118,7 @@ def roofline(
             _plot(shown, picture, path=path)
         if picture is None or table or format != "terminal":
             _print([one.roofline for one in shown], format, None if picture else output)
-    for failure in failures:
-        typer.echo(f"profkit: {failure}", err=True)
-    if failures:
-        raise typer.Exit(max(failure.exit_code for failure in failures))
+    report_failures(failures)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from profkit.commands.options import (
     OutputOption,
     interruptible,
     is_given,
+    names_in,
     put,
     words_after_dashes,
 )
@@ -230,7 +231,7 @@ def judge(pairs: Sequence[Pair], timed: Sequence[Timed], gates: Sequence[str] | 
 def _gates(fail_on: str | None) -> tuple[str, ...] | None:
     if fail_on is None:
         return None
-    names = [name.strip() for name in fail_on.split(",") if name.strip()]
+    names = names_in(fail_on)
     if not names:
         raise UsageError(f"--fail-on {fail_on!r} names no gate", f"use {', '.join(_GATES)}")
     for name in names:
@@ -278,7 +279,7 @@ def _subjects(
         return _two_commits(subject, against, stack)
     if compare is None:
         return (subject,), None
-    names = tuple(name.strip() for name in compare.split(",") if name.strip())
+    names = names_in(compare)
     if len(names) < 2 or len(set(names)) < len(names):
         raise UsageError(
             f"--compare {compare!r} does not name two variants or more, each once",
@@ -374,7 +375,7 @@ def _named(compare: str, path: Path, labels: Sequence[str]) -> tuple[str, ...]:
     """The series that --compare names, the baseline first; raises UsageError unless there."""
     from profkit.ui.text import literal
 
-    names = tuple(name.strip() for name in compare.split(",") if name.strip())
+    names = names_in(compare)
     for name in names:
         if name not in labels:
             raise UsageError(f"{path} has no {name!r}", f"it has {literal(', '.join(labels))}")
