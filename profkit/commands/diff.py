@@ -198,16 +198,9 @@ def _sides(
 
 def _gpu(path: Path, read: Callable[[Path], Report]) -> str:
     """The GPU of the first report that a path names."""
-    return read(_first(path)).summary.gpus[0].name
+    from profkit.commands.reading import reports_of
 
-
-def _first(path: Path) -> Path:
-    from profkit.commands.reading import find_reports
-
-    files, failures = find_reports([path])
-    if not files:
-        raise failures[0]
-    return files[0]
+    return read(reports_of(path)[0][0]).summary.gpus[0].name
 
 
 def _save(name: str, path: Path, read: Callable[[Path], Report]) -> None:
@@ -277,14 +270,12 @@ def _paired(
     `called` is what the earlier one is told as, "" for its own name. Raises UsageError where no
     report has a counterpart, BadInput where a side has none that can be read.
     """
-    from profkit.commands.reading import find_reports
+    from profkit.commands.reading import reports_of
 
     sides: list[list[Path]] = []
     damaged: list[ProfkitError] = []
     for path in (before, after):
-        files, failures = find_reports([path])
-        if not files:
-            raise failures[0]
+        files, failures = reports_of(path)
         sides.append(files)
         damaged += failures
     if len(sides[0]) == len(sides[1]) == 1 and not damaged:
