@@ -92,7 +92,11 @@ def _program(words: Sequence[Any], environment: Mapping[str, str]) -> _Program |
         options.append(rest.pop(0))
     is_module = rest[:1] == ["-m"]
     name, *arguments = rest[1:] if is_module else rest or [""]
-    if name.startswith("-") if not is_module else not name.startswith(("profkit", "tests.stand_in.")):
+    if (
+        name.startswith("-")
+        if not is_module
+        else not name.startswith(("profkit", "tests.stand_in."))
+    ):
         return None
     return _Program(name, is_module, "-P" in options, arguments, environment) if name else None
 
