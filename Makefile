@@ -58,7 +58,7 @@ docs: .venv/profkit-all  ## write what is made of the catalogue, the rules and t
 	$(BIN)/python -m kernels.run_files
 
 golden: .venv/profkit-test  ## write the expected output of all verbs anew, then read the diff
-	$(BIN)/python -m pytest tests/integration/test_golden.py --regenerate
+	$(BIN)/python -m pytest tests/commands/test_golden.py --regenerate
 
 record: .venv/profkit-all  ## record the pairs and the attention ladder on this machine's GPU
 	$(BIN)/python -m kernels.record

@@ -101,6 +101,11 @@ def _program(words: Sequence[Any], environment: Mapping[str, str]) -> _Program |
     return _Program(name, is_module, "-P" in options, arguments, environment) if name else None
 
 
+def _has_threads() -> bool:
+    """Whether a fork would wait for threads that it lacks: the vendor's reader starts some."""
+    return len(list(Path("/proc/self/task").iterdir())) > 1
+
+
 def _is_python(script: str) -> bool:
     try:
         with Path(script).open("rb") as file:
@@ -118,7 +123,7 @@ def _fork_or_exec(
     pairs = (os.fsdecode(pair).partition("=") for pair in environment or ())
     variables = dict(os.environ) if environment is None else {name: to for name, _, to in pairs}
     program = _program(words, variables)
-    if program is None or any(who not in (None, -1) for who in user):
+    if program is None or any(who not in (None, -1) for who in user) or _has_threads():
         return EXEC(words, executables, close, keep, folder, environment, *more)
 
     def become() -> None:
@@ -147,7 +152,7 @@ def _fork_or_spawn(
 ) -> int:  # fmt: skip
     """As `os.posix_spawnp`; a fork of Python has its own handlers, whatever `setsigdef` says."""
     program = _program(words, dict(environment))
-    if program is None or set(more) - {"setsigdef"}:
+    if program is None or set(more) - {"setsigdef"} or _has_threads():
         return SPAWN(path, words, environment, setsigmask=setsigmask, **more)
 
     def become() -> None:
