@@ -18,11 +18,12 @@ from rich.text import Text
 
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.json_text import json_rows, nullable
+from profkit.core.typed_file import plain
 from profkit.core.version import __version__
 from profkit.report.names import file_name, told_apart
 from profkit.rules import finding_text as words
 from profkit.rules.checklist import Item
-from profkit.rules.checklist_json import item_json
+from profkit.rules.checklist_format import item_row
 from profkit.rules.checklist_markdown import items_markdown
 from profkit.rules.checklist_view import in_short
 from profkit.timeline.reader import TimelineGpu
@@ -403,7 +404,7 @@ def _markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> li
 def _json(reports: Sequence[Report], *, with_host: bool) -> str:
     made = [
         _report(summary, file_name(path, with_host=with_host))
-        | {"checklist": [item_json(item) for item in items]}
+        | {"checklist": [plain(item_row(item)) for item in items]}
         for summary, path, items in reports
     ]
     head = {"schema": SCHEMA, "profkit": __version__}

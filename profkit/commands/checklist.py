@@ -42,9 +42,9 @@ def checklist(
 
       profkit checklist reports/sdpa_s512 --top 5 --format markdown -o checklist.md
     """
-    from profkit.analysis.json import checklist_json
     from profkit.commands.advice import chosen
     from profkit.commands.reading import read_report
+    from profkit.rules.checklist_format import checklist_json
     from profkit.rules.checklist_markdown import checklist_markdown
     from profkit.rules.checklist_view import checklist_view
     from profkit.ui.terminal import console, rendered

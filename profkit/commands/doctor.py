@@ -34,7 +34,7 @@ def doctor(
 
     diagnosis = diagnose(out)
     if format == "json":
-        from profkit.analysis.json import doctor_json
+        from profkit.capture.doctor_view import doctor_json
 
         put(doctor_json(diagnosis), output)
     else:

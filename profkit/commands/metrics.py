@@ -74,7 +74,7 @@ def _catalogue(grep: str | None, format: NumbersFormat, output: Path | None) -> 
             raise UsageError("--format markdown writes the whole catalogue", "leave --grep out")
         put(catalog_markdown(entries), output)
     elif format == "json":
-        from profkit.analysis.json import catalog_json
+        from profkit.analysis.metrics_view import catalog_json
 
         put(catalog_json(chosen), output)
     else:
@@ -103,7 +103,7 @@ def _report(
     if grep and not found and not raw:
         raise UsageError(f"no quantity mentions {grep!r}", "`profkit metrics` lists all")
     if format == "json":
-        from profkit.analysis.json import coverage_json
+        from profkit.analysis.metrics_view import coverage_json
 
         put(coverage_json(report.summary, found, raw), output)
     else:

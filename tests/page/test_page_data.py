@@ -1,0 +1,132 @@
+"""What the page holds: JSON that can't break out, scripts by hash, data without its bulk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from importlib.resources import files
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from profkit.analysis.source_view import Counts, Instruction, SourceFile, SourceLine, SourceView
+from profkit.page.charts import MOST_SAMPLES, steady_rates, timeline_chart
+from profkit.page.html import embedded, page_templates
+from profkit.page.sources import MOST_ROWS, source_data
+from profkit.report.phases import KernelTimeline, Phase, Track
+from profkit.report.source_lines import Code
+
+ASSETS = files("profkit.page") / "assets"
+
+
+@given(st.text())
+def test_embedded_json_says_the_same_and_can_not_end_its_element(text: str) -> None:
+    made = embedded({"name": text + "</script><!--"})
+    assert json.loads(made)["name"] == text + "</script><!--"
+    assert "<" not in made
+    assert made.isascii()
+
+
+def test_nan_is_no_json() -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        embedded([math.nan])
+
+
+def test_what_is_bundled_is_what_is_recorded() -> None:
+    for one in json.loads((ASSETS / "vendored.json").read_text(encoding="utf-8")):
+        data = (ASSETS / one["file"]).read_bytes()
+        assert hashlib.sha256(data).hexdigest() == one["sha256"]
+        assert one["version"] in data.decode()
+        assert "License" in (ASSETS / one["licence_file"]).read_text(encoding="utf-8")
+
+
+def timeline(samples: int) -> KernelTimeline:
+    times = np.arange(samples, dtype=np.float64) * 1e-6
+    wave = np.where(np.arange(samples) < samples / 2, 0.8, 0.2)
+    tracks = (
+        Track("dram_busy", "DRAM", "1", times, wave),
+        Track("l2_busy", "L2", "1", times, wave / 2),
+        Track("fp64_busy", "FP64 pipe", "1", times, np.zeros(samples)),
+    )
+    end = samples * 1e-6
+    phases = (Phase("steady", 0.0, end / 2), Phase("tail", end / 2, end))
+    steady = {"dram_busy": 0.8, "l2_busy": 0.4, "fp64_busy": math.nan}
+    return KernelTimeline(
+        3, end, 0.0, end, tracks, phases, steady, 0.5, "dram_busy", ("a note",), 1e-6
+    )
+
+
+@pytest.mark.parametrize("samples", [100, MOST_SAMPLES, 4 * MOST_SAMPLES + 1])
+def test_a_track_keeps_its_mean_however_long_it_is(samples: int) -> None:
+    chart = timeline_chart(timeline(samples))
+    assert [track["name"] for track in chart["tracks"]] == ["dram_busy", "l2_busy"]
+    assert len(chart["times"]) == 1
+    values = chart["tracks"][0]["v"]
+    assert len(values) == len(chart["times"][0]) <= MOST_SAMPLES
+    assert np.mean(values) == pytest.approx(0.5, abs=0.01)
+    assert chart["end"] == pytest.approx(samples * 1e-6, rel=1e-4)
+
+
+def test_a_timeline_in_words() -> None:
+    life = timeline(100)
+    shown = str(page_templates().get_template("parts.html.j2").make_module().life(life))  # type: ignore[attr-defined]
+    for name in ("steady", "tail"):
+        assert f"<b>{name}</b> 50.00 µs, 50.0%</span>" in shown
+    assert '<span class="quiet">50.0% of' in shown
+    assert "steady rate (DRAM)</span>" in shown
+    assert steady_rates(life) == [("DRAM", "80.0%"), ("L2", "40.0%"), ("FP64 pipe", "n/a")]
+    assert "Nothing on: FP64 pipe<" in shown
+
+
+def counts(samples: float) -> Counts:
+    return Counts(samples, {"wait": samples} if samples else {}, 7.0, 0.0, math.nan, 12.0)
+
+
+def test_of_many_instructions_the_most_sampled_and_the_blamed_are_kept() -> None:
+    many = 3 * MOST_ROWS
+    view = SourceView(
+        launch=0,
+        code=Code(frozenset(), 0),
+        files=(),
+        instructions=tuple(
+            Instruction(16 * at, f"IADD3 R{at}", "", 0, counts(at), (5,) if at == 2 else ())
+            for at in range(many)
+        ),
+        total=counts(many),
+        has_source=False,
+        notes=(),
+    )
+    data = source_data(view)
+    addresses = [int(row[0], 16) for row in data["sass"]]
+    assert data["instructions"] == many
+    assert len(addresses) == MOST_ROWS
+    assert addresses == sorted(addresses)
+    assert addresses[0] == 32
+    assert addresses[1] == 16 * (many - MOST_ROWS + 1)
+    assert data["sass"][0][2] == [2, 7, 0, None, 12]
+    assert data["reasons"] == ["wait"]
+
+
+def test_of_a_long_header_the_lines_about_its_instructions_are_kept() -> None:
+    empty = Counts(0.0, {}, 0.0, 0.0, 0.0, math.nan)
+    lines = tuple(
+        SourceLine(
+            line=at,
+            text=f"\tline {at}\x1b",
+            counts=counts(9.0) if at == 5000 else empty,
+            findings=(),
+            addresses=(16,) if at == 5000 else (),
+        )
+        for at in range(1, 9001)
+    )
+    one = Instruction(16, "NOP", "/a/b.cuh", 5000, counts(9.0), ())
+    code = Code(frozenset({16}), 0)
+    view = SourceView(0, code, (SourceFile("/a/b.cuh", lines),), (one,), counts(9.0), True, ())
+    (file,) = source_data(view)["files"]
+    assert file["name"] == "b.cuh"
+    assert [row[0] for row in file["lines"]] == list(range(4997, 5004))
+    assert file["lines"][3][1] == "    line 5000\\x1b"
+    assert file["of"] == 9000
