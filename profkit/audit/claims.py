@@ -10,7 +10,8 @@ from typing import Any
 
 from profkit.audit.claim import SHAPE, UNITS, Claim
 from profkit.audit.claim_reading import SECONDS, scale_of
-from profkit.audit.claim_text import DTYPES, VERSION, context, time_unit, understood
+from profkit.audit.claim_text import DTYPES, context, time_unit, understood
+from profkit.audit.phrases import WORDS
 from profkit.audit.printed_numbers import (
     NUMBER,
     Commented,
@@ -417,7 +418,7 @@ def _sentence(text: str, place: _Place) -> Iterator[Claim]:
     if "gpus" in values:
         values["gpus"] = (*values["gpus"], *known.get("gpus", ()))
     claim = _claim(values, replace(place, known=known))
-    versions = not unread and VERSION.search(text)
+    versions = not unread and WORDS["version"].search(text)
     if claim.says_something or not (place.label or place.record or versions):
         yield replace(claim, text=text, unread=unread)
 
