@@ -11,7 +11,7 @@ import base64
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _CHARTS = "echarts.common.min.js"
 _HARMLESS = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
-_FILTERS = {
+_FILTERS: Mapping[str, Callable[..., Any]] = {
     "count": count,
     "extent": extent,
     "file_name": lambda path: Path(path).name,
