@@ -2,11 +2,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 REPORT ?= reports/h200/sdpa_s512
 
-.PHONY: demo test test-quick fuzz lint bench docs golden record clean
+.PHONY: demo test test-quick test-nightly fuzz lint bench docs golden record clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
 .venv/profkit: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -32,6 +32,9 @@ test: .venv/profkit-test  ## run all tests
 test-quick: .venv/profkit-test  ## run the tests of parts, for the inner loop
 	$(BIN)/python -m tests.run tests/unit
 
+test-nightly: .venv/profkit-test  ## run all tests with every moment and size, more examples, new processes
+	PROFKIT_NIGHTLY=1 PROFKIT_TESTS_EXEC=1 PROFKIT_FUZZ_SECONDS=600 $(BIN)/python -m tests.run
+
 FUZZ_MINUTES ?= 10
 fuzz: .venv/profkit-test  ## spoiled files through every reader, for FUZZ_MINUTES (10)
 	PROFKIT_FUZZ_SECONDS=$$(($(FUZZ_MINUTES) * 60)) PROFKIT_FUZZ_SEED=$$(date +%s) \
@@ -55,7 +58,7 @@ docs: .venv/profkit-all  ## write what is made of the catalogue, the rules and t
 	$(BIN)/python -m kernels.run_files
 
 golden: .venv/profkit-test  ## write the expected output of all verbs anew, then read the diff
-	$(BIN)/python -m pytest tests/integration/test_golden.py --regenerate
+	$(BIN)/python -m pytest tests/commands/test_golden.py --regenerate
 
 record: .venv/profkit-all  ## record the pairs and the attention ladder on this machine's GPU
 	$(BIN)/python -m kernels.record

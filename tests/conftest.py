@@ -8,11 +8,14 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
+import typer.testing
 import zstandard
 from hypothesis import HealthCheck, settings
 from typer.testing import CliRunner, Result
@@ -20,8 +23,12 @@ from typer.testing import CliRunner, Result
 import profkit
 from profkit.commands.cli import app
 from profkit.study.run import derived_summary
+from profkit.study.summary import Baseline
 from tests import forks
 from tests.recorded import reports_are_read_once  # noqa: F401  (a fixture for all)
+
+NIGHTLY = bool(os.environ.get("PROFKIT_NIGHTLY"))
+"""Whether sweeps are whole, and properties held to more examples: `make test-nightly`."""
 
 # Machines differ, and a first call imports: how long a case takes is no fault of it. The cases are
 # the same every time; `--hypothesis-profile searching` looks for others.
@@ -34,14 +41,13 @@ settings.register_profile(
 )
 settings.register_profile("nightly", settings.get_profile("profkit"), max_examples=500)
 settings.register_profile("searching", settings.get_profile("profkit"), derandomize=False)
-settings.load_profile("profkit")
+settings.load_profile("nightly" if NIGHTLY else "profkit")
+
+T = TypeVar("T")
 
 ROOT = Path(__file__).parent.parent
 H200 = ROOT / "reports" / "h200"
 CORPUS = ROOT.parent / "shared" / "corpus" / "reports"
-
-NIGHTLY = bool(os.environ.get("PROFKIT_NIGHTLY"))
-"""Whether sweeps are whole; see `make test-nightly`."""
 
 FULL = ("known", "sdpa_s512_flash", "sdpa_s512_efficient", "sdpa_s512_cudnn", "sdpa_s512_math")
 CAUSAL = ("sdpa_s2048_d128_causal_flash", "sdpa_s2048_d128_causal_cudnn")
@@ -61,9 +67,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--regenerate", action="store_true", help="write the golden files anew")
 
 
-def moments(count: int, first: int) -> range:
+def moments(count: int, start: int) -> range:
     """Those of a sweep over `count` moments, from 1: all every night, a third of them by day."""
-    return range(1, count + 1) if NIGHTLY else range(first, count + 1, 3)
+    return range(1, count + 1) if NIGHTLY else range(start, count + 1, 3)
+
+
+def apart(function: Callable[[Path], T], reports: Sequence[Path]) -> list[T]:
+    """What a function returns of reports in a fork, which ends with the memory that the vendor's
+    reader never frees."""
+    with get_context("fork").Pool(1) as pool:
+        return pool.map(function, reports)
 
 
 @cache
@@ -74,10 +87,16 @@ def h200(name: str) -> profkit.Report:
 
 @cache
 def recorded_summary(name: str) -> Path:
-    """The summary of a recorded baseline, derived once for all tests: it is not tracked."""
+    """The summary of a recorded baseline: it is not tracked."""
     file = Path(tempfile.mkdtemp()) / "summary.json"
-    file.write_text(derived_summary(H200 / "baseline" / name)[1], encoding="utf-8")
+    file.write_text(recorded_baseline(name)[1], encoding="utf-8")
     return file
+
+
+@cache
+def recorded_baseline(name: str) -> tuple[Baseline, str]:
+    """A recorded baseline and its summary, derived once for all tests."""
+    return derived_summary(H200 / "baseline" / name)
 
 
 @cache
@@ -116,6 +135,14 @@ def signals_as_in_a_terminal() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def commands_are_built_once() -> Iterator[None]:
+    """For each line that a test runs typer builds the whole tree of commands, which takes 45 ms."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.testing, "_get_command", cache(typer.main.get_command))
+        yield
 
 
 @pytest.fixture

@@ -43,6 +43,8 @@ _KEPT = tuple(
 _READ_AT_THE_START = {"PYTHONHASHSEED", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONWARNINGS"}
 EXEC: Callable[..., int] = subprocess._fork_exec  # type: ignore[attr-defined]
 SPAWN = os.posix_spawnp
+patches: list[pytest.MonkeyPatch] = []
+"""What this process has patched for itself: a fork undoes it."""
 _put_away: list[object] = []
 """What must not be finalized in a fork: it belongs to the process that forked."""
 
@@ -90,9 +92,18 @@ def _program(words: Sequence[Any], environment: Mapping[str, str]) -> _Program |
         options.append(rest.pop(0))
     is_module = rest[:1] == ["-m"]
     name, *arguments = rest[1:] if is_module else rest or [""]
-    if name.startswith("-") if not is_module else not name.startswith(("profkit", "tests.")):
+    if (
+        name.startswith("-")
+        if not is_module
+        else not name.startswith(("profkit", "tests.stand_in."))
+    ):
         return None
     return _Program(name, is_module, "-P" in options, arguments, environment) if name else None
+
+
+def _has_threads() -> bool:
+    """Whether a fork would wait for threads that it lacks: the vendor's reader starts some."""
+    return len(list(Path("/proc/self/task").iterdir())) > 1
 
 
 def _is_python(script: str) -> bool:
@@ -112,7 +123,7 @@ def _fork_or_exec(
     pairs = (os.fsdecode(pair).partition("=") for pair in environment or ())
     variables = dict(os.environ) if environment is None else {name: to for name, _, to in pairs}
     program = _program(words, variables)
-    if program is None or any(who not in (None, -1) for who in user):
+    if program is None or any(who not in (None, -1) for who in user) or _has_threads():
         return EXEC(words, executables, close, keep, folder, environment, *more)
 
     def become() -> None:
@@ -141,7 +152,7 @@ def _fork_or_spawn(
 ) -> int:  # fmt: skip
     """As `os.posix_spawnp`; a fork of Python has its own handlers, whatever `setsigdef` says."""
     program = _program(words, dict(environment))
-    if program is None or set(more) - {"setsigdef"}:
+    if program is None or set(more) - {"setsigdef"} or _has_threads():
         return SPAWN(path, words, environment, setsigmask=setsigmask, **more)
 
     def become() -> None:
@@ -209,6 +220,8 @@ def _renew(environment: Mapping[str, str], first: Sequence[str]) -> None:
     """Make this process as a new one of Python, but for what it has imported of libraries."""
     _put_away.append(dict(sys.modules))
     _put_away.append((sys.stdin, sys.stdout, sys.stderr))
+    for patch in patches:
+        patch.undo()
     atexit._clear()
     faulthandler.disable()
     _renew_signals()

@@ -14,9 +14,11 @@ from pathlib import Path
 import pytest
 
 from profkit.analysis import report
+from profkit.report.framing import check
 from profkit.report.quantities import Quantities, evaluate
 from profkit.report.reader import RawReport, Request, read
 from profkit.report.summary import ReportSummary, summarize
+from tests import forks
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -25,6 +27,7 @@ def reports_are_read_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for function in (once.read, once.evaluate, once.summarize):
             patch.setattr(report, function.__name__, function)
+        forks.patches.append(patch)
         yield
 
 
@@ -45,7 +48,9 @@ class _Once:
         key = hashlib.sha256(path.read_bytes()).digest()
         if key not in self._raws:
             self._raws[key] = self._read(path, request, progress)
-        return dataclasses.replace(self._raws[key], path=path)
+            return self._raws[key]
+        framing = check(path)  # against the manifest beside it, too
+        return dataclasses.replace(self._raws[key], path=path, framing=framing)
 
     def evaluate(self, raw: RawReport, *, check_half_from: float = 0.0) -> Quantities:
         key = (tuple(map(id, raw.actions)), check_half_from)  # kept, so no id comes again

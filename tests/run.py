@@ -29,7 +29,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LAST_TIME = ROOT / ".pytest_cache" / "seconds.json"
-LONGEST = 600
+LONGEST = 1200
 """Seconds after which a file's process says where it hangs, and ends."""
 IMPORTED = (
     "hypothesis", "jsonschema", "matplotlib.figure", "ncu_report", "numpy", "pandas", "scipy.stats",

@@ -353,7 +353,8 @@ class Report:
         variants in whose name the regular expression is found.
         Raises BadInput for a file without latencies and UsageError for a wrong name.
         """
-        from profkit.roofline.roofline import LEVELS, Peaks, known_names, roofline
+        from profkit.roofline.roofline import known_names, roofline
+        from profkit.roofline.roofs import LEVELS, Peaks
         from profkit.timing.latency import analyze_latency
         from profkit.timing.latency_file import read_latencies
 

@@ -1,4 +1,4 @@
-"""The text of a claim while rules take numbers out of it: units, products, what is left."""
+"""The text of a claim while rules take numbers out of it: units, phrases, what is left."""
 
 from __future__ import annotations
 
@@ -10,13 +10,20 @@ from profkit.audit.printed_numbers import NUMBER, Figure, as_printed
 from profkit.core.errors import BadInput
 
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
-SI = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}
-BINARY = {"ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30, "ti": 2.0**40}
+_PREFIXES = {
+    "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15,
+    "ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30, "ti": 2.0**40, "pi": 2.0**50,
+}  # fmt: skip
+_PREFIX = re.compile(r"([kmgtp]i?)\s?(?:flop|b|ops|hz|tok)", re.I)
 
 VALUE = rf"(?<![\w.])({NUMBER})"
 TIME = r"(ms|us|µs|μs|ns|s)\b"
-FLOP_RATE = r"([kMGTP]?)(?:FLOPs?/s|FLOPS\b|FLOPs?\s+per\s+second|OPS\b)"
-BYTE_RATE = r"([kMGTP]i?|)(?:B/s|Bps\b|bytes?/s)"
+FLOP_RATE = r"([kMGTP]?(?:FLOPs?/s|FLOPS\b|FLOPs?\s+per\s+second|OPS\b))"
+BYTE_RATE = r"((?:[kMGTP]i?|)(?:B/s|Bps\b|bytes?/s))"
+COUNTS = {
+    "one": 1, "two": 2, "dual": 2, "both": 2, "three": 3, "four": 4, "quad": 4, "five": 5, "six": 6,
+    "seven": 7, "eight": 8, "ten": 10, "sixteen": 16, "thirty-two": 32, "sixty-four": 64,
+}  # fmt: skip
 _TIERS = (
     r"Ada|Blackwell|Ti|SUPER|Super|Laptop|Mobile|Max-Q|SXM\d?|PCI[Ee]|NVL|\d+ ?GB|"
     r"D(?: v2)?(?!\w|\s*=)"
@@ -25,16 +32,36 @@ GPU = re.compile(
     r"(?:\b|(?<=\dx))((?:(?:GeForce |RTX (?:PRO )?|GTX ){1,2}(\d{4})|([A-Z]{1,2}\d{1,4}[A-Z]?))"
     rf"(?:[ -](?:{_TIERS}))*(?: \(\d+ ?GB\))?)s?(?![\w=])"
 )
-
-
 # How far back words may stand that say what a number is: half a line. Looking at the whole text
 # from each of its numbers would take time by the square of its length.
-_NEAR = 160
+NEAR = 160
 
 
 def words_before(text: str, end: int) -> str:
     """The text shortly before a place."""
-    return text[max(0, end - _NEAR) : end]
+    return text[max(0, end - NEAR) : end]
+
+
+def scale_of(unit: str) -> float:
+    """What a unit as it is written is in SI units: 1e-3 of ms, 1e12 of TFLOP/s, 0.01 of %."""
+    if prefix := _PREFIX.match(unit):
+        return _PREFIXES[prefix.group(1).lower()]
+    return SECONDS.get(unit.lower(), 0.01 if unit == "%" else 1.0)
+
+
+def figure_of(number: str, unit: str, scale: float | None = None) -> Figure | None:
+    """The quantity of a number, or a word for one; None for what can be none."""
+    try:
+        printed = as_printed(str(COUNTS.get(number.lower(), number)))
+        scale = scale_of(unit) if scale is None else scale
+        return printed.figure(scale, unit) if printed else None
+    except (ValueError, BadInput):
+        return None
+
+
+def groups_of(match: re.Match[str]) -> list[int]:
+    """The groups that took part in a match."""
+    return [at for at, text in enumerate(match.groups(), 1) if text is not None]
 
 
 @dataclass
@@ -52,10 +79,15 @@ class Reading:
 
     def take(self, match: re.Match[str], *groups: int) -> None:
         """Blank out what was understood, so that no later rule takes it again."""
-        for at in groups or (0,):
-            start, end = match.span(at)
+        for group in groups or (0,):
+            start, end = match.span(group)
             if start >= 0:
                 self.left = self.left[:start] + "·" * (end - start) + self.left[end:]
+
+    def take_all(self, pattern: str, *groups: int) -> None:
+        """Blank out groups of whatever is left that a pattern matches."""
+        for match in re.finditer(pattern, self.left):
+            self.take(match, *groups)
 
     def put(self, name: str, value: Any) -> None:
         """Keep a value; two different ones of a name leave none."""
@@ -65,25 +97,53 @@ class Reading:
             self.also |= {one.text for one in shown if isinstance(one, Figure)}
         self.found.setdefault(name, value)
 
+    def add(self, name: str, value: Any) -> None:
+        """Keep one more value of a name."""
+        self.found[name] = (*self.found.get(name, ()), value)
 
-def figure_of(number: str, scale: float, unit: str) -> Figure | None:
-    """The quantity; None for a number that can be none."""
-    try:
-        printed = as_printed(number)
-        return printed.figure(scale, unit) if printed else None
-    except (ValueError, BadInput):
-        return None
-
-
-def take_figure(
-    reading: Reading, match: re.Match[str], name: str, number: int, scale: float, unit: str
-) -> None:
-    figure = figure_of(match.group(number), scale, unit)
-    if figure is not None:
-        reading.put(name, figure)
-        reading.take(match, number)
+    def take_figure(
+        self, match: re.Match[str], name: str, group: int, unit: str, scale: float | None = None
+    ) -> None:
+        """Keep the number in a group of a match, and blank it out."""
+        figure = figure_of(match.group(group), unit, scale)
+        if figure is not None:
+            self.put(name, figure)
+            self.take(match, group)
 
 
-def prefix_of(match: re.Match[str], group: int) -> float:
-    prefix = match.group(group).lower()
-    return BINARY.get(prefix) or SI[prefix]
+@dataclass(frozen=True)
+class Phrases:
+    """Patterns whose first group is a figure of a quantity, and the second its unit if it has one.
+
+    `unit` is the unit's name where the text does not say, or says it in many ways. The words before
+    a figure end in `after` and not in `unless_after`; the text does not hold `unless`, and another
+    quantity that it `needs` was found. Most patterns are tried on what is left, some on the `whole`
+    text.
+    """
+
+    quantity: str
+    unit: str
+    patterns: tuple[str, ...]
+    after: str = ""
+    unless_after: str = "(?!)"
+    unless: str = "(?!)"
+    needs: str = ""
+    whole: bool = False
+    scale: float | None = None
+
+    def __call__(self, reading: Reading) -> None:
+        if re.search(self.unless, reading.text) or (self.needs and self.needs not in reading.found):
+            return
+        for pattern in self.patterns:
+            for match in re.finditer(pattern, reading.text if self.whole else reading.left):
+                before = words_before(reading.text, match.start())
+                if re.search(rf"{self.after}$", before) and not re.search(
+                    rf"{self.unless_after}$", before
+                ):
+                    self._take(reading, match)
+
+    def _take(self, reading: Reading, match: re.Match[str]) -> None:
+        number, *units = groups_of(match)
+        written = match.group(units[0]) if units else self.unit
+        scale = scale_of(written) if self.scale is None else self.scale
+        reading.take_figure(match, self.quantity, number, self.unit or written, scale)

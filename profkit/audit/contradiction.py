@@ -3,131 +3,113 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import Annotated, Literal, TypeAlias
 
+from msgspec import Meta
+
+from profkit.audit.claim import UNITS
+from profkit.audit.implied import Subject
 from profkit.audit.printed_numbers import Figure
-
-if TYPE_CHECKING:
-    from profkit.audit.implied import Span, Subject
+from profkit.audit.span import Span
+from profkit.core.typed_file import Model, Number
 
 SLACK = 1e-3
 PEAK_SLACK = 0.02
 _CLOSE = 0.02
-UNITS = {
-    "flop": "FLOP", "bytes": "B", "intensity": "FLOP/B", "flop_rate": "FLOP/s", "byte_rate": "B/s",
-    "flop_share": "1", "byte_share": "1", "share": "1", "flop_peak": "FLOP/s", "byte_peak": "B/s",
-    "held_peak": "FLOP/s", "held_share": "1", "ridge": "FLOP/B", "time": "s", "baseline": "s",
-    "low": "s", "high": "s", "lower_end": "s", "upper_end": "s",
-    "flop_rate_low": "FLOP/s", "flop_rate_high": "FLOP/s", "held_clock": "Hz", "cycles": "",
-    "factor": "x", "time_ratio": "x", "flop_ratio": "x", "exponent": "", "flop_exponent": "",
-    "ratio_low": "x", "ratio_high": "x", "clock": "Hz",
-    "l2_rate": "B/s", "shared_rate": "B/s", "link_rate": "B/s",
-    "registers": "", "threads": "", "shared": "B", "occupancy": "1", "achieved_occupancy": "1",
-    "resident_blocks": "", "resident_warps": "", "resident_threads": "", "grid_blocks": "",
-    "sms": "", "waves": "", "token_rate": "tokens/s", "token_limit": "tokens/s", "tokens": "",
-    "flop_per_token": "FLOP", "bytes_per_token": "B",
-    "mean": "s", "deviation": "", "measure": "",
-    "speedup": "x", "peak_ratio": "x", "advantage": "x",
-}  # fmt: skip
+Rule: TypeAlias = Literal[
+    "flop_of_shape", "bytes_of_shape", "intensity", "amount_over_time", "share_of_peak", "peak",
+    "above_peak", "ridge", "bound", "interval", "interval_end", "overlap", "timer_tick",
+    "speed_up", "ratio_of_peaks", "advantage", "memory", "grid", "launch_limit", "occupancy",
+    "residency", "waves", "number_of_SMs", "change", "part", "product", "tokens", "cycles",
+    "exponent", "mean", "record",
+]  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Amount:
-    """A quantity within words; `unit` is "1" for a share, "x" for a ratio."""
+class Contradiction(Model, frozen=True):
+    """A claim that the rest of what is claimed, or a datasheet, contradicts."""
 
-    value: float
-    unit: str
-
-
-Words = tuple[str | Amount, ...]
-
-
-@dataclass(frozen=True)
-class Contradiction:
-    """A claim that the rest of what is claimed, or a datasheet, contradicts.
-
-    `claimed` is as it was written. `follows` is the calculation, `cause` what likely went wrong
-    (empty where nothing is known), `should_be` what would be right. `value` and `expected` are the
-    same as numbers in `unit`, NaN where the claim is no number. A `doubt` is no contradiction:
-    what is claimed may be right, but does not say what it seems to.
-    """
-
-    where: str
-    text: str
-    rule: str
-    field: str
-    claimed: str
-    follows: Words
-    cause: Words
-    should_be: Words
-    value: float = math.nan
-    expected: float = math.nan
-    unit: str = ""
-    doubt: bool = False
+    where: Annotated[str, Meta(description="Place in the file.")]
+    text: Annotated[str, Meta(description="The sentence; empty for a row.")]
+    rule: Rule
+    field: Annotated[str, Meta(description="What of the claim is contradicted.")]
+    claimed: Annotated[str, Meta(description="As it was written.")]
+    follows: Annotated[str, Meta(description="The calculation, or the fact, that contradicts it.")]
+    cause: Annotated[str | None, Meta(description="What likely went wrong.")]
+    should_be: str
+    value: Annotated[Number | None, Meta(description="The claimed number, in `unit`.")] = None
+    expected: Annotated[
+        Number | None, Meta(description="What follows; for limits, the limit or below.")
+    ] = None
+    unit: Annotated[str | None, Meta(description="SI; 1 for a share, x for a ratio.")] = None
 
 
 @dataclass(frozen=True)
 class Check:
-    """A rule that could be held against a claim: the fields it used, and what it found."""
+    """A rule that could be held against a claim: the fields it used, and what it found.
 
-    rule: str
+    A `doubt` is no contradiction: what is claimed may be right, but does not say what it seems to.
+    """
+
+    rule: Rule
     used: tuple[str, ...]
-    found: Contradiction | None
+    found: Contradiction | None = None
+    doubt: bool = False
 
 
 def check(
     subject: Subject,
-    rule: str,
+    rule: Rule,
     field: str,
     expected: Sequence[Span],
-    follows: Callable[[Span], Words],
     *,
-    used: tuple[str, ...] = (),
-    cause: Callable[[Span], Words] = lambda _: (),
-    should_be: Callable[[Span], Words] | None = None,
+    cause: Callable[[float], str] | str = "",
+    should_be: Callable[[Span], str] = str,
     slack: float = SLACK,
     doubt: bool = False,
 ) -> Iterator[Check]:
-    """A claimed field against what it should be, any of `expected`; nothing for a borrowed one."""
-    claimed = getattr(subject.claim, field)
-    if field in subject.borrowed or not isinstance(claimed, Figure) or not expected:
+    """A claimed figure against what it should be, any of `expected`; nothing for a borrowed one.
+
+    `cause` may depend on the ratio of the claimed figure to the right one.
+    """
+    claimed = subject.claim[field]
+    if field in subject.borrowed or claimed is None or not expected:
         return
-    fields = (field, *used)
+    used = (field, *(name for span in expected for name in span.used))
     if any(span.allows(claimed, slack) for span in expected):
-        yield Check(rule, fields, None)
+        yield Check(rule, used)
         return
     nearest = min(expected, key=lambda span: abs(math.log(span.value / claimed.value)))
-    unit = UNITS[field]
-    right = should_be(nearest) if should_be else (Amount(nearest.value, unit),)
+    why = cause if isinstance(cause, str) else cause(claimed.value / nearest.value)
     found = Contradiction(
-        where=subject.claim.where,
-        text=subject.claim.text,
-        rule=rule,
-        field=field,
-        claimed=shown(claimed, field),
-        follows=follows(nearest),
-        cause=cause(nearest),
-        should_be=right,
-        value=claimed.value,
-        expected=nearest.value,
-        unit=unit,
-        doubt=doubt,
-    )
-    yield Check(rule, fields, found)
+        subject.claim.where, subject.claim.text, rule, field, shown(claimed, field),
+        nearest.calculation, why or None, should_be(nearest), claimed.value, nearest.value,
+        UNITS[field] or None,
+    )  # fmt: skip
+    yield Check(rule, used, found, doubt)
 
 
 def statement(
-    subject: Subject, rule: str, field: str, claimed: str, follows: Words, should_be: Words,
-    cause: Words = (), *, doubt: bool = False, used: tuple[str, ...] = (),
-) -> Check:  # fmt: skip
-    """A contradiction of what is no number."""
+    subject: Subject,
+    rule: Rule,
+    field: str,
+    claimed: str,
+    follows: str,
+    should_be: str,
+    cause: str = "",
+    *,
+    used: tuple[str, ...] = (),
+    wrong: bool = True,
+    doubt: bool = False,
+) -> Check:
+    """What is claimed without being a figure, and is contradicted where it is `wrong`."""
     claim = subject.claim
     found = Contradiction(
-        claim.where, claim.text, rule, field, claimed, follows, cause, should_be, doubt=doubt
+        claim.where, claim.text, rule, field, claimed, follows, cause or None, should_be
     )
-    return Check(rule, (field, *used), found)
+    return Check(rule, (field, *used), found if wrong else None, doubt)
 
 
 def shown(figure: Figure, field: str) -> str:
@@ -136,3 +118,12 @@ def shown(figure: Figure, field: str) -> str:
 
 def near(ratio: float, factor: float) -> bool:
     return abs(ratio / factor - 1) < _CLOSE
+
+
+def by_factor(causes: Mapping[float, str]) -> Callable[[float], str]:
+    """What likely went wrong, by how many times the right figure the claimed one is."""
+    return partial(_nearest_cause, causes)
+
+
+def _nearest_cause(causes: Mapping[float, str], ratio: float) -> str:
+    return next((why for factor, why in causes.items() if near(ratio, factor)), "")

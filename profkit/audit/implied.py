@@ -1,4 +1,4 @@
-"""What follows from a claim: its work, its GPU's peaks, each with what rounding leaves open."""
+"""What a claim can be held against: its work, its GPU's peaks, the rows of its study."""
 
 from __future__ import annotations
 
@@ -7,39 +7,16 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from profkit.audit.claims import SHAPE, Claim
-from profkit.audit.printed_numbers import Figure
+from profkit.audit.claim import SHAPE, UNITS, Claim
+from profkit.audit.span import Span
 from profkit.capture.work import Work
 from profkit.report.gpus import Datasheet, datasheets_named
 
 ELEMENT_BYTES = {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1}
 _WORK = ("dtype", "kv_heads", "causal", "backward", *SHAPE)
 _MEASURED = ("time", "flop", "bytes", "intensity", "flop_rate", "byte_rate")
-
-
-@dataclass(frozen=True)
-class Span:
-    """A quantity that follows from claimed ones, and the range that their rounding leaves."""
-
-    value: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, value: float | Figure) -> Span:
-        if isinstance(value, Figure):
-            return cls(value.value, value.low, value.high)
-        return cls(value, value, value)
-
-    def __mul__(self, other: Span) -> Span:
-        return Span(self.value * other.value, self.low * other.low, self.high * other.high)
-
-    def __truediv__(self, other: Span) -> Span:
-        return Span(self.value / other.value, self.low / other.high, self.high / other.low)
-
-    def allows(self, claimed: Figure, slack: float) -> bool:
-        """Whether a claimed quantity may be this one, `slack` (a share) aside."""
-        return claimed.low <= self.high * (1 + slack) and claimed.high >= self.low * (1 - slack)
+# A claimed clock this near the datasheet's own is that: both are rounded.
+_SAME_CLOCK = 0.98
 
 
 @dataclass(frozen=True)
@@ -56,24 +33,45 @@ class Subject:
     borrowed: frozenset[str] = frozenset()
     lender: str = ""
 
-    def claims(self, *names: str) -> bool:
-        """Whether the claim itself, or the row that it speaks of, has all of these fields."""
-        return all(getattr(self.claim, name) not in (None, "", ()) for name in names)
+    def spans(self, quantity: str) -> list[Span]:
+        """The claimed figure; none where it is not claimed."""
+        figure = self.claim[quantity]
+        return [Span.of(figure, UNITS[quantity], (quantity,))] if figure else []
+
+    def text(self, quantity: str) -> str:
+        """The claimed figure as it was written."""
+        figure = self.claim[quantity]
+        return figure.text if figure else ""
+
+    @property
+    def lender_words(self) -> str:
+        return f" ({self.lender})" if self.lender else ""
+
+    @property
+    def gpu_names(self) -> str:
+        return " or ".join(sheet.name for sheet in self.sheets)
 
     @property
     def works(self) -> tuple[Work, ...]:
         """The work of the shape, one for each element size that the claim leaves possible."""
         claim = self.claim
-        if not self.claims(*SHAPE) or claim.operation not in ("", "attention"):
+        if None in claim.shape or claim.operation not in ("", "attention"):
             return ()
         known = ELEMENT_BYTES.get(claim.dtype)
-        sizes = (known,) if known else tuple(sorted(set(ELEMENT_BYTES.values())))
+        sizes = (known,) if known else sorted(set(ELEMENT_BYTES.values()))
         return tuple(_attention(claim, size) for size in sizes)
 
     @property
     def multiples(self) -> tuple[int, ...]:
         """How many GPUs a figure may be of: one, or all that the claim tells of."""
         return (1, self.claim.devices) if self.claim.devices else (1,)
+
+    def peaks(self, kind: str) -> tuple[float, ...]:
+        """FLOP/s ("flop") or B/s of DRAM ("byte") of the datasheets that the claim may mean."""
+        if kind == "byte":
+            peaks = {sheet.peaks["dram"].value for sheet in self.sheets}
+            return tuple(sorted(peak * count for peak in peaks for count in self.multiples))
+        return tuple(value for values in self.rate_peaks().values() for value in values)
 
     def rate_peaks(self) -> dict[str, tuple[float, ...]]:
         """FLOP/s that the peaks which the claim's precision may mean can have.
@@ -91,10 +89,12 @@ class Subject:
                     found.setdefault(key, set()).update(values)
         return {key: tuple(sorted(values)) for key, values in found.items()}
 
-    def byte_peaks(self) -> tuple[float, ...]:
-        """B/s of the datasheets' DRAM, of one GPU or of those that the claim tells of."""
-        peaks = {sheet.peaks["dram"].value for sheet in self.sheets}
-        return tuple(sorted(peak * count for peak in peaks for count in self.multiples))
+    def key_label(self, key: str) -> str:
+        """How people write a peak of the datasheets: `tensor FP16`."""
+        wanted = self.rate_peaks()
+        if key not in wanted:
+            key = next(iter(wanted), key)
+        return key.replace("_", " ").upper().replace("TENSOR", "tensor")
 
     def rate_limit(self) -> float:
         """FLOP/s that can't be passed: peaks at the boost clock, or at the claimed one if that is
@@ -110,29 +110,21 @@ class Subject:
         return max(rates, default=0.0) * max(self.multiples)
 
     def _headroom(self, sheet: Datasheet, key: str) -> float:
-        clock = self.claim.clock
+        clock, own = self.claim["clock"], sheet.clock_of(key)
         if clock is None or key in sheet.limited:
             return sheet.highest_headroom(key)
-        return max(clock.value, sheet.clock_of(key) if clock.value > sheet.boost else 0.0) / (
-            sheet.clock_of(key)
-        )
-
-
-# A claimed clock this near the datasheet's own is that: both are rounded.
-_SAME_CLOCK = 0.98
+        return max(clock.value, own if clock.value > sheet.boost else 0.0) / own
 
 
 def _peaks_of(sheet: Datasheet, key: str, claim: Claim) -> list[float]:
     """FLOP/s of one GPU at the claimed clock, else of the datasheet, with the sums as claimed."""
-    table = sheet.peaks
-    if claim.accumulate == "fp16" and key in sheet.f16_accumulate:
-        table = sheet.f16_accumulate
-    value = table[key].value
-    if claim.clock is None:
-        return [value] if table is sheet.f16_accumulate else [value, *sheet.also.get(key, ())]
-    at_clock = sheet.rate_at(key, claim.clock.value) * value / sheet.peaks[key].value
-    near_own = sheet.clock_of(key) * _SAME_CLOCK <= claim.clock.value
-    return [at_clock, value] if near_own else [at_clock]
+    half = claim.accumulate == "fp16" and key in sheet.f16_accumulate
+    value = (sheet.f16_accumulate if half else sheet.peaks)[key].value
+    clock = claim["clock"]
+    if clock is None:
+        return [value] if half else [value, *sheet.also.get(key, ())]
+    at_clock = sheet.rate_at(key, clock.value) * value / sheet.peaks[key].value
+    return [at_clock, value] if sheet.clock_of(key) * _SAME_CLOCK <= clock.value else [at_clock]
 
 
 def _attention(claim: Claim, element_bytes: int) -> Work:
@@ -160,12 +152,9 @@ def _peak_keys(claim: Claim) -> tuple[str, ...] | None:
     return vector + tensor
 
 
-def sheets_of(claim: Claim, gpu: str = "") -> tuple[Datasheet, ...]:
-    """The products that a claim's GPU may be: the first name that the table knows, else `gpu`."""
-    for name in (*claim.gpus, gpu):
-        if name and (found := datasheets_named(name)):
-            return found
-    return ()
+def sheets_of(names: Sequence[str]) -> tuple[Datasheet, ...]:
+    """The products that the first of these names which the table knows may mean."""
+    return next((sheets for name in names if name and (sheets := datasheets_named(name))), ())
 
 
 def _sheets_meant(claim: Claim, gpu: str) -> tuple[Datasheet, ...]:
@@ -174,8 +163,8 @@ def _sheets_meant(claim: Claim, gpu: str) -> tuple[Datasheet, ...]:
     if claim.text and claim.devices == 0:
         return ()
     named = [name for name in claim.gpus if name and name in claim.text]
-    told = [sheet for name in named for sheet in datasheets_named(name)]
-    return tuple(dict.fromkeys(told)) if told else sheets_of(claim, gpu)
+    sheets = dict.fromkeys(sheet for name in named for sheet in datasheets_named(name))
+    return tuple(sheets) or sheets_of((*claim.gpus, gpu))
 
 
 def subjects(claim: Claim, rows: Sequence[Claim], gpu: str = "") -> Iterator[Subject]:
@@ -183,16 +172,17 @@ def subjects(claim: Claim, rows: Sequence[Claim], gpu: str = "") -> Iterator[Sub
     sheets = _sheets_meant(claim, gpu)
     spoken_of = [row for row in rows if claim.text and _speaks_of(claim, row)]
     for row in spoken_of:
-        names = _WORK if claim.time else (*_WORK, *_MEASURED)
-        taken = {name: getattr(row, name) for name in names if getattr(claim, name) in (None, "")}
-        yield Subject(replace(claim, **taken), sheets, rows, frozenset(taken), row.where)
+        names = _WORK if claim["time"] else (*_WORK, *_MEASURED)
+        open_names = [name for name in names if claim.value(name) in (None, "")]
+        figures = {name: row.figures[name] for name in open_names if name in row.figures}
+        fields = {name: getattr(row, name) for name in open_names if name not in UNITS}
+        completed = replace(claim, figures={**claim.figures, **figures}, **fields)
+        yield Subject(completed, sheets, rows, frozenset(open_names), row.where)
     if not spoken_of:
         yield Subject(claim, sheets, rows)
 
 
 def _speaks_of(claim: Claim, row: Claim) -> bool:
-    named = [name for name in SHAPE if getattr(claim, name) is not None]
-    whole = all(getattr(row, name) is not None for name in SHAPE)
-    return (
-        whole and bool(named) and all(getattr(claim, name) == getattr(row, name) for name in named)
-    )
+    """Whether a row has a whole shape, and the sizes that a sentence names."""
+    named = [(size, own) for size, own in zip(claim.shape, row.shape, strict=True) if size]
+    return None not in row.shape and bool(named) and all(size == own for size, own in named)

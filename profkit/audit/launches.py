@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from profkit.audit.contradiction import Amount, Check, Words, check, statement
-from profkit.audit.implied import Span, Subject
-from profkit.audit.printed_numbers import Figure
+from profkit.audit.contradiction import Check, Rule, check, statement
+from profkit.audit.implied import Subject
+from profkit.audit.span import Span, amount
 from profkit.report.gpus import SmLimits, all_sm_limits, datasheets_named, sm_limits
 from profkit.report.occupancy import WARP, BlockNeeds, blocks_by_registers, blocks_by_shared
 from profkit.report.occupancy import warps_per_block as warps_of
@@ -23,30 +23,28 @@ _WAVES_SLACK = 0.02
 
 def limits(subject: Subject) -> Iterator[Check]:
     """A thread has 255 registers at most, a block 1,024 threads and the SM's shared memory."""
-    meant = _chips(subject)
-    warps = max(one.chip.warps for one in meant)
-    for field, limit, words in (
-        ("registers", _MAX_REGISTERS, "a thread has at most "),
-        ("threads", _MAX_THREADS, "a block has at most "),
-        ("shared", max(one.block_shared for one in meant), "a block has at most "),
-        ("resident_warps", warps, "an SM holds at most "),
-        ("resident_threads", warps * WARP, "an SM holds at most "),
-        ("resident_blocks", max(one.chip.blocks for one in meant), "an SM holds at most "),
+    chips = _chips(subject)
+    warps = max(one.chip.warps for one in chips)
+    for field, limit, holder in (
+        ("registers", _MAX_REGISTERS, "a thread has"),
+        ("threads", _MAX_THREADS, "a block has"),
+        ("shared", max(one.block_shared for one in chips), "a block has"),
+        ("resident_warps", warps, "an SM holds"),
+        ("resident_threads", warps * WARP, "an SM holds"),
+        ("resident_blocks", max(one.chip.blocks for one in chips), "an SM holds"),
     ):
-        yield from _at_most(subject, "launch limit", field, float(limit), (words,), ())
+        yield from _at_most(subject, "launch_limit", field, limit, f"{holder} at most ")
 
 
 def _at_most(
-    subject: Subject, rule: str, field: str, limit: float, words: Words, used: tuple[str, ...],
-) -> Iterator[Check]:  # fmt: skip
-    claimed = getattr(subject.claim, field)
-    if not isinstance(claimed, Figure):
-        return
-    span = Span(min(claimed.value, limit) or claimed.value, 0.0, limit)
-    yield from check(
-        subject, rule, field, [span], lambda _: (*words, _count(limit, field)),
-        used=used, should_be=lambda _: ("at most ", _count(limit, field)), slack=0.0,
-    )  # fmt: skip
+    subject: Subject, rule: Rule, field: str, limit: float, words: str, used: tuple[str, ...] = ()
+) -> Iterator[Check]:
+    claimed, most = subject.claim[field], _count(limit, field)
+    if claimed:
+        span = Span(float(limit) or claimed.value, 0.0, limit, "", words + most, used)
+        yield from check(
+            subject, rule, field, [span], should_be=lambda _: f"at most {most}", slack=0.0
+        )
 
 
 def _count(value: float, field: str) -> str:
@@ -63,130 +61,115 @@ def _chips(subject: Subject) -> list[SmLimits]:
     return known or all_sm_limits()
 
 
-def _resident(subject: Subject, chip: SmLimits) -> tuple[int, Words]:
+def _resident(subject: Subject, chip: SmLimits) -> tuple[int, str]:
     """The most blocks of the claimed shape on an SM, and the calculation."""
-    claim = subject.claim
-    threads = int(claim.threads.value) if claim.threads else WARP
+    registers, threads, shared = (
+        int(figure.value) if (figure := subject.claim[name]) else 0
+        for name in ("registers", "threads", "shared")
+    )
     warps = _warps(subject)
     fits = {"blocks": chip.chip.blocks, "warps": chip.chip.warps // warps}
-    if claim.registers:
-        fits["registers"] = blocks_by_registers(int(claim.registers.value), threads, chip.chip)
-    if claim.shared:
-        needs = int(claim.shared.value) + chip.reserved_shared
-        fits["shared memory"] = blocks_by_shared(BlockNeeds(0, 0, needs, 0, 0), chip.chip)
+    if registers:
+        fits["registers"] = blocks_by_registers(registers, threads or WARP, chip.chip)
+    if shared:
+        needs = BlockNeeds(0, 0, shared + chip.reserved_shared, 0, 0)
+        fits["shared memory"] = blocks_by_shared(needs, chip.chip)
     by, resident = min(fits.items(), key=lambda item: item[1])
-    cc = f"CC {chip.cc[0]}.{chip.cc[1]}"
     return resident, (
-        f"on {cc} {resident} blocks fit by {by}: {resident * warps} of {chip.chip.warps} warps",
+        f"on CC {chip.cc[0]}.{chip.cc[1]} {resident} blocks fit by {by}: "
+        f"{resident * warps} of {chip.chip.warps} warps"
     )
+
+
+def _launch(subject: Subject) -> tuple[str, ...]:
+    """What is claimed of the shape of a launch."""
+    return tuple(name for name in ("registers", "threads", "shared") if subject.claim[name])
 
 
 def occupancy(subject: Subject) -> Iterator[Check]:
     """Resident warps over the warps that an SM holds: no more than fit, in whole blocks."""
     claim = subject.claim
-    used = tuple(
-        name for name in ("registers", "threads", "shared") if getattr(claim, name) is not None
-    )
     for field in ("occupancy", "achieved_occupancy"):
-        claimed = getattr(claim, field)
-        if claimed is None:
-            continue
-        if not used:
-            yield from _at_most(subject, "occupancy", field, 1.0, ("an SM is full at ",), ())
-            continue
-        yield from _of_shape(subject, field, used)
-    if claim.occupancy and claim.achieved_occupancy:
+        if claim[field] and _launch(subject):
+            yield from _of_launch(subject, field)
+        else:
+            yield from _at_most(subject, "occupancy", field, 1.0, "an SM is full at ")
+    if theoretical := claim["occupancy"]:
         yield from _at_most(
-            subject, "occupancy", "achieved_occupancy", claim.occupancy.high,
-            ("achieved occupancy is at most the theoretical one, ",), ("occupancy",),
+            subject, "occupancy", "achieved_occupancy", theoretical.high,
+            "achieved occupancy is at most the theoretical one, ", ("occupancy",),
         )  # fmt: skip
 
 
-def _of_shape(subject: Subject, field: str, used: tuple[str, ...]) -> Iterator[Check]:
+def _of_launch(subject: Subject, field: str) -> Iterator[Check]:
     """Theoretical occupancy of a known block size goes in steps of a block."""
-    steps = subject.claim.threads is not None and field == "occupancy"
-    spans: list[Span] = []
-    words: dict[float, Words] = {}
-    for chip in _chips(subject):
-        shares, calculation = _shares(subject, chip)
-        words[shares[-1].value] = calculation
-        spans += shares if steps else [replace(shares[-1], low=0.0)]
-    yield from check(
-        subject, "occupancy", field, spans, lambda _: words[max(words)], used=used, slack=0.0
-    )
+    by_chip = [_shares(subject, chip) for chip in reversed(_chips(subject))]
+    words = max(by_chip, key=lambda shares: shares[-1].value)[-1].calculation
+    if field == "occupancy" and subject.claim["threads"]:
+        spans = [share for shares in by_chip for share in shares]
+    else:
+        spans = [replace(shares[-1], low=0.0) for shares in by_chip]
+    spans = [replace(span, calculation=words, used=_launch(subject)) for span in spans]
+    yield from check(subject, "occupancy", field, spans, slack=0.0)
 
 
-def _shares(subject: Subject, chip: SmLimits) -> tuple[list[Span], Words]:
+def _shares(subject: Subject, chip: SmLimits) -> list[Span]:
     """The occupancies of one block up to all that fit, and the calculation of the last."""
     resident, words = _resident(subject, chip)
     warps = _warps(subject)
     shares = [min(1.0, count * warps / chip.chip.warps) for count in range(1, resident + 1)]
-    spans = [
-        Span(share, share - _OCCUPANCY_SLACK, share + _OCCUPANCY_SLACK)
-        for share in shares or [1e-6]
+    shares = shares or [1e-6]
+    words = f"{words} = {amount(shares[-1], '1')}"
+    return [
+        Span(share, share - _OCCUPANCY_SLACK, share + _OCCUPANCY_SLACK, "1", words)
+        for share in shares
     ]
-    return spans, (*words, " = ", Amount(spans[-1].value, "1"))
 
 
 def _warps(subject: Subject) -> int:
     """Warps of a block; 1 where its size is open, so that no step is left out."""
-    threads = subject.claim.threads
+    threads = subject.claim["threads"]
     return warps_of(int(threads.value)) if threads else 1
 
 
 def residency(subject: Subject) -> Iterator[Check]:
     """No more blocks share an SM than its registers, shared memory and warps hold."""
-    claim = subject.claim
-    used = tuple(
-        name for name in ("registers", "threads", "shared") if getattr(claim, name) is not None
-    )
-    if claim.resident_blocks is None or not used or (claim.registers and not claim.threads):
-        return
-    tried = [_resident(subject, chip) for chip in _chips(subject)]
-    most, words = max(tried, key=lambda one: one[0])
-    yield from _at_most(
-        subject, "residency", "resident_blocks", float(most), (*words, "; at most "), used
-    )
+    used = _launch(subject)
+    if used and not ("registers" in used and "threads" not in used):
+        resident = [_resident(subject, chip) for chip in _chips(subject)]
+        most, words = max(resident, key=lambda one: one[0])
+        yield from _at_most(
+            subject, "residency", "resident_blocks", most, f"{words}; at most ", used
+        )
 
 
 def waves(subject: Subject) -> Iterator[Check]:
     """Blocks over the blocks that all SMs hold at once; a part of a wave may count as one."""
     claim = subject.claim
-    if not (claim.waves and claim.grid_blocks and claim.resident_blocks):
+    blocks, resident, sms = (claim[name] for name in ("grid_blocks", "resident_blocks", "sms"))
+    counts = [sms.value] if sms else [sheet.sm_count for sheet in subject.sheets]
+    if not (blocks and resident and counts):
         return
-    counts = [claim.sms.value] if claim.sms else [sheet.sm_count for sheet in subject.sheets]
-    spans = []
-    for sms in dict.fromkeys(counts):
-        exact = claim.grid_blocks.value / (claim.resident_blocks.value * sms)
-        spans += [Span.of(exact), Span.of(math.ceil(exact))]
-
-    def follows(_: Span) -> Words:
-        blocks, held = claim.grid_blocks, claim.resident_blocks
-        return (f"{shown_count(blocks)} blocks / ({shown_count(held)} x {counts[0]:.0f} SMs) = "
-                f"{spans[0].value:.3g}",)  # fmt: skip
-
+    exact = [blocks.value / (resident.value * count) for count in dict.fromkeys(counts)]
+    words = (f"{blocks.value:,.0f} blocks / ({resident.value:,.0f} x {counts[0]:.0f} SMs) = "
+             f"{exact[0]:.3g}")  # fmt: skip
+    used = ("grid_blocks", "resident_blocks", "sms")
+    spans = [
+        Span.exactly(value, "", words, used) for one in exact for value in (one, math.ceil(one))
+    ]
     yield from check(
-        subject, "waves", "waves", spans, follows, slack=_WAVES_SLACK,
-        used=("grid_blocks", "resident_blocks", "sms"),
-        should_be=lambda span: (f"{span.value:.3g} waves",),
+        subject, "waves", "waves", spans, slack=_WAVES_SLACK,
+        should_be=lambda span: f"{span.value:.3g} waves",
     )  # fmt: skip
-
-
-def shown_count(figure: Figure | None) -> str:
-    return f"{figure.value:,.0f}" if figure else ""
 
 
 def sm_counts(subject: Subject) -> Iterator[Check]:
     """A product has the SMs that it has."""
     for name, count in subject.claim.sm_counts:
-        sheets = datasheets_named(name)
-        if not sheets:
-            continue
-        if any(sheet.sm_count == count for sheet in sheets):
-            yield Check("number of SMs", ("sm_counts",), None)
-            continue
-        counts = " or ".join(dict.fromkeys(str(sheet.sm_count) for sheet in sheets))
-        yield statement(
-            subject, "number of SMs", "sm_counts", f"{count} SMs", (f"{name} has {counts} SMs",),
-            (counts,),
-        )  # fmt: skip
+        known = [sheet.sm_count for sheet in datasheets_named(name)]
+        counts = " or ".join(dict.fromkeys(map(str, known)))
+        if known:
+            yield statement(
+                subject, "number_of_SMs", "sm_counts", f"{count} SMs", f"{name} has {counts} SMs",
+                counts, wrong=count not in known,
+            )  # fmt: skip

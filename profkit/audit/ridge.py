@@ -3,110 +3,83 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from profkit.audit.claims import SHAPE
-from profkit.audit.contradiction import PEAK_SLACK, Amount, Check, Words, check, statement
-from profkit.audit.implied import Span, Subject
-from profkit.audit.peaks import key_label
+from profkit.audit.claim import SHAPE
+from profkit.audit.contradiction import PEAK_SLACK, Check, check, statement
+from profkit.audit.implied import Subject
+from profkit.audit.span import Span, amount
+from profkit.report.gpus import Datasheet
 
 
 def bound(subject: Subject) -> Iterator[Check]:
     """Compute-bound lies right of the ridge, memory-bound left of it."""
     claim = subject.claim
-    if not claim.bound or "bound" in subject.borrowed:
+    intensity = _best_intensity(subject)
+    ridges = subject.spans("ridge") or _ridges(subject)
+    if not claim.bound or "bound" in subject.borrowed or not intensity or not ridges:
         return
-    intensity, used = _best_intensity(subject)
-    ridges = _ridges(subject)
-    if not intensity or not ridges:
-        return
-    low, high = min(ridges), max(ridges)
-    used = (*used, "ridge") if claim.ridge else used
-    used = ("bound", *used)
+    low, high = (end(span.value for span in ridges) for end in (min, max))
     left = intensity[0].high * (1 + PEAK_SLACK) < low
     right = intensity[-1].low * (1 - PEAK_SLACK) > high
-    wrong = left if claim.bound == "compute" else right
-    if not wrong:
-        yield Check("bound", used, None)
-        return
-    value, ridge = intensity[0].value, low if left else high
-    side = "left" if left else "right"
-    follows: Words = (
-        Amount(value, "FLOP/B"),
-        f" lies {side} of the ridge, ",
-        *_ridge_words(subject, ridge),
-    )
-    should_be = "memory-bound by the roofline" if left else "compute-bound by the roofline"
+    side, ridge = ("left", low) if left else ("right", high)
+    known = (span.calculation for span in _ridges(subject) if span.value == ridge)
     yield statement(
-        subject, "bound", "bound", f"{claim.bound}-bound", follows, (should_be,),
-        _why_bound(subject, value) if left else
-        ("unless more is moved than the least of the shape",), doubt=right, used=used,
+        subject, "bound", "bound", f"{claim.bound}-bound",
+        f"{intensity[0]} lies {side} of the ridge, {next(known, amount(ridge, 'FLOP/B'))}",
+        f"{'memory' if left else 'compute'}-bound by the roofline",
+        _lower_ridge(subject, intensity[0].value) if left else
+        "unless more is moved than the least of the shape",
+        wrong=left if claim.bound == "compute" else right, doubt=right,
+        used=(*intensity[0].used, *ridges[0].used),
     )  # fmt: skip
 
 
 def ridge(subject: Subject) -> Iterator[Check]:
     """A claimed ridge is where the roofs meet."""
-    spans = [Span.of(value) for value in _meeting(subject)]
+    spans = [
+        replace(span, calculation=f"compute peak / memory bandwidth = {span.calculation}")
+        for span in _ridges(subject)
+    ]
+    yield from check(subject, "ridge", "ridge", spans, slack=PEAK_SLACK)
 
-    def follows(span: Span) -> Words:
-        return ("compute peak / memory bandwidth = ", *_ridge_words(subject, span.value))
 
-    yield from check(subject, "ridge", "ridge", spans, follows, slack=PEAK_SLACK)
-
-
-def _best_intensity(subject: Subject) -> tuple[list[Span], tuple[str, ...]]:
+def _best_intensity(subject: Subject) -> list[Span]:
     """By the shape (largest first, where the element size is open), else as claimed."""
-    if subject.works:
-        return sorted((Span.of(work.intensity) for work in subject.works),
-                      key=lambda span: -span.value), SHAPE  # fmt: skip
-    claimed = subject.claim.intensity
-    return ([Span.of(claimed)], ("intensity",)) if claimed else ([], ())
+    values = sorted((work.intensity for work in subject.works), reverse=True)
+    spans = [Span.exactly(value, "FLOP/B", used=SHAPE) for value in values]
+    return spans or subject.spans("intensity")
 
 
-def _ridges(subject: Subject) -> tuple[float, ...]:
-    """FLOP/B to hold an intensity against: the claimed ridge, else where the roofs meet."""
-    claimed = subject.claim.ridge
-    return (claimed.value,) if claimed else _meeting(subject)
-
-
-def _meeting(subject: Subject) -> tuple[float, ...]:
-    """FLOP/B where roofs meet: those of the claim at a held clock, else those of the datasheets."""
+def _ridges(subject: Subject) -> list[Span]:
+    """FLOP/B where roofs meet: those of the datasheets, and of the claim at a held clock."""
     claim = subject.claim
-    held = claim.held_peak or (claim.flop_peak if claim.peak_of in ("held", "measured") else None)
-    own = (held.value / claim.byte_peak.value,) if held and claim.byte_peak else ()
-    if claim.peak_of in ("held", "measured"):
-        return own
-    keys = subject.rate_peaks()
-    return own + tuple(
-        peak.value / sheet.peaks["dram"].value
+    only_held = claim.peak_of in ("held", "measured")
+    keys = () if only_held else subject.rate_peaks()
+    spans = [
+        _meeting(subject, sheet, key)
         for sheet in subject.sheets
-        for key, peak in sheet.peaks.items()
-        if key in keys
-    )
+        for key in keys
+        if key in sheet.peaks
+    ]
+    held = claim["held_peak"] or (claim["flop_peak"] if only_held else None)
+    if held and (dram := claim["byte_peak"]):
+        spans.append(Span.exactly(held.value / dram.value, "FLOP/B"))
+    return spans
 
 
-def _ridge_words(subject: Subject, ridge: float) -> Words:
+def _meeting(subject: Subject, sheet: Datasheet, key: str) -> Span:
+    compute = Span.exactly(sheet.peaks[key].value, "FLOP/s")
+    meeting = compute.over(Span.exactly(sheet.peaks["dram"].value, "B/s"), "FLOP/B")
+    return replace(meeting, calculation=f"{meeting.calculation} ({subject.key_label(key)})")
+
+
+def _lower_ridge(subject: Subject, intensity: float) -> str:
+    """Which lower peak would put the ridge left of an intensity."""
     for sheet in subject.sheets:
-        dram = sheet.peaks["dram"].value
-        for key in subject.rate_peaks():
-            if key in sheet.peaks and sheet.peaks[key].value / dram == ridge:
-                return (
-                    Amount(sheet.peaks[key].value, "FLOP/s"),
-                    " / ",
-                    Amount(dram, "B/s"),
-                    " = ",
-                    Amount(ridge, "FLOP/B"),
-                    f" ({key_label(subject, key)})",
-                )
-    return (Amount(ridge, "FLOP/B"),)
-
-
-def _why_bound(subject: Subject, intensity: float) -> Words:
-    """Which lower peak would put the ridge left of it."""
-    for sheet in subject.sheets:
-        dram = sheet.peaks["dram"].value
         for key in ("fp32", *sheet.peaks):
-            lower = sheet.peaks[key].value / dram
+            lower = sheet.peaks[key].value / sheet.peaks["dram"].value
             if key != "dram" and key not in subject.rate_peaks() and lower < intensity:
-                return (f"held against {key.upper().replace('_', ' ')}'s peak the ridge would be ",
-                        Amount(lower, "FLOP/B"))  # fmt: skip
-    return ()
+                name = key.upper().replace("_", " ")
+                return f"held against {name}'s peak the ridge would be {amount(lower, 'FLOP/B')}"
+    return ""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from profkit.analysis.run_files import TIMELINES
 from profkit.commands.options import (
     FORMAT,
     DisableOption,
@@ -92,6 +91,7 @@ def analyze(
 
       profkit analyze timeline.sqlite
     """
+    from profkit.analysis.run_files import TIMELINES
     from profkit.commands.advice import chosen
 
     if any(path.suffix in TIMELINES for path in paths):
@@ -160,6 +160,7 @@ def _analyze_timelines(
         raise UsageError(
             "a timeline has no page of its own", "give the report or run it belongs to"
         )
+    from profkit.analysis.run_files import TIMELINES
     from profkit.analysis.timeline_view import timelines_text
     from profkit.commands.reading import read_timeline
     from profkit.rules.checklist import region_items

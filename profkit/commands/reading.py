@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from profkit.rules.checklist import Checklist
     from profkit.rules.pairs import PairNotes
     from profkit.rules.rule_file import Rule
-    from profkit.rules.score import PairScore
+    from profkit.rules.score import Verdict
     from profkit.timeline.reader import Timeline
 
 
@@ -134,7 +134,7 @@ def read_timeline(path: Path) -> Timeline:
 
 def judge_pairs(
     folders: Sequence[Path], advice: Advice
-) -> tuple[list[PairScore], PairNotes, list[ProfkitError]]:
+) -> tuple[list[Verdict], PairNotes, list[ProfkitError]]:
     """The pairs below folders judged, in parallel processes; their notes; what went wrong.
 
     Raises BadInput for a folder without pairs, or with notes that can't be read.
@@ -154,7 +154,7 @@ def judge_pairs(
     return judged, joined(notes), failures
 
 
-def _judge(task: tuple[Path, Collection[str] | None], advice: Advice) -> PairScore | ProfkitError:
+def _judge(task: tuple[Path, Collection[str] | None], advice: Advice) -> Verdict | ProfkitError:
     from profkit.rules.pairs import read_pair
     from profkit.rules.score import judge
 

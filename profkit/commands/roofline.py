@@ -116,7 +116,8 @@ def roofline(
 
       profkit roofline s128.ncu-rep s512.ncu-rep s2048.ncu-rep --path -o sweep.pdf
     """
-    from profkit.roofline.roofline import LEVELS, known_names
+    from profkit.roofline.roofline import known_names
+    from profkit.roofline.roofs import LEVELS
 
     if ceilings is not None and peaks is not PeaksFrom.measured:
         raise UsageError("--ceilings are measured roofs", "add --peaks measured")

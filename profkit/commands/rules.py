@@ -164,21 +164,21 @@ def score(
     """
     from profkit.commands.advice import chosen
     from profkit.commands.reading import judge_pairs
+    from profkit.core.typed_file import encode
     from profkit.rules.score import score as summed
-    from profkit.rules.score_json import score_json
     from profkit.rules.score_view import score_markdown, score_view
     from profkit.ui.terminal import rendered
 
     advice = chosen(own, disable or (), blamed=0)
     judged, notes, failures = judge_pairs(_folders(pairs), advice)
     if judged:
-        found = summed(judged)
+        found = summed(judged, notes.why)
         if format == "json":
-            put(score_json(found, notes), output)
+            put(encode(found, dense=False), output)
         elif format == "markdown":
-            put(score_markdown(found, notes), output)
+            put(score_markdown(found, notes.note), output)
         else:
-            put(rendered(score_view(found, notes), to_file=output is not None), output)
+            put(rendered(score_view(found), to_file=output is not None), output)
     for failure in failures:
         typer.echo(f"profkit: {failure}", err=True)
     if failures:

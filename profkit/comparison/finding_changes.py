@@ -12,7 +12,8 @@ import numpy as np
 from profkit.comparison.repeats import within_noise
 from profkit.core.expression import HOLDS, Expression
 from profkit.core.typed_file import Model
-from profkit.report.floors import REACH, RESOURCES
+from profkit.report.floors import REACH
+from profkit.report.resources import RESOURCES
 from profkit.report.summary import Group, LaunchSummary
 from profkit.rules.checklist import Checklist, Item
 from profkit.rules.measures import MOVED, Measure, known_gain, measures, not_collected

@@ -15,19 +15,21 @@
     write(path, encode(file))               indented, a list of numbers on one line
 
 Rules that hold between fields stand in `__post_init__` and raise ValueError. `Facts` are models
-that may be empty. A NaN is refused when it is written: a field that has none says `| None`.
+that may be empty. A NaN is refused when it is written: a field that has none says `| None`. What is
+only written is an `Output`: there NaN is null, in fields of `Real` alone.
 `python -m profkit.schemas` writes the schemas of the formats that it lists.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from reprlib import repr as brief
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -48,14 +50,25 @@ Number: TypeAlias = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)] | int
 Amount: TypeAlias = Annotated[float, Meta(ge=0, le=_LARGEST)] | Annotated[int, Meta(ge=0)]
 """A number from 0 on, as it was written."""
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
+if TYPE_CHECKING:
+    Real: TypeAlias = float
+else:
+    Real = float | None
+"""A number of an `Output`, NaN where it is unknown: null in the file."""
 Maybe: TypeAlias = T | UnsetType | None
 """What may be absent or null, which is kept apart; its default is UNSET."""
+Place: TypeAlias = tuple[str | int, ...]
+"""Where something stands in a document: keys and places in lists."""
 Derived: TypeAlias = Annotated[T | UnsetType, Meta(extra_json_schema={_ALWAYS: True})]
 """What is always written and never needed to read; its default is UNSET."""
 
 
 class Model(Struct, frozen=True, forbid_unknown_fields=True):
     """An object of a file."""
+
+
+class _Field(str):
+    """A key that is a field of a model."""
 
 
 class Facts(Model, frozen=True):
@@ -67,6 +80,10 @@ class Facts(Model, frozen=True):
 
 class File(Model, frozen=True, tag_field="schema", tag="profkit"):
     """A whole file; the `tag` of its class is its `schema`."""
+
+
+class Output(File, frozen=True, tag="profkit"):
+    """A file of results that is never read again."""
 
 
 def known(value: T | UnsetType | None) -> T | None:
@@ -103,7 +120,19 @@ def convert(document: Any, model: type[M]) -> M:
     try:
         return msgspec.convert(document, model)
     except msgspec.ValidationError as error:
-        raise Malformed(_located(document, model, str(error))) from None
+        place, told = _located(document, model, str(error))
+        steps = (f".{step}" if isinstance(step, _Field) else f"[{brief(step)}]" for step in place)
+        where = "".join(steps).lstrip(".")
+        raise Malformed(f"{where}: {told}" if where else told) from None
+
+
+def fault(part: Any, kind: Any) -> tuple[Place, str] | None:
+    """Where a part of a document is not of its kind, and what is wrong there; None where it is."""
+    try:
+        msgspec.convert(part, kind)
+    except msgspec.ValidationError as error:
+        return _located(part, kind, str(error))
+    return None
 
 
 def plain(model: Any) -> dict[str, Any]:
@@ -117,9 +146,21 @@ def encode(model: Model, indent: int = 2, *, dense: bool = True) -> str:
 
     Raises ValueError for NaN and infinities, which JSON has not.
     """
+    document = plain(model)
+    if isinstance(model, Output):
+        document = _nulled(document)
+        msgspec.convert(document, type(model))  # no null where there must be a number
     if dense:
-        return json_text(plain(model), indent)
-    return json.dumps(plain(model), indent=indent, allow_nan=False) + "\n"
+        return json_text(document, indent)
+    return json.dumps(document, indent=indent, allow_nan=False) + "\n"
+
+
+def _nulled(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _nulled(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_nulled(part) for part in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def json_schema(model: type[Model] | tuple[type[Model], ...], title: str) -> dict[str, Any]:
@@ -130,7 +171,7 @@ def json_schema(model: type[Model] | tuple[type[Model], ...], title: str) -> dic
     wholes = [parts.pop(form.__name__) for form in models]
     schema: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": str(models[0].__struct_config__.tag),
+        **({"$id": str(tag)} if (tag := models[0].__struct_config__.tag) else {}),
         **(wholes[0] if len(wholes) == 1 else {"oneOf": wholes}),
         "title": title,
         "$defs": {name: _untitled(part) for name, part in sorted(parts.items())},
@@ -156,20 +197,19 @@ def _builtin(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is not of JSON")
 
 
-def _located(document: Any, model: type[Model], error: str) -> str:
+def _located(document: Any, model: Any, error: str) -> tuple[Place, str]:
     """An error of msgspec with the key where that has `[...]`, and in our words."""
     what, _, place = error.partition(" - at `")
-    place = place.rstrip("`").removeprefix("$")
-    where, value = "", document
-    for name, index, any_key in _STEP.findall(place):
+    steps: list[str | int] = []
+    value = document
+    for name, index, any_key in _STEP.findall(place.rstrip("`").removeprefix("$")):
         step = _failing(document, value, model, error) if any_key else (name or int(index))
-        where += f".{name}" if name else f"[{brief(step)}]"
+        steps.append(_Field(step) if name else step)
         value = value[step]
-    told = brief_words(ValueError(what[:1].lower() + what[1:].replace("`", "")))
-    return f"{where.lstrip('.')}: {told}" if where else told
+    return tuple(steps), brief_words(ValueError(what[:1].lower() + what[1:].replace("`", "")))
 
 
-def _failing(document: Any, place: dict[str, Any], model: type[Model], error: str) -> str:
+def _failing(document: Any, place: dict[str, Any], model: Any, error: str) -> str:
     """The first key of a mapping inside a document that is refused with this error."""
     rows = list(place.items())
 

@@ -12,7 +12,8 @@ from profkit.ui.view import Grid
 
 if TYPE_CHECKING:
     from profkit.report.phases import KernelTimeline, Track
-    from profkit.roofline.roofline import Point, Roof, Roofline
+    from profkit.roofline.roofline import Point, Roofline
+    from profkit.roofline.roofs import Roof
     from profkit.timing.latency import LatencyReport, Timed
 
 Json = dict[str, Any]
@@ -94,7 +95,7 @@ def _about(point: Point, roofline: Roofline) -> Iterable[tuple[str, str]]:
 
 
 def _attained(point: Point) -> str:
-    by = _LEVELS.get(point.limit, "the compute roof") if point.limit else "its roofs"
+    by = _LEVELS.get(point.bound_by, "the compute roof") if point.bound_by else "its roofs"
     return f"{percent(point.rate / point.attainable)} of what {by} allows here"
 
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from profkit.report.resources import opcodes
 from profkit.report.sass_flow import Flow, Loop
-from profkit.report.sass_text import Operation, opcodes, parse
+from profkit.report.sass_text import Operation, parse
 
 if TYPE_CHECKING:
     from profkit.report.source_lines import Instruction
@@ -23,15 +24,13 @@ EXECUTED = "instructions_executed"
 SAMPLES = "samples_"
 LONG, SHORT, FIXED = "long_scoreboard", "short_scoreboard", "wait"
 
-GLOBAL_LOADS = opcodes("LDG LD TEX TLD TLD4 TXD SULD ATOM ATOMG")
+
+GLOBAL_LOADS = opcodes("global_loads")
 _SLOW: Mapping[str, frozenset[str]] = {
-    LONG: GLOBAL_LOADS | opcodes("LDL LDGSTS LDGMC CCTL"),
-    SHORT: opcodes("""
-        LDS LDSM ATOMS MUFU SHFL S2R S2UR LDC F2F F2I I2F I2I FRND POPC FLO BREV FCHK R2UR MATCH
-        REDUX VOTE VOTEU CS2R LDCU BMOV STS DADD DMUL DFMA DSETP
-    """),
+    LONG: opcodes("global_loads", LONG),
+    SHORT: opcodes(SHORT),
 }
-_STORES = opcodes("STG ST STL STS RED REDG")
+_STORES = opcodes("memory_stores")
 AWAITED: Mapping[str, str] = {f"awaited_{reason}": reason for reason in (LONG, SHORT, FIXED)}
 """What rules may blame beside line quantities: the instructions that others wait for."""
 

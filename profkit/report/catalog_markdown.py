@@ -4,28 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from profkit.core.text_files import shipped_text
 from profkit.report.catalog import NEWEST, OLDEST, Catalog, Quantity, Range, Recorded
 from profkit.ui.markdown import table
 
 
 def catalog_markdown(entries: Catalog) -> str:
     """The catalogue as a page: every quantity with unit, meaning, formulas and source."""
-    lines = [
-        "# Quantities",
-        "",
-        "What profkit calls a quantity, what it means and where Nsight Compute has it. Values are",
-        "in SI units; unit 1 is a share (1 = 100%). The formulas are tried in order: the first",
-        "whose inputs a launch recorded gives the value. ncu's percentages are read as shares, its",
-        "nanoseconds as seconds. A formula marked *lead* uses a name that no report has confirmed",
-        "yet.",
-        "",
-        "Functions: `only_if(x, c)` is undefined where c is 0; `net_of(a, b)` is a - b, and 0",
-        "where a is 0; `idle(x)` is 0 where x is 0 and undefined elsewhere; `negligible(x, y)` is",
-        "0 where x is under 1% of y and undefined elsewhere; `count(x)` is the nearest whole",
-        "number; `round_up(x, u)` is the next multiple of u.",
-        "",
-        "This page is written by `profkit metrics --format markdown`.",
-    ]
+    lines = shipped_text("profkit.report", "quantities.md").splitlines()
     for group, heading in entries.titles.items():
         lines += ["", f"## {heading}"]
         for quantity in entries.group(group):

@@ -30,18 +30,19 @@ class Tolerances:
 
 
 TOLERANCES = Tolerances()
+_LOST = "warp samples were dropped (buffer full): per-line shares are biased"
 
 
 def contradictions(values: Mapping[str, float], gpu: Gpu) -> tuple[str, ...]:
     """What contradicts in a launch's quantities, one sentence each."""
-    found = [
+    found = (
         *_out_of_bounds(values),
-        *_stalls_against_latency(values),
-        *_traffic_against_rate(values),
-        *_clock_against_chip(values, gpu),
-        *_lost_samples(values),
-    ]
-    return tuple(found)
+        _stalls_against_latency(values),
+        _traffic_against_rate(values),
+        _clock_against_chip(values, gpu),
+        _LOST if values.get("pc_samples_dropped_bytes", 0.0) > 0 else "",
+    )
+    return tuple(filter(None, found))
 
 
 def impossible(values: Mapping[str, float]) -> frozenset[str]:
@@ -68,47 +69,36 @@ def _out_of_bounds(values: Mapping[str, float]) -> list[str]:
     return found
 
 
-def _stalls_against_latency(values: Mapping[str, float]) -> list[str]:
+def _stalls_against_latency(values: Mapping[str, float]) -> str:
     latency = values.get("warp_latency", math.nan)
-    reasons = [value for name, value in values.items() if name.startswith("stall_")]
-    total = sum(value for value in reasons if not math.isnan(value))
-    if math.isnan(latency) or not reasons or not latency:
-        return []
-    off = total / latency - 1
-    if abs(off) <= TOLERANCES.disagreement:
-        return []
-    return [
+    stalls = [value for name, value in values.items() if name.startswith("stall_")]
+    total = sum(value for value in stalls if not math.isnan(value))
+    off = total / latency - 1 if latency and stalls else 0.0
+    if not abs(off) > TOLERANCES.disagreement:
+        return ""
+    return (
         f"warp stalls add up to {total:.1f} cycles, the measured latency is {latency:.1f} "
         f"({off:+.0%}): different passes; shares are of the sum"
-    ]
+    )
 
 
-def _traffic_against_rate(values: Mapping[str, float]) -> list[str]:
+def _traffic_against_rate(values: Mapping[str, float]) -> str:
     by_rate = values.get("dram_bandwidth", math.nan) * values.get("duration", math.nan)
     by_count = values.get("dram_bytes", math.nan)
-    if math.isnan(by_rate) or math.isnan(by_count) or not by_count:
-        return []
-    off = by_rate / by_count - 1
-    if abs(off) <= TOLERANCES.disagreement:
-        return []
-    return [
+    off = by_rate / by_count - 1 if by_count else 0.0
+    if not abs(off) > TOLERANCES.disagreement:
+        return ""
+    return (
         f"DRAM bandwidth x duration is {off:+.0%} off the DRAM bytes counted: "
         "the launch is too short or too uneven between passes"
-    ]
+    )
 
 
-def _clock_against_chip(values: Mapping[str, float], gpu: Gpu) -> list[str]:
+def _clock_against_chip(values: Mapping[str, float], gpu: Gpu) -> str:
     clock = values.get("sm_clock", math.nan)
-    if math.isnan(clock) or not gpu.clock or clock <= gpu.clock * (1 + TOLERANCES.bound):
-        return []
-    return [
+    if not gpu.clock or not clock > gpu.clock * (1 + TOLERANCES.bound):
+        return ""
+    return (
         f"SM clock reads {clock / 1e9:.2f} GHz, above the chip's {gpu.clock / 1e9:.2f} GHz: "
         "the launch is too short for rates"
-    ]
-
-
-def _lost_samples(values: Mapping[str, float]) -> list[str]:
-    dropped = values.get("pc_samples_dropped_bytes", 0.0)
-    if math.isnan(dropped) or not dropped:
-        return []
-    return ["warp samples were dropped (buffer full): per-line shares are biased"]
+    )

@@ -13,30 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from profkit.report.resources import RESOURCES
+
 if TYPE_CHECKING:
     from profkit.core.columns import Column
 
-RESOURCES: Mapping[str, str] = {
-    "dram_busy": "DRAM",
-    "l2_busy": "L2",
-    "l1_busy": "L1/shared memory",
-    "lsu_data_busy": "the L1 data stage",
-    "issue_busy": "issue slots",
-    "tensor_busy": "tensor cores",
-    "fma_busy": "the FMA pipe",
-    "fmaheavy_busy": "the heavy half of the FMA pipe",
-    "alu_busy": "the ALU pipe",
-    "fp64_busy": "the FP64 pipe",
-    "fp16_busy": "the FP16 pipe",
-    "xu_busy": "the XU pipe",
-    "lsu_busy": "the LSU pipe",
-    "uniform_busy": "the uniform datapath",
-    "branch_unit_busy": "the branch unit",
-    "adu_busy": "the address divergence unit",
-    "texture_busy": "the texture pipe",
-    "tma_busy": "the tensor memory accelerator",
-}
-"""The resources whose need bounds the time, by the quantity that tells how busy they are."""
 
 ESSENTIAL = ("dram_busy", "l2_busy", "l1_busy", "issue_busy")
 """The resources that every kernel needs: without one of them a bound may be passed unseen."""

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from profkit.core.errors import UsageError
 from profkit.core.yaml_files import shipped_yaml
+from profkit.report.catalog import ComputeCapability, parse_range
 from profkit.report.occupancy import Chip
 
-if TYPE_CHECKING:
-    from profkit.report.catalog import ComputeCapability
-
+_Told = TypeVar("_Told")
 _MAKER = {"nvidia", "tesla", "geforce", "quadro", "gpu", "tensor", "core"}
 _BRANDS = {"nvidia", "tesla", "geforce"}
 # Words that make another product of a name: without them a name never means such a product.
@@ -132,18 +131,18 @@ _RESERVED = 1024
 
 def sm_limits(cc: ComputeCapability) -> SmLimits | None:
     """The limits of an SM; None for a compute capability that the table lacks."""
-    row = _document()["sm"].get(f"{cc[0]}.{cc[1]}")
-    if row is None:
-        return None
-    chip = Chip(row["warps"], row["blocks"], _REGISTERS, row["shared"] * 1024, _SCHEDULERS)
-    return SmLimits(cc, chip, _RESERVED if cc >= (8, 0) else 0, row["block_shared"] * 1024)
+    return next((limits for limits in all_sm_limits() if limits.cc == cc), None)
 
 
 def all_sm_limits() -> list[SmLimits]:
     """The limits of every compute capability that the table has."""
-    versions = [tuple(map(int, key.split("."))) for key in _document()["sm"]]
-    found = [sm_limits((major, minor)) for major, minor in versions]
-    return [limits for limits in found if limits]
+    found = []
+    for key, row in _document()["sm"].items():
+        cc = parse_range(key).low
+        chip = Chip(row["warps"], row["blocks"], _REGISTERS, row["shared"] * 1024, _SCHEDULERS)
+        reserved = _RESERVED if cc >= (8, 0) else 0
+        found.append(SmLimits(cc, chip, reserved, row["block_shared"] * 1024))
+    return found
 
 
 def units_source() -> str:
@@ -177,6 +176,16 @@ class Gpu:
     datasheet_note: str
 
     @property
+    def chip(self) -> Chip:
+        return Chip(
+            self.warps_per_sm,
+            self.blocks_per_sm,
+            self.registers_per_sm,
+            self.shared_per_sm,
+            self.schedulers_per_sm,
+        )
+
+    @property
     def dram_peak(self) -> float:
         """B/s by memory clock and bus width, two transfers a clock; 0 where either is unknown."""
         return _dram_rate(self.memory_clock, self.memory_bus_bits)
@@ -194,7 +203,7 @@ class Gpu:
             return units
         if "GTX" in self.name:
             return 0.0
-        return units * _scale(_document()["geforce"]).get(peak, 1.0)
+        return units * _tensor_shares(_document()["geforce"]).get(peak, 1.0)
 
     @property
     def accumulation_scale(self) -> float:
@@ -208,6 +217,12 @@ class Gpu:
 def capability(device: Mapping[str, str | float]) -> ComputeCapability:
     """The compute capability of a launch's device; (0, 0) when the report does not say."""
     return int(device.get("cc_major", 0)), int(device.get("cc_minor", 0))
+
+
+_COUNTS = (
+    "sm_count", "memory_bus_bits", "memory_bytes", "l2_bytes", "warps_per_sm", "threads_per_sm",
+    "blocks_per_sm", "registers_per_sm", "shared_per_sm", "schedulers_per_sm",
+)  # fmt: skip
 
 
 def gpu_of(device: Mapping[str, str | float]) -> Gpu:
@@ -234,18 +249,9 @@ def gpu_of(device: Mapping[str, str | float]) -> Gpu:
     return Gpu(
         name=name,
         cc=capability(device),
-        sm_count=number("sm_count"),
         clock=clock,
         memory_clock=memory_clock,
-        memory_bus_bits=number("memory_bus_bits"),
-        memory_bytes=number("memory_bytes"),
-        l2_bytes=number("l2_bytes"),
-        warps_per_sm=number("warps_per_sm"),
-        threads_per_sm=number("threads_per_sm"),
-        blocks_per_sm=number("blocks_per_sm"),
-        registers_per_sm=number("registers_per_sm"),
-        shared_per_sm=number("shared_per_sm"),
-        schedulers_per_sm=number("schedulers_per_sm"),
+        **{key: number(key) for key in _COUNTS},
         datasheet=datasheet,
         datasheet_note=note,
     )
@@ -356,26 +362,30 @@ def _datasheet(row: Mapping[str, Any]) -> Datasheet:
             for name, value in rates.items()
         }
 
-    major, minor = (int(part) for part in row["cc"].split("."))
-    boost = row["boost"] * 1e6
+    cc = parse_range(row["cc"]).low
     peaks = tensor(row["tensor"])
-    if major >= 8:
+    if cc >= (8, 0):
         peaks["tensor_bf16"] = peaks["tensor_fp16"]
     for name, value in row["vector"].items():
         peaks[name] = peak(value, 1e12, name, f"vector_{name}")
     peaks["dram"] = peak(row["dram"], 1e9, "dram")
     return Datasheet(
         name=row["name"],
-        cc=(major, minor),
+        cc=cc,
         sm_count=row["sms"],
         peaks=peaks,
-        boost=boost,
-        tensor_clock=row["tensor_clock"] * 1e6 if "tensor_clock" in row else boost,
-        vector_clock=row["vector_clock"] * 1e6 if "vector_clock" in row else boost,
+        boost=row["boost"] * 1e6,
+        tensor_clock=row.get("tensor_clock", row["boost"]) * 1e6,
+        vector_clock=row.get("vector_clock", row["boost"]) * 1e6,
         l2=peak(row["l2"], 2**20, "l2"),
         f16_accumulate=tensor(row.get("tensor_f16", {})),
-        scale=_scale(row.get("scale", {})),
-        also=_also(row.get("also", {})),
+        scale=_tensor_shares(row.get("scale", {})),
+        also=_with_bf16(
+            {
+                name: tuple(value * 1e12 for value in values)
+                for name, values in row.get("also", {}).items()
+            }
+        ),
         limited=frozenset(row.get("limited", ())),
         memory=row["memory"],
         source=row["source"],
@@ -385,16 +395,14 @@ def _datasheet(row: Mapping[str, Any]) -> Datasheet:
     )
 
 
-def _also(row: Mapping[str, Sequence[float]]) -> dict[str, tuple[float, ...]]:
-    """FLOP/s by peak; bf16 has those of fp16."""
-    found = {name: tuple(value * 1e12 for value in values) for name, values in row.items()}
-    return found | {"tensor_bf16": found["tensor_fp16"]} if "tensor_fp16" in found else found
+def _tensor_shares(row: Mapping[str, float]) -> dict[str, float]:
+    """Shares of the tensor rates by peak."""
+    return _with_bf16({f"tensor_{name}": share for name, share in row.items()})
 
 
-def _scale(row: Mapping[str, float]) -> dict[str, float]:
-    """Shares of the tensor rates by peak; bf16 has that of fp16."""
-    scale = {f"tensor_{name}": share for name, share in row.items()}
-    return scale | {"tensor_bf16": scale["tensor_fp16"]} if "tensor_fp16" in scale else scale
+def _with_bf16(told: dict[str, _Told]) -> dict[str, _Told]:
+    """What is told by peak; bf16 has that of fp16."""
+    return told | {"tensor_bf16": told["tensor_fp16"]} if "tensor_fp16" in told else told
 
 
 def _table() -> list[dict[str, Any]]:

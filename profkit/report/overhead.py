@@ -11,15 +11,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from profkit.report.blame import Samples
-from profkit.report.sass import CLASS_OF
-from profkit.report.sass_text import opcodes
+from profkit.report.resources import CLASS_OF, opcodes
 
 if TYPE_CHECKING:
     from profkit.report.sass_text import Operation
 
 _OVERHEAD = frozenset({"integer", "conversion", "control"})
-_LOADS = opcodes("LDG LD LDS LDL LDC ULDC LDCU LDSM TEX TLD TLD4 SULD")
-_STORES = opcodes("STG ST STS STL STSM RED REDG REDS ATOM ATOMG ATOMS SUST SURED")
+_LOADS, _STORES = opcodes("loads"), opcodes("stores")
 _PREDICATES = ("P", "UP")
 
 

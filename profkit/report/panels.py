@@ -9,46 +9,15 @@ import math
 
 from profkit.report.occupancy import WARP, warps_per_block
 from profkit.report.quantities import NOT_CHECKED, NOT_COLLECTED, NOT_HERE, NOT_IN_VERSION
-from profkit.report.summary import (
-    RESOURCES,
-    LaunchSummary,
-    Occupancy,
-    Work,
-)
+from profkit.report.resources import BUSY
+from profkit.report.summary import LaunchSummary, Occupancy, Work
 from profkit.ui.text import compact, count, extent, kibibytes, literal, number, percent, plural
 from profkit.ui.view import Grid, Panel, Row
 
-_RESOURCE_LABELS = {
-    "sm_busy": "SM (its busiest part)",
-    "issue_busy": "issue slots",
-    "tensor_busy": "tensor pipe",
-    "fma_busy": "FMA pipe",
-    "fmaheavy_busy": "FMA pipe, heavy half",
-    "alu_busy": "ALU pipe",
-    "xu_busy": "XU pipe",
-    "fp64_busy": "FP64 pipe",
-    "fp16_busy": "FP16 pipe",
-    "lsu_busy": "LSU pipe",
-    "uniform_busy": "uniform datapath",
-    "branch_unit_busy": "branch unit",
-    "adu_busy": "address divergence unit",
-    "texture_busy": "texture pipe",
-    "tma_busy": "TMA pipe",
-    "l1_busy": "L1 and shared memory",
-    "l1_busy_active": "L1, of active cycles",
-    "lsu_data_busy": "L1 data stage",
-    "l2_busy": "L2",
-    "dram_busy": "DRAM",
-}
-_ALWAYS = (
-    "sm_busy",
-    "issue_busy",
-    "tensor_busy",
-    "l1_busy",
-    "lsu_data_busy",
-    "l2_busy",
-    "dram_busy",
-)
+_ALWAYS = {
+    "sm_busy", "issue_busy", "tensor_busy", "l1_busy", "lsu_data_busy", "l2_busy", "dram_busy",
+}  # fmt: skip
+_ACTIVE = "l1_busy_active"
 SECTOR = 32
 _HALF_WORTH_SAYING = 0.01
 _PIPES_SHOWN = 4
@@ -87,18 +56,18 @@ def title(launch: LaunchSummary) -> str:
 def busy_panel(launch: LaunchSummary) -> Panel:
     """How busy each resource is, share of elapsed cycles."""
     heading = "Busy, share of elapsed cycles"
-    pipes = [name for name in RESOURCES if name not in _ALWAYS and launch.get(name) > 0]
+    pipes = [
+        name for name in BUSY if name not in _ALWAYS and name != _ACTIVE and launch.get(name) > 0
+    ]
     if not launch.get("fmaheavy_busy") > launch.get("fma_busy"):
         pipes = [name for name in pipes if name != "fmaheavy_busy"]
     busiest = sorted(pipes, key=launch.get, reverse=True)[:_PIPES_SHOWN]
-    shown = [name for name in RESOURCES if name in _ALWAYS or name in busiest]
-    if "l1_busy" not in launch.values and "l1_busy_active" in launch.values:
-        shown[shown.index("l1_busy")] = "l1_busy_active"
+    shown = [name for name in BUSY if name in _ALWAYS or name in busiest]
+    if "l1_busy" not in launch.values and _ACTIVE in launch.values:
+        shown[shown.index("l1_busy")] = _ACTIVE
     if not any(name in launch.values for name in shown):
         return Panel(heading, (_absent(launch, "sm_busy", "busy shares"),))
-    rows = tuple(
-        Row(_RESOURCE_LABELS[name], _share(launch, name), share=launch.get(name)) for name in shown
-    )
+    rows = tuple(Row(BUSY[name], _share(launch, name), share=launch.get(name)) for name in shown)
     reasons = dict.fromkeys(launch.why_missing(name) for name in shown if name in launch.missing)
     return Panel(heading, rows, note=f"n/a: {', '.join(reasons)}" if reasons else "")
 

@@ -22,6 +22,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from profkit.report.resources import TRACKS
 from profkit.report.time_series import Series
 
 if TYPE_CHECKING:
@@ -41,28 +42,13 @@ _APART = 0.05
 
 ACTIVE_CYCLES, ACTIVE_IPC, ISSUED = "sm_active_cycles", "ipc_active", "issue_busy"
 CLUSTERS = "clusters_active"
-LABELS: Mapping[str, tuple[str, str]] = {
-    "tensor_busy": ("Tensor pipe", "1"),
-    "fma_busy": ("FMA pipe", "1"),
-    "fp64_busy": ("FP64 pipe", "1"),
-    "issue_busy": ("Issue slots", "1"),
-    "l1_busy": ("L1 and shared memory", "1"),
-    "l2_busy": ("L2", "1"),
-    "dram_busy": ("DRAM", "1"),
-    "sm_active": ("SMs with a block", "1"),
-    "warps_active": ("Warps a TPC", "warp"),
-    CLUSTERS: ("Clusters a GPC", "cluster"),
-    "blocks_launched": ("Blocks launched", "block"),
-}
-"""The tracks in the order they are shown: label and unit."""
-
 ALWAYS = ("tensor_busy", "fma_busy", ISSUED, "l2_busy", "dram_busy", "sm_active")
 """The tracks whose absence is worth a word."""
 
-SOURCES = frozenset({*LABELS, ACTIVE_CYCLES, ACTIVE_IPC} - {"sm_active"})
+SOURCES = frozenset({*TRACKS, ACTIVE_CYCLES, ACTIVE_IPC} - {"sm_active"})
 """The catalogue's series that the tracks are made of."""
 
-BUSY = tuple(name for name, (_, unit) in LABELS.items() if unit == "1" and name != "sm_active")
+BUSY = tuple(name for name, (_, unit) in TRACKS.items() if unit == "1" and name != "sm_active")
 """The tracks that may be the driver: shares of what the resource can do at most."""
 
 
@@ -213,7 +199,7 @@ def kernel_timeline(
     _derive(cut, schedulers)
     tracks = tuple(
         Track(name, label, unit, *cut[name])
-        for name, (label, unit) in LABELS.items()
+        for name, (label, unit) in TRACKS.items()
         if name in cut
     )
     timeline = KernelTimeline(
@@ -234,10 +220,10 @@ def kernel_timeline(
 
 def _notes(cut: Collection[str], elsewhere: Collection[str]) -> Iterator[str]:
     """What the tracks are not, in words."""
-    absent = [LABELS[name][0] for name in ALWAYS if name not in cut]
+    absent = [TRACKS[name][0] for name in ALWAYS if name not in cut]
     if absent:
         yield f"not sampled: {', '.join(absent)}"
-    moved = [LABELS[name][0] for name in LABELS if name in elsewhere and name in cut]
+    moved = [TRACKS[name][0] for name in TRACKS if name in elsewhere and name in cut]
     if moved:
         yield f"sampled in another pass, put where they begin: {', '.join(moved)}"
 

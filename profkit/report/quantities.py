@@ -19,8 +19,8 @@ from profkit.report.catalog import (
 )
 from profkit.report.gpus import capability
 from profkit.report.reader import RawReport, Request
+from profkit.report.resources import INSTRUCTION_CLASSES
 from profkit.report.sass import (
-    INSTRUCTION_CLASSES,
     class_instructions,
     half_instructions,
     half_precision_moves,

@@ -148,16 +148,12 @@ def read(
             f"{path}: {len(launches)} of the {framing.launches} launches announced can be read",
             "copy it again or record it anew",
         )
-    columns, recorded = _columns(values)
-    return RawReport(
-        path,
-        framing,
-        session,
-        tuple(launches),
-        columns,
-        recorded,
-        tuple(actions),
-    )
+    import numpy as np
+
+    arrays = {name: np.array(column, dtype=np.float64) for name, column in values.items()}
+    recorded = {name: array != _ABSENT for name, array in arrays.items() if any(array != _ABSENT)}
+    columns = {name: np.where(there, arrays[name], np.nan) for name, there in recorded.items()}
+    return RawReport(path, framing, session, tuple(launches), columns, recorded, tuple(actions))
 
 
 @contextmanager
@@ -204,6 +200,19 @@ def to_si(value: float, unit: str) -> float:
     return value * _MULTIPLES.get(unit, 1.0)
 
 
+def by_address(action: Any, metric_name: str) -> dict[int, float] | None:
+    """The values (SI) of a metric by program counter; None where the launch has none."""
+    metric = action.metric_by_name(metric_name)
+    if metric is None or not metric.has_correlation_ids():
+        return None
+    counters, unit = metric.correlation_ids(), metric.unit()
+    values: dict[int, float] = {}
+    for at in range(metric.num_instances()):
+        address = counters.as_uint64(at)
+        values[address] = values.get(address, 0.0) + to_si(float(metric.as_double(at)), unit)
+    return values
+
+
 _ABSENT = float("-inf")
 
 
@@ -222,22 +231,6 @@ def _number(name: str, metric: Any, units: dict[str, str]) -> float:
     if name not in units:
         units[name] = "%" if _PERCENTAGE.search(name) else metric.unit()
     return to_si(float(value), units[name])
-
-
-def _columns(
-    values: Mapping[str, Sequence[float]],
-) -> tuple[Mapping[str, Column], Mapping[str, Mask]]:
-    import numpy as np
-
-    columns: dict[str, Column] = {}
-    recorded: dict[str, Mask] = {}
-    for name, column in values.items():
-        array = np.array(column, dtype=np.float64)
-        present = array != _ABSENT
-        if present.any():
-            recorded[name] = present
-            columns[name] = np.where(present, array, np.nan)
-    return columns, recorded
 
 
 def _launch(index: int, action: Any, request: Request) -> Launch:
@@ -261,7 +254,11 @@ def _launch(index: int, action: Any, request: Request) -> Launch:
             else _breakdown(action.metric_by_name(metric))
             for name, (metric, by) in request.breakdowns.items()
         },
-        device=_device(action, request.device),
+        device={
+            key: metric.value()
+            for key, name in request.device.items()
+            if (metric := action.metric_by_name(name)) is not None and metric.has_value()
+        },
     )
 
 
@@ -317,30 +314,16 @@ def _breakdown(metric: Any) -> Mapping[str, float]:
 
 def _breakdown_by(action: Any, metric_name: str, by: str) -> Mapping[str, float]:
     """The sums of a per-instruction metric for each value of another one; {} without either."""
-    metric, keys = action.metric_by_name(metric_name), action.metric_by_name(by)
-    if metric is None or keys is None:
+    if action.metric_by_name(metric_name) is None or action.metric_by_name(by) is None:
         return {}
-    if not metric.has_correlation_ids() or not keys.has_correlation_ids():
+    values, keys = by_address(action, metric_name), by_address(action, by)
+    if values is None or keys is None:
         return {"": 0.0}
-    counters, key_counters = metric.correlation_ids(), keys.correlation_ids()
-    key_of = {
-        key_counters.as_uint64(at): str(keys.as_uint64(at)) for at in range(keys.num_instances())
-    }
     sums: dict[str, float] = {}
-    for at in range(metric.num_instances()):
-        value = metric.as_double(at)
-        key = key_of.get(counters.as_uint64(at), "")
+    for address, value in values.items():
+        key = f"{keys[address]:.0f}" if address in keys else ""
         sums[key] = sums.get(key, 0.0) + value
     return sums
-
-
-def _device(action: Any, names: Mapping[str, str]) -> Mapping[str, str | float]:
-    found: dict[str, str | float] = {}
-    for key, name in names.items():
-        metric = action.metric_by_name(name)
-        if metric is not None and metric.has_value():
-            found[key] = metric.value()
-    return found
 
 
 def nvtx_ranges(launches: Collection[Launch]) -> list[str]:

@@ -2,54 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
+
+from profkit.report.reader import by_address
+from profkit.report.resources import CLASS_OF
 
 _HALF_WEIGHTS = {"HFMA2": 4, "HADD2": 2, "HMUL2": 2}
 _ZERO = "RZ"
 
-_CLASSES: Mapping[str, str] = {
-    "fp32": "FADD FMUL FFMA FMNMX FSETP FSEL FSWZADD FCHK",
-    "fp64": "DADD DMUL DFMA DSETP DMNMX",
-    "integer": "IADD IADD3 IMAD IMUL LEA SHF SHL SHR LOP LOP3 ISETP IMNMX VIADD VIMNMX VIADDMNMX "
-    "IABS POPC FLO BREV SGXT BMSK ISCADD IDP XMAD UIADD3 UIMAD ULEA USHF ULOP3 UISETP",
-    "conversion": "I2F F2I F2F I2FP I2I FRND F2FP I2IP",
-    "special": "MUFU",
-    "control": "BRA BRX JMP CALL RET EXIT BSSY BSYNC BREAK WARPSYNC YIELD KILL NOP BMOV",
-    "barrier": "BAR",
-    "global_memory": "LDG STG LD ST LDGSTS",
-    "local_memory": "LDL STL",
-    "shared_memory": "LDS STS LDSM STSM",
-    "shuffle": "SHFL",
-    "global_atomic": "ATOM ATOMG RED REDG",
-    "shared_atomic": "ATOMS REDS",
-}
-CLASS_OF = {opcode: kind for kind, opcodes in _CLASSES.items() for opcode in opcodes.split()}
-"""The kind of an opcode without its modifiers."""
-
-INSTRUCTION_CLASSES = tuple(_CLASSES)
-"""Kinds of instructions that opcodes are counted by; half precision and tensor have their own."""
-
 
 def class_instructions(kind: str, opcodes: Mapping[str, float]) -> float:
     """Warp instructions of a class; NaN without opcode counts."""
-    if not opcodes:
-        return float("nan")
-    return sum(count for opcode, count in opcodes.items() if CLASS_OF.get(_base(opcode)) == kind)
+    return _counted(opcodes, lambda base: CLASS_OF.get(base) == kind)
 
 
 def half_instructions(opcodes: Mapping[str, float]) -> float:
     """Warp instructions with a half-precision vector opcode; NaN without opcode counts."""
-    if not opcodes:
-        return float("nan")
-    return sum(count for opcode, count in opcodes.items() if _base(opcode) in _HALF_WEIGHTS)
+    return _counted(opcodes, lambda base: base in _HALF_WEIGHTS)
 
 
 def tensor_instructions(opcodes: Mapping[str, float]) -> float:
     """Warp instructions with a tensor-core opcode (they all end in MMA); NaN without counts."""
-    if not opcodes:
-        return float("nan")
-    return sum(count for opcode, count in opcodes.items() if _base(opcode).endswith("MMA"))
+    return _counted(opcodes, lambda base: base.endswith("MMA"))
+
+
+def _counted(opcodes: Mapping[str, float], of_kind: Callable[[str], bool]) -> float:
+    fitting = (count for opcode, count in opcodes.items() if of_kind(_base(opcode)))
+    return sum(fitting) if opcodes else float("nan")
 
 
 def machine_code(action: Any, address: int) -> str:
@@ -69,19 +49,16 @@ def half_precision_moves(action: Any, thread_counts: str) -> float:
     HADD2 and HMUL2 2) whether it computes or not. `thread_counts` is the metric with the threads
     that executed each program counter. NaN where the launch has none, or no machine code for it.
     """
-    metric = action.metric_by_name(thread_counts)
-    if metric is None or not metric.has_correlation_ids():
+    counts = by_address(action, thread_counts)
+    if counts is None:
         return float("nan")
-    counters = metric.correlation_ids()
     flop = 0.0
-    for at in range(metric.num_instances()):
-        threads = metric.as_double(at)
-        if not threads:
-            continue
-        instruction = machine_code(action, counters.as_uint64(at))
-        if not instruction:
-            return float("nan")
-        flop += threads * half_flop_of_move(instruction)
+    for address, threads in counts.items():
+        if threads:
+            instruction = machine_code(action, address)
+            if not instruction:
+                return float("nan")
+            flop += threads * half_flop_of_move(instruction)
     return flop
 
 

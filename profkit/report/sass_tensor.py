@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from profkit.report.reader import by_address
 from profkit.report.sass import machine_code
 
 KINDS = ("fp16", "bf16", "tf32", "fp64", "fp8", "fp4", "int8")
@@ -56,19 +57,11 @@ def tensor_operations(executed: Iterable[tuple[str, float]]) -> Mapping[str, flo
 
 def executed_opcodes(action: Any, metric_name: str) -> list[tuple[str, float]] | None:
     """The opcode with modifiers of each instruction that ran and how often; None without counts."""
-    metric = action.metric_by_name(metric_name)
-    if metric is None or not metric.has_correlation_ids():
+    counts = by_address(action, metric_name)
+    if counts is None:
         return None
-    counters = metric.correlation_ids()
-    pairs = []
-    for index in range(metric.num_instances()):
-        times = metric.as_double(index)
-        if times:
-            sass = machine_code(action, counters.as_uint64(index))
-            if not sass:
-                return None
-            pairs.append((_opcode(sass), times))
-    return pairs
+    ran = [(machine_code(action, at), times) for at, times in counts.items() if times]
+    return [(_opcode(sass), times) for sass, times in ran] if all(sass for sass, _ in ran) else None
 
 
 def _opcode(sass: str) -> str:

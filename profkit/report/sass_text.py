@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from profkit.report.resources import opcodes
+
 Slot = tuple[int, int]
 """A place in constant memory: bank and byte offset. Kernel parameters are in bank 0."""
 
@@ -59,26 +61,15 @@ _SHAPE = re.compile(r"\d+x(\d+)")
 _TARGET = re.compile(r"0x[0-9a-f]{3,}")
 
 
-def opcodes(names: str) -> frozenset[str]:
-    """The opcodes that a text names."""
-    return frozenset(names.split())
-
-
-_WITHOUT_RESULT = opcodes("""
-    ST STG STL STS STAS STSM RED REDG REDS SUST SURED LDGSTS UBLKCP UTMALDG UTMASTG UTMAREDG UTMAPF
-    BAR BRA BRX BRXU JMP JMX JMXU CALL RET EXIT KILL BPT BREAK BSSY BSYNC WARPSYNC YIELD NOP RTT
-    NANOSLEEP DEPBAR LDGDEPBAR LDGMC MEMBAR ERRBAR CGAERRBAR FENCE CCTL CCTLL CCTLT PREEXIT ACQBULK
-    WARPGROUP ENDCOLLECTIVE UTMACCTL UTMACMDFLUSH UCGABAR_ARV UCGABAR_WAIT R2B SETLMEMBASE SETCTAID
-    PMTRIG ARRIVES
-""")
-_BRANCHES = opcodes("BRA JMP CALL BSSY WARPSYNC")
-_PREDICATE_AND_RESULT = opcodes("LOP3 ULOP3 SHFL ATOM ATOMG ATOMS MATCH R2UR ELECT REDUX LDG LD")
-_TWO_PREDICATES = opcodes("ISETP FSETP DSETP HSETP2 UISETP PLOP3 UPLOP3 PSETP UPSETP VOTE")
-_TWO_RESULTS = opcodes("TEX TLD TLD4 TXD TXQ TMML SULD")
-_CONVERSIONS = opcodes("F2F F2I I2F I2I FRND")
-_GLOBAL = opcodes("LDG STG ATOMG REDG RED ATOM LD ST")
-_LOADS = opcodes("LDC ULDC LDS LDG LDL LD")
-_DOUBLE = opcodes("DADD DMUL DFMA DMNMX DSETP")
+_WITHOUT_RESULT = opcodes("without_result")
+_BRANCHES = opcodes("branches")
+_PREDICATE_AND_RESULT = opcodes("predicate_and_result")
+_TWO_PREDICATES = opcodes("two_predicates")
+_TWO_RESULTS = opcodes("two_results")
+_CONVERSIONS = opcodes("conversions")
+_GLOBAL = opcodes("wide_addresses")
+_LOADS = opcodes("one_word_sources")
+_DOUBLE = opcodes("double")
 _TYPES = re.compile(r"[FSU](?:8|16|32|64)")
 
 

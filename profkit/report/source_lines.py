@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from profkit.report.paths import posix
-from profkit.report.reader import to_si
+from profkit.report.reader import by_address
 from profkit.report.sass import machine_code
 
 
@@ -33,13 +33,8 @@ def instructions(action: Any, metrics: Mapping[str, str]) -> list[Instruction]:
     """
     values: dict[int, dict[str, float]] = {}
     for name, metric_name in metrics.items():
-        metric = action.metric_by_name(metric_name)
-        if metric is None or not metric.has_correlation_ids():
-            continue
-        counters, unit = metric.correlation_ids(), metric.unit()
-        for at in range(metric.num_instances()):
-            row = values.setdefault(counters.as_uint64(at), {})
-            row[name] = to_si(metric.as_double(at), unit)
+        for address, value in (by_address(action, metric_name) or {}).items():
+            values.setdefault(address, {})[name] = value
     return [_instruction(action, address, row) for address, row in sorted(values.items())]
 
 
@@ -56,20 +51,16 @@ def recorded(action: Any, metric_name: str) -> bool:
 
 def source_files(action: Any) -> Mapping[str, tuple[str, ...]]:
     """The lines of each source file that the launch recorded the text of, by its name."""
-    return {name: tuple(text.splitlines()) for name, text in _texts(action).items() if text}
-
-
-def _texts(action: Any) -> Mapping[str, str]:
-    """The text of each source file that the launch recorded, by its name."""
-    return {posix(name): text for name, text in action.source_files().items()}
+    texts = action.source_files().items()
+    return {posix(name): tuple(text.splitlines()) for name, text in texts if text}
 
 
 def source_text(action: Any) -> Callable[[str, int], str]:
     """The text of a source line by file and line; "" where the launch did not record it."""
 
     @cache
-    def lines(file: str) -> list[str]:
-        return _texts(action).get(file, "").splitlines()
+    def lines(file: str) -> tuple[str, ...]:
+        return source_files(action).get(file, ())
 
     return lambda file, line: lines(file)[line - 1] if 0 < line <= len(lines(file)) else ""
 
@@ -116,12 +107,7 @@ def code_of(action: Any, metrics: Iterable[str], start: str) -> Code:
 
     `start` is the metric with the address of the kernel.
     """
-    addresses: set[int] = set()
-    for name in metrics:
-        metric = action.metric_by_name(name)
-        if metric is not None and metric.has_correlation_ids():
-            counters = metric.correlation_ids()
-            addresses.update(map(counters.as_uint64, range(metric.num_instances())))
+    addresses = {address for name in metrics for address in by_address(action, name) or ()}
     return Code(frozenset(addresses), code_start(action, start, addresses))
 
 
@@ -178,7 +164,10 @@ def hottest(
     `code` keeps the instructions whose machine code has it; without it, only what is returned is
     disassembled. Empty where the launch has nothing of the metrics.
     """
-    values = _by_address(action, metric_names)
+    values: dict[int, float] = {}
+    for name in metric_names:
+        for address, value in (by_address(action, name) or {}).items():
+            values[address] = values.get(address, 0.0) + value
     if code:
         values = {
             address: value
@@ -201,39 +190,20 @@ def hottest(
     )
 
 
-def _by_address(action: Any, metric_names: Iterable[str]) -> dict[int, float]:
-    """The sums of some metrics by program counter."""
-    values: dict[int, float] = {}
-    for name in metric_names:
-        metric = action.metric_by_name(name)
-        if metric is None or not metric.has_correlation_ids():
-            continue
-        counters = metric.correlation_ids()
-        for instance in range(metric.num_instances()):
-            address = counters.as_uint64(instance)
-            values[address] = values.get(address, 0.0) + float(metric.as_double(instance))
-    return values
-
-
 def executed_where(action: Any, metric_name: str, text: re.Pattern[str]) -> float:
     """The sum of a metric over instructions whose source line has a text.
 
     NaN where the launch recorded neither the metric nor its source.
     """
-    metric = action.metric_by_name(metric_name)
+    values = by_address(action, metric_name)
     sources = action.source_files()
-    if metric is None or not metric.has_correlation_ids() or not len(sources):
+    if values is None or not len(sources):
         return math.nan
-    counters = metric.correlation_ids()
     lines = {name: content.splitlines() for name, content in sources.items()}
-    found: dict[tuple[str, int], float] = {}
-    for at in range(metric.num_instances()):
-        source = action.source_info(counters.as_uint64(at))
-        if source is not None:
-            key = (source.file_name(), source.line())
-            found[key] = found.get(key, 0.0) + float(metric.as_double(at))
-    return sum(
-        value
-        for (name, line), value in found.items()
-        if 0 < line <= len(lines.get(name, ())) and text.search(lines[name][line - 1])
-    )
+    total = 0.0
+    for address, value in values.items():
+        source = action.source_info(address)
+        own = lines.get(source.file_name(), ()) if source is not None else ()
+        if source is not None and 0 < source.line() <= len(own):
+            total += value if text.search(own[source.line() - 1]) else 0.0
+    return total

@@ -13,7 +13,8 @@ from profkit.report.catalog import catalog
 from profkit.report.checks import TOLERANCES, contradictions, impossible
 from profkit.report.clocks import clocks_apart, span
 from profkit.report.gpus import Gpu, gpu_of
-from profkit.report.occupancy import BlockNeeds, Chip, Limits, NextStep, limiters, next_step
+from profkit.report.occupancy import BlockNeeds, Limits, NextStep, limiters, next_step
+from profkit.report.resources import PRECISIONS
 
 if TYPE_CHECKING:
     from profkit.report.quantities import Quantities
@@ -21,24 +22,6 @@ if TYPE_CHECKING:
     from profkit.report.session import Session
 
 NOT_STALLED = frozenset({"selected", "not_selected"})
-RESOURCES = (
-    "sm_busy", "issue_busy", "tensor_busy", "fma_busy", "fmaheavy_busy", "alu_busy", "xu_busy",
-    "fp64_busy", "fp16_busy", "lsu_busy", "uniform_busy", "branch_unit_busy", "adu_busy",
-    "texture_busy", "tma_busy", "l1_busy", "lsu_data_busy", "l2_busy", "dram_busy",
-)  # fmt: skip
-PRECISIONS = {
-    "fp64": "FP64",
-    "fp32": "FP32",
-    "fp16": "FP16",
-    "tensor_fp64": "tensor FP64",
-    "tensor_tf32": "tensor TF32",
-    "tensor_bf16": "tensor BF16",
-    "tensor_fp16": "tensor FP16",
-    "tensor_fp8": "tensor FP8",
-    "tensor_fp4": "tensor FP4",
-    "tensor_int8": "tensor INT8",
-}
-
 # Chosen well above the 2% that keep two reports from being compared.
 _CLOCK_MOVED = 0.05
 _OF_A_RANGE = (
@@ -290,15 +273,16 @@ def groups(launches: Sequence[LaunchSummary]) -> tuple[Group, ...]:
     for launch in launches:
         key = (launch.name, launch.grid, launch.block, launch.gpu.name)
         found.setdefault(key, []).append(launch)
-    grouped = [_group(members, total) for members in found.values()]
-    by_function: dict[str, list[str]] = {}
-    for group in grouped:
-        by_function.setdefault(group.function, []).append(group.name)
-    grouped = [
-        replace(group, namesakes=tuple(dict.fromkeys([group.name, *by_function[group.function]])))
+    grouped = sorted(
+        (_group(members, total) for members in found.values()), key=lambda group: -group.total
+    )
+    names: dict[str, list[str]] = {}
+    for launch in launches:
+        names.setdefault(launch.launch.function or launch.name, []).append(launch.name)
+    return tuple(
+        replace(group, namesakes=tuple(dict.fromkeys([group.name, *names[group.function]])))
         for group in grouped
-    ]
-    return tuple(sorted(grouped, key=lambda group: -group.total))
+    )
 
 
 def _group(members: Sequence[LaunchSummary], total: float) -> Group:
@@ -382,59 +366,33 @@ def _accumulation(launch: LaunchSummary, precision: str) -> float:
 
 def _path_peak(launch: LaunchSummary, precision: str) -> float:
     """The mma.sync roof where that path did most of the work and is not the chip's fastest."""
-    path, chip = (
-        launch.get(f"peak_rate_{precision}_hmma"),
-        launch.get(f"peak_rate_{precision}"),
-    )
-    if not path < chip:
-        return math.nan
+    path = launch.get(f"peak_rate_{precision}_hmma")
     mostly = launch.get("flop_tensor_hmma") > launch.get("flop_tensor") / 2
-    return path if mostly else math.nan
+    return path if mostly and path < launch.get(f"peak_rate_{precision}") else math.nan
+
+
+_NEEDS = (
+    "block_size", "registers_per_thread", "shared_per_block", "shared_driver", "shared_carveout",
+)  # fmt: skip
 
 
 def _occupancy(launch: LaunchSummary) -> Occupancy | None:
-    names = {
-        "registers": "occupancy_limit_registers",
-        "shared": "occupancy_limit_shared",
-        "warps": "occupancy_limit_warps",
-        "blocks": "occupancy_limit_blocks",
-        "barriers": "occupancy_limit_barriers",
-    }
     limits = Limits(
-        {key: int(launch.values[name]) for key, name in names.items() if name in launch.values}
+        {
+            key: int(launch.values[name])
+            for key in ("registers", "shared", "warps", "blocks", "barriers")
+            if (name := f"occupancy_limit_{key}") in launch.values
+        }
     )
     if not limits.blocks or "block_size" not in launch.values:
         return None
-
-    def number(name: str) -> int:
-        return int(launch.values.get(name, 0))
-
-    needs = BlockNeeds(
-        threads=number("block_size"),
-        registers=number("registers_per_thread"),
-        shared=number("shared_per_block"),
-        shared_driver=number("shared_driver"),
-        carveout=number("shared_carveout"),
-    )
-    gpu = launch.gpu
-    chip = Chip(
-        warps=gpu.warps_per_sm,
-        blocks=gpu.blocks_per_sm,
-        registers=gpu.registers_per_sm,
-        shared=gpu.shared_per_sm,
-        schedulers=gpu.schedulers_per_sm,
-    )
+    needs = BlockNeeds(*(int(launch.values.get(name, 0)) for name in _NEEDS))
+    chip = launch.gpu.chip
     if not all((chip.warps, chip.blocks, chip.registers, chip.shared, chip.schedulers)):
         return Occupancy(limits, (), needs, None, resident_at_once=False)
-    grid, sms = launch.get("grid_size"), launch.get("sm_count")
-    at_once = grid <= sms * limits.resident
-    return Occupancy(
-        limits=limits,
-        limiters=limiters(limits, needs, chip),
-        needs=needs,
-        step=None if at_once else next_step(limits, needs, chip),
-        resident_at_once=at_once,
-    )
+    at_once = launch.get("grid_size") <= launch.get("sm_count") * limits.resident
+    step = None if at_once else next_step(limits, needs, chip)
+    return Occupancy(limits, limiters(limits, needs, chip), needs, step, at_once)
 
 
 def _notes(launches: Sequence[LaunchSummary], session: Session) -> tuple[str, ...]:

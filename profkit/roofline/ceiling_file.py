@@ -14,7 +14,7 @@ from msgspec import Meta, field, structs
 from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.file_name import file_name
 from profkit.core.fingerprint import Device, Fingerprint
-from profkit.core.json_text import nullable
+from profkit.core.json_text import finite
 from profkit.core.state_folder import state_folder, write_state
 from profkit.core.typed_file import (
     Amount,
@@ -33,15 +33,6 @@ from profkit.roofline.ceilings import (
     Ceilings,
     unfit,
 )
-
-__all__ = [
-    "Ceiling",
-    "Ceilings",
-    "ceilings_json",
-    "find_ceilings",
-    "keep_ceilings",
-    "read_ceilings",
-]
 
 STATISTIC = (
     "rate: median over short bursts of calls, each after a pause; "
@@ -216,8 +207,7 @@ def _all_kept() -> list[Ceilings]:
 def _row(ceiling: Ceiling) -> CeilingRow:
     values = {name: getattr(ceiling, name) for name in CeilingRow.__struct_fields__}
     row: dict[str, Any] = {
-        name: nullable(value) if isinstance(value, float) else value
-        for name, value in values.items()
+        name: finite(value) if isinstance(value, float) else value for name, value in values.items()
     }
     return CeilingRow(**row)
 

@@ -9,40 +9,20 @@ from statistics import median
 from typing import Any
 
 from profkit.capture.gpu import Moment
+from profkit.core.yaml_files import shipped_yaml
 from profkit.report.gpus import Datasheet
 from profkit.timing.statistics import summarize
 
 BYTES, FLOP, OPERATIONS = "B/s", "FLOP/s", "op/s"
 MMA_SYNC = "_mma_sync"
 
-LABELS: Mapping[str, str] = {
-    "dram": "DRAM copy",
-    "dram_read": "DRAM read",
-    "l2": "L2 read",
-    "fp32": "FP32 FMA",
-    "fp64": "FP64 FMA",
-    "tensor_fp64": "tensor FP64",
-    "tensor_tf32": "tensor TF32",
-    "tensor_bf16": "tensor BF16",
-    "tensor_fp16": "tensor FP16",
-    "tensor_fp8": "tensor FP8",
-    "tensor_int8": "tensor INT8",
-    "tensor_bf16_mma_sync": "tensor BF16, mma.sync",
-    "tensor_fp16_mma_sync": "tensor FP16, mma.sync",
-}
+LABELS: Mapping[str, str] = shipped_yaml("profkit.roofline", "roofs.yaml")
 """Every roof that can be measured, and what people call it."""
 
 _SETTINGS = (
-    "name",
-    "uuid",
-    "multiprocessors",
-    "memory_bytes",
-    "mig",
-    "ecc",
-    "power_limit",
-    "sm_clock_max",
+    "name", "uuid", "multiprocessors", "memory_bytes", "mig", "ecc", "power_limit", "sm_clock_max",
     "sm_clock_application",
-)
+)  # fmt: skip
 
 
 SLOW_TO_RISE = 0.02

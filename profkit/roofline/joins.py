@@ -10,8 +10,6 @@ from itertools import pairwise
 from profkit.roofline.roofline import Point, Roofline
 from profkit.roofline.roofs import LEVELS
 
-__all__ = ["Join", "Track", "joins", "tracks"]
-
 
 @dataclass(frozen=True)
 class Join:

@@ -13,9 +13,9 @@ from profkit.core.errors import BadInput, UsageError
 from profkit.roofline.joins import Join, joins, tracks
 from profkit.roofline.labels import Box, Room, spread
 from profkit.roofline.latency_panel import Panel, draw_panel, panel_of
-from profkit.roofline.roofline import LEVELS, Peaks, Point, Roof, Roofline
+from profkit.roofline.roofline import Point, Roofline
 from profkit.roofline.roofline_view import rate_unit, subjects, time_words
-from profkit.roofline.roofs import LEVEL_LABELS
+from profkit.roofline.roofs import LEVEL_LABELS, LEVELS, Peaks, Roof
 from profkit.roofline.style import (
     COLOURS,
     FAINT,
@@ -786,39 +786,36 @@ def _time_notes(
 
 
 def _mark_notes(series: Sequence[_Series], roofs: Sequence[Roof], unnumbered: int) -> list[str]:
-    parts = []
-    if any(one.area != _ONE_AREA for one in series):
-        parts.append("marker area: share of time")
-    if any(one.twin for one in series):
-        parts.append("hollow: work and bytes that the target declares")
-    if any(roof.is_memory for roof in roofs) and len(roofs) > 1:
-        lacking = f" ({unnumbered} unnumbered: see --table)" if unnumbered else ""
-        parts.append(f"◇ ridge, FLOP/B{lacking}")
-    return parts
+    lacking = f" ({unnumbered} unnumbered: see --table)" if unnumbered else ""
+    notes = {
+        "marker area: share of time": any(one.area != _ONE_AREA for one in series),
+        "hollow: work and bytes that the target declares": any(one.twin for one in series),
+        f"◇ ridge, FLOP/B{lacking}": len(roofs) > 1 and any(roof.is_memory for roof in roofs),
+    }
+    return [note for note, holds in notes.items() if holds]
 
 
 def _join_notes(
     series: Sequence[_Series], steps: Sequence[Join], joined: Joined, unnamed: int
 ) -> list[str]:
-    parts = []
-    if joined is not Joined.apart and not steps:
-        parts.append("nothing is joined: no kernel of one name has a point in two reports")
     shape = _shape([one.run for one in series]) if joined is Joined.path else ""
-    if shape:
-        parts.append(f"numbers beside points: {shape}")
-    if unnamed:
-        parts.append(f"{plural(unnamed, 'stop')} without room for a name")
-    return parts
+    notes = {
+        "nothing is joined: no kernel of one name has a point in two reports": (
+            joined is not Joined.apart and not steps
+        ),
+        f"numbers beside points: {shape}": bool(shape),
+        f"{plural(unnamed, 'stop')} without room for a name": bool(unnamed),
+    }
+    return [note for note, holds in notes.items() if holds]
 
 
 def _absence_notes(rooflines: Sequence[Roofline], named: int) -> list[str]:
-    parts = []
-    if named > _MOST_LABELS:
-        parts.append(f"{named - _MOST_LABELS} more without a label")
     outside = sum(len(roofline.outside) for roofline in rooflines)
-    if outside:
-        parts.append(f"{plural(outside, 'kernel')} without a point: no FLOP, or unknown")
-    return parts
+    notes = {
+        f"{named - _MOST_LABELS} more without a label": named > _MOST_LABELS,
+        f"{plural(outside, 'kernel')} without a point: no FLOP, or unknown": bool(outside),
+    }
+    return [note for note, holds in notes.items() if holds]
 
 
 def _filled(parts: Sequence[str]) -> list[str]:

@@ -13,10 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from profkit.core.errors import NothingMatches, UsageError
-from profkit.core.typed_file import plain
+from profkit.core.typed_file import Model, Real, plain
 from profkit.report.checks import TOLERANCES
-from profkit.report.summary import PRECISIONS, LaunchSummary, ReportSummary, groups
+from profkit.report.resources import PRECISIONS
+from profkit.report.summary import LaunchSummary, ReportSummary, groups
 from profkit.roofline.roofs import (
     LEVELS,
     TRAFFIC,
@@ -35,56 +38,43 @@ if TYPE_CHECKING:
     from profkit.timing.latency import Timed
     from profkit.timing.variants import Variants
 
-__all__ = [
-    "EVERY", "LEVELS", "Outside", "Peaks", "Point", "Roof", "Roofline", "known_names", "roofline",
-]  # fmt: skip
-
 EVERY = "all"
 # Options of ncu that leave out launches inside a range.
 _FILTERS = frozenset({"kernel-name", "kernel-id", "launch-skip", "launch-count"})
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(Model, frozen=True, kw_only=True):
     """A kernel, or a variant, at one level of memory.
 
     `launch` is the index of the typical launch, or of a variant's longest one. `intensity` is in
     FLOP/B of the level's traffic, `rate` in FLOP/s over `seconds`: the median of the timed calls
-    where `timed` (then `low` and `high` are the rates at the ends of its interval, else NaN),
+    where `timed` (then `low` and `high` are the rates at the ends of its interval, else null),
     ncu's duration otherwise. `share` is of the report's time. `algorithmic` is the twin whose work
     and bytes are those that the target declares. `roof` is the key of the compute roof that it is
-    held against and `roof_rate` (FLOP/s) its height, `attainable` the lower of that and of the
+    held against and `of_roof` the rate's share of it, `attainable` the lower of that and of the
     level's line at this intensity, both at the clock that this launch held (where `timed`: of the
-    drawn roofs); `limit` says which of the two. `flags` say why it can't be, where it is above.
+    drawn roofs); `bound_by` says which of the two, `attained` is the rate's share of it. `flags`
+    say why it can't be, where it is above.
     """
 
     name: str
     launch: int
     level: str
     precision: str
-    intensity: float
-    rate: float
-    low: float
-    high: float
-    seconds: float
-    timed: bool
-    share: float
     algorithmic: bool
+    intensity: Real
+    rate: Real
+    low: Real
+    high: Real
+    seconds: Real
+    timed: bool
+    share: Real
     roof: str
-    attainable: float
+    of_roof: Real
+    attainable: Real
+    attained: Real
+    bound_by: str | None
     flags: tuple[str, ...]
-    roof_rate: float
-    limit: str = ""
-
-    @property
-    def of_roof(self) -> float:
-        """The rate as a share of its compute roof."""
-        return self.rate / self.roof_rate
-
-    @property
-    def attained(self) -> float:
-        """The rate as a share of what is attainable at this level."""
-        return self.rate / self.attainable
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -93,16 +83,15 @@ class Point:
         return work / self.high, work / self.low
 
 
-@dataclass(frozen=True)
-class Outside:
+class Outside(Model, frozen=True, kw_only=True):
     """A kernel or variant without a point, why, and its share of each level's roof."""
 
     name: str
     launch: int
-    seconds: float
-    share: float
+    seconds: Real
+    share: Real
     why: str
-    memory: Mapping[str, float]
+    memory: dict[str, Real]
 
 
 @dataclass(frozen=True)
@@ -121,7 +110,7 @@ class Roofline:
     notes: tuple[str, ...]
     outside: tuple[Outside, ...] = ()
 
-    def roof(self, key: str) -> Roof | None:
+    def roof(self, key: str | None) -> Roof | None:
         """The roof of that key; None where it is unknown."""
         return next((roof for roof in self.roofs if roof.key == key), None)
 
@@ -399,12 +388,13 @@ def _point(
         share=subject.share,
         algorithmic=algorithmic,
         roof=doing.roof.key,
+        of_roof=rate / doing.roof.rate,
         attainable=bound,
+        attained=rate / bound,
+        bound_by=limit or None,
         flags=(),
-        roof_rate=doing.roof.rate,
-        limit=limit,
     )
-    return replace(point, flags=_flags(point, doing.roof, memory, subject, report))
+    return structs.replace(point, flags=_flags(point, doing.roof, memory, subject, report))
 
 
 def _flags(
@@ -425,32 +415,35 @@ def _flags(
 
 def _why_above(point: Point, roof: Roof, subject: _Subject, report: ReportSummary) -> str:
     launch = subject.typical
-    if roof.source is Peaks.measured:
-        return "the measured roof is what one benchmark reached, no bound"
-    if point.precision.startswith("tensor") and launch.get("flop_tensor_sparse") > 0:
-        return "sparse instructions, which a dense roof does not bound"
-    if point.precision == "tensor_fp16" and launch.get("flop_tensor_fp16_accumulate") > 0:
-        return "accumulation in half precision, which may run above this roof"
-    if point.timed and roof.source is Peaks.held and report.session.clock_control == "base":
-        return "timed at a higher clock than the base clock that ncu held"
-    if point.algorithmic:
-        return "the declared work was not all done, or not by this unit"
-    if roof.source is Peaks.datasheet:
-        return "the clock was above the datasheet's, or this is the wrong roof for the work"
-    return "the wrong roof for the work, or counters of passes that differ"
+    in_half = launch.get("flop_tensor_fp16_accumulate") > 0
+    at_base = roof.source is Peaks.held and report.session.clock_control == "base"
+    sparse = point.precision.startswith("tensor") and launch.get("flop_tensor_sparse") > 0
+    causes = {
+        "the measured roof is what one benchmark reached, no bound": roof.source is Peaks.measured,
+        "sparse instructions, which a dense roof does not bound": sparse,
+        "accumulation in half precision, which may run above this roof": (
+            point.precision == "tensor_fp16" and in_half
+        ),
+        "timed at a higher clock than the base clock that ncu held": point.timed and at_base,
+        "the declared work was not all done, or not by this unit": point.algorithmic,
+        "the clock was above the datasheet's, or this is the wrong roof for the work": (
+            roof.source is Peaks.datasheet
+        ),
+        "the wrong roof for the work, or counters of passes that differ": True,
+    }
+    return next(why for why, holds in causes.items() if holds)
 
 
 def _why_faster(point: Point, roof: Roof, subject: _Subject) -> str:
     warm = subject.timed is not None and subject.timed.latency.cache == "warm"
-    if point.algorithmic:
-        return "declared bytes can come from a cache instead"
-    if point.level == "dram" and warm:
-        return "timed with a warm cache, hits counted as DRAM traffic"
-    if roof.source is Peaks.measured:
-        return "the measured roof is what one benchmark reached, no bound"
-    if point.timed:
-        return "faster when timed than under ncu: hits, or another clock, move fewer bytes"
-    return "counters of passes that differ, or a memory clock above the roof's"
+    causes = {
+        "declared bytes can come from a cache instead": point.algorithmic,
+        "timed with a warm cache, hits counted as DRAM traffic": point.level == "dram" and warm,
+        "the measured roof is what one benchmark reached, no bound": roof.source is Peaks.measured,
+        "faster when timed than under ncu: hits, or another clock, move fewer bytes": point.timed,
+        "counters of passes that differ, or a memory clock above the roof's": True,
+    }
+    return next(why for why, holds in causes.items() if holds)
 
 
 def _outside(

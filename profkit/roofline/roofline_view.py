@@ -11,10 +11,10 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from profkit.report.names import file_name, own_names, told_apart
-from profkit.report.summary import PRECISIONS
+from profkit.report.resources import PRECISIONS
 from profkit.roofline.joins import or_least
-from profkit.roofline.roofline import Outside, Point, Roof, Roofline
-from profkit.roofline.roofs import LEVEL_LABELS
+from profkit.roofline.roofline import Outside, Point, Roofline
+from profkit.roofline.roofs import LEVEL_LABELS, Roof
 from profkit.ui.markdown import escape
 from profkit.ui.markdown import table_of as markdown_table
 from profkit.ui.terminal import console, rendered, table_of
@@ -157,8 +157,8 @@ def _kernels(roofline: Roofline, shown: Sequence[Subject]) -> Grid:
         rate = number(point.rate, rate_unit(point.precision))
         own = _share_of(point.of_roof, point.roof, roofline)
         nearest = "the same"
-        if tightest.limit != point.roof:
-            nearest = _share_of(tightest.attained, tightest.limit, roofline)
+        if tightest.bound_by != point.roof:
+            nearest = _share_of(tightest.attained, tightest.bound_by, roofline)
         nearest += " ×" if flagged else ""
         rows.append((one.text, time_words(point), rate, own, nearest))
     columns = ("Kernel", "Time", "Rate", "Of its roof", "Of the nearest")
@@ -196,12 +196,12 @@ def _level(point: Point) -> str:
     return _DECLARED if point.algorithmic else LEVEL_LABELS[point.level]
 
 
-def _share_of(share: float, key: str, roofline: Roofline) -> str:
+def _share_of(share: float, key: str | None, roofline: Roofline) -> str:
     """`17.9% of DRAM`."""
     return f"{percent(share)} of {_label(key, roofline)}"
 
 
-def _label(key: str, roofline: Roofline) -> str:
+def _label(key: str | None, roofline: Roofline) -> str:
     roof = roofline.roof(key)
     return roof.label if roof else "unknown"
 

@@ -8,15 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from profkit.core.typed_file import Model
 from profkit.report.clocks import is_read, span
 from profkit.report.gpus import units_source
-from profkit.report.summary import (
-    PRECISIONS,
-    LaunchSummary,
-    ReportSummary,
-    Work,
-    held_peak,
-)
+from profkit.report.resources import PRECISIONS
+from profkit.report.summary import LaunchSummary, ReportSummary, Work, held_peak
 
 LEVELS = ("dram", "l2", "l1")
 MMA_SYNC = "_mma_sync"
@@ -45,8 +41,7 @@ class Peaks(StrEnum):
     measured = "measured"
 
 
-@dataclass(frozen=True)
-class Roof:
+class Roof(Model, frozen=True):
     """A roof: B/s of a level of memory, or FLOP/s (op/s for INT8) of a precision.
 
     `key` is a level's name, a precision of `summary.PRECISIONS`, or a precision + "_mma_sync" where
@@ -110,22 +105,22 @@ class Roofs:
                 f"roofs stand at the nominal {' and '.join(nominal)} clock: "
                 "the launches are too short to read the one that was held"
             )
-        instead = [roof.label for roof in drawn if roof.source is not self.peaks]
-        if instead:
-            found.append(
-                f"no {self.peaks} roof for {', '.join(instead)}: the report's own, at the held "
-                "clock, stands in"
-            )
-        by_units = [roof.label for roof in drawn if roof.by_units]
-        if by_units:
-            found.append(
-                f"no counter has the roof of {', '.join(by_units)}: it is the FLOP per cycle and "
-                f"SM of the compute capability ({units_source()}), times SMs, at the held clock"
-            )
-        doubtful = [roof.label for roof in drawn if not roof.verified]
-        if doubtful:
-            found.append(f"datasheet figures that nobody looked up: {', '.join(doubtful)}")
-        return found
+        notes = (
+            (
+                f"no {self.peaks} roof for {{}}: the report's own, at the held clock, stands in",
+                [roof.label for roof in drawn if roof.source is not self.peaks],
+            ),
+            (
+                "no counter has the roof of {}: it is the FLOP per cycle and SM of the compute "
+                f"capability ({units_source()}), times SMs, at the held clock",
+                [roof.label for roof in drawn if roof.by_units],
+            ),
+            (
+                "datasheet figures that nobody looked up: {}",
+                [roof.label for roof in drawn if not roof.verified],
+            ),
+        )
+        return found + [note.format(", ".join(labels)) for note, labels in notes if labels]
 
     def _is_nominal(self, clock: str, drawn: Iterable[Roof]) -> bool:
         """Whether drawn roofs of the report stand at a clock that was not read."""

@@ -13,7 +13,7 @@ from profkit.report.quantities import NOT_COLLECTED, NOT_IN_VERSION
 from profkit.report.source_lines import Place
 from profkit.report.summary import Group, LaunchSummary, ReportSummary
 from profkit.rules.engine import NOT_SAMPLED, Finding, Lack, Sampling, diagnose
-from profkit.rules.region_rules import RegionFinding, diagnose_region, unknown_region
+from profkit.rules.region_rules import diagnose_region, unknown_region
 from profkit.rules.rule_file import Rule, shipped_rules
 from profkit.rules.samples import SAMPLED, SAMPLED_FROM
 
@@ -25,7 +25,7 @@ _AT_THE_ROOF = "at_the_roof"
 _ANY = "any"
 _ANY_GPU = (0, 0)
 
-Found = Finding | RegionFinding
+Found = Finding[Group | None]
 Blame = Callable[[LaunchSummary, Sequence[str]], tuple[Place, ...]]
 
 
@@ -41,7 +41,7 @@ class Item:
     """
 
     rank: int
-    finding: Finding | RegionFinding
+    finding: Finding[Group | None]
     actions: tuple[str, ...]
     places: tuple[Place, ...]
     peers: tuple[int, ...]

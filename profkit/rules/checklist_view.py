@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -103,11 +103,14 @@ def checklist_view(report: ReportSummary, found: Checklist, top: int, width: int
 
 
 def _headline(item: Item) -> Text:
-    estimate = item.finding.estimate
-    gain = f"{words.gain(estimate)}  " if estimate else ""
     return Text.assemble(
-        f"{item.rank or '-':>2}  ", (gain, "green"), (item.rule.title, "bold"), ("  ", "not bold")
-    )
+        f"{item.rank or '-':>2}  ", (_gain(item), "green"), (item.rule.title, "bold"),
+        ("  ", "not bold"),
+    )  # fmt: skip
+
+
+def _gain(item: Item) -> str:
+    return f"{words.gain(item.finding.estimate)}  " if item.finding.estimate else ""
 
 
 def _proven(found: Checklist | None, item: Item) -> str:
@@ -116,31 +119,30 @@ def _proven(found: Checklist | None, item: Item) -> str:
 
 
 def _short(item: Item, name: str, proven: str) -> RenderableType:
-    actions, checks = item.actions[:1], item.rule.verify[:1]
     rows = [
-        ("kernel" if item.group else "about", name),
-        ("proven", proven),
-        ("gives", words.prospects(item)),
+        *_finding(item, name, proven),
         ("seen", "; ".join(words.evidence(item)[:_EVIDENCE_SHOWN])),
         ("where", words.places(item.places)),
-        *(("do", action) for action in actions),
-        *(("check", check) for check in checks),
+        *(("do", action) for action in item.actions[:1]),
+        *(("check", check) for check in item.rule.verify[:1]),
     ]
     return rows_of(rows, _INDENT)
 
 
-def _whole(item: Item, width: int, proven: str) -> list[RenderableType]:
-    group, rule = item.group, item.rule
-    estimate = item.finding.estimate
-    gain = f"{words.gain(estimate)}  " if estimate else ""
-    rows = [
-        (
-            "kernel" if group else "about",
-            shorten(words.kernel_name(group), _NAME_LINES * (width - _LABELS)),
-        ),
-        ("shape", _shape(group) if group else ""),
+def _finding(item: Item, name: str, proven: str, shape: str = "") -> list[tuple[str, str]]:
+    return [
+        ("kernel" if item.group else "about", name),
+        ("shape", shape),
         ("proven", proven),
         ("gives", words.prospects(item)),
+    ]
+
+
+def _whole(item: Item, width: int, proven: str) -> list[RenderableType]:
+    group, rule = item.group, item.rule
+    name = shorten(words.kernel_name(group), _NAME_LINES * (width - _LABELS))
+    rows = [
+        *_finding(item, name, proven, _shape(group) if group else ""),
         ("effort", f"{rule.effort}; category {rule.category}"),
         ("seen", "; ".join(words.evidence(item))),
         ("where", words.places(item.places)),
@@ -149,7 +151,7 @@ def _whole(item: Item, width: int, proven: str) -> list[RenderableType]:
         ("more", ", ".join(filter(None, (f"profkit rules explain {rule.name}", item.page)))),
     ]
     mark = f"[ ] {item.rank}. " if item.rank else "- "
-    head = Text.assemble(mark, (gain, "green"), (rule.title, "bold"))
+    head = Text.assemble(mark, (_gain(item), "green"), (rule.title, "bold"))
     return [head, rows_of(rows, _INDENT)]
 
 
@@ -160,24 +162,20 @@ def _shape(group: KernelGroup) -> str:
 
 def _around(report: ReportSummary, found: Checklist, width: int) -> list[RenderableType]:
     """Roofs, proofs and what could not be told, a line or two each."""
-    rows: list[tuple[str, str]] = []
     roofs = words.roofs(found)[:_ROOFS_SHOWN]
-    names = told_apart((name for name, _ in roofs), width // 2)
-    for at, (name, told) in enumerate(roofs):
-        rows.append(("at a roof" if at == 0 else "", f"{names[name]}: {told}"))
+    rows = _named("at a roof", roofs, width)
     if len(found.roofs) > len(roofs):
         rows.append(("", f"and {plural(len(found.roofs) - len(roofs), 'more kernel')}"))
-    rows += _without_finding(report, found, width)
+    rows += _named(words.NOTHING, words.without_finding(found, report.groups), width)
     rows.append(("reachable", words.proven(found.proofs)))
     rows += [("incomplete", told) for told in words.untold(found, report.session, report.path)]
     shown = [row for row in rows if row[1]]
     return [rows_of(shown, 0)] if shown else []
 
 
-def _without_finding(
-    report: ReportSummary, found: Checklist, width: int
-) -> Iterator[tuple[str, str]]:
-    kernels = words.without_finding(found, report.groups)
+def _named(label: str, kernels: Sequence[tuple[str, str]], width: int) -> list[tuple[str, str]]:
+    """Kernels and what is told of each, under one label."""
     names = told_apart((name for name, _ in kernels), width // 2)
-    for at, (name, told) in enumerate(kernels):
-        yield "" if at else words.NOTHING, f"{names[name]}: {told}"
+    return [
+        ("" if at else label, f"{names[name]}: {told}") for at, (name, told) in enumerate(kernels)
+    ]

@@ -10,16 +10,18 @@ never added up. Derived, with the cases in which it fails, in docs/estimates.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from profkit.core.columns import Column
-from profkit.core.expression import HOLDS, Comparison, Expression
-from profkit.report.floors import ESSENTIAL, LAUNCH, RESOURCES, SHORTEST, USUAL, WORTH, shares
+from profkit.core.expression import HOLDS, Expression
+from profkit.report.floors import ESSENTIAL, LAUNCH, SHORTEST, USUAL, WORTH, shares
 from profkit.report.quantities import NOT_HERE, UNDEFINED
+from profkit.report.resources import RESOURCES
 from profkit.report.summary import Group, LaunchSummary, ReportSummary
 from profkit.rules.rule_file import CONTEXT, Rule
 from profkit.rules.samples import SAMPLED, SAMPLED_FROM, Sampled
@@ -34,6 +36,8 @@ _HANDED_OVER = "handed_over_bytes"
 _NOT_ATTRIBUTED = "too few waits could be attributed to a load"
 _NO_PREVIOUS = "the previous launch was not selected, or has no such counters"
 
+About = TypeVar("About", bound=Group | None, covariant=True)
+Whose = TypeVar("Whose", bound=Group | None)
 Sampling = Callable[[LaunchSummary], Sampled | None]
 """Tells what a launch's samples by instruction say; None where they say nothing."""
 
@@ -72,15 +76,16 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """A rule that fired on a kernel. `saved` is the likely time saved over the report, seconds.
+class Finding(Generic[About]):
+    """A rule that fired on a kernel, or, without a `group`, on a timeline as a whole.
 
+    `saved` is the likely time saved over the report, or of the timeline's time, seconds.
     A rule that promises time has no `estimate` where that is below WORTH (then it is `negligible`),
     and where quantities are `lacking` that it rests on.
     """
 
     rule: Rule
-    group: Group
+    group: About
     evidence: tuple[Evidence, ...]
     estimate: Estimate | None
     negligible: Estimate | None = None
@@ -101,6 +106,49 @@ class Condition:
     missing: tuple[str, ...]
 
 
+Value = Callable[[Expression], float]
+"""Tells what an expression is worth to a kernel or a timeline; NaN where that is unknown."""
+Known = Callable[[str], float]
+"""The same of a name."""
+
+
+def tried(condition: Expression, value: Value, known: Known) -> Condition:
+    """A condition on a kernel or a timeline, with what it compares."""
+    held = value(condition)
+    compared = (
+        Evidence(one.left.text, left, one.sign, value(one.right))
+        for one in condition.comparisons
+        if one.left.names and not one.is_guard and not math.isnan(left := value(one.left))
+    )
+    return Condition(
+        condition.text,
+        None if math.isnan(held) else bool(held),
+        tuple(compared),
+        tuple(name for name in condition.names if math.isnan(known(name))),
+    )
+
+
+def found(
+    rule: Rule,
+    group: Whose,
+    conditions: Iterable[Condition],
+    known: Known,
+    lacking: tuple[str, ...],
+    estimate: Callable[[], Estimate],
+) -> Finding[Whose]:
+    """The finding of a rule whose conditions hold; `estimate` is asked where nothing is lacking."""
+    evidence = [told for condition in conditions for told in condition.compared]
+    seen = {told.what for told in evidence}
+    beside = [Evidence(name, known(name)) for name in rule.evidence if name not in seen]
+    told = (*evidence, *(one for one in beside if not math.isnan(one.value)))
+    if lacking or not rule.gains:
+        return Finding(rule, group, told, None, lacking=lacking)
+    promise = estimate()
+    if promise.likely < WORTH:
+        return Finding(rule, group, told, None, negligible=promise)
+    return Finding(rule, group, told, promise)
+
+
 @dataclass(frozen=True)
 class Trial:
     """What a rule makes of one kernel, fired (`finding`) or not.
@@ -111,7 +159,7 @@ class Trial:
 
     group: Group
     conditions: tuple[Condition, ...]
-    finding: Finding | None
+    finding: Finding[Group] | None
     now: Mapping[str, float]
     after: Mapping[str, float]
     time: float
@@ -133,24 +181,13 @@ class Diagnosis:
     `unknown` are the rules that could not be evaluated for some kernel: by name, what they lack.
     """
 
-    findings: tuple[Finding, ...]
+    findings: tuple[Finding[Group], ...]
     unknown: Mapping[str, Lack]
     kernels: int
 
-    def of(self, group: Group) -> tuple[Finding, ...]:
-        """The findings on one kernel."""
-        return tuple(finding for finding in self.findings if finding.group is group)
-
-
-def _unsampled(_: LaunchSummary) -> Sampled | None:
-    return None
-
 
 def diagnose(
-    report: ReportSummary,
-    rules: Sequence[Rule],
-    disabled: Collection[str] = (),
-    sampling: Sampling = _unsampled,
+    report: ReportSummary, rules: Sequence[Rule], sampling: Sampling = lambda _: None
 ) -> Diagnosis:
     """Every rule on the typical launch of every kernel of a report that has a duration.
 
@@ -158,10 +195,10 @@ def diagnose(
     """
     groups = [group for group in report.groups if group.count > group.failed]
     table = _Table(report, groups, sampling)
-    findings: list[Finding] = []
+    findings: list[Finding[Group]] = []
     unknown: dict[str, Lack] = {}
     for rule in rules:
-        if rule.about_timeline or rule.name in disabled or rule.category in disabled:
+        if rule.about_timeline:
             continue
         held = table.held(rule)
         findings += [table.finding(rule, int(at)) for at in np.flatnonzero(held == 1)]
@@ -172,7 +209,7 @@ def diagnose(
 
 
 def explain(
-    report: ReportSummary, rule: Rule, sampling: Sampling = _unsampled
+    report: ReportSummary, rule: Rule, sampling: Sampling = lambda _: None
 ) -> tuple[Trial, ...]:
     """A rule tried on every kernel of a report that has a duration, most time first."""
     groups = [group for group in report.groups if group.count > group.failed]
@@ -180,9 +217,9 @@ def explain(
     return tuple(table.trial(rule, at) for at in range(len(groups)))
 
 
-def _ranked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+def _ranked(findings: Sequence[Finding[Group]]) -> tuple[Finding[Group], ...]:
     """By time saved; of one category on one kernel the more cautious estimate alone."""
-    kept: dict[tuple[str, int], Finding] = {}
+    kept: dict[tuple[str, int], Finding[Group]] = {}
     for finding in findings:
         key = (finding.rule.category, id(finding.group))
         other = kept.get(key)
@@ -191,14 +228,14 @@ def _ranked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(kept.values(), key=_order))
 
 
-def _order(finding: Finding) -> tuple[float, bool, bool, str]:
+def _order(finding: Finding[Group]) -> tuple[float, bool, bool, str]:
     """By time saved; then what a fix would relieve though another floor holds the kernel, what only
     informs, and last that a kernel is at its roof."""
     rule = finding.rule
     return -finding.saved, not rule.gains, rule.category == _AT_THE_ROOF, rule.name
 
 
-def _promised(finding: Finding) -> float:
+def _promised(finding: Finding[Group]) -> float:
     estimate = finding.estimate or finding.negligible
     return estimate.likely - 1 if estimate else math.inf
 
@@ -213,7 +250,6 @@ class _Table:
         self._launches = {launch.index: launch for launch in report.launches}
         self._columns: dict[str, Column] = {}
         self._values: dict[str, Column] = {}
-        self._after: dict[str, Mapping[str, Column]] = {}
         self._unsampled: set[int] = set()
 
     def held(self, rule: Rule) -> Column:
@@ -268,22 +304,16 @@ class _Table:
             return _NO_PREVIOUS
         return typical.why_missing(name) or UNDEFINED
 
-    def finding(self, rule: Rule, at: int) -> Finding:
+    def finding(self, rule: Rule, at: int) -> Finding[Group]:
         """The rule's finding on the kernel at this place."""
-        compared = (one for condition in rule.when for one in condition.comparisons)
-        evidence = [told for one in compared if (told := self._compared(one, at, rule))]
-        seen = {told.what for told in evidence}
-        evidence += [
-            Evidence(name, float(self._column(name, rule)[at]))
-            for name in rule.evidence
-            if name not in seen and not np.isnan(self._column(name, rule)[at])
-        ]
-        group = self._groups[at]
-        lacking = self._lacking(rule, at)
-        estimate = None if lacking or not rule.gains else self._estimate(rule, at)
-        if estimate and estimate.likely < WORTH:
-            return Finding(rule, group, tuple(evidence), None, negligible=estimate)
-        return Finding(rule, group, tuple(evidence), estimate, lacking=lacking)
+        return found(
+            rule,
+            self._groups[at],
+            self._conditions(rule, at),
+            lambda name: float(self._column(name, rule)[at]),
+            self._lacking(rule, at),
+            lambda: self._estimate(rule, at),
+        )
 
     def trial(self, rule: Rule, at: int) -> Trial:
         """What the rule makes of the kernel at this place."""
@@ -291,28 +321,22 @@ class _Table:
         after = self._relieved(rule)
         return Trial(
             self._groups[at],
-            tuple(self._condition(condition, at, rule) for condition in rule.when),
+            self._conditions(rule, at),
             self.finding(rule, at) if held[at] == 1 else None,
             {name: float(floor[at]) for name, floor in self._floors.items()},
             {name: float(floor[at]) for name, floor in after.items()},
             float(self._value(rule.time, rule)[at]) if rule.time else math.nan,
         )
 
-    def _condition(self, condition: Expression, at: int, rule: Rule) -> Condition:
-        value = self._value(condition, rule)[at]
-        compared = (self._compared(one, at, rule) for one in condition.comparisons)
-        return Condition(
-            condition.text,
-            None if math.isnan(value) else bool(value),
-            tuple(filter(None, compared)),
-            self._absent(condition, rule, at),
+    def _conditions(self, rule: Rule, at: int) -> tuple[Condition, ...]:
+        return tuple(
+            tried(
+                condition,
+                lambda one: float(self._value(one, rule)[at]),
+                lambda name: float(self._column(name, rule)[at]),
+            )
+            for condition in rule.when
         )
-
-    def _compared(self, comparison: Comparison, at: int, rule: Rule) -> Evidence | None:
-        left, right = (self._value(side, rule)[at] for side in (comparison.left, comparison.right))
-        if math.isnan(left) or not comparison.left.names or comparison.is_guard:
-            return None
-        return Evidence(comparison.left.text, float(left), comparison.sign, float(right))
 
     def _lacking(self, rule: Rule, place: int) -> tuple[str, ...]:
         """What an estimate rests on and the report lacks: of the rule's formulas, and of the
@@ -334,7 +358,7 @@ class _Table:
         highest = max((float(floor[at]) for floor in now.values()), default=0.0)
         floors_after = {RESOURCES[name]: float(floor[at]) for name, floor in after.items()}
         floors_after[LAUNCH] = SHORTEST / group.typical.duration
-        bounding = max(floors_after, key=lambda label: floors_after[label])
+        bounding = max(floors_after, key=floors_after.__getitem__)
         bound = min(floors_after[bounding], 1.0)
         total = group.total
         if rule.spans_previous:
@@ -373,11 +397,6 @@ class _Table:
 
     def _relieved(self, rule: Rule) -> Mapping[str, Column]:
         """The floors after the fix; what can't be told is taken as not relieved."""
-        if rule.name not in self._after:
-            self._after[rule.name] = self._floors_after(rule)
-        return self._after[rule.name]
-
-    def _floors_after(self, rule: Rule) -> Mapping[str, Column]:
         after = dict(self._floors)
         for name, left in rule.relieves.items():
             if name in after:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profkit.core.unit_words import is_word, unit_after
-from profkit.report.floors import RESOURCES, WORTH
+from profkit.report.floors import WORTH
+from profkit.report.resources import RESOURCES
 from profkit.rules.samples import WORTH_SAMPLING
 from profkit.rules.units import unit_of
 from profkit.ui.text import compact, literal, number, percent, plural
@@ -121,36 +122,33 @@ def evidence(item: Item) -> tuple[str, ...]:
 
 def measured(told: Evidence) -> str:
     """A value with its unit and what it was held against: `l2_busy 84.2% (above 60.0%)`."""
-    unit = unit_of(told.what)
-    text = f"{_LABELS.get(told.what, told.what)} {_with_unit(told.value, unit)}"
+    value, threshold = _both(told)
+    text = f"{_LABELS.get(told.what, told.what)} {value}"
     if math.isnan(told.threshold) or told.sign not in _SIGNS:
         return text
-    return f"{text} ({_SIGNS[told.sign]} {_beside(told.threshold, unit)})"
+    return f"{text} ({_SIGNS[told.sign]} {threshold})"
 
 
 def compared(told: Evidence) -> str:
     """A comparison, whether it holds or not: `dram_busy 33.1% < 60.0%`."""
-    unit = unit_of(told.what)
-    value = f"{told.what} {_with_unit(told.value, unit)}"
-    return f"{value} {told.sign} {_beside(told.threshold, unit)}"
+    value, threshold = _both(told)
+    return f"{told.what} {value} {told.sign} {threshold}"
 
 
 def missed(told: Evidence) -> str:
     """A comparison that does not hold: `dram_busy 33.1%, not above 60.0%`."""
+    value, threshold = _both(told)
+    return f"{told.what} {value}, not {' '.join(filter(None, (_SIGNS.get(told.sign), threshold)))}"
+
+
+def _both(told: Evidence) -> tuple[str, str]:
+    """A value and its threshold with their unit; one that is a word is not repeated."""
     unit = unit_of(told.what)
-    wanted = f"{_SIGNS.get(told.sign, '')} {_beside(told.threshold, unit)}".strip()
-    return f"{told.what} {_with_unit(told.value, unit)}, not {wanted}"
-
-
-def _with_unit(value: float, unit: str) -> str:
-    if not is_word(unit):
-        return number(value, unit) if unit else compact(value)
-    return f"{compact(value)} {unit_after(value, unit)}"
-
-
-def _beside(value: float, unit: str) -> str:
-    """A value after one of the same unit: words are not repeated."""
-    return compact(value) if is_word(unit) else _with_unit(value, unit)
+    if is_word(unit):
+        value = f"{compact(told.value)} {unit_after(told.value, unit)}"
+        return value, compact(told.threshold)
+    shown = [number(one, unit) if unit else compact(one) for one in (told.value, told.threshold)]
+    return shown[0], shown[1]
 
 
 def places(found: Iterable[Place]) -> str:
@@ -191,16 +189,21 @@ def roofs(found: Checklist) -> tuple[tuple[str, str], ...]:
 
 def proof_line(proof: Proof) -> str:
     """What one proof shows: `71x: cudnn does the same work in 49.31 µs`."""
-    best = literal(proof.best)
-    return (
-        f"{factor(proof.speedup)}: {best} does the same work in {number(proof.best_seconds, 's')}"
-    )
+    return f"{factor(proof.speedup)}: {_best(proof)}"
+
+
+def _best(proof: Proof) -> str:
+    return f"{literal(proof.best)} does the same work in {number(proof.best_seconds, 's')}"
+
+
+def _times(proof: Proof) -> str:
+    how = "timed medians" if proof.timed else "sums of ncu's durations"
+    return f"{how} of whole variants"
 
 
 def proof_source(proof: Proof) -> str:
     """What a proof compares, and by which times."""
-    how = "timed medians" if proof.timed else "sums of ncu's durations"
-    return f"{literal(proof.variant)} takes {number(proof.seconds, 's')}; {how} of whole variants"
+    return f"{literal(proof.variant)} takes {number(proof.seconds, 's')}; {_times(proof)}"
 
 
 def proven(found: Sequence[Proof]) -> str:
@@ -208,14 +211,12 @@ def proven(found: Sequence[Proof]) -> str:
     if not found:
         return ""
     first = found[0]
-    how = "timed medians" if first.timed else "sums of ncu's durations"
     others = ", ".join(
         f"{factor(proof.speedup)} {'faster ' if proof is first else ''}than "
         f"{literal(proof.variant)} ({number(proof.seconds, 's')})"
         for proof in found
     )
-    best = f"{literal(first.best)} does the same work in {number(first.best_seconds, 's')}"
-    return f"{best}: {others}; {how} of whole variants"
+    return f"{_best(first)}: {others}; {_times(first)}"
 
 
 def untold(found: Checklist, session: Session, path: str) -> tuple[str, ...]:
@@ -251,18 +252,12 @@ def without_finding(found: Checklist, groups: Iterable[Group]) -> tuple[tuple[st
 
 def lacks(found: Checklist) -> tuple[tuple[str, str], ...]:
     """Each rule that could not be evaluated, with what it lacks."""
-    return tuple(
-        (
-            one.rule,
-            ", ".join(one.missing)
-            + (
-                f" ({one.kernels} of {found.kernels} kernels)"
-                if 0 < one.kernels < found.kernels
-                else ""
-            ),
-        )
-        for one in found.lacking
-    )
+    rows = []
+    for one in found.lacking:
+        some = 0 < one.kernels < found.kernels
+        where = f" ({one.kernels} of {found.kernels} kernels)" if some else ""
+        rows.append((one.rule, ", ".join(one.missing) + where))
+    return tuple(rows)
 
 
 def summary(found: Checklist) -> str:

@@ -17,15 +17,19 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from msgspec import Struct, convert
 
 from profkit.core.errors import BadInput
 from profkit.core.fields import number
 from profkit.core.text_files import read_json
+from profkit.core.typed_file import fault
 from profkit.core.yaml_files import read_yaml
 from profkit.timing.latency_file import IN_A_RUN, UNITS, read_latencies
 from profkit.timing.latency_format import SCHEMA
 
+T = TypeVar("T")
 PAIR = "pair.yaml"
 BEFORE, AFTER = "before", "after"
 _REPORTS = (".ncu-repz", ".ncu-rep")
@@ -50,6 +54,21 @@ class RecordedPair:
     achieved: float
 
 
+class PairFile(Struct, frozen=True):
+    """pair.yaml, as far as it is read."""
+
+    category: str | None = None
+    control: bool = False
+    second_limit: str | None = None
+
+
+class Misses(Struct, frozen=True):
+    """misses.yaml: why pairs are missed, by their name."""
+
+    note: str | None = None
+    why: dict[str, str] | None = None
+
+
 @dataclass(frozen=True)
 class PairNotes:
     """What is known of a collection of pairs: names of those set aside while the rules were made
@@ -70,20 +89,15 @@ def pairs_in(folder: Path) -> tuple[Path, ...]:
 
 def read_pair(folder: Path) -> RecordedPair:
     """A pair; raises BadInput where a part of it is missing or is not what it should be."""
-    path = folder / PAIR
-    told = _mapping(path)
-    category = _text(told, "category", path)
-    control = told.get("control", False)
-    if not isinstance(control, bool):
-        raise BadInput(f"{path}: control is {control!r}", "write true or false")
-    if control or category is None:
+    told = _read(folder / PAIR, PairFile)
+    if told.control or told.category is None:
         return RecordedPair(folder.name, None, "", _needed(folder), None, math.nan)
     after = _report(folder, AFTER)
     achieved = _achieved(folder / IN_A_RUN)
     if after is None and math.isnan(achieved):
         raise BadInput(f"{folder}: no {AFTER}.ncu-rep(z) and no {IN_A_RUN}", "record one of them")
-    limit = _text(told, "second_limit", path) or ""
-    return RecordedPair(folder.name, category, limit, _needed(folder), after, achieved)
+    limit = told.second_limit or ""
+    return RecordedPair(folder.name, told.category, limit, _needed(folder), after, achieved)
 
 
 def read_notes(pairs: Path) -> PairNotes:
@@ -92,15 +106,13 @@ def read_notes(pairs: Path) -> PairNotes:
     folder = _with_notes((pairs, *above))
     if folder is None:
         return PairNotes()
-    held_out = folder / _HELD_OUT
-    misses = _mapping(folder / _MISSES) if (folder / _MISSES).is_file() else {}
-    why, note = misses.get("why") or {}, misses.get("note") or ""
-    if not isinstance(why, dict) or not isinstance(note, str):
-        raise BadInput(f"{folder / _MISSES}: not as it must be", "give note: text, why: by pair")
+    held_out, misses = folder / _HELD_OUT, Misses()
+    if (folder / _MISSES).is_file():
+        misses = _read(folder / _MISSES, Misses)
     return PairNotes(
-        frozenset(_names(held_out)) if held_out.is_file() else None,
-        {str(name): " ".join(str(text).split()) for name, text in why.items()},
-        " ".join(note.split()),
+        frozenset(_read(held_out, list[str])) if held_out.is_file() else None,
+        {name: " ".join(text.split()) for name, text in (misses.why or {}).items()},
+        " ".join((misses.note or "").split()),
     )
 
 
@@ -111,35 +123,17 @@ def joined(notes: Sequence[PairNotes]) -> PairNotes:
 
 
 def _with_notes(folders: Iterable[Path]) -> Path | None:
-    return next(
-        (
-            folder
-            for folder in folders
-            if any((folder / name).is_file() for name in (_HELD_OUT, _MISSES))
-        ),
-        None,
-    )
+    noted = (one for one in folders if any((one / name).is_file() for name in (_HELD_OUT, _MISSES)))
+    return next(noted, None)
 
 
-def _names(path: Path) -> list[str]:
+def _read(path: Path, model: type[T]) -> T:
+    """The content of a YAML file; raises BadInput naming the place that is not as it must be."""
     told = read_yaml(path)
-    if not isinstance(told, list) or not all(isinstance(name, str) for name in told):
-        raise BadInput(f"{path}: not a list of names", "give the pairs' names, one a line")
-    return told
-
-
-def _mapping(path: Path) -> Mapping[str, Any]:
-    told = read_yaml(path)
-    if not isinstance(told, dict):
-        raise BadInput(f"{path}: not a mapping", "write `name: value`, one a line")
-    return told
-
-
-def _text(told: Mapping[str, Any], key: str, path: Path) -> str | None:
-    value = told.get(key)
-    if value is not None and not isinstance(value, str):
-        raise BadInput(f"{path}: {key} is {value!r}", "give a name, or null")
-    return value
+    if wrong := fault(told, model):
+        where = ".".join(map(str, wrong[0]))
+        raise BadInput(f"{path}: {f'{where}: ' if where else ''}{wrong[1]}", "check the file")
+    return convert(told, model)
 
 
 def _needed(folder: Path) -> Path:

@@ -8,18 +8,18 @@ whole; neither the likely nor the best time is below what the other parts take.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from profkit.report.floors import WORTH
 from profkit.report.quantities import UNDEFINED
-from profkit.rules.engine import Condition, Estimate, Evidence, Lack
+from profkit.rules.engine import Condition, Estimate, Finding, Lack, found, tried
 
 if TYPE_CHECKING:
-    from profkit.core.expression import Comparison, Expression
+    from profkit.core.expression import Expression
     from profkit.rules.rule_file import Rule
 
 _LEAST = 1e-3
@@ -28,28 +28,11 @@ _SPAN = "gpu_span"
 
 
 @dataclass(frozen=True)
-class RegionFinding:
-    """A rule that fired on a timeline. `group` is None: it is about no kernel."""
-
-    rule: Rule
-    evidence: tuple[Evidence, ...]
-    estimate: Estimate | None
-    negligible: Estimate | None = None
-    lacking: tuple[str, ...] = ()
-    group: None = None
-
-    @property
-    def saved(self) -> float:
-        """The likely time saved, seconds."""
-        return self.estimate.saved if self.estimate else 0.0
-
-
-@dataclass(frozen=True)
 class RegionTrial:
     """What a rule makes of a timeline, fired (`finding`) or not."""
 
     conditions: tuple[Condition, ...]
-    finding: RegionFinding | None
+    finding: Finding[None] | None
 
     @property
     def is_open(self) -> bool:
@@ -60,71 +43,41 @@ class RegionTrial:
 
 def diagnose_region(
     quantities: Mapping[str, float], rules: Iterable[Rule]
-) -> tuple[RegionFinding, ...]:
+) -> tuple[Finding[None], ...]:
     """Every rule about timelines on one of these quantities, most time saved first."""
     if not quantities:
         return ()
-    tried = (explain_region(quantities, rule) for rule in rules if rule.about_timeline)
-    found = (trial.finding for trial in tried if trial.finding)
-    return tuple(sorted(found, key=lambda finding: -finding.saved))
+    trials = (explain_region(quantities, rule) for rule in rules if rule.about_timeline)
+    fired = (trial.finding for trial in trials if trial.finding)
+    return tuple(sorted(fired, key=lambda finding: -finding.saved))
 
 
 def unknown_region(quantities: Mapping[str, float], rules: Iterable[Rule]) -> Mapping[str, Lack]:
     """The rules about timelines that these quantities leave open, and what they lack."""
-    tried = {rule.name: explain_region(quantities, rule) for rule in rules if rule.about_timeline}
+    trials = {rule.name: explain_region(quantities, rule) for rule in rules if rule.about_timeline}
     return {
         name: Lack(0, {missing: UNDEFINED for one in trial.conditions for missing in one.missing})
-        for name, trial in tried.items()
+        for name, trial in trials.items()
         if quantities and trial.is_open
     }
 
 
 def explain_region(quantities: Mapping[str, float], rule: Rule) -> RegionTrial:
     """A rule about timelines tried on one of these quantities."""
-    conditions = tuple(_condition(condition, quantities) for condition in rule.when)
+
+    def known(name: str) -> float:
+        return quantities.get(name, math.nan)
+
+    conditions = tuple(
+        tried(condition, lambda one: _value(one, quantities), known) for condition in rule.when
+    )
     if not all(condition.holds for condition in conditions):
         return RegionTrial(conditions, None)
-    compared = [told for condition in conditions for told in condition.compared]
-    seen = {told.what for told in compared}
-    beside = [
-        Evidence(name, quantities[name])
-        for name in rule.evidence
-        if name not in seen and not math.isnan(quantities.get(name, math.nan))
-    ]
-    return RegionTrial(conditions, _finding(rule, (*compared, *beside), quantities))
-
-
-def _finding(
-    rule: Rule, evidence: tuple[Evidence, ...], quantities: Mapping[str, float]
-) -> RegionFinding:
     formulas = [*rule.relieves.values(), *([rule.time] if rule.time else [])]
     unknown = [one for one in formulas if math.isnan(_value(one, quantities))]
-    if unknown or not rule.gains:
-        lacking = dict.fromkeys(name for one in unknown for name in one.names)
-        return RegionFinding(rule, evidence, None, lacking=tuple(lacking))
-    estimate = _estimate(rule, quantities)
-    if estimate.likely < WORTH:
-        return RegionFinding(rule, evidence, None, negligible=estimate)
-    return RegionFinding(rule, evidence, estimate)
-
-
-def _condition(condition: Expression, quantities: Mapping[str, float]) -> Condition:
-    value = _value(condition, quantities)
-    return Condition(
-        condition.text,
-        None if math.isnan(value) else bool(value),
-        tuple(_compared(condition.comparisons, quantities)),
-        tuple(name for name in condition.names if math.isnan(quantities.get(name, math.nan))),
-    )
-
-
-def _compared(
-    comparisons: Sequence[Comparison], quantities: Mapping[str, float]
-) -> Iterable[Evidence]:
-    for one in comparisons:
-        left = _value(one.left, quantities)
-        if one.left.names and not math.isnan(left):
-            yield Evidence(one.left.text, left, one.sign, _value(one.right, quantities))
+    lacking = tuple(dict.fromkeys(name for one in unknown for name in one.names))
+    estimate = partial(_estimate, rule, quantities)
+    return RegionTrial(conditions, found(rule, None, conditions, known, lacking, estimate))
 
 
 def _value(expression: Expression, quantities: Mapping[str, float]) -> float:
@@ -133,9 +86,10 @@ def _value(expression: Expression, quantities: Mapping[str, float]) -> float:
 
 
 def _estimate(rule: Rule, quantities: Mapping[str, float]) -> Estimate:
-    taken = 0.0
-    for name, left in rule.relieves.items():
-        taken += quantities[name] * (1 - min(max(_value(left, quantities), 0.0), 1.0))
+    taken = sum(
+        quantities[name] * (1 - min(max(_value(left, quantities), 0.0), 1.0))
+        for name, left in rule.relieves.items()
+    )
     best = min(max(1 - taken, _LEAST), 1.0)
     likely = min(max(_value(rule.time, quantities) if rule.time else best, best), 1.0)
     span = quantities[_SPAN]

@@ -10,9 +10,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from profkit.core.text_files import shipped_text
 from profkit.report.catalog import NEWEST, OLDEST
-from profkit.report.floors import RESOURCES
 from profkit.report.names import told_apart
+from profkit.report.resources import RESOURCES
+from profkit.report.summary import Group as KernelGroup
 from profkit.rules import finding_text as words
 from profkit.rules.samples import SAMPLED, WORTH_SAMPLING, Match
 from profkit.ui.markdown import code, escape
@@ -33,20 +35,6 @@ _MATCHED = "Matched samples"
 _INDENT = 4
 _NAME = 40
 
-PAGE_HEAD = """\
-# Rules
-
-What profkit looks for in a report, by category. `profkit rules explain RULE --on FILE` shows what a
-rule makes of each kernel of a report. [writing-rules.md](writing-rules.md) tells how to write your
-own.
-
-A rule fires where all that it looks for holds. What a fix leaves is given as a share: of a
-resource's need, or of the kernel's time. The engine bounds what that gives by the floors of all
-resources. A rule that leaves nothing out promises no time: it tells what limits.
-
-This page is written by `profkit rules list --format markdown`.
-"""
-
 
 def list_view(rules: Sequence[Rule]) -> RenderableType:
     """All rules, a line or two each."""
@@ -62,7 +50,7 @@ def list_view(rules: Sequence[Rule]) -> RenderableType:
 
 def rules_markdown(rules: Sequence[Rule]) -> str:
     """The page of the rules, by category."""
-    lines = [PAGE_HEAD]
+    lines = [shipped_text("profkit.rules", "rules.md")]
     for category in dict.fromkeys(rule.category for rule in rules):
         lines.append(f"## {category}\n")
         for rule in rules:
@@ -109,7 +97,7 @@ def _match(match: Match) -> str:
 
 
 def _action(action: Action) -> str:
-    since, until = action.since, action.until
+    since, until = action.span
     if since <= OLDEST and until == NEWEST:
         return action.text
     low = f"{since[0]}.{since[1]}" if since > OLDEST else ""
@@ -131,7 +119,10 @@ def explained(rule: Rule) -> RenderableType:
 
 
 def trials_view(
-    trials: Sequence[Trial], found: Checklist, rule: Rule, beside: Sequence[Finding] = ()
+    trials: Sequence[Trial],
+    found: Checklist,
+    rule: Rule,
+    beside: Sequence[Finding[KernelGroup]] = (),
 ) -> RenderableType:
     """What a rule makes of each kernel: those it fires on whole, of the others what kept it.
 
@@ -165,7 +156,7 @@ def region_trial_view(trial: RegionTrial) -> RenderableType:
 
 
 def _fired(
-    trial: Trial, name: str, found: Checklist, rule: Rule, beside: Sequence[Finding]
+    trial: Trial, name: str, found: Checklist, rule: Rule, beside: Sequence[Finding[KernelGroup]]
 ) -> list[RenderableType]:
     group, finding = trial.group, trial.finding
     assert finding is not None

@@ -12,10 +12,13 @@ from __future__ import annotations
 import fnmatch
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
+from msgspec import Meta
+
+from profkit.core.typed_file import Model
+from profkit.core.yaml_files import shipped_yaml
 from profkit.report.blame import GLOBAL_LOADS, LONG, Samples, Wait
 from profkit.report.overhead import overhead_share
 from profkit.report.rereads import reread_share
@@ -24,44 +27,12 @@ from profkit.report.source_lines import Place
 if TYPE_CHECKING:
     from profkit.report.sass_flow import Loop
 
-SAMPLED: Mapping[str, tuple[str, str]] = {
-    "matched": ("1", "Warp samples that the rule's `match` selects, of all of the launch."),
-    "matched_active": (
-        "1",
-        "Warp samples that issued in the loops of what `match` selects, of all of the launch.",
-    ),
-    "chased_share": (
-        "1",
-        "Waits for loads from global memory whose address, inside the loop, another load gave.",
-    ),
-    "linked_share": (
-        "1",
-        "Waits for loads from global memory whose address rests on a load that needs, around the "
-        "loop, its own result of the iteration before.",
-    ),
-    "loads_per_wait": (
-        "load",
-        "Loads from global memory that a warp issues before it waits for the first of them, mean "
-        "by samples.",
-    ),
-    "overlap_share": (
-        "1",
-        "Warp samples waiting for a load that could wait together with an earlier one of the same "
-        "iteration, whose result it does not need.",
-    ),
-    "overhead_share": (
-        "1",
-        "Integer, conversion and control instructions whose result ends in no stored value, of all "
-        "that the launch executed.",
-    ),
-    "reread_share": (
-        "1",
-        "Sectors of global loads that an earlier loop of the kernel seems to have read from the "
-        "same array, at most.",
-    ),
-}
+BEFORE: Mapping[str, tuple[str, str]]
+"""What rules may name of the launch right before, with unit and meaning."""
+SAMPLED: Mapping[str, tuple[str, str]]
 """What rules may name of the samples by instruction, with unit and meaning. Unknown of a launch
 without them, or of one too long to be looked at."""
+BEFORE, SAMPLED = shipped_yaml("profkit.rules", "vocabulary.yaml").values()
 
 SAMPLED_FROM = "pc_samples"
 """The catalogue quantity that a launch has where it was sampled by instruction."""
@@ -74,18 +45,24 @@ LONGEST_LINE = 200
 _ENOUGH_TOLD = 0.5
 
 
-@dataclass(frozen=True)
-class Match:
+Texts: TypeAlias = Annotated[tuple[str, ...], Meta(min_length=1)]
+Patterns: TypeAlias = Annotated[
+    tuple[Annotated[str, Meta(min_length=1, max_length=100)], ...],
+    Meta(min_length=1, max_length=20),
+]
+
+
+class Match(Model, frozen=True, kw_only=True):
     """Which samples a rule is about; what is empty selects all.
 
     `stall` are reasons, `opcode` and `producer` patterns (`*` and `?`) for the opcodes of the
     waiting instruction and of the one it waits for, `line` for the waiting one's source text.
     """
 
-    stall: tuple[str, ...] = ()
-    opcode: tuple[str, ...] = ()
-    producer: tuple[str, ...] = ()
-    line: tuple[str, ...] = ()
+    stall: Texts = ()
+    opcode: Patterns = ()
+    producer: Patterns = ()
+    line: Patterns = ()
     in_loop: bool = False
 
 

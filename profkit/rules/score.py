@@ -8,20 +8,24 @@ of factors; a category that a judge does not name counts as the guess that nothi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Annotated, Literal
 
 import numpy as np
+from msgspec import Meta, structs
 
 from profkit.core.errors import BadInput
 from profkit.core.suggestion import did_you_mean
+from profkit.core.typed_file import Model, Output, Real
+from profkit.core.version import __version__
 from profkit.core.yaml_files import shipped_yaml
 from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
 from profkit.rules.engine import Estimate
-from profkit.rules.pairs import AFTER, BEFORE, PAIR, RecordedPair
+from profkit.rules.pairs import PAIR, RecordedPair
 from profkit.rules.rule_file import categories
 
 WORTH_AN_ALARM = 1.15
@@ -51,137 +55,161 @@ class Guess:
         return next((factor for name, factor in self.ranked if name == category), 1.0)
 
 
-@dataclass(frozen=True)
-class Alarm:
-    """A promise where nothing is to gain; `side` is the report that it was made on."""
+class Alarm(Model, frozen=True, kw_only=True):
+    """A promise where nothing is to gain; `report` is the side that it was made on."""
 
     category: str
-    factor: float
-    side: str
+    promised: Annotated[float, Meta(ge=1)]
+    report: Literal["before", "after"]
 
 
-@dataclass(frozen=True)
-class Judged:
-    """How one judge did on a pair: `rank` of the true category (None: not named), its estimate.
+class Miss(Model, frozen=True):
+    """How far an estimate is off: |estimated - achieved| / achieved; null for a control."""
 
-    `estimated` and `error` are NaN for a control; `range` is None where it gave no estimate.
-    """
+    error: Real
+
+
+class Judged(Model, frozen=True, kw_only=True):
+    """How one judge did on a pair: the place of the true category, from 1 (null: not named), the
+    factor that it promised and |estimated - achieved| / achieved (null for a control)."""
 
     rank: int | None
-    estimated: float
-    error: float
+    estimated: Real
+    error: Real
     alarms: tuple[Alarm, ...]
-    range: tuple[float, float] | None = None
 
 
-@dataclass(frozen=True)
-class PairScore:
-    """A pair, judged. `category` is None and `achieved` NaN for a control.
-
-    `timed`: `achieved` is of timed latencies, not of the reports' durations. `watched`: it has a
-    report on which nothing is to gain, a control's any or after a fix in the category that was
-    fixed, unless the pair says that it is the second limit too. `held_out`: set aside while the
-    rules were made, None where nothing tells.
-    """
-
+class _Named(Judged, frozen=True):
     name: str
     gpu: str
     category: str | None
-    achieved: float
-    timed: bool
-    watched: bool
-    held_out: bool | None
-    ours: Judged
+    achieved: Real
+    measured: Literal["timed", "profiled"] | None
+
+
+class PairScore(_Named, frozen=True, kw_only=True):
+    """A pair, judged: `achieved` is the factor that the fix gave, by timed latencies or by the
+    durations in the reports. `category`, `measured` and `achieved` are null for a control. `range`
+    has the lowest and highest factor of profkit's estimate for the report, `why` explains a miss:
+    not first, or an error above 25%. `held_out`: set aside while the rules were made, null where
+    nothing tells."""
+
+    range: tuple[float, float] | None
     ncu: Judged
-    no_gain: Judged
-
-    @property
-    def missed(self) -> bool:
-        """Whether its category is not first or its estimate far off."""
-        if self.category is None:
-            return False
-        return self.ours.rank != 1 or self.ours.error > LARGE_ERROR
+    no_gain: Miss
+    held_out: bool | None
+    missed: bool
+    why: str | None = None
 
 
-@dataclass(frozen=True)
-class Accuracy:
-    """How one judge did on pairs, as shares of 1; NaN where there are none to judge it by."""
+class Accuracy(Model, frozen=True, kw_only=True):
+    """How one judge did on pairs, shares of 1, null where there are none to judge it by.
+    `false_alarms` is of the reports with nothing to gain."""
 
-    top1: float
-    top3: float
-    mean_error: float
-    max_error: float
-    false_alarms: float
+    top1: Real
+    top3: Real
+    mean_error: Real
+    max_error: Real
+    false_alarms: Real
 
 
-@dataclass(frozen=True)
-class Part:
-    """Pairs summed up. `defects` are judged by rank and error, `watched` by false alarms.
+class _Counted(Accuracy, frozen=True):
+    defects: int
+    nothing_to_gain: int
+    estimated: int
+    within_range: int
+    above_range: int
+    first_without_estimate: int
 
-    Of profkit's: `estimated` defects have an estimate, `within` gained what the range holds and
-    `above` more than its upper end; `named` are first without an estimate.
+
+class Part(_Counted, frozen=True, kw_only=True):
+    """Pairs summed up: profkit's figures, those of ncu's own rules and of the guess of no gain.
+
+    `defects` are judged by rank and error, the reports with `nothing_to_gain` by false alarms.
+    `estimated` defects have an estimate, `within_range` gained what it holds and `above_range` more
+    than its upper end; `first_without_estimate` are named first without one.
     """
 
-    defects: int
-    watched: int
-    estimated: int
-    within: int
-    above: int
-    named: int
-    ours: Accuracy
     ncu: Accuracy
     no_gain: Accuracy
 
 
-@dataclass(frozen=True)
-class Score:
-    """All pairs and what they sum up to; the halves None where nothing tells them apart."""
+class Score(Output, frozen=True, kw_only=True, tag="profkit.score/1"):
+    """How well findings hold. The halves, the pairs that the rules were made on and those set
+    aside, are null where nothing tells them apart. Shares are of 1."""
 
-    pairs: tuple[PairScore, ...]
-    whole: Part
+    profkit: str
+    summary: Part
     design: Part | None
     held_out: Part | None
+    pairs: tuple[PairScore, ...]
 
     @property
     def misses(self) -> tuple[PairScore, ...]:
         return tuple(pair for pair in self.pairs if pair.missed)
 
 
-def score(pairs: Sequence[PairScore]) -> Score:
-    """Sum up judged pairs."""
-    told = all(pair.held_out is not None for pair in pairs) and any(pair.held_out for pair in pairs)
-    design = _part([pair for pair in pairs if not pair.held_out]) if told else None
-    held_out = _part([pair for pair in pairs if pair.held_out]) if told else None
-    return Score(tuple(pairs), _part(pairs), design, held_out)
+@dataclass(frozen=True)
+class Verdict:
+    """A pair judged. `watched`: it has a report on which nothing is to gain, a control's any or
+    after a fix in the category that was fixed, unless the pair says that it is the second limit."""
+
+    pair: PairScore
+    watched: bool
 
 
-def judge(pair: RecordedPair, examine: Examine, held_out: Collection[str] | None) -> PairScore:
+def score(verdicts: Sequence[Verdict], why: Mapping[str, str]) -> Score:
+    """Sum up judged pairs; `why` explains misses by the name of their pair."""
+    halves = [
+        [one for one in verdicts if one.pair.held_out is half] for half in (None, False, True)
+    ]
+    told = not halves[0] and bool(halves[2])
+    design, held_out = (_part(half) if told else None for half in halves[1:])
+    pairs = (one.pair for one in verdicts)
+    return Score(
+        profkit=__version__,
+        summary=_part(verdicts),
+        design=design,
+        held_out=held_out,
+        pairs=tuple(
+            structs.replace(pair, why=why.get(pair.name) if pair.missed else None) for pair in pairs
+        ),
+    )
+
+
+def judge(pair: RecordedPair, examine: Examine, held_out: Collection[str] | None) -> Verdict:
     """Judge a pair; raises BadInput where its category is none or a report can't be read."""
     category = pair.category
     if category is not None and category not in categories():
         raise _no_category(pair, category)
     before, found = examine(pair.before)
-    ours, ncu = [(BEFORE, _ours(found))], [(BEFORE, _ncu(before))]
+    ours, ncu, nothing = [_ours(found)], [_ncu(before)], [Guess()]
     achieved = pair.achieved
     if pair.after is not None:
         after, found = examine(pair.after)
-        ours.append((AFTER, _ours(found)))
-        ncu.append((AFTER, _ncu(after)))
+        ours.append(_ours(found))
+        ncu.append(_ncu(after))
         if math.isnan(achieved):
             achieved = _ratio(pair, before, after)
     watched = category is None or (pair.after is not None and pair.second_limit != category)
-    return PairScore(
+    own, of_ncu, guess = (
+        _judged(told, category, achieved, watched=watched) for told in (ours, ncu, nothing)
+    )
+    timed: Literal["timed", "profiled"] = "profiled" if math.isnan(pair.achieved) else "timed"
+    row = PairScore(
         pair.name,
         before.gpus[0].name,
         category,
         achieved,
-        timed=not math.isnan(pair.achieved),
-        watched=watched,
+        timed if category else None,
+        **structs.asdict(own),
+        range=ours[0].ranges.get(category) if category else None,
+        ncu=of_ncu,
+        no_gain=Miss(guess.error),
         held_out=None if held_out is None else pair.name in held_out,
-        ours=_judged(ours, category, achieved, watched=watched),
-        ncu=_judged(ncu, category, achieved, watched=watched),
-        no_gain=_judged([(BEFORE, Guess())], category, achieved, watched=watched),
+        missed=category is not None and (own.rank != 1 or own.error > LARGE_ERROR),
     )
+    return Verdict(row, watched)
 
 
 def _no_category(pair: RecordedPair, category: str) -> BadInput:
@@ -199,23 +227,28 @@ def _ratio(pair: RecordedPair, before: ReportSummary, after: ReportSummary) -> f
 
 
 def _judged(
-    guesses: Sequence[tuple[str, Guess]], category: str | None, achieved: float, *, watched: bool
+    told: Sequence[Guess], category: str | None, achieved: float, *, watched: bool
 ) -> Judged:
+    """What a judge said before the fix, and its alarms: on a control, or after the fix."""
     if category is None:
-        return Judged(None, math.nan, math.nan, _alarms(guesses[0], None))
-    told = guesses[0][1]
-    estimated = told.factor(category)
-    alarms = _alarms(guesses[-1], category) if watched and len(guesses) > 1 else ()
-    error = abs(estimated - achieved) / achieved
-    return Judged(told.rank(category), estimated, error, alarms, told.ranges.get(category))
+        alarms = _alarms(told[0], "before", None)
+        return Judged(rank=None, estimated=math.nan, error=math.nan, alarms=alarms)
+    estimated = told[0].factor(category)
+    return Judged(
+        rank=told[0].rank(category),
+        estimated=estimated,
+        error=abs(estimated - achieved) / achieved,
+        alarms=_alarms(told[1], "after", category) if watched and len(told) > 1 else (),
+    )
 
 
-def _alarms(told: tuple[str, Guess], category: str | None) -> tuple[Alarm, ...]:
+def _alarms(
+    told: Guess, side: Literal["before", "after"], category: str | None
+) -> tuple[Alarm, ...]:
     """Promises on a report in a category, None for any."""
-    side, guess = told
     return tuple(
-        Alarm(name, factor, side)
-        for name, factor in guess.ranked
+        Alarm(category=name, promised=factor, report=side)
+        for name, factor in told.ranked
         if factor >= WORTH_AN_ALARM and category in {None, name}
     )
 
@@ -265,27 +298,26 @@ def ncu_categories() -> Mapping[str, str | Mapping[str, str]]:
     return loaded
 
 
-def _part(pairs: Sequence[PairScore]) -> Part:
-    defects = [pair for pair in pairs if pair.category is not None]
-    watched = [pair for pair in pairs if pair.watched]
-    ranges = [(pair, pair.ours.range) for pair in defects if pair.ours.range]
+def _part(verdicts: Sequence[Verdict]) -> Part:
+    defects = [one.pair for one in verdicts if one.pair.category is not None]
+    watched = [one.pair for one in verdicts if one.watched]
+    ranges = [(pair.achieved, pair.range) for pair in defects if pair.range]
     return Part(
         len(defects),
         len(watched),
         len(ranges),
-        sum(low <= pair.achieved <= high for pair, (low, high) in ranges),
-        sum(pair.achieved > high for pair, (_, high) in ranges),
-        sum(pair.ours.rank == 1 and pair.ours.range is None for pair in defects),
-        _accuracy((pair.ours for pair in defects), (pair.ours for pair in watched)),
-        _accuracy((pair.ncu for pair in defects), (pair.ncu for pair in watched)),
-        _accuracy((pair.no_gain for pair in defects), (pair.no_gain for pair in watched)),
+        sum(low <= achieved <= high for achieved, (low, high) in ranges),
+        sum(achieved > high for achieved, (_, high) in ranges),
+        sum(pair.rank == 1 and pair.range is None for pair in defects),
+        **structs.asdict(_accuracy(defects, watched)),
+        ncu=_accuracy([pair.ncu for pair in defects], [pair.ncu for pair in watched]),
+        no_gain=_accuracy(*([_unnamed(pair) for pair in some] for some in (defects, watched))),
     )
 
 
-def _accuracy(defects: Iterable[Judged], watched: Iterable[Judged]) -> Accuracy:
-    judged = list(defects)
-    ranks = [one.rank or math.inf for one in judged]
-    errors = [one.error for one in judged]
+def _accuracy(defects: Sequence[Judged], watched: Sequence[Judged]) -> Accuracy:
+    ranks = [one.rank or math.inf for one in defects]
+    errors = [one.error for one in defects]
     return Accuracy(
         top1=_mean([rank <= 1 for rank in ranks]),
         top3=_mean([rank <= 3 for rank in ranks]),
@@ -293,6 +325,11 @@ def _accuracy(defects: Iterable[Judged], watched: Iterable[Judged]) -> Accuracy:
         max_error=max(errors, default=math.nan),
         false_alarms=_mean([bool(one.alarms) for one in watched]),
     )
+
+
+def _unnamed(pair: PairScore) -> Judged:
+    """The guess that no fix gains anything, as a judge."""
+    return Judged(rank=None, estimated=1.0, error=pair.no_gain.error, alarms=())
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -13,11 +13,15 @@ def formats() -> Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]]
     from profkit.analysis.metrics_view import MetricsFile
     from profkit.analysis.source_json import SourceViewFile
     from profkit.analysis.timeline_json import ExportFile, ExportsFile
+    from profkit.audit.view import AuditFile
     from profkit.capture.doctor_view import DoctorFile
     from profkit.capture.target_format import CheckFile, TargetFile
     from profkit.comparison.json import DiffFile
     from profkit.roofline.ceiling_file import CeilingFile
+    from profkit.roofline.roofline_json import RooflineFile
     from profkit.rules.checklist_format import ChecklistFile
+    from profkit.rules.rule_file import RulesFile
+    from profkit.rules.score import Score
     from profkit.runs.manifest import Manifest
     from profkit.study.matrix import MatrixFile
     from profkit.timing.calibration_view import CalibrationFile
@@ -27,6 +31,7 @@ def formats() -> Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]]
 
     return {
         "analyze": ((AnalysisFile, AnalysesFile), "profkit analyze --format json"),
+        "audit": (AuditFile, "profkit audit --format json"),
         "calibrate": (CalibrationFile, "profkit calibrate --format json"),
         "ceilings": (CeilingFile, "profkit ceilings --format json, and -o"),
         "cell": (Cell, "A cell of a baseline: cells/SHAPE.BACKEND.json"),
@@ -37,7 +42,10 @@ def formats() -> Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]]
         "doctor": (DoctorFile, "profkit doctor --format json"),
         "matrix": (MatrixFile, "A matrix of shapes (YAML)"),
         "metrics": (MetricsFile, "profkit metrics --format json"),
+        "roofline": (RooflineFile, "profkit roofline --format json"),
+        "rules": (RulesFile, "A rules file (YAML)"),
         "run": (Manifest, "A run's manifest.json"),
+        "score": (Score, "profkit rules score --format json"),
         "source": (SourceViewFile, "profkit source --format json"),
         "target": (TargetFile, "TARGET.py --list"),
         "timeline": (

@@ -16,12 +16,12 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from profkit.core.errors import BadInput
 from profkit.core.integrity import check_unchanged
 from profkit.core.regular_file import open_regular
+from profkit.core.yaml_files import shipped_yaml
 
 if TYPE_CHECKING:
     import sqlite3
@@ -42,31 +42,15 @@ MOST_AROUND = 16
 """How many NVTX ranges around a call are told. Nests of modules and operators have some 10; many
 more come of ranges that are begun and never ended."""
 
-_STREAM = ("deviceId", "contextId", "streamId", "globalPid", "correlationId")
-COLUMNS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        KERNELS: (
-            "start", "end", *_STREAM, "demangledName", "shortName", "mangledName",
-            "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
-            "registersPerThread", "staticSharedMemory", "dynamicSharedMemory",
-        ),
-        CALLS: ("start", "end", "globalTid", "correlationId", "nameId"),
-        COPIES: ("start", "end", *_STREAM, "bytes", "copyKind", "srcKind", "dstKind"),
-        FILLS: ("start", "end", *_STREAM, "bytes", "memKind"),
-        GRAPHS: ("start", "end", *_STREAM),
-        SYNCHRONIZATIONS: ("start", "end", "streamId", "globalPid", "correlationId", "syncType"),
-        RANGES: ("start", "end", "eventType", "globalTid", "text", "textId"),
-        GPUS: (
-            "id", "cuDevice", "name", "smCount", "totalMemory", "computeMajor", "computeMinor",
-        ),
-        SESSION_START: ("utcEpochNs",),
-        EXPORT: ("name", "value"),
-        STRINGS: ("id", "value"),
-    }
-)  # fmt: skip
-TEXT_COLUMNS = frozenset({(RANGES, "text"), (GPUS, "name"), (STRINGS, "value")}) | {
-    (EXPORT, column) for column in COLUMNS[EXPORT]
+EXPORTED = shipped_yaml("profkit.timeline", "export.yaml")
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    table: tuple(columns["read"]) for table, columns in EXPORTED["tables"].items()
 }
+TEXT_COLUMNS = frozenset(
+    (table, column)
+    for table, columns in EXPORTED["tables"].items()
+    for column in columns.get("text", ())
+)
 
 _THREAD_BITS = 0xFFFFFF
 _LARGEST = 8 << 30  # bytes: all pages are checked, at about 1 GB/s
@@ -83,19 +67,9 @@ _AGAIN = "export it again with `nsys export --type sqlite`"
 _NO_NAME = "(name not in the export)"
 _VERSION_SUFFIX = re.compile(r"_v\d{4,5}$")
 
-_COPY_KINDS = {
-    1: "host to device", 2: "device to host", 3: "host to array", 4: "array to host",
-    5: "array to array", 6: "array to device", 7: "device to array", 8: "device to device",
-    9: "host to host", 10: "peer to peer", 11: "unified, host to device",
-    12: "unified, device to host", 13: "unified, device to device",
-}  # fmt: skip
-_MEMORY_KINDS = {
-    0: "pageable", 1: "pinned", 2: "device", 3: "array", 4: "managed", 5: "device static",
-    6: "managed static",
-}  # fmt: skip
-_SYNCHRONIZATION_KINDS = {
-    1: "event", 2: "stream waits for event", 3: "stream", 4: "context",
-}  # fmt: skip
+_COPY_KINDS: Mapping[int, str] = EXPORTED["copy_kinds"]
+_MEMORY_KINDS: Mapping[int, str] = EXPORTED["memory_kinds"]
+_WAITS: Mapping[int, str] = EXPORTED["synchronization_kinds"]
 
 
 def length(start: float, end: float) -> float:
@@ -550,37 +524,28 @@ class _Reader:
         )
 
     def _memory_operations(self, launches: _Launches) -> tuple[MemoryOperation, ...]:
+        copies = (
+            (row, _COPY_KINDS.get(row[8], "of unknown kind"), row[9], row[10])
+            for row in self._raw[COPIES]
+        )
+        fills = ((row, "memset", None, row[8]) for row in self._raw[FILLS])
         made = [
             MemoryOperation(
-                _COPY_KINDS.get(row[8], "of unknown kind"),
+                kind,
                 row[7] or 0,
                 *self._span(row),
                 stream=_stream(row),
-                source=_MEMORY_KINDS.get(row[9], ""),
-                target=_MEMORY_KINDS.get(row[10], ""),
+                source=_MEMORY_KINDS.get(source, ""),
+                target=_MEMORY_KINDS.get(target, ""),
                 launch=launches.of(row),
             )
-            for row in self._raw[COPIES]
-        ]
-        made += [
-            MemoryOperation(
-                "memset",
-                row[7] or 0,
-                *self._span(row),
-                stream=_stream(row),
-                source="",
-                target=_MEMORY_KINDS.get(row[8], ""),
-                launch=launches.of(row),
-            )
-            for row in self._raw[FILLS]
+            for row, kind, source, target in (*copies, *fills)
         ]
         return tuple(sorted(made, key=lambda item: (item.start, item.end)))
 
     def _synchronizations(self) -> tuple[Synchronization, ...]:
         return tuple(
-            Synchronization(
-                _SYNCHRONIZATION_KINDS.get(row[5], "unknown"), *self._span(row), process=row[3] or 0
-            )
+            Synchronization(_WAITS.get(row[5], "unknown"), *self._span(row), process=row[3] or 0)
             for row in self._raw[SYNCHRONIZATIONS]
         )
 

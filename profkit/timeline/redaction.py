@@ -17,63 +17,27 @@ from pathlib import Path
 from profkit.core.atomic_file import replacement
 from profkit.core.errors import BadInput
 from profkit.timeline.reader import (
-    CALLS,
-    COLUMNS,
-    COPIES,
     EXPORT,
-    FILLS,
-    GPUS,
-    GRAPHS,
-    KERNELS,
+    EXPORTED,
     PUSH_POP,
     RANGES,
     START_END,
     STRINGS,
-    SYNCHRONIZATIONS,
     TEXT_COLUMNS,
     open_export,
-)
+)  # fmt: skip
 
-_ENUM = ("id", "name", "label")
-_ENUMS = (
-    "ENUM_NSYS_EVENT_TYPE",
-    "ENUM_NSYS_EVENT_CLASS",
-    "ENUM_CUDA_MEMCPY_OPER",
-    "ENUM_CUDA_MEM_KIND",
-    "ENUM_CUDA_KERNEL_LAUNCH_TYPE",
-    "ENUM_CUPTI_SYNC_TYPE",
-)
-# Not read here, but nsys's own statistics ask for them; all are numbers.
-_MORE: Mapping[str, tuple[str, ...]] = {
-    KERNELS: ("greenContextId", "launchType", "gridId", "graphNodeId", "localMemoryPerThread"),
-    CALLS: ("eventClass", "returnValue"),
-    COPIES: ("greenContextId", "srcDeviceId", "dstDeviceId", "graphNodeId", "copyCount"),
-    FILLS: ("greenContextId", "value", "graphNodeId"),
-    GRAPHS: ("greenContextId", "graphId", "graphExecId"),
-    SYNCHRONIZATIONS: ("deviceId", "contextId", "eventId"),
-    RANGES: ("rangeId", "category", "color", "endGlobalTid", "domainId"),
-    GPUS: ("l2CacheSize", "memoryBandwidth", "clockRate"),
-}
+_ENUMS = frozenset(EXPORTED["enums"])
 _KEPT: Mapping[str, tuple[str, ...]] = {
-    **{table: columns + _MORE.get(table, ()) for table, columns in COLUMNS.items()},
-    **dict.fromkeys(_ENUMS, _ENUM),
+    **{
+        table: (*columns["read"], *columns.get("kept", ()))
+        for table, columns in EXPORTED["tables"].items()
+    },
+    **dict.fromkeys(_ENUMS, ("id", "name", "label")),
 }
 _TEXT = TEXT_COLUMNS | {(table, column) for table in _ENUMS for column in ("name", "label")}
-_EXPORT_KEYS = (
-    "EXPORT_PRODUCT_NAME",
-    "EXPORT_PRODUCT_VERSION",
-    "EXPORT_SCHEMA_VERSION",
-    "EXPORT_SCHEMA_VERSION_MAJOR",
-    "EXPORT_SCHEMA_VERSION_MINOR",
-    "EXPORT_SCHEMA_VERSION_MICRO",
-)
-_NAMES = (
-    (KERNELS, "demangledName"),
-    (KERNELS, "shortName"),
-    (KERNELS, "mangledName"),
-    (CALLS, "nameId"),
-    (RANGES, "textId"),
-)
+_EXPORT_KEYS = tuple(EXPORTED["export_keys"])
+_NAMES = [(table, column) for table, columns in EXPORTED["names"].items() for column in columns]
 _SIDE_FILES = ("-wal", "-shm", "-journal")
 
 

@@ -10,6 +10,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
+from profkit.core.yaml_files import shipped_yaml
 from profkit.timeline.intervals import gaps_between, union
 from profkit.timeline.reader import GpuWork, Kernel, MemoryOperation, Timeline, length
 
@@ -17,36 +18,11 @@ SHORT_GAP = 100e-6
 """The longest gap that may come from launching alone: a launch takes the host 2 to 10 µs, an
 operation of an eager framework several times that."""
 
-QUANTITIES: Mapping[str, tuple[str, str]] = {
-    "gpu_span": ("s", "From the start of the first GPU work to the end of the last."),
-    "gpu_busy_share": ("1", "Share of gpu_span in which a kernel, copy, fill or graph ran."),
-    "short_gap_share": ("1", "Share of gpu_span in gaps of at most 100 µs between GPU work."),
-    "long_gap_share": ("1", "Share of gpu_span in gaps of more than 100 µs."),
-    "host_copy_share": (
-        "1",
-        "Share of gpu_span in which nothing ran but copies between host and GPU.",
-    ),
-    "short_gaps": ("gap", "Gaps of at most 100 µs."),
-    "long_gaps": ("gap", "Gaps of more than 100 µs."),
-    "gap_median": ("s", "Median of all gaps."),
-    "gap_longest": ("s", "The longest gap."),
-    "kernel_launches": ("launch", "Kernels that ran."),
-    "kernel_median": ("s", "Median duration of a kernel."),
-    "host_copies": ("copy", "Copies between host and GPU."),
-    "host_copy_bytes": ("B", "Bytes copied between host and GPU."),
-    "host_copy_bandwidth": ("B/s", "Bytes a second while such copies ran."),
-    "pageable_share": ("1", "Share of host_copy_bytes that lie in pageable memory on the host."),
-    "synchronizing_calls": ("call", "CUDA calls of the host that waited, in gpu_span."),
-    "allocating_calls": ("call", "CUDA calls that allocated or freed memory, in gpu_span."),
-}
+QUANTITIES: Mapping[str, tuple[str, str]]
 """By name: unit and meaning."""
-
-PARTS: Mapping[str, str] = {
-    "short_gap_share": "short gaps",
-    "long_gap_share": "long gaps",
-    "host_copy_share": "copies alone",
-}
+PARTS: Mapping[str, str]
 """The parts of the region's time that a fix may take away."""
+QUANTITIES, PARTS = shipped_yaml("profkit.timeline", "region.yaml").values()
 
 _HOST_COPIES = {"host to device", "device to host", "host to array", "array to host"}
 _WAITING = ("Synchronize", "EventQuery", "StreamQuery")

@@ -7,8 +7,10 @@ all looks together err no more often than one would (Bonferroni over the looks).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import structs
 
 from profkit.timing.latency import Pair
 from profkit.timing.results import DEFAULT, Thresholds, Verdict
@@ -59,7 +61,7 @@ class Decision:
 
 def thresholds_of_looks(looks: int = len(LOOKS), base: Thresholds = DEFAULT) -> Thresholds:
     """Thresholds for verdicts that are looked at so many times; blocks of 10 samples will do."""
-    return replace(
+    return structs.replace(
         base,
         level=1 - (1 - base.level) / looks,
         same_level=1 - (1 - base.same_level) / looks,

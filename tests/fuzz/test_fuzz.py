@@ -1,7 +1,7 @@
 """Spoiled files of every format, through the command line: one line and an exit code, always.
 
-PROFKIT_FUZZ_SECONDS says for how long (60), PROFKIT_FUZZ_SEED with which cases (0): the n-th case
-of a seed is always the same. `make fuzz` takes minutes, with a seed of its own.
+A few of each format, or as many as PROFKIT_FUZZ_SECONDS suffice for; PROFKIT_FUZZ_SEED says which
+(0): the n-th case of a seed is always the same. `make fuzz` takes minutes, with a seed of its own.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import random
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,11 +21,12 @@ import pytest
 from profkit.comparison.gates import parse_gates
 from profkit.core.errors import UsageError
 from profkit.core.expression import parse
-from tests.fuzz.formats import formats
+from tests.fuzz.formats import Format, formats
 from tests.fuzz.mutations import expression
 from tests.fuzz.zygote import Outcome, Zygote
 
-SECONDS = float(os.environ.get("PROFKIT_FUZZ_SECONDS", "60"))
+SECONDS = float(os.environ.get("PROFKIT_FUZZ_SECONDS", "0"))
+OF_EACH_FORMAT = 4
 SEED = int(os.environ.get("PROFKIT_FUZZ_SEED", "0"))
 LONGEST, LARGEST = 5.0, 500.0
 """Seconds of CPU and MB of memory that any input may take."""
@@ -49,24 +50,32 @@ def broken_law(done: Outcome) -> str:
 
 
 def test_spoiled_files_end_in_one_line(tmp_path: Path) -> None:
-    numbers = itertools.count()
+    all_formats = formats()
+    last = None if SECONDS else OF_EACH_FORMAT * len(all_formats)
+    numbers = itertools.islice(itertools.count(), last)
     workers = len(os.sched_getaffinity(0))
     with ThreadPoolExecutor(workers) as pool:
-        done = list(pool.map(lambda _: _until_the_end(tmp_path, numbers), range(workers)))
-    broken = [told for worker in done for told in worker]
-    print(f"{next(numbers) - workers} spoiled files, seed {SEED}")
+        done = list(
+            pool.map(lambda _: _until_the_end(tmp_path, all_formats, numbers), range(workers))
+        )
+    broken = [told for _, worker in done for told in worker]
+    print(f"{sum(count for count, _ in done)} spoiled files, seed {SEED}")
     assert not broken, f"{len(broken)} broken\n" + "\n".join(broken[:20])
 
 
-def _until_the_end(tmp_path: Path, numbers: Iterator[int]) -> list[str]:
-    """Run the next cases until the time is over; what broke the law. Their folders stay."""
+def _until_the_end(
+    tmp_path: Path, all_formats: Sequence[Format], numbers: Iterator[int]
+) -> tuple[int, list[str]]:
+    """Run the next cases until they or the time are over; how many, and what broke the law, whose
+    folders stay."""
     broken: list[str] = []
-    all_formats = formats()
+    count = 0
     with Zygote() as zygote:
         until = time.monotonic() + SECONDS
         for number in numbers:
-            if time.monotonic() > until:
-                return broken
+            if SECONDS and time.monotonic() > until:
+                break
+            count += 1
             folder = tmp_path / f"{number}"
             folder.mkdir()
             case = all_formats[number % len(all_formats)]
@@ -79,7 +88,7 @@ def _until_the_end(tmp_path: Path, numbers: Iterator[int]) -> list[str]:
                 broken.append(f"{told}\n{outcome.stderr[-1500:]}")
             else:
                 shutil.rmtree(folder)
-    return broken
+    return count, broken
 
 
 _NAMES = ("duration", "l2_busy", "before_duration", "registers_per_thread")

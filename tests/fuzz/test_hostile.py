@@ -16,10 +16,10 @@ import zstandard
 from profkit.report import wire
 from profkit.timeline.reader import COLUMNS, KERNELS, STRINGS
 from tests.conftest import H200, ROOT, plain_bytes
+from tests.core.test_text_files import LAUGHS, MERGES
 from tests.fuzz.formats import REPORT, RUN
 from tests.fuzz.test_fuzz import broken_law
 from tests.fuzz.zygote import Outcome, Zygote
-from tests.unit.test_text_files import LAUGHS, MERGES
 
 SESSION, CREATED, VERSIONS = 3, 2, 8
 READERS = (

@@ -7,7 +7,6 @@ from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
 from profkit.audit.audit import Outcome
 from profkit.audit.contradiction import Contradiction
-from profkit.audit.view import told as in_words
 from profkit.comparison import text as diff_words
 from profkit.rules import finding_text as findings
 from profkit.rules.checklist import Item
@@ -288,16 +287,14 @@ def _claims(found: Sequence[Outcome]) -> Iterator[Block]:
 
 def _claim(outcome: Outcome) -> str:
     claim = outcome.claim
-    sizes = zip("BHSD", (claim.batch, claim.heads, claim.length, claim.dim), strict=True)
+    sizes = zip("BHSD", claim.shape, strict=True)
     said = claim.text or " ".join(f"{letter}={size}" for letter, size in sizes)
     return f"**{unmarked(said)}**: {' '.join(map(_contradiction, outcome.contradictions))}"
 
 
 def _contradiction(one: Contradiction) -> str:
-    likely = f"; likely {in_words(one.cause)}" if one.cause else ""
-    return unmarked(
-        f"{one.claimed}: {in_words(one.follows)}{likely}; it should be {in_words(one.should_be)}."
-    )
+    likely = f"; likely {one.cause}" if one.cause else ""
+    return unmarked(f"{one.claimed}: {one.follows}{likely}; it should be {one.should_be}.")
 
 
 def ablation(written: Written) -> Iterator[Block]:

@@ -1,0 +1,163 @@
+"""What is claimed in one place: figures by quantity, and what they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from profkit.audit.printed_numbers import Figure
+
+SHAPE = ("batch", "heads", "length", "dim")
+
+# The quantities that a claim may have figures of, with their units: SI, 1 for a share, x for a
+# ratio.
+UNITS = {
+    "time": "s", "low": "s", "high": "s", "flop": "FLOP", "bytes": "B", "intensity": "FLOP/B",
+    "flop_rate": "FLOP/s", "byte_rate": "B/s", "flop_share": "1", "byte_share": "1", "share": "1",
+    "flop_peak": "FLOP/s", "byte_peak": "B/s", "held_peak": "FLOP/s", "held_share": "1",
+    "ridge": "FLOP/B", "baseline": "s", "speedup": "x", "lower_end": "s", "upper_end": "s",
+    "peak_ratio": "x", "advantage": "x", "flop_rate_low": "FLOP/s", "flop_rate_high": "FLOP/s",
+    "held_clock": "Hz", "cycles": "", "factor": "x", "time_ratio": "x", "flop_ratio": "x",
+    "exponent": "", "flop_exponent": "", "ratio_low": "x", "ratio_high": "x", "mean": "s",
+    "deviation": "", "measure": "", "clock": "Hz", "l2_rate": "B/s", "shared_rate": "B/s",
+    "link_rate": "B/s", "registers": "", "threads": "", "shared": "B", "occupancy": "1",
+    "achieved_occupancy": "1", "resident_blocks": "", "resident_warps": "", "resident_threads": "",
+    "grid_blocks": "", "sms": "", "waves": "", "token_rate": "tokens/s",
+    "token_limit": "tokens/s", "tokens": "", "flop_per_token": "FLOP", "bytes_per_token": "B",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the things that a sentence compares: a GPU with its time and shape."""
+
+    gpu: str
+    time: Figure
+    shape: Mapping[str, int] = field(hash=False)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A claimed change between two quantities, in the order of the sentence.
+
+    `meaning` is "times", or of a percentage "worth" (faster, a gain), "less" or "more". `hedged`
+    says that the number is called approximate.
+    """
+
+    meaning: str
+    claimed: Figure
+    first: Figure
+    second: Figure
+    kind: str
+    hedged: bool
+
+
+@dataclass(frozen=True)
+class Share:
+    """A percentage that a quantity is claimed to be of another of its kind."""
+
+    claimed: Figure
+    part: Figure
+    whole: Figure
+    hedged: bool
+
+
+@dataclass(frozen=True)
+class Product:
+    """Factors in SI units and what their product is claimed to be."""
+
+    factors: tuple[Figure, ...]
+    claimed: Figure
+    text: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is claimed in one place; what it leaves open is None or empty.
+
+    `where` is the place in the file, `study` that of what it belongs to: claims of a study may
+    speak of its rows. `gpus` are names as written, the likeliest first. `peak_of` says what the
+    peaks are of: the datasheet, the clock that was held, or a measurement. `cache` is `warm` where
+    a call found its inputs in L2. `operation` is attention unless it says otherwise. In a sentence,
+    `apart` says that so many intervals do not overlap (0: no number), `sides` are compared,
+    `matrices` are the sizes M, N, K of a product, `devices` is how many GPUs the figures are of
+    together (0: several), `accumulate` the precision of the sums. In a record, `name` is that of a
+    cell, `of` are those that a figure was made of, in the order of the quotient; the figure
+    `measure` repeats the quantity `measure_of` of its cell; `outer_ends` are ends of other
+    intervals of the time, low and high in turn. `unread` are numbers that nothing could be made of.
+
+    Of the figures, by the names in UNITS, `time` is a median with its interval from `low` to
+    `high`; `flop` and `bytes` are those of one call, for attention those of its shape (each input
+    read once, the output written once); `held_peak` and `held_share` are of the clock that was
+    held, for claims that have both. `lower_end` and `upper_end` are called ends of an interval,
+    `clock` is the SM clock. `l2_rate`, `shared_rate` and `link_rate` are not bound by DRAM;
+    `registers` are those of a thread, `threads` and `shared` those of a block, `resident_blocks`,
+    `resident_warps` and `resident_threads` those on an SM. `token_limit` is called a bound of
+    tokens/s, `deviation` is the standard deviation over the mean.
+    """
+
+    where: str = ""
+    text: str = ""
+    study: str = ""
+    figures: Mapping[str, Figure] = field(default_factory=dict, hash=False)
+    gpus: tuple[str, ...] = ()
+    dtype: str = ""
+    path: str = ""
+    operation: str = ""
+    batch: int | None = None
+    heads: int | None = None
+    kv_heads: int | None = None
+    length: int | None = None
+    dim: int | None = None
+    causal: bool | None = None
+    backward: bool | None = None
+    cache: str = ""
+    n: int | None = None
+    peak_of: str = ""
+    bound: str = ""
+    memory: str = ""
+    sides: tuple[Side, ...] = ()
+    outer_ends: tuple[Figure, ...] = ()
+    measure_of: str = ""
+    name: str = ""
+    of: tuple[str, ...] = ()
+    matrices: tuple[int, ...] = ()
+    devices: int | None = None
+    accumulate: str = ""
+    sm_counts: tuple[tuple[str, int], ...] = ()
+    changes: tuple[Change, ...] = ()
+    parts: tuple[Share, ...] = ()
+    products: tuple[Product, ...] = ()
+    grid_dimensions: int | None = None
+    apart: int | None = None
+    unread: tuple[str, ...] = ()
+
+    @classmethod
+    def of_values(cls, values: Mapping[str, Any]) -> Claim:
+        """A claim of fields and figures by name."""
+        figures = {name: values[name] for name in UNITS if name in values}
+        rest = {name: value for name, value in values.items() if name not in UNITS}
+        return cls(figures=figures, **rest)
+
+    def __getitem__(self, quantity: str) -> Figure | None:
+        return self.figures.get(quantity)
+
+    def value(self, name: str) -> Any:
+        """The figure, or the field, of that name."""
+        return self.figures.get(name) if name in UNITS else getattr(self, name)
+
+    @property
+    def shape(self) -> tuple[int | None, ...]:
+        """Batch, heads, length and dim."""
+        return self.batch, self.heads, self.length, self.dim
+
+    @property
+    def says_something(self) -> bool:
+        """Whether anything is claimed that could be held against something."""
+        statements = (
+            self.bound, self.memory, self.sides, self.sm_counts, self.changes, self.parts,
+            self.products,
+        )  # fmt: skip
+        dimensions = (self.grid_dimensions, self.apart)
+        return bool(self.figures) or any(statements) or dimensions != (None, None)

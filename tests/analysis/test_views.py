@@ -1,0 +1,468 @@
+"""What people and machines get: the formats, what they leave out, and names shown as they are."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import jsonschema
+import pytest
+from markdown_it import MarkdownIt
+from typer.testing import Result
+
+import profkit
+from profkit.report.catalog import catalog
+from profkit.report.panels import work_grid
+from tests.conftest import CORPUS, H200, RECORDED, ROOT, h200, needs_corpus, plain_bytes
+
+Cli = Callable[..., Result]
+KNOWN = H200 / "known.ncu-repz"
+SCHEMAS = ROOT / "profkit" / "schemas"
+RUN = H200 / "sdpa_s512"
+ODD = "a|[red]<b>\x1b[1m`"
+
+
+def schema(name: str) -> jsonschema.Draft202012Validator:
+    data = json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(data)
+    return jsonschema.Draft202012Validator(data)
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report whose kernels have names of markup, escapes and direction marks."""
+    data = plain_bytes("known")
+    replacements = {
+        b"transpose_conflict": ODD.encode() + b"___",
+        b"transpose_padded": b"[lambda() (1)]__",
+        b"copy_coalesced": b"<unnamed>::\xe2\x80\xae",
+        b"pointer_chase": b"**x**_[/red]_",
+    }
+    for old, new in replacements.items():
+        assert len(old) == len(new)
+        data = data.replace(old, new)
+    file = tmp_path_factory.mktemp("odd") / "odd.ncu-rep"
+    file.write_bytes(data)
+    return file
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_json_keeps_its_schema_and_says_what_is_missing(profkit_cli: Cli, name: str) -> None:
+    result = profkit_cli("analyze", H200 / f"{name}.ncu-repz", "--format", "json")
+    assert result.exit_code == 0
+    data = json.loads(result.stdout)
+    schema("analyze").validate(data)
+    assert data["schema"] == "profkit.analyze/1"
+    report = h200(name)
+    assert len(data["kernels"]) == len(report)
+    for kernel, launch in zip(data["kernels"], report.summary.launches, strict=True):
+        assert kernel["name"] == launch.name
+        assert list(kernel["metrics"]) == list(catalog().quantities)
+        nulls = {key for key, value in kernel["metrics"].items() if value is None}
+        assert nulls == set(kernel["missing"])
+        assert all(kernel["missing"].values())
+        assert sum(stall["share"] for stall in kernel["stalls"]) == pytest.approx(
+            1 if kernel["stalls"] else 0
+        )
+
+
+def test_several_reports_give_reports_of_the_same_shape(profkit_cli: Cli) -> None:
+    result = profkit_cli(
+        "analyze", KNOWN, H200 / "sdpa_s512_cudnn.ncu-repz", "--format", "json", "--top", "1"
+    )
+    data = json.loads(result.stdout)
+    schema("analyze").validate(data)
+    assert [len(report["kernels"]) for report in data["reports"]] == [1, 1]
+    alone = json.loads(profkit_cli("analyze", KNOWN, "--format", "json", "--top", "1").stdout)
+    assert data["reports"][0] == {
+        key: value for key, value in alone.items() if key not in {"schema", "profkit"}
+    }
+
+
+def test_a_directory_is_all_reports_in_it(profkit_cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    for name in ("sdpa_s512_cudnn", "sdpa_s512_flash_set_basic"):
+        (tmp_path / "deep" / f"{name}.ncu-repz").symlink_to(H200 / f"{name}.ncu-repz")
+    data = json.loads(profkit_cli("analyze", tmp_path, "--format", "json").stdout)
+    assert [report["report"]["file"] for report in data["reports"]] == [
+        "sdpa_s512_cudnn.ncu-repz",
+        "sdpa_s512_flash_set_basic.ncu-repz",
+    ]
+
+
+def test_csv_is_one_row_a_launch_with_catalogue_columns(profkit_cli: Cli) -> None:
+    text = profkit_cli("analyze", KNOWN, "--format", "csv").stdout
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert len(rows) == 13
+    assert list(rows[0])[6:] == list(catalog().quantities)
+    frame = h200("known").kernels
+    for row, (_, expected) in zip(rows, frame.iterrows(), strict=True):
+        assert row["kernel"] == expected["kernel"]
+        assert float(row["duration"]) == expected["duration"]
+        assert (row["l1_local_hit_rate"] == "") == (
+            expected["l1_local_hit_rate"] != expected["l1_local_hit_rate"]
+        )
+
+
+def test_output_goes_to_a_file(profkit_cli: Cli, tmp_path: Path) -> None:
+    for format_name in ("terminal", "json", "markdown", "csv"):
+        file = tmp_path / format_name
+        result = profkit_cli("analyze", KNOWN, "--format", format_name, "-o", file)
+        assert result.exit_code == 0
+        assert result.stdout == ""
+        shown = profkit_cli("analyze", KNOWN, "--format", format_name).stdout
+        assert file.read_text(encoding="utf-8") == shown
+    refused = profkit_cli("analyze", KNOWN, "-o", tmp_path / "no" / "where")
+    assert refused.exit_code == 2
+    assert "can't be written" in refused.stderr
+
+
+def test_piped_output_is_plain() -> None:
+    done = run_profkit("analyze", KNOWN, "--top", "1", COLUMNS="66", FORCE_COLOR="1")
+    shown = done.stdout.decode()
+    assert "\x1b" not in shown
+    assert done.stderr == b""
+    assert max(map(len, shown.splitlines())) == 66
+
+
+@pytest.mark.parametrize(
+    ("columns", "width"), [("", 100), ("66", 66), ("20", 60), ("999", 120), ("wide", 100)]
+)
+def test_output_is_as_wide_as_columns_says(profkit_cli: Cli, columns: str, width: int) -> None:
+    shown = profkit_cli("analyze", KNOWN, "--top", "1", COLUMNS=columns).stdout
+    lines = shown.splitlines()
+    assert max(map(len, lines)) == width
+    assert all(line == line.rstrip() for line in lines)
+    assert " 3  spill" in shown
+    assert "12.9%" in shown
+
+
+def test_names_are_shown_as_they_are(profkit_cli: Cli, odd: Path) -> None:
+    shown = profkit_cli("analyze", odd, "--top", "0").stdout
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert r"a|[red]<b>\x1b[1m`" in shown
+    assert r"<unnamed>::\u202e(" in shown
+    assert "**x**_[/red]_" in shown
+    assert "[lambda() (1)]" in shown
+    names = {
+        kernel["name"]
+        for kernel in json.loads(profkit_cli("analyze", odd, "--format", "json").stdout)["kernels"]
+    }
+    assert any(name.startswith(ODD) for name in names)
+    assert any("\u202e" in name for name in names)
+
+
+def test_markdown_keeps_names_whole(profkit_cli: Cli, odd: Path) -> None:
+    text = profkit_cli("analyze", odd, "--format", "markdown", "--top", "0").stdout
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    html = MarkdownIt("commonmark").enable("table").render(text)
+    codes = re.findall(r"<code>(.*?)</code>", html)
+    assert any("a|[red]&lt;b&gt;\\x1b[1m`" in code for code in codes)
+    assert any("&lt;unnamed&gt;::\\u202e" in code for code in codes)
+    assert "<unnamed>" not in html
+    assert "<b>" not in html
+    table = html[html.index(">Kernels<") :]
+    table = table[: table.index("</table>")]
+    assert table.count("<tr>") == 14
+    assert all(row.count("<td") == 8 for row in table.split("<tr>")[2:])
+
+
+def test_notebook_views_keep_names_whole(odd: Path) -> None:
+    report = profkit.load(odd)
+    for html in (report._repr_html_(), *(kernel._repr_html_() for kernel in report)):
+        assert "<unnamed>" not in html
+        assert "<b>\\x1b" not in html
+        assert "\x1b" not in html
+    assert "&lt;unnamed&gt;" in report._repr_html_()
+    assert "DRAM" in report.kernel(0)._repr_html_()
+
+
+PRIVATE = ("tkhen", "OneDrive", "C:", "repos")
+
+
+@needs_corpus
+@pytest.mark.parametrize("format_name", ["json", "markdown"])
+def test_what_is_shared_says_nothing_of_the_host(profkit_cli: Cli, format_name: str) -> None:
+    for file in CORPUS.glob("*.ncu-rep"):
+        session = profkit.load(file).session
+        text = profkit_cli("analyze", file, "--format", format_name).stdout
+        assert session.host_name
+        assert not re.search(rf"\b{re.escape(session.host_name)}\b", text)
+        for address in session.addresses:
+            assert address not in text
+        assert "/home/" not in text
+        assert "/opt/" not in text
+        assert "\\Users" not in text
+        assert str(file.parent) not in text
+    windows = CORPUS / "mixes-reconstruction__version2.ncu-rep"
+    text = profkit_cli("analyze", windows, "--format", format_name).stdout
+    assert not any(word in text for word in PRIVATE)
+    whole = profkit_cli("analyze", windows, "--format", format_name, "--with-host").stdout
+    assert "tkhen" in whole
+    assert "HOME" in whole
+
+
+def test_the_recording_is_told(profkit_cli: Cli) -> None:
+    shown = profkit_cli("analyze", H200 / "sdpa_s512_flash.ncu-repz").stdout
+    for fact in (
+        "NVIDIA H200, CC 9.0, 132 SMs",
+        "2026-11-20 09:49:58 UTC",
+        "ncu 2025.3.1.0, CUDA 13.0",
+        "SM 1.78 GHz held (chip: 1.980 GHz)",
+        "clock-control none, cache-control all (default), replay-mode kernel (default), 38 passes",
+        "--set full",
+    ):
+        assert fact in shown
+
+
+def test_filters_and_sorting(profkit_cli: Cli) -> None:
+    def names(*options: str) -> list[str]:
+        text = profkit_cli("analyze", KNOWN, "--format", "json", *options).stdout
+        return [group["name"].split("(")[0] for group in json.loads(text)["groups"]]
+
+    assert names("--kernel", "^transpose") == ["transpose_conflict", "transpose_padded"]
+    assert names("--sort", "name") == sorted(names())
+    assert names("--sort", "order")[0] == "copy_coalesced"
+    assert names("--sort", "dram_busy")[0] == "copy_coalesced"
+    assert names("--sort", "tensor_busy")[0] == "fma_bound"
+    assert names("--sort", "time")[0] == "fma_bound"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--kernel", "nothing_of_the_kind"), ("no kernel matches", "fma_bound")),
+        (("--kernel", "("), ("not a regular expression",)),
+        (("--nvtx", "train"), ("NVTX", "ncu --nvtx")),
+        (("--sort", "beauty"), ("not time, name", "profkit metrics")),
+        (("--sort", "dram_bussy"), ("did you mean dram_busy",)),
+    ],
+)
+def test_wrong_usage_ends_with_2_and_a_remedy(
+    profkit_cli: Cli, options: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    result = profkit_cli("analyze", KNOWN, *options)
+    assert result.exit_code == 2
+    assert len(result.stderr.strip().splitlines()) == 1
+    for word in words:
+        assert word in result.stderr
+
+
+def test_the_whole_name_stands_above_the_detail_to_be_picked_by(profkit_cli: Cli) -> None:
+    file = H200 / "sdpa_s512_math.ncu-repz"
+    shown = profkit_cli("analyze", file, "--top", "0").stdout
+    folded = re.sub(r"\s", "", shown)
+    name = "vectorized_elementwise_kernel<(int)4, at::native::FillFunctor<float>"
+    assert f"void at::native::{name}".replace(" ", "") in folded
+    found = profkit_cli("analyze", file, "--kernel", "FillFunctor<float>", "--format", "json")
+    assert len(json.loads(found.stdout)["kernels"]) == 1
+
+
+def test_few_bytes_are_not_told_in_kibibytes(profkit_cli: Cli) -> None:
+    shown = profkit_cli("analyze", H200 / "sdpa_s512_math.ncu-repz", "--top", "0").stdout
+    assert "16 B static" in shown
+    assert "0.01562 KiB" not in shown
+
+
+def test_what_is_sorted_by_is_known_of_all_kernels_or_told_why_not(profkit_cli: Cli) -> None:
+    file = H200 / "sdpa_s512_math.ncu-repz"
+    shown = profkit_cli("analyze", file, "--sort", "flop_rate", "--top", "1").stdout
+    table = shown[shown.index("  Kernel ") :]
+    table = table[: table.index("\n\n")]
+    assert "n/a" not in table
+    assert table.count("FLOP/s") == len(h200("sdpa_s512_math").summary.groups) == 11
+    unknown = profkit_cli("analyze", file, "--sort", "l1_local_hit_rate", "--top", "1").stdout
+    assert "l1_local_hit_rate n/a: undefined for this launch" in unknown
+
+
+def test_where_half_precision_is_not_looked_at_both_bounds_are_told() -> None:
+    report = profkit.load(KNOWN, kernel="fma_bound", check_half_from=0.05)
+    note = work_grid(report.summary.launches[0]).note
+    assert note.startswith("half precision: between 0 and 1.352 GFLOP (1.4% of its roof)")
+
+
+def test_csv_names_what_is_doubtful(profkit_cli: Cli) -> None:
+    text = profkit_cli("analyze", KNOWN, "--format", "csv").stdout
+    doubtful = {row["kernel"]: row["doubtful"] for row in csv.DictReader(io.StringIO(text))}
+    assert doubtful["fma_bound(float *, int)"] == "l2_read_hit_rate"
+    assert doubtful["atomics(int *)"] == ""
+
+
+def test_what_lies_beside_a_report_is_told(profkit_cli: Cli, tmp_path: Path) -> None:
+    (run,) = RUN.iterdir()
+    for file in (H200 / "sdpa_s512_flash.ncu-repz", run / "timeline.sqlite", run / "check.json"):
+        shutil.copy(file, tmp_path)
+    digests = {
+        file.name: {"sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
+        for file in tmp_path.iterdir()
+    }
+    manifest = {"schema": "profkit.run/1", "files": digests}
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    shown = profkit_cli("analyze", tmp_path, "--top", "1").stdout
+    assert "Beside it  timeline.sqlite (profkit analyze shows it), check.json" in shown
+    assert "Beside it" not in profkit_cli("analyze", KNOWN, "--top", "1").stdout
+
+
+def test_a_range_of_launches_says_that_it_is_one() -> None:
+    """Two products of 4096 x 4096 x 4096 replayed as one range."""
+    report = profkit.load(next((H200 / "matmul").iterdir()))
+    (kernel,) = (report.kernel(at) for at in range(len(report)))
+    assert kernel["flop_tensor"] == 2 * (2 * 4096**3)
+    assert "a range of launches replayed as one" in kernel.warnings[0]
+
+
+def test_a_recorded_run_keeps_its_schemas() -> None:
+    (folder,) = RUN.iterdir()
+    kept = (("manifest", "run"), ("check", "check"), ("latency", "time"))
+    for file, name in kept:
+        document = json.loads((folder / f"{file}.json").read_text(encoding="utf-8"))
+        assert list(schema(name).iter_errors(document)) == []
+
+
+def test_options_for_reports_are_refused_for_timelines(profkit_cli: Cli) -> None:
+    timeline = H200 / "sdpa_s512_flash.sqlite"
+    for options in (("--sort", "name"), ("--top", "0"), ("--kernel", "x")):
+        refused = profkit_cli("analyze", timeline, *options)
+        assert refused.exit_code == 2
+        assert options[0] in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("analyze", KNOWN, "--format", "xml"), ("'--format': 'xml'", "'terminal', 'json'")),
+        (("analyze", KNOWN, "--formt", "json"), ("--formt; did you mean --format?",)),
+        (("analyze", KNOWN, "--top", "-1"), ("--top", "equal to 0")),
+        (("analyze", KNOWN, "--top"), ("'--top'", "see `profkit analyze --help`")),
+        (("analyze",), ("missing argument 'FILE...'; see `profkit analyze --help`",)),
+        (("analyz",), ("no such command 'analyz'; did you mean 'analyze'?",)),
+        (("--versio",), ("--versio; did you mean --version?",)),
+        (("doctor", "extra"), ("extra", "see `profkit doctor --help`")),
+        (("compare", "a.json"), ("missing argument 'B.json'",)),
+        (("time", "--wrong"), ("no such option: --wrong; see `profkit time --help`",)),
+        (("profile", "--launch-count", "0", "x"), ("--launch-count", "profkit profile --help")),
+    ],
+)
+def test_a_wrong_command_line_is_told_in_one_line(
+    profkit_cli: Cli, arguments: tuple[str | Path, ...], words: tuple[str, ...]
+) -> None:
+    result = profkit_cli(*arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("profkit: ")
+    for word in words:
+        assert word in line
+
+
+def test_no_arguments_give_help(profkit_cli: Cli) -> None:
+    assert "Usage: " in profkit_cli().output
+    assert profkit_cli("analyze", "--help").exit_code == 0
+
+
+@needs_corpus
+def test_nvtx_ranges_select_launches(profkit_cli: Cli) -> None:
+    file = CORPUS / "nsight-training__manual_nvtx.ncu-rep"
+    for pattern, launches in (("daxpy", 1), ("run_test/", 3), ("*init*", 1)):
+        text = profkit_cli("analyze", file, "--nvtx", pattern, "--format", "json").stdout
+        assert len(json.loads(text)["kernels"]) == launches
+    missing = profkit_cli("analyze", file, "--nvtx", "train")
+    assert missing.exit_code == 2
+    assert "run_test" in missing.stderr
+
+
+def test_launches_of_one_kernel_and_shape_are_grouped(profkit_cli: Cli) -> None:
+    file = H200 / "sdpa_s512_math.ncu-repz"
+    data = json.loads(profkit_cli("analyze", file, "--format", "json").stdout)
+    assert sum(group["count"] for group in data["groups"]) == 14
+    assert sum(group["share"] for group in data["groups"]) == pytest.approx(1)
+    largest = max(data["groups"], key=lambda group: group["count"])
+    times = [
+        kernel["duration_s"]
+        for kernel in data["kernels"]
+        if kernel["launch"] in largest["launches"]
+    ]
+    assert largest["count"] == len(times) > 1
+    assert largest["total_s"] == pytest.approx(sum(times))
+    assert largest["min_s"] == min(times)
+    assert largest["max_s"] == max(times)
+    shown = profkit_cli("analyze", file, "--top", "0").stdout
+    assert f"(the median of {largest['count']})" in shown
+    (pair,) = [group for group in data["groups"] if group["count"] == 2]
+    assert pair["min_s"] < pair["median_s"]
+    assert "(the nearest below the median of 2)" in shown
+
+
+def test_the_version_is_said(profkit_cli: Cli) -> None:
+    assert profkit_cli("--version").stdout == f"profkit {profkit.__version__}\n"
+
+
+def test_help_has_examples(profkit_cli: Cli) -> None:
+    for verb in ("analyze", "metrics"):
+        text = profkit_cli(verb, "--help").stdout
+        assert f"profkit {verb} run.ncu-rep" in text
+
+
+def run_profkit(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "profkit", *map(str, arguments)],
+        capture_output=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def test_a_full_disk_is_told_in_one_line() -> None:
+    small = H200 / "sdpa_s512_flash_two_metrics.ncu-repz"
+    for arguments in (("analyze", small), ("analyze", small, "--format", "json"), ("metrics",)):
+        with Path("/dev/full").open("wb") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "profkit", *map(str, arguments)],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        assert done.returncode == 2
+        assert done.stderr == "profkit: can't write the output (No space left on device)\n"
+
+
+def test_a_terminal_without_our_characters_gets_others() -> None:
+    done = run_profkit("analyze", KNOWN, PYTHONIOENCODING="ascii")
+    shown = done.stdout.decode("ascii")
+    assert "710.0 us" in shown
+    assert "256x256" in shown
+    assert "?" not in shown
+
+
+def test_a_sort_quantity_gets_a_column_and_the_doubtful_come_last(profkit_cli: Cli) -> None:
+    shown = profkit_cli("analyze", KNOWN, "--sort", "l2_read_hit_rate", "--top", "1").stdout
+    lines = shown.splitlines()
+    table = [line for line in lines if re.match(r" ?\d+  \w", line)][:13]
+    assert "l2_read_hit_rate" in shown
+    assert table[-1].endswith("115.9%?")
+    shares = [float(line.split()[-1].rstrip("%?").lstrip("<")) for line in table[:-1]]
+    assert shares == sorted(shares, reverse=True)
+
+
+def test_a_filter_is_told_beside_the_shares(profkit_cli: Cli) -> None:
+    shown = profkit_cli("analyze", KNOWN, "--kernel", "fma_bound").stdout
+    assert "kept of 13, shares are of these" in shown
+    assert "kept of" not in profkit_cli("analyze", KNOWN).stdout
+
+
+def test_what_was_collected_alone_is_shown(profkit_cli: Cli) -> None:
+    shown = profkit_cli("analyze", H200 / "sdpa_s512_flash_two_metrics.ncu-repz").stdout
+    assert "50.41 MB read" in shown
+    assert "710.2 GB/s read" in shown

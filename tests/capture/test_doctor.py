@@ -1,0 +1,83 @@
+"""`profkit doctor` on a machine without a GPU."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+
+import pytest
+from typer.testing import Result
+
+from profkit.capture.gpu import NoDriver, states
+from profkit.capture.tools import Tool
+from tests.analysis.test_views import schema
+
+Cli = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True)
+def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("profkit.capture.doctor._devices", list)
+    try:
+        found = states()
+    except NoDriver:
+        return
+    if found:
+        pytest.skip("this machine has a GPU")
+
+
+def test_what_still_works_is_said(profkit_cli: Cli) -> None:
+    result = profkit_cli("doctor")
+    assert result.exit_code == 0
+    assert "No GPU here. What works: profkit analyze" in result.stdout
+    assert "fails  GPU" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 100
+
+
+def test_a_required_gpu_ends_with_4(profkit_cli: Cli) -> None:
+    result = profkit_cli("doctor", "--require-gpu")
+    assert result.exit_code == 4
+    assert "no GPU can be profiled here" in result.stderr
+
+
+def test_checks_as_json(profkit_cli: Cli) -> None:
+    data = json.loads(profkit_cli("doctor", "--format", "json").stdout)
+    schema("doctor").validate(data)
+    assert data["schema"] == "profkit.doctor/1"
+    assert data["has_gpu"] is False
+    assert data["can_profile"] is False
+    checks = {check["name"]: check for check in data["checks"]}
+    assert {"GPU", "ncu", "ncu-report", "nsys", "counters", "DCGM", "python", "disk"} <= set(checks)
+    assert checks["GPU"]["remedy"]
+
+
+def test_what_a_missing_tool_costs_is_told_on_every_line(profkit_cli: Cli) -> None:
+    shown = profkit_cli("doctor").stdout
+    data = json.loads(profkit_cli("doctor", "--format", "json").stdout)
+    flat = " ".join(shown.split())
+    for check in data["checks"]:
+        if check["status"] != "ok":
+            assert check["remedy"] in flat
+
+
+@pytest.mark.parametrize("devices", [[], ["/dev/nvidia0"]])
+def test_without_the_package_that_asks_nothing_is_concluded(
+    profkit_cli: Cli, monkeypatch: pytest.MonkeyPatch, devices: list[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    monkeypatch.setattr("profkit.capture.doctor.find_spec", lambda _: None)
+    monkeypatch.setattr("profkit.capture.doctor._devices", lambda: devices)
+    monkeypatch.setattr(
+        "profkit.capture.doctor.find", lambda name: Tool(name, f"/x/{name}", (2025, 3))
+    )
+    data = json.loads(profkit_cli("doctor", "--format", "json").stdout)
+    schema("doctor").validate(data)
+    assert data["has_gpu"] is None
+    gpu = data["checks"][0]
+    assert gpu["found"].startswith("can't tell: nvidia-ml-py is not installed")
+    assert gpu["remedy"] == "pip install nvidia-ml-py"
+    assert ("/dev/nvidia0" in gpu["found"]) or not devices
+    assert "No GPU here" not in profkit_cli("doctor").stdout
+    refused = profkit_cli("doctor", "--require-gpu")
+    assert refused.exit_code == 4

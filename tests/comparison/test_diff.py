@@ -1,0 +1,472 @@
+"""`profkit diff` on recorded pairs, others' reports, runs and odd input."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import profkit
+from profkit.commands.cli import app
+from profkit.comparison.changes import Changed, Sort
+from profkit.comparison.comparison import diff
+from profkit.comparison.repeats import Change
+from profkit.comparison.reports import side as side_of
+from profkit.comparison.text import change_words, headline
+from profkit.comparison.timed_change import timings
+from tests.comparison.test_diff_pairs import PAIRS, main_kernel, side
+from tests.conftest import CORPUS, H200, needs_corpus
+
+Cli = Callable[..., Result]
+
+
+def others(name: str) -> Path:
+    return CORPUS / f"{name}.ncu-rep"
+
+
+# --- what a reader sees of the recorded pairs
+
+
+def test_what_a_reader_sees_of_a_fix(profkit_cli: Cli) -> None:
+    folder = PAIRS / "transpose_conflicts"
+    result = profkit_cli("diff", folder / "before.ncu-repz", folder / "after.ncu-repz")
+    assert result.exit_code == 0, result.stderr
+    shown = " ".join(result.stdout.split())
+    assert "transpose 330.9 µs → 145.4 µs 2.27x faster" in shown
+    assert "shared_bank_conflicts resolved (32-way → none); now limited by l2_bandwidth" in shown
+    assert "2.1x [1.9, 2.4] was promised, 2.27x achieved, inside the range" in shown
+    assert "mostly less mio_throttle wait" in shown
+    assert "sum −183.2 µs" in shown
+    assert "after.cu:25 120.9 µs → 40.60 µs" in shown
+    assert all(len(line) <= 100 for line in result.stdout.splitlines())
+
+
+@pytest.mark.parametrize("columns", [60, 70, 79])
+@pytest.mark.parametrize("name", ["transpose_conflicts", "ffma_gemm", "softmax_passes"])
+def test_a_narrow_terminal_has_every_number_and_every_line_of_source(
+    name: str, columns: int
+) -> None:
+    files = [str(PAIRS / name / f"{which}.ncu-repz") for which in ("before", "after")]
+
+    def shown(width: int) -> tuple[list[str], list[str]]:
+        runner = CliRunner(env={"COLUMNS": str(width)})
+        text = runner.invoke(app, ["diff", *files, "--all"]).stdout
+        assert all(len(line) <= width for line in text.splitlines())
+        told, source = text.split("By source line")
+        places = re.findall(r"^  (\S+:\d+.*? (?:0|[\d.]+ \S+s) → (?:0|[\d.]+ \S+s))", source, re.M)
+        return re.findall(r"\d[\d.,]*", told), places
+
+    assert shown(columns) == shown(120)
+    assert shown(columns)[1]
+
+
+def test_times_that_clocks_spoil_are_compared_in_cycles() -> None:
+    sides = (
+        dataclasses.replace(side_of(side("mma_sync_gemm", which)), timings=timings(None))
+        for which in ("before", "after")
+    )
+    kernel = main_kernel(diff(*sides))
+    assert kernel.in_cycles
+    before, after = (
+        group.median * group.typical.get("sm_clock") for group in (kernel.before, kernel.after)
+    )
+    assert kernel.speedup == pytest.approx(before / after)
+    assert "cycles" in headline(kernel)
+
+
+def test_findings_go_with_the_kernels_that_are_gone(profkit_cli: Cli) -> None:
+    folder = PAIRS / "fuse_passes"
+    shown = profkit_cli("diff", folder / "before.ncu-repz", folder / "after.ncu-repz").stdout
+    assert "resolved with them: dram_bandwidth (leaky_relu)" in shown
+    assert "1 SAME, 1 removed" in shown
+
+
+def test_the_table_that_a_write_up_wants(profkit_cli: Cli, tmp_path: Path) -> None:
+    ladder = H200 / "ladder"
+    sides = ladder / "tensor_core.ncu-repz", ladder / "swizzled.ncu-repz"
+    file = tmp_path / "swizzle.md"
+    result = profkit_cli("diff", *sides, "--ablation", "swizzled tiles", "-o", file)
+    assert result.exit_code == 0, result.stderr
+    text = file.read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| ([A-Z][\w ]+) \| (.*) \|$", text, re.MULTILINE))
+    assert text.startswith("## swizzled tiles\n")
+    assert rows["Hypothesis"].startswith("shared\\_bank\\_conflicts: ")
+    assert "(8-way → none)" in rows["Hypothesis"]
+    assert rows["Estimate"] == "3.7x \\[2.3, 6.9\\]"
+    assert rows["Before"].startswith("431.0 µs ±0.2%, n = 240; 424.6 µs under ncu")
+    assert rows["Change"] == "2.10x faster \\[2.10, 2.10\\], timed interleaved"
+    assert "Cliff's delta +1.00 (large)" in rows["Effect size"]
+    assert rows["Verdict"].startswith("IMPROVED")
+    assert "short\\_scoreboard wait" in rows["Profiling evidence"]
+    assert rows["Roofline"].count("of what is attainable there") == 2
+    wrong = profkit_cli("diff", *sides, "--ablation", "x", "--format", "json")
+    assert wrong.exit_code == 2
+
+
+# --- others' reports
+
+
+@needs_corpus
+def test_a_stall_whose_share_rises_is_no_regression_of_a_faster_kernel(profkit_cli: Cli) -> None:
+    before, after = (
+        others(f"mixes-reconstruction__{name}") for name in ("full_profile", "version2")
+    )
+    found = profkit.diff(profkit.load(before), profkit.load(after))
+    (kernel,) = found.kernels
+    assert kernel.change is Change.improved
+    assert kernel.speedup == pytest.approx(12.2505 / 6.9308, rel=1e-4)
+    assert kernel.attribution is not None
+    causes = {cause.key: cause for cause in kernel.attribution.causes}
+    assert causes["instructions"].seconds < kernel.attribution.change < 0
+    stall = causes["stall_long_scoreboard"]
+    assert (stall.before, stall.after) == pytest.approx((1.2, 20.5), abs=0.05)
+    assert stall.seconds > 0
+    shown = " ".join(profkit_cli("diff", before, after).stdout.split())
+    assert "1.77x faster 3.99x fewer instructions executed" in shown
+    assert "partly offset by more long_scoreboard wait" in shown
+    assert "REGRESSED" not in shown
+
+
+@needs_corpus
+def test_one_percent_is_noise_and_registers_are_told(profkit_cli: Cli) -> None:
+    paths = [others(f"NuKEXC__profile_{name}") for name in ("309861cc", "fastc")]
+    found = profkit.diff(*map(profkit.load, paths))
+    (kernel,) = found.kernels
+    assert kernel.change is Change.same
+    registers = next(one for one in kernel.changed if one.name == "registers_per_thread")
+    assert (registers.before, registers.after, registers.shown) == (53, 62, True)
+    assert "SAME (1.1% slower)" in profkit_cli("diff", *paths).stdout
+
+
+@needs_corpus
+def test_one_section_is_enough_for_times_and_what_it_holds() -> None:
+    paths = [others(f"COALDA__{name}_chart") for name in ("uncoalesced", "coalesced")]
+    (kernel,) = profkit.diff(*map(profkit.load, paths)).kernels
+    assert kernel.change is Change.improved
+    assert kernel.speedup == pytest.approx(17.504 / 14.112, rel=1e-3)
+    assert {"l2_bytes", "l1_hit_rate"} <= {one.name for one in kernel.changed if one.shown}
+    assert kernel.attribution is not None
+    assert {"instructions executed", "warp states"} <= set(kernel.attribution.missing)
+    (rest,) = [cause for cause in kernel.attribution.causes if cause.key == "rest"]
+    assert rest.label == "not told apart"
+
+
+@needs_corpus
+@pytest.mark.parametrize(
+    ("before", "after", "reasons"),
+    [
+        ("KernelBench__matmul_kernel", "IndexSpaces.jl__profile_3176628c", ["GPU", "ncu version"]),
+        (
+            "ESMM-Research__profile_feb2d349", "nsight-training__manual_nvtx",
+            ["GPU", "ncu version", "what was collected"],
+        ),
+        ("COALDA__coalesced_chart", "NuKEXC__profile_fastc", ["GPU", "ncu version"]),
+    ],
+)  # fmt: skip
+def test_reports_of_other_gpus_and_versions_are_refused_with_each_reason(
+    profkit_cli: Cli, before: str, after: str, reasons: list[str]
+) -> None:
+    result = profkit_cli("diff", others(before), others(after))
+    assert result.exit_code == 3
+    for reason in reasons:
+        assert f"INCOMPARABLE  {reason}:" in result.stdout
+    assert "--force" in result.stdout
+    forced = profkit_cli("diff", others(before), others(after), "--force")
+    if "kernels with a counterpart: none" in forced.stdout:
+        assert forced.exit_code == 3
+        return
+    assert forced.exit_code == 0
+    assert f"! forced though {reasons[0]}" in forced.stdout
+
+
+# --- runs, folders, options, odd input
+
+
+def test_two_sets_are_refused_and_forced_lists_what_one_side_lacks(profkit_cli: Cli) -> None:
+    sides = H200 / "sdpa_s512_flash.ncu-repz", H200 / "sdpa_s512_flash_set_basic.ncu-repz"
+    refused = profkit_cli("diff", *sides)
+    assert refused.exit_code == 3
+    assert "what was collected: set full against set basic" in refused.stdout
+    forced = profkit_cli("diff", *sides, "--force", "--all").stdout
+    assert "l1_hit_rate only before" in forced
+    assert "not collected" in forced
+
+
+def test_another_launch_shape_with_equal_work_is_the_same_problem(profkit_cli: Cli) -> None:
+    """Two kernels of attention by other names, each alone in its report."""
+    sides = H200 / "sdpa_s512_flash.ncu-repz", H200 / "sdpa_s512_cudnn.ncu-repz"
+    result = profkit_cli("diff", *sides)
+    assert result.exit_code == 0
+    assert "1.47x faster" in result.stdout
+    shown = " ".join(result.stdout.split())
+    assert "taken for the same problem by equal FLOP" in shown
+    assert "131,072 → 50,688 threads" in shown
+
+
+def test_a_copied_latency_is_the_same_measurement(
+    profkit_cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A baseline holds a copy of the run's latencies: what was timed in turns still was."""
+    folder = PAIRS / "transpose_conflicts"
+    monkeypatch.chdir(tmp_path)
+    kept = profkit_cli("diff", folder / "before.ncu-repz", "--save-baseline", "main")
+    assert kept.exit_code == 0, kept.stderr
+    against = profkit_cli("diff", folder / "after.ncu-repz", "--baseline", "main").stdout
+    direct = profkit_cli("diff", folder / "before.ncu-repz", folder / "after.ncu-repz").stdout
+    assert "timed, interleaved" in direct
+    assert against.splitlines()[1:] == direct.splitlines()[1:]
+
+
+def test_variants_timed_in_turns_are_judged_by_them() -> None:
+    ladder = H200 / "ladder"
+    before, after = (
+        profkit.load(ladder / f"{name}.ncu-repz") for name in ("tensor_core", "swizzled")
+    )
+    (kernel,) = profkit.diff(before, after).kernels
+    assert kernel.timed is not None
+    assert kernel.timed.how == "interleaved"
+    assert kernel.speedup == pytest.approx(431.0 / 205.2, rel=0.01)
+    assert kernel.resolved[0].category == "shared_bank_conflicts"
+
+
+def test_folders_are_paired_by_the_names_of_their_reports(profkit_cli: Cli, tmp_path: Path) -> None:
+    for folder, names in (("a", ("one", "two")), ("b", ("one", "three"))):
+        (tmp_path / folder).mkdir()
+        for name in names:
+            (tmp_path / folder / f"{name}.ncu-repz").symlink_to(H200 / "sdpa_s512_flash.ncu-repz")
+    shown = profkit_cli("diff", tmp_path / "a", tmp_path / "b").stdout
+    assert shown.startswith("one")
+    assert "only in before: two.ncu-repz" in shown
+    assert "only in after: three.ncu-repz" in shown
+
+    def written(form: str) -> Result:
+        return profkit_cli("diff", tmp_path / "a", tmp_path / "b", "--format", form)
+
+    alone = [
+        {"side": "before", "file": "two.ncu-repz"},
+        {"side": "after", "file": "three.ncu-repz"},
+    ]
+    assert json.loads(written("json").stdout)["left_out"] == alone
+    for form in ("markdown", "html"):
+        text = written(form).stdout
+        assert "only in before: two.ncu-repz" in text
+        assert "only in after: three.ncu-repz" in text
+    for form in ("sarif", "junit"):
+        assert "only in before: two.ncu-repz" in written(form).stderr
+
+
+def test_source_lines_whose_time_changed_are_in_every_form_that_people_read(
+    profkit_cli: Cli,
+) -> None:
+    """Of a loop whose inner load now hits L1: the line of that load lost the most time."""
+    folder = PAIRS / "loop_order"
+    files = folder / "before.ncu-repz", folder / "after.ncu-repz"
+    told = json.loads(profkit_cli("diff", *files, "--format", "json").stdout)
+    (kernel,) = told["comparisons"][0]["kernels"]
+    first, *rest = kernel["lines"]
+    assert (first["file"], first["line_before"], first["line_after"]) == ("after.cu", 26, 25)
+    assert "sum += dot(source[column], vector[column]);" in first["text"]
+    assert first["before_s"] > 5 * first["after_s"]
+    changes = [abs(one["after_s"] - one["before_s"]) for one in (first, *rest)]
+    assert changes == sorted(changes, reverse=True)
+    for which in ("before", "after"):  # samples of all lines stand for the whole launch at most
+        spent = sum(one[f"{which}_s"] for one in (first, *rest))
+        assert 0.9 * kernel[which]["median_s"] < spent <= kernel[which]["median_s"] * (1 + 1e-9)
+    for form in ("markdown", "html"):
+        text = profkit_cli("diff", *files, "--format", form).stdout
+        assert "By source line" in text
+        assert "after.cu:26 → 25" in text
+
+
+def test_lines_are_looked_up_for_as_many_kernels_as_are_asked_for(profkit_cli: Cli) -> None:
+    files = (H200 / "sdpa_s512_math.ncu-repz", H200 / "sdpa_s512_math.ncu-repz")
+
+    def lines(top: str) -> list[object]:
+        text = profkit_cli("diff", *files, "--format", "json", "--top", top).stdout
+        return [one["lines"] for one in json.loads(text)["comparisons"][0]["kernels"]]
+
+    assert [one is None for one in lines("1")] == [False, *[True] * (len(lines("0")) - 1)]
+    assert None not in lines("0")
+
+
+def test_names_from_a_file(profkit_cli: Cli, tmp_path: Path) -> None:
+    folder = PAIRS / "fuse_passes"
+    names = tmp_path / "names.yaml"
+    names.write_text("leaky_relu: leaky_scaled_sum\n", encoding="utf-8")
+    sides = folder / "before.ncu-repz", folder / "after.ncu-repz"
+    shown = profkit_cli("diff", *sides, "--match", names).stdout
+    assert "leaky_relu → leaky_scaled_sum" in shown
+    assert "matched: as asked" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["missing.ncu-rep", "other.ncu-rep"], 5, "no such file"),
+        (["--match", "guess"], 2, "--match 'guess' is not auto, name, order, nvtx or a file"),
+        (["--kernel", "nothing_like_it"], 2, "no kernel matches"),
+    ],
+)
+def test_failures_are_one_line(
+    profkit_cli: Cli, arguments: list[str], code: int, said: str
+) -> None:
+    report = H200 / "sdpa_s512_flash.ncu-repz"
+    given = arguments if arguments[0].endswith("rep") else [str(report), str(report), *arguments]
+    result = profkit_cli("diff", *given)
+    assert result.exit_code == code
+    assert said in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_file_against_itself_is_said_to_be_one(profkit_cli: Cli, tmp_path: Path) -> None:
+    report = H200 / "sdpa_s512_flash.ncu-repz"
+    link = tmp_path / "other.ncu-repz"
+    link.symlink_to(report)
+    for other in (report, link):
+        result = profkit_cli("diff", report, other)
+        assert result.exit_code == 0
+        assert result.stderr == f"both sides are the same file: {report}\n"
+    apart = profkit_cli("diff", report, H200 / "sdpa_s512_cudnn.ncu-repz")
+    assert "same file" not in apart.stderr
+
+
+def test_timings_are_sent_to_the_verb_that_compares_them(profkit_cli: Cli) -> None:
+    files = [H200 / "ladder" / f"length_{length}.json" for length in (128, 256)]
+    result = profkit_cli("diff", *files)
+    assert result.exit_code == 5
+    (line,) = result.stderr.splitlines()
+    assert "`profkit compare` two files" in line
+
+
+def test_numbers_are_read_aloud(profkit_cli: Cli) -> None:
+    folder = PAIRS / "tail_effect"
+    files = folder / "before.ncu-repz", folder / "after.ncu-repz"
+    gate = "metric:grid_size > 1 and registers_per_thread > 2"
+    told = " ".join(profkit_cli("diff", *files, "--fail-on", gate, "--all").stdout.split())
+    assert "grid_size 2,128 blocks, registers_per_thread 61 registers" in told
+    folder = PAIRS / "one_accumulator"
+    told = profkit_cli("diff", folder / "before.ncu-repz", folder / "after.ncu-repz").stdout
+    assert "Why  mostly less wait (fixed latency) an instruction" in told
+    assert "wait wait" not in told
+
+
+def test_large_factors_are_written_out() -> None:
+    def told(before: float, after: float) -> str:
+        conflicts = Changed(
+            "shared_conflicts", "", "wavefront", Sort.amount, before, after, 1.0, shown=True
+        )
+        return change_words(conflicts)[2]
+
+    assert told(58_730_000, 7963) == "7,375x less"
+    assert told(7963, 58_730_000) == "7,375x"
+    assert told(100, 1616) == "16.2x"
+    assert told(100, 103) == "+3.0%"
+
+
+def test_totals_add_up_over_kernels_that_come_and_go() -> None:
+    math_backend = profkit.load(H200 / "sdpa_s512_math.ncu-repz")
+    flash = profkit.load(H200 / "sdpa_s512_flash.ncu-repz")
+    total = profkit.diff(math_backend, flash, force=True).total
+    assert total.before + total.removed == pytest.approx(math_backend.summary.total)
+    assert total.after + total.added == pytest.approx(flash.summary.total)
+    assert math.isclose(
+        sum(cause.seconds for cause in total.causes), total.after - total.before, abs_tol=1e-12
+    )
+
+
+def test_the_table_of_a_fusion_is_of_all_its_kernels(profkit_cli: Cli) -> None:
+    folder = PAIRS / "fuse_passes"
+    sides = folder / "before.ncu-repz", folder / "after.ncu-repz"
+    text = profkit_cli("diff", *sides, "--ablation", "fused").stdout
+    first = text[text.index("### before → after") : text.index("### scaled")]
+    rows = dict(re.findall(r"^\| ([A-Z][\w ]+) \| (.*) \|$", first, re.MULTILINE))
+    assert rows["Hypothesis"].startswith("dram\\_bandwidth: ")
+    assert rows["Hypothesis"].endswith("(on leaky\\_relu)")
+    assert rows["Change"] == "1.69x faster \\[1.69, 1.69\\], timed interleaved"
+    assert rows["Verdict"].startswith("IMPROVED")
+    assert "Cliff's delta" in rows["Effect size"]
+    assert "leaky\\_relu removed, 251.7 µs under ncu" in rows["Profiling evidence"]
+
+
+def test_a_kernel_without_flop_stands_under_the_dram_roof(profkit_cli: Cli) -> None:
+    folder = PAIRS / "transpose_conflicts"
+    sides = folder / "before.ncu-repz", folder / "after.ncu-repz"
+    text = profkit_cli("diff", *sides, "--ablation", "padded").stdout
+    told = re.search(r"^\| Roofline \| no FLOP; of the DRAM roof (\S+)% → (\S+)% \|$", text, re.M)
+    assert told
+    for share, which in zip(told.groups(), ("before", "after"), strict=True):
+        busy = side("transpose_conflicts", which).summary.launches[0].get("dram_bandwidth_share")
+        assert float(share) / 100 == pytest.approx(busy, rel=0.02)
+
+
+def test_no_ratio_is_told_where_nothing_was_compared(profkit_cli: Cli) -> None:
+    sides = H200 / "known.ncu-repz", H200 / "sdpa_s512_math.ncu-repz"
+    assert "faster" not in profkit_cli("diff", *sides, "--force").stdout.splitlines()[1]
+
+
+def test_a_kernel_that_is_not_compared_says_what_would_compare_it(profkit_cli: Cli) -> None:
+    sides = [H200 / f"sdpa_{size}_flash.ncu-repz" for size in ("s512", "s2048_d128_causal")]
+    refused = profkit_cli("diff", *sides)
+    assert refused.exit_code == 3
+    assert "INCOMPARABLE" in refused.stdout
+    assert "--force compares all the same" in refused.stdout
+    forced = profkit_cli("diff", *sides, "--force")
+    assert forced.exit_code == 0
+    assert "INCOMPARABLE" not in forced.stdout
+
+
+# --- what is compared, and what is not
+
+
+@pytest.mark.parametrize("gates", [(), ("--fail-on", "regression"), ("--force",)])
+def test_reports_without_a_common_kernel_are_not_compared(
+    profkit_cli: Cli, gates: tuple[str, ...]
+) -> None:
+    files = H200 / "known.ncu-repz", H200 / "sdpa_s512_flash.ncu-repz"
+    result = profkit_cli("diff", *files, *gates)
+    assert result.exit_code == 3
+    assert "INCOMPARABLE" in result.stdout
+    assert not re.search(r"\dx (faster|slower)", result.stdout)
+
+
+@needs_corpus
+def test_a_removed_kernel_is_no_speedup(profkit_cli: Cli) -> None:
+    """Two kernels of 12.25 and 12.45 s, one of them again at 6.93 s: 12.25 / 6.93 = 1.77."""
+    files = (others(f"mixes-reconstruction__{which}") for which in ("full_profile", "version2"))
+    result = profkit_cli("diff", *files, "--format", "json")
+    assert result.exit_code == 0
+    (comparison,) = json.loads(result.stdout)["comparisons"]
+    (kernel,) = comparison["kernels"]
+    total = comparison["total"]
+    assert kernel["speedup"] == pytest.approx(1.77, abs=0.01)
+    assert total["speedup"] == pytest.approx(kernel["speedup"])
+    assert total["before_s"] == pytest.approx(12.25, abs=0.01)
+    assert total["removed_s"] == pytest.approx(12.45, abs=0.01)
+
+
+@needs_corpus
+def test_a_change_of_registers_within_noise_is_the_same_time() -> None:
+    reports = [profkit.load(others(f"NuKEXC__profile_{which}")) for which in ("309861cc", "fastc")]
+    for there in (reports, reports[::-1]):
+        (kernel,) = profkit.diff(*there).kernels
+        assert kernel.change is Change.same
+        assert not [one for one in kernel.findings if one.tells]
+
+
+@needs_corpus
+def test_a_renamed_kernel_is_compared_with_the_noise_of_its_length() -> None:
+    """17.5 and 14.1 µs: 3% and 0.4 µs are 6%."""
+    reports = [
+        profkit.load(others(f"COALDA__{which}_chart")) for which in ("uncoalesced", "coalesced")
+    ]
+    (kernel,) = profkit.diff(*reports).kernels
+    assert kernel.change is Change.improved
+    assert kernel.profiled is not None
+    assert kernel.profiled.noise == pytest.approx(0.03 + 0.4 / 14.11, abs=1e-3)
+    assert kernel.profiled.range[0] < kernel.speedup / 1.05

@@ -1,0 +1,149 @@
+"""The defect/fix pairs: each is whole, names its defect, and compiles for its architectures."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from kernels import pair
+from profkit.capture.correctness import BOUNDS
+from profkit.capture.cuda_source import compile_kernel, compiler_version
+from profkit.core.errors import BadInput, EnvironmentProblem
+from profkit.rules.rule_file import categories
+from tests.emulator import missing
+from tests.emulator.kernel import EmulatedKernel
+
+SCHEMA = json.loads((pair.PAIRS / "pair.schema.json").read_text(encoding="utf-8"))
+CATEGORIES = categories()
+MISSING = missing()
+LONG_REFERENCE = {  # on a CPU
+    "ffma_gemm",
+    "query_blocking",
+    "repeated_exponentials",
+    "rounding_by_conversion",
+}
+UNFOLDED = {"integer_division"}  # in double precision, to 3 GB
+
+
+def has_compiler() -> bool:
+    try:
+        return bool(compiler_version())
+    except EnvironmentProblem:
+        return False
+
+
+def test_there_are_enough() -> None:
+    pairs = [pair.read(name) for name in pair.names()]
+    assert sum(one.category is not None for one in pairs) >= 28
+    assert sum(one.category is None for one in pairs) >= 3
+    assert len({one.category for one in pairs}) >= 22
+
+
+@pytest.mark.parametrize("name", pair.names())
+def test_a_pair_is_whole(name: str) -> None:
+    file = pair.PAIRS / name / "pair.yaml"
+    jsonschema.validate(yaml.safe_load(file.read_text(encoding="utf-8")), SCHEMA)
+    one = pair.read(name)
+    target = one.target()
+    assert [variant.name for variant in target.variants] == list(one.sides)
+    if one.category is None:
+        assert not one.launches["after"]
+        return
+    assert one.category in CATEGORIES
+    assert one.second_limit is None or one.second_limit in CATEGORIES
+    assert one.fix
+    assert one.line is not None
+
+
+@pytest.mark.parametrize("name", pair.names())
+def test_a_launch_names_tensors_that_there_are(name: str) -> None:
+    one = pair.read(name)
+    known = {"out", *one.inputs, *one.scratch}
+    for launches in one.launches.values():
+        for launch in launches:
+            named = {argument for argument in launch.arguments if isinstance(argument, str)}
+            assert named <= known
+            assert (one.folder / launch.file).is_file()
+
+
+@pytest.mark.skipif(not has_compiler(), reason="NVRTC is not installed")
+@pytest.mark.parametrize("name", pair.names())
+def test_a_pair_compiles_for_its_architectures(name: str) -> None:
+    one = pair.read(name)
+    for side in one.sides:
+        for launch in one.launches[side]:
+            for arch in one.architectures[side]:
+                path = one.folder / launch.file
+                kernel = compile_kernel(path, launch.kernel, arch=arch, defines=launch.defines)
+                assert kernel.cubin.startswith(b"\x7fELF")
+
+
+def small(one: pair.Pair) -> bool:
+    """Whether some blocks of it can be run and judged on a CPU in a second or two."""
+    tensors = [*one.inputs.values(), *one.scratch.values(), one.output]
+    elements = sum(math.prod(tensor.shape) for tensor in tensors)
+    alone = all(len(launches) <= 1 for launches in one.launches.values())
+    return elements < 3e7 and alone and not one.output.zeroed and one.name not in LONG_REFERENCE
+
+
+@pytest.mark.skipif(bool(MISSING), reason=str(MISSING))
+@pytest.mark.parametrize("name", [name for name in pair.names() if small(pair.read(name))])
+def test_some_blocks_of_a_pair_are_right(name: str) -> None:
+    torch = pytest.importorskip("torch", reason="pairs are built with torch")
+    one = pair.read(name)
+    target = one.target()
+    inputs = target.inputs("cpu", 1)
+    exact = (
+        inputs
+        if name in UNFOLDED
+        else {key: x.double() if x.is_floating_point() else x for key, x in inputs.items()}
+    )
+    reference = target.reference(exact).reshape(one.output.shape)
+    for side in one.sides:
+        (launch,) = one.launches[side]
+        out = torch.full(one.output.shape, math.nan, dtype=getattr(torch, one.output.dtype))
+        scratch = {key: torch.empty(x.shape) for key, x in one.scratch.items()}
+        kernel = EmulatedKernel(
+            one.folder / launch.file,
+            launch.kernel,
+            launch.defines,
+            read_only=tuple(inputs.values()),
+            blocks=lambda count: sorted({0, count // 2, count - 1}),
+        )
+        tensors = {**inputs, **scratch, "out": out}
+        passed = [pair._passed(argument, tensors) for argument in launch.arguments]
+        kernel.launch(launch.grid, launch.block, *passed, shared_bytes=launch.shared_bytes)
+        written = ~out.isnan()
+        assert written.any()
+        difference = out[written].double() - reference[written]
+        assert difference.norm() <= BOUNDS[one.dtype] * reference[written].norm()
+
+
+def test_most_pairs_compile_for_both_generations() -> None:
+    named = Counter(
+        arch
+        for name in pair.names()
+        for side, listed in pair.read(name).architectures.items()
+        for arch in listed
+    )
+    assert named["sm_80"] > 50
+    assert named["sm_90a"] > 50
+
+
+def test_a_pair_that_there_is_not() -> None:
+    with pytest.raises(BadInput, match="there are"):
+        pair.read("none_such")
+
+
+def test_an_ill_formed_pair_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "pair.yaml").write_text("name: other\ninputs: {}\n", encoding="utf-8")
+    monkeypatch.setattr(pair, "PAIRS", tmp_path)
+    with pytest.raises(BadInput, match=r"bad/pair.yaml: name 'other'"):
+        pair.read("bad")

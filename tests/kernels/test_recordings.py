@@ -1,0 +1,319 @@
+"""What is recorded under reports/h200 is whole, of the kernels as they are, and tells no secret."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+import zstandard
+
+import profkit
+from kernels import pair
+from kernels.attention.ladder import RUNGS
+from kernels.derive import derived, recorded_latencies
+from kernels.document import document
+from kernels.ladder_page import BACKENDS, DEFAULT, PICTURE, ladder_page
+from kernels.ladder_plot import plot_ladder
+from kernels.pairs_page import pairs_page
+from kernels.recorded import LATENCY, REPORT, Profile, profile_of, timed, times_as_fast
+from profkit.core.integrity import MANIFEST
+from profkit.report.session import Session
+from profkit.timing.latency import Timed, compare_with, interleaved
+from profkit.timing.latency_file import read_latencies
+from profkit.timing.results import Verdict
+from tests.analysis.test_views import schema
+from tests.conftest import H200, ROOT, apart
+
+PAIRS, LADDER = H200 / "pairs", H200 / "ladder"
+FOLDERS = [*(PAIRS / name for name in pair.names()), LADDER]
+SIDES = [(name, side) for name in pair.names() for side in pair.read(name).sides]
+VARIANTS = [*(rung.name for rung in RUNGS), *BACKENDS]
+REPORTS = [file for folder in FOLDERS for file in sorted(folder.glob(f"*{REPORT}"))]
+AT_ONCE = 20
+"""Reports that a process reads: 300 MB."""
+MOST_BYTES = 25 * 2**20
+PRIVATE = re.compile(rb"/(?:root|home|work|Users|mnt|data|scratch)/[\x21-\x7e]*")
+NEUTRAL = ("/opt/", "/usr/", "/src/kernels/", "/tmp/")
+HOSTS = {"", "localhost", "vm"}
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What tests ask of a recorded report; the report itself is too big to keep."""
+
+    profile: Profile
+    session: Session
+    sources: Mapping[str, str]
+
+
+def recorded(path: Path) -> Recorded:
+    """A recorded report, read once for all tests."""
+    return _recorded_from(REPORTS.index(path) // AT_ONCE * AT_ONCE)[path]
+
+
+@cache
+def _recorded_from(first: int) -> Mapping[Path, Recorded]:
+    some = REPORTS[first : first + AT_ONCE]
+    return dict(zip(some, apart(recorded_of, some), strict=True))
+
+
+def recorded_of(path: Path) -> Recorded:
+    """Of others' sources the paths alone."""
+    report = profkit.load(path)
+    found: dict[str, str] = {}
+    for action in report._raw.actions:
+        found |= dict(action.source_files())
+    texts = {at: text if "/kernels/" in at else "" for at, text in found.items()}
+    return Recorded(profile_of(report), report.session, texts)
+
+
+def read(path: Path) -> Profile:
+    return recorded(path).profile
+
+
+@cache
+def latencies(folder: Path, file: str = LATENCY) -> dict[str, Timed]:
+    return dict(timed(folder / file))
+
+
+def by_name(folder: Path) -> str:
+    return folder.name
+
+
+@pytest.mark.parametrize("path", recorded_latencies(), ids=lambda path: str(path.parent.name))
+def test_recorded_verdicts_are_what_the_samples_say(path: Path) -> None:
+    """Where they are not: python -m kernels.derive."""
+    told = json.loads(path.read_text(encoding="utf-8"))["comparisons"]
+    for row, again in zip(told, derived(path)["comparisons"], strict=True):
+        names = ("a", "b", "verdict", "reason", "details")
+        assert [row[name] for name in names] == [again[name] for name in names]
+        for name in ("speedup", "low", "high", "detectable"):
+            assert row[name] == pytest.approx(again[name], rel=1e-6)
+
+
+def test_every_pair_and_every_rung_is_recorded() -> None:
+    assert sorted(folder.name for folder in PAIRS.iterdir()) == list(pair.names())
+    assert {file.name.removesuffix(REPORT) for file in LADDER.glob(f"*{REPORT}")} == set(VARIANTS)
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=by_name)
+def test_a_folder_is_what_its_manifest_says(folder: Path) -> None:
+    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    assert manifest["name"] == folder.name
+    assert manifest["gpu"] == "NVIDIA H200"
+    there = {file.name for file in folder.iterdir()}
+    assert set(manifest["files"]) == there - {MANIFEST}
+    for name, entry in manifest["files"].items():
+        data = (folder / name).read_bytes()
+        assert entry["bytes"] == len(data), name
+        assert entry["sha256"] == hashlib.sha256(data).hexdigest(), name
+        if name.endswith(REPORT):
+            assert entry["launches"] == len(read(folder / name).summary.launches), name
+
+
+def test_all_of_it_is_small() -> None:
+    files = [file for folder in FOLDERS for file in folder.iterdir()]
+    assert sum(file.stat().st_size for file in files) <= MOST_BYTES
+
+
+@pytest.mark.parametrize("name", pair.names())
+def test_a_pair_was_recorded_as_it_is(name: str) -> None:
+    written = (PAIRS / name / "pair.yaml").read_text(encoding="utf-8")
+    assert written == (pair.PAIRS / name / "pair.yaml").read_text(encoding="utf-8"), "record anew"
+    assert yaml.safe_load(written)["name"] == name
+
+
+@pytest.mark.parametrize(("name", "side"), SIDES)
+def test_a_report_holds_the_launches_of_its_side(name: str, side: str) -> None:
+    launches = read(PAIRS / name / f"{side}{REPORT}").summary.launches
+    assert {launch.launch.nvtx for launch in launches} == {(name, side)}
+    assert not any(launch.failed for launch in launches)
+    asked = pair.read(name).launches[side]
+    if pair.read(name).library:
+        return
+    assert [(launch.name, launch.grid, launch.block) for launch in launches] == [
+        (launch.kernel, whole(launch.grid), whole(launch.block)) for launch in asked
+    ]
+
+
+def whole(extent: tuple[int, ...]) -> tuple[int, ...]:
+    return (*extent, 1, 1)[:3]
+
+
+@pytest.mark.parametrize(("name", "side"), SIDES)
+def test_a_pair_was_recorded_with_the_source_that_there_is(name: str, side: str) -> None:
+    one = pair.read(name)
+    files = {launch.file for launch in one.launches[side]}
+    imported = own_sources(recorded(PAIRS / name / f"{side}{REPORT}"))
+    assert imported == {
+        f"kernels/pairs/{name}/{file}": (one.folder / file).read_text(encoding="utf-8")
+        for file in files
+    }, f"record {name} anew: python -m kernels.record {name}"
+
+
+@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
+def test_a_rung_was_recorded_with_the_source_that_there_is(rung: Any) -> None:
+    file = f"kernels/attention/{rung.file}"
+    imported = own_sources(recorded(LADDER / f"{rung.name}{REPORT}"))
+    assert imported == {file: (ROOT / file).read_text(encoding="utf-8")}, "record the ladder anew"
+
+
+def own_sources(report: Recorded) -> dict[str, str]:
+    """Imported sources of this repository, by their paths in it."""
+    return {
+        path[path.index("kernels/") :]: text
+        for path, text in report.sources.items()
+        if "/kernels/" in path
+    }
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_report_of_the_ladder_holds_one_variant(variant: str) -> None:
+    launches = read(LADDER / f"{variant}{REPORT}").summary.launches
+    assert {launch.launch.nvtx for launch in launches} == {("ladder", variant)}
+    assert not any(launch.failed for launch in launches)
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=by_name)
+def test_latencies_are_whole(folder: Path) -> None:
+    for file in sorted(folder.glob("*.json")):
+        if file.name == MANIFEST:
+            continue
+        saved = read_latencies(file)
+        schema("time").validate(json.loads(file.read_text("utf-8")))
+        assert saved.file
+        assert saved.file.left_out == {}
+        for latency in saved.latencies:
+            assert latency.check.status == "passed", latency.label
+            assert (latency.timer, latency.cache) == ("events", "cold")
+            assert latency.gpu.name == "NVIDIA H200"
+
+
+@pytest.mark.parametrize("name", pair.names())
+def test_sides_took_turns(name: str) -> None:
+    sides = latencies(PAIRS / name)
+    assert tuple(sides) == pair.read(name).sides
+    assert all(len(side.latency.blocks) >= 8 for side in sides.values())
+    assert all(
+        min(len(block.samples) for block in side.latency.blocks) >= 30 for side in sides.values()
+    )
+    if len(sides) == 2:
+        assert interleaved(sides[pair.BEFORE].latency, sides[pair.AFTER].latency)
+
+
+@pytest.mark.parametrize("name", [name for name in pair.names() if pair.read(name).category])
+def test_a_fix_is_faster(name: str) -> None:
+    sides = latencies(PAIRS / name)
+    (gain,) = compare_with(sides[pair.BEFORE], [sides[pair.AFTER]])
+    assert gain.comparison.low > 1
+    assert gain.comparison.verdict in {Verdict.IMPROVED, Verdict.INVALID}
+
+
+def test_rungs_reach_what_they_are_for() -> None:
+    times = latencies(LADDER)
+    assert set(times) == set(VARIANTS)
+    assert times_as_fast(times, "async_pipeline", "efficient") >= 1.0
+    assert times_as_fast(times, "triton_flash", "flash") >= 1.1
+    assert times_as_fast(times, "hopper", "flash") >= 1.1
+    (against,) = compare_with(times[DEFAULT], [times["hopper"]])
+    assert against.comparison.verdict is Verdict.IMPROVED
+
+
+def test_split_keys_win_where_blocks_are_few_and_only_there() -> None:
+    few = latencies(LADDER, "few_blocks.json")
+    assert times_as_fast(few, "split_kv", "all_threads") > 2
+    assert times_as_fast(latencies(LADDER), "split_kv", "all_threads") < 1
+
+
+def test_every_length_is_recorded() -> None:
+    shapes = [
+        one.latency.target.shapes or {}
+        for one in (latencies(LADDER, file.name)[DEFAULT] for file in LADDER.glob("length_*.json"))
+    ]
+    assert sorted(shape["length"] for shape in shapes) == [128, 256, 1024, 2048, 4096]
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=by_name)
+def test_nothing_private_is_kept(folder: Path) -> None:
+    for file in folder.iterdir():
+        data = file.read_bytes()
+        if file.name.endswith(REPORT):
+            data = zstandard.ZstdDecompressor().decompressobj().decompress(data)
+            assert_neutral(recorded(file))
+        assert not PRIVATE.findall(data), file
+
+
+def assert_neutral(report: Recorded) -> None:
+    """Of the machine a report names the tools' folders and no more."""
+    session = report.session
+    assert session.host_name in HOSTS
+    addresses = [ipaddress.ip_address(one.partition("%")[0]) for one in session.addresses]
+    assert not any(address.is_global for address in addresses)
+    words = [word for word in shlex.split(session.command) if word.startswith("/")]
+    assert all(path.startswith(NEUTRAL) for path in [*words, *report.sources])
+
+
+def test_the_pages_are_those_of_the_recordings() -> None:
+    for name, page in (("ladder", ladder_page(LADDER, read)), ("pairs", pairs_page(PAIRS, read))):
+        assert (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") == page, "run `make docs`"
+
+
+def test_the_picture_is_that_of_the_recordings(tmp_path: Path) -> None:
+    plot_ladder(latencies(LADDER), tmp_path / PICTURE)
+    drawn, kept = ((folder / PICTURE).read_text() for folder in (tmp_path, ROOT / "docs"))
+    assert words(drawn) == words(kept), "run `make docs`"
+    assert len(kept) < 100_000
+
+
+def words(picture: str) -> list[str]:
+    """What a picture says, which matplotlib leaves in comments beside the letters' outlines."""
+    return re.findall(r"<!-- (.*?) -->", picture)
+
+
+def test_links_of_the_pages_lead_somewhere() -> None:
+    for name in ("ladder.md", "pairs.md"):
+        page = (ROOT / "docs" / name).read_text(encoding="utf-8")
+        for link, _, line in re.findall(r"\]\(([^)#]+)(#L(\d+))?\)", page):
+            lines = (ROOT / "docs" / link).read_bytes().count(b"\n")
+            assert not line or int(line) <= lines, link
+        headings = {
+            re.sub(r"[^\w -]", "", line.lstrip("# ").lower()).replace(" ", "-")
+            for line in page.splitlines()
+            if line.startswith("#")
+        }
+        assert set(re.findall(r"\]\(#([^)]+)\)", page)) <= headings
+
+
+def test_pages_are_written_where_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernels.document.profile", read)
+    document(H200, tmp_path)
+    assert {file.name for file in tmp_path.iterdir()} == {"ladder.md", "pairs.md", PICTURE}
+
+
+def test_the_table_of_the_readme_is_that_of_the_page() -> None:
+    page = ladder_rows((ROOT / "docs" / "ladder.md").read_text(encoding="utf-8"))
+    readme = ladder_rows((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert [name for name, _ in readme] == [*(rung.name for rung in RUNGS), "sdpa", "flash"]
+    full = dict(reversed(page))
+    for name, cells in readme:
+        assert set(cells) <= set(full[name]), name
+
+
+def ladder_rows(text: str) -> list[tuple[str, list[str]]]:
+    """The rows of tables that begin with a rung or a backend: its name, the cells behind it."""
+    found = []
+    for line in text.splitlines():
+        match = re.match(r"\| (?:\d\. )?[`\[](\w+)[`\]][^|]*\|(.*)\|$", line)
+        if match and match[1] in VARIANTS:
+            found.append((match[1], [cell.strip() for cell in match[2].split("|")]))
+    return found

@@ -1,0 +1,180 @@
+"""Reports joined in one picture: by arrows, or by the path of a sweep over sizes."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from functools import cache
+from typing import Any
+
+import pytest
+
+import profkit
+from profkit.analysis.run_files import variants_of
+from profkit.roofline.plot import Joined, figure_of
+from profkit.roofline.roofline import Roofline
+from tests.conftest import H200, h200
+from tests.roofline.test_roofline import by_level, words
+
+SWEEP = H200 / "sdpa_sweep"
+PAIR = H200 / "pairs" / "loop_order"
+
+
+def test_two_reports_are_joined_by_an_arrow_and_more_by_a_path() -> None:
+    rooflines = [profkit.load(PAIR / f"{side}.ncu-repz").roofline() for side in ("before", "after")]
+    arrows = figure_of(rooflines, title="x", labels=("a", "b"), joined=Joined.arrows).axes[0]
+    ends = {
+        (tuple(text.xyann), tuple(text.xy)) for text in arrows.texts if text.arrow_patch is not None
+    }
+    first, second = (by_level(one) for one in rooflines)
+    assert ends == {
+        ((first[level].intensity, first[level].rate), (second[level].intensity, second[level].rate))
+        for level in ("dram", "l2", "l1")
+    }
+    three = figure_of(
+        [*rooflines, rooflines[0]], title="x", labels=("a", "b", "c"), joined=Joined.path
+    )
+    stops = {text.get_text() for text in three.axes[0].texts if "stop:" in (text.get_gid() or "")}
+    assert stops == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("pairs/ffma_gemm/before", "pairs/ffma_gemm/after"),
+        ("pairs/stray_double/before", "pairs/stray_double/after"),
+        ("ladder/serial_kv", "ladder/tensor_core"),
+    ],
+)
+def test_an_arrow_leads_from_one_precision_to_another(before: str, after: str) -> None:
+    rooflines = [profkit.load(H200 / f"{side}.ncu-repz").roofline() for side in (before, after)]
+    first, second = (by_level(one) for one in rooflines)
+    assert first["dram"].precision != second["dram"].precision
+    figure = figure_of(rooflines, title="x", labels=("a", "b"), joined=Joined.arrows)
+    ends = [
+        (tuple(text.xyann), tuple(text.xy))
+        for text in figure.axes[0].texts
+        if text.arrow_patch is not None
+    ]
+    assert sorted(ends) == sorted(
+        ((first[level].intensity, first[level].rate), (second[level].intensity, second[level].rate))
+        for level in ("dram", "l2", "l1")
+    )
+    assert "nothing is joined" not in words(figure)
+
+
+def test_that_nothing_can_be_joined_is_said() -> None:
+    folder = H200 / "pairs" / "atomics_global"
+    rooflines = [
+        profkit.load(folder / f"{side}.ncu-repz").roofline() for side in ("before", "after")
+    ]
+    figure = figure_of(rooflines, title="x", labels=("a", "b"), joined=Joined.arrows)
+    assert not any(text.arrow_patch for text in figure.axes[0].texts)
+    said = [text.get_text() for text in figure.texts]
+    assert any("nothing is joined: no kernel of one name has a point" in line for line in said)
+
+
+@cache
+def sweep() -> tuple[tuple[str, Roofline, dict[str, Any]], ...]:
+    """Each run's length, its roofline at DRAM, and its recorded statistics by variant."""
+    found = []
+    for path in SWEEP.glob("*/*.ncu-repz"):
+        variants = variants_of(path)
+        assert variants is not None
+        saved = json.loads((path.parent / "latency.json").read_text(encoding="utf-8"))
+        told = {series["label"]: series["statistics"] for series in saved["series"]}
+        roofline_of = profkit.load(path).roofline(levels=["dram"])
+        found.append((str(variants.shapes["length"]), roofline_of, told))
+    return tuple(sorted(found, key=lambda one: int(one[0])))
+
+
+def panel_of_sweep() -> tuple[Any, Any]:
+    """The figure of the path over the lengths, and the axes of its latencies."""
+    figure = figure_of(
+        [one for _, one, _ in sweep()],
+        title="sweep",
+        labels=[f"length={length}" for length, _, _ in sweep()],
+        joined=Joined.path,
+    )
+    figure.canvas.draw()
+    return figure, next(axes for axes in figure.axes if axes.get_label() == "latency")
+
+
+def test_a_path_shows_the_recorded_medians_and_their_intervals() -> None:
+    _, axes = panel_of_sweep()
+    lines = {line.get_gid(): line for line in axes.lines if line.get_gid()}
+    assert axes.get_yscale() == "log"
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == [one for one, _, _ in sweep()]
+    drawn = set()
+    for stop, (_, _, told) in enumerate(sweep()):
+        for label, statistics in told.items():
+            x, y = lines[f"latency:{label}"].get_data()
+            assert y[list(x).index(stop)] == pytest.approx(statistics["median"])
+            if statistics["interval"]:
+                ends = lines[f"interval:{label}:{stop}"].get_data()[1]
+                interval = statistics["interval"]
+                assert tuple(ends) == pytest.approx((interval["low"], interval["high"]))
+                drawn.add(f"interval:{label}:{stop}")
+    assert {gid for gid in lines if gid.startswith("interval:")} == drawn
+    assert len(drawn) == 16
+
+
+def test_the_numbers_of_a_path_stand_under_it_and_the_notes_say_no_more() -> None:
+    figure, _ = panel_of_sweep()
+    cells = [text for text in figure.texts if text.get_gid() == "latency:words"]
+    shown = [text.get_text() for text in cells]
+    assert len(shown) == 5 + 6 * 5
+    assert shown.count("12.58 µs [12.45, 12.67]") == 1
+    assert sum("[" in text for text in shown) == 16
+    assert "8.155 ms" in shown
+    boxes = [text.get_window_extent() for text in cells]
+    for at, box in enumerate(boxes):
+        assert box.x0 >= 0
+        assert box.x1 <= figure.bbox.x1
+        assert not any(box.shrunk(1, 0.7).overlaps(other.shrunk(1, 0.7)) for other in boxes[:at])
+    said = words(figure)
+    assert "brackets its interval" in said
+    assert "8 of 24 latencies have no interval" in said
+    assert "whisker" not in said
+
+
+@pytest.mark.parametrize(("joined", "axes"), [(Joined.path, 2), (Joined.arrows, 1)])
+def test_whiskers_are_in_the_notes_where_they_can_be_seen(joined: Joined, axes: int) -> None:
+    found = h200("sdpa_s512_cudnn").roofline()
+    wide = [
+        dataclasses.replace(one, timed=True, low=one.rate / 1.5, high=one.rate * 1.5)
+        for one in found.points
+    ]
+    rooflines = [dataclasses.replace(found, points=tuple(wide))] * 2
+    figure = figure_of(rooflines, title="x", labels=("a", "b"), joined=joined)
+    assert len(figure.axes) == axes
+    assert "brackets and whiskers its interval" in words(figure)
+
+
+@pytest.mark.parametrize("levels", [("dram",), ("dram", "l2", "l1")])
+def test_each_stop_of_a_sweep_is_named_over_nothing_else(levels: tuple[str, ...]) -> None:
+    runs = sorted(SWEEP.glob("*/*.ncu-repz"))
+    lengths = [variants.shapes["length"] for variants in map(variants_of, runs) if variants]
+    assert len(lengths) == len(runs)
+    figure = figure_of(
+        [profkit.load(run).roofline(levels=levels) for run in runs],
+        title="sweep",
+        labels=[f"length={length}" for length in lengths],
+        joined=Joined.path,
+    )
+    figure.canvas.draw()
+    axes = figure.axes[0]
+    named = [text for text in axes.texts if (text.get_gid() or "").startswith("stop:")]
+    assert {text.get_text() for text in named} == {"128", "256", "512", "1024", "2048", "4096"}
+    boxes = [text.get_window_extent().shrunk(0.9, 0.7) for text in named]
+    points = [
+        axes.transData.transform(item.get_offsets()[0])
+        for item in axes.collections
+        if (item.get_gid() or "").startswith(("point:", "twin:"))
+    ]
+    lines = [text for text in axes.texts if (text.get_gid() or "").startswith("line:")]
+    for at, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[at + 1 :])
+        assert not any(box.contains(*point) for point in points)
+        assert not any(box.overlaps(line.get_window_extent()) for line in lines)
+    assert any("numbers beside points: length" in text.get_text() for text in figure.texts)

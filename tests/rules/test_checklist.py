@@ -1,0 +1,268 @@
+"""Findings and the checklist through the command line, on recorded reports."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from markdown_it import MarkdownIt
+from typer.testing import Result
+
+import profkit
+from profkit.rules.rule_file import shipped_rules
+from tests.analysis.test_views import schema
+from tests.conftest import CORPUS, H200, RECORDED, ROOT, needs_corpus
+
+Cli = Callable[..., Result]
+KNOWN = H200 / "known.ncu-repz"
+BASIC = H200 / "sdpa_s512_flash_set_basic.ncu-repz"
+TWO_METRICS = H200 / "sdpa_s512_flash_two_metrics.ncu-repz"
+RUN = H200 / "sdpa_s512"
+HEADING = "What limits, and what a fix would give"
+
+
+def checklist(profkit_cli: Cli, *arguments: str | Path) -> dict[str, Any]:
+    result = profkit_cli("checklist", *arguments, "--format", "json")
+    assert result.exit_code == 0, result.stderr
+    document: dict[str, Any] = json.loads(result.stdout)
+    schema("checklist").validate(document)
+    return document
+
+
+# The run has the kernels of the math backend, and a timeline beside them: taken without it.
+REPORTS = [H200 / f"{name}.ncu-repz" for name in RECORDED if name != "sdpa_s512_math"]
+REPORTS += RUN.glob("*/*.ncu-repz")
+
+
+@pytest.mark.parametrize("file", REPORTS, ids=lambda file: file.stem)
+def test_json_keeps_its_schema_and_analyze_says_the_same(
+    profkit_cli: Cli, tmp_path: Path, file: Path
+) -> None:
+    copy = Path(shutil.copy(file, tmp_path))
+    document = checklist(profkit_cli, copy)
+    analyzed = json.loads(profkit_cli("analyze", copy, "--format", "json").stdout)
+    schema("analyze").validate(analyzed)
+    items = document["checklist"]
+    for key in ("conclusion", "checklist", "informative", "reachable", "not_evaluated"):
+        assert analyzed[key] == document[key]
+    assert [item["rank"] for item in items] == list(range(1, len(items) + 1))
+    saved = [item["saved_s"] for item in items]
+    assert saved == sorted(saved, reverse=True)
+    for item in items:
+        low, high = item["range"]
+        assert 1 <= low <= item["estimated_speedup"] <= high
+        assert item["actions"]
+        assert item["evidence"]
+        assert item["promises"]
+    for item in document["informative"]:
+        assert not item["promises"]
+        assert item["rank"] is item["estimated_speedup"] is item["run_speedup"] is None
+    ranks = {finding["rank"] for kernel in analyzed["kernels"] for finding in kernel["findings"]}
+    assert ranks == {item["rank"] for item in items}
+    for kernel in analyzed["kernels"]:
+        assert all(finding["kernel"] == kernel["name"] for finding in kernel["findings"])
+
+
+def test_bank_conflicts_are_blamed_on_their_line_and_bounded_by_l2(profkit_cli: Cli) -> None:
+    document = checklist(profkit_cli, KNOWN, "--kernel", "transpose_conflict")
+    item = document["checklist"][0]
+    assert item["category"] == "shared_bank_conflicts"
+    assert item["where"] == [
+        {"file": "known.cu", "line": 8, "instruction": None, "offset": None, "share": 1.0}
+    ]
+    assert item["bounded_by"] == "L2"
+    assert item["bound_s"] == pytest.approx(135e-6, rel=0.01)
+    assert item["range"][1] <= 2.46
+    (told,) = [one for one in item["evidence"] if one["quantity"] == "shared_conflict_share"]
+    assert told["unit"] == "1"
+    assert told["value"] > told["threshold"]
+
+
+def test_findings_come_right_after_the_kernels(profkit_cli: Cli) -> None:
+    shown = profkit_cli("analyze", KNOWN).stdout
+    assert shown.index("Kernel ") < shown.index(HEADING) < shown.index("Busy, share of")
+    block = shown[shown.index(HEADING) : shown.index("Busy, share of")]
+    assert len(re.findall(r"^ \d  [\d.]+x \[[\d.]+, [\d,.]+\]  ", block, re.MULTILINE)) == 5
+    assert "for the whole report" in block
+    assert "profkit checklist" in block
+    assert "at a roof" in block
+    assert max(map(len, shown.splitlines())) <= 100
+
+
+def test_items_are_boxes_to_tick(profkit_cli: Cli, tmp_path: Path) -> None:
+    shown = profkit_cli("checklist", KNOWN, "--top", "2").stdout
+    assert re.findall(r"^\[ \] (\d+)\. ", shown, re.MULTILINE) == ["1", "2"]
+    assert "--top 0 shows all" in shown
+    assert max(map(len, shown.splitlines())) <= 100
+    assert all(line == line.rstrip() for line in shown.splitlines())
+    file = tmp_path / "checklist.md"
+    assert profkit_cli("checklist", KNOWN, "--format", "markdown", "-o", file).stdout == ""
+    text = file.read_text(encoding="utf-8")
+    count = len(checklist(profkit_cli, KNOWN)["checklist"])
+    assert text.count("- [ ] **") == count
+    html = MarkdownIt("commonmark").render(text)
+    assert html.count("<li>[ ] <strong>") == count
+    assert "<unnamed>" not in html
+
+
+def test_pages_of_items_are_there(profkit_cli: Cli) -> None:
+    page = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
+    for item in checklist(profkit_cli, KNOWN)["checklist"]:
+        file, _, anchor = item["page"].partition("#")
+        assert file == "docs/rules.md"
+        assert f"\n### {anchor}\n" in page
+
+
+def test_a_run_proves_what_is_reachable(profkit_cli: Cli) -> None:
+    for verb in ("analyze", "checklist"):
+        shown = " ".join(profkit_cli(verb, RUN).stdout.split())
+        assert "custom does the same work in 44.32 µs: 1.12x faster than sdpa (49.86 µs)" in shown
+        assert "timed medians of whole variants" in shown
+    (sdpa, *_) = checklist(profkit_cli, RUN)["reachable"]
+    assert (sdpa["variant"], sdpa["best"], sdpa["measured"]) == ("sdpa", "custom", "timed")
+
+
+def test_too_little_collected_says_what_to_collect(profkit_cli: Cli) -> None:
+    for file in (BASIC, TWO_METRICS):
+        shown = " ".join(profkit_cli("checklist", file).stdout.split())
+        assert "nothing found: 26 of 44" in shown or "can't tell: 34 of 44 rules lack" in shown
+        assert re.search(r"\d+ of \d+ rules not evaluated: need [A-Z]\w+", shown)
+        assert "record with ncu --set full" in shown
+        assert HEADING in profkit_cli("analyze", file).stdout
+        lacking = checklist(profkit_cli, file)["not_evaluated"]
+        assert all(one["missing"] for one in lacking)
+    assert "not evaluated" not in profkit_cli("checklist", KNOWN).stdout
+
+
+def test_rules_can_be_left_out(profkit_cli: Cli) -> None:
+    whole = checklist(profkit_cli, KNOWN)
+    first = whole["checklist"][0]
+    for name in (first["rule"], first["category"]):
+        left = checklist(profkit_cli, KNOWN, "--disable", name)
+        assert left["rules"] < whole["rules"]
+        assert name not in {item["rule"] for item in left["checklist"]}
+    wrong = profkit_cli("analyze", KNOWN, "--disable", "bank_conflicts")
+    assert wrong.exit_code == 2
+    assert "is no rule or category; did you mean shared_bank_conflicts" in wrong.stderr
+
+
+def test_own_rules_are_looked_for_too(profkit_cli: Cli, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "writing-rules.md").read_text(encoding="utf-8")
+    example, *others = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    file = tmp_path / "own.yaml"
+    file.write_text(example, encoding="utf-8")
+    for at, other in enumerate(others):
+        (tmp_path / f"other_{at}.yaml").write_text(other, encoding="utf-8")
+    assert profkit_cli("rules", "check", tmp_path).stdout == "3 rules, no fault\n"
+    document = checklist(profkit_cli, KNOWN, "--rules", file, "--disable", "uncoalesced_global")
+    (own,) = [item for item in document["checklist"] if item["rule"] == "scattered_stores"]
+    assert own["page"] is None
+    assert "copy_strided" in own["kernel"]
+    file.write_text(example.replace("dram_busy", "dram_bussy"), encoding="utf-8")
+    for verb in ("analyze", "checklist"):
+        refused = profkit_cli(verb, KNOWN, "--rules", file)
+        assert refused.exit_code == 5
+        assert refused.stderr.count("\n") == 1
+        assert "did you mean dram_busy?" in refused.stderr
+        assert "see all with `profkit rules check`" in refused.stderr
+
+
+def test_several_reports_have_a_checklist_each(profkit_cli: Cli) -> None:
+    several = profkit_cli("analyze", KNOWN, TWO_METRICS, "--format", "json", "--top", "1")
+    data = json.loads(several.stdout)
+    schema("analyze").validate(data)
+    alone = checklist(profkit_cli, KNOWN)["checklist"]
+    assert data["reports"][0]["checklist"] == alone
+    assert data["reports"][1]["checklist"] == []
+    (kernel,) = data["reports"][0]["kernels"]
+    ranks = [item["rank"] for item in alone if item["kernel"] == kernel["name"]]
+    assert [finding["rank"] for finding in kernel["findings"]] == ranks
+
+
+def test_from_python() -> None:
+    report = profkit.load(KNOWN)
+    found = report.checklist(blamed=1)
+    assert found.items[0].places
+    assert not any(item.places for item in found.items[1:])
+    by_kernel = [item for group in report.summary.groups for item in found.of(group)]
+    assert sorted(item.rank for item in by_kernel) == [item.rank for item in found.items]
+
+
+def test_the_rules_are_listed_and_their_page_is_theirs(profkit_cli: Cli) -> None:
+    shown = profkit_cli("rules", "list").stdout
+    for rule in shipped_rules():
+        assert rule.name in shown
+    assert max(map(len, shown.splitlines())) <= 100
+    page = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
+    assert profkit_cli("rules", "list", "--format", "markdown").stdout == page, "run `make docs`"
+
+
+def test_a_rule_is_explained_on_a_report(profkit_cli: Cli) -> None:
+    shown = profkit_cli("rules", "explain", "shared_bank_conflicts", "--on", KNOWN).stdout
+    assert "Fires on transpose_conflict" in shown
+    assert "shared_conflict_share 94.0% > 15.0%" in shown
+    assert re.search(r"L1/shared memory 289\.4 µs to \d", shown)
+    assert "shared_conflict_share 3.5%, not above 15.0%" in shown
+    assert "shared_atomic_instructions 0 instructions, not above 0" in shown
+    for rule in shipped_rules():
+        told = profkit_cli("rules", "explain", rule.name, "--on", TWO_METRICS)
+        assert told.exit_code == (5 if rule.about_timeline else 0)
+
+
+def test_wrong_usage_of_rules(profkit_cli: Cli, tmp_path: Path) -> None:
+    wrong = profkit_cli("rules", "explain", "bank_conflicts")
+    assert wrong.exit_code == 2
+    assert "did you mean shared_bank_conflicts" in wrong.stderr
+    assert profkit_cli("rules", "explain", "l2_bandwidth", "--kernel", "x").exit_code == 2
+    missing = profkit_cli("rules", "check", tmp_path / "no.yaml")
+    assert missing.exit_code == 5
+    assert "No such file" in missing.stderr
+
+
+def test_faults_are_all_told(profkit_cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text("rules:\n- name: a\n- name: b\n  when: [x]\n", encoding="utf-8")
+    told = profkit_cli("rules", "check", file)
+    assert told.exit_code == 5
+    lines = told.stdout.splitlines()
+    assert len(lines) > 5
+    assert all(re.match(rf"{re.escape(str(file))}:[234]: ", line) for line in lines)
+    assert f"{len(lines)} faults" in told.stderr
+
+
+@needs_corpus
+def test_old_architectures_and_versions(profkit_cli: Cli) -> None:
+    for file in CORPUS.glob("*.ncu-rep"):
+        session = profkit.load(file).session
+        document = checklist(profkit_cli, file)
+        for item in document["checklist"]:
+            assert all("/" not in (place["file"] or "") for place in item["where"])
+        text = profkit_cli("checklist", file, "--format", "markdown").stdout
+        assert not re.search(rf"\b{re.escape(session.host_name)}\b", text)
+        assert profkit_cli("checklist", file).exit_code == 0
+
+
+def test_a_gain_of_picked_launches_is_said_to_be_of_them(profkit_cli: Cli) -> None:
+    known = H200 / "known.ncu-repz"
+    whole = profkit_cli("checklist", known).stdout
+    picked = profkit_cli("checklist", known, "--kernel", "transpose_conflict").stdout
+    assert "1.05x for the whole report" in whole
+    assert "for the launches picked" not in whole
+    assert "2.1x for the launches picked" in picked
+    assert "whole report" not in picked
+
+
+def test_a_proof_beyond_every_estimate_is_said_first(profkit_cli: Cli) -> None:
+    for verb in ("analyze", "checklist"):
+        for style in ("terminal", "markdown"):
+            shown = profkit_cli(verb, RUN, "--format", style).stdout
+            proof, first = shown.index("27x: custom does the same work"), shown.index("1.20x")
+            assert proof < first
+    headlined = [one["headline"] for one in checklist(profkit_cli, RUN)["reachable"]]
+    assert headlined.count(True) == 1
+    assert headlined[-1]

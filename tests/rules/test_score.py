@@ -1,0 +1,266 @@
+"""How well findings hold: promises on the recorded pairs, and pairs of other people's making."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from profkit.commands.cli import app
+from profkit.rules.rule_file import categories
+from profkit.rules.score import ncu_categories
+from tests.analysis.test_views import schema
+from tests.conftest import H200, ROOT
+
+Cli = Callable[..., Result]
+PAIRS = H200 / "pairs"
+JUDGES = ("ncu", "no_gain")
+
+
+@cache
+def recorded() -> dict[str, Any]:
+    """The score of the recorded pairs, made once."""
+    arguments = ["rules", "score", "--pairs", str(PAIRS), "--format", "json"]
+    return document(CliRunner().invoke(app, arguments))
+
+
+def document(result: Result) -> dict[str, Any]:
+    assert result.exit_code == 0, result.stderr
+    data: dict[str, Any] = json.loads(result.stdout)
+    schema("score").validate(data)
+    return data
+
+
+def test_the_recorded_pairs_keep_the_promises() -> None:
+    summary = recorded()["summary"]
+    assert summary["defects"] >= 40
+    assert summary["top1"] >= 0.85
+    assert summary["top3"] >= 0.95
+    assert summary["mean_error"] < summary["no_gain"]["mean_error"]
+    assert summary["mean_error"] < summary["ncu"]["mean_error"]
+    controls = [pair for pair in recorded()["pairs"] if pair["category"] is None]
+    assert len(controls) >= 5
+    assert all(pair["alarms"] == [] for pair in controls)
+
+
+def test_rows_and_halves_sum_up() -> None:
+    data = recorded()
+    listed = yaml.safe_load((ROOT / "kernels/pairs/held_out.yaml").read_text(encoding="utf-8"))
+    defects = [pair for pair in data["pairs"] if pair["category"]]
+    assert {pair["name"] for pair in defects if pair["held_out"]} == set(listed)
+    for part, rows in (
+        ("summary", defects),
+        ("held_out", [pair for pair in defects if pair["held_out"]]),
+        ("design", [pair for pair in defects if not pair["held_out"]]),
+    ):
+        figures = data[part]
+        assert figures["defects"] == len(rows)
+        errors = [row["error"] for row in rows]
+        assert figures["mean_error"] == pytest.approx(sum(errors) / len(errors))
+        assert figures["max_error"] == max(errors)
+        assert figures["top1"] == pytest.approx(sum(row["rank"] == 1 for row in rows) / len(rows))
+        ncu = [row["ncu"]["rank"] for row in rows]
+        assert figures["ncu"]["top3"] == pytest.approx(sum((at or 9) <= 3 for at in ncu) / len(ncu))
+        assert figures["no_gain"]["top1"] == 0
+    for row in defects:
+        assert row["error"] == pytest.approx(abs(row["estimated"] / row["achieved"] - 1))
+        assert row["no_gain"]["error"] == pytest.approx(abs(1 / row["achieved"] - 1))
+        assert row["missed"] == (row["rank"] != 1 or row["error"] > 0.25)
+        assert row["measured"] == "timed"
+
+
+def test_the_page_is_what_the_recorded_pairs_say(
+    profkit_cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    page = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
+    assert profkit_cli("rules", "score", "--format", "markdown").stdout == page, "run `make docs`"
+    notes = yaml.safe_load((ROOT / "kernels/pairs/misses.yaml").read_text(encoding="utf-8"))
+    assert set(notes["why"]) <= {pair["name"] for pair in recorded()["pairs"]}
+
+
+def test_ncu_rules_stand_for_categories_that_there_are() -> None:
+    for told in ncu_categories().values():
+        assert set(told.values() if isinstance(told, dict) else [told]) <= set(categories())
+
+
+def a_pair(folder: Path, about: str, latency: object = None, *, after: bool = True) -> Path:
+    """A pair of others' making: `transpose_conflicts`, with what they say of it."""
+    folder.mkdir(parents=True)
+    sides = ("before", "after") if after else ("before",)
+    for side in sides:
+        shutil.copy(PAIRS / "transpose_conflicts" / f"{side}.ncu-repz", folder)
+    (folder / "pair.yaml").write_text(about, encoding="utf-8")
+    if latency is not None:
+        (folder / "latency.json").write_text(json.dumps(latency), encoding="utf-8")
+    return folder
+
+
+def timed(**samples: list[float]) -> dict[str, object]:
+    series = [
+        {"label": label, "blocks": [{"samples": told, "turn": turn}]}
+        for turn, (label, told) in enumerate(samples.items())
+    ]
+    return {"schema": "profkit.time/1", "series": series}
+
+
+DEFECT = "category: shared_bank_conflicts"
+
+
+def test_pairs_of_other_forms(profkit_cli: Cli, tmp_path: Path) -> None:
+    forms: dict[str, object] = {
+        "numbers": {"before": 3, "after": 1.5},
+        "samples": {"before": [3, 5, 4], "after": [2.0]},
+        "medians": {"before": {"median": 8.0}, "after": {"median": 4}},
+        "units": {"before": {"median_ms": 2}, "after": {"median_us": 1000}},
+        "timed": timed(before=[2e-3, 2e-3], after=[1e-3]),
+    }
+    for name, latency in forms.items():
+        a_pair(tmp_path / name, DEFECT, latency)
+    a_pair(tmp_path / "deep" / "reports", DEFECT)
+    a_pair(tmp_path / "alone", DEFECT, {"before": 2, "after": 1}, after=False)
+    a_pair(tmp_path / "null", "category: null", after=False)
+    a_pair(tmp_path / "absent", "what: nothing\ncontrol: true", after=False)
+    a_pair(tmp_path / "control", f"{DEFECT}\ncontrol: true")
+    data = document(profkit_cli("rules", "score", "--pairs", tmp_path, "--format", "json"))
+    rows = {row["name"]: row for row in data["pairs"]}
+    for name in (*forms, "alone"):
+        assert rows[name]["achieved"] == pytest.approx(2)
+        assert (rows[name]["measured"], rows[name]["rank"]) == ("timed", 1)
+    assert rows["reports"]["measured"] == "profiled"
+    assert rows["reports"]["achieved"] == pytest.approx(2.3, abs=0.1)
+    for name in ("null", "absent", "control"):
+        assert rows[name]["category"] is rows[name]["error"] is rows[name]["measured"] is None
+        assert rows[name]["alarms"][0]["category"] == "shared_bank_conflicts"
+        assert rows[name]["alarms"][0]["report"] == "before"
+    assert data["design"] is data["held_out"] is None
+    assert data["summary"]["defects"] == 7
+    assert data["summary"]["nothing_to_gain"] == 9
+    assert data["summary"]["false_alarms"] == pytest.approx(3 / 9)
+    assert data["summary"]["no_gain"]["false_alarms"] == 0
+    shown = profkit_cli("rules", "score", "--pairs", tmp_path).stdout
+    assert "~2.3x" in shown
+    assert "1 pair had no latency.json" in shown
+    told = " ".join(shown.split())
+    assert re.search(r"null shared_bank_conflicts promises 2\.\dx on a control", told)
+    assert max(map(len, shown.splitlines())) <= 100
+
+
+def test_controls_alone_have_no_errors_and_defects_alone_no_alarms(
+    profkit_cli: Cli, tmp_path: Path
+) -> None:
+    a_pair(tmp_path / "one" / "a", "category:", after=False)
+    a_pair(tmp_path / "two" / "b", DEFECT, {"before": 2, "after": 1}, after=False)
+    controls = document(
+        profkit_cli("rules", "score", "--pairs", tmp_path / "one", "--format", "json")
+    )["summary"]
+    assert controls["top1"] is controls["mean_error"] is controls["max_error"] is None
+    assert controls["false_alarms"] == 1
+    defects = document(
+        profkit_cli("rules", "score", "--pairs", tmp_path / "two", "--format", "json")
+    )["summary"]
+    assert defects["false_alarms"] is defects["ncu"]["false_alarms"] is None
+    assert "n/a" in profkit_cli("rules", "score", "--pairs", tmp_path / "one").stdout
+
+
+def test_notes_beside_the_pairs(profkit_cli: Cli, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        a_pair(tmp_path / name, DEFECT, {"before": 9, "after": 1}, after=False)
+    (tmp_path / "held_out.yaml").write_text("- b\n", encoding="utf-8")
+    (tmp_path / "misses.yaml").write_text("note: Made up.\nwhy: {a: No reason.}\n", "utf-8")
+    data = document(profkit_cli("rules", "score", "--pairs", tmp_path, "--format", "json"))
+    assert [row["held_out"] for row in data["pairs"]] == [False, True]
+    assert [row["why"] for row in data["pairs"]] == ["No reason.", None]
+    assert data["design"]["defects"] == data["held_out"]["defects"] == 1
+    page = profkit_cli("rules", "score", "--pairs", tmp_path, "--format", "markdown").stdout
+    assert "\nMade up.\n" in page
+    assert re.search(r"- `a`: rank 1, told 2\.\dx, gave 9\.0x\. No reason\.", page)
+    assert re.search(r"- `b`: .* gave 9\.0x\. not yet explained", page)
+
+
+@pytest.mark.parametrize(
+    ("about", "latency", "told"),
+    [
+        (
+            "category: bank_conflicts",
+            {"before": 2, "after": 1},
+            "no category; did you mean shared_bank_conflicts?",
+        ),
+        ("category: [a]", None, "category: expected str | null, got array"),
+        ("control: perhaps", None, "control: expected bool, got str"),
+        ("- category", None, "expected object, got array"),
+        ("a: [", None, "not YAML"),
+        (DEFECT, None, "no after.ncu-rep(z) and no latency.json"),
+        (DEFECT, [1, 2], "no latencies of before and after"),
+        (DEFECT, {"before": 1}, "no latencies of before and after"),
+        (DEFECT, {"before": 1, "after": 0}, "after takes 0, which is no time"),
+        (DEFECT, {"before": [], "after": 1}, "before has no samples"),
+        (DEFECT, {"before": {"mean": 1}, "after": 1}, "before has no median"),
+        (DEFECT, {"before": "fast", "after": 1}, "before"),
+        (DEFECT, {"before": math.nan, "after": 1}, "holds NaN"),
+        (DEFECT, timed(first=[1.0], after=[1.0]), "no latencies of before and after"),
+        (DEFECT, {"schema": "profkit.time/1", "series": []}, "latency.json"),
+    ],
+)
+def test_what_is_wrong_with_a_pair_is_told(
+    profkit_cli: Cli, tmp_path: Path, about: str, latency: object, told: str
+) -> None:
+    a_pair(tmp_path / "bad", about, latency, after=False)
+    result = profkit_cli("rules", "score", "--pairs", tmp_path)
+    assert result.exit_code == 5
+    assert result.stdout == ""
+    assert told in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_bad_pair_does_not_keep_the_others_from_being_scored(
+    profkit_cli: Cli, tmp_path: Path
+) -> None:
+    a_pair(tmp_path / "good", DEFECT, {"before": 2, "after": 1})
+    bad = a_pair(tmp_path / "bad", DEFECT, {"before": 2, "after": 1})
+    (bad / "before.ncu-repz").write_bytes(b"damaged")
+    (a_pair(tmp_path / "empty", DEFECT) / "before.ncu-repz").unlink()
+    result = profkit_cli("rules", "score", "--pairs", tmp_path, "--format", "json")
+    assert result.exit_code == 5
+    assert [row["name"] for row in json.loads(result.stdout)["pairs"]] == ["good"]
+    assert result.stderr.count("\n") == 2
+    assert "empty: no before.ncu-rep(z); record it" in result.stderr
+
+
+def test_where_there_are_no_pairs(
+    profkit_cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    nothing = profkit_cli("rules", "score")
+    assert nothing.exit_code == 2
+    assert "--pairs DIR" in nothing.stderr
+    assert profkit_cli("rules", "score", "--pairs", tmp_path).exit_code == 5
+    assert profkit_cli("rules", "score", "--pairs", tmp_path / "no").exit_code == 5
+
+
+def test_rules_can_be_left_out_of_a_score(profkit_cli: Cli, tmp_path: Path) -> None:
+    a_pair(tmp_path / "pair", DEFECT, {"before": 2, "after": 1})
+    data = document(
+        profkit_cli(
+            "rules", "score", "--pairs", tmp_path, "--format", "json",
+            "--disable", "shared_bank_conflicts",
+        )
+    )  # fmt: skip
+    (row,) = data["pairs"]
+    assert (row["rank"], row["estimated"]) == (None, 1.0)
+    assert profkit_cli("rules", "score", "--disable", "nothing").exit_code == 2
+
+
+def test_a_wrong_option_names_the_help_of_the_verb(profkit_cli: Cli) -> None:
+    done = profkit_cli("rules", "score", "--format", "jsn")
+    assert done.exit_code == 2
+    assert "see `profkit rules score --help`" in done.stderr

@@ -1,0 +1,228 @@
+"""The shipped rules on made-up launches: what they must say, and what would be false."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from profkit.report.summary import Group
+from profkit.rules.engine import Finding, diagnose
+from profkit.rules.rule_file import shipped_rules
+from tests.rules.test_engine import report
+
+RULES = {rule.name: rule for rule in shipped_rules()}
+BUSY = ("dram_busy", "l2_busy", "l1_busy", "lsu_busy", "lsu_data_busy", "issue_busy", "fma_busy")
+BASE = {
+    "duration": 1e-3,
+    "instructions_executed": 1e8,
+    "warp_latency": 100.0,
+    "grid_size": 10_000.0,
+    "block_size": 256.0,
+    "waves": 20.0,
+    "sm_count": 132.0,
+    **dict.fromkeys(BUSY, 0.1),
+}
+
+
+def finding(rule: str, **values: float) -> Finding[Group] | None:
+    """What one rule finds on a launch with these quantities."""
+    made = diagnose(report([{**BASE, **values}]), [RULES[rule]])
+    return next(iter(made.findings), None)
+
+
+def likely(rule: str, **values: float) -> float:
+    made = finding(rule, **values)
+    assert made is not None
+    assert made.estimate is not None
+    return made.estimate.likely
+
+
+DOUBLES = {
+    "fp64_instructions": 4e7,
+    "conversion_instructions": 2e6,
+    "fp64_busy": 0.9,
+    "xu_busy": 0.05,
+    "special_instructions": 0.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("work", "stray"),
+    [
+        ({"flop_fp32": 0.0, "flop_fp64": 1e9}, False),  # a program written in double
+        ({"flop_fp32": 1e8, "flop_fp64": 1e9}, False),
+        ({"flop_fp32": 5e9, "flop_fp64": 1e9}, True),
+        ({"flop_fp32": 0.0, "flop_fp64": 1e9, "conversion_instructions": 8e7}, True),
+    ],
+)
+def test_a_double_is_stray_among_floats_alone(work: Mapping[str, float], stray: bool) -> None:
+    values = {**DOUBLES, **work}
+    assert (finding("fp64_in_float_code", **values) is not None) == stray
+    assert (finding("fp64_pipe", **values) is None) == stray
+
+
+def test_contended_atomics_are_estimated_from_their_waits() -> None:
+    atomics = {
+        "global_atomic_instructions": 1e7,
+        "global_memory_instructions": 1e7,
+        "l2_slice_imbalance": 0.5,
+        "stall_drain": 0.0,
+        "stall_membar": 0.0,
+        "stall_long_scoreboard": 10.0,
+        "stall_short_scoreboard": 0.0,
+        "stall_mio_throttle": 0.0,
+    }
+    factors = [
+        likely("atomics_global", **atomics, stall_lg_throttle=waiting) for waiting in (30, 50, 70)
+    ]
+    assert factors == sorted(factors)
+    assert factors[0] < 2 < factors[1] < 3 < factors[2] < 6
+
+
+def test_shared_atomics_relieve_what_their_conflicts_took() -> None:
+    cycles = {"elapsed_cycles": 1e6, "shared_atomic_instructions": 1e7}
+    atomics = {**cycles, "lsu_data_busy": 0.8, "l1_busy": 0.8, "shared_conflict_share_atomic": 0.9}
+    half, all_of_it = (
+        likely("atomics_shared", **atomics, shared_conflicts_atomic=share * 0.8 * 1e6 * 132)
+        for share in (0.5, 0.97)
+    )
+    assert half < 2
+    assert all_of_it > 2 * half
+
+
+def test_a_queue_s_fix_is_not_held_by_what_it_relieves() -> None:
+    queue = {
+        "stall_lg_throttle": 1.0,
+        "stall_mio_throttle": 60.0,
+        "stall_tex_throttle": 0.0,
+        "global_atomic_instructions": 0.0,
+        "shared_atomic_instructions": 0.0,
+        "fp64_instructions": 0.0,
+        "conversion_instructions": 0.0,
+        "special_instructions": 0.0,
+    }
+    assert likely("queue_full", **queue, lsu_busy=0.95, l1_busy=0.95, lsu_data_busy=0.9) > 1.4
+    assert likely("queue_full", **queue, dram_busy=0.8) < 1.1
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        {"shared_conflict_share": 0.5},
+        {"global_excessive_share": 0.6},
+        {"local_memory_instructions": 1e7},
+        {"dram_busy": 0.95},
+        {"l1_busy": 0.6},
+    ],
+)
+def test_a_full_l1_has_a_rule_unless_another_one_says_why(cause: Mapping[str, float]) -> None:
+    full = {"l1_busy": 0.99, "lsu_data_busy": 0.99, "lsu_busy": 0.7}
+    assert likely("l1_throughput", **full) > 1.5
+    assert finding("at_the_roof", **full)
+    assert finding("l1_throughput", **{**full, **cause}) is None
+
+
+@pytest.mark.parametrize("pipe", ["l1_busy", "fp64_busy", "fma_busy", "l2_busy", "tensor_busy"])
+def test_each_roof_is_seen_whatever_else_is_missing(pipe: str) -> None:
+    assert diagnose(report([{"duration": 1e-3, pipe: 0.95}]), [RULES["at_the_roof"]]).findings
+    assert diagnose(report([{"duration": 1e-3, pipe: 0.5}]), [RULES["at_the_roof"]]).unknown
+
+
+def test_empty_lanes_are_not_divergence() -> None:
+    small = {"block_size": 8.0, "threads_per_instruction": 8.0, "stall_long_scoreboard": 0.0}
+    assert finding("thread_divergence", **small) is None
+    assert likely("partial_warps", **small) > 2
+    assert finding("partial_warps", block_size=1000.0) is None
+    full = {"threads_per_instruction": 16.0, "stall_long_scoreboard": 0.0}
+    assert likely("thread_divergence", **full) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(("waves", "fires"), [(0.01, False), (0.9, False), (3.0, True)])
+def test_more_room_on_an_sm_needs_blocks_to_fill_it(waves: float, fires: bool) -> None:
+    small = {
+        "block_size": 32.0,
+        "occupancy_limit_blocks": 32.0,
+        "occupancy_limit_registers": 64.0,
+        "occupancy_limit_shared": 64.0,
+        "occupancy_limit_warps": 64.0,
+        "occupancy_theoretical": 0.5,
+        "warps_eligible_per_scheduler": 0.2,
+        "issue_rate": 0.2,
+        "warps_active_per_scheduler": 8.0,
+    }
+    assert (finding("occupancy_block_size", **small, waves=waves) is not None) == fires
+
+
+@pytest.mark.parametrize("hits", [0.0, 0.3, 0.9])
+def test_what_is_read_again_is_not_told_by_hits(hits: float) -> None:
+    """A vector addition reads two bytes for each that it writes, whatever hits in L2."""
+    streaming = {"dram_busy": 0.9, "l2_busy": 0.4, "l2_hit_rate": hits, "l2_read_bytes": 2e9}
+    add = {"dram_read_bytes": 2e9, "dram_write_bytes": 1e9}
+    assert finding("data_read_again", **streaming, **add) is None
+    assert finding("data_read_again", **streaming, dram_read_bytes=7e9, dram_write_bytes=1e9)
+
+
+def test_integers_that_are_results_are_not_overhead() -> None:
+    integers = {
+        "integer_instructions": 8e7,
+        "control_instructions": 1e6,
+        "conversion_instructions": 1e6,
+        "issue_busy": 0.8,
+        "alu_busy": 0.8,
+        "fmaheavy_busy": 0.5,
+        "xu_busy": 0.0,
+        "tensor_busy": 0.0,
+    }
+    assert finding("instruction_overhead", **integers)
+
+    class Philox:
+        def get(self, name: str, _: object) -> float:
+            return 0.1 if name == "overhead_share" else 0.0
+
+    hashing = report([{**BASE, **integers}])
+    found = diagnose(hashing, [RULES["instruction_overhead"]], sampling=lambda _: Philox())  # type: ignore[arg-type, return-value]
+    assert found.findings == ()
+
+
+def test_a_kernel_without_spills_needs_no_spill_counter() -> None:
+    found = diagnose(
+        report([{**BASE, "local_memory_instructions": 0.0}]), [RULES["register_spills"]]
+    )
+    assert (found.findings, found.unknown) == ((), {})
+
+
+@pytest.mark.parametrize(
+    ("values", "rule"),
+    [
+        ({"lsu_busy": 0.07}, "l1_wavefronts"),
+        ({"lsu_busy": 0.3}, "l1_throughput"),  # at most what 16 bytes a thread need
+        ({"lsu_busy": 0.07, "tensor_busy": 0.5}, "l1_throughput"),  # operands of tensor cores
+        (
+            {"lsu_busy": 0.07, "shared_conflict_share": 0.0, "global_excessive_share": 0.0},
+            "l1_throughput",
+        ),
+    ],
+)
+def test_many_wavefronts_an_access_have_another_cause_than_many_accesses(
+    values: Mapping[str, float], rule: str
+) -> None:
+    full = {"l1_busy": 0.99, "lsu_data_busy": 0.99, **values}
+    fired = {name for name in ("l1_throughput", "l1_wavefronts") if finding(name, **full)}
+    assert fired == {rule}
+
+
+@pytest.mark.parametrize(
+    ("values", "compiled"),
+    [
+        ({"stall_wait": 13.5}, True),
+        ({"stall_wait": 3.0}, False),
+        ({"stall_wait": 13.5, "tensor_instructions": 1e7}, False),  # a chain of matrix products
+        ({"stall_wait": 13.5, "fp64_instructions": 1e7}, False),
+    ],
+)
+def test_code_that_nobody_scheduled_was_compiled_for_debugging(
+    values: Mapping[str, float], compiled: bool
+) -> None:
+    launch = {"warp_latency": 18.0, "tensor_instructions": 0.0, "fp64_instructions": 0.0}
+    assert (finding("debug_code", **{**launch, **values}) is not None) == compiled

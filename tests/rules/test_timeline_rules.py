@@ -1,0 +1,152 @@
+"""What rules find in timelines, alone and beside a run's report, through the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+import profkit
+from tests.analysis.test_views import schema
+from tests.conftest import H200
+from tests.timeline.test_nsys import call, export, kernel, strings
+
+Cli = Callable[..., Result]
+RUN = H200 / "sdpa_s512"
+FLASH, MATH = (H200 / f"sdpa_s512_{name}.sqlite" for name in ("flash", "math"))
+HEADING = "What limits, and what a fix would give"
+EAGER = """\
+rules:
+- name: any_gap
+  about: timeline
+  category: launch_overhead
+  title: There are gaps
+  explanation: For tests.
+  when: [long_gap_share + short_gap_share > 0.01]
+  relieves: {long_gap_share: 0, short_gap_share: 0}
+  actions: [Close them.]
+  verify: [long_gap_share falls]
+"""
+
+
+@pytest.fixture
+def eager(tmp_path: Path) -> Path:
+    """A rule that fires on any gap."""
+    file = tmp_path / "eager.yaml"
+    file.write_text(EAGER, encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def launch_bound(tmp_path: Path) -> Path:
+    """A timeline of 40 kernels of 4 µs, each 6 µs after the one before."""
+    kernels = [kernel(at * 10_000, at * 10_000 + 4_000, at) for at in range(1, 41)]
+    calls = [call(at * 10_000 - 3_000, at * 10_000 - 500, at) for at in range(1, 41)]
+    tables = {
+        "StringIds": strings(),
+        "CUPTI_ACTIVITY_KIND_KERNEL": kernels,
+        "CUPTI_ACTIVITY_KIND_RUNTIME": calls,
+    }
+    return export(tmp_path / "made.sqlite", tables)
+
+
+def timeline(profkit_cli: Cli, *arguments: str | Path) -> dict[str, Any]:
+    result = profkit_cli("analyze", *arguments, "--format", "json")
+    assert result.exit_code == 0, result.stderr
+    document: dict[str, Any] = json.loads(result.stdout)
+    schema("timeline").validate(document)
+    return document
+
+
+def test_a_timeline_that_waits_for_launches_says_so(profkit_cli: Cli, launch_bound: Path) -> None:
+    (item,) = timeline(profkit_cli, launch_bound)["checklist"]
+    assert (item["rule"], item["kernel"], item["launches"]) == ("launch_overhead", None, [])
+    assert item["estimated_speedup"] == pytest.approx(394 / (160 + 39 * 1.3))
+    assert item["range"][1] == pytest.approx(394 / 160)
+    assert item["page"] == "docs/rules.md#launch_overhead"
+    shown = profkit_cli("analyze", launch_bound).stdout
+    assert shown.index("Region") < shown.index(HEADING) < shown.index("Kernels by share")
+    assert "1.9x [1.3, 2.5]  The GPU waits between short kernels" in shown
+    assert "the timeline" in shown
+    assert max(map(len, shown.splitlines())) <= 100
+    page = profkit_cli("analyze", launch_bound, "--format", "markdown").stdout
+    assert f"## {HEADING}\n\n- [ ] **1. 1.9x" in page
+    assert "  - the timeline\n" in page
+
+
+def test_rules_can_be_chosen_for_timelines(
+    profkit_cli: Cli, launch_bound: Path, eager: Path
+) -> None:
+    left = timeline(profkit_cli, launch_bound, "--disable", "launch_overhead")
+    assert left["checklist"] == []
+    assert (
+        HEADING not in profkit_cli("analyze", launch_bound, "--disable", "launch_overhead").stdout
+    )
+    several = timeline(profkit_cli, MATH, launch_bound, "--rules", eager)
+    rules = [[item["rule"] for item in one["checklist"]] for one in several["reports"]]
+    assert rules == [["any_gap"], ["any_gap", "launch_overhead"]]
+    assert profkit_cli("analyze", launch_bound, "--disable", "nothing").exit_code == 2
+    assert profkit_cli("analyze", launch_bound, "--top", "1").exit_code == 2
+
+
+def test_recorded_timelines(profkit_cli: Cli) -> None:
+    """One is of 14 kernels in a row; the other of a whole program with its set-up."""
+    assert timeline(profkit_cli, MATH)["checklist"] == []
+    (item,) = timeline(profkit_cli, FLASH)["checklist"]
+    assert (item["rule"], item["confidence"]) == ("gpu_idle", "low")
+    assert item["estimated_speedup"] < 1.05
+    assert item["range"][1] > 50
+
+
+def test_a_run_ranks_its_timeline_with_its_kernels(profkit_cli: Cli, eager: Path) -> None:
+    document = json.loads(
+        profkit_cli("checklist", RUN, "--format", "json", "--rules", eager).stdout
+    )
+    schema("checklist").validate(document)
+    items = document["checklist"]
+    saved = [item["saved_s"] for item in items]
+    assert saved == sorted(saved, reverse=True)
+    (own,) = [item for item in items if item["rule"] == "any_gap"]
+    assert (own["kernel"], own["promises"]) == (None, True)
+    assert own["saved_s"] > 0
+    assert 1 <= own["rank"] < len(items)
+    analyzed = json.loads(profkit_cli("analyze", RUN, "--format", "json", "--rules", eager).stdout)
+    schema("analyze").validate(analyzed)
+    assert analyzed["checklist"] == items
+    for verb in ("analyze", "checklist"):
+        shown = profkit_cli(verb, RUN, "--rules", eager).stdout
+        assert "There are gaps" in shown
+        assert max(map(len, shown.splitlines())) <= 100
+    page = profkit_cli("checklist", RUN, "--rules", eager, "--format", "markdown").stdout
+    assert "There are gaps" in page
+    assert len(profkit.load(RUN).checklist().items) == len(items) - 1
+
+
+def test_a_part_of_a_run_says_nothing_of_its_timeline(profkit_cli: Cli, eager: Path) -> None:
+    for verb in ("analyze", "checklist"):
+        shown = profkit_cli(verb, RUN, "--rules", eager, "--kernel", "flash").stdout
+        assert "There are gaps" not in shown
+
+
+def test_a_report_alone_is_not_asked_about_a_timeline(profkit_cli: Cli) -> None:
+    whole = json.loads(profkit_cli("checklist", RUN, "--format", "json").stdout)
+    alone = json.loads(profkit_cli("checklist", H200 / "known.ncu-repz", "--format", "json").stdout)
+    assert whole["rules"] == alone["rules"] + 3
+    assert not any(item["kernel"] is None for item in alone["checklist"])
+
+
+def test_a_rule_is_explained_on_a_timeline(profkit_cli: Cli, launch_bound: Path) -> None:
+    shown = profkit_cli("rules", "explain", "launch_overhead", "--on", launch_bound).stdout
+    assert "Fires on the timeline" in shown
+    assert re.search(r"yes +kernel_launches 40 launches >= 10", shown)
+    assert "gives  1.9x [1.3, 2.5]" in shown
+    shown = profkit_cli("rules", "explain", "gpu_idle", "--on", RUN).stdout
+    assert "yes    long_gap_share 16.9% > 10.0%" in shown
+    refused = profkit_cli("rules", "explain", "gpu_idle", "--on", H200 / "known.ncu-repz")
+    assert refused.exit_code == 5
+    assert "no GPU work on a timeline; name a run" in refused.stderr

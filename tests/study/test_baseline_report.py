@@ -1,0 +1,508 @@
+"""`profkit baseline report`: what a saved baseline says when it is written up."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from profkit.analysis.report import load
+from profkit.audit.audit import examine
+from profkit.audit.claims import read_claims
+from profkit.core.errors import BadInput
+from profkit.study.evidence import goal, same_kernel
+from profkit.study.report_content import gather
+from profkit.timing.latency_file import read_latencies
+from tests.conftest import CORPUS, ROOT, recorded_baseline, recorded_summary
+
+L4 = CORPUS.parent / "l4_latency"
+needs_l4 = pytest.mark.skipif(
+    not L4.is_dir(), reason="others' latencies (../shared/corpus/l4_latency) are not here"
+)
+needs_latex = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not here")
+LADDER = ROOT / "reports" / "h200" / "ladder"
+MATRIX = """
+schema: profkit.matrix/1
+name: tiny
+about: Shapes that a CPU has done in no time.
+groups:
+  - with: {heads: 2, dim: 16, dtype: float32, batch: 2}
+    vary: {length: [16, 32]}
+"""
+SECTIONS = [
+    "Summary",
+    "Claims",
+    "Configuration",
+    "Statistics",
+    "Performance",
+    "What must be beaten",
+    "Comparison with published numbers",
+    "Ablation",
+    "Reproducibility",
+    "Limitations",
+    "Appendix: methods",
+]
+
+
+def run(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "profkit", "baseline", *map(str, arguments)],
+        cwd=folder,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "XDG_STATE_HOME": str(folder / "state"),
+            "PROFKIT_LOCK_DIR": str(folder),
+            "OMP_NUM_THREADS": "1",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def on_cpu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("torch", reason="targets need torch")
+    folder = tmp_path_factory.mktemp("cpu")
+    (folder / "matrix.yaml").write_text(MATRIX, encoding="utf-8")
+    sweep = ROOT / "targets" / "sdpa_sweep.py"
+    done = run(
+        folder, "run", sweep, "--matrix", "matrix.yaml", "--device", "cpu", "--warmup-ms", "1",
+        "--samples", "48", "--backends", "default,math,xformers", "--out", "kept",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return folder / "kept"
+
+
+@pytest.fixture(scope="module")
+def on_l4(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("l4")
+    files = sorted(L4.glob("config_*.json"))
+    matrix = ROOT / "targets" / "matrices" / "l4_study.yaml"
+    done = run(folder, "import", *files, "-o", "kept", "--matrix", matrix, "--gpu", "L4")
+    assert done.returncode == 0, done.stderr
+    return folder / "kept"
+
+
+def written(baseline: Path, into: Path, name: str, *arguments: str | Path) -> str:
+    into.mkdir(exist_ok=True)
+    done = run(into, "report", baseline, "-o", name, *arguments)
+    assert done.returncode == 0, done.stderr
+    return (into / name).read_text(encoding="utf-8")
+
+
+def claims(text: str) -> list[str]:
+    section = text.split("## Claims")[1].split("\n## ")[0]
+    return [" ".join(one.split()) for one in section.split("\n- ")[1:]]
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {
+        str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(folder.rglob("*"))
+        if file.is_file() and file.suffix in {".md", ".html", ".tex", ".svg"}
+    }
+
+
+def test_the_same_data_give_the_same_bytes_wherever_they_lie(on_cpu: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "elsewhere" / "kept"
+    shutil.copytree(on_cpu, moved)
+    for into, baseline in ((tmp_path / "one", on_cpu), (tmp_path / "two", moved)):
+        for name in ("r.md", "r.html", "r.tex"):
+            written(baseline, into, name, "--ablation", LADDER, "--price", "3.5")
+    first, second = digests(tmp_path / "one"), digests(tmp_path / "two")
+    assert first == second
+    assert {"r.md", "r.html", "r.tex", "r-drawings/latency.svg"} <= set(first)
+    texts = [(tmp_path / "one" / name).read_text("utf-8") for name in ("r.md", "r.html", "r.tex")]
+    assert not any(str(place) in text for text in texts for place in (on_cpu.parent, ROOT))
+
+
+def test_every_claim_has_its_parts(on_cpu: Path, tmp_path: Path) -> None:
+    import torch
+
+    text = written(on_cpu, tmp_path, "r.md")
+    told = claims(text)
+    assert len(told) == 2
+    for one, length in zip(told, (16, 32), strict=True):
+        assert f"B=2 H=2 S={length} D=16, float32, forward" in one
+        assert re.search(r"median [\d.,]+ (ns|µs|ms|s), .*interval", one)
+    shared = " ".join(text.split("## Claims")[1].split("\n- ")[0].split())
+    for part in (
+        "measured on the CPU", f"torch {torch.__version__}", "N=48", "seed 42",
+        "by the host's clock around a synchronised call",
+    ):  # fmt: skip
+        assert part in shared
+    assert "expected" not in text.split("## Reproducibility")[0]
+
+
+def test_markdown_has_its_sections_tables_and_drawings(on_cpu: Path, tmp_path: Path) -> None:
+    text = written(on_cpu, tmp_path, "r.md", "--price", "7.2")
+    assert re.findall(r"^## (.*)$", text, re.M) == SECTIONS
+    for block in re.findall(r"(?:^\|.*\n)+", text, re.M):
+        widths = {len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}
+        assert len(widths) == 1, block
+    places = re.findall(r"\]\((r-drawings/[^)]+)\)", text)
+    assert places
+    for place in places:
+        root = ElementTree.fromstring((tmp_path / place).read_text("utf-8"))
+        assert root.tag.endswith("svg")
+    badges = re.findall(r"!\[([\w ]+)\]\(https://img\.shields\.io/badge/[^)\s]+\)", text)
+    assert badges == ["latency", "least bytes over time", "GPU", "environment"]
+    assert (tmp_path / "r-drawings" / "badge-latency.svg").is_file()
+    seconds = json.loads((on_cpu / "summary.json").read_text("utf-8"))["seconds"]
+    assert f"{seconds / 3600 * 7.2:,.2f} $ at 7.2 $ an hour" in " ".join(text.split())
+    assert "`xformers`" in text.split("### What was not measured")[1].split("\n## ")[0]
+
+
+def test_an_audit_of_the_summary_and_of_the_report_finds_nothing(
+    on_cpu: Path, tmp_path: Path
+) -> None:
+    assert examine(read_claims(on_cpu / "summary.json").claims).contradictions == ()
+    told = {"claims": claims(written(on_cpu, tmp_path, "r.md"))}
+    (tmp_path / "claims.json").write_text(json.dumps(told), encoding="utf-8")
+    assert examine(read_claims(tmp_path / "claims.json").claims).contradictions == ()
+
+
+class Page(HTMLParser):
+    """Collects what a page would load, its headings, and whether elements end."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.tags: dict[str, int] = {}
+        self.ids: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] = self.tags.get(tag, 0) + 1
+        for name, value in attrs:
+            if name in {"src", "data", "poster"} or (name == "href" and tag == "link"):
+                self.loads.append(f"{tag} {value}")
+            if name == "id" and value:
+                self.ids.append(value)
+
+
+def test_html_is_one_file_that_loads_nothing(on_cpu: Path, tmp_path: Path) -> None:
+    text = written(on_cpu, tmp_path, "r.html")
+    page = Page(text)
+    assert page.loads == []
+    assert page.tags.get("script", 0) == 0
+    assert page.tags["h2"] == len(SECTIONS)
+    assert page.tags["svg"] >= 4
+    assert len(page.ids) == len(set(page.ids))
+    assert "@import" not in text
+    assert sorted(file.name for file in tmp_path.iterdir() if file.suffix) == ["r.html"]
+
+
+@needs_latex
+def test_latex_compiles(on_cpu: Path, tmp_path: Path) -> None:
+    assert "U+" not in written(on_cpu, tmp_path, "r.tex", "--ablation", LADDER)
+    done = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "r.tex"],
+        cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert (tmp_path / "r.pdf").stat().st_size > 10_000
+
+
+def test_the_goal_is_what_the_classic_rule_asks_for(on_cpu: Path) -> None:
+    told = gather(on_cpu)
+    assert told.goals
+    for one in told.goals:
+        row = one.row
+        assert row.seconds is not None
+        assert one.median <= row.seconds / 1.10
+        assert one.below == row.low
+        assert one.pairs == pytest.approx(0.65)
+        assert one == goal(row)
+
+
+def test_the_ablation_table_is_filled_from_a_recording(on_cpu: Path, tmp_path: Path) -> None:
+    text = written(on_cpu, tmp_path, "r.md", "--ablation", LADDER)
+    section = text.split("## Ablation")[1].split("\n## ")[0]
+    rows = [line for line in section.splitlines() if " → " in line and line.startswith("|")]
+    steps = [re.findall(r"`(\w+)`", line)[:2] for line in rows]
+    names = ["serial_kv", "all_threads", "split_kv", "tensor_core", "swizzled", "async_pipeline",
+             "triton_flash", "hopper"]  # fmt: skip
+    assert steps == [list(pair) for pair in pairwise(names)]
+    swizzled = next(line for line in rows if "→ `swizzled`" in line)
+    assert "Shared-memory accesses conflict over banks" in swizzled
+    assert "IMPROVED" in swizzled
+    series = json.loads((LADDER / "latency.json").read_text("utf-8"))["series"]
+    medians = {one["label"]: one["statistics"]["median"] for one in series}
+    speedup = medians["tensor_core"] / medians["swizzled"]
+    (shown,) = re.findall(r"\| ([\d.]+)x \\\[", swizzled)[-1:]
+    assert float(shown) == pytest.approx(speedup, rel=0.02)
+
+
+def test_names_of_others_are_text_in_every_form(on_cpu: Path, tmp_path: Path) -> None:
+    baseline = tmp_path / "kept"
+    shutil.copytree(on_cpu, baseline)
+    summary = json.loads((baseline / "summary.json").read_text("utf-8"))
+    summary["matrix"]["about"] = "<script>alert(1)</script> a|b `c` 100% $x_1$ \\end{document} µ"
+    (baseline / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    assert "<script>" not in written(baseline, tmp_path, "r.html")
+    assert "\\<script\\>" in written(baseline, tmp_path, "r.md")
+    latex = written(baseline, tmp_path, "r.tex")
+    assert latex.count("\\end{document}") == 1
+    assert "100\\% \\$x\\_1\\$" in latex
+
+
+def test_drawings_lie_in_a_folder_that_every_form_can_name(on_cpu: Path, tmp_path: Path) -> None:
+    text = written(on_cpu, tmp_path, "my 100% (1).md")
+    named = re.findall(r"\]\(([^)]*\.svg)\)", text)
+    assert named
+    assert all((tmp_path / name).is_file() for name in named)
+
+
+def test_the_statistics_are_those_of_the_samples_whatever_the_cell_says(
+    on_cpu: Path, tmp_path: Path
+) -> None:
+    baseline = tmp_path / "kept"
+    shutil.copytree(on_cpu, baseline)
+    for file in (baseline / "cells").iterdir():
+        cell = json.loads(file.read_text("utf-8"))
+        file.write_text(json.dumps({name: cell[name] for name in cell if name != "statistics"}))
+    assert written(baseline, tmp_path, "r.md") == written(on_cpu, tmp_path, "r.md")
+
+
+def scaled(one: dict[str, Any], name: str) -> None:
+    """Change a number by a millionth of it."""
+    one[name] = one[name] * (1 + 1e-6) if one[name] else 1e-6
+
+
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [
+        ("cells", "seconds"),
+        ("cells", "low"),
+        ("cells", "tokens_per_second"),
+        ("cells", "effective_n"),
+        ("cells", "flop_rate"),
+        ("comparisons", "speedup"),
+        ("comparisons", "p_value"),
+        ("comparisons", "p_adjusted"),
+        ("comparisons", "delta"),
+        ("scaling", "exponent"),
+        ("best", "measure"),
+    ],
+)
+def test_a_number_that_is_not_of_the_cells_is_refused(
+    on_cpu: Path, tmp_path: Path, part: str, name: str
+) -> None:
+    baseline = tmp_path / "kept"
+    shutil.copytree(on_cpu, baseline)
+    summary = json.loads((baseline / "summary.json").read_text("utf-8"))
+    scaled(next(one for one in summary[part] if one[name] is not None), name)
+    (baseline / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    with pytest.raises(
+        BadInput, match=rf"{part}\[.*\]\.{name} is .*, by the kept samples"
+    ) as error:
+        gather(baseline)
+    assert "--resume" in (error.value.remedy or "")
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "values"),
+    [
+        ("comparisons", "verdict", ("improved", "regressed")),
+        ("comparisons", "claimable", (True, False)),
+        ("comparisons", "overlap", (True, False)),
+        ("best", "backend", ("another",)),
+        ("cells", "status", ("failed",)),
+    ],
+)
+def test_a_word_that_is_not_of_the_cells_is_refused(
+    on_cpu: Path, tmp_path: Path, part: str, name: str, values: tuple[object, ...]
+) -> None:
+    baseline = tmp_path / "kept"
+    shutil.copytree(on_cpu, baseline)
+    summary = json.loads((baseline / "summary.json").read_text("utf-8"))
+    first = summary[part][0]
+    first[name] = next(value for value in values if value != first[name])
+    (baseline / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    with pytest.raises(BadInput, match="by the kept samples"):
+        gather(baseline)
+
+
+def test_a_summary_that_is_not_of_its_cells_is_refused_in_one_line(
+    on_cpu: Path, tmp_path: Path
+) -> None:
+    baseline = tmp_path / "kept"
+    shutil.copytree(on_cpu, baseline)
+    summary = json.loads((baseline / "summary.json").read_text("utf-8"))
+    row = next(row for row in summary["cells"] if row["seconds"])
+    changed = json.loads(json.dumps(summary).replace(str(row["seconds"]), "0.125"))
+    (baseline / "summary.json").write_text(json.dumps(changed), encoding="utf-8")
+    done = run(tmp_path, "report", baseline)
+    assert done.returncode == 5
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("profkit: ")]
+    assert f"cells[{row['id']}].seconds is 0.125, by the kept samples " in line
+    assert "--resume" in line
+    (baseline / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    (baseline / row["file"]).unlink()
+    done = run(tmp_path, "report", baseline)
+    assert done.returncode == 5
+    assert f"is not of the cells beside it: {row['id']}" in done.stderr
+    done = run(tmp_path, "report", tmp_path)
+    assert done.returncode == 5
+    assert "no baseline" in done.stderr
+
+
+def test_findings_of_profiled_cells_are_listed_and_those_without_are_named(
+    on_cpu: Path, tmp_path: Path
+) -> None:
+    baseline = tmp_path / "kept"
+    shutil.copytree(on_cpu, baseline)
+    run_of = baseline / "profiles" / "one"
+    run_of.mkdir(parents=True)
+    shutil.copy(LADDER / "tensor_core.ncu-repz", run_of / "report.ncu-repz")
+    summary = json.loads((baseline / "summary.json").read_text("utf-8"))
+    summary["profiles"] = [
+        {"id": "one.default", "folder": "profiles/one", "reason": ""},
+        {"id": "two.default", "folder": None, "reason": "ncu is not here"},
+        {"id": "three.default", "folder": "profiles/three", "reason": ""},
+    ]
+    (baseline / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    told = written(baseline, tmp_path, "r.md").split("### Profiles")[1].split("\n## ")[0]
+    one, two, three = told.split("#### ")[1:]
+    boxes = re.findall(r"^- \[ \] \*\*(.*)", one, re.M)
+    assert "Shared-memory accesses conflict over banks" in boxes[0]
+    assert "Not profiled: ncu is not here." in two
+    assert "Not profiled: " in three
+    assert str(tmp_path) not in three
+
+
+@needs_l4
+def test_others_latencies_are_told_with_their_faults(on_l4: Path, tmp_path: Path) -> None:
+    text = written(on_l4, tmp_path, "r.md")
+    plain = " ".join(text.split())
+    faults = plain.split("### What the data do not support")[1].split("## Performance")[0]
+    assert "An interval for 4 cells (drifting)" in faults
+    assert "8 cells begin with up to 3 slow samples" in faults
+    assert "0.97" in faults
+    assert "differ by up to 17.7%" in faults
+    assert "1.024 µs" in faults
+    assert "10 of 10 published intervals of these samples claim more" in plain
+    assert "7 are of autocorrelated samples, taken for independent" in plain
+    assert "5 are one step of the timer wide" in plain
+    assert "they take the samples for independent" not in plain
+    assert "13 published claims beside these figures do not hold" in plain
+    wrong = plain.split("### Published claims that do not hold")[1].split("## Ablation")[0]
+    assert "**S=512 is firmly compute-bound**: compute-bound: 256.0 FLOP/B lies left of" in wrong
+    shares = plain.split("**What the medians amount to**")[1].split("**Query tokens")[0]
+    assert "278 GB/s | - | 403" in shares
+    assert "338 GB/s | cached | 403" in shares
+    assert "210 GB/s | 69.7% | 403" in shares
+    section = plain.split("## Claims")[1].split("## Configuration")[0]
+    for part in ("measured by others on L4", "driver and versions not known", "seed not known"):
+        assert section.count(part) == 1
+    assert not any("95%" in one for one in claims(text))
+    assert examine(read_claims(on_l4 / "summary.json").claims, "L4").contradictions == ()
+
+
+@needs_l4
+def test_others_latencies_beside_published_figures(on_l4: Path) -> None:
+    found = {(one.figure.series, one.row.length, one.row.batch, one.row.heads): one
+             for one in gather(on_l4).against}  # fmt: skip
+    own = found["SDPA on an L4", 512, 32, 8]
+    assert own.same_gpu
+    assert own.time_ratio == pytest.approx(1, abs=1e-3)
+    assert own.row.flop_rate == pytest.approx(4 * 32 * 8 * 512**2 * 64 / 0.321e-3, rel=1e-3)
+    other = found["SDPA cudnn, seen before", 512, 32, 8]
+    assert not other.same_gpu
+    assert other.time_ratio is None
+    here, there = 53.516 / 121, 17.18 / 0.0509 / 989.5  # TFLOP/s over each dense FP16 peak
+    assert other.share_ratio == pytest.approx(here / there, rel=0.01)
+
+
+RECORDED = ROOT / "reports" / "h200" / "baseline"
+
+
+DERIVED = re.compile(r"derived \S+ \(UTC\)")
+
+
+@pytest.mark.parametrize("name", ["l4_study", "attention_paper"])
+def test_the_committed_report_comes_of_the_recorded_data_byte_for_byte(
+    tmp_path: Path, name: str
+) -> None:
+    """But for the minute in which the summary was derived, which is not tracked."""
+    text = written(RECORDED / name, tmp_path, "report.md", "--ablation", LADDER)
+    tracked = (RECORDED / name / "report.md").read_text("utf-8")
+    assert DERIVED.sub("", text) == DERIVED.sub("", tracked) != tracked
+    drawings, tracked_drawings = (
+        {file: digest for file, digest in digests(folder).items() if file.endswith(".svg")}
+        for folder in (tmp_path, RECORDED / name)
+    )
+    assert "report-drawings/latency.svg" in drawings
+    assert drawings == {
+        file: digest for file, digest in tracked_drawings.items() if file.startswith("report")
+    }
+
+
+def test_the_share_at_the_counted_clock_is_what_ncu_counted_of_the_tensor_pipe() -> None:
+    """Of calls of a millisecond and more, beside which launching takes nothing to speak of."""
+    summary = json.loads(recorded_summary("attention_paper").read_text("utf-8"))
+    cells = {row["id"]: row for row in summary["cells"]}
+    assert len(summary["profiles"]) == 3
+    for told in summary["profiles"]:
+        (file,) = (RECORDED / "attention_paper" / told["folder"]).glob("*.ncu-repz")
+        (launch,) = load(file).summary.launches
+        row = cells[told["id"]]
+        assert row["clock_by"] == "device"
+        assert row["share_of_held"] == pytest.approx(launch.get("tensor_busy"), rel=0.02)
+
+
+def test_a_cell_is_read_as_a_file_of_latencies(tmp_path: Path) -> None:
+    cells = RECORDED / "attention_paper" / "cells"
+    saved = read_latencies(cells / "b1-h64-kv8-s8192-d128-bf16.cutlass.json")
+    (latency,) = saved.latencies
+    assert (latency.label, len(latency.samples)) == ("cutlass", 104)
+    assert saved.fingerprint.gpu
+    assert saved.fingerprint.gpu.name == "NVIDIA H200"
+    with pytest.raises(BadInput, match="a cell that was not measured"):
+        read_latencies(cells / "b1-h64-kv8-s32768-d128-bf16.math.json")
+    text = (cells / "b1-h64-kv8-s8192-d128-bf16.cutlass.json").read_text("utf-8")
+    for wrong in ("text", {"versions": ["x"]}, {"versions": {"torch": 2}}):
+        file = tmp_path / "damaged.json"
+        file.write_text(json.dumps({**json.loads(text), "fingerprint": wrong}), encoding="utf-8")
+        with pytest.raises(BadInput, match=r"damaged\.json: fingerprint"):
+            read_latencies(file)
+
+
+def test_one_kernel_under_two_names_is_nowhere_told_to_differ() -> None:
+    for name in ("l4_study", "attention_paper"):
+        baseline, _ = recorded_baseline(name)
+        same = same_kernel(baseline.rows, baseline.comparisons)
+        assert same is not None
+        assert same.pairs >= 10
+        assert same.told == 0
+
+
+@pytest.mark.parametrize("name", ["l4_study", "attention_paper"])
+def test_audit_finds_nothing_in_what_was_recorded(name: str) -> None:
+    claims = read_claims(recorded_summary(name)).claims
+    assert claims
+    assert examine(claims).contradictions == ()
+
+
+def test_a_time_that_shrinks_as_the_shape_grows_is_no_fault_of_a_summary(tmp_path: Path) -> None:
+    file = tmp_path / "summary.json"
+    growth = {"to": "b", "from": "a", "factor": 2.0, "time_ratio": 0.98, "exponent": -0.029}
+    file.write_text(json.dumps({"schema": "profkit.baseline/1", "scaling": [growth]}), "utf-8")
+    assert examine(read_claims(file).claims).contradictions == ()
