@@ -207,7 +207,8 @@ def _show(found: Baseline, folder: Path, format: PlainFormat) -> None:
         sys.stdout.write(read_text(folder / SUMMARY))
         return
 
-    sys.stdout.write(baseline_terminal(found, read_plan(folder) or {}, str(folder)))
+    if plan := read_plan(folder):
+        sys.stdout.write(baseline_terminal(found, plan, str(folder)))
 
 
 def _refuse_nothing(found: Baseline) -> None:

@@ -12,6 +12,7 @@ def formats() -> Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]]
     from profkit.analysis.json import AnalysesFile, AnalysisFile
     from profkit.analysis.metrics_view import MetricsFile
     from profkit.analysis.source_json import SourceViewFile
+    from profkit.analysis.timeline_json import ExportFile, ExportsFile
     from profkit.audit.view import AuditFile
     from profkit.capture.doctor_view import DoctorFile
     from profkit.capture.target_format import CheckFile, TargetFile
@@ -22,7 +23,9 @@ def formats() -> Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]]
     from profkit.rules.rule_file import RulesFile
     from profkit.rules.score import Score
     from profkit.runs.manifest import Manifest
+    from profkit.study.json import BaselineFile
     from profkit.study.matrix import MatrixFile
+    from profkit.study.plan_format import PlanFile
     from profkit.timing.calibration_view import CalibrationFile
     from profkit.timing.cell import Cell
     from profkit.timing.compare_view import CompareFile
@@ -31,6 +34,8 @@ def formats() -> Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]]
     return {
         "analyze": ((AnalysisFile, AnalysesFile), "profkit analyze --format json"),
         "audit": (AuditFile, "profkit audit --format json"),
+        "baseline": (BaselineFile, "summary.json of a baseline"),
+        "baseline-plan": (PlanFile, "A baseline's plan: its baseline.json"),
         "calibrate": (CalibrationFile, "profkit calibrate --format json"),
         "ceilings": (CeilingFile, "profkit ceilings --format json, and -o"),
         "cell": (Cell, "A cell of a baseline: cells/SHAPE.BACKEND.json"),
@@ -47,5 +52,9 @@ def formats() -> Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]]
         "score": (Score, "profkit rules score --format json"),
         "source": (SourceViewFile, "profkit source --format json"),
         "target": (TargetFile, "TARGET.py --list"),
+        "timeline": (
+            (ExportFile, ExportsFile),
+            "profkit analyze --format json, of an nsys SQLite export",
+        ),
         "time": (LatencyFile, "profkit time --format json, and --out"),
     }
