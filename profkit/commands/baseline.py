@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -10,7 +11,7 @@ import typer
 
 from profkit.commands.baseline_report import report
 from profkit.commands.formats import PlainFormat
-from profkit.commands.options import Reading, interruptible, names_in
+from profkit.commands.options import Reading, interruptible, names_in, warn
 from profkit.commands.timing_options import (
     CacheOption,
     DeviceOption,
@@ -29,6 +30,12 @@ if TYPE_CHECKING:
 
 
 _Masks = Literal["yes", "no", "both"]
+_MASKS: Mapping[_Masks | None, list[Value]] = {
+    None: [],
+    "yes": [True],
+    "no": [False],
+    "both": [False, True],
+}
 BudgetOption = Annotated[
     str | None, typer.Option(metavar="TIME", help="What it may take: 90s, 20m, 1h.")
 ]
@@ -122,7 +129,7 @@ def run(
         "length": _wholes("--seq", seq),
         "dim": _wholes("--dim", dim),
         "dtype": [dtype_named(name) or name for name in dict.fromkeys(names_in(dtype))],
-        "causal": _masks(causal),
+        "causal": _MASKS[causal],
         "backward": [True] if backward else [],
     }
     plan = what.BaselinePlan(
@@ -141,13 +148,10 @@ def run(
         resume=resume,
         command=("profkit", *sys.argv[1:]),
     )
-    with interruptible(_GO_ON), Teller() as teller:
+    with interruptible("what was measured is kept: go on with --resume"), Teller() as teller:
         found = run_baseline(plan, teller.tell)
     _show(found, plan.out, format)
     _refuse_nothing(found)
-
-
-_GO_ON = "what was measured is kept: go on with --resume"
 
 
 @baseline.command(name="import", cls=Reading)
@@ -183,11 +187,10 @@ def import_(
     from profkit.study.matrix import read_matrix
     from profkit.study.run import summarise
 
-    shapes = read_matrix(matrix) if matrix else None
     import_latencies(
         files,
         out,
-        matrix=shapes,
+        matrix=read_matrix(matrix) if matrix else None,
         gpu=gpu,
         backend=backend,
         unit=unit,
@@ -202,7 +205,7 @@ def _show(found: Baseline, folder: Path, format: PlainFormat) -> None:
     from profkit.study.view import baseline_terminal
 
     if problem := lacking("a table", "pandas", "pyarrow"):
-        typer.echo(f"profkit: no cells.parquet: {problem}", err=True)
+        warn(f"no cells.parquet: {problem}")
     if format == "json":
         sys.stdout.write(read_text(folder / SUMMARY))
         return
@@ -239,12 +242,6 @@ def _matrix(paths: list[Path], sizes: dict[str, list[Value]]) -> Matrix:
 
 def _option(name: str) -> str:
     return f"--{'seq' if name == 'length' else name.replace('_', '-')}"
-
-
-def _masks(causal: _Masks | None) -> list[Value]:
-    if causal is None:
-        return []
-    return [False, True] if causal == "both" else [causal == "yes"]
 
 
 def _wholes(option: str, text: str | None) -> list[Value]:

@@ -148,7 +148,8 @@ class Reading(TyperCommand):
             self._refuse_other_files(name, value)
         output = ctx.params.get("output")
         if output is not None:
-            _refuse_to_overwrite(output, ctx.params)
+            if output.exists():
+                _refuse_to_overwrite(output, ctx.params)
             self._choose_format(ctx, output)
         return super().invoke(ctx)
 
@@ -190,18 +191,11 @@ def _formats_of(verb: Any) -> list[str]:
 
 
 def _refuse_to_overwrite(output: Path, params: Mapping[str, Any]) -> None:
-    if not output.exists():
-        return
-    for path in _paths(params, _OUTPUTS):
-        if path.exists() and output.samefile(path):
-            raise UsageError(f"{output}: is what is to be read", "write elsewhere")
-
-
-def _paths(params: Mapping[str, Any], but: Collection[str]) -> Iterator[Path]:
-    for name, value in params.items():
-        values = value if isinstance(value, list | tuple) else [value]
-        if name not in but:
-            yield from (one for one in values if isinstance(one, Path))
+    for name in params.keys() - _OUTPUTS:
+        value = params[name]
+        for path in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(path, Path) and path.exists() and output.samefile(path):
+                raise UsageError(f"{output}: is what is to be read", "write elsewhere")
 
 
 class Drawing(Reading):

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.commands.options import DisableOption, KernelOption, RulesOption, output_option, put
+from profkit.commands.options import (
+    DisableOption,
+    KernelOption,
+    RulesOption,
+    output_option,
+    put,
+    warn,
+)
 
 if TYPE_CHECKING:
     from profkit.commands.reading import Advice
@@ -81,4 +88,4 @@ def _open(page: Path) -> None:
     import webbrowser
 
     if not webbrowser.open(page.absolute().as_uri()):
-        typer.echo(f"profkit: no browser could be started; open {page} in one", err=True)
+        warn(f"no browser could be started; open {page} in one")

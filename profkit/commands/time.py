@@ -21,6 +21,7 @@ from profkit.commands.options import (
     is_given,
     names_in,
     put,
+    warn,
     words_after_dashes,
 )
 from profkit.commands.timing_options import (
@@ -157,10 +158,9 @@ def time(
             )
             plan = _in_blocks(plan, blocks, compared=labels is not None)
             if plan.samples > samples and is_given(context, "samples"):
-                typer.echo(
-                    f"profkit: takes {plan.samples} samples a variant, not {samples}: a comparison "
-                    f"needs {plan.samples_in_a_block} in each of {plan.blocks} blocks",
-                    err=True,
+                warn(
+                    f"takes {plan.samples} samples a variant, not {samples}: a comparison "
+                    f"needs {plan.samples_in_a_block} in each of {plan.blocks} blocks"
                 )
             report = _measured(plan, labels, thresholds, _command())
     _write(report, format, output, explain=explain)
