@@ -13,7 +13,7 @@ from pathlib import Path
 from pytest_benchmark.fixture import BenchmarkFixture
 
 import profkit
-from profkit.comparison.changes import COMPARED
+from profkit.comparison.changes import quantities
 from profkit.comparison.comparison import Side, diff
 from profkit.comparison.terminal import diff_view
 from profkit.comparison.timed_change import timings
@@ -81,5 +81,5 @@ def test_ten_thousand_kernels(benchmark: BenchmarkFixture) -> None:
     print(
         f"\n{KERNELS:,} kernels against {KERNELS:,}: shown in {benchmark.stats.stats.median:.2f} s,"
         f" {held:.0f} MiB held after and {peak:.0f} MiB at most, beside {reports:.0f} MiB of the"
-        f" reports; all of every kernel ({len(COMPARED)} quantities) in {full:.1f} s"
+        f" reports; all of every kernel ({len(quantities())} quantities) in {full:.1f} s"
     )

@@ -22,6 +22,8 @@ from typer.testing import CliRunner, Result
 
 import profkit
 from profkit.commands.cli import app
+from profkit.core.typed_file import encode
+from profkit.study.json import BaselineFile
 from profkit.study.run import derived_summary
 from profkit.study.summary import Baseline
 from tests import forks
@@ -89,12 +91,12 @@ def h200(name: str) -> profkit.Report:
 def recorded_summary(name: str) -> Path:
     """The summary of a recorded baseline: it is not tracked."""
     file = Path(tempfile.mkdtemp()) / "summary.json"
-    file.write_text(recorded_baseline(name)[1], encoding="utf-8")
+    file.write_text(encode(recorded_baseline(name)[1], indent=1), encoding="utf-8")
     return file
 
 
 @cache
-def recorded_baseline(name: str) -> tuple[Baseline, str]:
+def recorded_baseline(name: str) -> tuple[Baseline, BaselineFile]:
     """A recorded baseline and its summary, derived once for all tests."""
     return derived_summary(H200 / "baseline" / name)
 

@@ -98,8 +98,9 @@ def _program(words: Sequence[Any], environment: Mapping[str, str]) -> _Program |
 
 
 def _has_threads() -> bool:
-    """Whether a fork would wait for threads that it lacks: the vendor's reader starts some."""
-    return len(list(Path("/proc/self/task").iterdir())) > 1
+    """Whether a fork would wait for threads that it lacks: the vendor's reader starts some, which
+    Python knows nothing of."""
+    return len(list(Path("/proc/self/task").iterdir())) > threading.active_count()
 
 
 def _is_python(script: str) -> bool:

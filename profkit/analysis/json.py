@@ -1,34 +1,216 @@
-"""Reports as JSON, `profkit.analyze/1`: the schema is `profkit/schemas/analyze.json`.
+"""Reports as JSON, `profkit.analyze/1`: one as an object of its own, several under `reports`.
 
-Numbers are in the catalogue's units (SI, shares of 1); a missing one is null and has its reason in
-`missing`. The host (computer name, addresses, folders, program arguments) is left out unless asked.
+The host (computer name, addresses, folders, program arguments) is left out unless asked.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from profkit.capture.doctor import Diagnosis
-from profkit.core.json_text import nullable
+from msgspec import UNSET, field
+
+from profkit.core.projection import Measured, Projection, project
+from profkit.core.typed_file import Count, File, Maybe, Number, encode
 from profkit.core.version import __version__
-from profkit.report.catalog import NEWEST, Quantity, catalog
-from profkit.report.coverage import Coverage
+from profkit.report.catalog import catalog
 from profkit.report.gpus import Gpu
 from profkit.report.names import file_name
 from profkit.report.session import Session
-from profkit.report.summary import Group, LaunchSummary, ReportSummary, Work
+from profkit.report.summary import Group, LaunchSummary, ReportSummary
 from profkit.rules.checklist import Checklist
-from profkit.rules.checklist_json import finding_json, found_json
+from profkit.rules.checklist_format import (
+    Conclusion,
+    FindingRow,
+    ItemRow,
+    ProofRow,
+    UnevaluatedRow,
+    checklist_parts,
+    finding_row,
+)
 
-SCHEMA = "profkit.analyze/1"
-CHECKLIST_SCHEMA = "profkit.checklist/1"
-METRICS_SCHEMA = "profkit.metrics/1"
-DOCTOR_SCHEMA = "profkit.doctor/1"
+Extent = tuple[Count, ...]
 
-Json = dict[str, Any]
+
+class HostRow(Projection, frozen=True, kw_only=True):
+    """The machine; only where it is asked for."""
+
+    host_name: str = field(name="name")
+    os: str
+    processor: str
+    addresses: tuple[str, ...]
+
+
+class ReportRow(Projection, frozen=True, kw_only=True):
+    """A report, its time in UTC, and the launches that were read of it.
+
+    `total_s` is the GPU time of all measured launches. `command` is ncu's options and the program's
+    name, with the host also folders and the program's arguments. `assumed` are the policies that
+    were not passed, so that ncu's default was in force.
+    """
+
+    file: str
+    launches: Count
+    total_s: Measured
+    recorded: str | None
+    ncu_version: str | None = field(name="ncu")
+    cuda_version: str | None = field(name="cuda")
+    driver_version: str | None = field(name="driver")
+    command: str | None
+    clock_control: str | None
+    cache_control: str | None
+    replay_mode: str | None
+    assumed: tuple[str, ...]
+    host: Maybe[HostRow] = UNSET
+    notes: tuple[str, ...]
+
+
+class GpuRow(Projection, frozen=True, kw_only=True):
+    """A GPU; `dram_peak_bytes_per_s` is by memory clock and bus width.
+
+    `datasheet_peaks` are the product's dense ones, FLOP/s (op/s for int8) and B/s for dram;
+    `datasheet_unverified` names those that were remembered, not looked up.
+    """
+
+    name: str
+    compute_capability: str
+    sm_count: Count
+    clock: Number = field(name="clock_hz")
+    memory_clock: Number = field(name="memory_clock_hz")
+    memory_bytes: Number
+    l2_bytes: Number
+    dram_peak_bytes_per_s: Measured
+    datasheet: str | None
+    datasheet_peaks: dict[str, Number]
+    datasheet_unverified: tuple[str, ...]
+
+
+class GroupRow(Projection, frozen=True, kw_only=True):
+    """Launches of one kernel with one shape; `share` is of all measured time in the report."""
+
+    name: str
+    grid: Extent
+    block: Extent
+    count: Count
+    failed: Count
+    total: Number = field(name="total_s")
+    median: Measured = field(name="median_s")
+    low: Measured = field(name="min_s")
+    high: Measured = field(name="max_s")
+    share: Measured
+    indexes: tuple[Count, ...] = field(name="launches")
+
+
+class StallRow(Projection, frozen=True, kw_only=True):
+    """A warp state; shares of a launch add up to 1."""
+
+    reason: str
+    cycles: Number
+    share: Number
+
+
+class WorkRow(Projection, frozen=True, kw_only=True):
+    """Operations of one precision; `peak_path` is the roof of the mma.sync path, where it did most
+    of the work and is lower than the chip's."""
+
+    precision: str
+    operations: Number
+    rate: Measured
+    peak: Measured = field(name="peak_held_clock")
+    share: Measured = field(name="share_held_clock")
+    path_peak: Measured = field(name="peak_path")
+    path_share: Measured = field(name="share_path")
+    datasheet: Measured = field(name="peak_datasheet")
+    datasheet_share: Measured = field(name="share_datasheet")
+
+
+class StepRow(Projection, frozen=True, kw_only=True):
+    """What more resident warps take: at most so many registers a thread and shared bytes a block,
+    or threads a block."""
+
+    blocks: Count
+    warps: Count
+    changes: dict[str, Count]
+    carveout: bool = field(name="larger_carveout")
+
+
+class RuleRow(Projection, frozen=True, kw_only=True):
+    """What one of ncu's rules says (`kind` is none, ok, optimization, warning or error).
+
+    `estimate` is a share of run time where the scope is global; a local one is of the efficiency of
+    one unit, not of time.
+    """
+
+    rule: str
+    section: str
+    kind: str
+    title: str
+    message: str
+    speedup: Measured = field(name="estimate")
+    scope: str | None
+
+
+class KernelRow(Projection, frozen=True, kw_only=True):
+    """A launch: its place in the report, demangled name, NVTX ranges from the outermost.
+
+    `failed`: the counters gave no duration. `metrics` has every catalogue quantity in its unit,
+    null where it is `missing`, and why. Stalls are largest first, work is of precisions that did
+    any; `occupancy_next_step` is null where full, unknown or without use. `warnings` tell of
+    numbers that contradict each other. Findings are those on its kernel, `informative` without an
+    estimate.
+    """
+
+    index: Count = field(name="launch")
+    name: str
+    workload: str
+    nvtx: tuple[str, ...]
+    failed: bool
+    duration: Measured = field(name="duration_s")
+    grid: Extent
+    block: Extent
+    metrics: dict[str, Measured]
+    missing: dict[str, str]
+    stalls: tuple[StallRow, ...]
+    work: tuple[WorkRow, ...]
+    occupancy_limiters: tuple[str, ...]
+    occupancy_next_step: StepRow | None
+    instructions_by_class: dict[str, Number]
+    instructions_by_opcode: dict[str, Number]
+    rules: tuple[RuleRow, ...] = field(name="ncu_rules")
+    warnings: tuple[str, ...]
+    findings: tuple[FindingRow, ...]
+    informative: tuple[FindingRow, ...]
+
+
+class Analysis(Projection, frozen=True, kw_only=True):
+    """What a report says. Numbers are in SI units, shares of 1; a missing number is null.
+
+    Groups are in the order asked for, launches in their own; findings have most time saved first.
+    "can't tell": nothing was found, and most rules lack data.
+    """
+
+    profkit: Maybe[str] = UNSET
+    report: ReportRow
+    gpu: GpuRow
+    gpus: tuple[GpuRow, ...]
+    groups: tuple[GroupRow, ...]
+    kernels: tuple[KernelRow, ...]
+    conclusion: Conclusion
+    checklist: tuple[ItemRow, ...]
+    informative: tuple[ItemRow, ...]
+    reachable: tuple[ProofRow, ...]
+    not_evaluated: tuple[UnevaluatedRow, ...]
+
+
+class AnalysisFile(Analysis, frozen=True, tag_field="schema", tag="profkit.analyze/1"):
+    __doc__ = Analysis.__doc__
+
+
+class AnalysesFile(File, frozen=True, kw_only=True, tag="profkit.analyze/1"):
+    """What several reports say."""
+
+    profkit: str
+    reports: tuple[Analysis, ...]
 
 
 def report_json(
@@ -37,267 +219,76 @@ def report_json(
     *,
     with_host: bool,
 ) -> str:
-    """One report as an object of its own, several under `reports`."""
-    made = [
-        _report(report, groups, found, top, with_host=with_host)
-        for report, groups, found in reports
+    """Reports with their groups in order, the first `top` of which (0: all) with their launches."""
+    parts = [_parts(*report, top, with_host=with_host) for report in reports]
+    if len(parts) == 1:
+        return encode(AnalysisFile(profkit=__version__, **parts[0]), dense=False)
+    several = tuple(Analysis(**part) for part in parts)
+    return encode(AnalysesFile(profkit=__version__, reports=several), dense=False)
+
+
+def _parts(
+    report: ReportSummary, groups: Sequence[Group], found: Checklist, top: int, *, with_host: bool
+) -> dict[str, Any]:
+    kernels = [
+        _kernel(launch, group, found)
+        for group in groups[: top or None]
+        for launch in group.launches
     ]
-    head = {"schema": SCHEMA, "profkit": __version__}
-    body = made[0] if len(made) == 1 else {"reports": made}
-    return _dump(head | body)
+    gpus = tuple(map(_gpu, report.gpus))
+    return {
+        "report": _report(report, report.session, with_host=with_host),
+        "gpu": gpus[0],
+        "gpus": gpus,
+        "groups": tuple(project(group, GroupRow) for group in groups),
+        "kernels": tuple(sorted(kernels, key=lambda kernel: kernel.index)),
+        **checklist_parts(found),
+    }
 
 
-def checklist_json(report: ReportSummary, found: Checklist, top: int) -> str:
-    """The `top` items (0: all) of a report's checklist, `profkit.checklist/1`."""
-    shown = found_json(found)
-    return _dump(
-        {
-            "schema": CHECKLIST_SCHEMA,
-            "profkit": __version__,
-            "report": {
-                "file": file_name(report.path, with_host=False),
-                "launches": len(report.launches),
-                "total_s": nullable(report.total),
-            },
-            "rules": found.rules,
-            "kernels": found.kernels,
-            "skipped": found.skipped,
-            **shown,
-            "conclusion": shown["conclusion"],
-            "checklist": shown["checklist"][: top or None],
-            "informative": shown["informative"],
-        }
+def _report(report: ReportSummary, session: Session, *, with_host: bool) -> ReportRow:
+    return project(
+        session,
+        ReportRow,
+        file=file_name(report.path, with_host=with_host),
+        launches=len(report.launches),
+        total_s=report.total,
+        recorded=session.created.isoformat() if session.created else None,
+        command=session.command if with_host else session.shareable_command(),
+        assumed=sorted(session.assumed),
+        host=project(session, HostRow) if with_host else UNSET,
+        notes=report.notes,
     )
 
 
-def catalog_json(chosen: Sequence[Quantity]) -> str:
-    """Quantities of the catalogue, `profkit.metrics/1`."""
-    return _dump({"schema": METRICS_SCHEMA, "quantities": [_quantity(entry) for entry in chosen]})
-
-
-def coverage_json(
-    report: ReportSummary,
-    found: Sequence[Coverage],
-    raw: Mapping[str, tuple[str, float | str | None]],
-) -> str:
-    """The catalogue held against a report, `profkit.metrics/1`."""
-    quantities = [
-        _quantity(item.quantity)
-        | {
-            "status": item.status,
-            "present": item.present,
-            "doubtful": item.doubtful,
-            "min": nullable(item.low),
-            "max": nullable(item.high),
-            "reasons": dict(item.reasons),
-        }
-        for item in found
-    ]
-    recorded = {name: {"unit": unit, "value": value} for name, (unit, value) in raw.items()}
-    return _dump(
-        {
-            "schema": METRICS_SCHEMA,
-            "file": file_name(report.path, with_host=False),
-            "launches": len(report.launches),
-            "quantities": quantities,
-            "recorded": recorded,
-        }
+def _gpu(gpu: Gpu) -> GpuRow:
+    peaks = gpu.datasheet.peaks if gpu.datasheet else {}
+    return project(
+        gpu,
+        GpuRow,
+        compute_capability=f"{gpu.cc[0]}.{gpu.cc[1]}",
+        dram_peak_bytes_per_s=gpu.dram_peak or None,
+        datasheet=gpu.datasheet.name if gpu.datasheet else None,
+        datasheet_peaks={name: peak.value for name, peak in peaks.items()},
+        datasheet_unverified=sorted(name for name, peak in peaks.items() if not peak.verified),
     )
 
 
-def doctor_json(diagnosis: Diagnosis) -> str:
-    """The doctor's checks, `profkit.doctor/1`."""
-    return _dump(
-        {
-            "schema": DOCTOR_SCHEMA,
-            "can_profile": diagnosis.can_profile,
-            "has_gpu": diagnosis.has_gpu,
-            "checks": [dataclasses.asdict(check) for check in diagnosis.checks],
-        }
+def _kernel(summary: LaunchSummary, group: Group, found: Checklist) -> KernelRow:
+    """A launch with the findings on its kernel; one without a duration has none."""
+    launch, occupancy = summary.launch, summary.occupancy
+    items = () if summary.failed else found.findings_of(group)
+    return project(
+        summary,
+        KernelRow,
+        workload=launch.workload,
+        nvtx=launch.nvtx,
+        metrics={name: summary.get(name) for name in catalog().quantities},
+        work=[work for work in summary.work if work.operations > 0],
+        occupancy_limiters=occupancy.limiters if occupancy else (),
+        occupancy_next_step=occupancy.step if occupancy else None,
+        instructions_by_class=launch.breakdowns.get("instructions_by_class", {}),
+        instructions_by_opcode=launch.breakdowns.get("instructions_by_opcode", {}),
+        findings=[finding_row(item) for item in items if item.rank],
+        informative=[finding_row(item) for item in items if not item.rank],
     )
-
-
-def _quantity(entry: Quantity) -> Json:
-    return {
-        "name": entry.name,
-        "group": entry.group,
-        "unit": entry.unit,
-        "meaning": entry.meaning,
-        "section": entry.section,
-        "source": entry.source,
-        "formulas": [
-            {
-                "formula": item.formula.text,
-                "from_cc": f"{item.cc.low[0]}.{item.cc.low[1]}",
-                "to_cc": None if item.cc.high == NEWEST else f"{item.cc.high[0]}.{item.cc.high[1]}",
-                "lead": item.lead,
-            }
-            for item in entry.alternatives
-        ],
-    }
-
-
-def _dump(data: Json) -> str:
-    return json.dumps(data, indent=2, allow_nan=False) + "\n"
-
-
-def _report(
-    report: ReportSummary,
-    groups: Sequence[Group],
-    found: Checklist,
-    top: int,
-    *,
-    with_host: bool,
-) -> Json:
-    shown = groups[: top or None]
-    launches = sorted(
-        ((launch, group) for group in shown for launch in group.launches),
-        key=lambda item: item[0].index,
-    )
-    return {
-        "report": {
-            "file": file_name(report.path, with_host=with_host),
-            "launches": len(report.launches),
-            "total_s": nullable(report.total),
-            **_session(report.session, with_host=with_host),
-            "notes": list(report.notes),
-        },
-        "gpu": _gpu(report.gpus[0]),
-        "gpus": [_gpu(gpu) for gpu in report.gpus],
-        "groups": [_group(group) for group in groups],
-        "kernels": [
-            _kernel(launch) | _findings(launch, group, found) for launch, group in launches
-        ],
-        **found_json(found),
-    }
-
-
-def _findings(launch: LaunchSummary, group: Group, found: Checklist) -> Json:
-    """Those on the launch's kernel; a launch without a duration has none."""
-    items = () if launch.failed else found.findings_of(group)
-    return {
-        "findings": [finding_json(item) for item in items if item.rank],
-        "informative": [finding_json(item) for item in items if not item.rank],
-    }
-
-
-def _session(session: Session, *, with_host: bool) -> Json:
-    shared = {
-        "recorded": session.created.isoformat() if session.created else None,
-        "ncu": session.ncu_version or None,
-        "cuda": session.cuda_version or None,
-        "driver": session.driver_version or None,
-        "command": (session.command if with_host else session.shareable_command()) or None,
-        "clock_control": session.clock_control or None,
-        "cache_control": session.cache_control or None,
-        "replay_mode": session.replay_mode or None,
-        "assumed": sorted(session.assumed),
-    }
-    if not with_host:
-        return shared
-    return shared | {
-        "host": {
-            "name": session.host_name,
-            "os": session.os,
-            "processor": session.processor,
-            "addresses": list(session.addresses),
-        }
-    }
-
-
-def _gpu(gpu: Gpu) -> Json:
-    sheet = gpu.datasheet
-    return {
-        "name": gpu.name,
-        "compute_capability": f"{gpu.cc[0]}.{gpu.cc[1]}",
-        "sm_count": gpu.sm_count,
-        "clock_hz": gpu.clock,
-        "memory_clock_hz": gpu.memory_clock,
-        "memory_bytes": gpu.memory_bytes,
-        "l2_bytes": gpu.l2_bytes,
-        "dram_peak_bytes_per_s": gpu.dram_peak or None,
-        "datasheet": sheet.name if sheet else None,
-        "datasheet_peaks": {name: peak.value for name, peak in sheet.peaks.items()}
-        if sheet
-        else {},
-        "datasheet_unverified": sorted(
-            name for name, peak in (sheet.peaks.items() if sheet else ()) if not peak.verified
-        ),
-    }
-
-
-def _group(group: Group) -> Json:
-    return {
-        "name": group.name,
-        "grid": list(group.grid),
-        "block": list(group.block),
-        "count": group.count,
-        "failed": group.failed,
-        "total_s": group.total,
-        "median_s": nullable(group.median),
-        "min_s": nullable(group.low),
-        "max_s": nullable(group.high),
-        "share": nullable(group.share),
-        "launches": [launch.index for launch in group.launches],
-    }
-
-
-def _kernel(launch: LaunchSummary) -> Json:
-    occupancy = launch.occupancy
-    return {
-        "launch": launch.index,
-        "name": launch.name,
-        "workload": launch.launch.workload,
-        "nvtx": list(launch.launch.nvtx),
-        "failed": launch.failed,
-        "duration_s": nullable(launch.duration),
-        "grid": list(launch.grid),
-        "block": list(launch.block),
-        "metrics": {name: nullable(launch.get(name)) for name in catalog().quantities},
-        "missing": dict(launch.missing),
-        "stalls": [
-            {"reason": stall.reason, "cycles": stall.cycles, "share": stall.share}
-            for stall in launch.stalls
-        ],
-        "work": [_work(work) for work in launch.work if work.operations > 0],
-        "occupancy_limiters": list(occupancy.limiters) if occupancy else [],
-        "occupancy_next_step": (
-            {
-                "blocks": occupancy.step.blocks,
-                "warps": occupancy.step.warps,
-                "changes": occupancy.step.changes,
-                "larger_carveout": occupancy.step.carveout,
-            }
-            if occupancy and occupancy.step
-            else None
-        ),
-        "instructions_by_class": dict(launch.launch.breakdowns.get("instructions_by_class", {})),
-        "instructions_by_opcode": dict(launch.launch.breakdowns.get("instructions_by_opcode", {})),
-        "ncu_rules": [
-            {
-                "rule": rule.rule,
-                "section": rule.section,
-                "kind": rule.kind,
-                "title": rule.title,
-                "message": rule.message,
-                "estimate": rule.speedup,
-                "scope": rule.scope or None,
-            }
-            for rule in launch.rules
-        ],
-        "warnings": list(launch.warnings),
-    }
-
-
-def _work(work: Work) -> Json:
-    return {
-        "precision": work.precision,
-        "operations": work.operations,
-        "rate": nullable(work.rate),
-        "peak_held_clock": nullable(work.peak),
-        "share_held_clock": nullable(work.share),
-        "peak_path": nullable(work.path_peak),
-        "share_path": nullable(work.path_share),
-        "peak_datasheet": nullable(work.datasheet),
-        "share_datasheet": nullable(work.datasheet_share),
-    }

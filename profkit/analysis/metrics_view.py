@@ -1,97 +1,171 @@
-"""The catalogue in a terminal, alone or held against a report."""
+"""The catalogue, alone or held against a report: terminal and `profkit.metrics/1` JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Literal
 
+from msgspec import UNSET, field
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from profkit.core.projection import Measured, Projection, project
+from profkit.core.typed_file import Count, File, Maybe, encode
+from profkit.report.catalog import NEWEST, Catalog, Quantity
+from profkit.report.coverage import Coverage
+from profkit.report.names import file_name
+from profkit.report.summary import LaunchSummary, ReportSummary
 from profkit.ui.text import count, literal, number, plural, shorten
 
-if TYPE_CHECKING:
-    from profkit.report.catalog import Catalog, Quantity
-    from profkit.report.coverage import Coverage
-    from profkit.report.summary import ReportSummary
+RawMetrics = Mapping[str, tuple[str, float | str | None]]
+"""ncu's own metrics by name: unit and value."""
 
 _VALUE = 28
+
+
+class FormulaRow(Projection, frozen=True, kw_only=True):
+    """A formula over ncu's names, and the compute capabilities that it is for."""
+
+    formula: str
+    from_cc: str
+    to_cc: str | None
+    lead: bool
+
+
+class QuantityRow(Projection, frozen=True, kw_only=True):
+    """A catalogue quantity; with a report, in how many launches it is `present` and `doubtful`, its
+    span, and why launches lack it."""
+
+    name: str
+    group: str
+    unit: str
+    meaning: str
+    section: str
+    source: str
+    formulas: tuple[FormulaRow, ...]
+    status: Maybe[Literal["found", "derived", "missing"]] = UNSET
+    present: Maybe[Count] = UNSET
+    doubtful: Maybe[Count] = UNSET
+    low: Maybe[Measured] = field(name="min", default=UNSET)
+    high: Maybe[Measured] = field(name="max", default=UNSET)
+    reasons: Maybe[dict[str, Count]] = UNSET
+
+
+class RecordedRow(Projection, frozen=True, kw_only=True):
+    """One of ncu's own metrics in its own unit."""
+
+    unit: str
+    value: float | int | str | None
+
+
+class MetricsFile(File, frozen=True, kw_only=True, tag="profkit.metrics/1"):
+    """The catalogue, held against a report where one is given; `recorded` are ncu's own metrics."""
+
+    file: Maybe[str] = UNSET
+    launches: Maybe[Count] = UNSET
+    quantities: tuple[QuantityRow, ...]
+    recorded: Maybe[dict[str, RecordedRow]] = UNSET
+
+
+def catalog_json(chosen: Sequence[Quantity]) -> str:
+    """Quantities of the catalogue."""
+    return encode(MetricsFile(quantities=tuple(map(_row, chosen))), dense=False)
+
+
+def coverage_json(report: ReportSummary, found: Sequence[Coverage], raw: RawMetrics) -> str:
+    """The catalogue held against a report."""
+    file = MetricsFile(
+        file=file_name(report.path, with_host=False),
+        launches=len(report.launches),
+        quantities=tuple(_row(item.quantity, item) for item in found),
+        recorded={name: RecordedRow(unit=unit, value=value) for name, (unit, value) in raw.items()},
+    )
+    return encode(file, dense=False)
+
+
+def _row(entry: Quantity, item: Coverage | None = None) -> QuantityRow:
+    formulas = [
+        FormulaRow(
+            formula=way.formula.text,
+            from_cc=f"{way.cc.low[0]}.{way.cc.low[1]}",
+            to_cc=None if way.cc.high == NEWEST else f"{way.cc.high[0]}.{way.cc.high[1]}",
+            lead=way.lead,
+        )
+        for way in entry.alternatives
+    ]
+    if item is None:
+        return project(entry, QuantityRow, formulas=formulas)
+    own = {name: getattr(entry, name) for name in ("name", "group", "unit", "meaning", "section")}
+    reasons = dict(item.reasons)
+    return project(
+        item, QuantityRow, **own, source=entry.source, formulas=formulas, reasons=reasons
+    )
 
 
 def catalog_view(entries: Catalog, chosen: Sequence[Quantity]) -> RenderableType:
     """Name, unit and meaning of each quantity, by group."""
     parts: list[RenderableType] = []
     for group, heading in entries.titles.items():
-        members = [entry for entry in chosen if entry.group == group]
-        if not members:
-            continue
-        table = _table(2)
-        for entry in members:
-            table.add_row(Text(entry.name), Text(entry.unit, "dim"), Text(entry.meaning))
-        parts += [Text(heading, "bold"), table, Text()]
-    parts.append(
-        Text(
-            f"{plural(len(chosen), 'quantity')}; unit 1 is a share. "
-            "Formulas and sources: docs/metrics.md, or --format json",
-            "dim",
-        )
+        rows = [
+            (Text(entry.name), Text(entry.unit, "dim"), Text(entry.meaning))
+            for entry in chosen
+            if entry.group == group
+        ]
+        parts += _titled(heading, rows, 2)
+    last = (
+        f"{plural(len(chosen), 'quantity')}; unit 1 is a share. "
+        "Formulas and sources: docs/metrics.md, or --format json"
     )
-    return Group(*parts)
+    return Group(*parts, Text(last, "dim"))
 
 
 def coverage_view(
-    report: ReportSummary,
-    found: Sequence[Coverage],
-    raw: Mapping[str, tuple[str, float | str | None]],
+    report: ReportSummary, found: Sequence[Coverage], raw: RawMetrics
 ) -> RenderableType:
     """Each quantity with its value or why it is missing, then ncu's own metrics if asked for."""
-    launches = len(report.launches)
     parts: list[RenderableType] = []
     for status, heading in (
         ("found", "Found: one ncu metric as it is"),
         ("derived", "Derived by a formula"),
     ):
-        members = [item for item in found if item.status == status]
-        if not members:
-            continue
-        table = _table(1)
-        for item in members:
-            table.add_row(Text(item.quantity.name), Text(_value(item)), Text(_lacking(item), "dim"))
-        parts += [Text(heading, "bold"), table, Text()]
+        rows = [
+            (Text(item.quantity.name), Text(_value(item)), Text(_lacking(item), "dim"))
+            for item in found
+            if item.status == status
+        ]
+        parts += _titled(heading, rows)
     missing = [item for item in found if item.status == "missing"]
-    if missing:
-        table = _table(1)
-        for item in missing:
-            table.add_row(Text(item.quantity.name), Text(_reasons(item), "dim"))
-        parts += [Text("Missing", "bold"), table, Text()]
+    parts += _titled(
+        "Missing", [(Text(item.quantity.name), Text(_reasons(item), "dim")) for item in missing]
+    )
     if raw:
-        parts += [_raw(report, raw), Text()]
+        parts += [_raw(report.launches[0], raw), Text()]
     if any(item.doubtful for item in found):
         parts.append(Text("? a value that can't be, such as a share above 100%: don't rely on it"))
-    present = len(found) - len(missing)
-    parts.append(
-        Text(
-            f"{present} of {plural(len(found), 'quantity')} in {plural(launches, 'launch')}", "dim"
-        )
-    )
-    return Group(*parts)
+    of = f"{plural(len(found), 'quantity')} in {plural(len(report.launches), 'launch')}"
+    return Group(*parts, Text(f"{len(found) - len(missing)} of {of}", "dim"))
 
 
-def _table(fixed: int) -> Table:
+def _titled(heading: str, rows: Sequence[Sequence[Text]], wide: int = 1) -> list[RenderableType]:
+    """A table under its heading; nothing without rows."""
+    return [Text(heading, "bold"), _table(rows, wide), Text()] if rows else []
+
+
+def _table(rows: Sequence[Sequence[Text]], wide: int) -> Table:
+    """Rows, the `wide` column folded where it is too long and those left of it never."""
     table = Table.grid(padding=(0, 2, 0, 0))
-    for _ in range(fixed):
-        table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    for column in table.columns[:wide]:
+        column.no_wrap = True
+    table.columns[wide].overflow = "fold"
     return table
 
 
 def _value(item: Coverage) -> str:
-    unit = item.quantity.unit
-    mark = "?" if item.doubtful else ""
-    if item.low == item.high:
-        return number(item.low, unit) + mark
-    return f"{number(item.low, unit)} to {number(item.high, unit)}{mark}"
+    ends = [number(end, item.quantity.unit) for end in dict.fromkeys((item.low, item.high))]
+    return " to ".join(ends) + ("?" if item.doubtful else "")
 
 
 def _lacking(item: Coverage) -> str:
@@ -107,17 +181,13 @@ def _reasons(item: Coverage) -> str:
     return ", ".join(literal(reason) for reason, _ in item.reasons)
 
 
-def _raw(
-    report: ReportSummary, raw: Mapping[str, tuple[str, float | str | None]]
-) -> RenderableType:
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(overflow="fold")
-    table.add_column(no_wrap=True)
-    for name, (unit, value) in raw.items():
-        table.add_row(Text(name), Text(_recorded(value, unit), "dim"))
-    first = report.launches[0]
+def _raw(first: LaunchSummary, raw: RawMetrics) -> RenderableType:
     heading = f"All that ncu recorded for launch {first.index}, in its own units"
-    return Group(Text(heading, "bold"), Text(shorten(literal(first.name), 90), "dim"), table)
+    rows = [
+        (Text(name), Text(_recorded(value, unit), "dim")) for name, (unit, value) in raw.items()
+    ]
+    name = Text(shorten(literal(first.name), 90), "dim")
+    return Group(Text(heading, "bold"), name, _table(rows, 0))
 
 
 def _recorded(value: float | str | None, unit: str) -> str:

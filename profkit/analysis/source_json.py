@@ -1,122 +1,214 @@
-"""The inside of a kernel as JSON, `profkit.source/1` (`profkit/schemas/source.json`)."""
+"""The inside of a kernel as JSON, `profkit.source/1`."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Sequence
-from typing import Any
+from typing import Annotated
 
-from profkit.analysis.source_view import Counts, Inside, SourceView
-from profkit.core.json_text import finite
+from msgspec import Meta, field
+
+from profkit.analysis.source_view import Inside, SourceFile, SourceView
+from profkit.core.projection import Measured, Projection, project
+from profkit.core.typed_file import Count, File, Number, encode
 from profkit.core.version import __version__
 from profkit.report.names import file_name
 from profkit.report.phases import KernelTimeline, Track
 from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
-from profkit.rules.checklist_json import finding_json
+from profkit.rules.checklist_format import FindingRow, finding_row
 
-SCHEMA = "profkit.source/1"
+Rank = Annotated[int, Meta(ge=1)]
 
-Json = dict[str, Any]
+
+class SourceReport(Projection, frozen=True, kw_only=True):
+    """The report by its file's name."""
+
+    file: str
+
+
+class LaunchRow(Projection, frozen=True, kw_only=True):
+    """The launch, and ncu's duration of it."""
+
+    index: Count = field(name="launch")
+    name: str
+    duration: Measured = field(name="duration_s")
+
+
+class PhaseRow(Projection, frozen=True, kw_only=True):
+    """A phase that is not empty: prologue, steady or tail."""
+
+    name: str
+    start: Number = field(name="start_s")
+    end: Number = field(name="end_s")
+
+
+class TrackRow(Projection, frozen=True, kw_only=True):
+    """A series of the catalogue, or sm_active, which is derived; a `unit` 1 is a share's.
+
+    `times_s` are the starts of its intervals since the kernel's start, `steady` is the median over
+    the steady phase.
+    """
+
+    name: str
+    label: str
+    unit: str
+    steady: Measured
+    times_s: tuple[Number, ...]
+    values: tuple[Measured, ...]
+
+
+class TimelineRow(Projection, frozen=True, kw_only=True):
+    """A kernel's life; `duration_s` is ncu's, of another pass than `sampled_s`: the intervals from
+    the first with work on an SM to the last, each `period_s` long.
+
+    Phases come from the track of the `driver`, which is below half of its steady rate in a share of
+    the samples; where they can't be told there are none, and `notes` say why.
+    """
+
+    duration: Measured = field(name="duration_s")
+    end: Number = field(name="sampled_s")
+    period: Measured = field(name="period_s")
+    driver: str | None
+    below_half: Measured
+    phases: tuple[PhaseRow, ...]
+    tracks: tuple[TrackRow, ...]
+    notes: tuple[str, ...]
+
+
+class CountsRow(Projection, frozen=True, kw_only=True):
+    """What was sampled and counted: warp samples, those by what the warp waited for or did, warp
+    instructions, shared-memory wavefronts and L2 sectors beyond those needed at ideal addresses,
+    registers that hold a value still needed."""
+
+    samples: Measured
+    stalls: dict[str, Number]
+    executed: Measured
+    shared_excess: Measured
+    global_excess: Measured
+    live: Measured
+
+
+class LineRow(Projection, frozen=True, kw_only=True):
+    """A line with instructions, and the ranks of the findings that blame it."""
+
+    line: int
+    text: str | None
+    findings: tuple[Rank, ...]
+    instructions: Count
+    samples: Measured
+    stalls: dict[str, Number]
+    executed: Measured
+    shared_excess: Measured
+    global_excess: Measured
+    live: Measured
+
+
+class FileRow(Projection, frozen=True, kw_only=True):
+    """A source file by its name without folders."""
+
+    file: str
+    lines: tuple[LineRow, ...]
+
+
+class InstructionRow(Projection, frozen=True, kw_only=True):
+    """A machine instruction, and the ranks of the findings that blame it."""
+
+    address: Count
+    sass: str | None
+    file: str | None
+    line: Rank | None
+    findings: tuple[Rank, ...]
+    samples: Measured
+    stalls: dict[str, Number]
+    executed: Measured
+    shared_excess: Measured
+    global_excess: Measured
+    live: Measured
+
+
+class SourceRow(Projection, frozen=True, kw_only=True):
+    """Lines and instructions, the file with the most samples first; `has_source`: the text of a
+    line with instructions was recorded."""
+
+    has_source: bool
+    total: CountsRow
+    files: tuple[FileRow, ...]
+    instructions: tuple[InstructionRow, ...]
+    notes: tuple[str, ...]
+
+
+class SourceViewFile(File, frozen=True, kw_only=True, tag="profkit.source/1"):
+    """A kernel from the inside: its life by samples over time, its source lines and machine code.
+
+    Numbers are in SI units, shares of 1; null is not recorded, or not known. `findings` are the
+    checklist's on this kernel.
+    """
+
+    profkit: str
+    report: SourceReport
+    kernel: LaunchRow
+    timeline: TimelineRow | None
+    source: SourceRow | None
+    findings: tuple[FindingRow, ...]
 
 
 def source_json(report: ReportSummary, inside: Inside, found: Checklist) -> str:
     """A launch's timeline, lines, instructions and the findings on its kernel."""
-    launch = inside.launch
-    group = next(one for one in report.groups if launch in one.launches)
-    document = {
-        "schema": SCHEMA,
-        "profkit": __version__,
-        "report": {"file": file_name(report.path, with_host=False)},
-        "kernel": {
-            "launch": launch.index,
-            "name": launch.name,
-            "duration_s": finite(launch.duration),
-        },
-        "timeline": timeline_json(inside.timeline) if inside.timeline else None,
-        "source": view_json(inside.view) if inside.view else None,
-        "findings": [finding_json(item) for item in found.findings_of(group)],
-    }
-    return json.dumps(document, indent=1, allow_nan=False) + "\n"
+    group = next(one for one in report.groups if inside.launch in one.launches)
+    file = SourceViewFile(
+        profkit=__version__,
+        report=SourceReport(file=file_name(report.path, with_host=False)),
+        kernel=project(inside.launch, LaunchRow),
+        timeline=_timeline(inside.timeline) if inside.timeline else None,
+        source=_source(inside.view) if inside.view else None,
+        findings=tuple(map(finding_row, found.findings_of(group))),
+    )
+    return encode(file, indent=1, dense=False)
 
 
-def timeline_json(timeline: KernelTimeline) -> Json:
-    """Times in seconds since the kernel's start, values in the track's unit."""
-    return {
-        "duration_s": finite(timeline.duration),
-        "sampled_s": timeline.end,
-        "period_s": finite(timeline.period),
-        "driver": timeline.driver or None,
-        "below_half": finite(timeline.below_half),
-        "phases": [
-            {"name": phase.name, "start_s": phase.start, "end_s": phase.end}
-            for phase in timeline.phases
-        ],
-        "tracks": [_track(track, timeline) for track in timeline.tracks],
-        "notes": list(timeline.notes),
-    }
+def _timeline(timeline: KernelTimeline) -> TimelineRow:
+    tracks = [_track(track, timeline) for track in timeline.tracks]
+    return project(timeline, TimelineRow, tracks=tracks)
 
 
-def _track(track: Track, timeline: KernelTimeline) -> Json:
-    return {
-        "name": track.name,
-        "label": track.label,
-        "unit": track.unit,
-        "steady": finite(timeline.steady.get(track.name, math.nan)),
-        "times_s": _numbers([float(time) for time in track.times]),
-        "values": _numbers([float(value) for value in track.values]),
-    }
+def _track(track: Track, timeline: KernelTimeline) -> TrackRow:
+    return project(
+        track,
+        TrackRow,
+        steady=timeline.steady.get(track.name, math.nan),
+        times_s=track.times.tolist(),
+        values=track.values.tolist(),
+    )
 
 
-def view_json(view: SourceView) -> Json:
+def _source(view: SourceView) -> SourceRow:
     """Files by their names without folders; lines with instructions only."""
-    return {
-        "has_source": view.has_source,
-        "total": counts_json(view.total),
-        "files": [
-            {
-                "file": file_name(file.name, with_host=False),
-                "lines": [
-                    {
-                        "line": line.line,
-                        "text": line.text or None,
-                        "findings": list(line.findings),
-                        "instructions": len(line.addresses),
-                        **counts_json(line.counts),
-                    }
-                    for line in file.lines
-                    if line.addresses
-                ],
-            }
-            for file in view.files
-        ],
-        "instructions": [
-            {
-                "address": one.address,
-                "sass": one.sass or None,
-                "file": file_name(one.file, with_host=False) or None,
-                "line": one.line or None,
-                "findings": list(one.findings),
-                **counts_json(one.counts),
-            }
-            for one in view.instructions
-        ],
-        "notes": list(view.notes),
-    }
+    instructions = [
+        project(
+            one.counts,
+            InstructionRow,
+            address=one.address,
+            sass=one.sass,
+            file=file_name(one.file, with_host=False),
+            line=one.line or None,
+            findings=one.findings,
+        )
+        for one in view.instructions
+    ]
+    return project(view, SourceRow, files=list(map(_file, view.files)), instructions=instructions)
 
 
-def counts_json(counts: Counts) -> Json:
-    """null where it was not recorded, or is not known."""
-    return {
-        "samples": finite(counts.samples),
-        "stalls": dict(counts.stalls),
-        "executed": finite(counts.executed),
-        "shared_excess": finite(counts.shared_excess),
-        "global_excess": finite(counts.global_excess),
-        "live": finite(counts.live),
-    }
-
-
-def _numbers(values: Sequence[float]) -> list[float | None]:
-    return [finite(value) for value in values]
+def _file(file: SourceFile) -> FileRow:
+    lines = [
+        project(
+            line.counts,
+            LineRow,
+            line=line.line,
+            text=line.text,
+            findings=line.findings,
+            instructions=len(line.addresses),
+        )
+        for line in file.lines
+        if line.addresses
+    ]
+    return project(file, FileRow, file=file_name(file.name, with_host=False), lines=lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from profkit.report.gpus import Datasheet, all_datasheets
-from profkit.report.summary import PRECISIONS
+from profkit.report.resources import PRECISIONS
 
 _CLOSE = 0.02
 _SPARSE = 2.0

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from profkit.capture.gpu import GpuState, NoDriver, states
 from profkit.capture.tools import Tool, find
+from profkit.core.yaml_files import shipped_yaml
 from profkit.runs.run import free_room
 
 OK, WARNING, FAILS, NOT_NEEDED = "ok", "warning", "fails", "n/a"
@@ -55,16 +58,28 @@ def diagnose(out: Path) -> Diagnosis:
     there = bool(gpus) or (has_gpu is None and bool(_devices()))
     checks = [
         *_gpus_checked(gpus, absent),
-        _ncu(ncu, there),
+        _tool("ncu", ncu, there),
         _reader(ncu),
-        _nsys(nsys, there),
+        _tool("nsys", nsys, there),
         _permission(there),
         _dcgm(),
-        _python(),
+        Check("python", OK, platform.python_version()),
         _torch(),
         _disk(out),
     ]
     return Diagnosis(tuple(checks), has_gpu)
+
+
+@cache
+def _advice() -> Mapping[str, Mapping[str, Any]]:
+    told: Mapping[str, Mapping[str, Any]] = shipped_yaml("profkit.capture", "doctor.yaml")
+    return told
+
+
+def _bad(name: str, topic: str, found: str, gpu: GpuState | None = None) -> Check:
+    """A check that did not turn out well, by the topic of the advice about it."""
+    advice = {"status": WARNING, **_advice()[topic]}
+    return Check(name, found=found, **advice | {"remedy": advice["remedy"].format(gpu=gpu)})
 
 
 def _can_ask() -> bool:
@@ -85,186 +100,63 @@ def _gpus() -> tuple[list[GpuState], str]:
 
 
 def _gpus_checked(gpus: Sequence[GpuState], absent: str) -> Iterable[Check]:
-    if not gpus:
-        yield _no_gpu(absent) if _can_ask() else _unknown_gpu()
+    if not gpus and _can_ask():
+        yield _bad("GPU", "absent", absent or "none")
+    elif not gpus:
+        devices = ", ".join(_devices())
+        seen = f"there is {devices}" if devices else "no /dev/nvidia0, so hardly"
+        yield _bad("GPU", "unknown", f"can't tell: nvidia-ml-py is not installed ({seen})")
     for gpu in gpus:
-        yield from [_lost(gpu)] if gpu.problem else _answering(gpu)
-
-
-def _answering(gpu: GpuState) -> Iterable[Check]:
-    yield Check(f"GPU {gpu.index}", OK, f"{gpu.name}, driver {gpu.driver}")
-    yield from gpu_checks(gpu)
-
-
-def _lost(gpu: GpuState) -> Check:
-    return Check(
-        f"GPU {gpu.index}",
-        FAILS,
-        gpu.problem,
-        "it can't be profiled; other GPUs can",
-        "see `dmesg` for Xid errors; reset it, or reboot",
-        needed=False,
-    )
-
-
-def _no_gpu(absent: str) -> Check:
-    return Check(
-        "GPU",
-        FAILS,
-        absent or "none",
-        "nothing can be recorded; reading reports works",
-        "run on a machine with an NVIDIA GPU and its driver",
-    )
-
-
-def _unknown_gpu() -> Check:
-    devices = _devices()
-    seen = f"there is {', '.join(devices)}" if devices else "no /dev/nvidia0, so hardly"
-    return Check(
-        "GPU",
-        WARNING,
-        f"can't tell: nvidia-ml-py is not installed ({seen})",
-        "the GPU's state goes unchecked",
-        "pip install nvidia-ml-py",
-    )
+        if gpu.problem:
+            yield _bad(f"GPU {gpu.index}", "lost", gpu.problem)
+        else:
+            yield Check(f"GPU {gpu.index}", OK, f"{gpu.name}, driver {gpu.driver}")
+            yield from gpu_checks(gpu)
 
 
 def gpu_checks(gpu: GpuState) -> Iterable[Check]:
     """The settings and the load of a GPU; what the driver does not tell is left out."""
-    where = f"GPU {gpu.index}"
-    yield from (
-        check
-        for check in (
-            _mig(where, gpu),
-            _persistence(where, gpu),
-            _power_cap(where, gpu),
-            _clock(where, gpu),
-            _throttling(where, gpu),
-            _processes(where, gpu),
-        )
-        if check
-    )
+    for topic, found, is_good in _settings(gpu):
+        name = f"GPU {gpu.index} {topic}"
+        yield Check(name, OK, found) if is_good else _bad(name, topic, found, gpu)
 
 
-def _mig(where: str, gpu: GpuState) -> Check | None:
-    name = f"{where} MIG"
-    if not gpu.mig:
-        return None if gpu.mig is None else Check(name, OK, "off")
-    return Check(
-        name,
-        WARNING,
-        "on",
-        "counters of shared units may be unavailable or those of neighbours",
-        "profile on a GPU without MIG",
-    )
-
-
-def _persistence(where: str, gpu: GpuState) -> Check | None:
-    name = f"{where} persistence"
-    if gpu.persistence is not False:
-        return None if gpu.persistence is None else Check(name, OK, "on")
-    return Check(
-        name,
-        WARNING,
-        "off",
-        "the first launch waits for the driver to load",
-        f"sudo nvidia-smi -i {gpu.index} -pm 1",
-    )
-
-
-def _power_cap(where: str, gpu: GpuState) -> Check | None:
+def _settings(gpu: GpuState) -> Iterator[tuple[str, str, bool]]:
+    """Topic, what was found, and whether that is well."""
+    if gpu.mig is not None:
+        yield "MIG", "on" if gpu.mig else "off", not gpu.mig
+    if gpu.persistence is not None:
+        yield "persistence", "on" if gpu.persistence else "off", gpu.persistence
     limit, usual = gpu.power_limit, gpu.power_limit_default
-    if not limit or not usual:
-        return None
-    name = f"{where} power cap"
-    if limit >= usual * 0.99:
-        return Check(name, OK, f"{limit:.0f} W, as shipped")
-    return Check(
-        name,
-        WARNING,
-        f"{limit:.0f} W of {usual:.0f} W",
-        "clocks fall under load",
-        f"sudo nvidia-smi -i {gpu.index} -pl {usual:.0f}",
-    )
+    if limit and usual:
+        is_usual = limit >= usual * 0.99
+        of = ", as shipped" if is_usual else f" of {usual:.0f} W"
+        yield "power cap", f"{limit:.0f} W{of}", is_usual
+    if gpu.sm_clock and gpu.sm_clock_max:
+        now, most = gpu.sm_clock / 1e9, gpu.sm_clock_max / 1e9
+        yield "clock", f"SM {now:.2f} of {most:.2f} GHz now", True
+    yield "throttling", ", ".join(gpu.throttled_by) or "none", not gpu.throttled_by
+    others = [str(process) for process in gpu.processes if process != os.getpid()]
+    yield "processes", ", ".join(others) or "no others", not others
 
 
-def _clock(where: str, gpu: GpuState) -> Check | None:
-    if not gpu.sm_clock or not gpu.sm_clock_max:
-        return None
-    now, most = gpu.sm_clock / 1e9, gpu.sm_clock_max / 1e9
-    return Check(f"{where} clock", OK, f"SM {now:.2f} of {most:.2f} GHz now")
-
-
-def _throttling(where: str, gpu: GpuState) -> Check:
-    name = f"{where} throttling"
-    if not gpu.throttled_by:
-        return Check(name, OK, "none")
-    return Check(
-        name,
-        WARNING,
-        ", ".join(gpu.throttled_by),
-        "times are not those of the chip at its clocks",
-        "let it cool, or raise the power cap",
-    )
-
-
-def _processes(where: str, gpu: GpuState) -> Check:
-    name = f"{where} processes"
-    others = [process for process in gpu.processes if process != os.getpid()]
-    if not others:
-        return Check(name, OK, "no others")
-    return Check(
-        name,
-        WARNING,
-        ", ".join(map(str, others)),
-        "they share clocks, caches and memory with what is measured",
-        "end them, or choose another GPU with --gpu",
-    )
-
-
-def _ncu(tool: Tool | None, has_gpu: bool) -> Check:
+def _tool(name: str, tool: Tool | None, has_gpu: bool) -> Check:
+    missing = _bad(name, name, "not found")
     if tool is None:
-        return Check(
-            "ncu",
-            FAILS if has_gpu else NOT_NEEDED,
-            "not found",
-            "no profile",
-            "install Nsight Compute, or name it in PROFKIT_NCU",
-        )
-    return Check("ncu", OK, f"{tool.version_text}, {tool.path}")
+        return missing if has_gpu else replace(missing, status=NOT_NEEDED)
+    return Check(name, OK, f"{tool.version_text}, {tool.path}", needed=missing.needed)
 
 
 def _reader(ncu: Tool | None) -> Check:
     try:
         version = metadata.version("ncu-report")
     except metadata.PackageNotFoundError:
-        return Check(
-            "ncu-report", FAILS, "not installed", "no report can be read", "pip install ncu-report"
-        )
+        return _bad("ncu-report", "no reader", "not installed")
     reader = tuple(map(int, re.findall(r"\d+", version)[:2]))
     if ncu and ncu.version[:2] > reader:
-        return Check(
-            "ncu-report",
-            WARNING,
-            f"{version}, older than ncu {ncu.version_text}",
-            "what the newer ncu records may not be read",
-            "pip install -U ncu-report",
-            needed=False,
-        )
+        found = f"{version}, older than ncu {ncu.version_text}"
+        return _bad("ncu-report", "old reader", found)
     return Check("ncu-report", OK, version)
-
-
-def _nsys(tool: Tool | None, has_gpu: bool) -> Check:
-    if tool is None:
-        return Check(
-            "nsys",
-            WARNING if has_gpu else NOT_NEEDED,
-            "not found",
-            "no timeline in the run",
-            "install Nsight Systems, or name it in PROFKIT_NSYS",
-            needed=False,
-        )
-    return Check("nsys", OK, f"{tool.version_text}, {tool.path}", needed=False)
 
 
 def _permission(has_gpu: bool) -> Check:
@@ -275,17 +167,11 @@ def _permission(has_gpu: bool) -> Check:
     try:
         parameters = _DRIVER_PARAMETERS.read_text(encoding="utf-8")
     except OSError:
-        return Check("counters", WARNING, "can't tell", "ncu may be refused", "try, as root if so")
+        return _bad("counters", "unknown counters", "can't tell")
     if re.search(r"RmProfilingAdminOnly:\s*0", parameters):
         return Check("counters", OK, "readable by all users")
-    return Check(
-        "counters",
-        FAILS,
-        "for administrators only (RmProfilingAdminOnly)",
-        "ncu ends with ERR_NVGPUCTRPERM",
-        "run as root, or start the container with --cap-add=SYS_ADMIN, or load the driver with "
-        "NVreg_RestrictProfilingToAdminUsers=0",
-    )
+    found = "for administrators only (RmProfilingAdminOnly)"
+    return _bad("counters", "forbidden counters", found)
 
 
 def _has_sys_admin() -> bool:
@@ -305,33 +191,15 @@ def _dcgm() -> Check:
             continue
         name = said.decode("ascii", "replace").strip()
         if name.startswith(("nv-hostengine", "dcgm-exporter")):
-            return Check(
-                "DCGM",
-                WARNING,
-                f"{name} is running",
-                "it may hold the counters",
-                "dcgmi profile --pause, and --resume afterwards",
-                needed=False,
-            )
+            return _bad("DCGM", "DCGM", f"{name} is running")
     return Check("DCGM", OK, "not running", needed=False)
-
-
-def _python() -> Check:
-    return Check("python", OK, platform.python_version())
 
 
 def _torch() -> Check:
     try:
         return Check("torch", OK, metadata.version("torch"), needed=False)
     except metadata.PackageNotFoundError:
-        return Check(
-            "torch",
-            WARNING,
-            "not installed",
-            "targets that use it can't run; other programs can",
-            "pip install torch",
-            needed=False,
-        )
+        return _bad("torch", "torch", "not installed")
 
 
 def _disk(out: Path) -> Check:
@@ -339,6 +207,4 @@ def _disk(out: Path) -> Check:
     found = f"{free / 2**30:.1f} GiB free"
     if free >= _ROOM_WANTED:
         return Check("disk", OK, found)
-    return Check(
-        "disk", FAILS, f"{found} in {folder}", "a report may not fit", "make room, or use --out"
-    )
+    return _bad("disk", "disk", f"{found} in {folder}")

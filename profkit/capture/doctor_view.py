@@ -1,4 +1,4 @@
-"""The doctor's checks in a terminal."""
+"""The doctor's checks: terminal and `profkit.doctor/1` JSON."""
 
 from __future__ import annotations
 
@@ -6,10 +6,25 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from profkit.capture.doctor import FAILS, OK, WARNING, Diagnosis
+from profkit.capture.doctor import FAILS, OK, WARNING, Check, Diagnosis
+from profkit.core.projection import project
+from profkit.core.typed_file import File, encode
 from profkit.ui.text import literal
 
 _STYLES = {OK: "green", WARNING: "yellow", FAILS: "red"}
+
+
+class DoctorFile(File, frozen=True, kw_only=True, tag="profkit.doctor/1"):
+    """Whether a machine can profile, null where that, or the driver's answer, can't be told."""
+
+    can_profile: bool | None
+    has_gpu: bool | None
+    checks: tuple[Check, ...]
+
+
+def doctor_json(diagnosis: Diagnosis) -> str:
+    """The checks as a file."""
+    return encode(project(diagnosis, DoctorFile), dense=False)
 
 
 def doctor_view(diagnosis: Diagnosis) -> RenderableType:

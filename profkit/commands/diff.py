@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from profkit.commands.options import FORMAT, KernelOption, OutputOption, put
+from profkit.commands.options import FORMAT, KernelOption, OutputOption, put, warn
 from profkit.core.errors import BadInput, ProfkitError, UsageError
 
 if TYPE_CHECKING:
     from profkit.analysis.report import Report
     from profkit.comparison.comparison import Diff
-    from profkit.comparison.gates import Failure
+    from profkit.comparison.document import Document, Judged
     from profkit.comparison.timed_change import Timings
 
 ComparisonFormat = Literal["terminal", "markdown", "json", "html", "sarif", "junit", "github"]
@@ -30,29 +30,21 @@ _WITH_LINES = {"json", "sarif", "github"}
 
 def diff(
     before: Annotated[
-        Path,
-        typer.Argument(metavar="BEFORE", help="A report, a run, or a folder of reports."),
+        Path, typer.Argument(metavar="BEFORE", help="A report, a run, or a folder of reports.")
     ],
     after: Annotated[
-        Path | None,
-        typer.Argument(metavar="AFTER", help="The same after the change.", show_default=False),
+        Path | None, typer.Argument(metavar="AFTER", help="The same after the change.")
     ] = None,
     kernel: KernelOption = None,
     match: Annotated[
         str,
         typer.Option(
-            metavar="HOW",
-            help="auto, name, order, nvtx, or a YAML file of `old name: new name`.",
+            metavar="HOW", help="auto, name, order, nvtx, or a YAML file of `old name: new name`."
         ),
     ] = "auto",
     top: Annotated[
         int | None,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="Kernels to show in detail, 0 for all. [default: 3]",
-            show_default=False,
-        ),
+        typer.Option(min=0, metavar="N", help="Kernels to show in detail, 0 for all. [default: 3]"),
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Show small changes too, and what one side alone has.")
@@ -68,29 +60,22 @@ def diff(
             metavar="GATE,...",
             help="Exit 1 on regression[:5%], new-finding, removed, metric:EXPRESSION; 3 on "
             "inconclusive, incomparable; may be repeated, an empty one is refused.",
-            show_default=False,
         ),
     ] = None,
     baseline: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="Compare with this baseline: give one report.", show_default=False
-        ),
+        typer.Option(metavar="NAME", help="Compare with this baseline: give one report."),
     ] = None,
     save_baseline: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME",
-            help="Keep the later report under this name, unless a gate fails.",
-            show_default=False,
+            metavar="NAME", help="Keep the later report under this name, unless a gate fails."
         ),
     ] = None,
     ablation: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME",
-            help="Write the change as the table of an ablation study, in Markdown.",
-            show_default=False,
+            metavar="NAME", help="Write the change as the table of an ablation study, in Markdown."
         ),
     ] = None,
     with_host: Annotated[
@@ -112,6 +97,7 @@ def diff(
       profkit diff before.ncu-rep after.ncu-rep --ablation "padded tile" -o padding.md
     """
     from profkit.commands.reading import read_report
+    from profkit.comparison.document import Document, Judged
     from profkit.comparison.gates import exit_code, failures, parse_gates
 
     if ablation and format not in {"terminal", "markdown"}:
@@ -130,33 +116,25 @@ def diff(
     pairs, left_out, damaged = _paired(earlier, later, f"baseline {baseline}" if baseline else "")
     shown = _TOP_SHOWN if top is None else top
     texts: list[str] = []
-    found: list[tuple[str, Diff]] = []
-    failed: list[tuple[Failure, ...]] = []
+    found: list[Judged] = []
     for label, sides in _readable(pairs, read, damaged):
         lines = format in _WITH_LINES
         compared = _compare(sides, mode, names, force=force, with_lines=lines)
-        found.append((label, compared))
-        failed.append(failures(compared, gates))
+        found.append(Judged(label, compared, failures(compared, gates)))
         if ablation:
             texts.append(_ablation(ablation, compared, sides, 1 if top is None else top))
         elif format == "terminal":
-            texts.append(
-                _terminal(
-                    found[-1], failed[-1], shown,
-                    everything=everything, to_file=output is not None,
-                )
-            )  # fmt: skip
+            to_file = output is not None
+            texts.append(_terminal(found[-1], shown, everything=everything, to_file=to_file))
     _tell_damaged(damaged, nothing_else=not found)
     alone = [(side, path.name) for side, path in left_out]
     if ablation or format == "terminal":
         texts += [f"only in {side}: {name}\n" for side, name in alone]
         put("\n".join(texts), output)
     else:
-        text = _written(
-            found, failed, format, alone, top=shown, show_all=everything, with_host=with_host
-        )
-        put(text, output)
-    code = exit_code([one for _, one in found], [one for several in failed for one in several])
+        put(_written(Document(found, shown, everything, with_host, alone), format), output)
+    failed = [failure for one in found for failure in one.failures]
+    code = exit_code([one.diff for one in found], failed)
     if code := code or (BadInput.exit_code if damaged else 0):
         raise typer.Exit(code)
     if save_baseline:
@@ -182,29 +160,19 @@ def _readable(
 def _tell_damaged(damaged: Sequence[ProfkitError], *, nothing_else: bool) -> None:
     """Say what was not compared; raise the last of it where nothing else was."""
     for failure in damaged[:-1] if nothing_else else damaged:
-        typer.echo(f"profkit: {failure}", err=True)
+        warn(failure)
     if damaged and nothing_else:
         raise damaged[-1]
 
 
-def _written(
-    found: Sequence[tuple[str, Diff]],
-    failed: Sequence[Sequence[Failure]],
-    format: ComparisonFormat,
-    alone: Sequence[tuple[str, str]],
-    *,
-    top: int,
-    show_all: bool,
-    with_host: bool,
-) -> str:
+def _written(document: Document, format: ComparisonFormat) -> str:
     from profkit.comparison.formats import diff_text
+    from profkit.comparison.tables import only_in
 
     if format in {"sarif", "junit"}:
-        for side, name in alone:
-            typer.echo(f"only in {side}: {name}", err=True)
-    return diff_text(
-        found, failed, format, top=top, show_all=show_all, with_host=with_host, left_out=alone
-    )
+        for line in only_in(document):
+            typer.echo(line, err=True)
+    return diff_text(document, format)
 
 
 def _sides(
@@ -290,20 +258,13 @@ def _ablation(name: str, found: Diff, sides: tuple[Report, Report], top: int) ->
     return ablation_markdown(name, found, (sides[0].roofline(), sides[1].roofline()), top)
 
 
-def _terminal(
-    found: tuple[str, Diff],
-    failed: Sequence[Failure],
-    top: int,
-    *,
-    everything: bool,
-    to_file: bool,
-) -> str:
+def _terminal(judged: Judged, top: int, *, everything: bool, to_file: bool) -> str:
     from profkit.comparison.terminal import diff_view, failures_view
     from profkit.ui.terminal import console, rendered
 
-    label, compared = found
-    view = diff_view(compared, label, top, console(to_file=to_file).width, everything=everything)
-    shown = [view, failures_view(failed)] if failed else [view]
+    width = console(to_file=to_file).width
+    view = diff_view(judged.diff, judged.label, top, width, everything=everything)
+    shown = [view, failures_view(judged.failures)] if judged.failures else [view]
     return "\n".join(rendered(part, to_file=to_file) for part in shown)
 
 

@@ -113,7 +113,7 @@ def _change(kernel: KernelDiff) -> list[str]:
         return [_timed_change(timed)]
     if profiled is None:
         return []
-    between = f"between {profiled.low:.3g}x and {profiled.high:.3g}x"
+    between = "between {:.3g}x and {:.3g}x".format(*profiled.range)
     return [f"{words.faster(profiled.speedup)} by ncu's durations, {between}"]
 
 
@@ -146,32 +146,28 @@ def _changes(kernel: KernelDiff) -> list[str]:
 
 
 def _roofs(kernel: KernelDiff, rooflines: Rooflines) -> list[str]:
-    sides = zip((kernel.before, kernel.after), rooflines, strict=True)
-    points = [_point(group.typical.index, found) for group, found in sides]
+    sides = [
+        (group.typical.index, roofline)
+        for group, roofline in zip((kernel.before, kernel.after), rooflines, strict=True)
+    ]
+    points = [_point(launch, roofline) for launch, roofline in sides]
     if any(points):
         return [_ARROW.join(map(_point_words, points))]
-    sides = zip((kernel.before, kernel.after), rooflines, strict=True)
-    shares = [_memory_share(group.typical.index, found) for group, found in sides]
-    if not all(shares):
+    shares = [
+        one.memory["dram"]
+        for launch, roofline in sides
+        for one in roofline.outside
+        if one.launch == launch and one.memory.get("dram")
+    ]
+    if len(shares) < len(sides):
         return []
-    return [f"no FLOP; of the DRAM roof {_ARROW.join(map(percent, filter(None, shares)))}"]
-
-
-def _memory_share(launch: int, found: Roofline) -> float | None:
-    """The share of the DRAM roof that a launch without a point reaches."""
-    return next((one.memory.get("dram") for one in found.outside if one.launch == launch), None)
+    return [f"no FLOP; of the DRAM roof {_ARROW.join(map(percent, shares))}"]
 
 
 def _point(launch: int, found: Roofline) -> Point | None:
     """The measured DRAM point of a launch."""
-    return next(
-        (
-            point
-            for point in found.points
-            if point.launch == launch and point.level == "dram" and not point.algorithmic
-        ),
-        None,
-    )
+    own = (point for point in found.points if point.launch == launch and point.level == "dram")
+    return next((point for point in own if not point.algorithmic), None)
 
 
 def _point_words(point: Point | None) -> str:

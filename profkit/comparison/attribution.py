@@ -23,7 +23,7 @@ from enum import StrEnum
 from profkit.report.summary import Group, LaunchSummary
 
 
-class Kind(StrEnum):
+class CauseKind(StrEnum):
     """What sort of cause takes or gives time."""
 
     instructions = "instructions"
@@ -44,11 +44,11 @@ class Cause:
 
     key: str
     label: str
-    kind: Kind
+    kind: CauseKind
     seconds: float
-    before: float
-    after: float
-    unit: str
+    before: float = math.nan
+    after: float = math.nan
+    unit: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,26 +68,14 @@ class Attribution:
         return self.after - self.before
 
 
-@dataclass(frozen=True)
-class _Factor:
-    """A factor of the time: it grows with the value's power `exponent`, 1 or -1."""
-
-    key: str
-    label: str
-    kind: Kind
-    unit: str
-    exponent: int
-
-
-_FACTORS = (
-    _Factor("instructions", "instructions executed", Kind.instructions, "instruction", 1),
-    _Factor("reissues", "issues for an instruction", Kind.instructions, "", 1),
-    _Factor("warps_resident", "resident warps (occupancy)", Kind.parallelism, "warp", -1),
-    _Factor("sms_with_work", "SMs with work (waves, tail)", Kind.parallelism, "1", -1),
-    _Factor("clock", "SM clock", Kind.clock, "Hz", -1),
+_FACTORS: tuple[tuple[str, str, CauseKind, str, int], ...] = (
+    ("instructions", "instructions executed", CauseKind.instructions, "instruction", 1),
+    ("reissues", "issues for an instruction", CauseKind.instructions, "", 1),
+    ("warps_resident", "resident warps (occupancy)", CauseKind.parallelism, "warp", -1),
+    ("sms_with_work", "SMs with work (waves, tail)", CauseKind.parallelism, "1", -1),
+    ("clock", "SM clock", CauseKind.clock, "Hz", -1),
 )
-_STALLS = "stall_"
-_REST = "rest"
+"""Key, label, sort, unit, and the power of the value that the time grows with."""
 _WHOLE = "cycles"
 
 
@@ -138,23 +126,35 @@ def split(
     Factors are those of `factors_of`, above 0; one that a side lacks is left to the rest. Both
     times must be above 0; the seconds of the causes add up to `after - before`.
     """
-    parts, parts_after = _by_state(before, stalls), _by_state(after, stalls_after)
-    if not (stalls and stalls_after):
-        parts, parts_after = {_WHOLE: before}, {_WHOLE: after}
+    has_stalls = bool(stalls and stalls_after)
+    parts, parts_after = {_WHOLE: before}, {_WHOLE: after}
+    if has_stalls:
+        parts, parts_after = _by_state(before, stalls), _by_state(after, stalls_after)
     weights = {
         state: logarithmic_mean(parts_after.get(state, 0.0), parts.get(state, 0.0))
         for state in {**parts, **parts_after}
     }
     weight = sum(weights.values())
-    known = [item for item in _FACTORS if item.key in factors and item.key in factors_after]
-    missing = [item.label for item in _FACTORS if item not in known]
-    causes = [_factor(item, weight, factors[item.key], factors_after[item.key]) for item in known]
-    if stalls and stalls_after:
-        causes += _stalls(weights, parts, parts_after, stalls, stalls_after)
-    else:
+    causes, missing = [], []
+    for key, label, kind, unit, exponent in _FACTORS:
+        if key in factors and key in factors_after:
+            one, other = factors[key], factors_after[key]
+            seconds = weight * exponent * math.log(other / one)
+            causes.append(Cause(key, label, kind, seconds, one, other, unit))
+        else:
+            missing.append(label)
+    if not has_stalls:
         missing.append("warp states")
+    for state in weights if has_stalls else ():
+        one, other = stalls.get(state, 0.0), stalls_after.get(state, 0.0)
+        if one and other:
+            seconds = weights[state] * math.log(other / one)
+        else:
+            seconds = parts_after.get(state, 0.0) - parts.get(state, 0.0)
+        causes.append(Cause(f"stall_{state}", state, CauseKind.stall, seconds, one, other, "cycle"))
     rest = after - before - sum(cause.seconds for cause in causes)
-    causes.append(_rest(rest, bool(missing)))
+    label = "not told apart" if missing else "left over by the counters"
+    causes.append(Cause("rest", label, CauseKind.rest, rest))
     ordered = sorted(causes, key=lambda cause: (-abs(cause.seconds), cause.key))
     return Attribution(before, after, tuple(ordered), tuple(missing))
 
@@ -169,36 +169,6 @@ def logarithmic_mean(a: float, b: float) -> float:
     return (a - b) / math.log(ratio)
 
 
-def _factor(factor: _Factor, weight: float, before: float, after: float) -> Cause:
-    seconds = weight * factor.exponent * math.log(after / before)
-    return Cause(factor.key, factor.label, factor.kind, seconds, before, after, factor.unit)
-
-
-def _by_state(seconds: float, stalls: Mapping[str, float]) -> Mapping[str, float]:
+def _by_state(seconds: float, stalls: Mapping[str, float]) -> dict[str, float]:
     total = sum(stalls.values())
     return {state: seconds * cycles / total for state, cycles in stalls.items()}
-
-
-def _stalls(
-    weights: Mapping[str, float],
-    parts: Mapping[str, float],
-    parts_after: Mapping[str, float],
-    stalls: Mapping[str, float],
-    stalls_after: Mapping[str, float],
-) -> list[Cause]:
-    found = []
-    for state, weight in weights.items():
-        cycles, cycles_after = stalls.get(state, 0.0), stalls_after.get(state, 0.0)
-        if cycles and cycles_after:
-            seconds = weight * math.log(cycles_after / cycles)
-        else:
-            seconds = parts_after.get(state, 0.0) - parts.get(state, 0.0)
-        found.append(
-            Cause(_STALLS + state, state, Kind.stall, seconds, cycles, cycles_after, "cycle")
-        )
-    return found
-
-
-def _rest(seconds: float, missing: bool) -> Cause:
-    label = "not told apart" if missing else "left over by the counters"
-    return Cause(_REST, label, Kind.rest, seconds, math.nan, math.nan, "")

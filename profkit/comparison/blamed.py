@@ -12,7 +12,6 @@ from profkit.comparison.comparison import Diff, KernelDiff
 from profkit.comparison.finding_changes import WORTH, FindingChange, Status
 from profkit.comparison.gates import Failure
 from profkit.report.names import file_name
-from profkit.report.source_lines import Place
 from profkit.rules.checklist import Item
 from profkit.ui.text import literal
 
@@ -52,36 +51,37 @@ def brought(diff: Diff) -> Iterator[Brought]:
                 yield Brought(at, kernel, change, change.after)
 
 
-def spot(item: Item, root: Path, *, with_host: bool) -> Spot | None:
-    """The line that a finding blames first; None where no line is known."""
-    lines = (place for place in item.places if place.file and place.line)
-    return next((_spot(place, root, with_host=with_host) for place in lines), None)
+@dataclass(frozen=True)
+class Sources:
+    """Files of a repository, named from its folder; `with_host` keeps the paths of others."""
 
+    root: Path
+    with_host: bool
 
-def spot_of(failure: Failure, diff: Diff, root: Path, *, with_host: bool) -> Spot | None:
-    """The line that the weightiest finding on a failure's kernel blames, those brought first."""
-    if failure.at < 0:
-        return None
-    changes = diff.kernels[failure.at].findings
-    ordered = sorted(changes, key=lambda one: one.status not in WORSE)
-    found = (spot(one.after, root, with_host=with_host) for one in ordered if one.after)
-    return next((one for one in found if one), None)
+    def of_item(self, item: Item) -> Spot | None:
+        """The line that a finding blames first; None where no line is known."""
+        place = next((place for place in item.places if place.file and place.line), None)
+        return Spot(self.named(place.file), place.line) if place else None
 
+    def of_failure(self, failure: Failure, diff: Diff) -> Spot | None:
+        """The line that the weightiest finding on a failure's kernel blames, one brought first."""
+        if failure.at < 0:
+            return None
+        changes = diff.kernels[failure.at].findings
+        ordered = sorted(changes, key=lambda one: one.status not in WORSE)
+        found = (self.of_item(one.after) for one in ordered if one.after)
+        return next(filter(None, found), None)
 
-def in_repository(path: str, root: Path, *, with_host: bool) -> str:
-    """A path that a compiler saw, as one below `root`: by the longest end of it that is there.
+    def named(self, path: str) -> str:
+        """A path that a compiler saw, as one below the root: by the longest end that is there.
 
-    Where nothing is there, the file's name; `with_host` keeps the path then.
-    """
-    posix = PurePosixPath(path.replace("\\", "/"))
-    parts = [part for part in posix.parts if part not in {"/", ".", ".."}]
-    for at in range(len(parts)):
-        end = Path(*parts[at:])
-        with suppress(OSError):  # too long a name, for one
-            if (root / end).is_file():
-                return end.as_posix()
-    return file_name(posix.as_posix(), with_host=with_host)
-
-
-def _spot(place: Place, root: Path, *, with_host: bool) -> Spot:
-    return Spot(in_repository(place.file, root, with_host=with_host), place.line)
+        Where nothing is there, the file's name, or the path with the host.
+        """
+        posix = PurePosixPath(path.replace("\\", "/"))
+        parts = [part for part in posix.parts if part not in {"/", ".", ".."}]
+        for at in range(len(parts)):
+            end = Path(*parts[at:])
+            with suppress(OSError):  # too long a name, for one
+                if (self.root / end).is_file():
+                    return end.as_posix()
+        return file_name(posix.as_posix(), with_host=self.with_host)

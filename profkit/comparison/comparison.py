@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from profkit.comparison.attribution import Attribution, Cause, Kind, attribute
+from profkit.comparison.attribution import Attribution, Cause, CauseKind, attribute
 from profkit.comparison.changes import Changed, OneSided, changes, one_sided
 from profkit.comparison.comparability import (
     Obstacle,
+    Problems,
     can_be_forced,
     have_one_size,
     kernels_apart,
@@ -34,11 +35,7 @@ from profkit.report.source_lines import LineCost
 from profkit.report.summary import Group, LaunchSummary, ReportSummary
 from profkit.rules.checklist import Checklist, Item
 
-_NONE = (math.nan, math.nan)
-
-
-def _no_lines(_: LaunchSummary) -> Sequence[LineCost]:
-    return ()
+Sides = tuple["Side", "Side"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,12 @@ class Side:
     report: ReportSummary
     found: Checklist
     timings: Timings
-    line_costs: Callable[[LaunchSummary], Sequence[LineCost]] = _no_lines
+    line_costs: Callable[[LaunchSummary], Sequence[LineCost]] = lambda _: ()
+
+    @cached_property
+    def launches(self) -> Mapping[str, int]:
+        """How many launches of the report each timed variant has."""
+        return self.timings.launches_of(self.report)
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class KernelDiff:
     profiled: Profiled | None
     in_cycles: bool
     timed: TimedChange | None
-    sides: tuple[Side, Side]
+    sides: Sides
 
     @property
     def before(self) -> Group:
@@ -82,20 +84,15 @@ class KernelDiff:
     @property
     def size(self) -> SizeEvidence | None:
         """What counters tell of the problem's size; None where both runs declare the problem."""
-        problems = [
-            side.timings.problem_of(group)
-            for side, group in zip(self.sides, (self.before, self.after), strict=True)
-        ]
-        if all(problems):
+        if all(_problems(self.sides, self.before, self.after)):
             return None
         return size_evidence(self.before.typical, self.after.typical)
 
     @property
     def change(self) -> Change:
         """The verdict: the timing's where there is a valid one, else that of ncu's durations."""
-        if self.timed and self.timed.valid:
-            return self.timed.change
-        return self.profiled.change if self.profiled else Change.incomparable
+        basis = self.timed if self.by_timing else self.profiled
+        return basis.change if basis else Change.incomparable
 
     @property
     def by_timing(self) -> bool:
@@ -105,9 +102,8 @@ class KernelDiff:
     @property
     def speedup(self) -> float:
         """Time before / time after, of what the verdict rests on; NaN without one."""
-        if self.timed and self.timed.valid:
-            return self.timed.speedup
-        return self.profiled.speedup if self.profiled else math.nan
+        basis = self.timed if self.by_timing else self.profiled
+        return basis.speedup if basis else math.nan
 
     @property
     def saved(self) -> float:
@@ -202,7 +198,7 @@ class Diff:
     the verdicts on variants that both runs timed.
     """
 
-    sides: tuple[Side, Side]
+    sides: Sides
     obstacles: tuple[Obstacle, ...]
     forced: bool
     kernels: tuple[KernelDiff, ...]
@@ -276,97 +272,64 @@ def diff(
     `mode` and `names` are those of `match`. `force` compares what can't be compared. `floor` is the
     A/A floor between runs of the machine that timed both.
     """
+    sides = before, after
     obstacles = reports_apart(before.report, after.report)
     if obstacles and not force:
-        return Diff((before, after), obstacles, False, (), (), (), ())
+        return Diff(sides, obstacles, False, (), (), (), ())
 
     def does_same_work(one: Group, other: Group) -> bool:
-        problems = before.timings.problem_of(one), after.timings.problem_of(other)
-        return have_one_size(one, other, problems, is_named=False)
+        return have_one_size(one, other, _problems(sides, one, other), is_named=False)
 
     matched = match(before.report.groups, after.report.groups, mode, names, does_same_work)
-    timed = _Timed(before, after, floor)
-    kernels = [_kernel(one, (before, after), timed, force) for one in matched.pairs]
+    timed = _timed(sides, matched.pairs, floor)
+    kernels = [_kernel(one, sides, timed, force) for one in matched.pairs]
     kernels.sort(key=lambda one: -max(_known(one.before.total), _known(one.after.total)))
-    variants = timed.all(matched.pairs)
+    variants = tuple(timed.values())
     if not kernels and not any(one.valid for one in variants):
         obstacles = (*obstacles, no_counterparts(before.report, after.report))
-    return Diff(
-        (before, after),
-        obstacles,
-        force,
-        tuple(kernels),
-        matched.removed,
-        matched.added,
-        variants,
-    )
+    return Diff(sides, obstacles, force, tuple(kernels), matched.removed, matched.added, variants)
 
 
-def _kernel(matched: Match, sides: tuple[Side, Side], timed: _Timed, force: bool) -> KernelDiff:
-    before, after = sides
-    problems = before.timings.problem_of(matched.before), after.timings.problem_of(matched.after)
-    obstacles = kernels_apart(matched.before, matched.after, problems, is_named=matched.is_named)
+def _problems(sides: Sides, one: Group, other: Group) -> Problems:
+    return sides[0].timings.problem_of(one), sides[1].timings.problem_of(other)
+
+
+def _labels(sides: Sides, pair: Match) -> tuple[str, str]:
+    """The variants that the two sides of a match belong to, "" where one was not timed."""
+    return sides[0].timings.of(pair.before), sides[1].timings.of(pair.after)
+
+
+def _kernel(
+    pair: Match, sides: Sides, timed: Mapping[tuple[str, str], TimedChange], force: bool
+) -> KernelDiff:
+    problems = _problems(sides, pair.before, pair.after)
+    obstacles = kernels_apart(pair.before, pair.after, problems, is_named=pair.is_named)
     in_cycles = only_the_clock(obstacles) and not force
     comparable = not obstacles or in_cycles or (force and can_be_forced(obstacles))
-    return KernelDiff(
-        matched,
-        obstacles,
-        judge(matched.before, matched.after, in_cycles=in_cycles) if comparable else None,
-        in_cycles,
-        timed.of(matched),
-        sides,
-    )
+    profiled = judge(pair.before, pair.after, in_cycles=in_cycles) if comparable else None
+    labels = _labels(sides, pair)
+    is_one = all(side.launches[at] == 1 for side, at in zip(sides, labels, strict=True) if at)
+    own = timed.get(labels) if is_one else None
+    return KernelDiff(pair, obstacles, profiled, in_cycles, own, sides)
 
 
-class _Timed:
-    """The timed verdicts on variants, each made once."""
-
-    def __init__(self, before: Side, after: Side, floor: float | None) -> None:
-        self._before, self._after, self._floor = before, after, floor
-        self._launches = [side.timings.launches_of(side.report) for side in (before, after)]
-        self._made: dict[tuple[str, str], TimedChange] = {}
-
-    def labels(self, matched: Match) -> tuple[str, str] | None:
-        """The variants that the two sides of a match belong to, where both were timed."""
-        found = self._before.timings.of(matched.before), self._after.timings.of(matched.after)
-        return found if all(found) else None
-
-    def of(self, matched: Match) -> TimedChange | None:
-        """The verdict on a match's variants, where each is one launch of this kernel."""
-        labels = self.labels(matched)
-        if (
-            labels is None
-            or self._is_one(labels)
-            or any(
-                launches[label] != 1 for launches, label in zip(self._launches, labels, strict=True)
-            )
-        ):
-            return None
-        return self._verdict(labels)
-
-    def all(self, pairs: Sequence[Match]) -> tuple[TimedChange, ...]:
-        """The verdicts on all variants that matched kernels belong to, or that both sides have."""
-        found = [labels for one in pairs if (labels := self.labels(one))]
-        common = self._before.timings.timed.keys() & self._after.timings.timed.keys()
-        for launches in self._launches:
-            if launches:  # a report that names its variants holds no other one
-                common &= launches.keys()
-        found += [(label, label) for label in self._before.timings.timed if label in common]
-        return tuple(
-            self._verdict(labels) for labels in dict.fromkeys(found) if not self._is_one(labels)
-        )
-
-    def _is_one(self, labels: tuple[str, str]) -> bool:
-        """Whether both are the very same samples."""
-        one, other = self._before.timings.timed[labels[0]], self._after.timings.timed[labels[1]]
-        return same_samples(one, other)
-
-    def _verdict(self, labels: tuple[str, str]) -> TimedChange:
-        if labels not in self._made:
-            self._made[labels] = timed_change(
-                self._before.timings, self._after.timings, labels, floor=self._floor
-            )
-        return self._made[labels]
+def _timed(
+    sides: Sides, pairs: Sequence[Match], floor: float | None
+) -> Mapping[tuple[str, str], TimedChange]:
+    """The verdicts on all variants that matched kernels belong to, or that both sides have, by
+    their labels; none where both are the very same samples."""
+    before, after = (side.timings for side in sides)
+    found = [labels for pair in pairs if all(labels := _labels(sides, pair))]
+    common = before.timed.keys() & after.timed.keys()
+    for side in sides:
+        if side.launches:  # a report that names its variants holds no other one
+            common &= side.launches.keys()
+    found += [(label, label) for label in before.timed if label in common]
+    return {
+        (one, other): timed_change(before, after, (one, other), floor=floor)
+        for one, other in dict.fromkeys(found)
+        if not same_samples(before.timed[one], after.timed[other])
+    }
 
 
 def _weight(item: Item) -> float:
@@ -376,11 +339,6 @@ def _weight(item: Item) -> float:
 
 
 def _total(found: Diff) -> Total:
-    seconds: dict[str, float] = {}
-    known = {
-        "launches": Cause("launches", "number of launches", Kind.launches, 0.0, *_NONE, ""),
-        "spread": Cause("spread", "launches unlike the median", Kind.rest, 0.0, *_NONE, ""),
-    }
     whole = [one for one in found.kernels if not (one.before.failed or one.after.failed)]
     compared = [one for one in whole if one.change is not Change.incomparable]
     before, after = found.sides
@@ -388,26 +346,20 @@ def _total(found: Diff) -> Total:
     added = [group for group in found.added if not group.failed]
     measured = len(removed) + len(added)
     if not found.forced:
-        pairs = [one.match for one in found.kernels]
-        removed = _alone(removed, before, after, {before.timings.of(one.before) for one in pairs})
-        added = _alone(added, after, before, {after.timings.of(one.after) for one in pairs})
-    for kernel in compared:
-        if kernel.attribution is None:
-            continue
-        for cause in kernel.attribution.causes:
-            known.setdefault(cause.key, cause)
-        for key, value in _over_launches(kernel, kernel.attribution):
-            seconds[key] = seconds.get(key, 0.0) + value
-    causes = [
-        Cause(key, known[key].label, known[key].kind, value, *_NONE, "")
-        for key, value in seconds.items()
-    ]
+        labels = [_labels(found.sides, one.match) for one in found.kernels]
+        removed = _alone(removed, before, after, {label for label, _ in labels})
+        added = _alone(added, after, before, {label for _, label in labels})
+    causes: dict[str, Cause] = {}
+    for cause in (cause for kernel in compared for cause in _over_launches(kernel)):
+        known = causes.get(cause.key)
+        seconds = cause.seconds + (known.seconds if known else 0.0)
+        causes[cause.key] = replace(known or cause, seconds=seconds)
     return Total(
         sum(one.before.total for one in compared),
         sum(one.after.total for one in compared),
         sum(group.total for group in removed),
         sum(group.total for group in added),
-        tuple(sorted(causes, key=lambda cause: -abs(cause.seconds))),
+        tuple(sorted(causes.values(), key=lambda cause: -abs(cause.seconds))),
         (sum(one.before.count for one in compared), sum(one.after.count for one in compared)),
         len(found.kernels) - len(whole) + len(found.removed) + len(found.added) - measured,
         len(whole) - len(compared) + measured - len(removed) - len(added),
@@ -423,7 +375,7 @@ def _alone(
     that it did not profile: neither under this name nor `matched` to one of another name.
     """
     known = {problem.size for problem in other.timings.problems}
-    profiled = other.timings.launches_of(other.report).keys()
+    profiled = other.launches.keys()
 
     def could_be(group: Group) -> bool:
         problem, variant = side.timings.problem_of(group), side.timings.of(group)
@@ -434,19 +386,24 @@ def _alone(
     return [group for group in groups if could_be(group)]
 
 
-def _over_launches(kernel: KernelDiff, attribution: Attribution) -> Iterator[tuple[str, float]]:
-    """The seconds of a kernel's causes over all its launches, by key.
+def _over_launches(kernel: KernelDiff) -> Iterator[Cause]:
+    """The causes of a kernel's change with their seconds over all its launches.
 
     Causes of the median launch count for the smaller number of launches on either side; launches
     more or fewer are a cause of their own, at the median of the side that has them; what the
     medians leave of the sums is the spread.
     """
+    attribution = kernel.attribution
+    if attribution is None:
+        return
     before, after = (group.count - group.failed for group in (kernel.before, kernel.after))
     times = min(before, after)
     more = (after - before) * (kernel.after if after > before else kernel.before).median
-    yield from ((cause.key, cause.seconds * times) for cause in attribution.causes)
-    yield "launches", more
-    yield "spread", kernel.after.total - kernel.before.total - attribution.change * times - more
+    spread = kernel.after.total - kernel.before.total - attribution.change * times - more
+    for cause in attribution.causes:
+        yield Cause(cause.key, cause.label, cause.kind, cause.seconds * times)
+    yield Cause("launches", "number of launches", CauseKind.launches, more)
+    yield Cause("spread", "launches unlike the median", CauseKind.rest, spread)
 
 
 def _known(seconds: float) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 
 from profkit.comparison.repeats import within_noise
 from profkit.core.expression import HOLDS, Expression
+from profkit.core.typed_file import Model
 from profkit.report.floors import REACH
 from profkit.report.resources import RESOURCES
 from profkit.report.summary import Group, LaunchSummary
@@ -109,15 +110,14 @@ class FindingChange:
         return True
 
 
-@dataclass(frozen=True)
-class Limit:
-    """What limits a kernel: a category or a resource, and how busy that is (NaN for a finding).
+class Limit(Model, frozen=True):
+    """What limits a kernel: a category or a resource, and how busy that is (None for a finding).
 
     It is not `certain` where it rests on a finding of low confidence alone.
     """
 
     name: str
-    busy: float
+    busy: float | None
     certain: bool = True
 
 
@@ -154,7 +154,7 @@ def _promising(items: Sequence[Item], least: float) -> Limit | None:
     found = max(items, key=_factor, default=None)
     if found is None or _factor(found) < least:
         return None
-    return Limit(found.rule.category, math.nan, found.rule.confidence != _UNSURE)
+    return Limit(found.rule.category, None, found.rule.confidence != _UNSURE)
 
 
 def _busiest(group: Group) -> Limit | None:

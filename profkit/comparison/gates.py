@@ -13,12 +13,11 @@ from profkit.comparison.comparison import Diff, KernelDiff
 from profkit.comparison.finding_changes import WORTH, Seen, Status
 from profkit.comparison.repeats import Change, noise
 from profkit.comparison.timed_change import TimedChange
-from profkit.core.columns import Column
 from profkit.core.errors import UsageError
 from profkit.core.expression import FUNCTIONS, Expression, NotAllowed, parse
 from profkit.core.suggestion import did_you_mean
 from profkit.report.catalog import catalog
-from profkit.report.summary import Group, LaunchSummary
+from profkit.report.summary import LaunchSummary
 
 BEFORE = "before_"
 """What stands before the name of a quantity of the earlier report."""
@@ -26,7 +25,7 @@ FAILED, UNDECIDED = 1, 3
 """Exit codes: a gate failed; nothing can be concluded."""
 
 
-class Kind(StrEnum):
+class GateKind(StrEnum):
     """What a gate asks about."""
 
     regression = "regression"
@@ -37,7 +36,7 @@ class Kind(StrEnum):
     metric = "metric"
 
 
-_UNDECIDED = {Kind.inconclusive, Kind.incomparable}
+_UNDECIDED = {GateKind.inconclusive, GateKind.incomparable}
 _ALLOWED = (
     "there are quantities, numbers, + - * /, one comparison at a time, and, or, not, and "
     f"{', '.join(FUNCTIONS)} as docs/writing-rules.md has them"
@@ -50,7 +49,7 @@ class Gate:
     """A gate: `margin` is the share that a regression may be slower by, `expression` what must not
     hold of a kernel's quantities."""
 
-    kind: Kind
+    kind: GateKind
     margin: float = 0.0
     expression: Expression | None = None
 
@@ -134,13 +133,14 @@ def _is_open(diff: Diff) -> bool:
     return bool(diff.incomparable) and not diff.forced
 
 
+def _refused(what: str, remedy: str) -> UsageError:
+    return UsageError(f"--fail-on {what}", remedy)
+
+
 def _listed(text: str) -> list[Gate]:
     found = [_gate(part.strip()) for part in _parts(text) if part.strip()]
     if not found:
-        raise UsageError(
-            f"--fail-on {text[:80]!r} names no gate",
-            f"leave it out, or write some of {_WRITTEN}",
-        )
+        raise _refused(f"{text[:80]!r} names no gate", f"leave it out, or write some of {_WRITTEN}")
     return found
 
 
@@ -158,18 +158,17 @@ def _parts(text: str) -> Iterator[str]:
 def _gate(text: str) -> Gate:
     name, colon, value = text.partition(":")
     try:
-        kind = Kind(name.strip())
+        kind = GateKind(name.strip())
     except ValueError:
-        meant = did_you_mean(name, [kind.value for kind in Kind])
-        raise UsageError(
-            f"--fail-on {text[:80]!r} is no gate", f"{meant} there are {_WRITTEN}".lstrip()
-        ) from None
-    if kind is Kind.metric:
+        meant = did_you_mean(name, [kind.value for kind in GateKind])
+        remedy = f"{meant} there are {_WRITTEN}".lstrip()
+        raise _refused(f"{text[:80]!r} is no gate", remedy) from None
+    if kind is GateKind.metric:
         return Gate(kind, expression=_condition(value.strip()))
-    if kind is Kind.regression and colon:
+    if kind is GateKind.regression and colon:
         return Gate(kind, _margin(value.strip()))
     if colon:
-        raise UsageError(f"--fail-on {text[:80]!r}: {kind} takes no value", f"write {kind}")
+        raise _refused(f"{text[:80]!r}: {kind} takes no value", f"write {kind}")
     return Gate(kind)
 
 
@@ -180,39 +179,29 @@ def _margin(text: str) -> float:
     except ValueError:
         share = math.nan
     if not text:
-        raise UsageError(
-            "--fail-on regression: without a percentage", "write regression:5%, or regression"
-        )
+        raise _refused("regression: without a percentage", "write regression:5%, or regression")
     if not 0 <= share < math.inf:
-        raise UsageError(
-            f"--fail-on regression: {text[:80]!r} is no percentage", "write regression:5%"
-        )
+        raise _refused(f"regression: {text[:80]!r} is no percentage", "write regression:5%")
     return share
 
 
 def _condition(text: str) -> Expression:
+    example = "metric:registers_per_thread > 128"
     if not text:
-        raise UsageError(
-            "--fail-on metric: without an expression",
-            "write what must not hold: metric:registers_per_thread > 128",
-        )
+        raise _refused("metric: without an expression", f"write what must not hold: {example}")
     try:
         expression = parse(text)
     except NotAllowed as error:
-        raise UsageError(
-            f"--fail-on metric: {error.part!r} is not allowed in an expression", _ALLOWED
+        raise _refused(
+            f"metric: {error.part!r} is not allowed in an expression", _ALLOWED
         ) from None
     except ValueError as error:
-        raise UsageError(
-            f"--fail-on metric: {error}", "write a comparison: metric:registers_per_thread > 128"
-        ) from None
+        raise _refused(f"metric: {error}", f"write a comparison: {example}") from None
     for name in expression.names:
         _check_name(name)
     if not expression.is_condition:
-        raise UsageError(
-            f"--fail-on metric: {text[:80]!r} is no condition",
-            "compare it with something: metric:registers_per_thread > 128",
-        )
+        remedy = f"compare it with something: {example}"
+        raise _refused(f"metric: {text[:80]!r} is no condition", remedy)
     return expression
 
 
@@ -221,43 +210,76 @@ def _check_name(name: str) -> None:
     bare = name.removeprefix(BEFORE)
     if bare not in known:
         prefix = name[: len(name) - len(bare)]
-        raise UsageError(
-            f"--fail-on metric: {name!r} is no quantity",
-            did_you_mean(
-                bare, known, "`profkit metrics` lists them", spelled=lambda near: prefix + near
-            ),
+        remedy = did_you_mean(
+            bare, known, "`profkit metrics` lists them", spelled=lambda near: prefix + near
         )
+        raise _refused(f"metric: {name!r} is no quantity", remedy)
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """The verdict on a kernel, or a variant: what it took before and after, what it rests on."""
+
+    name: str
+    change: Change
+    speedup: float
+    moved: Why
+    why: str
+    at: int = -1
+
+    @property
+    def excess(self) -> float:
+        """The share by which it is slower."""
+        return 1 / self.speedup - 1
+
+
+def _verdicts(diff: Diff) -> Iterator[_Verdict]:
+    for at, kernel in enumerate(diff.kernels):
+        if kernel.timed and kernel.by_timing:
+            yield _of_timed(kernel.timed, kernel.after.name, at)
+        elif kernel.profiled:
+            why = "the ratio is between {:.3g}x and {:.3g}x".format(*kernel.profiled.range)
+            yield _Verdict(
+                kernel.after.name, kernel.change, kernel.speedup, _moved(kernel), why, at
+            )
+    told = {id(kernel.timed) for kernel in diff.kernels if kernel.by_timing}
+    for timed in diff.timed:
+        if id(timed) not in told:
+            yield _of_timed(timed, timed.after.label)
+
+
+def _of_timed(timed: TimedChange, name: str, at: int = -1) -> _Verdict:
+    before, after = (side.summary.median for side in (timed.before, timed.after))
+    moved = *_from_to(before, after), f" timed, {timed.how}"
+    return _Verdict(name, timed.change, timed.speedup, moved, timed.why, at)
+
+
+def _moved(kernel: KernelDiff) -> Why:
+    """A kernel's time before and after by ncu, or its cycles."""
+    before, after = (
+        group.median * (group.typical.get("sm_clock") if kernel.in_cycles else 1.0)
+        for group in (kernel.before, kernel.after)
+    )
+    return *_from_to(before, after, "cycle" if kernel.in_cycles else "s"), " by ncu"
+
+
+def _from_to(before: float, after: float, unit: str = "s") -> Why:
+    return Amount(before, unit), " → ", Amount(after, unit)
 
 
 def _regressions(diff: Diff, gate: Gate) -> Iterator[Failure]:
     slower = [
-        Failure(gate, kernel.after.name, _slower(_moved(kernel), kernel.speedup, gate), at)
-        for at, kernel in enumerate(diff.kernels)
-        if _is_slower(kernel.change, kernel.speedup, gate)
+        one
+        for one in _verdicts(diff)
+        if one.change is Change.regressed and one.excess > gate.margin
     ]
-    slower += [
-        Failure(gate, timed.after.label, _slower(_timed(timed), timed.speedup, gate))
-        for timed in _variants(diff)
-        if timed.valid and _is_slower(timed.change, timed.speedup, gate)
-    ]
-    yield from slower or _total(diff, gate)
-
-
-def _is_slower(change: Change, speedup: float, gate: Gate) -> bool:
-    return change is Change.regressed and _excess(speedup) > gate.margin
-
-
-def _excess(speedup: float) -> float:
-    """The share by which it is slower."""
-    return 1 / speedup - 1
-
-
-def _slower(moved: Why, speedup: float, gate: Gate) -> Why:
     allowed = f", more than {gate.margin * 100:g}%" if gate.margin else ""
-    return *moved, ": ", Amount(_excess(speedup), "1"), f" slower{allowed}"
+    for one in slower or _total(diff, gate):
+        why = *one.moved, ": ", Amount(one.excess, "1"), f" slower{allowed}"
+        yield Failure(gate, one.name, why, one.at)
 
 
-def _total(diff: Diff, gate: Gate) -> Iterator[Failure]:
+def _total(diff: Diff, gate: Gate) -> Iterator[_Verdict]:
     """All launches together, where ncu's durations are the verdict on every kernel and complete."""
     total = diff.total
     before, after = total.before + total.removed, total.after + total.added
@@ -275,24 +297,13 @@ def _total(diff: Diff, gate: Gate) -> Iterator[Failure]:
         for seconds, word in ((total.removed, "removed"), (total.added, "added")):
             if seconds:
                 moved = *moved, ", ", Amount(seconds, "s"), f" of it in {word} kernels"
-        yield Failure(gate, "", _slower(moved, before / after, gate))
+        yield _Verdict("", Change.regressed, before / after, moved, "")
 
 
 def _inconclusive(diff: Diff, gate: Gate) -> Iterator[Failure]:
-    for at, kernel in enumerate(diff.kernels):
-        if kernel.change is Change.inconclusive:
-            yield Failure(gate, kernel.after.name, _open(kernel), at)
-    for timed in _variants(diff):
-        if timed.change is Change.inconclusive:
-            yield Failure(gate, timed.after.label, (*_timed(timed), f": {timed.why}"))
-
-
-def _open(kernel: KernelDiff) -> Why:
-    if kernel.timed and kernel.by_timing:
-        return *_timed(kernel.timed), f": {kernel.timed.why}"
-    assert kernel.profiled is not None
-    low, high = kernel.profiled.low, kernel.profiled.high
-    return *_moved(kernel), f": the ratio is between {low:.3g}x and {high:.3g}x"
+    for one in _verdicts(diff):
+        if one.change is Change.inconclusive:
+            yield Failure(gate, one.name, (*one.moved, f": {one.why}"), one.at)
 
 
 def _incomparable(diff: Diff, gate: Gate) -> Iterator[Failure]:
@@ -324,88 +335,47 @@ def _removed(diff: Diff, gate: Gate) -> Iterator[Failure]:
 def _metrics(diff: Diff, gate: Gate) -> Iterator[Failure]:
     """Kernels of which the expression holds, or can't be told; added ones have no before."""
     assert gate.expression is not None
-    earlier = any(name.startswith(BEFORE) for name in gate.expression.names)
-    asked: list[tuple[int, Group | None, Group]] = [
-        (at, kernel.before, kernel.after) for at, kernel in enumerate(diff.kernels)
-    ]
-    if not earlier:
-        asked += [(-1, None, group) for group in diff.added]
-    rows = [(one.typical if one else None, other.typical) for _, one, other in asked]
-    columns = {name: _column(name, rows) for name in gate.expression.names}
-    truths = np.broadcast_to(gate.expression(columns), len(rows))
-    for (at, _, group), row, truth in zip(asked, rows, truths, strict=True):
+    asked = [(at, kernel.before, kernel.after) for at, kernel in enumerate(diff.kernels)]
+    if not any(name.startswith(BEFORE) for name in gate.expression.names):
+        asked += [(-1, group, group) for group in diff.added]
+    for at, before, after in asked:
+        launches = {
+            name: (before if name.startswith(BEFORE) else after).typical
+            for name in gate.expression.names
+        }
+        values = {name: one.get(name.removeprefix(BEFORE)) for name, one in launches.items()}
+        columns = {name: np.array([value]) for name, value in values.items()}
+        truth = np.ravel(gate.expression(columns))[0]
         if math.isnan(truth):
-            yield Failure(gate, group.name, _untold(gate.expression, row), at)
+            yield Failure(gate, after.name, _untold(launches, values), at)
         elif truth:
-            yield Failure(gate, group.name, ("it holds: ", *_values(gate.expression, row)), at)
+            yield Failure(gate, after.name, ("it holds: ", *_amounts(values)), at)
 
 
-_Row = tuple[LaunchSummary | None, LaunchSummary]
-
-
-def _column(name: str, rows: Sequence[_Row]) -> Column:
-    return np.array([_value(name, row) for row in rows], dtype=np.float64)
-
-
-def _value(name: str, row: _Row) -> float:
-    launch = row[0] if name.startswith(BEFORE) else row[1]
-    return launch.get(name.removeprefix(BEFORE)) if launch else math.nan
-
-
-def _values(expression: Expression, row: _Row) -> Why:
+def _amounts(values: Mapping[str, float]) -> Why:
     told: list[str | Amount] = []
-    for name in expression.names:
+    for name, value in values.items():
         unit = catalog().quantities[name.removeprefix(BEFORE)].unit
-        told += [f"{', ' if told else ''}{name} ", Amount(_value(name, row), unit)]
+        told += [f"{', ' if told else ''}{name} ", Amount(value, unit)]
     return tuple(told)
 
 
-def _untold(expression: Expression, row: _Row) -> Why:
-    missing = [name for name in expression.names if math.isnan(_value(name, row))]
+def _untold(launches: Mapping[str, LaunchSummary], values: Mapping[str, float]) -> Why:
+    missing = []
+    for name, launch in launches.items():
+        if math.isnan(values[name]):
+            why = launch.why_missing(name.removeprefix(BEFORE))
+            missing.append(f"{name} is missing ({why})" if why else f"{name} is missing")
     if not missing:
-        return "can't be told: no number comes of ", *_values(expression, row)
-    return (f"can't be told: {'; '.join(_lacking(name, row) for name in missing)}",)
+        return "can't be told: no number comes of ", *_amounts(values)
+    return (f"can't be told: {'; '.join(missing)}",)
 
 
-def _lacking(name: str, row: _Row) -> str:
-    launch = row[0] if name.startswith(BEFORE) else row[1]
-    why = launch.why_missing(name.removeprefix(BEFORE)) if launch else ""
-    return f"{name} is missing ({why})" if why else f"{name} is missing"
-
-
-def _variants(diff: Diff) -> Iterator[TimedChange]:
-    """The timed variants that are not already the verdict on a kernel."""
-    said = {id(kernel.timed) for kernel in diff.kernels if kernel.by_timing}
-    return (timed for timed in diff.timed if id(timed) not in said)
-
-
-def _moved(kernel: KernelDiff) -> Why:
-    """A kernel's time before and after, and what took it."""
-    if kernel.timed and kernel.by_timing:
-        return _timed(kernel.timed)
-    groups = kernel.before, kernel.after
-    unit = "cycle" if kernel.in_cycles else "s"
-    before, after = (
-        group.median * (group.typical.get("sm_clock") if kernel.in_cycles else 1.0)
-        for group in groups
-    )
-    return *_from_to(before, after, unit), " by ncu"
-
-
-def _timed(timed: TimedChange) -> Why:
-    before, after = (side.summary.median for side in (timed.before, timed.after))
-    return *_from_to(before, after), f" timed, {timed.how}"
-
-
-def _from_to(before: float, after: float, unit: str = "s") -> Why:
-    return Amount(before, unit), " → ", Amount(after, unit)
-
-
-_ASK: Mapping[Kind, Callable[[Diff, Gate], Iterator[Failure]]] = {
-    Kind.regression: _regressions,
-    Kind.inconclusive: _inconclusive,
-    Kind.incomparable: _incomparable,
-    Kind.new_finding: _new_findings,
-    Kind.removed: _removed,
-    Kind.metric: _metrics,
+_ASK: Mapping[GateKind, Callable[[Diff, Gate], Iterator[Failure]]] = {
+    GateKind.regression: _regressions,
+    GateKind.inconclusive: _inconclusive,
+    GateKind.incomparable: _incomparable,
+    GateKind.new_finding: _new_findings,
+    GateKind.removed: _removed,
+    GateKind.metric: _metrics,
 }

@@ -11,10 +11,11 @@ from pathlib import Path
 
 from profkit.comparison import tables as parts
 from profkit.comparison import text as words
-from profkit.comparison.blamed import Spot, brought, spot, spot_of
+from profkit.comparison.blamed import Sources, Spot, brought
 from profkit.comparison.comparison import Diff
+from profkit.comparison.document import Document
 from profkit.comparison.finding_changes import Status
-from profkit.comparison.gates import Failure, Kind
+from profkit.comparison.gates import Failure, GateKind
 from profkit.core.errors import EnvironmentProblem
 from profkit.ui.text import literal
 
@@ -30,21 +31,16 @@ class _Annotation:
     spot: Spot | None
 
 
-def diff_github(
-    diffs: Sequence[tuple[str, Diff]],
-    failures: Sequence[Sequence[Failure]],
-    *,
-    root: Path,
-    with_host: bool,
-) -> str:
+def diff_github(document: Document) -> str:
     """An error for each failed gate, a warning for each finding that the change brought, a notice.
 
-    Files are named from `root`, the repository's folder.
+    Files are named from the current folder, the repository's.
     """
     made: dict[str, list[_Annotation]] = {"error": [], "warning": [], "notice": []}
-    for (label, diff), failed in zip(diffs, failures, strict=True):
-        prefix = literal(f"{label}: ") if len(diffs) > 1 else ""
-        for one in _annotations(prefix, diff, failed, root, with_host=with_host):
+    sources = Sources(Path.cwd(), document.with_host)
+    for judged in document.comparisons:
+        prefix = literal(f"{judged.label}: ") if len(document.comparisons) > 1 else ""
+        for one in _annotations(prefix, judged.diff, judged.failures, sources):
             made[one.level].append(one)
     shown = [one for level in made.values() for one in level[:MOST]]
     left = [f"{len(level) - MOST} more {name}s" for name, level in made.items() if level[MOST:]]
@@ -68,22 +64,22 @@ def append_summary(markdown: str, path: str) -> None:
 
 
 def _annotations(
-    prefix: str, diff: Diff, failed: Sequence[Failure], root: Path, *, with_host: bool
+    prefix: str, diff: Diff, failed: Sequence[Failure], sources: Sources
 ) -> Iterator[_Annotation]:
     if diff.refused:
         why = literal("; ".join(map(str, diff.obstacles)))
         yield _Annotation("error", "profkit: incomparable", f"{prefix}{why}", None)
         failed = [one for one in failed if not one.undecided]
     for one in failed:
-        at = spot_of(one, diff, root, with_host=with_host)
+        at = sources.of_failure(one, diff)
         yield _Annotation("error", f"profkit: {one.gate}", f"{prefix}{parts.failure(one)}", at)
     if diff.refused:
         return
-    told_of = {one.at for one in failed if one.gate.kind is Kind.new_finding}
+    told_of = {one.at for one in failed if one.gate.kind is GateKind.new_finding}
     for finding in brought(diff):
         if finding.change.status is Status.new and finding.at in told_of:
             continue
-        at = spot(finding.item, root, with_host=with_host)
+        at = sources.of_item(finding.item)
         title = f"profkit: {finding.change.category}"
         yield _Annotation("warning", title, f"{prefix}{finding.message}", at)
     alone = len(diff.kernels) == 1 and not diff.removed and not diff.added

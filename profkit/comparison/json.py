@@ -1,160 +1,323 @@
-"""Comparisons as JSON, `profkit.diff/1`: the schema is `profkit/schemas/diff.json`.
-
-Times are in seconds, other numbers in the catalogue's units (SI, shares of 1), null where unknown.
-"""
+"""Comparisons as JSON, `profkit.diff/1`."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from pathlib import PurePath
-from typing import Any
+from typing import Annotated, Literal
 
-from profkit.comparison.attribution import Attribution, Cause
+from msgspec import Meta, field
+
+from profkit.comparison.attribution import CauseKind
 from profkit.comparison.changes import Changed, OneSided
 from profkit.comparison.comparability import Obstacle
-from profkit.comparison.comparison import Diff, KernelDiff, Side
-from profkit.comparison.finding_changes import FindingChange, Limit
-from profkit.comparison.gates import Failure
+from profkit.comparison.comparison import KernelDiff, Side
+from profkit.comparison.document import Document, Judged
+from profkit.comparison.finding_changes import FindingChange, Limit, Status
+from profkit.comparison.gates import Failure, GateKind
 from profkit.comparison.line_changes import LineChange
-from profkit.comparison.problem_size import SizeEvidence
+from profkit.comparison.matching import How
 from profkit.comparison.repeats import Change, Profiled
 from profkit.comparison.text import headline, reason
 from profkit.comparison.timed_change import TimedChange
-from profkit.core.json_text import finite
+from profkit.core.projection import Measured, Projection, project
+from profkit.core.typed_file import Count, File, Number, encode
 from profkit.core.version import __version__
 from profkit.report.names import file_name
-from profkit.report.summary import Group
 from profkit.rules.checklist import Item
-from profkit.rules.checklist_json import finding_json
+from profkit.rules.checklist_format import FindingRow, finding_fields
 from profkit.timing.latency import Timed
-
-SCHEMA = "profkit.diff/1"
-
-Json = dict[str, Any]
+from profkit.timing.results import Classic
 
 
-def diff_json(
-    diffs: Sequence[tuple[str, Diff]],
-    failures: Sequence[Sequence[Failure]],
-    *,
-    top: int,
-    with_host: bool,
-    left_out: Sequence[tuple[str, str]] = (),
-) -> str:
-    """All kernels of all comparisons, each with the gates that it failed.
+class SideRow(Projection, frozen=True, kw_only=True):
+    """A report, seconds of all its measured launches, and the timed latencies in its run."""
 
-    `top` of a comparison (0: all) have their source lines. `left_out` are the sides and names of
-    reports that one side alone has.
+    file: str
+    recorded: str | None
+    ncu: str | None
+    gpus: tuple[str, ...]
+    launches: Count
+    total_s: Number
+    latencies: str | None
+
+
+class FailureRow(Projection, frozen=True, kw_only=True):
+    """A gate that failed, as --fail-on has it: on a kernel (`at` its place in `kernels`) or timed
+    variant, or on the reports as wholes. `undecided`: nothing can be concluded, exit code 3."""
+
+    gate: str
+    kind: GateKind
+    kernel: str | None
+    at: Count | None
+    undecided: bool
+    why: str
+
+
+class CauseRow(Projection, frozen=True, kw_only=True):
+    """What a factor adds to a change, below 0 time saved, and its values."""
+
+    key: str
+    label: str
+    kind: CauseKind
+    seconds: Number
+    before: Measured
+    after: Measured
+    unit: str | None
+
+
+class TotalRow(Projection, frozen=True, kw_only=True):
+    """Times and launches of matched kernels that were compared, and of those on one side alone.
+
+    `speedup` is null where they were launched more often on a side. Kernels left out: `unmeasured`,
+    for some of their launches were, and `incomparable`, or of a problem that one run alone has.
     """
-    document = {
-        "schema": SCHEMA,
-        "profkit": __version__,
-        "comparisons": [
-            _comparison(label, diff, failed, top=top, with_host=with_host)
-            for (label, diff), failed in zip(diffs, failures, strict=True)
+
+    before: Number = field(name="before_s")
+    after: Number = field(name="after_s")
+    removed: Number = field(name="removed_s")
+    added: Number = field(name="added_s")
+    launches: tuple[Count, Count]
+    speedup: Measured
+    causes: tuple[CauseRow, ...]
+    unmeasured: Count
+    incomparable: Count
+
+
+class MatchRow(Projection, frozen=True, kw_only=True):
+    """What made two kernels a pair, and how alike their names are."""
+
+    how: How
+    certain: bool
+    likeness: Number
+
+
+class GroupRow(Projection, frozen=True, kw_only=True):
+    """Launches of one kernel with one shape, by their places in the report; `failed` ones have no
+    duration. `share` is of the time of all launches of the report."""
+
+    name: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    indexes: tuple[int, ...] = field(name="launches")
+    failed: Count
+    total: Number = field(name="total_s")
+    median: Measured = field(name="median_s")
+    low: Measured = field(name="min_s")
+    high: Measured = field(name="max_s")
+    share: Measured
+
+
+class MeasureRow(Projection, frozen=True, kw_only=True):
+    """An amount of work on both sides."""
+
+    label: str = field(name="measure")
+    before: Number
+    after: Number
+    is_equal: bool = field(name="equal")
+
+
+class SizeRow(Projection, frozen=True, kw_only=True):
+    """What counters tell of the problem's size; `proven`: equal work shows one size."""
+
+    threads: tuple[Measured, Measured]
+    is_proven: bool = field(name="proven")
+    measures: tuple[MeasureRow, ...] = field(name="work")
+
+
+class LatencyRow(Projection, frozen=True, kw_only=True):
+    """A timed latency."""
+
+    label: str
+    n: Count
+    median_s: Number
+    interval: tuple[Number, Number] | None
+
+
+class TimedRow(Projection, frozen=True, kw_only=True):
+    """What timed latencies say; INVALID: the environment moved while one was timed."""
+
+    before: LatencyRow
+    after: LatencyRow
+    how: Literal["interleaved", "within-run only"]
+    verdict: Literal["IMPROVED", "REGRESSED", "SAME", "INCONCLUSIVE", "INVALID"]
+    valid: bool
+    speedup: Measured
+    low: Measured
+    high: Measured
+    margin: Measured
+    why: str
+    classic: Classic
+
+
+class AttributionRow(Projection, frozen=True, kw_only=True):
+    """Causes whose seconds add up to the change; factors `missing` on a side are in the rest."""
+
+    before: Number = field(name="before_s")
+    after: Number = field(name="after_s")
+    change: Number = field(name="change_s")
+    causes: tuple[CauseRow, ...]
+    missing: tuple[str, ...]
+
+
+class FindingOfKernel(FindingRow, frozen=True, kw_only=True):
+    """A finding, and the page that explains its rule; null for a user's own."""
+
+    title: str
+    page: str | None
+
+
+class SeenRow(Projection, frozen=True, kw_only=True):
+    """The quantity that shows what became of a finding."""
+
+    name: str = field(name="quantity")
+    before: Measured
+    after: Measured
+
+
+class FindingChangeRow(Projection, frozen=True, kw_only=True):
+    """What became of a finding: seconds of a launch that a fix was, and is, taken to save, and the
+    factors that the earlier report promised and the later one promises.
+
+    `at_threshold`: a side lacks it by a hair: quantities a tenth nearer to the other side's would
+    bring it back.
+    """
+
+    category: str
+    status: Status
+    before: FindingOfKernel | None
+    after: FindingOfKernel | None
+    saved_before: Number = field(name="saved_before_s")
+    saved_after: Number = field(name="saved_after_s")
+    promised: Measured
+    promises: Measured
+    is_at_threshold: bool = field(name="at_threshold")
+    seen: SeenRow | None
+
+
+class KernelDiffRow(Projection, frozen=True, kw_only=True):
+    """A kernel by its later name, before and after.
+
+    `by` is what the verdict rests on, `speedup` time before / time after, `saved_s` what all its
+    launches take less by ncu. `size` is null where both runs declare the problem. `changed` is
+    weightiest first, `shown` false for what is small or noise; `one_sided` is what one side lacks,
+    and why.
+    """
+
+    name: str
+    headline: str
+    change: Change = field(name="verdict")
+    by: Literal["timing", "ncu", "cycles"] | None
+    speedup: Measured
+    saved: Measured = field(name="saved_s")
+    match: MatchRow
+    before: GroupRow
+    after: GroupRow
+    obstacles: tuple[Obstacle, ...]
+    size: SizeRow | None
+    profiled: Profiled | None
+    timed: TimedRow | None
+    attribution: AttributionRow | None
+    findings: tuple[FindingChangeRow, ...]
+    limit: Limit | None
+    changed: tuple[Changed, ...]
+    one_sided: tuple[OneSided, ...]
+    lines: tuple[LineChange, ...] | None
+
+
+class ComparisonRow(Projection, frozen=True, kw_only=True):
+    """Two reports; `refused`: they can't be compared, and were not.
+
+    Kernels are those that took or take most time first; `timed` are variants that both runs timed.
+    """
+
+    label: str
+    before: SideRow
+    after: SideRow
+    refused: bool
+    forced: bool
+    obstacles: tuple[Obstacle, ...]
+    failures: tuple[FailureRow, ...]
+    counts: dict[Change, Count]
+    total: TotalRow
+    kernels: tuple[KernelDiffRow, ...]
+    removed: tuple[GroupRow, ...]
+    added: tuple[GroupRow, ...]
+    removed_findings: tuple[FindingOfKernel, ...]
+    timed: tuple[TimedRow, ...]
+
+
+class LeftOut(Projection, frozen=True, kw_only=True):
+    """A report that one side alone has."""
+
+    side: Literal["before", "after"]
+    file: str
+
+
+class DiffFile(File, frozen=True, kw_only=True, tag="profkit.diff/1"):
+    """Reports before and after a change. Times in seconds, other numbers in SI units and shares of
+    1; null where unknown."""
+
+    profkit: str
+    comparisons: Annotated[tuple[ComparisonRow, ...], Meta(min_length=1)]
+    left_out: tuple[LeftOut, ...]
+
+
+def diff_json(document: Document) -> str:
+    """All kernels of all comparisons; `top` of each have their source lines."""
+    alone = tuple(project(None, LeftOut, side=side, file=name) for side, name in document.left_out)
+    comparisons = tuple(_comparison(one, document) for one in document.comparisons)
+    file = DiffFile(profkit=__version__, comparisons=comparisons, left_out=alone)
+    return encode(file, dense=False)
+
+
+def _comparison(one: Judged, document: Document) -> ComparisonRow:
+    diff, top = one.diff, document.top or len(one.diff.kernels)
+    before, after = (_side(side, with_host=document.with_host) for side in diff.sides)
+    return project(
+        diff,
+        ComparisonRow,
+        label=one.label,
+        before=before,
+        after=after,
+        failures=[_failure(failure) for failure in one.failures],
+        counts={change: diff.counted(change) for change in Change},
+        kernels=[
+            _kernel(kernel, with_lines=not top or at < top)
+            for at, kernel in enumerate(diff.kernels)
         ],
-        "left_out": [{"side": side, "file": name} for side, name in left_out],
-    }
-    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+        removed_findings=[_item(item) for item in diff.removed_findings],
+        timed=[_timed(timed) for timed in diff.timed],
+    )
 
 
-def _comparison(
-    label: str, diff: Diff, failed: Sequence[Failure], *, top: int, with_host: bool
-) -> Json:
-    total = diff.total
-    before, after = (_side(side, with_host=with_host) for side in diff.sides)
-    return {
-        "label": label,
-        "before": before,
-        "after": after,
-        "refused": diff.refused,
-        "forced": diff.forced,
-        "obstacles": [_obstacle(one) for one in diff.obstacles],
-        "failures": [_failure(one) for one in failed],
-        "counts": {change.value: diff.counted(change) for change in Change},
-        "total": {
-            "before_s": total.before,
-            "after_s": total.after,
-            "removed_s": total.removed,
-            "added_s": total.added,
-            "launches": list(total.launches),
-            "speedup": finite(total.speedup),
-            "causes": [_cause(one) for one in total.causes],
-            "unmeasured": total.unmeasured,
-            "incomparable": total.incomparable,
-        },
-        "kernels": [
-            _kernel(one, with_lines=not top or at < top) for at, one in enumerate(diff.kernels)
-        ],
-        "removed": [_group(group) for group in diff.removed],
-        "added": [_group(group) for group in diff.added],
-        "removed_findings": [_item(item) for item in diff.removed_findings],
-        "timed": [_timed(one) for one in diff.timed],
-    }
+def _side(side: Side, *, with_host: bool) -> SideRow:
+    report, created = side.report, side.report.session.created
+    return SideRow(
+        file=file_name(report.path, with_host=with_host),
+        recorded=created.isoformat() if created else None,
+        ncu=report.session.ncu_version,
+        gpus=tuple(sorted({gpu.name for gpu in report.gpus})),
+        launches=len(report.launches),
+        total_s=report.total,
+        latencies=file_name(side.timings.path, with_host=with_host),
+    )
 
 
-def _side(side: Side, *, with_host: bool) -> Json:
-    report = side.report
-    session = report.session
-    latencies = file_name(side.timings.path, with_host=with_host) if side.timings.path else None
-    return {
-        "file": file_name(report.path, with_host=with_host),
-        "recorded": session.created.isoformat() if session.created else None,
-        "ncu": session.ncu_version or None,
-        "gpus": sorted({gpu.name for gpu in report.gpus}),
-        "launches": len(report.launches),
-        "total_s": report.total,
-        "latencies": latencies,
-    }
+def _failure(one: Failure) -> FailureRow:
+    at = one.at if one.at >= 0 else None
+    return project(one, FailureRow, gate=str(one.gate), kind=one.gate.kind, at=at, why=reason(one))
 
 
-def _obstacle(one: Obstacle) -> Json:
-    return {"what": one.what.value, "before": one.before, "after": one.after}
-
-
-def _failure(one: Failure) -> Json:
-    return {
-        "gate": str(one.gate),
-        "kind": one.gate.kind.value,
-        "kernel": one.kernel or None,
-        "at": one.at if one.at >= 0 else None,
-        "undecided": one.undecided,
-        "why": reason(one),
-    }
-
-
-def _kernel(kernel: KernelDiff, *, with_lines: bool) -> Json:
-    limit = kernel.limit
-    return {
-        "name": kernel.after.name,
-        "headline": headline(kernel),
-        "verdict": kernel.change.value,
-        "by": _basis(kernel),
-        "speedup": finite(kernel.speedup),
-        "saved_s": finite(kernel.saved),
-        "match": {
-            "how": kernel.match.how.value,
-            "certain": kernel.match.certain,
-            "likeness": kernel.match.likeness,
-        },
-        "before": _group(kernel.before),
-        "after": _group(kernel.after),
-        "obstacles": [_obstacle(one) for one in kernel.obstacles],
-        "size": _size(kernel.size) if kernel.size else None,
-        "profiled": _profiled(kernel.profiled) if kernel.profiled else None,
-        "timed": _timed(kernel.timed) if kernel.timed else None,
-        "attribution": _attribution(kernel.attribution) if kernel.attribution else None,
-        "findings": [_finding(one) for one in kernel.findings],
-        "limit": _limit(limit) if limit else None,
-        "changed": [_changed(one) for one in kernel.changed],
-        "one_sided": [_one_sided(one) for one in kernel.one_sided],
-        "lines": [_line(one) for one in kernel.lines] if with_lines else None,
-    }
-
-
-def _limit(limit: Limit) -> Json:
-    return {"name": limit.name, "busy": finite(limit.busy), "certain": limit.certain}
+def _kernel(kernel: KernelDiff, *, with_lines: bool) -> KernelDiffRow:
+    return project(
+        kernel,
+        KernelDiffRow,
+        name=kernel.after.name,
+        headline=headline(kernel),
+        by=_basis(kernel),
+        timed=_timed(kernel.timed) if kernel.timed else None,
+        findings=[_finding(one) for one in kernel.findings],
+        lines=kernel.lines if with_lines else None,
+    )
 
 
 def _basis(kernel: KernelDiff) -> str | None:
@@ -166,161 +329,19 @@ def _basis(kernel: KernelDiff) -> str | None:
     return "cycles" if kernel.in_cycles else "ncu"
 
 
-def _group(group: Group) -> Json:
-    return {
-        "name": group.name,
-        "grid": list(group.grid),
-        "block": list(group.block),
-        "launches": [launch.index for launch in group.launches],
-        "failed": group.failed,
-        "total_s": group.total,
-        "median_s": finite(group.median),
-        "min_s": finite(group.low),
-        "max_s": finite(group.high),
-        "share": finite(group.share),
-    }
+def _timed(one: TimedChange) -> TimedRow:
+    return project(one, TimedRow, before=_latency(one.before), after=_latency(one.after))
 
 
-def _size(one: SizeEvidence) -> Json:
-    return {
-        "threads": [finite(count) for count in one.threads],
-        "proven": one.is_proven,
-        "work": [
-            {
-                "measure": measure.label,
-                "before": measure.before,
-                "after": measure.after,
-                "equal": measure.is_equal,
-            }
-            for measure in one.measures
-        ],
-    }
+def _latency(one: Timed) -> LatencyRow:
+    ends = (one.interval.low, one.interval.high) if one.interval else None
+    return project(one, LatencyRow, n=one.summary.n, median_s=one.summary.median, interval=ends)
 
 
-def _profiled(one: Profiled) -> Json:
-    return {
-        "verdict": one.change.value,
-        "speedup": finite(one.speedup),
-        "range": [finite(one.low), finite(one.high)],
-        "repeats": list(one.repeats),
-        "noise": finite(one.noise),
-    }
+def _finding(one: FindingChange) -> FindingChangeRow:
+    before, after = (_item(item) if item else None for item in (one.before, one.after))
+    return project(one, FindingChangeRow, before=before, after=after)
 
 
-def _timed(one: TimedChange) -> Json:
-    classic = one.classic
-    return {
-        "before": _latency(one.before),
-        "after": _latency(one.after),
-        "how": one.how,
-        "verdict": one.verdict,
-        "valid": one.valid,
-        "speedup": finite(one.speedup),
-        "low": _optional(one.low),
-        "high": _optional(one.high),
-        "margin": _optional(one.margin),
-        "why": one.why,
-        "classic": {
-            "delta": finite(classic.delta),
-            "separation": classic.separation.value,
-            "p_value": finite(classic.p_value),
-            "apart": classic.apart,
-            "speedup": finite(classic.speedup),
-            "claimable": classic.claimable,
-        },
-    }
-
-
-def _latency(one: Timed) -> Json:
-    interval = one.interval
-    return {
-        "label": one.label,
-        "n": one.summary.n,
-        "median_s": one.summary.median,
-        "interval": [interval.low, interval.high] if interval else None,
-    }
-
-
-def _attribution(one: Attribution) -> Json:
-    return {
-        "before_s": one.before,
-        "after_s": one.after,
-        "change_s": one.change,
-        "causes": [_cause(cause) for cause in one.causes],
-        "missing": list(one.missing),
-    }
-
-
-def _cause(one: Cause) -> Json:
-    return {
-        "key": one.key,
-        "label": one.label,
-        "kind": one.kind.value,
-        "seconds": one.seconds,
-        "before": finite(one.before),
-        "after": finite(one.after),
-        "unit": one.unit or None,
-    }
-
-
-def _finding(one: FindingChange) -> Json:
-    return {
-        "category": one.category,
-        "status": one.status.value,
-        "before": _item(one.before) if one.before else None,
-        "after": _item(one.after) if one.after else None,
-        "saved_before_s": one.saved_before,
-        "saved_after_s": one.saved_after,
-        "promised": finite(one.promised),
-        "promises": finite(one.promises),
-        "at_threshold": one.is_at_threshold,
-        "seen": {
-            "quantity": one.seen.name,
-            "before": finite(one.seen.before),
-            "after": finite(one.seen.after),
-        }
-        if one.seen
-        else None,
-    }
-
-
-def _item(item: Item) -> Json:
-    return {**finding_json(item), "title": item.rule.title, "page": item.page or None}
-
-
-def _changed(one: Changed) -> Json:
-    return {
-        "quantity": one.name,
-        "meaning": one.meaning,
-        "unit": one.unit,
-        "sort": one.sort.value,
-        "before": one.before,
-        "after": one.after,
-        "weight": one.weight,
-        "shown": one.shown,
-    }
-
-
-def _one_sided(one: OneSided) -> Json:
-    return {
-        "quantity": one.name,
-        "side": one.side,
-        "value": one.value,
-        "unit": one.unit,
-        "why": one.why,
-    }
-
-
-def _line(one: LineChange) -> Json:
-    return {
-        "file": PurePath(one.file).name,
-        "line_before": one.line_before or None,
-        "line_after": one.line_after or None,
-        "text": one.text,
-        "before_s": one.before,
-        "after_s": one.after,
-    }
-
-
-def _optional(value: float | None) -> float | None:
-    return None if value is None else finite(value)
+def _item(item: Item) -> FindingOfKernel:
+    return project(item, FindingOfKernel, **finding_fields(item), title=item.rule.title)

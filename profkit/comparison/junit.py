@@ -10,6 +10,7 @@ from xml.etree import ElementTree as Xml
 from profkit.comparison import tables as parts
 from profkit.comparison import text as words
 from profkit.comparison.comparison import Diff, KernelDiff
+from profkit.comparison.document import Document
 from profkit.comparison.gates import Failure
 from profkit.comparison.repeats import Change
 from profkit.ui.text import extent, literal
@@ -19,17 +20,16 @@ _WHOLE = "all launches"
 _NO_CHARACTERS = frozenset({0xFFFE, 0xFFFF})
 
 
-def diff_junit(diffs: Sequence[tuple[str, Diff]], failures: Sequence[Sequence[Failure]]) -> str:
+def diff_junit(document: Document) -> str:
     """The cases' times are what a launch takes after the change, in seconds.
 
     A gate that failed is a `failure`; what can't be concluded an `error` where a gate forbids it,
     or where the reports can't be compared; a kernel that can't be compared is `skipped` otherwise.
     """
     root = Xml.Element("testsuites", name="profkit diff")
-    for (label, diff), failed in zip(diffs, failures, strict=True):
-        suite = Xml.SubElement(root, "testsuite", name=_text(label))
-        for case in _cases(_text(label), diff, failed):
-            suite.append(case)
+    for one in document.comparisons:
+        suite = Xml.SubElement(root, "testsuite", name=_text(one.label))
+        suite.extend(_cases(_text(one.label), one.diff, one.failures))
         _count(suite)
     _count(root)
     Xml.indent(root)

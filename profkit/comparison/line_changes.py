@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 
+from msgspec import field
+
+from profkit.core.typed_file import Model
 from profkit.report.source_lines import LineCost
 
 
-@dataclass(frozen=True)
-class LineChange:
-    """A line of both versions, or of one: then the other's number is 0. Seconds of a launch."""
+class LineChange(Model, frozen=True):
+    """A line of both versions, or of one, by its file's name; seconds of a launch."""
 
     file: str
-    line_before: int
-    line_after: int
+    line_before: int | None
+    line_after: int | None
     text: str
-    before: float
-    after: float
+    before: float = field(name="before_s")
+    after: float = field(name="after_s")
 
     @property
     def change(self) -> float:
@@ -41,7 +42,7 @@ def line_changes(before: Sequence[LineCost], after: Sequence[LineCost]) -> tuple
 
 
 def _rank(one: LineChange) -> tuple[float, str, list[int]]:
-    return -abs(one.change), one.file, sorted((one.line_before, one.line_after))
+    return -abs(one.change), one.file, sorted((one.line_before or 0, one.line_after or 0))
 
 
 def _paired(
@@ -66,18 +67,10 @@ def _by_name(costs: Sequence[LineCost]) -> Mapping[str, Sequence[LineCost]]:
 def _of_file(before: Sequence[LineCost], after: Sequence[LineCost]) -> list[LineChange]:
     matched = _matched(before, after)
     partners = set(matched.values())
-    found = [_both(one, after[matched[at]]) for at, one in enumerate(before) if at in matched]
-    found += [
-        LineChange(cost.file, cost.line, 0, cost.text, cost.seconds, 0.0)
-        for at, cost in enumerate(before)
-        if at not in matched
+    found = [
+        _line(cost, after[matched[at]] if at in matched else None) for at, cost in enumerate(before)
     ]
-    found += [
-        LineChange(cost.file, 0, cost.line, cost.text, 0.0, cost.seconds)
-        for at, cost in enumerate(after)
-        if at not in partners
-    ]
-    return found
+    return found + [_line(None, cost) for at, cost in enumerate(after) if at not in partners]
 
 
 def _matched(before: Sequence[LineCost], after: Sequence[LineCost]) -> dict[int, int]:
@@ -95,8 +88,17 @@ def _matched(before: Sequence[LineCost], after: Sequence[LineCost]) -> dict[int,
     }
 
 
-def _both(one: LineCost, other: LineCost) -> LineChange:
-    return LineChange(other.file, one.line, other.line, other.text, one.seconds, other.seconds)
+def _line(one: LineCost | None, other: LineCost | None) -> LineChange:
+    known = other or one
+    assert known
+    return LineChange(
+        PurePath(known.file).name,
+        one.line if one else None,
+        other.line if other else None,
+        known.text,
+        one.seconds if one else 0.0,
+        other.seconds if other else 0.0,
+    )
 
 
 def _text(cost: LineCost) -> str:

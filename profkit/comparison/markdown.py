@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from profkit.comparison import tables as parts
 from profkit.comparison import text as words
-from profkit.comparison.comparison import Diff, KernelDiff
-from profkit.comparison.gates import Failure
+from profkit.comparison.comparison import KernelDiff
+from profkit.comparison.document import Document, Judged
 from profkit.comparison.repeats import Change
 from profkit.ui.markdown import code, escape, table_of
 from profkit.ui.text import cut, literal, plural
@@ -57,27 +57,17 @@ class _Section:
     whole: bool = False
 
 
-def diff_markdown(
-    diffs: Sequence[tuple[str, Diff]],
-    failures: Sequence[Sequence[Failure]],
-    *,
-    top: int,
-    show_all: bool,
-    left_out: Sequence[tuple[str, str]] = (),
-) -> str:
-    """The comparisons: gates that failed, a table of kernels, and `top` of them (0: all) folded."""
+def diff_markdown(document: Document) -> str:
+    """The comparisons: gates that failed, a table of kernels, and `top` of them folded."""
     lines = [MARKER, "## profkit diff"]
-    if failed := parts.failed_in_words(failures):
+    if failed := parts.failed_in_words(document):
         lines += ["", f"**{_prose(failed)}**"]
-    alone = parts.only_in(left_out)
+    alone = parts.only_in(document)
     for line in alone[:_FAILURES]:
         lines += ["", _prose(cut(line, _LONGEST))]
     if len(alone) > _FAILURES:
         lines += ["", f"{len(alone) - _FAILURES} more reports are on one side only"]
-    sections = [
-        _section(label, diff, failed, top, show_all=show_all)
-        for (label, diff), failed in zip(diffs, failures, strict=True)
-    ]
+    sections = [_section(one, document) for one in document.comparisons]
     _fit(sections, MOST - _size(lines) - _OVERHEAD)
     for section in sections:
         lines += _lines(section)
@@ -87,9 +77,8 @@ def diff_markdown(
     return "\n".join(lines) + "\n"
 
 
-def _section(
-    label: str, diff: Diff, failed: Sequence[Failure], top: int, *, show_all: bool
-) -> _Section:
+def _section(judged: Judged, document: Document) -> _Section:
+    diff, failed = judged.diff, judged.failures
     head = [
         f"- **failed** {_prose(cut(parts.failure(one), _LONGEST))}" for one in failed[:_FAILURES]
     ]
@@ -100,15 +89,16 @@ def _section(
     if not diff.refused and (len(diff.kernels) != 1 or diff.removed or diff.added):
         head.append(f"- {_prose(words.summary(diff))}")
     head += [f"- {_prose(line)}" for line in parts.timed(diff)[:_FAILURES]]
-    moved, same = parts.ordered(diff, failed)
-    chosen, apart = [*moved, *same][: top or None], parts.apart(diff)
+    moved, same = parts.ordered(judged)
+    chosen, apart = [*moved, *same][: document.top or None], parts.apart(diff)
+    details = (_detail(one, show_all=document.show_all) for one in chosen)
     return _Section(
-        label,
+        judged.label,
         head,
         moved=_Part(len(moved), map(_row, moved)),
         apart=_Part(len(apart), map(_folded, apart)),
         same=_Part(len(same), map(_row, same)),
-        details=_Part(len(chosen), (_detail(one, show_all=show_all) for one in chosen)),
+        details=_Part(len(chosen), details),
     )
 
 

@@ -89,130 +89,91 @@ def match(
     ranges first and then as auto does. Of those that are left, one on each side is a pair if
     `does_same_work` of the two.
     """
-    left, right = _Side(before), _Side(after)
-    found: list[Match] = []
-    if names:
-        found += _asked(left, right, names)
+    still = _Open(before, after)
+    for one, other in (names or {}).items():
+        ours = [group for group in still.left.values() if one in _names(group)]
+        theirs = [group for group in still.right.values() if other in _names(group)]
+        still.pair(zip(ours, theirs, strict=False), How.asked, 1.0)
     if mode is Mode.order:
-        found += [
-            left.with_(one, other, right, How.order)
-            for one, other in zip(left.rest(), right.rest(), strict=False)
-        ]
+        still.pair(zip(still.left.values(), still.right.values(), strict=False), How.order, 1.0)
     else:
-        found += _by_rules(left, right, mode)
-    if len(before) == len(after) == 1 and not found and mode is not Mode.name:
-        likeness = alike(before[0].name, after[0].name)
-        found = [left.with_(before[0], after[0], right, How.only, likeness)]
-    if mode is not Mode.name:
-        found += _last(left, right, does_same_work)
+        _by_rules(still, mode)
+    if len(before) == len(after) == 1 and not still.found and mode is not Mode.name:
+        still.pair([(before[0], after[0])], How.only)
+    last = list(zip(still.left.values(), still.right.values(), strict=False))
+    if len(still.left) == len(still.right) == 1 and mode is not Mode.name:
+        still.pair((pair for pair in last if does_same_work(*pair)), How.left)
     place = {id(group): at for at, group in enumerate(before)}
     return Matching(
-        tuple(sorted(found, key=lambda one: place[id(one.before)])),
-        tuple(group for group in before if left.has(group)),
-        tuple(group for group in after if right.has(group)),
+        tuple(sorted(still.found, key=lambda one: place[id(one.before)])),
+        tuple(group for group in before if id(group) in still.left),
+        tuple(group for group in after if id(group) in still.right),
     )
 
 
-class _Side:
-    """The groups of a report that have no partner yet, in the order of their first launch."""
+class _Open:
+    """The groups of two reports that have no partner yet, in the order of their first launch, and
+    the pairs that were found."""
 
-    def __init__(self, groups: Sequence[Group]) -> None:
-        ordered = sorted(groups, key=lambda group: group.launches[0].index)
-        self._left = {id(group): group for group in ordered}
-        self.place = {id(group): at for at, group in enumerate(ordered)}
+    def __init__(self, before: Sequence[Group], after: Sequence[Group]) -> None:
+        self.left, self.right = (
+            {id(group): group for group in sorted(side, key=lambda one: one.launches[0].index)}
+            for side in (before, after)
+        )
+        self.found: list[Match] = []
 
-    def rest(self) -> list[Group]:
-        return list(self._left.values())
+    def pair(
+        self, pairs: Iterable[tuple[Group, Group]], how: How, likeness: float | None = None
+    ) -> None:
+        """Make pairs, as like as their names unless that is given."""
+        for one, other in list(pairs):
+            del self.left[id(one)], self.right[id(other)]
+            own = alike(one.name, other.name) if likeness is None else likeness
+            self.found.append(Match(one, other, how, own))
 
-    def has(self, group: Group) -> bool:
-        return id(group) in self._left
+    def join(self, key: Callable[[Group], Hashable], how: How) -> None:
+        """Pair equal keys, those of one key in order; keys that are empty match nothing."""
+        theirs: dict[Hashable, list[Group]] = {}
+        for group in self.right.values():
+            theirs.setdefault(key(group), []).append(group)
+        self.pair(
+            [
+                (group, theirs[key(group)].pop(0))
+                for group in self.left.values()
+                if key(group) and theirs.get(key(group))
+            ],
+            how,
+        )
 
-    def take(self, group: Group) -> None:
-        del self._left[id(group)]
 
-    def with_(
-        self, group: Group, other: Group, side: _Side, how: How, likeness: float = 1.0
-    ) -> Match:
-        """A match of a group here with one of another side; neither is left."""
-        self.take(group)
-        side.take(other)
-        return Match(group, other, how, likeness)
-
-
-def _by_rules(left: _Side, right: _Side, mode: Mode) -> list[Match]:
-    found: list[Match] = []
+def _by_rules(still: _Open, mode: Mode) -> None:
     if mode is Mode.nvtx:
-        found += _joined(left, right, _named_in_ranges, How.nvtx)
-        found += _joined(left, right, _ranges, How.nvtx)
-    found += _joined(left, right, lambda group: (group.name, group.grid, group.block), How.same)
-    found += _joined(left, right, lambda group: group.name, How.shape)
+        still.join(lambda group: (*_ranges(group), group.name) if _ranges(group) else (), How.nvtx)
+        still.join(_ranges, How.nvtx)
+    still.join(lambda group: (group.name, group.grid, group.block), How.same)
+    still.join(lambda group: group.name, How.shape)
     if mode is not Mode.name:
-        found += _joined(left, right, lambda group: plain(group.name), How.function)
-        found += _like(left, right)
-    return found
+        still.join(lambda group: plain(group.name), How.function)
+        _pair_like(still)
 
 
-def _named_in_ranges(group: Group) -> tuple[object, ...]:
-    """Its ranges and its name; nothing outside of any range."""
-    ranges = _ranges(group)
-    return (ranges, group.name) if ranges else ()
+def _names(group: Group) -> set[str]:
+    return {group.name, plain(group.name)}
 
 
-def _asked(left: _Side, right: _Side, names: Mapping[str, str]) -> list[Match]:
-    found = []
-    for one, other in names.items():
-        ours = [group for group in left.rest() if one in {group.name, plain(group.name)}]
-        theirs = [group for group in right.rest() if other in {group.name, plain(group.name)}]
-        found += [
-            left.with_(first, second, right, How.asked)
-            for first, second in zip(ours, theirs, strict=False)
-        ]
-    return found
-
-
-def _joined(
-    left: _Side, right: _Side, key: Callable[[Group], Hashable], how: How
-) -> Iterable[Match]:
-    """Groups with equal keys, those of one key in order; keys that are empty match nothing."""
-    theirs: dict[Hashable, list[Group]] = {}
-    for group in right.rest():
-        theirs.setdefault(key(group), []).append(group)
-    found = []
-    for group in left.rest():
-        waiting = theirs.get(key(group))
-        if waiting and key(group):
-            likeness = 1.0 if group.name == waiting[0].name else alike(group.name, waiting[0].name)
-            found.append(left.with_(group, waiting.pop(0), right, how, likeness))
-    return found
-
-
-def _like(left: _Side, right: _Side) -> Iterable[Match]:
-    """Pairs of what is left whose names are most alike, near the same place, best first."""
-    ours, theirs = left.rest(), right.rest()
+def _pair_like(still: _Open) -> None:
+    """Pair what is left whose names are most alike, near the same place, best first."""
+    ours, theirs = list(still.left.values()), list(still.right.values())
     words = {id(group): _words(group.name) for group in (*ours, *theirs)}
-    places = _places(ours, theirs)
     likely = [
         (likeness, -abs(at - near), at, other)
-        for at, near in enumerate(places)
+        for at, near in enumerate(_places(ours, theirs))
         for other in range(max(0, near - _NEAR), min(len(theirs), near + _NEAR + 1))
         if (likeness := _overlap(words[id(ours[at])], words[id(theirs[other])])) >= LIKE
     ]
-    found = []
     for likeness, _, at, other in sorted(likely, reverse=True):
-        if left.has(ours[at]) and right.has(theirs[other]):
-            found.append(left.with_(ours[at], theirs[other], right, How.renamed, likeness))
-    return found
-
-
-def _last(
-    left: _Side, right: _Side, does_same_work: Callable[[Group, Group], bool]
-) -> Iterable[Match]:
-    """The one group that is left on each side."""
-    ours, theirs = left.rest(), right.rest()
-    if len(ours) == len(theirs) == 1 and does_same_work(ours[0], theirs[0]):
-        likeness = alike(ours[0].name, theirs[0].name)
-        return [left.with_(ours[0], theirs[0], right, How.left, likeness)]
-    return []
+        if id(ours[at]) in still.left and id(theirs[other]) in still.right:
+            still.pair([(ours[at], theirs[other])], How.renamed, likeness)
 
 
 def _places(ours: Sequence[Group], theirs: Sequence[Group]) -> list[int]:
@@ -223,7 +184,7 @@ def _places(ours: Sequence[Group], theirs: Sequence[Group]) -> list[int]:
 
 def alike(one: str, other: str) -> float:
     """The share of words that two names have in common, of those of both (Jaccard's index)."""
-    return _overlap(_words(one), _words(other))
+    return 1.0 if one == other else _overlap(_words(one), _words(other))
 
 
 def _overlap(one: frozenset[str], other: frozenset[str]) -> float:

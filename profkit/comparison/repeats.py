@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
 
+from msgspec import field
+
 from profkit.core.distributions import median_rank
+from profkit.core.typed_file import Model
 from profkit.report.summary import Group
 
 NOISE = 0.03
@@ -36,16 +38,14 @@ class Change(StrEnum):
     incomparable = "INCOMPARABLE"
 
 
-@dataclass(frozen=True)
-class Profiled:
-    """What ncu's durations say. `speedup` is time before / time after, `low` to `high` its range:
-    of the medians' 95% intervals where both sides have six launches or more, widened by `noise`,
-    the share that one kernel's durations differ by."""
+class Profiled(Model, frozen=True):
+    """What ncu's durations say. `speedup` is time before / time after, `range` its lowest and
+    highest: of the medians' 95% intervals where both sides have six launches or more, widened by
+    `noise`, the share that one kernel's durations differ by: more in short launches."""
 
-    change: Change
+    change: Change = field(name="verdict")
     speedup: float
-    low: float
-    high: float
+    range: tuple[float, float]
     repeats: tuple[int, int]
     noise: float
 
@@ -63,7 +63,8 @@ def judge(before: Group, after: Group, *, in_cycles: bool = False) -> Profiled:
     low, high = spans[0][0] / spans[1][1], spans[0][1] / spans[1][0]
     change = _change(low, high, share)
     repeats = len(sides[0]), len(sides[1])
-    return Profiled(change, speedup, low / (1 + share), high * (1 + share), repeats, share)
+    ends = low / (1 + share), high * (1 + share)
+    return Profiled(change, speedup, ends, repeats, share)
 
 
 def noise(before: float, after: float) -> float:

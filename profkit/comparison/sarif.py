@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from profkit.comparison import tables as parts
-from profkit.comparison.blamed import Brought, Spot, brought, in_repository, spot, spot_of
+from profkit.comparison.blamed import Brought, Sources, Spot, brought
 from profkit.comparison.comparison import Diff
+from profkit.comparison.document import Document
 from profkit.comparison.finding_changes import Status
-from profkit.comparison.gates import Failure, Gate, Kind
+from profkit.comparison.gates import Failure, Gate, GateKind
 from profkit.core.version import __version__
 from profkit.ui.text import literal
 
@@ -27,42 +28,40 @@ SCHEMA = (
 MOST = 5000
 """Results that code scanning takes of one file."""
 
-_GATES: Mapping[Kind, str] = {
-    Kind.regression: "A kernel got slower",
-    Kind.inconclusive: "Whether a kernel got slower can't be concluded",
-    Kind.incomparable: "A kernel can't be compared",
-    Kind.new_finding: "A kernel has a limit that it had not",
-    Kind.removed: "A kernel is gone",
-    Kind.metric: "A quantity is beyond what is allowed",
+_GATES: Mapping[GateKind, str] = {
+    GateKind.regression: "A kernel got slower",
+    GateKind.inconclusive: "Whether a kernel got slower can't be concluded",
+    GateKind.incomparable: "A kernel can't be compared",
+    GateKind.new_finding: "A kernel has a limit that it had not",
+    GateKind.removed: "A kernel is gone",
+    GateKind.metric: "A quantity is beyond what is allowed",
 }
 _ERROR, _WARNING = "error", "warning"
 
 Json = dict[str, Any]
 
 
-def diff_sarif(
-    diffs: Sequence[tuple[str, Diff]],
-    failures: Sequence[Sequence[Failure]],
-    *,
-    root: Path,
-    with_host: bool,
-) -> str:
-    """One run; errors come first. Files are named from `root`, the repository's folder."""
+def diff_sarif(document: Document) -> str:
+    """One run; errors come first. Files are named from the current folder."""
     rules: dict[str, Json] = {}
     results: list[Json] = []
-    for (label, diff), failed in zip(diffs, failures, strict=True):
-        name = label if len(diffs) > 1 else ""
-        report = _report(diff, root, with_host=with_host)
-        if diff.refused and not any(one.gate.kind is Kind.incomparable for one in failed):
+    sources = Sources(Path.cwd(), document.with_host)
+    for judged in document.comparisons:
+        name = judged.label if len(document.comparisons) > 1 else ""
+        diff, failed = judged.diff, judged.failures
+        report = Spot(sources.named(diff.sides[1].report.path), 1)
+        if diff.refused and not any(one.gate.kind is GateKind.incomparable for one in failed):
             results.append(_failed(name, _refusal(diff), report, rules))
-        for one in failed:
-            if one.gate.kind is not Kind.new_finding or one.unchecked:
-                at = spot_of(one, diff, root, with_host=with_host) or report
-                results.append(_failed(name, one, at, rules))
-        forbidden = {one.at for one in failed if one.gate.kind is Kind.new_finding}
-        for finding in brought(diff):
-            at = spot(finding.item, root, with_host=with_host) or report
-            results.append(_found(name, finding, at, rules, forbidden))
+        results += [
+            _failed(name, one, sources.of_failure(one, diff) or report, rules)
+            for one in failed
+            if one.gate.kind is not GateKind.new_finding or one.unchecked
+        ]
+        forbidden = {one.at for one in failed if one.gate.kind is GateKind.new_finding}
+        results += [
+            _found(name, finding, sources.of_item(finding.item) or report, rules, forbidden)
+            for finding in brought(diff)
+        ]
     results.sort(key=lambda result: result["level"] != _ERROR)
     driver = {"name": "profkit", "version": __version__, "rules": list(rules.values())}
     run = {
@@ -76,7 +75,7 @@ def diff_sarif(
 
 def _refusal(diff: Diff) -> Failure:
     """Reports that can't be compared, as the gate that nobody has to ask for."""
-    return Failure(Gate(Kind.incomparable), "", ("; ".join(map(str, diff.obstacles)),))
+    return Failure(Gate(GateKind.incomparable), "", ("; ".join(map(str, diff.obstacles)),))
 
 
 def _failed(label: str, one: Failure, at: Spot, rules: dict[str, Json]) -> Json:
@@ -137,8 +136,3 @@ def _artifact(file: str) -> Json:
     if Path(file).is_absolute():
         return {"uri": f"file://{quote(file, errors='replace')}"}
     return {"uri": quote(file, errors="replace"), "uriBaseId": "%SRCROOT%"}
-
-
-def _report(diff: Diff, root: Path, *, with_host: bool) -> Spot:
-    """The later report, as the place of what has no line of source."""
-    return Spot(in_repository(diff.sides[1].report.path, root, with_host=with_host), 1)

@@ -9,7 +9,6 @@ its manifest, its check and its latencies are kept, under their own names.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import secrets
@@ -18,7 +17,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Annotated
+
+from msgspec import Meta
 
 from profkit.analysis.run_files import CHECK, LATENCY, reports_in
 from profkit.core.atomic_file import write_atomic
@@ -27,10 +28,10 @@ from profkit.core.file_name import file_name
 from profkit.core.integrity import MANIFEST, check_unchanged
 from profkit.core.lock import file_lock
 from profkit.core.regular_file import digest
-from profkit.core.text_files import read_json
 from profkit.core.timestamp import timestamp
+from profkit.core.typed_file import File, encode, read_file
+from profkit.runs.manifest import FileEntry
 
-SCHEMA = "profkit.kept-baseline/1"
 ROOT = Path(".profkit") / "baselines"
 """Where baselines are kept, below the current folder."""
 
@@ -38,6 +39,25 @@ _INDEX = "baseline.json"
 _LOCK = ".lock"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _BESIDE = (MANIFEST, CHECK, LATENCY)
+_ANEW = "save the baseline anew"
+
+
+class Index(File, frozen=True, kw_only=True, tag="profkit.kept-baseline/1"):
+    """The files of a baseline by their places in its folder, and which of them are reports."""
+
+    name: str
+    gpu: str
+    saved: str
+    folder: str
+    reports: Annotated[tuple[str, ...], Meta(min_length=1)]
+    files: dict[str, FileEntry]
+
+    def __post_init__(self) -> None:
+        datetime.fromisoformat(self.saved)
+        if not set(self.reports) <= set(self.files):
+            raise ValueError("a report is not among the files")
+        if not all(map(_is_inside, (self.folder, *self.files))):
+            raise ValueError("a place is outside of its folder")
 
 
 @dataclass(frozen=True)
@@ -96,7 +116,7 @@ def baselines(root: Path = ROOT) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for index in sorted(root.glob(f"*/*/{_INDEX}")):
         name = index.parent.parent.name
-        found[name] = (*found.get(name, ()), str(_told(index)["gpu"]))
+        found[name] = (*found.get(name, ()), read_file(index, Index, _ANEW).gpu)
     return found
 
 
@@ -132,7 +152,7 @@ def _reports(path: Path) -> dict[str, Path]:
     return {path.name: path}
 
 
-def _copied(reports: Mapping[str, Path], folder: Path) -> dict[str, dict[str, Any]]:
+def _copied(reports: Mapping[str, Path], folder: Path) -> dict[str, FileEntry]:
     """Copies of reports and of what lies beside them, as the index lists them."""
     files: dict[str, Path] = {}
     for place, report in reports.items():
@@ -148,27 +168,22 @@ def _beside(report: Path) -> list[Path]:
     return [file for name in _BESIDE if (file := report.parent / name).is_file()]
 
 
-def _copy(source: Path, target: Path) -> dict[str, Any]:
+def _copy(source: Path, target: Path) -> FileEntry:
     if source.name != MANIFEST:
         check_unchanged(source)
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source, target)
     with target.open("rb") as file:
         os.fsync(file.fileno())
-    return {"bytes": target.stat().st_size, "sha256": digest(target)}
+    return FileEntry(bytes=target.stat().st_size, sha256=digest(target))
 
 
-def _index(name: str, gpu: str, folder: Path, files: Mapping[str, Any]) -> str:
-    told = {
-        "schema": SCHEMA,
-        "name": name,
-        "gpu": gpu,
-        "saved": timestamp(),
-        "folder": folder.name,
-        "reports": [place for place in files if PurePosixPath(place).name not in _BESIDE],
-        "files": files,
-    }
-    return json.dumps(told, indent=2) + "\n"
+def _index(name: str, gpu: str, folder: Path, files: dict[str, FileEntry]) -> str:
+    reports = tuple(place for place in files if PurePosixPath(place).name not in _BESIDE)
+    index = Index(
+        name=name, gpu=gpu, saved=timestamp(), folder=folder.name, reports=reports, files=files
+    )
+    return encode(index, dense=False)
 
 
 def _remove_others(home: Path, folder: Path) -> None:
@@ -179,38 +194,16 @@ def _remove_others(home: Path, folder: Path) -> None:
 
 
 def _read(home: Path) -> Baseline:
-    told = _told(home / _INDEX)
-    folder = home / told["folder"]
-    for place, entry in told["files"].items():
+    index = read_file(home / _INDEX, Index, _ANEW)
+    folder = home / index.folder
+    for place, entry in index.files.items():
         file = folder / place
         if not file.is_file():
-            raise BadInput(f"{file}: missing from the baseline", "save the baseline anew")
-        if digest(file) != entry["sha256"]:
-            raise BadInput(f"{file}: changed since it was saved", "save the baseline anew")
-    reports = told["reports"]
-    path = folder / reports[0] if len(reports) == 1 else folder
-    return Baseline(told["name"], told["gpu"], datetime.fromisoformat(told["saved"]), path)
-
-
-def _told(index: Path) -> dict[str, Any]:
-    """What an index says; raises BadInput where it is none, or names a place outside its folder."""
-    try:
-        told: dict[str, Any] = read_json(index)
-        places = [told["folder"], *told["files"], *told["reports"]]
-        right = (
-            told["schema"] == SCHEMA
-            and bool(told["reports"])
-            and set(told["reports"]) <= set(told["files"])
-            and all(isinstance(entry["sha256"], str) for entry in told["files"].values())
-            and all(isinstance(told[key], str) for key in ("name", "gpu", "folder"))
-            and datetime.fromisoformat(told["saved"]) is not None
-            and all(_is_inside(place) for place in places)
-        )
-    except (BadInput, ValueError, TypeError, KeyError, AttributeError):
-        right = False
-    if not right:
-        raise BadInput(f"{index}: not the index of a baseline", "save the baseline anew")
-    return told
+            raise BadInput(f"{file}: missing from the baseline", _ANEW)
+        if digest(file) != entry.sha256:
+            raise BadInput(f"{file}: changed since it was saved", _ANEW)
+    path = folder / index.reports[0] if len(index.reports) == 1 else folder
+    return Baseline(index.name, index.gpu, datetime.fromisoformat(index.saved), path)
 
 
 def _is_inside(place: str) -> bool:

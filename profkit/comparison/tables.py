@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
-from pathlib import PurePath
 
 from profkit.comparison import text as words
 from profkit.comparison.attribution import Attribution
 from profkit.comparison.changes import Changed
 from profkit.comparison.comparison import Diff, KernelDiff
+from profkit.comparison.document import Document, Judged
 from profkit.comparison.gates import Failure
 from profkit.comparison.line_changes import LineChange
 from profkit.comparison.repeats import Change
@@ -19,6 +18,9 @@ from profkit.ui.view import Grid
 
 COLUMNS = ("Kernel", "Before → after", "Change", "Why, and what limits it")
 """Headings of `row`."""
+
+SOURCE = "Source"
+"""The heading of the text of source lines."""
 
 _CHANGES, _FINDINGS, _LINES = 12, 8, 6
 
@@ -38,11 +40,12 @@ def row(kernel: KernelDiff) -> tuple[str, str, str, str]:
     return words.name(kernel), words.times(kernel), words.ratio(kernel), told
 
 
-def ordered(diff: Diff, failed: Sequence[Failure]) -> tuple[list[KernelDiff], list[KernelDiff]]:
+def ordered(judged: Judged) -> tuple[list[KernelDiff], list[KernelDiff]]:
     """The kernels to be seen first, those that fail a gate before all, and those that are SAME."""
-    failing = {failure.at for failure in failed}
-    first = [kernel for at, kernel in enumerate(diff.kernels) if at in failing]
-    others = [kernel for at, kernel in enumerate(diff.kernels) if at not in failing]
+    failing = {failure.at for failure in judged.failures}
+    kernels = judged.diff.kernels
+    first = [kernel for at, kernel in enumerate(kernels) if at in failing]
+    others = [kernel for at, kernel in enumerate(kernels) if at not in failing]
     first += [kernel for kernel in others if kernel.change is not Change.same]
     return first, [kernel for kernel in others if kernel.change is Change.same]
 
@@ -52,15 +55,20 @@ def detail(kernel: KernelDiff, *, show_all: bool) -> Detail:
     grids: list[Grid] = []
     if kernel.change is not Change.incomparable:
         if kernel.attribution and (kernel.change is not Change.same or show_all):
-            grids.append(_why(kernel.attribution))
-        grids += _findings(kernel, show_all=show_all)
-        grids += _changed(kernel.changed, show_all=show_all)
-        grids += _lines(kernel.lines, show_all=show_all)
-    if show_all and kernel.one_sided:
+            grids.append(why(kernel.attribution))
+        grids += [_findings(kernel, show_all=show_all), *moved(kernel, show_all=show_all)]
+    if show_all:
         rows = tuple((literal(words.only_words(one)),) for one in kernel.one_sided)
         grids.append(Grid("Recorded on one side only", ("Quantity",), rows))
     evidence = tuple(literal(line) for line in words.evidence(kernel))
-    return Detail(literal(words.headline(kernel)), evidence, tuple(grids))
+    shown = tuple(grid for grid in grids if grid.rows)
+    return Detail(literal(words.headline(kernel)), evidence, shown)
+
+
+def moved(kernel: KernelDiff, *, show_all: bool) -> tuple[Grid, ...]:
+    """What else changed, and source lines by their time; not the tables that would be empty."""
+    grids = _changed(kernel.changed, show_all=show_all), _lines(kernel.lines, show_all=show_all)
+    return tuple(grid for grid in grids if grid.rows)
 
 
 def apart(diff: Diff) -> tuple[Grid, ...]:
@@ -77,9 +85,9 @@ def timed(diff: Diff) -> tuple[str, ...]:
     return tuple(literal(f"{one.after.label}: {words.timing(one)}") for one in diff.variants)
 
 
-def only_in(left_out: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+def only_in(document: Document) -> tuple[str, ...]:
     """Reports that one side alone has, a line each: `only in before: matmul.ncu-rep`."""
-    return tuple(literal(f"only in {side}: {name}") for side, name in left_out)
+    return tuple(literal(f"only in {side}: {name}") for side, name in document.left_out)
 
 
 def failure(one: Failure) -> str:
@@ -88,16 +96,17 @@ def failure(one: Failure) -> str:
     return literal(": ".join(part for part in told if part))
 
 
-def failed_in_words(failures: Iterable[Sequence[Failure]]) -> str:
+def failed_in_words(document: Document) -> str:
     """How many gates failed how often, in a line; "" where none did."""
-    found = list(chain.from_iterable(failures))
+    found = [failure for one in document.comparisons for failure in one.failures]
     if not found:
         return ""
     gates = len({str(one.gate) for one in found})
     return f"{plural(gates, 'gate')} failed, {plural(len(found), 'reason')}"
 
 
-def _why(attribution: Attribution) -> Grid:
+def why(attribution: Attribution) -> Grid:
+    """The causes worth a line, the sum of the smaller ones, and of all."""
     told, rest = words.causes(attribution)
     rows = [
         (literal(words.label(cause)), words.signed(cause.seconds), *words.cause_values(cause))
@@ -112,10 +121,8 @@ def _why(attribution: Attribution) -> Grid:
     return Grid("Why", ("Cause", "Time", "Before", "After"), tuple(rows), note)
 
 
-def _findings(kernel: KernelDiff, *, show_all: bool) -> list[Grid]:
+def _findings(kernel: KernelDiff, *, show_all: bool) -> Grid:
     found = [one for one in kernel.findings if show_all or one.tells]
-    if not found:
-        return []
     shown = found if show_all else found[:_FINDINGS]
     rows = tuple(
         (
@@ -129,32 +136,21 @@ def _findings(kernel: KernelDiff, *, show_all: bool) -> list[Grid]:
     )
     columns = ("Finding", "Became", "Seen in", "A fix saves", "Estimate")
     left = len(found) - len(shown)
-    return [Grid("Findings", columns, rows, f"{left} more" if left else "")]
+    return Grid("Findings", columns, rows, f"{left} more" if left else "")
 
 
-def _changed(changed: Sequence[Changed], *, show_all: bool) -> list[Grid]:
-    telling = [one for one in changed if one.shown or show_all]
-    shown = telling if show_all else telling[:_CHANGES]
-    if not shown:
-        return []
-    rows = tuple(words.change_words(one) for one in shown)
+def _changed(changed: Sequence[Changed], *, show_all: bool) -> Grid:
+    shown = changed if show_all else [one for one in changed if one.shown][:_CHANGES]
+    left = len(changed) - len(shown)
+    note = f"{left} more, of less weight or within noise" if left else ""
     columns = ("Quantity", "Before → after", "Change")
-    return [Grid("What else changed", columns, rows, _left(len(changed) - len(shown)))]
+    return Grid("What else changed", columns, tuple(map(words.change_words, shown)), note)
 
 
-def _lines(lines: Sequence[LineChange], *, show_all: bool) -> list[Grid]:
+def _lines(lines: Sequence[LineChange], *, show_all: bool) -> Grid:
     shown = lines if show_all else lines[:_LINES]
-    if not shown:
-        return []
-    rows = []
-    for line in shown:
-        where, spent, text = words.line_words(line)
-        rows.append((f"{literal(PurePath(line.file).name)}:{where}", spent, text))
+    told = [(line.file, *words.line_words(line)) for line in shown]
+    rows = tuple((f"{literal(file)}:{where}", spent, text) for file, where, spent, text in told)
     left = len(lines) - len(shown)
     note = f"{plural(left, 'line')} more" if left else ""
-    columns = ("Line", "Before → after", "Source")
-    return [Grid("By source line (samples as time)", columns, tuple(rows), note)]
-
-
-def _left(count: int) -> str:
-    return f"{count} more, of less weight or within noise" if count else ""
+    return Grid("By source line (samples as time)", ("Line", "Before → after", SOURCE), rows, note)

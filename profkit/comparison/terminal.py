@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Literal
+from collections.abc import Collection, Sequence
+from itertools import zip_longest
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -13,17 +12,17 @@ from rich.table import Table
 from rich.text import Text
 
 from profkit.comparison import text as words
-from profkit.comparison.attribution import Attribution, Cause, Kind
+from profkit.comparison.attribution import Attribution, CauseKind
 from profkit.comparison.comparability import can_be_forced
 from profkit.comparison.comparison import Diff, KernelDiff
 from profkit.comparison.gates import Failure
-from profkit.comparison.line_changes import LineChange
 from profkit.comparison.repeats import Change
-from profkit.comparison.tables import failure
+from profkit.comparison.tables import SOURCE, failure, moved, why
 from profkit.ui.text import bar, cut, literal, plural, shorten
+from profkit.ui.view import Grid
 
 _BAR = 12
-_CHANGES, _LINES, _GONE, _FINDINGS = 12, 6, 8, 6
+_OTHERS, _GONE, _FINDINGS = 12, 8, 6
 _LONGEST_LINE = 56
 _BARS_FROM = 80
 _GAP = 2
@@ -83,8 +82,8 @@ def _kernel(kernel: KernelDiff, width: int, *, everything: bool) -> list[Rendera
     if kernel.attribution and (kernel.change is not Change.same or everything):
         parts += _why(kernel.attribution, width)
     parts += _findings(kernel, everything=everything)
-    parts += _changed(kernel, width, everything=everything)
-    parts += _lines(kernel.lines, width, everything=everything)
+    for grid in moved(kernel, show_all=everything):
+        parts += _table(grid, width)
     if everything:
         parts += [Text(f"  {words.only_words(one)}", "dim") for one in kernel.one_sided]
     elif kernel.one_sided:
@@ -98,36 +97,26 @@ def _indented(line: str, by: int = 2) -> RenderableType:
 
 
 def _why(attribution: Attribution, width: int) -> list[RenderableType]:
-    said = words.why(attribution)
-    title = Text.assemble(("Why  ", "bold"), (said, "") if said else "")
-    told, rest = words.causes(attribution)
-    largest = max((abs(cause.seconds) for cause in told), default=0.0)
-    rows: list[tuple[Text, ...]] = [_cause(cause, largest) for cause in told]
-    smaller = len(attribution.causes) - len(told)
-    empty = Text(), Text(), Text()
-    if smaller:
-        rows.append((Text(f"  {smaller} smaller"), Text(words.signed(rest)), *empty))
-    rows.append((Text("  sum", "bold"), Text(words.signed(attribution.change), "bold"), *empty))
-    if width < _BARS_FROM:
-        rows = [row[:-1] for row in rows]
-    table = _fitted(rows, width, ("left", "right", "right", "left", "left"))
-    parts: list[RenderableType] = [Text(), title, table]
-    if attribution.missing:
-        missing = ", ".join(attribution.missing)
-        parts.append(Text(f"  not told apart: {missing}; a side did not record them", "dim"))
+    grid, causes = why(attribution), words.causes(attribution)[0]
+    largest = max((abs(cause.seconds) for cause in causes), default=0.0)
+    rows: list[tuple[Text, ...]] = []
+    for (name, seconds, before, after), cause in zip_longest(grid.rows, causes):
+        style = "" if cause is None else "green" if cause.seconds < 0 else "red"
+        row = (
+            Text(f"  {name}"),
+            Text(seconds, "dim" if cause and cause.kind is CauseKind.rest else style),
+            Text(before, "dim"),
+            Text(f"→ {after}" if after else "", "dim"),
+            Text(bar(abs(cause.seconds) / largest, _BAR) if cause else "", style),
+        )
+        rows.append(row if width >= _BARS_FROM else row[:-1])
+    for cell in rows[-1][:2]:
+        cell.stylize("bold")
+    title = Text.assemble(("Why  ", "bold"), words.why(attribution))
+    parts: list[RenderableType] = [Text(), title, _fitted(rows, width, numbers=(1, 2))]
+    if grid.note:
+        parts.append(Text(f"  {grid.note[0].lower()}{grid.note[1:]}", "dim"))
     return parts
-
-
-def _cause(cause: Cause, largest: float) -> tuple[Text, ...]:
-    before, after = words.cause_values(cause)
-    style = "green" if cause.seconds < 0 else "red"
-    return (
-        Text(f"  {words.label(cause)}"),
-        Text(words.signed(cause.seconds), style if cause.kind is not Kind.rest else "dim"),
-        Text(before, "dim"),
-        Text(f"→ {after}" if after else "", "dim"),
-        Text(bar(abs(cause.seconds) / largest, _BAR), style),
-    )
 
 
 def _findings(kernel: KernelDiff, *, everything: bool) -> list[RenderableType]:
@@ -146,61 +135,38 @@ def _findings(kernel: KernelDiff, *, everything: bool) -> list[RenderableType]:
     return parts
 
 
-def _changed(kernel: KernelDiff, width: int, *, everything: bool) -> list[RenderableType]:
-    shown = [one for one in kernel.changed if one.shown or everything]
-    if not shown:
-        return []
-    told = map(words.change_words, shown if everything else shown[:_CHANGES])
-    rows = [
-        (Text(f"  {name}"), Text(values), Text(how_much, "dim")) for name, values, how_much in told
-    ]
-    table = _fitted(rows, width, ("left", "left", "left"))
-    parts: list[RenderableType] = [Text(), Text("What else changed", "bold"), table]
-    left = len(kernel.changed) - min(len(shown), _CHANGES)
-    if left and not everything:
-        parts.append(Text(f"  {left} more, of less weight or within noise: --all", "dim"))
-    return parts
-
-
-def _lines(lines: Sequence[LineChange], width: int, *, everything: bool) -> list[RenderableType]:
-    if not lines:
-        return []
-    rows = []
-    for line in lines if everything else lines[:_LINES]:
-        where, spent, text = words.line_words(line)
-        rows.append((f"  {Path(line.file).name}:{where}", spent, text))
-    room = width - sum(max(len(row[at]) for row in rows) + _GAP for at in (0, 1))
-    longest = min(room, _LONGEST_LINE)
+def _table(grid: Grid, width: int) -> list[RenderableType]:
+    """A grid of three columns with its title and note, source text as far as there is room."""
+    rows = [(f"  {name}", values, last) for name, values, last in grid.rows]
+    longest = width
+    if grid.columns[-1] == SOURCE:
+        taken = sum(max(len(row[at]) for row in rows) + _GAP for at in (0, 1))
+        longest = min(width - taken, _LONGEST_LINE)
     cells: list[tuple[Text, ...]] = [
-        (Text(where), Text(spent), Text(cut(text, longest), "dim")) for where, spent, text in rows
+        (Text(name), Text(values), Text(cut(last, longest), "dim")) for name, values, last in rows
     ]
     if longest < _NARROWEST_LINE:
         cells = [row[:-1] for row in cells]
-    table = _fitted(cells, width, ("left", "left", "left"))
-    parts: list[RenderableType] = [Text(), Text("By source line (samples as time)", "bold"), table]
-    left = len(lines) - len(rows)
-    if left:
-        parts.append(Text(f"  {plural(left, 'line')} more: --all", "dim"))
-    return parts
+    parts: list[RenderableType] = [Text(), Text(grid.title, "bold"), _fitted(cells, width)]
+    return [*parts, Text(f"  {grid.note}: --all", "dim")] if grid.note else parts
 
 
-def _fitted(
-    rows: Sequence[tuple[Text, ...]], width: int, sides: Sequence[Literal["left", "right"]]
-) -> Table:
-    """A table whose first column has the room that the others leave, its words shortened to it."""
+def _fitted(rows: Sequence[tuple[Text, ...]], width: int, numbers: Collection[int] = ()) -> Table:
+    """A table whose first column has the room that the others leave, its words shortened to it;
+    the columns of `numbers` are set to the right."""
     others = range(1, len(rows[0]))
     taken = sum(max(row[at].cell_len for row in rows) + _GAP for at in others)
     room = max(width - taken, _NARROWEST)
     table = Table.grid(padding=(0, _GAP, 0, 0))
-    for side in sides[: len(rows[0])]:
-        table.add_column(justify=side, no_wrap=True)
+    for at in range(len(rows[0])):
+        table.add_column(justify="right" if at in numbers else "left", no_wrap=True)
     for name, *values in rows:
-        table.add_row(Text(shorten(name.plain, room), name.style), *values)
+        table.add_row(Text(shorten(name.plain, room), name.style, spans=name.spans), *values)
     return table
 
 
 def _total(found: Diff) -> list[RenderableType]:
-    causes = [cause for cause in found.total.causes if cause.kind is not Kind.rest][:4]
+    causes = [cause for cause in found.total.causes if cause.kind is not CauseKind.rest][:4]
     change = found.total.after - found.total.before
     if len(found.kernels) < 2 or not change:
         return []
@@ -214,8 +180,8 @@ def _others(found: Diff, shown: Sequence[KernelDiff]) -> list[RenderableType]:
     if left:
         parts += [Text(), Text("Other kernels", "bold")]
         differing = [one for one in left if one.change is not Change.same]
-        parts += [Text(f"  {words.headline(one)}") for one in differing[:_CHANGES]]
-        rest = len(left) - len(differing[:_CHANGES])
+        parts += [Text(f"  {words.headline(one)}") for one in differing[:_OTHERS]]
+        rest = len(left) - len(differing[:_OTHERS])
         if rest:
             parts.append(Text(f"  {plural(rest, 'kernel')} more: --top 0 shows all", "dim"))
     for title, groups in (("Removed", found.removed), ("Added", found.added)):

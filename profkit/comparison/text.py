@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from profkit.comparison.attribution import Attribution, Cause, Kind
+from profkit.comparison.attribution import Attribution, Cause, CauseKind
 from profkit.comparison.changes import Changed, OneSided
 from profkit.comparison.comparison import Diff, KernelDiff, Total
 from profkit.comparison.finding_changes import WORTH, FindingChange, Limit, Seen, Status
@@ -121,7 +121,7 @@ def _lasting(kernel: KernelDiff) -> set[str]:
 
 def limited(limit: Limit) -> str:
     """What limits: `l2_bandwidth (84.2% busy)`."""
-    return limit.name if math.isnan(limit.busy) else f"{limit.name} ({percent(limit.busy)} busy)"
+    return limit.name if limit.busy is None else f"{limit.name} ({percent(limit.busy)} busy)"
 
 
 def finding(one: FindingChange) -> str:
@@ -198,18 +198,18 @@ def _against(cause: Cause, other: Cause, change: float) -> str:
 def _main_cause(attribution: Attribution) -> Cause | None:
     """The largest cause of a change that goes its way; None where nothing known is."""
     along = [one for one in attribution.causes if one.seconds * attribution.change > 0]
-    return along[0] if along and along[0].kind is not Kind.rest else None
+    return along[0] if along and along[0].kind is not CauseKind.rest else None
 
 
 def cause_words(cause: Cause) -> str:
     """A cause with its change: `3.99x fewer instructions executed`, `less barrier`."""
     more = cause.after > cause.before
-    if cause.kind is Kind.rest:
+    if cause.kind is CauseKind.rest:
         return cause.label
-    if cause.kind is Kind.stall:
+    if cause.kind is CauseKind.stall:
         return f"{'more' if more else 'less'} {label(cause)} an instruction"
     factor = cause.after / cause.before if more else cause.before / cause.after
-    word = "higher" if cause.kind is Kind.clock else "more"
+    word = "higher" if cause.kind is CauseKind.clock else "more"
     return (
         f"{factor:.2f}x {word if more else 'lower' if word == 'higher' else 'fewer'} {cause.label}"
     )
@@ -217,7 +217,7 @@ def cause_words(cause: Cause) -> str:
 
 def label(cause: Cause) -> str:
     """A cause's name: warp states by ncu's reason."""
-    if cause.kind is not Kind.stall:
+    if cause.kind is not CauseKind.stall:
         return cause.label
     known = _EXPLAINED.get(cause.label)
     return f"{cause.label} ({known})" if known else f"{cause.label} wait"
@@ -227,7 +227,7 @@ def cause_values(cause: Cause) -> tuple[str, str]:
     """The factor before and after, in its unit."""
     if math.isnan(cause.before):
         return "", ""
-    if cause.kind is Kind.stall:
+    if cause.kind is CauseKind.stall:
         return f"{cause.before:.3g} cycles", f"{cause.after:.3g}"
     if cause.unit == "":
         return f"{cause.before:.4g}", f"{cause.after:.4g}"
@@ -444,5 +444,5 @@ def _profiled(kernel: KernelDiff) -> str:
     sides = repeats if found.repeats[0] != found.repeats[1] else f"{repeats.split(' and ')[0]} each"
     return (
         f"by ncu's durations, {sides}: they repeat within {found.noise:.0%}, "
-        f"so the ratio is between {found.low:.3g}x and {found.high:.3g}x"
+        f"so the ratio is between {found.range[0]:.3g}x and {found.range[1]:.3g}x"
     )

@@ -28,6 +28,12 @@ class Device(Facts, frozen=True, kw_only=True):
     mig: Maybe[bool] = UNSET
     persistence: Maybe[bool] = UNSET
 
+    def refuse_unnamed(self) -> None:
+        """Raise ValueError where it lacks what every GPU is known by."""
+        for name in ("name", "compute_capability", "multiprocessors", "memory_bytes"):
+            if getattr(self, name) in {UNSET, None}:
+                raise ValueError(f"gpu has no {name!r}")
+
 
 class Fingerprint(Facts, frozen=True, kw_only=True):
     """What a measurement ran on; `said` marks what another program's file told."""

@@ -11,7 +11,7 @@ from typing import Any
 # No string of JSON text holds a line break, so that this finds lists and nothing inside of texts.
 _NUMBERS = re.compile(r"\[\n\s*([-\dtfn][^\[\]{}\"]*?)\n\s*\]")
 _BREAK = re.compile(r",\n\s*")
-_NESTED = (dict, list, map)
+_NESTED = (dict, list, tuple, map)
 _line = json.JSONEncoder(allow_nan=False).encode
 
 
@@ -56,7 +56,7 @@ def _joined(
 
 def _is_plain(value: Any) -> bool:
     """A value, or a list of nothing but values."""
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return not any(isinstance(item, _NESTED) for item in value)
     return not isinstance(value, _NESTED)
 

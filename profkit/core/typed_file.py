@@ -163,18 +163,20 @@ def _nulled(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def json_schema(model: type[Model], title: str) -> dict[str, Any]:
-    """The JSON Schema (2020-12) of a format as it is written; files of before may have less."""
-    _, parts = msgspec.json.schema_components([model], ref_template="#/$defs/{name}")
-    whole = parts.pop(model.__name__)
-    form: dict[str, Any] = {
+def json_schema(model: type[Model] | tuple[type[Model], ...], title: str) -> dict[str, Any]:
+    """The JSON Schema (2020-12) of a format, or of its several forms, as it is written; files of
+    before may have less."""
+    models = model if isinstance(model, tuple) else (model,)
+    _, parts = msgspec.json.schema_components(models, ref_template="#/$defs/{name}")
+    wholes = [parts.pop(form.__name__) for form in models]
+    schema: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **({"$id": str(tag)} if (tag := model.__struct_config__.tag) else {}),
-        **whole,
+        **({"$id": str(tag)} if (tag := models[0].__struct_config__.tag) else {}),
+        **(wholes[0] if len(wholes) == 1 else {"oneOf": wholes}),
         "title": title,
         "$defs": {name: _untitled(part) for name, part in sorted(parts.items())},
     }
-    simplified: dict[str, Any] = _simplified(form)
+    simplified: dict[str, Any] = _simplified(schema)
     return simplified
 
 

@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from profkit.page.kernels import grid_of
 from profkit.ui.text import literal, number, percent
 from profkit.ui.view import Grid
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from profkit.report.phases import KernelTimeline, Track
     from profkit.roofline.roofline import Point, Roofline
     from profkit.roofline.roofs import Roof
-    from profkit.timing.latency import LatencyReport, Pair, Timed
+    from profkit.timing.latency import LatencyReport, Timed
 
 Json = dict[str, Any]
 
@@ -100,32 +99,24 @@ def _attained(point: Point) -> str:
     return f"{percent(point.rate / point.attainable)} of what {by} allows here"
 
 
-def roofline_words(roofline: Roofline, short: Mapping[str, str]) -> Json:
-    """Notes, what to choose from, and the points as a table."""
-    precisions = dict.fromkeys(point.precision for point in roofline.points)
+def levels(roofline: Roofline) -> list[tuple[str, str]]:
+    """The levels of memory that points are of, with their names."""
+    used = {point.level for point in roofline.points}
+    return [(level, label) for level, label in _LEVELS.items() if level in used]
+
+
+def precisions(roofline: Roofline) -> list[tuple[str, str]]:
+    """The precisions that points are of, with their names."""
     labels = {roof.key: roof.label for roof in roofline.roofs}
-    rows = tuple(_row(point, short, labels) for point in roofline.points)
+    used = dict.fromkeys(point.precision for point in roofline.points)
+    return [(key, labels.get(key, key)) for key in used]
+
+
+def points_grid(roofline: Roofline, short: Mapping[str, str]) -> Grid:
+    """The points as a table."""
+    labels = {roof.key: roof.label for roof in roofline.roofs}
     columns = ("Kernel", "Level", "Roof", "Intensity", "Rate", "Attains", "Time", "Flags")
-    outside = tuple(
-        (short.get(literal(one.name), literal(one.name)), literal(one.why))
-        for one in roofline.outside
-    )
-    return {
-        "shown": bool(roofline.points),
-        "clock": number(roofline.sm_clock, "Hz"),
-        "levels": [
-            (level, label)
-            for level, label in _LEVELS.items()
-            if any(point.level == level for point in roofline.points)
-        ],
-        "precisions": [(key, literal(labels.get(key, key))) for key in precisions],
-        "timed": any(point.timed for point in roofline.points),
-        "twins": any(point.algorithmic for point in roofline.points),
-        "flagged": any(point.flags for point in roofline.points),
-        "notes": [literal(note) for note in roofline.notes],
-        "grid": grid_of(Grid("", columns, rows)),
-        "outside": outside,
-    }
+    return Grid("", columns, tuple(_row(point, short, labels) for point in roofline.points))
 
 
 def _row(point: Point, short: Mapping[str, str], labels: Mapping[str, str]) -> tuple[str, ...]:
@@ -149,7 +140,7 @@ def timeline_chart(timeline: KernelTimeline) -> Json:
     """
     times: list[list[float | None]] = []
     tracks = []
-    for track in _working(timeline):
+    for track in working(timeline):
         at, values = _samples(track)
         if at not in times:
             times.append(at)
@@ -175,7 +166,7 @@ def timeline_chart(timeline: KernelTimeline) -> Json:
     }
 
 
-def _working(timeline: KernelTimeline) -> list[Track]:
+def working(timeline: KernelTimeline) -> list[Track]:
     """The tracks with anything to see; all where there is nothing on any."""
     seen = [track for track in timeline.tracks if _highest(track) >= _LEAST_SEEN]
     return seen or list(timeline.tracks)
@@ -198,33 +189,16 @@ def _samples(track: Track) -> tuple[list[float | None], list[float | None]]:
     return [_rounded(at) for at in times], [_rounded(value, 3) for value in values]
 
 
-def timeline_words(timeline: KernelTimeline) -> Json:
-    """What the phases amount to, and the steady rates as a table."""
-    length = timeline.end - timeline.start
-    shown = {id(track) for track in _working(timeline)}
-    driver = next((track for track in timeline.tracks if track.name == timeline.driver), None)
-    phases = [
-        (phase.name, number(phase.end - phase.start, "s"), (phase.end - phase.start) / length)
-        for phase in timeline.phases
-    ]
-    return {
-        "phases": [(name, seconds, percent(share)) for name, seconds, share in phases],
-        "below": ""
-        if math.isnan(timeline.below_half)
-        else f"{percent(timeline.below_half)} of the kernel's time below half of the steady rate",
-        "driver": literal(driver.label) if driver else "",
-        "steady": [(literal(track.label), _steady(timeline, track)) for track in timeline.tracks],
-        "idle": [literal(track.label) for track in timeline.tracks if id(track) not in shown],
-        "notes": [literal(note) for note in timeline.notes],
-        "length": number(length, "s"),
-    }
+def steady_rates(timeline: KernelTimeline) -> list[tuple[str, str]]:
+    """Every track's median over the steady phase."""
+    return [(track.label, _steady(timeline, track)) for track in timeline.tracks]
 
 
 def _steady(timeline: KernelTimeline, track: Track) -> str:
     value = timeline.steady.get(track.name, math.nan)
-    if math.isnan(value):
-        return "n/a"
-    return percent(value) if track.unit == "1" else f"{value:,.4g}"
+    if math.isnan(value) or track.unit == "1":
+        return percent(value)
+    return f"{value:,.4g}"
 
 
 def latency_chart(report: LatencyReport) -> Json:
@@ -244,29 +218,7 @@ def _series(timed: Timed) -> Json:
     }
 
 
-def latency_words_of(report: LatencyReport) -> Json:
-    """Latencies, verdicts, tables and the sentences to publish."""
-    from profkit.timing import latency_view as words
-
-    fastest = min(timed.summary.median for timed in report.timed)
-    verdicts = {pair.b.label: pair for pair in report.pairs}
-    baseline = report.pairs[0].a.label if report.pairs else ""
-    return {
-        "title": literal(report.title),
-        "method": literal(words.method(report.timed[0])),
-        "baseline": literal(baseline),
-        "settle": _settle(report),
-        "variants": [
-            _variant(timed, fastest, verdicts.get(timed.label), timed.label == baseline)
-            for timed in report.timed
-        ],
-        "grids": [grid_of(grid) for grid in words.grids(report)],
-        "doubts": list(words.warnings(report)),
-        "sentences": [literal(words.sentence(timed, report)) for timed in report.timed],
-    }
-
-
-def _settle(report: LatencyReport) -> str:
+def settling_command(report: LatencyReport) -> str:
     """The command that takes the blocks that verdicts lack; "" where none is lacking."""
     from profkit.timing.results import Verdict
     from profkit.timing.verdict import Reason
@@ -283,27 +235,6 @@ def _settle(report: LatencyReport) -> str:
     coarse = any(pair.comparison.reason is Reason.RESOLUTION for pair in unsettled)
     finer = " --timer cupti" if coarse else ""
     return literal(f"profkit time TARGET --compare {shlex.quote(labels)}{finer}")
-
-
-def _variant(timed: Timed, fastest: float, pair: Pair | None, is_baseline: bool) -> Json:
-    from profkit.timing import latency_view as words
-
-    rate = timed.flop_rate
-    interval = timed.interval
-    return {
-        "label": literal(timed.label),
-        "latency": words.latency_words(timed),
-        "rate": number(rate.value, "FLOP/s") if rate else "",
-        "of_peak": percent(rate.share) if rate and rate.share is not None else "",
-        "relative": timed.summary.median / fastest,
-        "relative_text": f"{timed.summary.median / fastest:.2f}x",
-        "fastest": timed.summary.median == fastest,
-        "no_interval": interval is None,
-        "verdict": pair.comparison.verdict.name if pair else "",
-        "change": words.change(pair.comparison) if pair else "",
-        "why": pair.comparison.reason.value if pair else "",
-        "baseline": is_baseline,
-    }
 
 
 def _rounded(value: float, digits: int = _DIGITS) -> float | None:

@@ -10,38 +10,56 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from profkit.core.text_files import shipped_text
+from profkit.page import charts
+from profkit.ui.template import templates
+from profkit.ui.text import count, extent, literal, number, percent, plural
 
-_ASSETS, _TEMPLATES = "assets", "templates"
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 _CHARTS = "echarts.common.min.js"
 _HARMLESS = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+_FILTERS: Mapping[str, Callable[..., Any]] = {
+    "count": count,
+    "extent": extent,
+    "file_name": lambda path: Path(path).name,
+    "levels": charts.levels,
+    "literal": literal,
+    "number": number,
+    "percent": percent,
+    "plural": plural,
+    "precisions": charts.precisions,
+    "product": math.prod,
+    "steady_rates": charts.steady_rates,
+    "working": charts.working,
+}
 
 
 def render_page(page: Mapping[str, Any]) -> str:
     """The page of what `data.page_data` made, as one HTML document."""
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FunctionLoader(lambda name: _text(_TEMPLATES, name)),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    scripts = [_text(_ASSETS, name) for name in ("theme.js", _CHARTS, "charts.js", "page.js")]
+    scripts = [_text(name) for name in ("theme.js", _CHARTS, "charts.js", "page.js")]
     first, *others = scripts
-    return environment.get_template("page.html.j2").render(
-        page,
-        policy=_policy(scripts),
-        style=_text(_ASSETS, "page.css"),
-        theme_script=first,
-        scripts=others,
-        data=embedded(page["charts"]),
-    )
+    page = dict(page) | {
+        "policy": _policy(scripts),
+        "style": _text("page.css"),
+        "theme_script": first,
+        "scripts": others,
+        "data": embedded(page["charts"]),
+    }
+    return page_templates().get_template("page.html.j2").render(page).removesuffix("\n")
+
+
+@cache
+def page_templates() -> Environment:
+    """The page's templates."""
+    return templates("profkit.page", _FILTERS)
 
 
 def embedded(data: Any) -> str:
@@ -66,5 +84,5 @@ def _hash(script: str) -> str:
 
 
 @cache
-def _text(folder: str, name: str) -> str:
-    return shipped_text("profkit.page", f"{folder}/{name}")
+def _text(name: str) -> str:
+    return shipped_text("profkit.page", f"assets/{name}")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from profkit.analysis.report import Report
 from profkit.analysis.run_files import latencies_of, variants_of
 from profkit.core.errors import BadInput, ProfkitError, UsageError
 from profkit.core.integrity import MANIFEST
-from profkit.core.typed_file import plain
 from profkit.page.data import Content, page_data
+from profkit.runs.manifest import Manifest
 from profkit.runs.run import read_manifest
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class RunParts:
 
     latency: LatencyReport | None = None
     variants: Variants | None = None
-    manifest: Mapping[str, Any] | None = None
+    manifest: Manifest | None = None
 
 
 def run_parts(report: Path) -> RunParts:
@@ -119,11 +119,11 @@ def judged(report: LatencyReport) -> LatencyReport:
     return replace(report, pairs=pairs)
 
 
-def _manifest(report: Path) -> Mapping[str, Any] | None:
+def _manifest(report: Path) -> Manifest | None:
     if not (report.parent / MANIFEST).is_file():
         return None
     try:
-        return plain(read_manifest(report.parent))
+        return read_manifest(report.parent)
     except BadInput:
         return None
 

@@ -461,7 +461,7 @@ class _Profile:
 
         files = listed(where.folder, manifest.files)
         beside = structs.replace(manifest, files=files)
-        run = RunParts(latency, read_variants(where.folder), plain(beside))
+        run = RunParts(latency, read_variants(where.folder), beside)
         (where.folder / "report.html").write_text(
             page_html(report, found, run=run), encoding="utf-8"
         )

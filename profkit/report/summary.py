@@ -207,6 +207,11 @@ class Group:
     def count(self) -> int:
         return len(self.launches)
 
+    @property
+    def indexes(self) -> tuple[int, ...]:
+        """Its launches, by their places in the report."""
+        return tuple(launch.index for launch in self.launches)
+
 
 @dataclass(frozen=True)
 class ReportSummary:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from profkit.study.summary import GAPS, Row, Versus
-from profkit.timing.results import Reason, State, Verdict
+from profkit.timing.results import Reason, State, Summary, Verdict
 from profkit.timing.statistics import CLAIMABLE_DELTA, CLAIMABLE_SPEEDUP, DRIFT_MATTERS
 
 
@@ -57,10 +56,8 @@ class Evidence:
     capped: int
 
 
-def evidence(
-    rows: Sequence[Row], statistics: Mapping[str, Mapping[str, Any]] | None = None
-) -> Evidence:
-    """What the timed cells of a baseline support; `statistics` as in `profkit.cell/1`, by cell."""
+def evidence(rows: Sequence[Row], statistics: Mapping[str, Summary] | None = None) -> Evidence:
+    """What the timed cells of a baseline support; `statistics` by cell."""
     timed = [row for row in rows if row.is_timed]
     correlated = [row for row in timed if Reason.AUTOCORRELATED.value in row.dependence]
     drifting = [row for row in timed if Reason.DRIFTING.value in row.dependence]
@@ -76,7 +73,7 @@ def evidence(
         refused=sum(row.refused is not None for row in timed),
         correlated=len(correlated),
         correlation=_largest(row.autocorrelation for row in correlated),
-        raw=_largest(one["raw_autocorrelation"] for one in (statistics or {}).values()),
+        raw=_largest(one.raw_autocorrelation for one in (statistics or {}).values()),
         started_up=sum(bool(row.startup) for row in timed),
         drifting=len(drifting),
         drift=max((row.drift for row in drifting if row.drift is not None), key=abs, default=None),

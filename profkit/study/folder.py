@@ -9,36 +9,22 @@ from __future__ import annotations
 import errno
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import NoneType
-from typing import Any
 
 from profkit.core.atomic_file import PART, write_atomic
 from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.lock import file_lock
 from profkit.core.text_files import MissingFile, read_json
+from profkit.core.typed_file import convert, encode, plain, read_file
+from profkit.study.plan_format import PlanFile, ProfiledCell
 from profkit.timing.cell import Cell, read_cell
 
 PLAN, SUMMARY, TABLE, CELLS, AGAIN, PROFILES = (
     "baseline.json", "summary.json", "cells.parquet", "cells", "again", "profiles"
 )  # fmt: skip
-SCHEMA = "profkit.baseline-plan/1"
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_KINDS: Mapping[str, tuple[type, ...]] = {
-    "gpu": (dict, NoneType),
-    "measured_on": (dict, NoneType),
-    "budget": (int, float, NoneType),
-    "seconds": (int, float, NoneType),
-    "command": (list,),
-    "created": (str,),
-    "backends": (list,),
-}
-_ASKED = {
-    "matrix", "samples", "blocks", "seed", "timer", "cache", "warmup", "device", "backends"
-}  # fmt: skip
-_RUN = {"command", "created", "processes"}
 
 
 def _folders(folder: Path) -> tuple[Path, ...]:
@@ -71,48 +57,17 @@ def write_whole(path: Path, content: str | bytes) -> None:
         raise _unwritable(path, error) from None
 
 
-def write_plan(folder: Path, plan: Mapping[str, Any]) -> None:
+def write_plan(folder: Path, plan: PlanFile) -> None:
     """Keep what was asked for."""
-    write_whole(folder / PLAN, json.dumps({"schema": SCHEMA, **plan}, indent=2) + "\n")
+    write_whole(folder / PLAN, encode(plan, dense=False))
 
 
-def read_plan(folder: Path) -> Mapping[str, Any] | None:
+def read_plan(folder: Path) -> PlanFile | None:
     """What was asked for; None where no baseline was begun, BadInput where it can't be read."""
-    path = folder / PLAN
     try:
-        plan = read_json(path, "give --out another folder")
+        return read_file(folder / PLAN, PlanFile, "give --out another folder")
     except MissingFile:
         return None
-    if not _is_plan(plan):
-        raise BadInput(f"{path}: not the plan of a baseline", "give --out another folder")
-    return dict(plan)
-
-
-def _is_plan(plan: Any) -> bool:
-    """Whether it has what every plan has; who wrote it checked the values."""
-    if not isinstance(plan, dict) or plan.get("schema") != SCHEMA:
-        return False
-    asked, target = plan.get("asked"), plan.get("target")
-    return (
-        isinstance(asked, dict)
-        and asked.keys() >= _ASKED
-        and isinstance(asked["matrix"], dict)
-        and isinstance(asked["matrix"].get("shapes"), list)
-        and isinstance(target, dict)
-        and target.keys() >= {"name", "file", "sha256"}
-        and all(key in plan and isinstance(plan[key], kinds) for key, kinds in _KINDS.items())
-        and all(isinstance(word, str) for word in plan["command"])
-        and all(map(_is_backend, plan["backends"]))
-        and isinstance(plan.get("runs", []), list)
-        and all(isinstance(run, dict) and run.keys() == _RUN for run in plan.get("runs", []))
-    )
-
-
-def _is_backend(told: Any) -> bool:
-    return isinstance(told, dict) and all(
-        key in told and isinstance(told[key], kinds)
-        for key, kinds in (("name", str), ("available", bool), ("reason", str), ("setting", str))
-    )
 
 
 def cell_file(folder: Path, cell_id: str) -> Path:
@@ -163,18 +118,22 @@ def _cells_in(folder: Path) -> tuple[Cell, ...]:
     return tuple(sorted(found, key=lambda cell: (cell.at, cell.backend)))
 
 
-def read_profiles(folder: Path) -> list[dict[str, Any]]:
+def read_profiles(folder: Path) -> tuple[ProfiledCell, ...]:
     """What was profiled of the baseline, and what could not be; empty where nothing was asked."""
+    path = folder / PROFILES / "profiles.json"
     try:
-        found = read_json(folder / PROFILES / "profiles.json")
-    except BadInput:
-        return []
-    known = {"id", "folder", "reason"}
-    return [
-        one
-        for one in (found if isinstance(found, list) else [])
-        if isinstance(one, dict) and one.keys() >= known
-    ]
+        rows = read_json(path)
+        return tuple(convert(row, ProfiledCell) for row in rows)
+    except MissingFile:
+        return ()
+    except (TypeError, BadInput):
+        raise BadInput(f"{path}: no list of profiles", "remove it, and profile anew") from None
+
+
+def write_profiles(folder: Path, profiles: Sequence[ProfiledCell]) -> None:
+    """Keep what was profiled so far."""
+    text = json.dumps([plain(profile) for profile in profiles], indent=1) + "\n"
+    write_whole(folder / PROFILES / "profiles.json", text)
 
 
 def _unwritable(path: Path, error: OSError) -> EnvironmentProblem:

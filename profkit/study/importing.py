@@ -16,7 +16,7 @@ from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.regular_file import digest
 from profkit.core.text_files import read_json
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import convert, plain
+from profkit.core.typed_file import convert
 from profkit.report.gpus import Datasheet, datasheet_named, datasheets_named
 from profkit.study.folder import (
     cell_file,
@@ -26,7 +26,7 @@ from profkit.study.folder import (
     write_plan,
     write_whole,
 )
-from profkit.study.json import IMPORTED, cell_json
+from profkit.study.json import cell_json
 from profkit.study.matrix import (
     Matrix,
     MatrixShape,
@@ -35,6 +35,7 @@ from profkit.study.matrix import (
     matrix_of,
     shape_name,
 )
+from profkit.study.plan_format import IMPORTED, Asked, Backend, PlanFile, Program
 from profkit.study.self_reported import Said, said_in
 from profkit.timing.cell import Cell, Source, Status
 from profkit.timing.latency_file import read_latencies
@@ -304,38 +305,28 @@ def _plan(
     backend: str,
     sheet: Datasheet | None,
     command: Sequence[str],
-) -> dict[str, Any]:
+) -> PlanFile:
     latencies = [cell.latency for cell in cells if cell.latency]
-    own = next((plain(latency.gpu) for latency in latencies if latency.gpu), None)
-    return {
-        "asked": {
-            "target": None,
-            "matrix": {
-                "name": matrix.name,
-                "about": matrix.about,
-                "shapes": [
-                    {"name": shape.name, "arguments": dict(shape.arguments)}
-                    for shape in matrix.shapes
-                ],
-            },
-            "samples": None,
-            "blocks": None,
-            "seed": None,
-            "timer": latencies[0].timer,
-            "cache": latencies[0].cache,
-            "warmup": None,
-            "device": None,
-            "backends": [backend],
-        },
-        "target": {"name": None, "file": None, "sha256": None},
-        "gpu": own,
-        "gpu_from": "said" if sheet else ("measured" if own else "none"),
-        "measured_on": None,
-        "budget": None,
-        "command": list(command),
-        "created": timestamp(),
-        "seconds": None,
-        "backends": [
-            {"name": backend, "version": None, "available": True, "reason": "", "setting": ""}
-        ],
-    }
+    own = next((latency.gpu for latency in latencies if latency.gpu), None)
+    return PlanFile(
+        asked=Asked(
+            matrix=matrix,
+            samples=None,
+            blocks=None,
+            seed=None,
+            timer=latencies[0].timer,
+            cache=latencies[0].cache,
+            warmup=None,
+            device=None,
+            backends=(backend,),
+        ),
+        target=Program(name=None, file=None, sha256=None),
+        gpu=own,
+        gpu_from="said" if sheet else ("measured" if own else "none"),
+        measured_on=None,
+        budget=None,
+        command=tuple(command),
+        created=timestamp(),
+        seconds=None,
+        backends=(Backend(name=backend, available=True, reason="", setting=""),),
+    )

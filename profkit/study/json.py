@@ -7,26 +7,119 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import structs
 
-from profkit.core.json_text import json_text
+from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import encode, plain
+from profkit.core.typed_file import Amount, Count, File, Model, encode, known, plain
 from profkit.core.version import __version__
 from profkit.report.gpus import Datasheet
+from profkit.study.matrix import Matrix
+from profkit.study.plan_format import Backend, Origin, PlanFile, ProfiledCell, Program, Run
 from profkit.study.summary import Baseline, Best, Row, Scaling, Versus
-from profkit.timing.cell import Cell
+from profkit.timing.cell import Cell, Status
+from profkit.timing.results import Verdict
 from profkit.timing.statistics import summarize
 
-SCHEMA = "profkit.baseline/1"
-IMPORTED = "imported"
 _NOT_IN_THE_TABLE = ("arguments", "throttled", "dependence", "flags")
 
-Json = dict[str, Any]
+
+class Options(Model, frozen=True, kw_only=True):
+    """What was asked for; `warmup` and `budget` in seconds. `device` is what was measured on."""
+
+    samples: Count | None
+    blocks: Count | None
+    seed: int | None
+    timer: str
+    cache: str
+    warmup: Amount | None
+    backends: tuple[str, ...]
+    device: str | None
+    budget: Amount | None
+
+
+class Quoted(Model, frozen=True, kw_only=True):
+    """A GPU's datasheet: FLOP/s, dense, and B/s; `unverified` peaks were not looked up."""
+
+    name: str
+    peaks: dict[str, float]
+    unverified: tuple[str, ...]
+
+    @classmethod
+    def of(cls, sheet: Datasheet) -> Quoted:
+        """The figures of a datasheet."""
+        return cls(
+            name=sheet.name,
+            peaks={name: peak.value for name, peak in sheet.peaks.items()},
+            unverified=tuple(name for name, peak in sheet.peaks.items() if not peak.verified),
+        )
+
+
+class Contrast(Model, frozen=True, kw_only=True):
+    """The verdict on backend `b` against `a` at a shape.
+
+    `speedup` is time of a over that of b. `p_adjusted` is Holm's, over all comparisons, `overlap`
+    that of the intervals of the medians, `delta` Cliff's. `claimable`: b is faster by the classic
+    rule, between two intervals with a level, and by the verdict. `details` say why it is invalid.
+    """
+
+    shape: str
+    a: str
+    b: str
+    verdict: Verdict
+    reason: str
+    details: tuple[str, ...] = ()
+    speedup: float
+    low: float | None
+    high: float | None
+    p_value: float | None
+    p_adjusted: float | None
+    margin: float | None
+    overlap: bool | None
+    delta: float
+    claimable: bool
+    blocks: Count
+    samples_in_a_block: Count
+
+
+class BaselineFile(File, frozen=True, kw_only=True, tag="profkit.baseline/1"):
+    """What is derived from the cells of a baseline. SI units, shares of 1.
+
+    `command` is the one that began it, `runs` are those that measured cells, the first and each
+    --resume. `complete`: every cell was measured or has a final reason. `counts` are cells by
+    status. `seconds` are of measuring, all runs together.
+    """
+
+    profkit: str
+    name: str
+    created: str
+    target: Program
+    matrix: Matrix
+    options: Options
+    command: tuple[str, ...]
+    runs: tuple[Run, ...] | None = None
+    gpu: Device | None
+    gpu_from: Origin
+    backends: tuple[Backend, ...]
+    complete: bool
+    datasheet: Quoted | None
+    datasheet_note: str
+    fingerprints: dict[str, Fingerprint]
+    counts: dict[str, int]
+    cells: tuple[Row, ...]
+    comparisons: tuple[Contrast, ...]
+    scaling: tuple[Scaling, ...]
+    best: tuple[Best, ...]
+    notes: tuple[str, ...]
+    profiles: tuple[ProfiledCell, ...]
+    seconds: Amount | None
+
+    def __post_init__(self) -> None:
+        if self.gpu is not None:
+            self.gpu.refuse_unnamed()
 
 
 def cell_json(cell: Cell) -> str:
@@ -35,82 +128,69 @@ def cell_json(cell: Cell) -> str:
     return encode(structs.replace(cell, profkit=__version__, statistics=statistics), indent=0)
 
 
-def summary_json(
+def summary_file(
     baseline: Baseline,
     cells: Sequence[Cell],
-    plan: Mapping[str, Any],
-    profiles: Sequence[Mapping[str, Any]],
-) -> str:
-    """All that was derived, with what was asked for (the plan as `profkit.study.folder` keeps
-    it)."""
-    asked = plan["asked"]
-    document = {
-        "schema": SCHEMA,
-        "profkit": __version__,
-        "name": " ".join(name_parts(plan)),
-        "created": timestamp(),
-        "target": dict(plan["target"]),
-        "matrix": asked["matrix"],
-        "options": {
-            name: asked.get(name)
-            for name in ("samples", "blocks", "seed", "timer", "cache", "warmup", "backends")
-        }
-        | {"device": (plan["measured_on"] or {}).get("device"), "budget": plan["budget"]},
-        "command": list(plan["command"]),
-        "runs": plan.get("runs"),
-        "gpu": plan["gpu"],
-        "gpu_from": plan.get("gpu_from", "measured" if plan["gpu"] else "none"),
-        "backends": [dict(backend) for backend in plan["backends"]],
-        **derived_json(baseline, cells, asked["matrix"], plan["backends"]),
-        "profiles": [dict(profile) for profile in profiles],
-        "seconds": plan["seconds"],
-    }
-    return json_text(document, indent=1)
-
-
-def derived_json(
-    baseline: Baseline,
-    cells: Sequence[Cell],
-    matrix: Mapping[str, Any],
-    backends: Sequence[Mapping[str, Any]],
-) -> Json:
-    """The part of a summary that follows from the cells of a matrix and its backends."""
-    wanted = len(matrix["shapes"]) * len(backends)
-    return {
-        "complete": len(baseline.rows) == wanted and "no_time" not in baseline.counts,
-        "datasheet": _datasheet(baseline.datasheet),
-        "datasheet_note": baseline.datasheet_note,
-        "fingerprints": {
-            cell.fingerprint_sha256: plain(cell.fingerprint)
-            for cell in cells
-            if cell.fingerprint_sha256
-        },
-        "counts": baseline.counts,
-        "cells": [row_json(row) for row in baseline.rows],
-        "comparisons": [_versus(versus) for versus in baseline.comparisons],
-        "scaling": [_scaling(step) for step in baseline.scaling],
-        "best": [_best(best) for best in baseline.best],
-        "notes": list(baseline.notes),
-    }
-
-
-def name_parts(plan: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a baseline is called: its target, and the matrix where that has a name of its own."""
-    return tuple(
-        dict.fromkeys((plan["target"]["name"] or IMPORTED, plan["asked"]["matrix"]["name"]))
+    plan: PlanFile,
+    profiles: Sequence[ProfiledCell],
+) -> BaselineFile:
+    """All that was derived, with what was asked for."""
+    asked = plan.asked
+    return BaselineFile(
+        profkit=__version__,
+        name=" ".join(plan.name_parts),
+        created=timestamp(),
+        target=plan.target,
+        matrix=asked.matrix,
+        options=Options(
+            samples=asked.samples,
+            blocks=asked.blocks,
+            seed=asked.seed,
+            timer=asked.timer,
+            cache=asked.cache,
+            warmup=asked.warmup,
+            backends=asked.backends,
+            device=known(plan.measured_on.device) if plan.measured_on else None,
+            budget=plan.budget,
+        ),
+        command=plan.command,
+        runs=known(plan.runs),
+        gpu=plan.gpu,
+        gpu_from=plan.gpu_from or ("measured" if plan.gpu else "none"),
+        backends=plan.backends,
+        **derived(baseline, cells, asked.matrix, plan.backends),
+        profiles=tuple(profiles),
+        seconds=plan.seconds,
     )
 
 
-def row_json(row: Row) -> Json:
-    """A cell's row."""
-    return asdict(row) | {"status": row.status.value}
+def derived(
+    baseline: Baseline, cells: Sequence[Cell], matrix: Matrix, backends: Sequence[Backend]
+) -> dict[str, Any]:
+    """The part of a summary that follows from the cells of a matrix and its backends."""
+    wanted = len(matrix.shapes) * len(backends)
+    sheet = baseline.datasheet
+    return {
+        "complete": len(baseline.rows) == wanted and Status.no_time not in baseline.counts,
+        "datasheet": Quoted.of(sheet) if sheet else None,
+        "datasheet_note": baseline.datasheet_note,
+        "fingerprints": {
+            cell.fingerprint_sha256: cell.fingerprint for cell in cells if cell.fingerprint_sha256
+        },
+        "counts": baseline.counts,
+        "cells": baseline.rows,
+        "comparisons": tuple(map(_contrast, baseline.comparisons)),
+        "scaling": baseline.scaling,
+        "best": baseline.best,
+        "notes": baseline.notes,
+    }
 
 
 def cells_parquet(baseline: Baseline) -> bytes:
     """The rows as a Parquet table, lists and mappings as JSON."""
     import pandas as pd
 
-    frame = pd.DataFrame([row_json(row) for row in baseline.rows])
+    frame = pd.DataFrame([plain(row) for row in baseline.rows])
     for name in _NOT_IN_THE_TABLE:
         frame[name] = [json.dumps(value) for value in frame[name]]
     numbers = [
@@ -124,44 +204,24 @@ def cells_parquet(baseline: Baseline) -> bytes:
     return table.getvalue()
 
 
-def _datasheet(sheet: Datasheet | None) -> Json | None:
-    if sheet is None:
-        return None
-    return {
-        "name": sheet.name,
-        "peaks": {name: peak.value for name, peak in sheet.peaks.items()},
-        "unverified": [name for name, peak in sheet.peaks.items() if not peak.verified],
-    }
-
-
-def _versus(versus: Versus) -> Json:
+def _contrast(versus: Versus) -> Contrast:
     pair, comparison = versus.pair, versus.pair.comparison
-    return {
-        "shape": versus.shape,
-        "a": pair.a.label,
-        "b": pair.b.label,
-        "verdict": comparison.verdict.value,
-        "reason": comparison.reason.value,
-        "details": list(comparison.details),
-        "speedup": comparison.speedup,
-        "low": comparison.low,
-        "high": comparison.high,
-        "p_value": comparison.p_value,
-        "p_adjusted": comparison.p_adjusted,
-        "margin": comparison.margin.value,
-        "overlap": versus.overlap,
-        "delta": comparison.classic.delta,
-        "claimable": versus.claimable,
-        "blocks": comparison.blocks,
-        "samples_in_a_block": pair.samples_in_a_block,
-    }
-
-
-def _scaling(step: Scaling) -> Json:
-    row = asdict(step)
-    before, after = row.pop("before"), row.pop("after")
-    return {"from": before, "to": after, **row}
-
-
-def _best(best: Best) -> Json:
-    return asdict(best)
+    return Contrast(
+        shape=versus.shape,
+        a=pair.a.label,
+        b=pair.b.label,
+        verdict=comparison.verdict,
+        reason=comparison.reason.value,
+        details=comparison.details,
+        speedup=comparison.speedup,
+        low=comparison.low,
+        high=comparison.high,
+        p_value=comparison.p_value,
+        p_adjusted=comparison.p_adjusted,
+        margin=comparison.margin.value,
+        overlap=versus.overlap,
+        delta=comparison.classic.delta,
+        claimable=versus.claimable,
+        blocks=comparison.blocks,
+        samples_in_a_block=pair.samples_in_a_block,
+    )

@@ -6,7 +6,6 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -50,12 +49,11 @@ class MatrixFile(File, frozen=True, kw_only=True, tag="profkit.matrix/1"):
     groups: Annotated[tuple[Shapes, ...], Meta(min_length=1)]
 
 
-@dataclass(frozen=True)
-class MatrixShape:
+class MatrixShape(Model, frozen=True):
     """A set of options of a target by name, and what it is called."""
 
     name: str
-    arguments: Mapping[str, Value]
+    arguments: dict[str, Value]
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -68,8 +66,7 @@ class MatrixShape:
         )
 
 
-@dataclass(frozen=True)
-class Matrix:
+class Matrix(Model, frozen=True):
     """Shapes in their order; no two alike."""
 
     name: str

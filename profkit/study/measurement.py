@@ -20,13 +20,14 @@ from msgspec import structs
 
 from profkit.capture.environment import digest
 from profkit.core.errors import EnvironmentProblem, ProfkitError
-from profkit.core.fingerprint import Fingerprint
+from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import convert
+from profkit.core.typed_file import convert, known
 from profkit.study.folder import cell_file, keep_again, read_cells, write_plan, write_whole
 from profkit.study.json import cell_json
 from profkit.study.matrix import MatrixShape
 from profkit.study.plan import BaselinePlan, Declared
+from profkit.study.plan_format import MeasuredOn, PlanFile, Run
 from profkit.study.record import runs_on_record
 from profkit.timing.budget import GPU_PROBES, Outlook, Todo
 from profkit.timing.cell import MISSING, Cell, Status
@@ -99,7 +100,7 @@ class Measuring:
         plan: BaselinePlan,
         process: Process,
         declared: Declared,
-        kept: dict[str, Any],
+        kept: PlanFile,
         started: float,
         tell: Tell,
     ) -> None:
@@ -108,7 +109,7 @@ class Measuring:
         self._declared = declared
         self._kept = kept
         self._started = started
-        self._before = kept["seconds"]
+        self._before = kept.seconds or 0.0
         self._runs = runs_on_record(kept)
         self._measured_by: set[int] = set()
         self._created = timestamp()
@@ -121,7 +122,7 @@ class Measuring:
             probes=1 if plan.device == "cpu" else GPU_PROBES,
         )
         self._stage = ""
-        self._about = {one["name"]: one for one in declared.backends}
+        self._about = {backend.name: backend for backend in declared.backends}
         self.todo = self._missing()
 
     def _missing(self) -> list[_Missing]:
@@ -149,7 +150,7 @@ class Measuring:
 
     def check_device(self) -> None:
         """Raises EnvironmentProblem on another GPU than the one that the baseline was begun on."""
-        if self._kept["measured_on"] is not None:
+        if self._kept.measured_on is not None:
             self._check_device(self._process.turn.ask("where", device=self._plan.device))
 
     def run(self) -> None:
@@ -236,16 +237,20 @@ class Measuring:
 
     def _check_device(self, told: Mapping[str, Any]) -> None:
         """Refuse another GPU than the one that the baseline was begun on."""
-        gpu = of_device(told)["gpu"]
-        identity = {"device": told["device"]} | {
-            key: (gpu or {}).get(key) for key in ("name", "uuid", "multiprocessors")
-        }
-        if self._kept["measured_on"] is None:
-            self._kept |= {"measured_on": identity, "gpu": gpu}
+        gpu = convert(of_device(told)["gpu"] or {}, Device)
+        identity = MeasuredOn(
+            device=told["device"],
+            name=known(gpu.name),
+            uuid=known(gpu.uuid),
+            multiprocessors=known(gpu.multiprocessors),
+        )
+        before = self._kept.measured_on
+        if before is None:
+            self._kept = structs.replace(self._kept, measured_on=identity, gpu=gpu or None)
             self._note_time()
-        elif self._kept["measured_on"] != identity:
+        elif before != identity:
             raise EnvironmentProblem(
-                f"{self._plan.out}: was measured on {_device_words(self._kept['measured_on'])}, "
+                f"{self._plan.out}: was measured on {_device_words(before)}, "
                 f"this is {_device_words(identity)}",
                 "go on there, or give --out another folder",
             )
@@ -356,8 +361,8 @@ class Measuring:
             at=round_.at,
             arguments=dict(round_.shape.arguments),
             backend=name,
-            version=self._about[name]["version"],
-            setting=self._about[name]["setting"],
+            version=self._about[name].version,
+            setting=self._about[name].setting,
             chosen=of_variant.get("chosen"),
             asked=self._plan.samples,
             round=round_.name,
@@ -383,13 +388,16 @@ class Measuring:
 
     def _note_time(self) -> None:
         """Keep what it took so far, and the GPU."""
-        self._kept["seconds"] = self._before + time.monotonic() - self._started
-        this = {
-            "command": list(self._plan.command),
-            "created": self._created,
-            "processes": len(self._measured_by),
-        }
-        self._kept["runs"] = [*self._runs, *([this] if self._measured_by else [])]
+        this = Run(
+            command=self._plan.command,
+            created=self._created,
+            processes=len(self._measured_by),
+        )
+        self._kept = structs.replace(
+            self._kept,
+            seconds=self._before + time.monotonic() - self._started,
+            runs=(*self._runs, *([this] if self._measured_by else [])),
+        )
         write_plan(self._plan.out, self._kept)
 
 
@@ -428,10 +436,10 @@ def _status_of_wrong(why: str) -> Status:
     return _status_of(why) if raised else Status.wrong
 
 
-def _device_words(identity: Mapping[str, Any]) -> str:
-    if identity["device"] == "cpu":
+def _device_words(identity: MeasuredOn) -> str:
+    if identity.device == "cpu":
         return "the CPU"
-    return f"{identity['name'] or 'a GPU'} {identity['uuid'] or ''}".strip()
+    return f"{identity.name or 'a GPU'} {identity.uuid or ''}".strip()
 
 
 def _minutes(seconds: float) -> str:

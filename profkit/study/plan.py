@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 from profkit.study.matrix import Matrix
+from profkit.study.plan_format import Backend
 from profkit.timing.measurement import Subject, TimingPlan
 from profkit.timing.stopwatch import Settings
 
@@ -66,15 +66,12 @@ class BaselinePlan:
 
 @dataclass(frozen=True)
 class Declared:
-    """What the target declares: its name, the backends to measure, the work of each shape (FLOP).
-
-    `backends` has `name`, `version`, `available`, `reason`, `setting` of each.
-    """
+    """What the target declares: its name, the backends to measure, the FLOP of each shape."""
 
     name: str
-    backends: list[dict[str, Any]]
+    backends: tuple[Backend, ...]
     flop: Mapping[str, float]
 
     @property
     def available(self) -> list[str]:
-        return [one["name"] for one in self.backends if one["available"]]
+        return [backend.name for backend in self.backends if backend.available]

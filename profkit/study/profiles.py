@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from profkit.core.errors import ProfkitError, UsageError
 from profkit.recording.recording import Plan, profile
-from profkit.study.folder import PROFILES, held, read_profiles, write_whole
+from profkit.study.folder import PROFILES, held, read_profiles, write_profiles
 from profkit.study.matrix import MatrixShape
 from profkit.study.plan import BaselinePlan
+from profkit.study.plan_format import ProfiledCell
 from profkit.study.summary import Row
 from profkit.timing.measurement import Tell
 
@@ -37,8 +36,8 @@ def profile_cells(plan: BaselinePlan, rows: Sequence[Row], started: float, tell:
     The plan's budget counts from `started`, of the monotonic clock.
     """
     folder = plan.out
-    kept: list[dict[str, Any]] = [one for one in read_profiles(folder) if one.get("folder")]
-    done = {one["id"] for one in kept}
+    kept = [profile for profile in read_profiles(folder) if profile.folder]
+    done = {profile.id for profile in kept}
     todo = [row for row in rows if row.id not in done]
     with held(folder):
         (folder / PROFILES).mkdir(exist_ok=True)
@@ -46,10 +45,10 @@ def profile_cells(plan: BaselinePlan, rows: Sequence[Row], started: float, tell:
             stage = f"profile {at + 1} of {len(todo)}  {row.id}"
             left = None if plan.budget is None else plan.budget - (time.monotonic() - started)
             kept.append(_profiled(plan, row, left, lambda *told, stage=stage: tell(stage, told[1])))
-            write_whole(folder / PROFILES / "profiles.json", json.dumps(kept, indent=1) + "\n")
+            write_profiles(folder, kept)
 
 
-def _profiled(plan: BaselinePlan, row: Row, left: float | None, tell: Tell) -> dict[str, Any]:
+def _profiled(plan: BaselinePlan, row: Row, left: float | None, tell: Tell) -> ProfiledCell:
     """A profile within `left` seconds (None: no limit), or why there is none."""
     if left is not None and left <= 0:
         return _missing(row, "the budget was spent before")
@@ -70,8 +69,8 @@ def _profiled(plan: BaselinePlan, row: Row, left: float | None, tell: Tell) -> d
         raise
     except ProfkitError as error:
         return _missing(row, error.message)
-    return {"id": row.id, "folder": str(outcome.folder.relative_to(plan.out)), "reason": ""}
+    return ProfiledCell(id=row.id, folder=str(outcome.folder.relative_to(plan.out)), reason="")
 
 
-def _missing(row: Row, why: str) -> dict[str, Any]:
-    return {"id": row.id, "folder": None, "reason": why}
+def _missing(row: Row, why: str) -> ProfiledCell:
+    return ProfiledCell(id=row.id, folder=None, reason=why)

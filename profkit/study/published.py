@@ -15,6 +15,8 @@ from typing import Any
 from profkit.audit.audit import Outcome, examine
 from profkit.audit.claims import read_claims
 from profkit.capture.work import Work
+from profkit.core.fingerprint import Device
+from profkit.core.typed_file import known
 from profkit.core.yaml_files import shipped_yaml
 from profkit.report.gpus import datasheet_named
 from profkit.study.summary import GAPS, Row
@@ -177,17 +179,17 @@ def _audited() -> tuple[Outcome, ...]:
 
 
 def against_published(
-    rows: Sequence[Row], gpu: str | None, chip: Mapping[str, Any] | None = None
+    rows: Sequence[Row], gpu: str | None, chip: Device | None = None
 ) -> tuple[Against, ...]:
     """Each figure whose shape the baseline has, beside the cell of its backend or the fastest.
 
-    `gpu` is the name of the product's datasheet, `chip` the GPU as a fingerprint has it.
+    `gpu` is the name of the product's datasheet, `chip` the GPU.
     """
     found = []
     for figure in published():
         row = _counterpart(rows, figure)
         if row is not None:
-            found.append(_against(row, figure, gpu, chip or {}))
+            found.append(_against(row, figure, gpu, chip or Device()))
     return tuple(found)
 
 
@@ -201,7 +203,7 @@ def _counterpart(rows: Sequence[Row], figure: Figure) -> Row | None:
     return max(own or same, key=lambda row: row.flop_rate or 0.0, default=None)
 
 
-def _against(row: Row, figure: Figure, gpu: str | None, chip: Mapping[str, Any]) -> Against:
+def _against(row: Row, figure: Figure, gpu: str | None, chip: Device) -> Against:
     same_gpu = gpu is not None and figure.gpu == gpu
     rate, seconds = row.flop_rate or 0.0, row.seconds or 0.0
     share = row.share_of_datasheet
@@ -226,14 +228,14 @@ def _against(row: Row, figure: Figure, gpu: str | None, chip: Mapping[str, Any])
     )
 
 
-def _shortfall(row: Row, figure: Figure, ratio: float, chip: Mapping[str, Any]) -> Shortfall:
-    highest = chip.get("sm_clock_max")
+def _shortfall(row: Row, figure: Figure, ratio: float, chip: Device) -> Shortfall:
+    highest = known(chip.sm_clock_max)
     clock = row.sm_clock / highest if row.sm_clock and highest else None
     return Shortfall(
         clock=clock,
         at_highest=ratio / clock if clock else None,
         highest_clock=highest,
-        power_limit=chip.get("power_limit"),
+        power_limit=known(chip.power_limit),
         capped=row.throttled.get(POWER_CAP, 0),
         other_backend=row.backend != figure.backend,
         overtaken=row.overtaken or 0,

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
 
 from profkit.analysis.run_files import LATENCY, SUFFIXES, one_report
 from profkit.capture.backends import SHIPPED
 from profkit.comparison.comparison import Diff
 from profkit.core.errors import BadInput, ProfkitError
-from profkit.core.text_files import MissingFile, read_json, shipped_json
-from profkit.core.typed_file import plain
+from profkit.core.fingerprint import Device
+from profkit.core.text_files import MissingFile, read_json
+from profkit.core.typed_file import of_schema, plain
 from profkit.report.floors import floors
 from profkit.rules.checklist import Item
 from profkit.study.evidence import cost, evidence, goal, same_kernel, top_rows
 from profkit.study.folder import SUMMARY, read_again, read_cells
-from profkit.study.json import derived_json
+from profkit.study.json import BaselineFile, derived
+from profkit.study.plan_format import ProfiledCell
 from profkit.study.published import against_published, wrong_claims
 from profkit.study.report_model import Profiled, Step, Written
-from profkit.study.summary import THRESHOLDS, Baseline, derive
+from profkit.study.summary import THRESHOLDS, Baseline, Row, derive
 from profkit.timing.cell import MISSING, Cell, Status
 from profkit.timing.latency import analyze_latency, compare_with
 from profkit.timing.latency_file import read_latencies
@@ -31,7 +34,6 @@ from profkit.timing.statistics import summarize
 if TYPE_CHECKING:
     from profkit.analysis.report import Report
 
-_SCHEMA = "profkit.baseline/1"
 _REMEDY = "derive it anew: profkit baseline run ... --resume, or import it again"
 _TOP = 3
 _BUSIEST = 3
@@ -45,31 +47,26 @@ def gather(folder: Path, *, price: float | None = None, ladder: Path | None = No
     `price` is for an hour and GPU; `ladder` is a recording of variants that took turns. Raises
     BadInput for a folder without a whole baseline, and where its summary is not of its cells.
     """
-    summary, baseline = _summary(folder)
-    cells = _cells(folder, summary)
-    order = [backend["name"] for backend in summary["backends"]]
-    if baseline is None:
-        summary, baseline = _checked(folder, summary, cells, order)
+    summary, cells, baseline = _whole(folder)
+    order = {backend.name for backend in summary.backends}
     rows = baseline.rows
-    statistics = {
-        cell.id: _plain(plain(summarize(cell.latency.samples))) for cell in cells if cell.latency
-    }
+    statistics = {cell.id: summarize(cell.latency.samples) for cell in cells if cell.latency}
     sheet = baseline.datasheet
-    against = against_published(rows, sheet.name if sheet else None, summary["gpu"])
-    seconds = summary["seconds"]
-    steps = _steps(ladder, set(order)) if ladder else ()
+    against = against_published(rows, sheet.name if sheet else None, summary.gpu)
+    seconds = summary.seconds
+    steps = _steps(ladder, order) if ladder else ()
     return Written(
         summary=summary,
         rows=rows,
         scaling=baseline.scaling,
         statistics=statistics,
-        sources={cell.id: plain(cell.source) for cell in cells if cell.source},
+        sources={cell.id: cell.source for cell in cells if cell.source},
         evidence=evidence(rows, statistics),
         same=same_kernel(rows, baseline.comparisons),
         goals=tuple(goal(row) for row in top_rows(rows, _TOP)),
         against=against,
         claims=wrong_claims(against),
-        profiled=tuple(_profiled(folder, one) for one in summary["profiles"]),
+        profiled=tuple(_profiled(folder, one) for one in summary.profiles),
         steps=steps,
         steps_title=ladder.name if ladder else "",
         price=price,
@@ -78,61 +75,50 @@ def gather(folder: Path, *, price: float | None = None, ladder: Path | None = No
     )
 
 
-def _not_asked(told: Mapping[str, Any]) -> tuple[str, ...]:
+def _not_asked(told: BaselineFile) -> tuple[str, ...]:
     """Backends that come with profkit and were left out of a run that named its own of them."""
-    asked, shipped = told["options"]["backends"], [backend.name for backend in SHIPPED]
-    if not asked or told["target"]["name"] is None or not set(asked) <= set(shipped):
+    asked, shipped = told.options.backends, [backend.name for backend in SHIPPED]
+    if not asked or told.target.name is None or not set(asked) <= set(shipped):
         return ()
     return tuple(name for name in shipped if name not in asked)
 
 
-def _summary(folder: Path) -> tuple[Mapping[str, Any], Baseline | None]:
-    """The kept summary; where there is none it is derived, together with the baseline."""
+def _whole(folder: Path) -> tuple[BaselineFile, list[Cell], Baseline]:
+    """The summary, kept or derived where there is none, its cells and what they amount to.
+
+    Raises BadInput where a kept one tells anything else than they do.
+    """
     path = folder / SUMMARY
     try:
-        summary = read_json(path, _REMEDY)
+        document = read_json(path, _REMEDY)
     except MissingFile:
         from profkit.study.run import derived_summary
 
-        baseline, text = derived_summary(folder)
-        return json.loads(text), baseline
-    if not isinstance(summary, dict) or summary.get("schema") != _SCHEMA:
-        raise BadInput(f"{path}: not {_SCHEMA}", _REMEDY)
-    _validate(path, summary)
-    return summary, None
+        baseline, summary = derived_summary(folder)
+        return summary, _cells(folder, summary), baseline
+    try:
+        summary = of_schema(document, BaselineFile)
+    except BadInput as error:
+        raise BadInput(f"{path}: {error.message}", _REMEDY) from None
+    cells, again = _cells(folder, summary), read_again(folder)
+    order = [backend.name for backend in summary.backends]
+    gpu = summary.gpu or Device()
+    baseline = derive(cells, gpu, order=order, floor=_floor(summary), again=again)
+    right = structs.replace(
+        summary, **derived(baseline, [*cells, *again], summary.matrix, summary.backends)
+    )
+    _check(path, document, plain(right))
+    return right, cells, baseline
 
 
-def _checked(
-    folder: Path, told: Mapping[str, Any], cells: Sequence[Cell], order: Sequence[str]
-) -> tuple[Mapping[str, Any], Baseline]:
-    """A kept summary with what is derived of its cells; BadInput where it tells anything else."""
-    again = read_again(folder)
-    baseline = derive(cells, told["gpu"] or {}, order=order, floor=_floor(told), again=again)
-    every = [*cells, *again]
-    derived = _plain(derived_json(baseline, every, told["matrix"], told["backends"]))
-    _check(folder / SUMMARY, told, derived)
-    return {**told, **derived}, baseline
-
-
-def _validate(path: Path, summary: Mapping[str, Any]) -> None:
-    import jsonschema
-
-    form = shipped_json("profkit.schemas", "baseline.json")
-    errors = jsonschema.Draft202012Validator(form).iter_errors(summary)
-    error = jsonschema.exceptions.best_match(errors)
-    if error is not None:
-        where = ".".join(str(part) for part in error.absolute_path)
-        raise BadInput(f"{path}: {where}: {' '.join(error.message.split())[:200]}", _REMEDY)
-
-
-def _cells(folder: Path, told: Mapping[str, Any]) -> list[Cell]:
+def _cells(folder: Path, told: BaselineFile) -> list[Cell]:
     """The kept cells, and those that no backend is there for, in the order of the summary."""
     found = {cell.id: cell for cell in read_cells(folder)}
-    for one in told["cells"]:
-        kept = found.get(one["id"])
-        if one["status"] == Status.unavailable and (kept is None or kept.status in MISSING):
-            found[one["id"]] = _unavailable(one)
-    ids = [one["id"] for one in told["cells"]]
+    for one in told.cells:
+        kept = found.get(one.id)
+        if one.status is Status.unavailable and (kept is None or kept.status in MISSING):
+            found[one.id] = _unavailable(one)
+    ids = [one.id for one in told.cells]
     if apart := set(ids) ^ found.keys():
         raise BadInput(f"{folder / SUMMARY}: is not of the cells beside it: {min(apart)}", _REMEDY)
     if len(ids) > len(found):
@@ -140,33 +126,26 @@ def _cells(folder: Path, told: Mapping[str, Any]) -> list[Cell]:
     return [found[name] for name in ids]
 
 
-def _unavailable(row: Mapping[str, Any]) -> Cell:
+def _unavailable(row: Row) -> Cell:
     names = ("shape", "at", "arguments", "backend", "reason", "version")
-    return Cell(status=Status.unavailable, **{name: row[name] for name in names})
+    return Cell(status=Status.unavailable, **{name: getattr(row, name) for name in names})
 
 
-def _floor(told: Mapping[str, Any]) -> float | None:
+def _floor(told: BaselineFile) -> float | None:
     """The A/A floor that the verdicts were held against, which the cells do not know.
 
     Every margin is at least the floor, so that it is the least of them, where it counted at all.
     """
-    margins = [one["margin"] for one in told["comparisons"] if one["margin"] is not None]
+    margins = [one.margin for one in told.comparisons if one.margin is not None]
     return min(margins, default=None)
 
 
-def _plain(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A document as it is read from a file."""
-    plain: dict[str, Any] = json.loads(json.dumps(document))
-    return plain
-
-
-def _check(path: Path, told: Mapping[str, Any], derived: Mapping[str, Any]) -> None:
+def _check(path: Path, told: Mapping[str, Any], right: Mapping[str, Any]) -> None:
     """Raises BadInput where a summary says anything else than what the cells amount to."""
-    known = {name: value for name, value in told.items() if name in derived}
-    apart = next(_differences(known, derived, ""), None)
+    apart = next(_differences(told, right, ""), None)
     if apart is not None:
-        place, said, right = apart
-        raise BadInput(f"{path}: {place} is {said}, by the kept samples {right}", _REMEDY)
+        place, said, derived = apart
+        raise BadInput(f"{path}: {place} is {said}, by the kept samples {derived}", _REMEDY)
 
 
 def _differences(told: Any, derived: Any, place: str) -> Iterator[tuple[str, str, str]]:
@@ -178,7 +157,7 @@ def _differences(told: Any, derived: Any, place: str) -> Iterator[tuple[str, str
         for name in [name for name in told if name not in _WORDS]:
             where = f"{place}.{name}" if place else name
             yield from _differences(told[name], derived.get(name), where)
-    elif isinstance(told, list) and isinstance(derived, list) and len(told) == len(derived):
+    elif isinstance(told, list) and isinstance(derived, list | tuple) and len(told) == len(derived):
         for at, (one, other) in enumerate(zip(told, derived, strict=True)):
             yield from _differences(one, other, f"{place}[{_name(one, at)}]")
     elif not _same(told, derived):
@@ -202,25 +181,25 @@ def _brief(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _profiled(folder: Path, told: Mapping[str, Any]) -> Profiled:
+def _profiled(folder: Path, told: ProfiledCell) -> Profiled:
     """A profiled cell with its checklist; why not, where its report can't be read."""
     from profkit.analysis.report import load
     from profkit.report.overview import headline
 
-    if not told.get("folder"):
-        return Profiled(told["id"], "", None, told.get("reason", ""))
+    if not told.folder:
+        return Profiled(told.id, "", None, told.reason)
     try:
-        report = load(one_report(folder / told["folder"]))
+        report = load(one_report(folder / told.folder))
         longest = max(report.summary.launches, key=lambda launch: launch.duration)
         return Profiled(
-            id=told["id"],
+            id=told.id,
             headline=headline(report.summary),
             found=report.checklist(blamed=0),
             reason="",
             busiest=floors(longest.values)[:_BUSIEST],
         )
     except ProfkitError as error:
-        return Profiled(told["id"], "", None, error.message.replace(f"{folder}/", ""))
+        return Profiled(told.id, "", None, error.message.replace(f"{folder}/", ""))
 
 
 def _steps(ladder: Path, backends: set[str]) -> tuple[Step, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from profkit.audit.audit import Outcome
 from profkit.comparison.attribution import Cause
@@ -13,9 +12,12 @@ from profkit.comparison.comparison import Diff
 from profkit.report.floors import Floor
 from profkit.rules.checklist import Checklist, Item
 from profkit.study.evidence import Evidence, Goal, SameKernel
+from profkit.study.json import BaselineFile
 from profkit.study.published import Against
 from profkit.study.summary import Row, Scaling
+from profkit.timing.cell import Source
 from profkit.timing.latency import Pair
+from profkit.timing.results import Summary
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Standing:
 class Written:
     """A baseline and all that its report says beyond it.
 
-    `summary` is `profkit.baseline/1`, `rows` its cells; `statistics` are those of `profkit.time/1`
+    `rows` are the cells, `statistics` those
     of their samples, `sources` what their files say of where they are from, by cell. `goals` are
     for the top cells. `same` is what comparisons of a kernel with itself show, None without any.
     `claims` are published ones that do not hold. `price` is for an hour and GPU,
@@ -83,11 +85,11 @@ class Written:
     come with profkit and were left out.
     """
 
-    summary: Mapping[str, Any]
+    summary: BaselineFile
     rows: tuple[Row, ...]
     scaling: tuple[Scaling, ...]
-    statistics: Mapping[str, Mapping[str, Any]]
-    sources: Mapping[str, Mapping[str, Any]]
+    statistics: Mapping[str, Summary]
+    sources: Mapping[str, Source]
     evidence: Evidence
     goals: tuple[Goal, ...]
     against: tuple[Against, ...]
@@ -107,7 +109,7 @@ class Written:
 
     def fastest(self) -> tuple[Row, ...]:
         """The fastest cell of each shape, in the order of the shapes."""
-        ids = {one["id"] for one in self.summary["best"] if one["what"] == "backend"}
+        ids = {best.id for best in self.summary.best if best.what == "backend"}
         return tuple(row for row in self.rows if row.id in ids)
 
     def standings(self) -> tuple[Standing, ...]:
@@ -127,6 +129,6 @@ class Written:
 
     def tied(self, row: Row) -> tuple[Row, ...]:
         """What nothing tells apart from a cell that is the best of its kind."""
-        ids = {name for one in self.summary["best"] if one["id"] == row.id
-               for name in one.get("tied", ()) if one["what"] == "backend"}  # fmt: skip
+        ids = {name for best in self.summary.best if best.id == row.id
+               for name in best.tied if best.what == "backend"}  # fmt: skip
         return tuple(one for one in self.rows if one.id in ids)

@@ -10,11 +10,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from profkit.core.errors import BadInput, ProfkitError, UsageError
 from profkit.core.extras import lacking
+from profkit.core.fingerprint import Device
 from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest
 from profkit.core.timestamp import timestamp
+from profkit.core.typed_file import encode
 from profkit.study.folder import (
     SUMMARY,
     TABLE,
@@ -26,9 +30,10 @@ from profkit.study.folder import (
     read_profiles,
     write_whole,
 )
-from profkit.study.json import cells_parquet, summary_json
+from profkit.study.json import BaselineFile, cells_parquet, summary_file
 from profkit.study.measurement import Measuring, Process
 from profkit.study.plan import BaselinePlan, Declared, Profiled
+from profkit.study.plan_format import Asked, Backend, PlanFile, Program
 from profkit.study.profiles import profile_cells, top_cells
 from profkit.study.record import backends_on_record
 from profkit.study.summary import Baseline, derive
@@ -63,15 +68,15 @@ def _measure(plan: BaselinePlan, started: float, tell: Tell) -> None:
         declared = _declared(plan, process, before)
         kept = before or _first_plan(plan, declared)
         cells, shapes = read_cells(plan.out), len(plan.matrix.shapes)
-        backends = backends_on_record(kept["backends"], declared.backends, cells, shapes)
-        work = Measuring(plan, process, declared, {**kept, "backends": backends}, started, tell)
-        if work.todo or backends != kept["backends"] or before is None:
+        backends = backends_on_record(kept.backends, declared.backends, cells, shapes)
+        work = Measuring(plan, process, declared, replace(kept, backends=backends), started, tell)
+        if work.todo or backends != kept.backends or before is None:
             work.run()
         elif plan.profiled is not Profiled.none:
             work.check_device()
 
 
-def _continued(plan: BaselinePlan) -> dict[str, Any] | None:
+def _continued(plan: BaselinePlan) -> PlanFile | None:
     """The plan of the baseline to go on with; raises UsageError where that is not meant."""
     before = read_plan(plan.out)
     if before is None or (not plan.resume and not has_cells(plan.out)):
@@ -80,46 +85,39 @@ def _continued(plan: BaselinePlan) -> dict[str, Any] | None:
         raise UsageError(
             f"{plan.out}: holds a baseline", "go on with it with --resume, or give --out another"
         )
-    if before["target"]["sha256"] != digest(plan.target):
+    if before.target.sha256 != digest(plan.target):
         raise UsageError(
             f"{plan.out}: was begun with another {plan.target.name}: it has changed since",
             "cells of two programs are no baseline: give --out another folder",
         )
-    for name, value in _asked(plan).items():
-        if before["asked"].get(name) != value:
-            was = before["asked"].get(name)
+    asked = _asked(plan)
+    for name in Asked.__struct_fields__:
+        was = getattr(before.asked, name)
+        if was != getattr(asked, name):
             told = f", {was}" if isinstance(was, int | float | str) else ""
             raise UsageError(
                 f"{plan.out}: was begun with another {name}{told}",
                 "give the same options, or --out another folder",
             )
-    return dict(before)
+    return before
 
 
-def _asked(plan: BaselinePlan) -> dict[str, Any]:
-    """What must not change from one run to the next."""
-    return {
-        "target": plan.target.name,
-        "matrix": {
-            "name": plan.matrix.name,
-            "about": plan.matrix.about,
-            "shapes": [
-                {"name": shape.name, "arguments": dict(shape.arguments)}
-                for shape in plan.matrix.shapes
-            ],
-        },
-        "samples": plan.samples,
-        "blocks": plan.blocks,
-        "seed": plan.seed,
-        "timer": plan.settings.timer.value,
-        "cache": plan.settings.cache.value,
-        "warmup": plan.settings.warmup,
-        "device": plan.device,
-        "backends": list(plan.backends),
-    }
+def _asked(plan: BaselinePlan) -> Asked:
+    return Asked(
+        target=plan.target.name,
+        matrix=plan.matrix,
+        samples=plan.samples,
+        blocks=plan.blocks,
+        seed=plan.seed,
+        timer=plan.settings.timer.value,
+        cache=plan.settings.cache.value,
+        warmup=plan.settings.warmup,
+        device=plan.device,
+        backends=plan.backends,
+    )
 
 
-def _declared(plan: BaselinePlan, process: Process, before: Mapping[str, Any] | None) -> Declared:
+def _declared(plan: BaselinePlan, process: Process, before: PlanFile | None) -> Declared:
     """Ask the target; raises what it raises where not one shape can be had, UsageError for a
     backend that it never had."""
     flop: dict[str, float] = {}
@@ -145,7 +143,7 @@ def _declared(plan: BaselinePlan, process: Process, before: Mapping[str, Any] | 
         assert failure is not None
         raise failure
     known = told["variants"]
-    begun = [one["name"] for one in before["backends"]] if before else []
+    begun = [backend.name for backend in before.backends] if before else []
     names = list(plan.backends) or list(dict.fromkeys([*begun, *known]))
     for name in names:
         if name not in known and name not in begun:
@@ -153,37 +151,35 @@ def _declared(plan: BaselinePlan, process: Process, before: Mapping[str, Any] | 
                 f"{told['target']['name']} has no backend {name!r}", f"it has {', '.join(known)}"
             )
     return Declared(
-        told["target"]["name"], [_backend(name, known.get(name)) for name in names], flop
+        told["target"]["name"], tuple(_backend(name, known.get(name)) for name in names), flop
     )
 
 
-def _backend(name: str, about: Mapping[str, Any] | None) -> dict[str, Any]:
-    reason = "the target does not have it any more" if about is None else about["unavailable"]
-    return {
-        "name": name,
-        "version": about["version"] if about else None,
-        "available": not reason,
-        "reason": reason,
-        "setting": about["setting"] if about else "",
-    }
+def _backend(name: str, about: Mapping[str, Any] | None) -> Backend:
+    if about is None:
+        gone = "the target does not have it any more"
+        return Backend(name=name, available=False, reason=gone, setting="")
+    return Backend(
+        name=name,
+        version=about["version"],
+        available=not about["unavailable"],
+        reason=about["unavailable"],
+        setting=about["setting"],
+    )
 
 
-def _first_plan(plan: BaselinePlan, declared: Declared) -> dict[str, Any]:
-    return {
-        "asked": _asked(plan),
-        "target": {
-            "name": declared.name,
-            "file": plan.target.name,
-            "sha256": digest(plan.target),
-        },
-        "gpu": None,
-        "measured_on": None,
-        "budget": plan.budget,
-        "command": list(plan.command),
-        "created": timestamp(),
-        "seconds": 0.0,
-        "backends": [],
-    }
+def _first_plan(plan: BaselinePlan, declared: Declared) -> PlanFile:
+    return PlanFile(
+        asked=_asked(plan),
+        target=Program(name=declared.name, file=plan.target.name, sha256=digest(plan.target)),
+        gpu=None,
+        measured_on=None,
+        budget=plan.budget,
+        command=plan.command,
+        created=timestamp(),
+        seconds=0.0,
+        backends=(),
+    )
 
 
 def summarise(folder: Path) -> Baseline:
@@ -192,8 +188,8 @@ def summarise(folder: Path) -> Baseline:
 
     Raises BadInput for a folder without a plan or with a cell that can't be read.
     """
-    baseline, text = derived_summary(folder)
-    write_whole(folder / SUMMARY, text)
+    baseline, file = derived_summary(folder)
+    write_whole(folder / SUMMARY, encode(file, indent=1))
     if lacking("a table", "pandas", "pyarrow"):
         (folder / TABLE).unlink(missing_ok=True)  # it would be of other cells
     else:
@@ -201,8 +197,8 @@ def summarise(folder: Path) -> Baseline:
     return baseline
 
 
-def derived_summary(folder: Path) -> tuple[Baseline, str]:
-    """All that the cells in a folder amount to, and the text of its summary.json.
+def derived_summary(folder: Path) -> tuple[Baseline, BaselineFile]:
+    """All that the cells in a folder amount to, and its summary.
 
     Raises BadInput as `summarise` does.
     """
@@ -210,44 +206,40 @@ def derived_summary(folder: Path) -> tuple[Baseline, str]:
     if plan is None:
         raise BadInput(f"{folder}: no baseline", "make one with profkit baseline run or import")
     cells = _with_unavailable(read_cells(folder), plan)
-    order = [backend["name"] for backend in plan["backends"]]
+    order = [backend.name for backend in plan.backends]
     again = read_again(folder)
     measured = [cell.latency for cell in cells if cell.latency]
     known = read_floor(*measured[0].measured_with) if measured else None
     baseline = derive(
         cells,
-        plan["gpu"] or {},
+        plan.gpu or Device(),
         order=order,
         floor=known.within_process if known else None,
         again=again,
     )
     profiles = read_profiles(folder)
-    return baseline, summary_json(baseline, [*cells, *again], plan, profiles)
+    return baseline, summary_file(baseline, [*cells, *again], plan, profiles)
 
 
-def _with_unavailable(cells: Sequence[Cell], plan: Mapping[str, Any]) -> tuple[Cell, ...]:
+def _with_unavailable(cells: Sequence[Cell], plan: PlanFile) -> tuple[Cell, ...]:
     """The cells, and one for each that no backend is there for: for want of time no more."""
-    away = {
-        backend["name"]
-        for backend in plan["backends"]
-        if not backend["available"] or backend.get("gone")
-    }
+    away = {backend.name for backend in plan.backends if not backend.available or backend.gone}
     cells = [cell for cell in cells if cell.status not in MISSING or cell.backend not in away]
     known = {cell.id for cell in cells}
-    rank = {backend["name"]: at for at, backend in enumerate(plan["backends"])}
+    rank = {backend.name: at for at, backend in enumerate(plan.backends)}
     missing = [
         Cell(
-            shape=shape["name"],
+            shape=shape.name,
             at=at,
-            arguments=shape["arguments"],
-            backend=backend["name"],
+            arguments=shape.arguments,
+            backend=backend.name,
             status=Status.unavailable,
-            reason=backend.get("gone") or backend["reason"],
-            setting=backend["setting"],
+            reason=backend.gone or backend.reason,
+            setting=backend.setting,
         )
-        for at, shape in enumerate(plan["asked"]["matrix"]["shapes"])
-        for backend in plan["backends"]
-        if backend["name"] in away and f"{shape['name']}.{backend['name']}" not in known
+        for at, shape in enumerate(plan.asked.matrix.shapes)
+        for backend in plan.backends
+        if backend.name in away and f"{shape.name}.{backend.name}" not in known
     ]
     every = (*cells, *missing)
     return tuple(sorted(every, key=lambda cell: (cell.at, rank.get(cell.backend, len(rank)))))

@@ -10,14 +10,14 @@ import itertools
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from statistics import median
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from msgspec import UNSET, structs
+from msgspec import UNSET, field, structs
 
 from profkit.core.fingerprint import Device
-from profkit.core.typed_file import convert, known
+from profkit.core.typed_file import Model, known
 from profkit.report.gpus import Datasheet
 from profkit.timing.cell import Cell, Status
 from profkit.timing.latency import (
@@ -52,9 +52,8 @@ many it may lie beyond the end.
 _SAME_TOKENS = "length (same tokens)"
 
 
-@dataclass(frozen=True)
-class Row:
-    """A cell with all that is derived of it; the names are those of `profkit.baseline/1`.
+class Row(Model, frozen=True, kw_only=True):
+    """A cell with all that is derived of it.
 
     `seconds` is the median, `low` and `high` the ends of its interval: over blocks at `level`, else
     that within the run (`run_low`, `run_high`), without a level. `bytes` are the least that
@@ -74,7 +73,7 @@ class Row:
     backend: str
     status: Status
     reason: str
-    arguments: Mapping[str, Any]
+    arguments: dict[str, Any]
     gpu: str | None
     gpus: int = 1
     version: str | None = None
@@ -99,7 +98,7 @@ class Row:
     low: float | None = None
     high: float | None = None
     level: float | None = None
-    claim: str | None = None
+    claim: Literal["holds", "within run", "widened", "gaps", "if independent"] | None = None
     refused: str | None = None
     blocks_low: float | None = None
     blocks_high: float | None = None
@@ -126,10 +125,10 @@ class Row:
     bandwidth: float | None = None
     tokens_per_second: float | None = None
     sm_clock: float | None = None
-    clock_by: str | None = None
+    clock_by: Literal["device", "driver"] | None = None
     clocked: int | None = None
     cycles: float | None = None
-    throttled: Mapping[str, int] = field(default_factory=dict)
+    throttled: dict[str, int] = field(default_factory=dict)
     power: float | None = None
     steady: bool | None = None
     launch_bound: bool | None = None
@@ -142,7 +141,7 @@ class Row:
     dram_peak: float | None = None
     share_of_dram: float | None = None
     ridge: float | None = None
-    regime: str | None = None
+    regime: Literal["compute", "memory"] | None = None
     peak_memory: int | None = None
     flags: tuple[str, ...] = ()
 
@@ -168,18 +167,17 @@ class Versus:
     claimable: bool
 
 
-@dataclass(frozen=True)
-class Scaling:
+class Scaling(Model, frozen=True, kw_only=True):
     """Two neighbouring cells of a backend that differ in the size `along`.
 
     `exponent` is that of time over the size, log(time ratio) / log(size ratio); `flop_exponent`
     that of the work.
     """
 
+    before: str = field(name="from")
+    after: str = field(name="to")
     backend: str
     along: str
-    before: str
-    after: str
     factor: float
     time_ratio: float
     flop_ratio: float | None
@@ -187,21 +185,20 @@ class Scaling:
     flop_exponent: float | None
 
 
-@dataclass(frozen=True)
-class Best:
+class Best(Model, frozen=True):
     """The best of `among` cells that have `where` in common: by `by`, which is `measure`.
 
     `tied` are the others (their ids) that nothing tells apart from it: of backends those without a
     verdict that they are slower, of sizes those whose intervals of the rate overlap.
     """
 
-    what: str
-    where: Mapping[str, Any]
+    what: Literal["backend", "batch", "length"]
+    where: dict[str, Any]
     among: int
     id: str
     backend: str
     value: str | int
-    by: str
+    by: Literal["seconds", "flop_rate"]
     measure: float
     tied: tuple[str, ...] = ()
 
@@ -229,20 +226,20 @@ class Baseline:
 
 def derive(
     cells: Sequence[Cell],
-    gpu: Mapping[str, Any],
+    gpu: Device,
     *,
     order: Sequence[str] = (),
     floor: float | None = None,
     again: Sequence[Cell] = (),
 ) -> Baseline:
-    """Derive all from cells on a GPU (as in a fingerprint, empty for none).
+    """Derive all from cells on a GPU (empty for none).
 
     `order` is that of the backends: the first that a shape has is compared with the others. `floor`
     is the A/A floor of the GPU. `again` are cells once more, which took turns with others that came
     later: what these are compared with, and nothing else. Raises BadInput for samples that can't
     be.
     """
-    sheet, note = datasheet_of(convert(gpu, Device))
+    sheet, note = datasheet_of(gpu)
     timed = {cell.id: analyze_latency(cell.latency) for cell in cells if cell.latency}
     own = [_row(cell, timed.get(cell.id), gpu, sheet) for cell in cells]
     rows = _with_siblings(cells, own, sheet)
@@ -262,7 +259,7 @@ def derive(
     )
 
 
-def _row(cell: Cell, timed: Timed | None, gpu: Mapping[str, Any], sheet: Datasheet | None) -> Row:
+def _row(cell: Cell, timed: Timed | None, gpu: Device, sheet: Datasheet | None) -> Row:
     shapes = (cell.latency.target.shapes or {}) if cell.latency else {}
     row = Row(
         id=cell.id,
@@ -272,7 +269,7 @@ def _row(cell: Cell, timed: Timed | None, gpu: Mapping[str, Any], sheet: Datashe
         status=cell.status,
         reason=cell.reason,
         arguments=dict(cell.arguments),
-        gpu=gpu.get("name"),
+        gpu=known(gpu.name),
         version=cell.version,
         chosen=cell.chosen,
         file=None if cell.status is Status.unavailable else f"cells/{cell.id}.json",
@@ -308,7 +305,7 @@ def _with_statistics(row: Row, timed: Timed) -> Row:
     interval, over, within = timed.interval, timed.over_blocks, summary.interval
     overtaken = _overtaken(timed)
     claim = _claim(interval, overtaken, summary.n)
-    return replace(
+    return structs.replace(
         row,
         dtype=latency.target.dtype or row.dtype,
         timer=latency.timer,
@@ -385,7 +382,7 @@ def _with_rates(row: Row, timed: Timed, sheet: Datasheet | None) -> Row:
     held = _held_peak(sheet, precision, clock)
     dram = peaks["dram"].value if "dram" in peaks else None
     intensity, ridge = _over(flop, moved), _over(held or quoted, dram)
-    return replace(
+    return structs.replace(
         row,
         flop=flop,
         bytes=moved,
@@ -428,7 +425,7 @@ def _with_siblings(
         return tuple(rows)
     why = f"DRAM's share is not known: L2 has room for all of it, and served {served[0]}"
     return tuple(
-        replace(row, share_of_dram=None, flags=(*row.flags, why))
+        structs.replace(row, share_of_dram=None, flags=(*row.flags, why))
         if row.is_timed and row.cache == "" and (row.bytes or math.inf) <= sheet.l2.value
         else row
         for row in rows
@@ -472,7 +469,7 @@ def _flagged(row: Row, timed: Timed, said: float | None) -> Row:
     if row.launch_bound:
         flags.append("the host needs longer to submit a call than the GPU for its work")
     flags += [f"throttled in every block: {why}" for why in timed.throttled_throughout]
-    return replace(row, flags=(*flags, *_doubts_of_samples(row)))
+    return structs.replace(row, flags=(*flags, *_doubts_of_samples(row)))
 
 
 def _doubts_of_samples(row: Row) -> Iterator[str]:

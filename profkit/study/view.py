@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import Any
+from collections.abc import Iterator, Sequence, Set
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from profkit.study.json import name_parts
+from profkit.study.plan_format import PlanFile
 from profkit.study.summary import Baseline, Row, Versus
 from profkit.study.written.words import bare_digits, digits
 from profkit.timing.cell import Status
@@ -31,11 +30,11 @@ _SHAPES_IN_A_LIST = 1
 
 
 def baseline_terminal(
-    baseline: Baseline, plan: Mapping[str, Any], folder: str, *, to_file: bool = False
+    baseline: Baseline, plan: PlanFile, folder: str, *, to_file: bool = False
 ) -> str:
-    """The baseline for a terminal; `plan` as `profkit.study.folder` keeps it."""
+    """The baseline for a terminal."""
     width = console(to_file=to_file).width
-    heading = literal("  ".join(name_parts(plan)))
+    heading = literal("  ".join(plan.name_parts))
     parts: list[RenderableType] = [Text(heading, "bold"), Text(_about(baseline, plan))]
     if any(row.is_timed for row in baseline.rows):
         parts += [
@@ -54,17 +53,17 @@ def baseline_terminal(
     return rendered(Group(*parts), to_file=to_file)
 
 
-def _about(baseline: Baseline, plan: Mapping[str, Any]) -> str:
+def _about(baseline: Baseline, plan: PlanFile) -> str:
     counts = baseline.counts
     timed = sum(row.is_timed for row in baseline.rows)
-    device = (plan["measured_on"] or {}).get("device") or plan["asked"]["device"]
+    device = (plan.measured_on and plan.measured_on.device) or plan.asked.device
     unknown = "the CPU" if device == "cpu" else "an unknown device"
-    name = (plan["gpu"] or {}).get("name") or unknown
+    name = (plan.gpu and plan.gpu.name) or unknown
     words = [f"{plural(timed, 'cell')} of {sum(counts.values())} on {literal(name)}"]
-    if plan["asked"].get("samples"):
-        words.append(f"{plan['asked']['samples']} samples asked for")
-    if plan["seconds"]:
-        words.append(f"{plan['seconds']:.0f} s")
+    if plan.asked.samples:
+        words.append(f"{plan.asked.samples} samples asked for")
+    if plan.seconds:
+        words.append(f"{plan.seconds:.0f} s")
     return ", ".join(words)
 
 

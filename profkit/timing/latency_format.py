@@ -104,9 +104,8 @@ class Setup(Model, frozen=True, kw_only=True):
     ready: Readiness = Readiness()
 
     def __post_init__(self) -> None:
-        for name in ("name", "compute_capability", "multiprocessors", "memory_bytes"):
-            if self.gpu and getattr(self.gpu, name) in {UNSET, None}:
-                raise ValueError(f"gpu has no {name!r}")
+        if self.gpu:
+            self.gpu.refuse_unnamed()
 
     @property
     def measured_with(self) -> tuple[str, str, str]:

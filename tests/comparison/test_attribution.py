@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.comparison.attribution import Attribution, Cause, Kind, logarithmic_mean, split
+from profkit.comparison.attribution import Attribution, Cause, CauseKind, logarithmic_mean, split
 from profkit.comparison.text import label
 
 KEYS = ("instructions", "reissues", "warps_resident", "sms_with_work", "clock")
@@ -128,4 +128,4 @@ def test_what_a_side_lacks_is_named_and_left_together() -> None:
     ],
 )
 def test_warp_states_in_words(reason: str, told: str) -> None:
-    assert label(Cause(reason, reason, Kind.stall, 1e-6, 1.0, 2.0, "cycle")) == told
+    assert label(Cause(reason, reason, CauseKind.stall, 1e-6, 1.0, 2.0, "cycle")) == told

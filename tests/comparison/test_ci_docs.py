@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 
 from profkit.commands.cli import app
 from profkit.commands.diff import ComparisonFormat
-from profkit.comparison.gates import Kind, parse_gates
+from profkit.comparison.gates import GateKind, parse_gates
 from profkit.comparison.markdown import MARKER
 from tests.conftest import ROOT
 
@@ -91,7 +91,7 @@ def test_commands_and_their_options_exist(words: list[str]) -> None:
 
 
 def test_the_page_names_every_gate_and_format() -> None:
-    for kind in Kind:
+    for kind in GateKind:
         assert f"| `{kind}" in PAGE
     for written in get_args(ComparisonFormat)[1:]:
         assert f"| `{written}` |" in PAGE

@@ -469,4 +469,4 @@ def test_a_renamed_kernel_is_compared_with_the_noise_of_its_length() -> None:
     assert kernel.change is Change.improved
     assert kernel.profiled is not None
     assert kernel.profiled.noise == pytest.approx(0.03 + 0.4 / 14.11, abs=1e-3)
-    assert kernel.profiled.low < kernel.speedup / 1.05
+    assert kernel.profiled.range[0] < kernel.speedup / 1.05

@@ -22,8 +22,9 @@ from markdown_it import MarkdownIt
 
 import profkit
 from profkit.commands.diff import ComparisonFormat
-from profkit.comparison.blamed import in_repository
+from profkit.comparison.blamed import Sources
 from profkit.comparison.comparison import Diff, diff
+from profkit.comparison.document import Document, Judged
 from profkit.comparison.formats import diff_text
 from profkit.comparison.gates import Failure, failures, parse_gates
 from profkit.comparison.markdown import MARKER, MOST
@@ -84,10 +85,12 @@ def failed(found: Diff, gates: str = "regression,removed,new-finding") -> tuple[
 def written(
     format: str, *diffs: Diff, gates: str = "regression,removed,new-finding", **how: Any
 ) -> str:
-    labelled = [(f"before {at} → after|`{at}`", found) for at, found in enumerate(diffs)]
-    told = [failed(found, gates) for found in diffs]
+    judged = [
+        Judged(f"before {at} → after|`{at}`", found, failed(found, gates))
+        for at, found in enumerate(diffs)
+    ]
     options = {"top": 3, "show_all": False, "with_host": False, **how}
-    return diff_text(labelled, told, format, **options)
+    return diff_text(Document(judged, **options), format)
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -211,14 +214,8 @@ def test_thousands_of_kernels_fit_a_comment() -> None:
     before = [Made(name, [1e-4]) for name in names]
     after = [Made(name, [1e-4 if at % 3 else 2e-4]) for at, name in enumerate(names)]
     found = compared(before, after)
-    text = diff_text(
-        [("before → after", found)],
-        [failed(found)],
-        "markdown",
-        top=0,
-        show_all=False,
-        with_host=False,
-    )
+    judged = Judged("before → after", found, failed(found))
+    text = diff_text(Document([judged], top=0, show_all=False, with_host=False), "markdown")
     assert len(text) <= len(text.encode("utf-8")) <= MOST
     assert len(text) > MOST / 2
     assert "Left out, for want of room" in text
@@ -228,9 +225,8 @@ def test_thousands_of_kernels_fit_a_comment() -> None:
 
 def test_many_comparisons_fit_a_comment_too() -> None:
     found = compared([Made("k", [1e-4])], [Made("k", [2e-4])])
-    text = diff_text(
-        [("x" * 500, found)] * 1000, [()] * 1000, "markdown", top=0, show_all=True, with_host=False
-    )
+    judged = [Judged("x" * 500, found, ())] * 1000
+    text = diff_text(Document(judged, top=0, show_all=True, with_host=False), "markdown")
     assert len(text.encode("utf-8")) <= MOST
     assert "comparisons more did not fit here" in text
 
@@ -424,9 +420,9 @@ def test_a_compilers_path_is_found_below_the_repository(
 ) -> None:
     (tmp_path / "kernels").mkdir()
     (tmp_path / "kernels" / "a.cu").write_text("", encoding="utf-8")
-    assert in_repository(path, tmp_path, with_host=False) == shown
+    assert Sources(tmp_path, with_host=False).named(path) == shown
 
 
 def test_a_path_that_is_not_of_the_repository_is_kept_where_asked(tmp_path: Path) -> None:
     absent = "/build/host/include/absent.cuh"
-    assert in_repository(absent, tmp_path, with_host=True) == absent
+    assert Sources(tmp_path, with_host=True).named(absent) == absent

@@ -12,7 +12,7 @@ from msgspec import structs
 
 import profkit
 from profkit.comparison.comparison import diff
-from profkit.comparison.gates import Failure, Kind, exit_code, failures, parse_gates
+from profkit.comparison.gates import Failure, GateKind, exit_code, failures, parse_gates
 from profkit.comparison.matching import Mode
 from profkit.comparison.repeats import Change
 from profkit.comparison.text import reason, summary
@@ -255,7 +255,11 @@ def test_of_refused_reports_no_gate_passes() -> None:
     found = diff(side_of(report), side_of(other))
     assert found.refused
     unchecked = failures(found, parse_gates(["regression,metric:dram_bytes > 0,removed"]))
-    assert [one.gate.kind for one in unchecked] == [Kind.regression, Kind.metric, Kind.removed]
+    assert [one.gate.kind for one in unchecked] == [
+        GateKind.regression,
+        GateKind.metric,
+        GateKind.removed,
+    ]
     assert all(one.undecided and "cache control" in reason(one) for one in unchecked)
     assert exit_code([found], unchecked) == 3
     (failure,) = failures(found, parse_gates(["incomparable"]))
@@ -374,7 +378,7 @@ def test_a_metric_that_is_missing_fails_and_says_so() -> None:
     found = compared([Made("a", [1e-4], nothing)], [Made("a", [1e-4])])
     (failure,) = failures(found, parse_gates(["metric:dram_bytes > before_dram_bytes"]))
     assert reason(failure) == "can't be told: before_dram_bytes is missing (not collected)"
-    assert failure.gate.kind is Kind.metric
+    assert failure.gate.kind is GateKind.metric
     assert exit_code([found], [failure]) == 1
     told_anyway = "metric:known(before_dram_bytes) and dram_bytes > before_dram_bytes"
     assert failures(found, parse_gates([told_anyway])) == ()

@@ -147,15 +147,16 @@ def test_a_changed_or_missing_file_is_noticed(root: Path, run: Path) -> None:
         "[]",
         "{}",
         '{"schema": "profkit.kept-baseline/1", "name": "main", "gpu": "g", "saved": "2026-01-01",'
-        ' "folder": "../..", "reports": ["x"], "files": {"x": {"sha256": ""}}}',
+        ' "folder": "../..", "reports": ["x"], "files": {"x": {"bytes": 1, "sha256": ""}}}',
         '{"schema": "profkit.kept-baseline/1", "name": "main", "gpu": "g", "saved": "2026-01-01",'
-        ' "folder": "a", "reports": ["/etc/passwd"], "files": {"/etc/passwd": {"sha256": ""}}}',
+        ' "folder": "a", "reports": ["/etc/passwd"],'
+        ' "files": {"/etc/passwd": {"bytes": 1, "sha256": ""}}}',
     ],
 )
 def test_an_index_that_is_none_is_told_so(root: Path, index: str) -> None:
     saved = baselines.save("main", PAIR / "before.ncu-repz", H, root)
     (saved.path.parent.parent / "baseline.json").write_text(index, encoding="utf-8")
-    with pytest.raises(BadInput, match="not the index of a baseline; save the baseline anew"):
+    with pytest.raises(BadInput, match=r"baseline\.json: .*; save the baseline anew"):
         baselines.find("main", H, root)
     assert baselines.save("main", PAIR / "after.ncu-repz", H, root).path.name == "after.ncu-repz"
 

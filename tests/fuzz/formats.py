@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 import zstandard
 
+from profkit.core.typed_file import encode
 from profkit.study.run import derived_summary
 from profkit.timeline.reader import COLUMNS
 from tests.conftest import H200, ROOT, plain_bytes
@@ -194,7 +195,9 @@ def _baseline() -> Path:
     for shape in shapes:
         for cell in (BASELINE / "cells").glob(f"{shape['name']}.*.json"):
             (folder / "cells" / cell.name).symlink_to(cell)
-    (folder / "summary.json").write_text(derived_summary(folder)[1], encoding="utf-8")
+    (folder / "summary.json").write_text(
+        encode(derived_summary(folder)[1], indent=1), encoding="utf-8"
+    )
     return folder
 
 

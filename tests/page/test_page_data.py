@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.analysis.source_view import Counts, Instruction, SourceFile, SourceLine, SourceView
-from profkit.page.charts import MOST_SAMPLES, timeline_chart, timeline_words
-from profkit.page.html import embedded
+from profkit.page.charts import MOST_SAMPLES, steady_rates, timeline_chart
+from profkit.page.html import embedded, page_templates
 from profkit.page.sources import MOST_ROWS, source_data
 from profkit.report.phases import KernelTimeline, Phase, Track
 from profkit.report.source_lines import Code
@@ -71,12 +71,14 @@ def test_a_track_keeps_its_mean_however_long_it_is(samples: int) -> None:
 
 
 def test_a_timeline_in_words() -> None:
-    told = timeline_words(timeline(100))
-    assert told["phases"] == [("steady", "50.00 µs", "50.0%"), ("tail", "50.00 µs", "50.0%")]
-    assert told["driver"] == "DRAM"
-    assert told["below"].startswith("50.0% ")
-    assert told["steady"] == [("DRAM", "80.0%"), ("L2", "40.0%"), ("FP64 pipe", "n/a")]
-    assert told["idle"] == ["FP64 pipe"]
+    life = timeline(100)
+    shown = str(page_templates().get_template("parts.html.j2").make_module().life(life))  # type: ignore[attr-defined]
+    for name in ("steady", "tail"):
+        assert f"<b>{name}</b> 50.00 µs, 50.0%</span>" in shown
+    assert '<span class="quiet">50.0% of' in shown
+    assert "steady rate (DRAM)</span>" in shown
+    assert steady_rates(life) == [("DRAM", "80.0%"), ("L2", "40.0%"), ("FP64 pipe", "n/a")]
+    assert "Nothing on: FP64 pipe<" in shown
 
 
 def counts(samples: float) -> Counts:

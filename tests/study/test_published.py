@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
+from profkit.core.fingerprint import Device
 from profkit.study.evidence import cost, evidence, goal, top_rows
 from profkit.study.published import (
     Fault,
@@ -97,7 +98,7 @@ def test_claims_of_a_study_are_audited_where_its_shapes_are() -> None:
 
 def test_a_shortfall_is_of_the_same_product_and_weighs_the_clock() -> None:
     slow = row(0.08e-3, gpu="H200", sm_clock=1.6e9, throttled={"software power cap": 3})
-    chip = {"sm_clock_max": 2.0e9, "power_limit": 700.0}
+    chip = Device(sm_clock_max=2.0e9, power_limit=700.0)
     found = {one.figure.series: one for one in against_published([slow], "H200", chip)}
     short = found["SDPA default, seen before"].shortfall
     assert short is not None

@@ -11,11 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from profkit.capture.work import Work
-from profkit.core.fingerprint import Fingerprint
+from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.typed_file import convert
 from profkit.report.gpus import datasheet_named
+from profkit.study import summary
 from profkit.study.evidence import goal
-from profkit.study.summary import Baseline, Best, Row, derive
+from profkit.study.summary import Baseline, Best, Row
 from profkit.timing.cell import Cell, Status
 from profkit.timing.latency_format import Latency
 
@@ -111,6 +112,10 @@ def cell(
         chosen=chosen if backend == "default" else None,
         asked=100,
     )
+
+
+def derive(cells: Sequence[Cell], gpu: Mapping[str, Any], **more: Any) -> Baseline:
+    return summary.derive(cells, convert(gpu, Device), **more)
 
 
 def row(one: Cell, gpu: Mapping[str, Any] = H200) -> Row:

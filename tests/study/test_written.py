@@ -12,12 +12,15 @@ from typing import Any
 import pytest
 
 from profkit.core.errors import BadInput
+from profkit.core.typed_file import convert
 from profkit.study.folder import cell_file, write_plan
 from profkit.study.json import cell_json
+from profkit.study.plan_format import PlanFile
 from profkit.study.report_content import gather
 from profkit.study.run import summarise
 from profkit.study.written.report import report
 from profkit.timing.cell import Cell
+from profkit.timing.results import Verdict
 from profkit.ui.document_markdown import document_markdown
 from tests.study.test_summary import H200, alternatives, cell
 
@@ -37,7 +40,7 @@ def folder(into: Path, cells: Sequence[Cell], asked: Sequence[str] = ()) -> Path
         cell_file(into, one.id).write_text(cell_json(one), encoding="utf-8")
     shapes = {one.shape: dict(one.arguments) for one in cells}
     backends = list(dict.fromkeys(one.backend for one in cells))
-    write_plan(into, {
+    write_plan(into, convert({
         "asked": {
             "target": "sdpa_sweep.py", "samples": 100, "blocks": 8, "seed": 42, "timer": "events",
             "cache": "cold", "warmup": 0.2, "device": "cuda", "backends": list(asked),
@@ -53,7 +56,7 @@ def folder(into: Path, cells: Sequence[Cell], asked: Sequence[str] = ()) -> Path
             {"name": name, "version": None, "available": True, "reason": "", "setting": ""}
             for name in backends
         ],
-    })  # fmt: skip
+    }, PlanFile))  # fmt: skip
     summarise(into)
     return into
 
@@ -204,8 +207,8 @@ def test_a_floor_that_the_cells_do_not_know_is_no_reason_to_refuse(
     floor = SimpleNamespace(within_process=0.03)
     monkeypatch.setattr("profkit.study.run.read_floor", lambda *_: floor)
     cells = alternatives(("default", 50e-6), ("flash", 51e-6), gpu=CHIP)
-    (one,) = gather(folder(tmp_path, cells)).summary["comparisons"]
-    assert (one["margin"], one["verdict"]) == (0.03, "same")
+    (one,) = gather(folder(tmp_path, cells)).summary.comparisons
+    assert (one.margin, one.verdict) == (0.03, Verdict.SAME)
 
 
 @pytest.mark.parametrize(

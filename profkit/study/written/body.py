@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from profkit.study.evidence import Evidence, SameKernel
 from profkit.study.report_model import Written
-from profkit.study.summary import GAPS_MATTER, Row
+from profkit.study.summary import GAPS_MATTER, Best, Row
 from profkit.study.written import words
 from profkit.study.written.drawings import drawings
+from profkit.timing.results import Percentile, Verdict
 from profkit.ui.document import (
     Block,
     Bullets,
@@ -40,11 +40,11 @@ _RATES = (
     "Ridge", "Regime",
 )  # fmt: skip
 _VERDICTS = {
-    "improved": "faster",
-    "regressed": "slower",
-    "same": "the same",
-    "inconclusive": "open",
-    "invalid": "invalid",
+    Verdict.IMPROVED: "faster",
+    Verdict.REGRESSED: "slower",
+    Verdict.SAME: "the same",
+    Verdict.INCONCLUSIVE: "open",
+    Verdict.INVALID: "invalid",
 }
 
 
@@ -82,8 +82,8 @@ def statistics(written: Written) -> Iterator[Block]:
 
 
 def _median(written: Written, row: Row) -> list[str]:
-    told = written.statistics.get(row.id, {}).get("percentiles", [])
-    by_q = {one["q"]: one for one in told}
+    summary = written.statistics.get(row.id)
+    by_q = {percentile.q: percentile for percentile in summary.percentiles} if summary else {}
     return [
         verbatim(row.shape), verbatim(row.backend), words.median(row), words.interval(row),
         words.within_run(row), str(row.n),
@@ -91,11 +91,12 @@ def _median(written: Written, row: Row) -> list[str]:
     ]  # fmt: skip
 
 
-def _percentile(told: dict[str, float] | None, row: Row) -> str:
-    if told is None:
+def _percentile(percentile: Percentile | None, row: Row) -> str:
+    if percentile is None:
         return words.NONE
-    value = told["value"]
-    return f"n/a, needs {told['needs']}" if value is None else words.bare(value, "s", row)
+    if percentile.value is None:
+        return f"n/a, needs {percentile.needs}"
+    return words.bare(percentile.value, "s", row)
 
 
 def _quality(row: Row) -> list[str]:
@@ -336,22 +337,21 @@ def _scaling(written: Written) -> Iterator[Block]:
         ]),
         words=3,
     )  # fmt: skip
-    sizes = [one for one in written.summary["best"] if one["what"] != "backend"]
+    sizes = [best for best in written.summary.best if best.what != "backend"]
     if sizes:
         rows = {row.id: row for row in written.rows}
         yield Bullets(
             tuple(
-                f"Highest rate along {one['what']} for {verbatim(one['backend'])} with "
-                f"{_common(one['where'], rows[one['id']])}: {one['what']} {one['value']}, "
-                f"{words.flop_rate(rows[one['id']])}{_tied(one)}."
-                for one in sizes
+                f"Highest rate along {best.what} for {verbatim(best.backend)} with "
+                f"{_common(best.where, rows[best.id])}: {best.what} {best.value}, "
+                f"{words.flop_rate(rows[best.id])}{_tied(best)}."
+                for best in sizes
             )
         )
 
 
-def _tied(best: Mapping[str, Any]) -> str:
-    tied = best.get("tied", ())
-    return f"; tied with {words.listed(tied)}" if tied else ""
+def _tied(best: Best) -> str:
+    return f"; tied with {words.listed(best.tied)}" if best.tied else ""
 
 
 def _common(where: dict[str, object], row: Row) -> str:
@@ -368,7 +368,7 @@ def _common(where: dict[str, object], row: Row) -> str:
 
 
 def _versus(written: Written) -> Iterator[Block]:
-    found = written.summary["comparisons"]
+    found = written.summary.comparisons
     if not found:
         return
     yield Heading(3, "Backends against each other")
@@ -388,14 +388,14 @@ def _versus(written: Written) -> Iterator[Block]:
         ("Shape", "Of", "Against", "Verdict", "Speed-up", "Interval", "p (Holm)", "Delta",
          "Overlap", "Claimable", "Reason"),
         cells([
-            [verbatim(one["shape"]), verbatim(one["b"]), verbatim(one["a"]),
-             _VERDICTS.get(one["verdict"], one["verdict"]), f"{one['speedup']:.3g}x",
-             f"[{one['low']:.3g}, {one['high']:.3g}]",
-             words.NONE if one["p_adjusted"] is None else f"{one['p_adjusted']:.2g}",
-             f"{one['delta']:+.2f}", {None: words.NONE, True: "yes", False: "no"}[one["overlap"]],
-             "yes" if one["claimable"] else "no",
-             unmarked("; ".join(one["details"]) or one["reason"])]
-            for one in found
+            [verbatim(pair.shape), verbatim(pair.b), verbatim(pair.a),
+             _VERDICTS[pair.verdict], f"{pair.speedup:.3g}x",
+             f"[{pair.low:.3g}, {pair.high:.3g}]",
+             words.NONE if pair.p_adjusted is None else f"{pair.p_adjusted:.2g}",
+             f"{pair.delta:+.2f}", {None: words.NONE, True: "yes", False: "no"}[pair.overlap],
+             "yes" if pair.claimable else "no",
+             unmarked("; ".join(pair.details) or pair.reason)]
+            for pair in found
         ]),
         words=4,
     )  # fmt: skip
@@ -418,4 +418,4 @@ def _flags(written: Written) -> Iterator[str]:
             groups.setdefault(flag, []).append(row.id)
     for flag, ids in groups.items():
         yield f"{words.listed(ids)}: {unmarked(flag)}"
-    yield from map(unmarked, written.summary["notes"])
+    yield from map(unmarked, written.summary.notes)

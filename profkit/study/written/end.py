@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
-from typing import Any
 
+from profkit.core.typed_file import known
+from profkit.study.json import BaselineFile
+from profkit.study.plan_format import Run
 from profkit.study.report_model import Written
 from profkit.study.written import words
 from profkit.ui.document import (
@@ -29,23 +31,23 @@ def reproducibility(written: Written) -> Iterator[Block]:
     yield Paragraph(
         "This is the command that made the data, absolute paths as the names at their ends:"
     )
-    yield Code(words.command(summary["command"]))
+    yield Code(words.command(summary.command))
     resumed = _resumed(summary)
     if resumed:
-        when = ", ".join(unmarked(run["created"]) for run in resumed)
+        when = ", ".join(unmarked(run.created) for run in resumed)
         yield Paragraph(f"It was resumed {plural(len(resumed), 'time')} ({when}, UTC):")
-        yield Code("\n".join(words.command(run["command"]) for run in resumed))
+        yield Code("\n".join(words.command(run.command) for run in resumed))
     recording = ", and the recording's name the path to it" if written.steps_title else ""
     yield Paragraph(f"Afterwards, where DIR is the baseline's folder{recording}:")
     yield Code(f"profkit audit DIR/summary.json\n{_report_command(written)}")
     yield Bullets(tuple(_circumstances(written)))
-    if summary["fingerprints"]:
+    if summary.fingerprints:
         yield Table(
             "Fingerprints of the environment: SHA-256 over its JSON with sorted keys",
             ("SHA-256", "dtype", "Commit of the target"),
             cells([
-                [verbatim(sha), unmarked(str(one.get("dtype"))), _commit(one.get("commit"))]
-                for sha, one in sorted(summary["fingerprints"].items())
+                [verbatim(sha), unmarked(str(known(one.dtype))), _commit(known(one.commit))]
+                for sha, one in sorted(summary.fingerprints.items())
             ]),
             words=3,
         )  # fmt: skip
@@ -53,8 +55,8 @@ def reproducibility(written: Written) -> Iterator[Block]:
         yield Table(
             "Files that the cells were made of",
             *words.known(("Cell", "File", "SHA-256", "Taken, as it says"), cells([
-                [verbatim(name), verbatim(str(one["file"])), verbatim(str(one["sha256"])),
-                 unmarked(one.get("taken") or words.NONE)]
+                [verbatim(name), verbatim(one.file), verbatim(one.sha256),
+                 unmarked(one.taken or words.NONE)]
                 for name, one in written.sources.items()
             ])),
             words=4,
@@ -69,13 +71,13 @@ def _report_command(written: Written) -> str:
     return words.command([*given, "-o", "DIR/report.md"])
 
 
-def _resumed(summary: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+def _resumed(summary: BaselineFile) -> Sequence[Run]:
     """The runs that went on with what the first command began."""
-    runs = summary.get("runs") or []
-    return runs[1:] if runs and runs[0]["command"] == summary["command"] else runs
+    runs = summary.runs or ()
+    return runs[1:] if runs and runs[0].command == summary.command else runs
 
 
-def _commit(told: dict[str, object] | None) -> str:
+def _commit(told: Mapping[str, str | bool] | None) -> str:
     if not told:
         return "no repository"
     dirty = ", with changes that are not in it" if told["dirty"] else ""
@@ -84,8 +86,8 @@ def _commit(told: dict[str, object] | None) -> str:
 
 def _circumstances(written: Written) -> Iterator[str]:
     summary = written.summary
-    yield f"Made with profkit {summary['profkit']}; derived {unmarked(summary['created'])} (UTC)."
-    seconds = summary["seconds"]
+    yield f"Made with profkit {summary.profkit}; derived {unmarked(summary.created)} (UTC)."
+    seconds = summary.seconds
     if not seconds:
         yield "What measuring took is not known, and so not what it costs."
         return
@@ -111,26 +113,27 @@ def limitations(written: Written) -> Iterator[Block]:
     yield Bullets(tuple(_limits(written)))
 
 
-def _processes(runs: Sequence[Mapping[str, Any]] | None) -> str:
+def _processes(runs: Sequence[Run] | None) -> str:
     """What cells have in common with each other, and with no repetition."""
     other = "another machine of the same product differs"
     common = "what a process has in common (addresses, the driver's state) is common to"
-    counts = [run["processes"] for run in runs or ()]
+    counts = [run.processes for run in runs or ()]
     if counts == [1]:
         return f"One process on one machine measured everything: {common} all cells, and {other}."
-    if not counts or None in counts:
+    known_counts = [count for count in counts if count is not None]
+    if not counts or len(known_counts) < len(counts):
         return (
             "One machine measured everything; in how many processes is not recorded. W"
             f"{common[1:]} its cells, and {other}."
         )
     return (
-        f"{plural(sum(counts), 'process')} of one machine measured it, in "
+        f"{plural(sum(known_counts), 'process')} of one machine measured it, in "
         f"{plural(len(counts), 'run')}: {common} the cells of a shape that took turns, not to all, "
         f"and {other}."
     )
 
 
-def _origin(summary: Mapping[str, Any], imported: bool) -> Iterator[str]:
+def _origin(summary: BaselineFile, imported: bool) -> Iterator[str]:
     """Whose the samples are, and what they have in common."""
     if imported:
         yield (
@@ -138,12 +141,12 @@ def _origin(summary: Mapping[str, Any], imported: bool) -> Iterator[str]:
             "files and the matrix say, and no more."
         )
     else:
-        yield _processes(summary.get("runs"))
-    for backend in summary["backends"]:
-        if backend.get("gone"):
+        yield _processes(summary.runs)
+    for backend in summary.backends:
+        if backend.gone:
             yield (
-                f"{verbatim(backend['name'])} could not be had any more when its last cells were "
-                f"to be measured ({unmarked(backend['gone'])}); the others are of the version that "
+                f"{verbatim(backend.name)} could not be had any more when its last cells were "
+                f"to be measured ({unmarked(backend.gone)}); the others are of the version that "
                 "is told."
             )
 
@@ -170,19 +173,19 @@ def _limits(written: Written) -> Iterator[str]:
     summary, timed = written.summary, written.timed
     imported = any(row.status.value == "imported" for row in timed)
     yield from _origin(summary, imported)
-    if any(one.get("said") for one in summary["fingerprints"].values()):
+    if any(one.said for one in summary.fingerprints.values()):
         yield (
             f"The GPU ({words.device(written)}), the versions, the peak memory and the dates are "
             "what the files say; nobody checked them."
         )
-    elif summary["gpu_from"] == "said":
+    elif summary.gpu_from == "said":
         yield (
             f"The GPU is what was said of the data ({words.device(written)}); nothing in them "
             "shows it."
         )
-    if summary["gpu"] is None:
+    if summary.gpu is None:
         yield "It was not measured on a GPU: rates have no peak to be held against."
-    if any(row.is_timed and row.sm_clock is None for row in written.rows) and summary["gpu"]:
+    if any(row.is_timed and row.sm_clock is None for row in written.rows) and summary.gpu:
         yield (
             "The SM clock is unknown, so shares are of the datasheet's peak at its own clock; a "
             "chip that ran slower or faster is judged by the wrong roof."

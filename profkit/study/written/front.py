@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 
+from profkit.core.fingerprint import Device
+from profkit.core.typed_file import known
 from profkit.study.report_model import Standing, Written
 from profkit.study.summary import Row
 from profkit.study.written import words
@@ -56,7 +58,7 @@ def front(written: Written) -> Iterator[Block]:
 
 
 def title(written: Written) -> str:
-    return f"{unmarked(written.summary['name'])} on {words.device(written)}"
+    return f"{unmarked(written.summary.name)} on {words.device(written)}"
 
 
 def badges(written: Written) -> Badges:
@@ -86,8 +88,8 @@ def _summary(written: Written) -> Iterator[str]:
     shapes = len(dict.fromkeys(row.shape for row in written.rows))
     yield (
         f"{plural(len(timed), 'cell')} of {len(written.rows)} have a time: "
-        f"{plural(shapes, 'shape')} by {plural(len(summary['backends']), 'backend')}, on "
-        f"{words.device(written)}. {_COMPLETE[summary['complete']]}"
+        f"{plural(shapes, 'shape')} by {plural(len(summary.backends), 'backend')}, on "
+        f"{words.device(written)}. {_COMPLETE[summary.complete]}"
     )
     yield from _best(written)
     yield from _standing(written)
@@ -192,19 +194,19 @@ def claim(written: Written, row: Row, shared: Set[str] = frozenset()) -> str:
 def _configuration(written: Written) -> Iterator[Block]:
     summary = written.summary
     yield Heading(2, "Configuration")
-    about = summary["matrix"]["about"]
+    about = summary.matrix.about
     if about:
-        yield Paragraph(f"Matrix {verbatim(summary['matrix']['name'])}: {unmarked(about)}")
+        yield Paragraph(f"Matrix {verbatim(summary.matrix.name)}: {unmarked(about)}")
     yield Table("How it was measured", ("", ""), tuple(_options(written)), words=2)
     yield from _environments(written)
     yield Table(
         "Backends",
         ("Backend", "Version", "How a program asks for it"),
         cells([
-            [verbatim(one["name"]), unmarked(one["version"] or words.NONE) if one["available"]
-             else f"not there: {unmarked(one['reason'])}",
-             verbatim(one["setting"]) if one["setting"] else words.NONE]
-            for one in summary["backends"]
+            [verbatim(backend.name), unmarked(backend.version or words.NONE) if backend.available
+             else f"not there: {unmarked(backend.reason)}",
+             verbatim(backend.setting) if backend.setting else words.NONE]
+            for backend in summary.backends
         ]),
         words=3,
     )  # fmt: skip
@@ -218,62 +220,59 @@ def _configuration(written: Written) -> Iterator[Block]:
 
 
 def _options(written: Written) -> Iterator[tuple[str, str]]:
-    summary, options = written.summary, written.summary["options"]
+    summary, options = written.summary, written.summary.options
     first = next(iter(written.timed), None)
     yield (
         "target",
-        (
-            verbatim(summary["target"]["file"])
-            if summary["target"]["file"]
-            else "imported latencies"
-        ),
+        verbatim(summary.target.file) if summary.target.file else "imported latencies",
     )
-    if summary["target"]["sha256"]:
-        yield "SHA-256 of the target", verbatim(summary["target"]["sha256"])
+    if summary.target.sha256:
+        yield "SHA-256 of the target", verbatim(summary.target.sha256)
     if first is not None:
         yield "timer", words.method(first)
         yield "samples a cell", _samples(written)
-    if options["blocks"]:
+    if options.blocks:
         yield (
             "blocks",
             (
-                f"{options['blocks']}: the backends of a shape take turns, in an order that "
+                f"{options.blocks}: the backends of a shape take turns, in an order that "
                 "changes from block to block"
             ),
         )
-    if options["warmup"] is not None:
+    if options.warmup is not None:
         yield (
             "warm-up",
-            f"at least {words.time(options['warmup'])} a cell, and until the clock is "
+            f"at least {words.time(options.warmup)} a cell, and until the clock is "
             f"steady, unless that takes too long{_unready(written)}",
         )
-    yield "seed", "not known" if options["seed"] is None else str(options["seed"])
-    if options["budget"]:
-        yield "budget", f"{options['budget']:.0f} s"
-    sheet = summary["datasheet"]
+    yield "seed", "not known" if options.seed is None else str(options.seed)
+    if options.budget:
+        yield "budget", f"{options.budget:.0f} s"
+    sheet = summary.datasheet
     if sheet is None:
-        yield "datasheet", unmarked(summary["datasheet_note"])
+        yield "datasheet", unmarked(summary.datasheet_note)
         return
     precisions = dict.fromkeys(row.precision for row in written.timed if row.precision)
     for name in (*precisions, "dram"):
         unit = "B/s" if name == "dram" else "FLOP/s"
-        doubt = " (from memory, not looked up)" if name in sheet["unverified"] else ""
+        doubt = " (from memory, not looked up)" if name in sheet.unverified else ""
         what = "DRAM" if name == "dram" else f"{name.replace('_', ' ')}, dense"
         yield (
             f"peak, {what}",
-            f"{number(sheet['peaks'][name], unit)} by {sheet['name']}'s datasheet{doubt}",
+            f"{number(sheet.peaks[name], unit)} by {sheet.name}'s datasheet{doubt}",
         )
 
 
 def _environments(written: Written) -> Iterator[Block]:
-    known = words.fingerprints(written)
-    if not known:
+    environments = words.fingerprints(written)
+    if not environments:
         yield Paragraph(
             "The environment is not known: nobody kept the driver, the versions or the clocks."
         )
-    for at, one in enumerate(known, start=1):
-        gpu = one["gpu"] or {}
-        rows = [("GPU", unmarked(str(gpu.get("name", "none"))))]
+    count = len(environments)
+    for at, one in enumerate(environments, start=1):
+        gpu = one.gpu or Device(name="none")
+        rows = [("GPU", unmarked(str(known(gpu.name))))]
         units = {"sm_clock_max": "Hz", "memory_clock_max": "Hz", "power_limit": "W"}
         labels = {
             "driver": "driver", "compute_capability": "compute capability",
@@ -282,17 +281,19 @@ def _environments(written: Written) -> Iterator[Block]:
             "mig": "MIG", "persistence": "persistence mode",
         }  # fmt: skip
         rows += [
-            (label, _value(gpu[key], units.get(key, "")))
+            (label, _value(value, units.get(key, "")))
             for key, label in labels.items()
-            if gpu.get(key) is not None
+            if (value := known(getattr(gpu, key))) is not None
         ]
-        rows += [(name, unmarked(str(value))) for name, value in one["versions"].items() if value]
         rows += [
-            (name, unmarked(str(value))) for name, value in (one["compiler"] or {}).items() if value
+            (name, unmarked(str(value))) for name, value in (one.versions or {}).items() if value
         ]
-        flags = {**(one["flags"] or {}), **(one["variables"] or {})}
+        rows += [
+            (name, unmarked(str(value))) for name, value in (one.compiler or {}).items() if value
+        ]
+        flags = {**(one.flags or {}), **(one.variables or {})}
         rows += [(name.replace("_", " "), unmarked(str(value))) for name, value in flags.items()]
-        title = "Environment" if len(known) == 1 else f"Environment {at} of {len(known)}"
+        title = "Environment" if count == 1 else f"Environment {at} of {count}"
         yield Table(title, ("", ""), tuple(rows), words=2)
 
 
@@ -315,7 +316,7 @@ def _missing(rows: list[Row]) -> Iterator[str]:
 
 def _samples(written: Written) -> str:
     """How many were asked for, and how many the cells have."""
-    asked = written.summary["options"]["samples"]
+    asked = written.summary.options.samples
     counts = [row.n or 0 for row in written.timed]
     blocks = [row.blocks or 0 for row in written.timed]
     told = f"{_range(counts)} in {_range(blocks)} {'block' if max(blocks) == 1 else 'blocks'}"

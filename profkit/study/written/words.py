@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
-from typing import Any
 
+from msgspec import UNSET, structs
+
+from profkit.core.fingerprint import Fingerprint
 from profkit.study.report_model import Written
 from profkit.study.summary import GAPS, Row
 from profkit.ui.document import unmarked, verbatim
@@ -149,19 +151,18 @@ def backend(row: Row) -> str:
 def device(written: Written) -> str:
     """What it was measured on."""
     summary = written.summary
-    name = (summary["gpu"] or {}).get("name")
-    if name:
-        return unmarked(str(name))
-    return "the CPU" if summary["options"]["device"] == "cpu" else "an unknown device"
+    if summary.gpu and summary.gpu.name:
+        return unmarked(summary.gpu.name)
+    return "the CPU" if summary.options.device == "cpu" else "an unknown device"
 
 
-def fingerprints(written: Written) -> Sequence[Mapping[str, Any]]:
+def fingerprints(written: Written) -> Sequence[Fingerprint]:
     """The environments, those that differ by the dtype alone once."""
-    found: list[Mapping[str, Any]] = []
-    for one in written.summary["fingerprints"].values():
-        plain = {name: value for name, value in one.items() if name != "dtype"}
-        if plain not in found:
-            found.append(plain)
+    found: list[Fingerprint] = []
+    for fingerprint in written.summary.fingerprints.values():
+        alike = structs.replace(fingerprint, dtype=UNSET)
+        if alike not in found:
+            found.append(alike)
     return found
 
 
@@ -170,17 +171,15 @@ def versions(written: Written) -> str:
     known = fingerprints(written)
     if not known:
         return "driver and versions not known"
-    if len(known) > 1 and any(one.get("said") for one in known):
+    if len(known) > 1 and any(one.said for one in known):
         return f"{len(known)} environments, told apart under Configuration"
     first = known[0]
-    told = {"driver": (first["gpu"] or {}).get("driver"), **first["versions"]}
-    if first["gpu"] is None:
-        told.pop("driver")
+    told = {**({"driver": first.gpu.driver} if first.gpu else {}), **(first.versions or {})}
     told["CUDA"] = told.pop("cuda", None)
     names = [name for name in _VERSIONS if told.get(name)]
     if not names:
         return "driver and versions not known"
-    whose = " as the files say" if first.get("said") else ""
+    whose = " as the files say" if first.said else ""
     return ", ".join(f"{name} {unmarked(str(told[name]))}" for name in names) + whose
 
 
@@ -194,7 +193,7 @@ def method(row: Row) -> str:
 
 
 def seed(written: Written) -> str:
-    value = written.summary["options"]["seed"]
+    value = written.summary.options.seed
     return "seed not known" if value is None else f"seed {value}"
 
 

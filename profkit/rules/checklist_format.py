@@ -1,0 +1,248 @@
+"""Findings and checklists as JSON: `profkit.checklist/1`, and what other formats share of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from profkit.core.projection import Measured, Projection, project
+from profkit.core.typed_file import Count, File, Number, encode
+from profkit.core.version import __version__
+from profkit.report.names import file_name
+from profkit.report.source_lines import Place
+from profkit.report.summary import ReportSummary
+from profkit.rules.checklist import Checklist, Item
+from profkit.rules.engine import Evidence
+from profkit.rules.units import unit_of
+
+Factor = Annotated[float, Meta(extra_json_schema={"minimum": 1})]
+Share = Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
+Rank = Annotated[int, Meta(ge=1)] | None
+Sign = Literal[">", ">=", "<", "<=", "==", "!="]
+Conclusion = Literal["findings", "nothing found", "can't tell"]
+
+
+class EvidenceRow(Projection, frozen=True, kw_only=True):
+    """A catalogue quantity, or an expression over some; a `unit` 1 is a share's, null stands for a
+    plain or mixed number."""
+
+    quantity: str
+    value: Number
+    unit: str | None
+    comparison: Sign | None
+    threshold: Measured
+
+
+class PlaceRow(Projection, frozen=True, kw_only=True):
+    """A source line, or an instruction where no line is known; `share` is of what the rule blames,
+    over the launch."""
+
+    file: str | None
+    line: Rank
+    instruction: str | None
+    offset: str | None
+    share: Share
+
+
+class FindingRow(Projection, frozen=True, kw_only=True):
+    """A finding on a kernel, or on a timeline as a whole: then `kernel` is null.
+
+    `rank` is its place in the report's checklist. `estimated_speedup` is the likely factor by which
+    the kernel gets faster, `range` the lowest and highest to expect, `run_speedup` the likely one
+    for all launches of the report, or those picked of it: null where no time is promised, it would
+    be below 1.005, or it can't be estimated; `promises` says whether there is an estimate,
+    `estimate_lacks` which quantities it lacks. `bounded_by` is the resource whose floor, `bound_s`,
+    holds the kernel after the fix. `where` has the largest share first.
+    """
+
+    rank: Rank
+    rule: str
+    category: str
+    kernel: str | None
+    estimated_speedup: Factor | None
+    range: tuple[Factor, Factor] | None
+    run_speedup: Factor | None
+    promises: bool
+    estimate_lacks: tuple[str, ...]
+    confidence: Literal["high", "medium", "low"]
+    bounded_by: str | None
+    bound_s: Measured
+    evidence: tuple[EvidenceRow, ...]
+    where: tuple[PlaceRow, ...]
+
+
+class ItemRow(FindingRow, frozen=True, kw_only=True):
+    """A finding and what to do about it.
+
+    `saved_s` is what the likely factor saves of the report, by which items are ranked. `actions`
+    are for this architecture, most useful first; `verify` says which quantity should move to where;
+    `same_weight` are the ranks of other items on this kernel that save about as much. `page`
+    explains the rule, null for a user's own.
+    """
+
+    title: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    launches: tuple[int, ...]
+    saved_s: Number
+    effort: Literal["small", "medium", "large"]
+    actions: tuple[str, ...]
+    verify: tuple[str, ...]
+    same_weight: tuple[int, ...]
+    page: str | None
+
+
+class ProofRow(Projection, frozen=True, kw_only=True):
+    """A variant of the run that another one, doing the same work, outruns.
+
+    `headline`: it saves more time than any finding promises, and is what the views say first.
+    Seconds are medians of timed calls, or sums of ncu's durations of the launches.
+    """
+
+    variant: str
+    seconds: Number
+    best: str
+    best_seconds: Number
+    speedup: Factor
+    measured: Literal["timed", "profiled"]
+    headline: bool
+
+
+class UnevaluatedRow(Projection, frozen=True, kw_only=True):
+    """A rule that could not be told for some `kernels` (0: one about a timeline), for want of what
+    ncu can collect; `reasons` has why each quantity is missing."""
+
+    rule: str
+    kernels: Count
+    missing: tuple[str, ...]
+    reasons: dict[str, str]
+    sections: tuple[str, ...]
+
+
+class ReportRow(Projection, frozen=True, kw_only=True):
+    """A report; `total_s` is the GPU time of all measured launches."""
+
+    file: str
+    launches: Count
+    total_s: Measured
+
+
+class ChecklistFile(File, frozen=True, kw_only=True, tag="profkit.checklist/1"):
+    """What limits a report's kernels and what to do about it. Numbers are in SI units, shares of 1.
+
+    `rules` were tried on `kernels`, a kernel being launches of one name, shape and GPU; `skipped`
+    are kernels without a duration: their counters failed. Findings have most time saved first,
+    `informative` ones no estimate. "can't tell": nothing was found, and most rules lack data.
+    """
+
+    profkit: str
+    report: ReportRow
+    rules: int
+    kernels: int
+    skipped: int
+    conclusion: Conclusion
+    checklist: tuple[ItemRow, ...]
+    informative: tuple[ItemRow, ...]
+    reachable: tuple[ProofRow, ...]
+    not_evaluated: tuple[UnevaluatedRow, ...]
+
+
+def checklist_json(report: ReportSummary, found: Checklist, top: int) -> str:
+    """The `top` items (0: all) of a report's checklist."""
+    parts = checklist_parts(found)
+    file = ChecklistFile(
+        profkit=__version__,
+        report=ReportRow(
+            file=file_name(report.path, with_host=False),
+            launches=len(report.launches),
+            total_s=report.total,
+        ),
+        rules=found.rules,
+        kernels=found.kernels,
+        skipped=found.skipped,
+        **parts | {"checklist": parts["checklist"][: top or None]},
+    )
+    return encode(file, dense=False)
+
+
+def checklist_parts(found: Checklist) -> dict[str, Any]:
+    """What a checklist adds to a file, from its `conclusion` on."""
+    return {
+        "conclusion": conclusion(found),
+        "checklist": tuple(map(item_row, found.items)),
+        "informative": tuple(map(item_row, found.informative)),
+        "reachable": tuple(
+            project(
+                proof,
+                ProofRow,
+                measured="timed" if proof.timed else "profiled",
+                headline=proof is found.headline,
+            )
+            for proof in found.proofs
+        ),
+        "not_evaluated": tuple(project(rule, UnevaluatedRow) for rule in found.unevaluated),
+    }
+
+
+def conclusion(found: Checklist) -> Conclusion:
+    """Whether there are findings; where not, whether enough rules ran to say that."""
+    if found.findings:
+        return "findings"
+    return "can't tell" if found.inconclusive else "nothing found"
+
+
+def item_row(item: Item) -> ItemRow:
+    """A checklist item: the finding, and what to do about it."""
+    group, rule = item.group, item.rule
+    return project(
+        item,
+        ItemRow,
+        **finding_fields(item),
+        title=rule.title,
+        grid=group.grid if group else (),
+        block=group.block if group else (),
+        launches=group.indexes if group else (),
+        saved_s=item.finding.saved,
+        effort=rule.effort,
+        verify=rule.verify,
+        same_weight=item.peers,
+    )
+
+
+def finding_row(item: Item) -> FindingRow:
+    """A finding on a kernel or a timeline."""
+    return project(item, FindingRow, **finding_fields(item))
+
+
+def finding_fields(item: Item) -> Mapping[str, Any]:
+    """What a finding says, by the fields of `FindingRow`."""
+    finding, rule, estimate = item.finding, item.rule, item.finding.estimate
+    return {
+        "rank": item.rank or None,
+        "rule": rule.name,
+        "category": rule.category,
+        "kernel": item.group.name if item.group else None,
+        "estimated_speedup": estimate.likely if estimate else None,
+        "range": (estimate.low, estimate.high) if estimate else None,
+        "run_speedup": estimate.run if estimate else None,
+        "promises": estimate is not None,
+        "estimate_lacks": finding.lacking,
+        "confidence": rule.confidence,
+        "bounded_by": estimate.bounded_by if estimate else None,
+        "bound_s": estimate.bound_seconds if estimate and estimate.bounded_by else None,
+        "evidence": [_evidence(told) for told in finding.evidence if told.holds],
+        "where": [_place(place) for place in item.places],
+    }
+
+
+def _evidence(told: Evidence) -> EvidenceRow:
+    unit, sign = unit_of(told.what), told.sign or None
+    return project(told, EvidenceRow, quantity=told.what, unit=unit, comparison=sign)
+
+
+def _place(place: Place) -> PlaceRow:
+    file, line = Path(place.file).name, place.line or None
+    return project(place, PlaceRow, file=file, line=line, instruction=place.sass)

@@ -1,0 +1,95 @@
+"""A baseline's plan, `profkit.baseline-plan/1`: what was asked for, of what, and who measured."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import UNSET, UnsetType
+
+from profkit.core.fingerprint import Device
+from profkit.core.typed_file import Amount, Count, Facts, File, Maybe, Model
+from profkit.study.matrix import Matrix
+
+IMPORTED = "imported"
+Origin: TypeAlias = Literal["measured", "said", "none"]
+
+
+class Backend(Model, frozen=True, kw_only=True):
+    """A backend of the target; `setting` is how a program asks for it, `gone` why it could not be
+    had any more when cells of it were missing."""
+
+    name: str
+    version: str | None = None
+    available: bool
+    reason: str
+    setting: str
+    gone: str | UnsetType = UNSET
+
+
+class Run(Model, frozen=True, kw_only=True):
+    """A run that measured cells in so many processes, null where nobody counted."""
+
+    command: tuple[str, ...]
+    created: str
+    processes: Count | None
+
+
+class Program(Model, frozen=True, kw_only=True):
+    """The target: its name and its script's, null for imported latencies."""
+
+    name: str | None
+    file: str | None
+    sha256: str | None
+
+
+class Asked(Model, frozen=True, kw_only=True):
+    """What must not change from one run to the next; `warmup` in seconds."""
+
+    target: str | None = None
+    matrix: Matrix
+    samples: Count | None
+    blocks: Count | None
+    seed: int | None
+    timer: str
+    cache: str
+    warmup: Amount | None
+    device: str | None
+    backends: tuple[str, ...]
+
+
+class MeasuredOn(Facts, frozen=True, kw_only=True):
+    """The device that all cells are of."""
+
+    device: Maybe[str] = UNSET
+    name: Maybe[str] = UNSET
+    uuid: Maybe[str] = UNSET
+    multiprocessors: Maybe[Count] = UNSET
+
+
+class PlanFile(File, frozen=True, kw_only=True, tag="profkit.baseline-plan/1"):
+    """What was asked for, and on record of it; `budget` and `seconds`, of all runs, in seconds."""
+
+    asked: Asked
+    target: Program
+    gpu: Device | None
+    gpu_from: Origin | UnsetType = UNSET
+    measured_on: MeasuredOn | None
+    budget: Amount | None
+    command: tuple[str, ...]
+    created: str
+    seconds: Amount | None
+    backends: tuple[Backend, ...]
+    runs: tuple[Run, ...] | UnsetType = UNSET
+
+    @property
+    def name_parts(self) -> tuple[str, ...]:
+        """What a baseline is called: its target, and the matrix where that has its own name."""
+        return tuple(dict.fromkeys((self.target.name or IMPORTED, self.asked.matrix.name)))
+
+
+class ProfiledCell(Model, frozen=True, kw_only=True):
+    """A cell that was profiled into a folder, or the reason why not."""
+
+    id: str
+    folder: str | None
+    reason: str
