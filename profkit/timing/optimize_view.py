@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from profkit.core.fingerprint import Fingerprint
-from profkit.core.typed_file import File, Model, encode
+from profkit.core.typed_file import File, Model, encode, part
 from profkit.core.version import __version__
 from profkit.timing.latency_format import Declared
 from profkit.timing.latency_view import change, latency_words
@@ -180,13 +180,9 @@ def optimize_json(found: Optimum) -> str:
 
 
 def _candidate(candidate: Candidate) -> TimedCandidate:
-    told = {
-        name: getattr(candidate.pair.comparison, name)
-        for name in TimedCandidate.__struct_fields__[3:]
-    }
     return TimedCandidate(
         variant=candidate.label,
         standing=candidate.standing,
         median=candidate.pair.b.summary.median,
-        **told,
+        **part(candidate.pair.comparison, *TimedCandidate.__struct_fields__[3:]),
     )
