@@ -40,6 +40,7 @@ _KEPT = tuple(
         Path(__file__).parent.parent / "profkit",
     )
 )
+_MODULES = ("profkit", "tests.stand_in.")
 _READ_AT_THE_START = {"PYTHONHASHSEED", "PYTHONIOENCODING", "PYTHONUTF8", "PYTHONWARNINGS"}
 EXEC: Callable[..., int] = subprocess._fork_exec  # type: ignore[attr-defined]
 SPAWN = os.posix_spawnp
@@ -92,18 +93,14 @@ def _program(words: Sequence[Any], environment: Mapping[str, str]) -> _Program |
         options.append(rest.pop(0))
     is_module = rest[:1] == ["-m"]
     name, *arguments = rest[1:] if is_module else rest or [""]
-    if (
-        name.startswith("-")
-        if not is_module
-        else not name.startswith(("profkit", "tests.stand_in."))
-    ):
-        return None
-    return _Program(name, is_module, "-P" in options, arguments, environment) if name else None
+    is_known = name.startswith(_MODULES) if is_module else name[:1] not in {"", "-"}
+    return _Program(name, is_module, "-P" in options, arguments, environment) if is_known else None
 
 
 def _has_threads() -> bool:
-    """Whether a fork would wait for threads that it lacks: the vendor's reader starts some."""
-    return len(list(Path("/proc/self/task").iterdir())) > 1
+    """Whether a fork would wait for threads that it lacks: the vendor's reader starts some, which
+    Python knows nothing of."""
+    return len(list(Path("/proc/self/task").iterdir())) > threading.active_count()
 
 
 def _is_python(script: str) -> bool:
@@ -224,6 +221,7 @@ def _renew(environment: Mapping[str, str], first: Sequence[str]) -> None:
         patch.undo()
     atexit._clear()
     faulthandler.disable()
+    faulthandler.unregister(signal.SIGALRM)
     _renew_signals()
     _renew_warnings()
     os.environ.clear()

@@ -15,6 +15,7 @@ import json
 import os
 import pickle
 import resource
+import signal
 import sys
 import tempfile
 import time
@@ -121,7 +122,9 @@ class Job:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         for descriptor in (1, 2):
             os.dup2(self.output.fileno(), descriptor)
-        faulthandler.dump_traceback_later(LONGEST, exit=True, file=os.dup(2))
+        # Not faulthandler.dump_traceback_later: its thread would keep the process from forking.
+        faulthandler.register(signal.SIGALRM, file=os.dup(2), chain=True)
+        signal.alarm(LONGEST)
         tally = Tally()
         code = pytest.main([*_OPTIONS, *arguments, self.file], plugins=[tally])
         pickle.dump(tally, self.result)

@@ -9,26 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from profkit.audit.changes import changes, parts, products
+from profkit.audit import changes, intervals, launches, peaks, ratios, records, ridge, tokens, work
 from profkit.audit.claim import Claim
 from profkit.audit.contradiction import Check, Contradiction, statement
 from profkit.audit.implied import Subject, sheets_of, subjects
-from profkit.audit.intervals import apart, interval, labelled_end, ticks
-from profkit.audit.launches import limits, occupancy, residency, sm_counts, waves
-from profkit.audit.peaks import above_peak, memory, peak, shares
-from profkit.audit.ratios import ratios
-from profkit.audit.records import exponents, means, of_cells, outer_intervals, ratio_interval
-from profkit.audit.ridge import bound, ridge
-from profkit.audit.tokens import row_tokens, tokens
-from profkit.audit.work import (
-    bytes_of_shape,
-    cycles,
-    flop_of_shape,
-    intensity,
-    rate_ends,
-    rates,
-    speedup,
-)
 
 _GRID_DIMENSIONS = 3
 
@@ -86,7 +70,9 @@ def examine(claims: Sequence[Claim], gpu: str = "") -> Audit:
         if not claim.text:
             studies[claim.study].append(claim)
     cells = {claim.name: claim for claim in claims if claim.name}
-    narrow = {where: check for own in studies.values() for where, check in ticks(own).items()}
+    narrow = {
+        where: check for own in studies.values() for where, check in intervals.ticks(own).items()
+    }
     outcomes = []
     for claim in claims:
         outcome = _outcome(claim, studies[claim.study], gpu, cells)
@@ -99,7 +85,7 @@ def examine(claims: Sequence[Claim], gpu: str = "") -> Audit:
 def _outcome(claim: Claim, rows: Sequence[Claim], gpu: str, cells: Mapping[str, Claim]) -> Outcome:
     """Of the rows that a sentence may speak of, the one that contradicts it least counts."""
     tried = [
-        (*(check for rule in _RULES for check in rule(subject)), *of_cells(subject, cells))
+        (*(check for rule in _RULES for check in rule(subject)), *records.of_cells(subject, cells))
         for subject in subjects(claim, rows, gpu)
     ]
     checks = min(tried, key=lambda checks: sum(check.found is not None for check in checks))
@@ -137,8 +123,10 @@ def _grid(subject: Subject) -> Iterator[Check]:
 
 
 _RULES: tuple[Callable[[Subject], Iterator[Check]], ...] = (
-    flop_of_shape, bytes_of_shape, intensity, rates, shares, peak, above_peak, ridge, bound,
-    interval, labelled_end, speedup, ratios, memory, _grid, apart, limits, occupancy, residency,
-    waves, sm_counts, changes, parts, products, tokens, rate_ends, cycles, row_tokens, exponents,
-    means, outer_intervals, ratio_interval,
+    work.flop_of_shape, work.bytes_of_shape, work.intensity, work.rates, peaks.shares, peaks.peak,
+    peaks.above_peak, ridge.bound, ridge.ridge, intervals.interval, intervals.labelled_end,
+    work.speedup, ratios.ratios, peaks.memory, _grid, intervals.apart, launches.limits,
+    launches.occupancy, launches.residency, launches.waves, launches.sm_counts, changes.changes,
+    changes.parts, changes.products, tokens.tokens, work.rate_ends, work.cycles, tokens.row_tokens,
+    records.exponents, records.means, records.outer_intervals, records.ratio_interval,
 )  # fmt: skip

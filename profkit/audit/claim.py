@@ -6,26 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from profkit.audit.printed_numbers import Figure
+from profkit.core.typed_file import Model
+from profkit.core.yaml_files import shipped_yaml
 
 SHAPE = ("batch", "heads", "length", "dim")
 
-# The quantities that a claim may have figures of, with their units: SI, 1 for a share, x for a
-# ratio.
-UNITS = {
-    "time": "s", "low": "s", "high": "s", "flop": "FLOP", "bytes": "B", "intensity": "FLOP/B",
-    "flop_rate": "FLOP/s", "byte_rate": "B/s", "flop_share": "1", "byte_share": "1", "share": "1",
-    "flop_peak": "FLOP/s", "byte_peak": "B/s", "held_peak": "FLOP/s", "held_share": "1",
-    "ridge": "FLOP/B", "baseline": "s", "speedup": "x", "lower_end": "s", "upper_end": "s",
-    "peak_ratio": "x", "advantage": "x", "flop_rate_low": "FLOP/s", "flop_rate_high": "FLOP/s",
-    "held_clock": "Hz", "cycles": "", "factor": "x", "time_ratio": "x", "flop_ratio": "x",
-    "exponent": "", "flop_exponent": "", "ratio_low": "x", "ratio_high": "x", "mean": "s",
-    "deviation": "", "measure": "", "clock": "Hz", "l2_rate": "B/s", "shared_rate": "B/s",
-    "link_rate": "B/s", "registers": "", "threads": "", "shared": "B", "occupancy": "1",
-    "achieved_occupancy": "1", "resident_blocks": "", "resident_warps": "", "resident_threads": "",
-    "grid_blocks": "", "sms": "", "waves": "", "token_rate": "tokens/s",
-    "token_limit": "tokens/s", "tokens": "", "flop_per_token": "FLOP", "bytes_per_token": "B",
-}  # fmt: skip
+
+class Quantity(Model, frozen=True):
+    """The unit of a quantity's figures, and the keys of rows that have it, with their units."""
+
+    unit: str
+    keys: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+QUANTITIES = msgspec.convert(shipped_yaml("profkit.audit", "quantities.yaml"), dict[str, Quantity])
+UNITS = {name: quantity.unit for name, quantity in QUANTITIES.items()}
 
 
 @dataclass(frozen=True)
@@ -85,16 +83,8 @@ class Claim:
     together (0: several), `accumulate` the precision of the sums. In a record, `name` is that of a
     cell, `of` are those that a figure was made of, in the order of the quotient; the figure
     `measure` repeats the quantity `measure_of` of its cell; `outer_ends` are ends of other
-    intervals of the time, low and high in turn. `unread` are numbers that nothing could be made of.
-
-    Of the figures, by the names in UNITS, `time` is a median with its interval from `low` to
-    `high`; `flop` and `bytes` are those of one call, for attention those of its shape (each input
-    read once, the output written once); `held_peak` and `held_share` are of the clock that was
-    held, for claims that have both. `lower_end` and `upper_end` are called ends of an interval,
-    `clock` is the SM clock. `l2_rate`, `shared_rate` and `link_rate` are not bound by DRAM;
-    `registers` are those of a thread, `threads` and `shared` those of a block, `resident_blocks`,
-    `resident_warps` and `resident_threads` those on an SM. `token_limit` is called a bound of
-    tokens/s, `deviation` is the standard deviation over the mean.
+    intervals of the time, low and high in turn. `unread` are numbers that
+    nothing could be made of.
     """
 
     where: str = ""

@@ -1,4 +1,4 @@
-"""The text of a claim while rules take numbers out of it: units, phrases, what is left."""
+"""The text of a claim while rules take numbers out of it: units, and what is left."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from profkit.audit.printed_numbers import NUMBER, Figure, as_printed
+from profkit.audit.printed_numbers import Figure, as_printed
 from profkit.core.errors import BadInput
 
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
@@ -16,22 +16,10 @@ _PREFIXES = {
 }  # fmt: skip
 _PREFIX = re.compile(r"([kmgtp]i?)\s?(?:flop|b|ops|hz|tok)", re.I)
 
-VALUE = rf"(?<![\w.])({NUMBER})"
-TIME = r"(ms|us|µs|μs|ns|s)\b"
-FLOP_RATE = r"([kMGTP]?(?:FLOPs?/s|FLOPS\b|FLOPs?\s+per\s+second|OPS\b))"
-BYTE_RATE = r"((?:[kMGTP]i?|)(?:B/s|Bps\b|bytes?/s))"
 COUNTS = {
     "one": 1, "two": 2, "dual": 2, "both": 2, "three": 3, "four": 4, "quad": 4, "five": 5, "six": 6,
     "seven": 7, "eight": 8, "ten": 10, "sixteen": 16, "thirty-two": 32, "sixty-four": 64,
 }  # fmt: skip
-_TIERS = (
-    r"Ada|Blackwell|Ti|SUPER|Super|Laptop|Mobile|Max-Q|SXM\d?|PCI[Ee]|NVL|\d+ ?GB|"
-    r"D(?: v2)?(?!\w|\s*=)"
-)
-GPU = re.compile(
-    r"(?:\b|(?<=\dx))((?:(?:GeForce |RTX (?:PRO )?|GTX ){1,2}(\d{4})|([A-Z]{1,2}\d{1,4}[A-Z]?))"
-    rf"(?:[ -](?:{_TIERS}))*(?: \(\d+ ?GB\))?)s?(?![\w=])"
-)
 # How far back words may stand that say what a number is: half a line. Looking at the whole text
 # from each of its numbers would take time by the square of its length.
 NEAR = 160
@@ -84,10 +72,10 @@ class Reading:
             if start >= 0:
                 self.left = self.left[:start] + "·" * (end - start) + self.left[end:]
 
-    def take_all(self, pattern: str, *groups: int) -> None:
-        """Blank out groups of whatever is left that a pattern matches."""
-        for match in re.finditer(pattern, self.left):
-            self.take(match, *groups)
+    def take_all(self, pattern: re.Pattern[str]) -> None:
+        """Blank out the groups of whatever is left that a pattern matches."""
+        for match in pattern.finditer(self.left):
+            self.take(match, *groups_of(match))
 
     def put(self, name: str, value: Any) -> None:
         """Keep a value; two different ones of a name leave none."""
@@ -109,41 +97,3 @@ class Reading:
         if figure is not None:
             self.put(name, figure)
             self.take(match, group)
-
-
-@dataclass(frozen=True)
-class Phrases:
-    """Patterns whose first group is a figure of a quantity, and the second its unit if it has one.
-
-    `unit` is the unit's name where the text does not say, or says it in many ways. The words before
-    a figure end in `after` and not in `unless_after`; the text does not hold `unless`, and another
-    quantity that it `needs` was found. Most patterns are tried on what is left, some on the `whole`
-    text.
-    """
-
-    quantity: str
-    unit: str
-    patterns: tuple[str, ...]
-    after: str = ""
-    unless_after: str = "(?!)"
-    unless: str = "(?!)"
-    needs: str = ""
-    whole: bool = False
-    scale: float | None = None
-
-    def __call__(self, reading: Reading) -> None:
-        if re.search(self.unless, reading.text) or (self.needs and self.needs not in reading.found):
-            return
-        for pattern in self.patterns:
-            for match in re.finditer(pattern, reading.text if self.whole else reading.left):
-                before = words_before(reading.text, match.start())
-                if re.search(rf"{self.after}$", before) and not re.search(
-                    rf"{self.unless_after}$", before
-                ):
-                    self._take(reading, match)
-
-    def _take(self, reading: Reading, match: re.Match[str]) -> None:
-        number, *units = groups_of(match)
-        written = match.group(units[0]) if units else self.unit
-        scale = scale_of(written) if self.scale is None else self.scale
-        reading.take_figure(match, self.quantity, number, self.unit or written, scale)

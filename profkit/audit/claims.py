@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from profkit.audit.claim import SHAPE, UNITS, Claim
+from profkit.audit.claim import QUANTITIES, SHAPE, Claim
 from profkit.audit.claim_reading import SECONDS, scale_of
-from profkit.audit.claim_text import DTYPES, VERSION, context, time_unit, understood
+from profkit.audit.claim_text import DTYPES, context, time_unit, understood
+from profkit.audit.phrases import WORDS
 from profkit.audit.printed_numbers import (
     NUMBER,
     Commented,
@@ -69,26 +70,12 @@ _SIZES = {
     "D": "dim", "dim": "dim", "head_dim": "dim",
     "n": "n", "N": "n", "samples": "n",
 }  # fmt: skip
-# Keys of quantities, and the unit of what they are given.
-_QUANTITIES: Mapping[str, tuple[str, str]] = {
-    **{name: (name, UNITS[name]) for name in (
-        "flop", "bytes", "intensity", "flop_rate", "byte_rate", "held_peak", "ridge",
-        "flop_rate_low", "flop_rate_high", "factor", "time_ratio", "flop_ratio", "exponent",
-        "flop_exponent", "speedup", "peak_ratio",
-    )},
-    "gflop": ("flop", "GFLOP"), "tflop": ("flop", "TFLOP"),
-    "arithmetic_intensity": ("intensity", "FLOP/B"), "ai": ("intensity", "FLOP/B"),
-    "gflops": ("flop_rate", "GFLOP/s"), "tflops": ("flop_rate", "TFLOP/s"),
-    "gbps": ("byte_rate", "GB/s"), "tbps": ("byte_rate", "TB/s"), "bandwidth": ("byte_rate", "B/s"),
-    "seconds": ("time", "s"), "cycles": ("cycles", "cycles"), "sm_clock": ("held_clock", "Hz"),
-    "percent_of_peak": ("share", "%"), "percent_of_compute_peak": ("flop_share", "%"),
-    "percent_of_bandwidth_peak": ("byte_share", "%"), "share_of_datasheet": ("flop_share", ""),
-    "share_of_held": ("held_share", ""), "share_of_dram": ("byte_share", ""),
-    "compute_peak_gflops": ("flop_peak", "GFLOP/s"),
-    "compute_peak_tflops": ("flop_peak", "TFLOP/s"), "datasheet_peak": ("flop_peak", "FLOP/s"),
-    "bandwidth_peak_gbps": ("byte_peak", "GB/s"), "bandwidth_peak_tbps": ("byte_peak", "TB/s"),
-    "dram_peak": ("byte_peak", "B/s"), "tokens_per_second": ("token_rate", "tokens/s"),
-}  # fmt: skip
+# The quantity of a key, and the unit of what it is given.
+_QUANTITIES = {
+    key: (name, unit)
+    for name, quantity in QUANTITIES.items()
+    for key, unit in quantity.keys.items()
+}
 _RATIO = re.compile(rf"({NUMBER})\s*[x×](?:\s*(?:faster|speed-?up|as fast))?", re.I)
 _TIMES = {"median": "time", "time": "time", "latency": "time", "baseline": "baseline"}
 _INTERVALS = ("ci", "interval")
@@ -417,7 +404,7 @@ def _sentence(text: str, place: _Place) -> Iterator[Claim]:
     if "gpus" in values:
         values["gpus"] = (*values["gpus"], *known.get("gpus", ()))
     claim = _claim(values, replace(place, known=known))
-    versions = not unread and VERSION.search(text)
+    versions = not unread and WORDS["version"].search(text)
     if claim.says_something or not (place.label or place.record or versions):
         yield replace(claim, text=text, unread=unread)
 

@@ -12,27 +12,14 @@ from typing import Any
 import yaml
 
 from profkit.core.errors import BadInput
-from profkit.core.regular_file import read_limited
-from profkit.core.text_files import parse_json
+from profkit.core.text_files import parse_json, read_text
 from profkit.core.yaml_files import compose_yaml
-from profkit.report.framing import MAGIC, ZSTD_MAGIC
 
 NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _WHOLE = re.compile(rf"[-+]?(?:{NUMBER}|\.\d+)")
-_NULL = "tag:yaml.org,2002:null"
 _SIGNIFICANT = 3
 _LARGEST = 4 << 20  # bytes: a hundred claims have 20 kB
 _LEAST, _MOST = 1e-30, 1e60
-_READ = "`profkit analyze` reads it; claims are YAML or JSON"
-_RECORDINGS = (
-    (MAGIC, "an Nsight Compute report", _READ),
-    (ZSTD_MAGIC, "a compressed Nsight Compute report", _READ),
-    (
-        b"SQLite format 3\0",
-        "an SQLite database",
-        "`profkit analyze` reads an nsys export; claims are YAML or JSON",
-    ),
-)
 
 
 @dataclass(frozen=True)
@@ -48,7 +35,15 @@ class Printed:
 
         Zeros at the end of a whole number count only as the first three digits.
         """
-        return half_unit(self.text)
+        mantissa, _, exponent = self.text.lower().lstrip("+-").replace(",", "").partition("e")
+        whole, point, fraction = mantissa.partition(".")
+        if point:
+            place = -len(fraction)
+        else:
+            digits = whole.lstrip("0")
+            zeros = len(digits) - len(digits.rstrip("0"))
+            place = max(0, min(zeros, len(digits) - _SIGNIFICANT))
+        return 0.5 * 10.0 ** (place + int(exponent or 0))
 
     def figure(self, scale: float, unit: str) -> Figure:
         """The quantity in SI units, `scale` of them a unit; raises ValueError as Figure does."""
@@ -91,19 +86,6 @@ class Commented:
     comments: Mapping[str, str] = field(default_factory=dict)
 
 
-def half_unit(text: str) -> float:
-    """Half a unit of the last significant digit of a number's text."""
-    mantissa, _, exponent = text.lower().lstrip("+-").replace(",", "").partition("e")
-    whole, point, fraction = mantissa.partition(".")
-    if point:
-        place = -len(fraction)
-    else:
-        digits = whole.lstrip("0")
-        zeros = len(digits) - len(digits.rstrip("0"))
-        place = max(0, min(zeros, len(digits) - _SIGNIFICANT))
-    return 0.5 * 10.0 ** (place + int(exponent or 0))
-
-
 def as_printed(text: str) -> Printed | None:
     """The number that a text is; None for another text. Raises BadInput for one beyond reason."""
     if len(text) > 100 or not _WHOLE.fullmatch(text.strip()):
@@ -119,79 +101,40 @@ def read_printed(path: Path) -> Any:
 
     Raises BadInput for a file that can't be read or is neither.
     """
-    text = _text(path)
+    text = read_text(path, largest=_LARGEST)
     try:
-        return _json(text) if path.suffix == ".json" else _yaml(text)
+        if path.suffix == ".json":
+            return parse_json(text, number=as_printed, object_hook=Commented)
+        node = compose_yaml(text)
+        return _built(node, text.splitlines()) if node else None
     except BadInput as error:
         raise BadInput(f"{path}: {error.message}", error.remedy or "check the file") from None
 
 
-def _text(path: Path) -> str:
-    try:
-        raw = read_limited(path, _LARGEST)
-    except IsADirectoryError:
-        raise BadInput(
-            f"{path}: a directory, not a YAML or JSON file",
-            "name a file in it; `profkit analyze` reads reports and runs",
-        ) from None
-    except OSError as error:
-        raise BadInput(f"{path}: can't be read ({error.strerror})", "check the path") from None
-    for magic, what, remedy in _RECORDINGS:
-        if raw.startswith(magic):
-            raise BadInput(f"{path}: {what}, not a YAML or JSON file", remedy)
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError:
-        raise BadInput(
-            f"{path}: not text in UTF-8, so neither YAML nor JSON", "give a YAML or JSON file"
-        ) from None
-
-
-def _json(text: str) -> Any:
-    return parse_json(text, number=as_printed, object_hook=Commented)
-
-
-def _yaml(text: str) -> Any:
-    node = compose_yaml(text)
-    return None if node is None else _Builder(text.splitlines()).built(node)
-
-
-@dataclass(frozen=True)
-class _Builder:
-    """Turns YAML's nodes into values."""
-
-    lines: list[str]
-
-    def built(self, node: yaml.Node) -> Any:
-        if isinstance(node, yaml.MappingNode):
-            return self._mapping(node)
-        if isinstance(node, yaml.SequenceNode):
-            return [self.built(one) for one in node.value]
+def _built(node: yaml.Node, lines: list[str]) -> Any:
+    """The value of a YAML node."""
+    if isinstance(node, yaml.SequenceNode):
+        return [_built(item, lines) for item in node.value]
+    if not isinstance(node, yaml.MappingNode):
         return _scalar(node)
-
-    def _mapping(self, node: yaml.MappingNode) -> Commented:
-        items: dict[str, Any] = {}
-        comments: dict[str, str] = {}
-        for key, value in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise BadInput(f"line {key.start_mark.line + 1}: a key that is no text")
-            items[key.value] = self.built(value)
-            below = value.start_mark.line > key.start_mark.line
-            if below and (comment := self._comment(key)):
-                comments[key.value] = comment
-        return Commented(items, comments)
-
-    def _comment(self, key: yaml.ScalarNode) -> str:
-        rest = self.lines[key.end_mark.line][key.end_mark.column :]
-        return rest.partition("#")[2].strip()
+    items: dict[str, Any] = {}
+    comments: dict[str, str] = {}
+    for key, value in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise BadInput(f"line {key.start_mark.line + 1}: a key that is no text")
+        items[key.value] = _built(value, lines)
+        rest = lines[key.end_mark.line][key.end_mark.column :].partition("#")[2].strip()
+        if rest and value.start_mark.line > key.start_mark.line:
+            comments[key.value] = rest
+    return Commented(items, comments)
 
 
 def _scalar(node: yaml.Node) -> Any:
-    if isinstance(node, yaml.ScalarNode) and node.style is None:
-        if node.tag == _NULL:
-            return None
-        if (number := as_printed(node.value)) is not None:
-            return number
-        if node.tag == "tag:yaml.org,2002:bool":
-            return node.value.lower() in {"true", "yes", "on"}
-    return str(node.value)
+    if not isinstance(node, yaml.ScalarNode) or node.style is not None:
+        return str(node.value)
+    kind = node.tag.rpartition(":")[2]
+    if kind == "null":
+        return None
+    if (number := as_printed(node.value)) is not None:
+        return number
+    return node.value.lower() in {"true", "yes", "on"} if kind == "bool" else str(node.value)

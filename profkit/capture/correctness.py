@@ -9,12 +9,7 @@ from typing import Any
 
 from profkit.core.typed_file import Model, Number
 
-BOUNDS: Mapping[str, float] = {
-    "float16": 2e-3,
-    "bfloat16": 8e-3,
-    "float32": 1e-5,
-    "float64": 1e-12,
-}
+BOUNDS: Mapping[str, float] = {"float16": 2e-3, "bfloat16": 8e-3, "float32": 1e-5, "float64": 1e-12}
 """Largest relative error by dtype.
 
 Rounding the result once gives an error of 0.42 units of roundoff: 2e-4 in float16, 1.7e-3 in

@@ -11,14 +11,27 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from profkit.capture.gpu import NoDriver, answer, ask_device, connection
 from profkit.core.errors import EnvironmentProblem
 
 WORKSPACE = ":4096:8"
 _SEED_END = 2**32
 _MHZ = 1_000_000
+_OF_NVML = [
+    "driver",
+    "sm_clock_max",
+    "memory_clock_max",
+    "sm_clock_application",
+    "power_limit",
+    "ecc",
+    "mig",
+    "persistence",
+]
 _UNLOCKING = ("NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")
 
 VARIABLES = (
@@ -97,8 +110,7 @@ def _lock_workspace(*, started: bool) -> None:
     for name in _UNLOCKING:
         if os.environ.get(name, "0") != "0":
             raise EnvironmentProblem(
-                f"{name}={os.environ[name]} turns TF32 on, which can't be locked",
-                f"unset {name}",
+                f"{name}={os.environ[name]} turns TF32 on, which can't be locked", f"unset {name}"
             )
     current = os.environ.get("CUBLAS_WORKSPACE_CONFIG")
     if current == WORKSPACE:
@@ -301,65 +313,31 @@ def current_gpu() -> dict[str, Any] | None:
 
 def _by_nvml(uuid: str | None) -> dict[str, Any]:
     """What NVML tells about a GPU: driver, clock limits, power limit, ECC, MIG, persistence."""
-    names = (
-        "driver",
-        "sm_clock_max",
-        "memory_clock_max",
-        "sm_clock_application",
-        "power_limit",
-        "ecc",
-        "mig",
-        "persistence",
-    )
-    told: dict[str, Any] = dict.fromkeys(names)
-    try:
-        import pynvml
-    except ImportError:
-        return told
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return told
-    try:
-        told["driver"] = _text(_asked(pynvml, "nvmlSystemGetDriverVersion"))
-        handle = _asked(pynvml, "nvmlDeviceGetHandleByUUID", uuid) if uuid else None
-        if handle is not None:
-            told |= _device(pynvml, handle)
-    finally:
-        pynvml.nvmlShutdown()
-    return told
+    with suppress(NoDriver), connection() as nvml:
+        driver = answer(nvml, "nvmlSystemGetDriverVersion")
+        handle = answer(nvml, "nvmlDeviceGetHandleByUUID", uuid) if uuid else None
+        text = driver.decode() if isinstance(driver, bytes) else driver
+        return {"driver": text} | _device(nvml, handle)
+    return dict.fromkeys(_OF_NVML)
 
 
 def _device(nvml: Any, handle: Any) -> dict[str, Any]:
-    sm, memory = nvml.NVML_CLOCK_SM, nvml.NVML_CLOCK_MEM
-    power = _asked(nvml, "nvmlDeviceGetEnforcedPowerLimit", handle)
-    ecc, mig = (_asked(nvml, f"nvmlDeviceGet{what}Mode", handle) for what in ("Ecc", "Mig"))
-    persistence = _asked(nvml, "nvmlDeviceGetPersistenceMode", handle)
-    return {
-        "sm_clock_max": _hertz(_asked(nvml, "nvmlDeviceGetMaxClockInfo", handle, sm)),
-        "memory_clock_max": _hertz(_asked(nvml, "nvmlDeviceGetMaxClockInfo", handle, memory)),
-        "sm_clock_application": _hertz(_asked(nvml, "nvmlDeviceGetApplicationsClock", handle, sm)),
-        "power_limit": None if power is None else power / 1000,
-        "ecc": None if ecc is None else bool(ecc[0]),
-        "mig": None if mig is None else bool(mig[0]),
-        "persistence": None if persistence is None else bool(persistence),
-    }
-
-
-def _asked(nvml: Any, question: str, *arguments: Any) -> Any:
-    """NVML's answer, None where this GPU, driver or binding has none."""
-    try:
-        return getattr(nvml, question)(*arguments)
-    except (AttributeError, nvml.NVMLError):
-        return None
-
-
-def _hertz(megahertz: int | None) -> int | None:
-    return None if megahertz is None else megahertz * _MHZ
-
-
-def _text(value: Any) -> str | None:
-    return value.decode() if isinstance(value, bytes) else value
+    ask = partial(ask_device, nvml, handle)
+    power = ask("nvmlDeviceGetEnforcedPowerLimit")
+    ecc, mig = ask("nvmlDeviceGetEccMode"), ask("nvmlDeviceGetMigMode")
+    persistence = ask("nvmlDeviceGetPersistenceMode")
+    clocks = (
+        ask("nvmlDeviceGetMaxClockInfo", nvml.NVML_CLOCK_SM),
+        ask("nvmlDeviceGetMaxClockInfo", nvml.NVML_CLOCK_MEM),
+        ask("nvmlDeviceGetApplicationsClock", nvml.NVML_CLOCK_SM),
+    )
+    told = (
+        *(None if clock is None else clock * _MHZ for clock in clocks),
+        None if power is None else power / 1000,
+        *(None if mode is None else bool(mode[0]) for mode in (ecc, mig)),
+        None if persistence is None else bool(persistence),
+    )
+    return dict(zip(_OF_NVML[1:], told, strict=True))
 
 
 def _plain(value: Any) -> bool | list[bool]:

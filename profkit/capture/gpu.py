@@ -68,7 +68,7 @@ class NoDriver(Exception):
 
 def states() -> list[GpuState]:
     """Every GPU of this machine; raises NoDriver."""
-    with _nvml() as nvml:
+    with connection() as nvml:
         try:
             driver, count = nvml.nvmlSystemGetDriverVersion(), nvml.nvmlDeviceGetCount()
         except nvml.NVMLError as error:
@@ -140,7 +140,7 @@ def _parent(mig: str) -> str:
     """The UUID of the GPU that a MIG instance is part of; "" where the driver knows none."""
     if mig.startswith("MIG-GPU-"):
         return mig.removeprefix(_MIG).partition("/")[0]
-    with _nvml() as nvml:
+    with connection() as nvml:
         try:
             handle = nvml.nvmlDeviceGetHandleByUUID(mig)
             whole = nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle)
@@ -154,7 +154,7 @@ class Watch:
 
     def __init__(self, uuid: str) -> None:
         self._stack = ExitStack()
-        self._nvml = self._stack.enter_context(_nvml())
+        self._nvml = self._stack.enter_context(connection())
         try:
             self._handle = self._nvml.nvmlDeviceGetHandleByUUID(uuid)
         except self._nvml.NVMLError as error:
@@ -163,7 +163,7 @@ class Watch:
 
     def now(self) -> Moment:
         """The clock first: it falls soonest when the work is over."""
-        ask = partial(_ask, self._nvml, self._handle)
+        ask = partial(ask_device, self._nvml, self._handle)
         clock = _scaled(ask("nvmlDeviceGetClockInfo", self._nvml.NVML_CLOCK_SM), 1e6)
         throttled = _throttled_by(ask("nvmlDeviceGetCurrentClocksThrottleReasons"))
         power = _scaled(ask("nvmlDeviceGetPowerUsage"), 1e-3)
@@ -176,7 +176,8 @@ class Watch:
 
 
 @contextmanager
-def _nvml() -> Iterator[Any]:
+def connection() -> Iterator[Any]:
+    """NVML, while it may be asked; raises NoDriver."""
     try:
         import pynvml
     except ImportError:
@@ -196,7 +197,7 @@ def _state(nvml: Any, index: int, driver: str) -> GpuState:
         handle, problem = nvml.nvmlDeviceGetHandleByIndex(index), ""
     except nvml.NVMLError as error:
         handle, problem = None, str(error)
-    ask = partial(_ask, nvml, handle)
+    ask = partial(ask_device, nvml, handle)
     mig, persistence = ask("nvmlDeviceGetMigMode"), ask("nvmlDeviceGetPersistenceMode")
     ecc, memory = ask("nvmlDeviceGetEccMode"), ask("nvmlDeviceGetMemoryInfo")
     reasons = ask("nvmlDeviceGetCurrentClocksThrottleReasons")
@@ -224,12 +225,15 @@ def _state(nvml: Any, index: int, driver: str) -> GpuState:
     )
 
 
-def _ask(nvml: Any, handle: Any, name: str, *arguments: Any) -> Any:
-    """The driver's answer about a GPU, None where it has none or there is no GPU to ask."""
-    if handle is None:
-        return None
+def ask_device(nvml: Any, handle: Any, question: str, *arguments: Any) -> Any:
+    """NVML's answer about a GPU, None where it has none or there is no GPU to ask."""
+    return None if handle is None else answer(nvml, question, handle, *arguments)
+
+
+def answer(nvml: Any, question: str, *arguments: Any) -> Any:
+    """NVML's answer, None where this GPU, driver or binding has none."""
     try:
-        return getattr(nvml, name)(handle, *arguments)
+        return getattr(nvml, question)(*arguments)
     except (nvml.NVMLError, AttributeError):
         return None
 

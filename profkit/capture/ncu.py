@@ -174,51 +174,33 @@ def diagnose(output: str, status: int) -> ProfkitError:
     Only ncu's own errors and warnings are looked at: the profiled program may say anything.
     """
     own = "\n".join(_OWN.findall(output))
-    return (
-        _refused_range(own)
-        or next((problem.told() for problem in _PROBLEMS if problem.is_in(own)), None)
-        or _crashed(own, output)
-        or _without_kernels(own)
-        or _unknown(output, status)
-    )
-
-
-def _refused_range(own: str) -> ProfkitError | None:
     refused = _REFUSED_CALL.search(own)
-    if not refused and "RecordStatusUnsupportedApi" not in own:
-        return None
-    call = refused["call"] if refused else "a CUDA call"
-    return EnvironmentProblem(
-        f"ncu can't replay the marked range: {call} in it can't be repeated",
-        "leave out the variant that makes the call, or use --replay-mode application",
-    )
-
-
-def _crashed(own: str, output: str) -> ProfkitError | None:
-    crashed = _STATUS.search(own)
-    if crashed is None:
-        return None
-    return TargetFailed(
-        f"the profiled program ended with status {crashed['status']}{_last_words(output)}",
-        "run it without profkit first",
-    )
-
-
-def _without_kernels(own: str) -> ProfkitError | None:
-    if "No kernels were profiled" not in own:
-        return None
-    return TargetFailed(
-        "ncu profiled no kernel",
-        "check --kernel, --nvtx and --launch-skip, and that the program reaches its launches",
-    )
-
-
-def _unknown(output: str, status: int) -> ProfkitError:
-    if status:
+    if refused or "RecordStatusUnsupportedApi" in own:
+        call = refused["call"] if refused else "a CUDA call"
         return EnvironmentProblem(
-            f"ncu ended with status {status}{_last_words(output)}", "see `profkit doctor`"
+            f"ncu can't replay the marked range: {call} in it can't be repeated",
+            "leave out the variant that makes the call, or use --replay-mode application",
         )
-    return EnvironmentProblem("ncu wrote no report", "see `profkit doctor`")
+    for marks, (kind, message, remedy) in _PROBLEMS.items():
+        if any(mark in own for mark in marks):
+            return kind(message, remedy)
+    return _failure(own, output, status)
+
+
+def _failure(own: str, output: str, status: int) -> ProfkitError:
+    """A failure that ncu gave no reason for."""
+    if crashed := _STATUS.search(own):
+        return TargetFailed(
+            f"the profiled program ended with status {crashed['status']}{_last_words(output)}",
+            "run it without profkit first",
+        )
+    if "No kernels were profiled" in own:
+        return TargetFailed(
+            "ncu profiled no kernel",
+            "check --kernel, --nvtx and --launch-skip, and that the program reaches its launches",
+        )
+    end = f"ended with status {status}{_last_words(output)}" if status else "wrote no report"
+    return EnvironmentProblem(f"ncu {end}", "see `profkit doctor`")
 
 
 def _last_words(output: str) -> str:
@@ -235,61 +217,41 @@ def _errors(own: Sequence[str]) -> list[str]:
     return [line.removeprefix(mark).strip() for line in own if line.startswith(mark)]
 
 
-@dataclass(frozen=True)
-class _Problem:
-    marks: tuple[str, ...]
-    error: type[ProfkitError]
-    message: str
-    remedy: str
-
-    def is_in(self, own: str) -> bool:
-        return any(mark in own for mark in self.marks)
-
-    def told(self) -> ProfkitError:
-        return self.error(self.message, self.remedy)
-
-
-_PROBLEMS = (
-    _Problem(
-        ("ERR_NVGPUCTRPERM",),
+_PROBLEMS: Mapping[tuple[str, ...], tuple[type[ProfkitError], str, str]] = {
+    ("ERR_NVGPUCTRPERM",): (
         EnvironmentProblem,
         "no permission to read GPU performance counters",
         _PERMISSION,
     ),
-    _Problem(
-        ("driver resource was unavailable", "concurrently collecting profiling data"),
+    ("driver resource was unavailable", "concurrently collecting profiling data"): (
         EnvironmentProblem,
         "another profiler holds the GPU's counters",
         "stop it, or pause DCGM with `dcgmi profile --pause`",
     ),
-    _Problem(
-        ("driver is not compatible", "Cuda driver is not compatible", "UnsupportedDriverVersion"),
+    ("driver is not compatible", "Cuda driver is not compatible", "UnsupportedDriverVersion"): (
         EnvironmentProblem,
         "the driver is too old for this ncu",
         "update the driver, or use the ncu of the driver's CUDA version",
     ),
-    _Problem(
-        ("Failed to initialize the profiler", "LibraryNotLoaded"),
+    ("Failed to initialize the profiler", "LibraryNotLoaded"): (
         EnvironmentProblem,
         "ncu can't reach the GPU's counters here",
         "profile on a machine with direct access to the GPU",
     ),
-    _Problem(
-        ("No space left on device", "Failed to write report", "Failed to save report"),
+    ("No space left on device", "Failed to write report", "Failed to save report"): (
         EnvironmentProblem,
         "the disk is full",
         "make room, or give --out a folder on another disk",
     ),
-    _Problem(
-        ("Failed to find metric", "No metrics to collect found", "No section"),
+    ("Failed to find metric", "No metrics to collect found", "No section"): (
         UsageError,
         "ncu does not know a section or metric that was asked for",
         "list them with `ncu --list-sections` and `ncu --query-metrics`",
     ),
-    _Problem(
-        ("Failed to lock clocks", "Failed to set clocks", "Failed to control clocks"),
+    ("Failed to lock clocks", "Failed to set clocks", "Failed to control clocks"): (
         EnvironmentProblem,
         "ncu may not set the clocks on this machine",
         "profile with --clock-control none",
     ),
-)
+}
+"""What ncu says, and what to tell where it says any of it."""

@@ -189,9 +189,7 @@ class Target:
         return [variant.name for variant in ready]
 
     def main(
-        self,
-        argv: Sequence[str] | None = None,
-        options: argparse.ArgumentParser | None = None,
+        self, argv: Sequence[str] | None = None, options: argparse.ArgumentParser | None = None
     ) -> NoReturn:
         """Do what the command line says and exit.
 

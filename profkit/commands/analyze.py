@@ -15,6 +15,7 @@ from profkit.commands.options import (
     OutputOption,
     RulesOption,
     put,
+    report_failures,
 )
 from profkit.core.errors import UsageError
 
@@ -37,16 +38,13 @@ def analyze(
         typer.Argument(
             metavar="FILE...",
             help="Reports (.ncu-rep, .ncu-repz), runs, folders, or timelines (.sqlite, .nsys-rep).",
-            show_default=False,
         ),
     ],
     kernel: KernelOption = None,
     nvtx: Annotated[
         str | None,
         typer.Option(
-            metavar="RANGE",
-            help="Only launches inside this NVTX range; * and ? are wildcards.",
-            show_default=False,
+            metavar="RANGE", help="Only launches inside this NVTX range; * and ? are wildcards."
         ),
     ] = None,
     top: Annotated[
@@ -55,7 +53,6 @@ def analyze(
             min=0,
             metavar="N",
             help="Kernels to show in detail, 0 for all. [default: 3; html: 12; json and csv: all]",
-            show_default=False,
         ),
     ] = None,
     sort: Annotated[
@@ -115,10 +112,7 @@ def analyze(
     ordered = [(one.report, order(one.report, sort), one.found) for one in examined]
     if ordered:
         write(ordered, shown, format, output, with_host, sort)
-    for failure in failures:
-        typer.echo(f"profkit: {failure}", err=True)
-    if failures:
-        raise typer.Exit(max(failure.exit_code for failure in failures))
+    report_failures(failures)
 
 
 def _page(

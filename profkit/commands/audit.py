@@ -19,18 +19,11 @@ _CONTRADICTED = 1
 
 def audit(
     path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE", help="Claims in YAML or JSON: rows, sentences.", show_default=False
-        ),
+        Path, typer.Argument(metavar="FILE", help="Claims in YAML or JSON: rows, sentences.")
     ],
     gpu: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The GPU of claims that name none: L4, 'A100 80GB SXM'.",
-            show_default=False,
-        ),
+        typer.Option(metavar="NAME", help="The GPU of claims that name none: L4, 'A100 80GB SXM'."),
     ] = None,
     format: Annotated[NumbersFormat, NUMBERS_FORMAT] = "terminal",
     output: OutputOption = None,

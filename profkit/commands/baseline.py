@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from profkit.commands.baseline_report import report
 from profkit.commands.formats import PlainFormat
-from profkit.commands.options import Reading, interruptible
+from profkit.commands.options import Reading, interruptible, names_in
 from profkit.commands.timing_options import (
-    Cache,
     CacheOption,
     DeviceOption,
     GpuOption,
-    Timer,
     TimerOption,
     UnitOption,
 )
@@ -31,29 +28,14 @@ if TYPE_CHECKING:
     from profkit.study.summary import Baseline
 
 
-class Causal(StrEnum):
-    """Which masks."""
-
-    yes = "yes"
-    no = "no"
-    both = "both"
-
-
-class Profiled(StrEnum):
-    """Which cells to profile."""
-
-    none = "none"
-    top = "top"
-    all = "all"
-
-
+_Masks = Literal["yes", "no", "both"]
 BudgetOption = Annotated[
     str | None, typer.Option(metavar="TIME", help="What it may take: 90s, 20m, 1h.")
 ]
 FormatOption = Annotated[
     PlainFormat, typer.Option("--format", help="How to tell of it; json is summary.json.")
 ]
-_SIZES = {"metavar": "N,...", "show_default": False}
+
 
 baseline = typer.Typer(
     name="baseline",
@@ -65,32 +47,22 @@ baseline.command(cls=Reading)(report)
 
 @baseline.command(cls=Reading)
 def run(
-    target: Annotated[
-        Path, typer.Argument(metavar="TARGET", help="A target script (.py).", show_default=False)
-    ],
+    target: Annotated[Path, typer.Argument(metavar="TARGET", help="A target script (.py).")],
     matrix: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Shapes (YAML); may be repeated.", show_default=False),
+        list[Path] | None, typer.Option(metavar="FILE", help="Shapes (YAML); may be repeated.")
     ] = None,
-    batch: Annotated[str | None, typer.Option(help="Batch sizes.", **_SIZES)] = None,
-    heads: Annotated[str | None, typer.Option(help="Heads of Q.", **_SIZES)] = None,
-    kv_heads: Annotated[str | None, typer.Option(help="Heads of K and V.", **_SIZES)] = None,
-    seq: Annotated[str | None, typer.Option(help="Sequence lengths.", **_SIZES)] = None,
-    dim: Annotated[str | None, typer.Option(help="Head dimensions.", **_SIZES)] = None,
-    dtype: Annotated[
-        str | None, typer.Option(metavar="T,...", help="fp16, bf16, fp32.", show_default=False)
-    ] = None,
-    causal: Annotated[
-        Causal | None, typer.Option(help="With the causal mask or without.", show_default=False)
-    ] = None,
+    batch: Annotated[str | None, typer.Option(metavar="N,...", help="Batch sizes.")] = None,
+    heads: Annotated[str | None, typer.Option(metavar="N,...", help="Heads of Q.")] = None,
+    kv_heads: Annotated[str | None, typer.Option(metavar="N,...", help="Heads of K and V.")] = None,
+    seq: Annotated[str | None, typer.Option(metavar="N,...", help="Sequence lengths.")] = None,
+    dim: Annotated[str | None, typer.Option(metavar="N,...", help="Head dimensions.")] = None,
+    dtype: Annotated[str | None, typer.Option(metavar="T,...", help="fp16, bf16, fp32.")] = None,
+    causal: Annotated[_Masks | None, typer.Option(help="With the causal mask or without.")] = None,
     backward: Annotated[
         bool, typer.Option("--backward", help="Gradients alone instead of forward.")
     ] = False,
     backends: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME,...", help="Variants of the target; all of them.", show_default=False
-        ),
+        str | None, typer.Option(metavar="NAME,...", help="Variants of the target; all of them.")
     ] = None,
     samples: Annotated[int, typer.Option(min=1, metavar="N", help="Samples a cell.")] = 100,
     seed: Annotated[
@@ -100,30 +72,25 @@ def run(
     timeout: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME",
-            help="A cell that gives no answer for so long has failed: 10m.",
-            show_default=False,
+            metavar="TIME", help="A cell that gives no answer for so long has failed: 10m."
         ),
     ] = None,
     profile: Annotated[
-        Profiled, typer.Option(help="Profile the three best shapes, all cells, or none.")
-    ] = Profiled.none,
+        Literal["none", "top", "all"],
+        typer.Option(help="Profile the three best shapes, all cells, or none."),
+    ] = "none",
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with what the folder lacks.")
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="The baseline's folder: reports/baseline/TARGET.",
-            show_default=False,
-        ),
+        typer.Option(metavar="DIR", help="The baseline's folder: reports/baseline/TARGET."),
     ] = None,
     warmup_ms: Annotated[
         float, typer.Option(min=0, metavar="MS", help="Warm a cell up at least so long.")
     ] = 200,
-    timer: TimerOption = Timer.events,
-    cache: CacheOption = Cache.cold,
+    timer: TimerOption = "events",
+    cache: CacheOption = "cold",
     device: DeviceOption = None,
     gpu: GpuOption = None,
     format: FormatOption = "terminal",
@@ -154,7 +121,7 @@ def run(
         "kv_heads": _wholes("--kv-heads", kv_heads),
         "length": _wholes("--seq", seq),
         "dim": _wholes("--dim", dim),
-        "dtype": [dtype_named(name) or name for name in _names(dtype)],
+        "dtype": [dtype_named(name) or name for name in dict.fromkeys(names_in(dtype))],
         "causal": _masks(causal),
         "backward": [True] if backward else [],
     }
@@ -162,14 +129,14 @@ def run(
         target=target,
         matrix=_matrix(matrix or [], sizes),
         out=out or Path("reports/baseline") / target.stem,
-        backends=tuple(_names(backends)),
-        settings=how.Settings(how.Timer(timer.value), how.Cache(cache.value), warmup_ms / 1e3),
+        backends=tuple(dict.fromkeys(names_in(backends))),
+        settings=how.Settings(how.Timer(timer), how.Cache(cache), warmup_ms / 1e3),
         samples=samples,
         seed=seed,
         budget=parse_duration("--budget", budget),
         timeout=parse_duration("--timeout", timeout) or what.TIMEOUT,
-        profiled=what.Profiled(profile.value),
-        device=device.value if device else None,
+        profiled=what.Profiled(profile),
+        device=device,
         gpu=gpu,
         resume=resume,
         command=("profkit", *sys.argv[1:]),
@@ -186,26 +153,15 @@ _GO_ON = "what was measured is kept: go on with --resume"
 @baseline.command(name="import", cls=Reading)
 def import_(
     files: Annotated[
-        list[Path],
-        typer.Argument(metavar="FILE...", help="Raw latencies, a file a cell.", show_default=False),
+        list[Path], typer.Argument(metavar="FILE...", help="Raw latencies, a file a cell.")
     ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "-o", "--out", metavar="DIR", help="The baseline's folder.", show_default=False
-        ),
-    ],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="The baseline's folder.")],
     matrix: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Their shapes (YAML), in the order of the files.",
-            show_default=False,
-        ),
+        typer.Option(metavar="FILE", help="Their shapes (YAML), in the order of the files."),
     ] = None,
     gpu: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Where they were taken: L4, H200.", show_default=False),
+        str | None, typer.Option(metavar="NAME", help="Where they were taken: L4, H200.")
     ] = None,
     backend: Annotated[
         str, typer.Option(metavar="NAME", help="What they were taken of.")
@@ -234,7 +190,7 @@ def import_(
         matrix=shapes,
         gpu=gpu,
         backend=backend,
-        unit=unit.value if unit else None,
+        unit=unit,
         command=("profkit", *sys.argv[1:]),
     )
     _show(summarise(out), out, format)
@@ -285,20 +241,16 @@ def _option(name: str) -> str:
     return f"--{'seq' if name == 'length' else name.replace('_', '-')}"
 
 
-def _masks(causal: Causal | None) -> list[Value]:
+def _masks(causal: _Masks | None) -> list[Value]:
     if causal is None:
         return []
-    return [False, True] if causal is Causal.both else [causal is Causal.yes]
+    return [False, True] if causal == "both" else [causal == "yes"]
 
 
 def _wholes(option: str, text: str | None) -> list[Value]:
     found: list[Value] = []
-    for name in _names(text):
+    for name in dict.fromkeys(names_in(text)):
         if not name.isdecimal() or int(name) < 1:
             raise UsageError(f"{option} {text!r} is no list of sizes", f"{option} 128,256")
         found.append(int(name))
     return found
-
-
-def _names(text: str | None) -> list[str]:
-    return list(dict.fromkeys(name.strip() for name in (text or "").split(",") if name.strip()))

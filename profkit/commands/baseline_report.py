@@ -18,16 +18,10 @@ if TYPE_CHECKING:
 
 
 def report(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A baseline's folder.", show_default=False)
-    ],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A baseline's folder.")],
     format: Annotated[
         Literal["markdown", "html", "latex"] | None,
-        typer.Option(
-            "--format",
-            help="How to write it; by the file's name, else Markdown.",
-            show_default=False,
-        ),
+        typer.Option("--format", help="How to write it; by the file's name, else Markdown."),
     ] = None,
     output: Annotated[
         Path | None,
@@ -37,19 +31,15 @@ def report(
             metavar="FILE",
             help="Write to a file, drawings into a folder beside it.",
             callback=writable,
-            show_default=False,
         ),
     ] = None,
     price: Annotated[
-        float | None,
-        typer.Option(min=0, metavar="$", help="What an hour of the GPU costs.", show_default=False),
+        float | None, typer.Option(min=0, metavar="$", help="What an hour of the GPU costs.")
     ] = None,
     ablation: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR",
-            help="A recording of variants that took turns, for the ablation table.",
-            show_default=False,
+            metavar="DIR", help="A recording of variants that took turns, for the ablation table."
         ),
     ] = None,
 ) -> None:

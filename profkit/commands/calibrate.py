@@ -8,15 +8,8 @@ from typing import Annotated
 import typer
 
 from profkit.commands.formats import TextFormat
-from profkit.commands.options import FORMAT, interruptible
-from profkit.commands.timing_options import (
-    Cache,
-    CacheOption,
-    DeviceOption,
-    GpuOption,
-    Timer,
-    TimerOption,
-)
+from profkit.commands.options import FORMAT, interruptible, warn
+from profkit.commands.timing_options import CacheOption, DeviceOption, GpuOption, TimerOption
 from profkit.core.errors import EnvironmentProblem
 from profkit.core.timestamp import timestamp
 from profkit.ui.progress import Teller
@@ -28,7 +21,6 @@ def calibrate(
         typer.Argument(
             metavar="[TARGET:VARIANT]",
             help="What to time against itself; a matrix product where none is named.",
-            show_default=False,
         ),
     ] = None,
     comparisons: Annotated[
@@ -37,8 +29,8 @@ def calibrate(
     processes: Annotated[
         int, typer.Option(min=1, metavar="N", help="Pairs of processes that take turns.")
     ] = 8,
-    timer: TimerOption = Timer.events,
-    cache: CacheOption = Cache.cold,
+    timer: TimerOption = "events",
+    cache: CacheOption = "cold",
     device: DeviceOption = None,
     gpu: GpuOption = None,
     format: Annotated[TextFormat, FORMAT] = "terminal",
@@ -67,9 +59,9 @@ def calibrate(
     plan = paired(
         TimingPlan(
             subjects=(subject,),
-            settings=how.Settings(how.Timer(timer.value), how.Cache(cache.value)),
+            settings=how.Settings(how.Timer(timer), how.Cache(cache)),
             blocks=COMPARED_BLOCKS,
-            device=device.value if device else None,
+            device=device,
             gpu=gpu,
         )
     )
@@ -95,6 +87,6 @@ def calibrate(
     try:
         kept = keep_floor(floor)
     except EnvironmentProblem as error:
-        typer.echo(f"profkit: {error}", err=True)
+        warn(error)
     render = calibration_json if format == "json" else calibration_text
     typer.echo(render(floor, within, between, repeats.seconds, kept), nl=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.commands.formats import TextFormat
-from profkit.commands.options import OutputOption, interruptible, put
+from profkit.commands.options import OutputOption, interruptible, put, warn
 from profkit.commands.timing_options import GpuOption
 from profkit.core.errors import EnvironmentProblem
 from profkit.ui.progress import Teller
@@ -28,8 +28,7 @@ def ceilings(
     ] = None,
     output: OutputOption = None,
     format: Annotated[
-        TextFormat | None,
-        typer.Option("--format", help="How to write it; a FILE gets JSON.", show_default=False),
+        TextFormat | None, typer.Option("--format", help="How to write it; a FILE gets JSON.")
     ] = None,
 ) -> None:
     """Measure this GPU's roofs: DRAM, L2, FMA pipes, and the tensor cores by type.
@@ -57,7 +56,7 @@ def ceilings(
     try:
         kept = keep_ceilings(measured)
     except EnvironmentProblem as error:
-        typer.echo(f"profkit: {error}", err=True)
+        warn(error)
     put(_text(measured, chosen, kept, to_file=output is not None), output)
 
 

@@ -15,15 +15,14 @@ from profkit.commands.options import (
     OutputOption,
     RulesOption,
     put,
+    put_view,
+    width_of,
 )
 
 
 def checklist(
     path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE", help="A report (.ncu-rep, .ncu-repz) or a run.", show_default=False
-        ),
+        Path, typer.Argument(metavar="FILE", help="A report (.ncu-rep, .ncu-repz) or a run.")
     ],
     top: Annotated[
         int, typer.Option(min=0, metavar="N", help="Only the first N items; 0 for all.")
@@ -47,7 +46,6 @@ def checklist(
     from profkit.rules.checklist_format import checklist_json
     from profkit.rules.checklist_markdown import checklist_markdown
     from profkit.rules.checklist_view import checklist_view
-    from profkit.ui.terminal import console, rendered
 
     advice = chosen(rules, disable or (), top or None)
     report = read_report(path, kernel)
@@ -57,6 +55,4 @@ def checklist(
     elif format == "markdown":
         put(checklist_markdown(report.summary, found, top), output)
     else:
-        to_file = output is not None
-        view = checklist_view(report.summary, found, top, console(to_file=to_file).width)
-        put(rendered(view, to_file=to_file), output)
+        put_view(checklist_view(report.summary, found, top, width_of(output)), output)

@@ -10,14 +10,8 @@ import typer
 
 from profkit.commands.formats import TextFormat
 from profkit.commands.options import FORMAT, OutputOption, put
-from profkit.commands.time import (
-    MarginOption,
-    Preset,
-    PresetOption,
-    share,
-    thresholds_of,
-)
-from profkit.commands.timing_options import UnitOption
+from profkit.commands.time import share, thresholds_of
+from profkit.commands.timing_options import MarginOption, PresetOption, UnitOption
 from profkit.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,7 +32,7 @@ def compare(
         typer.Option(metavar="SHARE", help="The A/A floor between runs, instead of this GPU's."),
     ] = None,
     margin: MarginOption = None,
-    preset: PresetOption = Preset.default,
+    preset: PresetOption = "default",
     unit: UnitOption = None,
     force: Annotated[
         bool, typer.Option("--force", help="Compare what was measured differently too.")
@@ -62,7 +56,7 @@ def compare(
     from profkit.timing.latency import analyze_latency, compare_saved
     from profkit.timing.latency_file import read_latencies
 
-    files = [read_latencies(path, unit.value if unit else None) for path in (a, b)]
+    files = [read_latencies(path, unit) for path in (a, b)]
     before, after = (
         [analyze_latency(one, file.claimed) for one in file.latencies] for file in files
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from profkit.commands.options import FORMAT, KernelOption, OutputOption, put
+from profkit.commands.options import FORMAT, KernelOption, OutputOption, put, warn
 from profkit.core.errors import BadInput, ProfkitError, UsageError
 
 if TYPE_CHECKING:
@@ -30,29 +30,21 @@ _WITH_LINES = {"json", "sarif", "github"}
 
 def diff(
     before: Annotated[
-        Path,
-        typer.Argument(metavar="BEFORE", help="A report, a run, or a folder of reports."),
+        Path, typer.Argument(metavar="BEFORE", help="A report, a run, or a folder of reports.")
     ],
     after: Annotated[
-        Path | None,
-        typer.Argument(metavar="AFTER", help="The same after the change.", show_default=False),
+        Path | None, typer.Argument(metavar="AFTER", help="The same after the change.")
     ] = None,
     kernel: KernelOption = None,
     match: Annotated[
         str,
         typer.Option(
-            metavar="HOW",
-            help="auto, name, order, nvtx, or a YAML file of `old name: new name`.",
+            metavar="HOW", help="auto, name, order, nvtx, or a YAML file of `old name: new name`."
         ),
     ] = "auto",
     top: Annotated[
         int | None,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="Kernels to show in detail, 0 for all. [default: 3]",
-            show_default=False,
-        ),
+        typer.Option(min=0, metavar="N", help="Kernels to show in detail, 0 for all. [default: 3]"),
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Show small changes too, and what one side alone has.")
@@ -68,29 +60,22 @@ def diff(
             metavar="GATE,...",
             help="Exit 1 on regression[:5%], new-finding, removed, metric:EXPRESSION; 3 on "
             "inconclusive, incomparable; may be repeated, an empty one is refused.",
-            show_default=False,
         ),
     ] = None,
     baseline: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="Compare with this baseline: give one report.", show_default=False
-        ),
+        typer.Option(metavar="NAME", help="Compare with this baseline: give one report."),
     ] = None,
     save_baseline: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME",
-            help="Keep the later report under this name, unless a gate fails.",
-            show_default=False,
+            metavar="NAME", help="Keep the later report under this name, unless a gate fails."
         ),
     ] = None,
     ablation: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME",
-            help="Write the change as the table of an ablation study, in Markdown.",
-            show_default=False,
+            metavar="NAME", help="Write the change as the table of an ablation study, in Markdown."
         ),
     ] = None,
     with_host: Annotated[
@@ -175,7 +160,7 @@ def _readable(
 def _tell_damaged(damaged: Sequence[ProfkitError], *, nothing_else: bool) -> None:
     """Say what was not compared; raise the last of it where nothing else was."""
     for failure in damaged[:-1] if nothing_else else damaged:
-        typer.echo(f"profkit: {failure}", err=True)
+        warn(failure)
     if damaged and nothing_else:
         raise damaged[-1]
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from profkit.commands.formats import PlainFormat
-from profkit.commands.options import FORMAT, OutputOption, put
+from profkit.commands.options import FORMAT, OutputOption, put, put_view
 from profkit.core.errors import EnvironmentProblem
 
 
@@ -39,9 +39,8 @@ def doctor(
         put(doctor_json(diagnosis), output)
     else:
         from profkit.capture.doctor_view import doctor_view
-        from profkit.ui.terminal import rendered
 
-        put(rendered(doctor_view(diagnosis), to_file=output is not None), output)
+        put_view(doctor_view(diagnosis), output)
     if require_gpu and diagnosis.can_profile is None:
         raise EnvironmentProblem(
             "can't tell whether a GPU can be profiled here", "pip install nvidia-ml-py"

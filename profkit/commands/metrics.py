@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.commands.formats import NumbersFormat
-from profkit.commands.options import NUMBERS_FORMAT, KernelOption, OutputOption, put
+from profkit.commands.options import NUMBERS_FORMAT, KernelOption, OutputOption, put, put_view
 from profkit.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,18 +21,14 @@ def metrics(
     path: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[FILE]",
-            help="A report, or a run's folder, to hold the catalogue against.",
-            show_default=False,
+            metavar="[FILE]", help="A report, or a run's folder, to hold the catalogue against."
         ),
     ] = None,
     kernel: KernelOption = None,
     grep: Annotated[
         str | None,
         typer.Option(
-            metavar="WORD",
-            help="Only quantities with this word in name, meaning or ncu names.",
-            show_default=False,
+            metavar="WORD", help="Only quantities with this word in name, meaning or ncu names."
         ),
     ] = None,
     everything: Annotated[
@@ -79,9 +75,8 @@ def _catalogue(grep: str | None, format: NumbersFormat, output: Path | None) -> 
         put(catalog_json(chosen), output)
     else:
         from profkit.analysis.metrics_view import catalog_view
-        from profkit.ui.terminal import rendered
 
-        put(rendered(catalog_view(entries, chosen), to_file=output is not None), output)
+        put_view(catalog_view(entries, chosen), output)
 
 
 def _report(
@@ -108,10 +103,9 @@ def _report(
         put(coverage_json(report.summary, found, raw), output)
     else:
         from profkit.analysis.metrics_view import coverage_view
-        from profkit.ui.terminal import rendered
 
         view = coverage_view(report.summary, found, raw)
-        put(rendered(view, to_file=output is not None), output)
+        put_view(view, output)
 
 
 def _matches(entry: Quantity, grep: str | None) -> bool:

@@ -10,13 +10,12 @@ from profkit.commands.formats import PlainFormat
 from profkit.commands.options import FORMAT, OutputOption, interruptible, put
 from profkit.commands.options import words_after_dashes as after_dashes
 from profkit.commands.timing_options import (
-    Cache,
     CacheOption,
     DeviceOption,
     GpuOption,
     SeedOption,
-    Timer,
     TimerOption,
+    WarmupOption,
 )
 from profkit.core.duration import parse_duration
 from profkit.core.errors import EnvironmentProblem, UsageError
@@ -32,22 +31,18 @@ def optimize(
         typer.Argument(
             metavar="TARGET[:VARIANT,...] [-- ARGUMENT...]",
             help="A target script (.py) with the variants to try; then arguments for it.",
-            show_default=False,
         ),
     ],
     baseline: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="The variant in use: the first.", show_default=False),
+        str | None, typer.Option(metavar="NAME", help="The variant in use: the first.")
     ] = None,
     target_speedup: Annotated[
         float, typer.Option(metavar="X", help="What a change has to give to be worth it.")
     ] = 1.10,
     budget: Annotated[str, typer.Option(metavar="TIME", help="What it may take.")] = "10m",
-    warmup_ms: Annotated[
-        float, typer.Option(min=0, metavar="MS", help="Warm up at least so long.")
-    ] = 500,
-    timer: TimerOption = Timer.events,
-    cache: CacheOption = Cache.cold,
+    warmup_ms: WarmupOption = 500,
+    timer: TimerOption = "events",
+    cache: CacheOption = "cold",
     seed: SeedOption = 42,
     format: Annotated[PlainFormat, FORMAT] = "terminal",
     output: OutputOption = None,
@@ -81,9 +76,9 @@ def optimize(
     plan = TimingPlan(
         subjects=(subject_of(words[0]),),
         arguments=tuple(words[1:]),
-        settings=how.Settings(how.Timer(timer.value), how.Cache(cache.value), warmup_ms / 1e3),
+        settings=how.Settings(how.Timer(timer), how.Cache(cache), warmup_ms / 1e3),
         seed=seed,
-        device=device.value if device else None,
+        device=device,
         gpu=gpu,
     )
     seconds = parse_duration("--budget", budget) or 0.0

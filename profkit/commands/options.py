@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, NoReturn, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -29,9 +29,12 @@ from profkit.commands.kinds import (
     Kind,
     refuse_other_kinds,
 )
-from profkit.core.errors import BadInput, UsageError
+from profkit.core.errors import BadInput, ProfkitError, UsageError
 from profkit.core.regular_file import open_regular
 from profkit.ui.picture import PICTURES
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 _RECORDINGS = (b"NVR\0", b"\x28\xb5\x2f\xfd", b"SQLite format 3\0")
 _OUTPUTS = {"output", "out", "plot", "badge"}
@@ -65,12 +68,7 @@ def _is_recording(path: Path) -> bool:
 
 KernelOption = Annotated[
     str | None,
-    typer.Option(
-        "--kernel",
-        metavar="REGEX",
-        help="Only kernels whose demangled name matches.",
-        show_default=False,
-    ),
+    typer.Option("--kernel", metavar="REGEX", help="Only kernels whose demangled name matches."),
 ]
 FORMAT = typer.Option("--format", help="How to write it.")
 NUMBERS_FORMAT = copy(FORMAT)
@@ -78,12 +76,7 @@ NUMBERS_FORMAT = copy(FORMAT)
 OutputOption = Annotated[
     Path | None,
     typer.Option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="Write there instead of stdout.",
-        callback=writable,
-        show_default=False,
+        "-o", "--output", metavar="FILE", help="Write there instead of stdout.", callback=writable
     ),
 ]
 RulesOption = Annotated[
@@ -92,7 +85,6 @@ RulesOption = Annotated[
         "--rules",
         metavar="PATH",
         help="Your rules too, a file or folder; one of a shipped rule's name replaces it.",
-        show_default=False,
     ),
 ]
 DisableOption = Annotated[
@@ -101,7 +93,6 @@ DisableOption = Annotated[
         "--disable",
         metavar="RULE",
         help="Leave out a rule, or a category of rules; may be repeated.",
-        show_default=False,
     ),
 ]
 
@@ -245,6 +236,38 @@ def put(text: str, output: Path | None) -> None:
         output.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{output}: can't be written ({error.strerror})", _ELSEWHERE) from None
+
+
+def put_view(view: RenderableType, output: Path | None) -> None:
+    """Write a view as text to a file or stdout."""
+    from profkit.ui.terminal import rendered
+
+    put(rendered(view, to_file=output is not None), output)
+
+
+def width_of(output: Path | None) -> int:
+    """Columns of what is written there."""
+    from profkit.ui.terminal import console
+
+    return console(to_file=output is not None).width
+
+
+def names_in(text: str | None) -> tuple[str, ...]:
+    """The names in a list with commas."""
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
+
+
+def warn(message: object) -> None:
+    """One line on stderr."""
+    typer.echo(f"profkit: {message}", err=True)
+
+
+def report_failures(failures: Sequence[ProfkitError]) -> None:
+    """A line for each; raises typer.Exit of the gravest where there is one."""
+    for failure in failures:
+        warn(failure)
+    if failures:
+        raise typer.Exit(max(failure.exit_code for failure in failures))
 
 
 def _print(text: str) -> None:

@@ -19,9 +19,7 @@ _Outcome = TypeVar("_Outcome")
 
 
 def in_parallel(
-    do: Callable[[_Task], _Outcome],
-    tasks: Sequence[_Task],
-    died: Callable[[_Task], _Outcome],
+    do: Callable[[_Task], _Outcome], tasks: Sequence[_Task], died: Callable[[_Task], _Outcome]
 ) -> list[_Outcome]:
     """What a function makes of each task, in order, in as many processes as there are CPUs.
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import shlex
-import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from profkit.commands.options import KernelOption, interruptible, words_after_dashes
+from profkit.commands.options import (
+    KernelOption,
+    interruptible,
+    put_view,
+    width_of,
+    words_after_dashes,
+)
 from profkit.commands.timing_options import GpuOption
 from profkit.ui.progress import Teller
 
@@ -20,36 +24,6 @@ if TYPE_CHECKING:
     from profkit.timing.latency import LatencyReport
 
 
-class ClockControl(StrEnum):
-    """What ncu does to the SM clock."""
-
-    none = "none"
-    base = "base"
-    boost = "boost"
-
-
-class CacheControl(StrEnum):
-    """What ncu does to the caches before each pass."""
-
-    all = "all"
-    none = "none"
-
-
-class ReplayMode(StrEnum):
-    """What ncu runs again for each pass."""
-
-    kernel = "kernel"
-    application = "application"
-    range = "range"
-
-
-class TargetProcesses(StrEnum):
-    """Which processes ncu profiles."""
-
-    all = "all"
-    application_only = "application-only"
-
-
 def profile(
     context: typer.Context,
     program: Annotated[
@@ -57,7 +31,6 @@ def profile(
         typer.Argument(
             metavar="TARGET | -- PROGRAM ARGUMENT...",
             help="A target script (.py; arguments for it after --), or any program after --.",
-            show_default=False,
         ),
     ],
     variant: Annotated[
@@ -74,17 +47,18 @@ def profile(
         bool, typer.Option("--nsys/--no-nsys", help="Record a timeline with nsys too.")
     ] = True,
     clock_control: Annotated[
-        ClockControl, typer.Option(help="What ncu does to the SM clock.")
-    ] = ClockControl.none,
+        Literal["none", "base", "boost"], typer.Option(help="What ncu does to the SM clock.")
+    ] = "none",
     cache_control: Annotated[
-        CacheControl, typer.Option(help="Flush all caches before each pass, or none.")
-    ] = CacheControl.all,
+        Literal["all", "none"], typer.Option(help="Flush all caches before each pass, or none.")
+    ] = "all",
     replay_mode: Annotated[
-        ReplayMode, typer.Option(help="What ncu runs again for each pass.")
-    ] = ReplayMode.kernel,
+        Literal["kernel", "application", "range"],
+        typer.Option(help="What ncu runs again for each pass."),
+    ] = "kernel",
     target_processes: Annotated[
-        TargetProcesses, typer.Option(help="Which processes ncu profiles.")
-    ] = TargetProcesses.all,
+        Literal["all", "application-only"], typer.Option(help="Which processes ncu profiles.")
+    ] = "all",
     import_source: Annotated[
         bool, typer.Option(help="Keep the kernels' source in the report.")
     ] = True,
@@ -109,18 +83,14 @@ def profile(
     samples: Annotated[
         int | None,
         typer.Option(
-            min=0,
-            metavar="N",
-            help="Samples a variant; 240 unless it is slow, 0: don't time.",
-            show_default=False,
+            min=0, metavar="N", help="Samples a variant; 240 unless it is slow, 0: don't time."
         ),
     ] = None,
     compress: Annotated[
         bool, typer.Option("--compress", help="Keep the report as .ncu-repz (zstd).")
     ] = False,
     keep_nsys_rep: Annotated[
-        bool,
-        typer.Option("--keep-nsys-rep", help="Keep the .nsys-rep, which holds private data."),
+        bool, typer.Option("--keep-nsys-rep", help="Keep the .nsys-rep, which holds private data.")
     ] = False,
     keep_variable: Annotated[
         list[str] | None,
@@ -180,11 +150,9 @@ def profile(
 def _show(outcome: Outcome) -> None:
     from profkit.analysis.terminal import report_view
     from profkit.capture.correctness import Status
-    from profkit.ui.terminal import console, rendered
 
-    report, width = outcome.report, console(to_file=False).width
-    view = report_view(report, report.groups[:3], width, found=outcome.found)
-    sys.stdout.write(rendered(view, to_file=False))
+    report = outcome.report
+    put_view(report_view(report, report.groups[:3], width_of(None), found=outcome.found), None)
     for variant in outcome.checked.variants if outcome.checked else ():
         if variant.status is Status.unsupported:
             typer.echo(f"! {variant.name} is not supported here: {variant.reason}")

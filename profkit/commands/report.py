@@ -20,9 +20,7 @@ def report(
     path: Annotated[
         Path,
         typer.Argument(
-            metavar="RUN|FILE",
-            help="A run's folder, or a report (.ncu-rep, .ncu-repz).",
-            show_default=False,
+            metavar="RUN|FILE", help="A run's folder, or a report (.ncu-rep, .ncu-repz)."
         ),
     ],
     output: Annotated[

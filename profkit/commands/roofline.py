@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from profkit.commands.formats import NumbersFormat
-from profkit.commands.options import KernelOption, put, writable
+from profkit.commands.options import KernelOption, put, report_failures, writable
 from profkit.core.errors import NothingMatches, ProfkitError, UsageError
 from profkit.ui.picture import PICTURES, check_picture
 
@@ -19,63 +18,41 @@ if TYPE_CHECKING:
     from profkit.analysis.report import Report
     from profkit.roofline.roofline import Roofline
 
-_ALL = "all"
-
-
-class Level(StrEnum):
-    """Levels of memory, as options spell them."""
-
-    dram = "dram"
-    l2 = "l2"
-    l1 = "l1"
-    all = _ALL
-
-
-class PeaksFrom(StrEnum):
-    """Where roofs come from, as options spell it."""
-
-    held = "held"
-    datasheet = "datasheet"
-    measured = "measured"
+_Peaks = Literal["held", "datasheet", "measured"]
 
 
 def roofline(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE|RUN...",
-            help="Reports (.ncu-rep, .ncu-repz), runs, or folders of them.",
-            show_default=False,
+            metavar="FILE|RUN...", help="Reports (.ncu-rep, .ncu-repz), runs, or folders of them."
         ),
     ],
     level: Annotated[
-        Level, typer.Option(help="The level of memory that bytes are of.")
-    ] = Level.all,
+        Literal["dram", "l2", "l1", "all"],
+        typer.Option(help="The level of memory that bytes are of."),
+    ] = "all",
     precision: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
             help="fp32, tensor_fp16, ... or all. [default: the one nearest to its roof]",
-            show_default=False,
         ),
     ] = None,
     peaks: Annotated[
-        PeaksFrom, typer.Option(help="Roofs: the report's at the clock it held, or others.")
-    ] = PeaksFrom.held,
+        _Peaks, typer.Option(help="Roofs: the report's at the clock it held, or others.")
+    ] = "held",
     ceilings: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             help="Measured roofs, instead of those kept of this GPU (profkit ceilings).",
-            show_default=False,
         ),
     ] = None,
     latency: Annotated[
         Path | None,
         typer.Option(
-            metavar="RUN|FILE",
-            help="Timed latencies, instead of those in the report's own run.",
-            show_default=False,
+            metavar="RUN|FILE", help="Timed latencies, instead of those in the report's own run."
         ),
     ] = None,
     kernel: KernelOption = None,
@@ -96,7 +73,6 @@ def roofline(
             metavar="FILE",
             help="A picture (.png, .svg, .pdf), or the numbers in the --format.",
             callback=writable,
-            show_default=False,
         ),
     ] = None,
 ) -> None:
@@ -119,15 +95,15 @@ def roofline(
     from profkit.roofline.roofline import known_names
     from profkit.roofline.roofs import LEVELS
 
-    if ceilings is not None and peaks is not PeaksFrom.measured:
+    if ceilings is not None and peaks != "measured":
         raise UsageError("--ceilings are measured roofs", "add --peaks measured")
     picture = _picture(output, format)
-    levels = LEVELS if level is Level.all else (level.value,)
+    levels = LEVELS if level == "all" else (level,)
     known_names(peaks, levels, precision)
 
     def make(report: Report) -> Roofline:
         return report.roofline(
-            peaks=peaks.value,
+            peaks=peaks,
             measured=_measured(peaks, ceilings, report),
             latency=latency,
             levels=levels,
@@ -142,10 +118,7 @@ def roofline(
             _plot(shown, picture, path=path)
         if picture is None or table or format != "terminal":
             _print([one.roofline for one in shown], format, None if picture else output)
-    for failure in failures:
-        typer.echo(f"profkit: {failure}", err=True)
-    if failures:
-        raise typer.Exit(max(failure.exit_code for failure in failures))
+    report_failures(failures)
 
 
 @dataclass(frozen=True)
@@ -165,14 +138,12 @@ def _picture(output: Path | None, format: NumbersFormat) -> Path | None:
     return output
 
 
-def _measured(
-    peaks: PeaksFrom, ceilings: Path | None, report: Report
-) -> Mapping[str, float] | None:
+def _measured(peaks: _Peaks, ceilings: Path | None, report: Report) -> Mapping[str, float] | None:
     """Measured roofs by name: those of the file, or those kept of the report's GPU.
 
     Raises EnvironmentProblem where none are kept of it, UsageError for those of another GPU.
     """
-    if peaks is not PeaksFrom.measured:
+    if peaks != "measured":
         return None
     from profkit.analysis.run_files import latencies_of
     from profkit.core.typed_file import plain

@@ -17,6 +17,8 @@ from profkit.commands.options import (
     Reading,
     RulesOption,
     put,
+    put_view,
+    report_failures,
 )
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.suggestion import did_you_mean
@@ -48,25 +50,21 @@ def list_rules(
       profkit rules list --rules my_rules/
     """
     from profkit.rules.rules_view import list_view, rules_markdown
-    from profkit.ui.terminal import rendered
 
     found = _all(own)
     if format == "markdown":
         put(rules_markdown(found), output)
     else:
-        put(rendered(list_view(found), to_file=output is not None), output)
+        put_view(list_view(found), output)
 
 
 @rules.command(cls=Reading)
 def explain(
-    rule: Annotated[str, typer.Argument(metavar="RULE", help="Its name.", show_default=False)],
+    rule: Annotated[str, typer.Argument(metavar="RULE", help="Its name.")],
     on: Annotated[
         Path | None,
         typer.Option(
-            "--on",
-            metavar="FILE",
-            help="A report, a run or a timeline: what the rule makes of it.",
-            show_default=False,
+            "--on", metavar="FILE", help="A report, a run or a timeline: what the rule makes of it."
         ),
     ] = None,
     kernel: KernelOption = None,
@@ -83,7 +81,6 @@ def explain(
     from rich.console import Group
 
     from profkit.rules.rules_view import explained, region_trial_view, trials_view
-    from profkit.ui.terminal import rendered
 
     if kernel and on is None:
         raise UsageError("--kernel needs a report", "add --on FILE")
@@ -103,16 +100,13 @@ def explain(
         beside = [trial.finding for rule in alike for trial in report.explain(rule)]
         told = trials_view(report.explain(chosen), listed, chosen, list(filter(None, beside)))
         view = Group(view, told)
-    put(rendered(view, to_file=False), None)
+    put_view(view, None)
 
 
 @rules.command(cls=Reading)
 def check(
     path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="PATH", help="A rules file, or a folder of them.", show_default=False
-        ),
+        Path, typer.Argument(metavar="PATH", help="A rules file, or a folder of them.")
     ],
 ) -> None:
     """Check rules of your own; says everything that is wrong, with file and line.
@@ -141,7 +135,6 @@ def score(
             "--pairs",
             metavar="DIR",
             help=f"Recorded pairs, in folders of their own. [default: {_RECORDED}]",
-            show_default=False,
         ),
     ] = None,
     format: Annotated[TextFormat, FORMAT] = "terminal",
@@ -167,7 +160,6 @@ def score(
     from profkit.core.typed_file import encode
     from profkit.rules.score import score as summed
     from profkit.rules.score_view import score_markdown, score_view
-    from profkit.ui.terminal import rendered
 
     advice = chosen(own, disable or (), blamed=0)
     judged, notes, failures = judge_pairs(_folders(pairs), advice)
@@ -178,11 +170,8 @@ def score(
         elif format == "markdown":
             put(score_markdown(found, notes.note), output)
         else:
-            put(rendered(score_view(found), to_file=output is not None), output)
-    for failure in failures:
-        typer.echo(f"profkit: {failure}", err=True)
-    if failures:
-        raise typer.Exit(max(failure.exit_code for failure in failures))
+            put_view(score_view(found), output)
+    report_failures(failures)
 
 
 def _quantities(path: Path) -> Mapping[str, float]:

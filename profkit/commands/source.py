@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.commands.formats import PlainFormat
-from profkit.commands.options import FORMAT, KernelOption, OutputOption, put
+from profkit.commands.options import FORMAT, KernelOption, OutputOption, put, put_view, width_of
 from profkit.core.errors import BadInput
 from profkit.ui.picture import check_picture
 
@@ -22,10 +22,7 @@ _TOP_SHOWN = 10
 
 def source(
     path: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE", help="A report (.ncu-rep, .ncu-repz) or a run.", show_default=False
-        ),
+        Path, typer.Argument(metavar="FILE", help="A report (.ncu-rep, .ncu-repz) or a run.")
     ],
     kernel: KernelOption = None,
     top: Annotated[
@@ -35,8 +32,7 @@ def source(
         bool, typer.Option("--sass", help="List instructions, not source lines (terminal).")
     ] = False,
     plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw its life: .png, .svg or .pdf.", show_default=False),
+        Path | None, typer.Option(metavar="FILE", help="Draw its life: .png, .svg or .pdf.")
     ] = None,
     format: Annotated[PlainFormat, FORMAT] = "terminal",
     output: OutputOption = None,
@@ -58,7 +54,6 @@ def source(
     from profkit.analysis.source_plot import plot_timeline
     from profkit.analysis.source_terminal import inside_view
     from profkit.commands.reading import read_report
-    from profkit.ui.terminal import console, rendered
 
     if plot is not None:
         check_picture(plot)
@@ -75,10 +70,8 @@ def source(
     if format == "json":
         put(source_json(report.summary, inside, found), output)
         return
-    to_file = output is not None
-    width = console(to_file=to_file).width
-    shown = inside_view(report.summary, inside, found, top=top, sass=sass, width=width)
-    put(rendered(shown, to_file=to_file), output)
+    width = width_of(output)
+    put_view(inside_view(report.summary, inside, found, top=top, sass=sass, width=width), output)
 
 
 def _look(report: Report, found: Checklist) -> Inside:

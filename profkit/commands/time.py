@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,20 +19,22 @@ from profkit.commands.options import (
     OutputOption,
     interruptible,
     is_given,
+    names_in,
     put,
     words_after_dashes,
 )
 from profkit.commands.timing_options import (
-    Cache,
     CacheOption,
-    Device,
     DeviceOption,
     GpuOption,
+    MarginOption,
+    Preset,
+    PresetOption,
     SeedOption,
-    Timer,
     TimerOption,
     Unit,
     UnitOption,
+    WarmupOption,
 )
 from profkit.core.errors import EnvironmentProblem, UsageError
 from profkit.ui.picture import check_picture
@@ -51,23 +52,6 @@ _FEWEST_BLOCKS = 2
 _GATES = {"regression": "REGRESSED", "inconclusive": "INCONCLUSIVE"}
 
 
-class Preset(StrEnum):
-    """How much a verdict asks for."""
-
-    strict = "strict"
-    default = "default"
-    permissive = "permissive"
-
-
-PresetOption = Annotated[
-    Preset, typer.Option(help="How much a verdict asks for; --explain shows it.")
-]
-MarginOption = Annotated[
-    str | None,
-    typer.Option(metavar="SHARE", help="A smaller difference counts as none: 1% or 0.01."),
-]
-
-
 def time(
     context: typer.Context,
     targets: Annotated[
@@ -75,12 +59,10 @@ def time(
         typer.Argument(
             metavar="[TARGET[:VARIANT,...]]... [-- ARGUMENT...]",
             help="Target scripts (.py), each with the variants to time; then arguments for them.",
-            show_default=False,
         ),
     ] = None,
     variant: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Only this variant; may be repeated."),
+        list[str] | None, typer.Option(metavar="NAME", help="Only this variant; may be repeated.")
     ] = None,
     compare: Annotated[
         str | None,
@@ -98,20 +80,16 @@ def time(
         typer.Option(min=1, metavar="N", help="Samples a variant; to compare, 30 a block or more."),
     ] = 100,
     blocks: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Blocks taken in turns: 8."),
+        int | None, typer.Option(min=1, metavar="N", help="Blocks taken in turns: 8.")
     ] = None,
-    warmup_ms: Annotated[
-        float, typer.Option(min=0, metavar="MS", help="Warm up at least so long.")
-    ] = 500,
-    timer: TimerOption = Timer.events,
-    cache: CacheOption = Cache.cold,
+    warmup_ms: WarmupOption = 500,
+    timer: TimerOption = "events",
+    cache: CacheOption = "cold",
     seed: SeedOption = 42,
     margin: MarginOption = None,
-    preset: PresetOption = Preset.default,
+    preset: PresetOption = "default",
     fail_on: Annotated[
-        str | None,
-        typer.Option(metavar="WHAT,...", help="Exit 1 on regression, inconclusive."),
+        str | None, typer.Option(metavar="WHAT,...", help="Exit 1 on regression, inconclusive.")
     ] = None,
     from_file: Annotated[
         Path | None,
@@ -161,18 +139,30 @@ def time(
     else:
         words, count = targets or [], len(targets or []) - words_after_dashes(context)
         with interruptible(), ExitStack() as stack:
-            plan, baseline = _plan(
-                words[:count], words[count:], variant or [], compare, against, stack,
-                samples=samples, blocks=blocks, margin=thresholds.margin, seed=seed, gpu=gpu,
-                device=device, warmup=warmup_ms / 1e3, timer=timer, cache=cache,
-            )  # fmt: skip
+            from profkit.timing import stopwatch
+            from profkit.timing.measurement import TimingPlan
+
+            subjects, labels = _subjects(words[:count], variant or [], compare, against, stack)
+            plan = TimingPlan(
+                subjects=subjects,
+                arguments=tuple(words[count:]),
+                settings=stopwatch.Settings(
+                    stopwatch.Timer(timer), stopwatch.Cache(cache), warmup_ms / 1e3
+                ),
+                samples=samples,
+                margin=thresholds.margin,
+                seed=seed,
+                device=device,
+                gpu=gpu,
+            )
+            plan = _in_blocks(plan, blocks, compared=labels is not None)
             if plan.samples > samples and is_given(context, "samples"):
                 typer.echo(
                     f"profkit: takes {plan.samples} samples a variant, not {samples}: a comparison "
                     f"needs {plan.samples_in_a_block} in each of {plan.blocks} blocks",
                     err=True,
                 )
-            report = _measured(plan, baseline, thresholds, _command())
+            report = _measured(plan, labels, thresholds, _command())
     write(report, format, output, explain=explain)
     _keep(report, out, plot, badge)
     judge(report.pairs, report.timed, gates)
@@ -182,7 +172,7 @@ def thresholds_of(preset: Preset, margin: str | None) -> Thresholds:
     """The preset's thresholds, with another margin where one is given."""
     from profkit.timing.results import PRESETS
 
-    chosen = PRESETS[preset.value]
+    chosen = PRESETS[preset]
     return chosen if margin is None else structs.replace(chosen, margin=share(margin, "--margin"))
 
 
@@ -241,7 +231,7 @@ def judge(pairs: Sequence[Pair], timed: Sequence[Timed], gates: Sequence[str] | 
 def _gates(fail_on: str | None) -> tuple[str, ...] | None:
     if fail_on is None:
         return None
-    names = [name.strip() for name in fail_on.split(",") if name.strip()]
+    names = names_in(fail_on)
     if not names:
         raise UsageError(f"--fail-on {fail_on!r} names no gate", f"use {', '.join(_GATES)}")
     for name in names:
@@ -250,44 +240,15 @@ def _gates(fail_on: str | None) -> tuple[str, ...] | None:
     return tuple(_GATES[name] for name in names)
 
 
-def _plan(
-    scripts: Sequence[str],
-    arguments: Sequence[str],
-    variants: Sequence[str],
-    compare: str | None,
-    against: str | None,
-    stack: ExitStack,
-    *,
-    samples: int,
-    blocks: int | None,
-    margin: float,
-    seed: int,
-    gpu: int | None,
-    device: Device | None,
-    warmup: float,
-    timer: Timer,
-    cache: Cache,
-) -> tuple[TimingPlan, tuple[str, ...] | None]:
-    """What to time, and the labels to compare (the baseline first), None for no comparison."""
-    from profkit.timing import measurement as timing
-    from profkit.timing import stopwatch as how
+def _in_blocks(plan: TimingPlan, blocks: int | None, *, compared: bool) -> TimingPlan:
+    """The plan with its blocks, as many samples in each as a comparison needs."""
+    from profkit.timing.measurement import BLOCKS, COMPARED_BLOCKS, paired
 
-    subjects, labels = _subjects(scripts, variants, compare, against, stack)
-    plan = timing.TimingPlan(
-        subjects=subjects,
-        arguments=tuple(arguments),
-        settings=how.Settings(how.Timer(timer.value), how.Cache(cache.value), warmup),
-        samples=samples,
-        margin=margin,
-        seed=seed,
-        device=device.value if device else None,
-        gpu=gpu,
-    )
-    if labels is not None and blocks is not None and blocks < _FEWEST_BLOCKS:
+    if not compared:
+        return replace(plan, blocks=min(plan.samples, blocks or BLOCKS))
+    if blocks is not None and blocks < _FEWEST_BLOCKS:
         raise UsageError("a comparison needs at least two blocks", "raise --blocks")
-    if labels is None:
-        return replace(plan, blocks=min(samples, blocks or timing.BLOCKS)), None
-    return timing.paired(replace(plan, blocks=blocks or timing.COMPARED_BLOCKS)), labels
+    return paired(replace(plan, blocks=blocks or COMPARED_BLOCKS))
 
 
 def _subjects(
@@ -318,7 +279,7 @@ def _subjects(
         return _two_commits(subject, against, stack)
     if compare is None:
         return (subject,), None
-    names = tuple(name.strip() for name in compare.split(",") if name.strip())
+    names = names_in(compare)
     if len(names) < 2 or len(set(names)) < len(names):
         raise UsageError(
             f"--compare {compare!r} does not name two variants or more, each once",
@@ -402,7 +363,7 @@ def _saved(
     from profkit.timing.latency import latency_report
     from profkit.timing.latency_file import read_latencies
 
-    saved = read_latencies(path, unit.value if unit else None)
+    saved = read_latencies(path, unit)
     latencies = {one.label: one for one in saved.latencies}
     names = () if compare is None else _named(compare, path, tuple(latencies))
     sides = [latencies[name] for name in names]
@@ -414,7 +375,7 @@ def _named(compare: str, path: Path, labels: Sequence[str]) -> tuple[str, ...]:
     """The series that --compare names, the baseline first; raises UsageError unless there."""
     from profkit.ui.text import literal
 
-    names = tuple(name.strip() for name in compare.split(",") if name.strip())
+    names = names_in(compare)
     for name in names:
         if name not in labels:
             raise UsageError(f"{path} has no {name!r}", f"it has {literal(', '.join(labels))}")

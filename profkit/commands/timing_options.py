@@ -1,51 +1,36 @@
-"""Options of the verbs that time a target, spelled once."""
+"""Options of the verbs that time a target or judge its times, spelled once."""
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-
-class Timer(StrEnum):
-    """What takes the times."""
-
-    events = "events"
-    graph = "graph"
-    cupti = "cupti"
-
-
-class Cache(StrEnum):
-    """What L2 holds when a call starts."""
-
-    cold = "cold"
-    warm = "warm"
-
-
-class Device(StrEnum):
-    """Where the target runs."""
-
-    cuda = "cuda"
-    cpu = "cpu"
-
-
-class Unit(StrEnum):
-    """The unit of a bare list of latencies."""
-
-    s = "s"
-    ms = "ms"
-    us = "us"
-    ns = "ns"
-
+Unit = Literal["s", "ms", "us", "ns"]
+Preset = Literal["strict", "default", "permissive"]
 
 UnitOption = Annotated[
     Unit | None, typer.Option(metavar="UNIT", help="Of a bare list: s, ms, us or ns.")
 ]
-TimerOption = Annotated[Timer, typer.Option(help="What takes the times.")]
-CacheOption = Annotated[Cache, typer.Option(help="What L2 holds when a call starts.")]
+TimerOption = Annotated[
+    Literal["events", "graph", "cupti"], typer.Option(help="What takes the times.")
+]
+CacheOption = Annotated[
+    Literal["cold", "warm"], typer.Option(help="What L2 holds when a call starts.")
+]
 DeviceOption = Annotated[
-    Device | None, typer.Option(help="cuda unless there is none; cpu times by host clock.")
+    Literal["cuda", "cpu"] | None,
+    typer.Option(help="cuda unless there is none; cpu times by host clock."),
 ]
 GpuOption = Annotated[int | None, typer.Option(min=0, metavar="N", help="Which GPU.")]
 SeedOption = Annotated[int, typer.Option(min=0, metavar="N", help="Of the inputs.")]
+WarmupOption = Annotated[
+    float, typer.Option("--warmup-ms", min=0, metavar="MS", help="Warm up at least so long.")
+]
+PresetOption = Annotated[
+    Preset, typer.Option(help="How much a verdict asks for; --explain shows it.")
+]
+MarginOption = Annotated[
+    str | None,
+    typer.Option(metavar="SHARE", help="A smaller difference counts as none: 1% or 0.01."),
+]

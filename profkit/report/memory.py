@@ -26,11 +26,17 @@ with their threads 400 MB of address space."""
 _SHARE_TO_TRY = 0.8
 """Of what there is, for the trial: the rest is for what is made of the report."""
 _CGROUPS = Path("/sys/fs/cgroup")
+_FILES = {
+    "": (_CGROUPS, "memory.max", "memory.current"),
+    "memory": (_CGROUPS / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+}
+"""By the controllers of a control group: where it is, and its files of the limit and the usage."""
 
 
 def available() -> float:
     """Bytes of memory that this process may still take; infinity where nothing limits it."""
-    return min(_below_the_limit(), _in_the_machine(), *_in_the_groups())
+    machine = _in_proc("meminfo", "MemAvailable")
+    return min(_below_the_limit(), math.inf if machine is None else machine, *_in_the_groups())
 
 
 def ensure_room(path: Path, size: int, launches: int) -> bool:
@@ -100,7 +106,7 @@ def _try(file: str, room: int) -> None:
     import ncu_report
 
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    limit = _status("VmSize") + room
+    limit = _address_space() + room
     resource.setrlimit(resource.RLIMIT_AS, (min(limit, hard) if hard >= 0 else limit, hard))
     try:
         actions = []
@@ -115,26 +121,23 @@ def _try(file: str, room: int) -> None:
         return  # damage is told by whoever reads it next
 
 
-def _status(name: str) -> int:
-    """Bytes of a line of /proc/self/status."""
-    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-        if line.startswith(f"{name}:"):
-            return int(line.split()[1]) * 1024
-    return 0
+def _in_proc(place: str, name: str) -> int | None:
+    """Bytes of a line of a file in /proc; None without it."""
+    try:
+        lines = Path("/proc", place).read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    found = (int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
+    return next(found, None)
+
+
+def _address_space() -> int:
+    return _in_proc("self/status", "VmSize") or 0
 
 
 def _below_the_limit() -> float:
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return math.inf if soft == resource.RLIM_INFINITY else max(0, soft - _status("VmSize"))
-
-
-def _in_the_machine() -> float:
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return math.inf
-    found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
-    return found[0] if found else math.inf
+    return math.inf if soft == resource.RLIM_INFINITY else max(0, soft - _address_space())
 
 
 def _in_the_groups() -> Iterator[float]:
@@ -144,22 +147,13 @@ def _in_the_groups() -> Iterator[float]:
         lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:
         return
-    for line in lines:
-        _, controllers, group = line.split(":", 2)
-        if controllers == "memory":
-            root, limit, usage = (
-                _CGROUPS / "memory",
-                "memory.limit_in_bytes",
-                "memory.usage_in_bytes",
-            )
-        elif not controllers:
-            root, limit, usage = _CGROUPS, "memory.max", "memory.current"
-        else:
-            continue
-        place = root / group.lstrip("/")
-        for folder in (place, *place.parents):
-            if folder.is_relative_to(root):
-                yield _left_in(folder, limit, usage)
+    for _, controllers, group in (line.split(":", 2) for line in lines):
+        if controllers in _FILES:
+            root, limit, usage = _FILES[controllers]
+            place = root / group.lstrip("/")
+            for folder in (place, *place.parents):
+                if folder.is_relative_to(root):
+                    yield _left_in(folder, limit, usage)
 
 
 def _left_in(folder: Path, limit: str, usage: str) -> float:

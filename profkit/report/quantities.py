@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 
 import numpy as np
 
@@ -77,59 +79,44 @@ def evaluate(raw: RawReport, *, check_half_from: float = 0.0) -> Quantities:
     zero). Elsewhere the half-precision work stays unknown.
     """
     entries = catalog()
-    thread_counts = entries.lines["thread_instructions"].metric
+    executed = entries.lines["instructions_executed"].metric
+    threads = entries.lines["thread_instructions"].metric
 
     def moves(at: int, claimed: float) -> float:
         if claimed == 0 or not claimed >= check_half_from:
             return 0.0 if claimed == 0 else np.nan
-        return half_precision_moves(raw.actions[at], thread_counts)
+        return half_precision_moves(raw.actions[at], threads)
 
     def opcodes(at: int) -> Mapping[str, float]:
         return raw.launches[at].breakdowns["instructions_by_opcode"]
 
-    def accesses(breakdown: str, key: str) -> Callable[[int, float], float]:
-        def total(at: int, _: float) -> float:
-            parts = raw.launches[at].breakdowns[breakdown]
-            return parts.get(key, 0.0) if parts else np.nan
+    def of_class(kind: str, at: int, _: float) -> float:
+        return class_instructions(kind, opcodes(at))
 
-        return total
-
-    def of_class(kind: str) -> Callable[[int, float], float]:
-        return lambda at, _: class_instructions(kind, opcodes(at))
-
-    by_class = {f"{kind}_instructions": of_class(kind) for kind in INSTRUCTION_CLASSES}
+    def by_access(kind: str, key: str, at: int, _: float) -> float:
+        parts = raw.launches[at].breakdowns[f"shared_{kind}_by_access"]
+        return parts.get(key, 0.0) if parts else np.nan
 
     def math_calls(at: int, _: float) -> float:
-        if not opcodes(at):
-            return np.nan
-        executed = entries.lines["instructions_executed"].metric
-        return executed_where(raw.actions[at], executed, _MATH_CALL)
+        return executed_where(raw.actions[at], executed, _MATH_CALL) if opcodes(at) else np.nan
 
     def tensor_code(at: int) -> Mapping[str, float] | None:
-        executed = entries.lines["instructions_executed"].metric
         ran = executed_opcodes(raw.actions[at], executed)
         return None if ran is None else tensor_operations(ran)
 
-    by_access = {
-        f"shared_{kind}_{access}": accesses(f"shared_{kind}_by_access", key)
-        for kind in ("executed", "ideal")
-        for access, key in _ACCESS_TYPES.items()
+    computed: dict[str, Callable[[int, float], float]] = {
+        "flop_fp16_moves": moves,
+        "half_instructions": lambda at, _: half_instructions(opcodes(at)),
+        "tensor_instructions": lambda at, _: tensor_instructions(opcodes(at)),
+        "math_call_instructions": math_calls,
     }
-
+    for one in INSTRUCTION_CLASSES:
+        computed[f"{one}_instructions"] = partial(of_class, one)
+    for kind, (access, key) in product(("executed", "ideal"), _ACCESS_TYPES.items()):
+        computed[f"shared_{kind}_{access}"] = partial(by_access, kind, key)
+    capabilities = [capability(launch.device) for launch in raw.launches]
     return _Evaluation(
-        entries,
-        [capability(launch.device) for launch in raw.launches],
-        raw.columns,
-        raw.recorded,
-        {
-            "flop_fp16_moves": moves,
-            "half_instructions": lambda at, _: half_instructions(opcodes(at)),
-            "tensor_instructions": lambda at, _: tensor_instructions(opcodes(at)),
-            "math_call_instructions": math_calls,
-            **by_class,
-            **by_access,
-        },
-        tensor_code,
+        entries, capabilities, raw.columns, raw.recorded, computed, tensor_code
     ).run()
 
 

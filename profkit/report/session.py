@@ -126,22 +126,16 @@ def _policy(
 ) -> tuple[Mapping[str, str], frozenset[str]]:
     """The policies in force, and which of them are ncu's defaults; empty when nothing is known."""
     defaults = {
-        "clock-control": _default_clock_control(ncu_version),
-        "cache-control": "all",
-        "replay-mode": "kernel",
-    }
-    set_in_gui = {
-        "clock-control": wire.text(settings, _SETTINGS_CLOCK).lower(),
-        "replay-mode": wire.text(settings, _SETTINGS_REPLAY).lower(),
+        "clock-control": (_default_clock_control(ncu_version), _SETTINGS_CLOCK),
+        "cache-control": ("all", None),
+        "replay-mode": ("kernel", _SETTINGS_REPLAY),
     }
     policy: dict[str, str] = {}
-    assumed = set()
-    for name, default in defaults.items():
-        given = options.get(name) or set_in_gui.get(name, "")
-        policy[name] = given or (default if known else "")
-        if known and not given:
-            assumed.add(name)
-    return policy, frozenset(assumed)
+    for name, (_, field) in defaults.items():
+        in_gui = wire.text(settings, field).lower() if field else ""
+        policy[name] = options.get(name) or in_gui
+    assumed = frozenset(name for name, told in policy.items() if known and not told)
+    return policy | {name: defaults[name][0] for name in assumed}, assumed
 
 
 def _default_clock_control(ncu_version: str) -> str:

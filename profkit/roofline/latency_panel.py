@@ -14,7 +14,6 @@ from profkit.roofline.roofline import Point
 from profkit.roofline.roofline_view import short_names, time_words
 from profkit.roofline.style import (
     FAINT,
-    GRID,
     INK,
     LEFT,
     LINE,
@@ -23,6 +22,7 @@ from profkit.roofline.style import (
     TEXT,
     TINY,
     WIDTH,
+    draw_quietly,
 )
 from profkit.ui.text import number
 
@@ -193,12 +193,7 @@ def _draw_axes(axes: Any, panel: Panel) -> None:
         "latency", (0, 1), (-LEFT * 72 + _MARGIN * 72, 4), xycoords="axes fraction",
         textcoords="offset points", fontsize=TEXT, color=INK, va="bottom", annotation_clip=False,
     )  # fmt: skip
-    axes.tick_params(labelsize=TINY, color=FAINT, labelcolor=INK, length=3)
-    axes.tick_params(which="minor", color=FAINT, length=1.5)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(FAINT)
-    axes.grid(which="major", axis="y", color=GRID, linewidth=0.6)
-    axes.set_axisbelow(True)
+    draw_quietly(axes, TINY, "y")
 
 
 def _tick(seconds: float) -> str:

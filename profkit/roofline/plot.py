@@ -19,7 +19,6 @@ from profkit.roofline.roofs import LEVEL_LABELS, LEVELS, Peaks, Roof
 from profkit.roofline.style import (
     COLOURS,
     FAINT,
-    GRID,
     INK,
     LEFT,
     LINE,
@@ -29,6 +28,7 @@ from profkit.roofline.style import (
     TEXT,
     TINY,
     WIDTH,
+    draw_quietly,
 )
 from profkit.ui.picture import check_picture, save_picture
 from profkit.ui.text import literal, plural, shorten
@@ -312,12 +312,7 @@ def _draw_axes(axes: Any, frame: _Frame) -> None:
         axis.set_major_formatter(FuncFormatter(lambda value, _, by=unit: _tick(value / by, wide)))
         axis.set_minor_locator(LogLocator(base=10, subs=tuple(range(2, 10)), numticks=20))
         axis.set_minor_formatter(NullFormatter())
-    axes.tick_params(labelsize=SMALL, color=FAINT, labelcolor=INK, length=3)
-    axes.tick_params(which="minor", color=FAINT, length=1.5)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(FAINT)
-    axes.grid(which="major", color=GRID, linewidth=0.6)
-    axes.set_axisbelow(True)
+    draw_quietly(axes, SMALL, "both")
 
 
 def _tick(value: float, powers: bool) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
 import yaml
 from msgspec import Meta, convert, field, structs
@@ -181,12 +181,7 @@ class Rule(RuleForm, frozen=True, kw_only=True, dict=True):
 
 
 _FIELDS = {one.encode_name: one for one in structs.fields(RuleForm)}
-_WORDS = (
-    *(one.encode_name for model in (RuleForm, Action, Match) for one in structs.fields(model)),
-    *get_args(Category), *(word for key in ("confidence", "effort", "about", "spans")
-                           for word in get_args(_FIELDS[key].type)),
-)  # fmt: skip
-"""Keys of a rule, and the values of those that have few."""
+_PARTS = [one.encode_name for model in (Action, Match) for one in structs.fields(model)]
 
 
 @dataclass(frozen=True)
@@ -344,7 +339,9 @@ def _wrong_in(told: Any) -> Iterator[tuple[Place, str]]:
         elif wrong := fault(told[name], form.type):
             place, message = wrong
             word = message.rpartition(" ")[2].strip("'")
-            yield (name, *place), f"{name}: {message}{_nearest(word, _WORDS)}"
+            is_choice = get_origin(form.type) is Literal
+            meant = _meant(word, get_args(form.type)) if is_choice else _nearest(word, _PARTS)
+            yield (name, *place), f"{name}: {message}{meant}"
         else:
             sound[name] = told[name]
     yield from _strangers(sound)

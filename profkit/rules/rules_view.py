@@ -207,14 +207,10 @@ def _floors(trial: Trial) -> list[tuple[str, str]]:
     """The highest floors before and after the fix, as times of the kernel."""
     duration = trial.group.typical.duration
     ordered = sorted(trial.now, key=lambda name: -max(trial.now[name], trial.after[name]))
-    told = [
-        f"{RESOURCES[name]} {number(trial.now[name] * duration, 's')}"
-        + (
-            f" to {number(trial.after[name] * duration, 's')}"
-            if trial.after[name] != trial.now[name]
-            else ""
-        )
-        for name in ordered[:_FLOORS_SHOWN]
-        if trial.now[name] > _WORTH_TELLING
-    ]
+    told = []
+    for name in ordered[:_FLOORS_SHOWN]:
+        if trial.now[name] > _WORTH_TELLING:
+            ends = dict.fromkeys((trial.now[name], trial.after[name]))
+            times = " to ".join(number(end * duration, "s") for end in ends)
+            told.append(f"{RESOURCES[name]} {times}")
     return [("floors", "; ".join(told))] if told else []

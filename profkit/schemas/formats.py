@@ -12,6 +12,7 @@ def formats() -> Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]]
     from profkit.analysis.json import AnalysesFile, AnalysisFile
     from profkit.analysis.metrics_view import MetricsFile
     from profkit.analysis.source_json import SourceViewFile
+    from profkit.analysis.timeline_json import ExportFile, ExportsFile
     from profkit.audit.view import AuditFile
     from profkit.capture.doctor_view import DoctorFile
     from profkit.capture.target_format import CheckFile, TargetFile
@@ -53,5 +54,9 @@ def formats() -> Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]]
         "score": (Score, "profkit rules score --format json"),
         "source": (SourceViewFile, "profkit source --format json"),
         "target": (TargetFile, "TARGET.py --list"),
+        "timeline": (
+            (ExportFile, ExportsFile),
+            "profkit analyze --format json, of an nsys SQLite export",
+        ),
         "time": (LatencyFile, "profkit time --format json, and --out"),
     }

@@ -126,6 +126,7 @@ def test_output_goes_to_a_file(profkit_cli: Cli, tmp_path: Path) -> None:
     assert "can't be written" in refused.stderr
 
 
+@pytest.mark.usefixtures("new_processes")
 def test_piped_output_is_plain() -> None:
     done = run_profkit("analyze", KNOWN, "--top", "1", COLUMNS="66", FORCE_COLOR="1")
     shown = done.stdout.decode()
@@ -423,6 +424,7 @@ def run_profkit(*arguments: str | Path, **environment: str) -> subprocess.Comple
     )
 
 
+@pytest.mark.usefixtures("new_processes")
 def test_a_full_disk_is_told_in_one_line() -> None:
     small = H200 / "sdpa_s512_flash_two_metrics.ncu-repz"
     for arguments in (("analyze", small), ("analyze", small, "--format", "json"), ("metrics",)):
@@ -438,6 +440,7 @@ def test_a_full_disk_is_told_in_one_line() -> None:
         assert done.stderr == "profkit: can't write the output (No space left on device)\n"
 
 
+@pytest.mark.usefixtures("new_processes")
 def test_a_terminal_without_our_characters_gets_others() -> None:
     done = run_profkit("analyze", KNOWN, PYTHONIOENCODING="ascii")
     shown = done.stdout.decode("ascii")

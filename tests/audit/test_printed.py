@@ -14,7 +14,6 @@ from profkit.audit.printed_numbers import (
     Figure,
     Printed,
     as_printed,
-    half_unit,
     read_printed,
 )
 from profkit.core.errors import BadInput
@@ -37,7 +36,7 @@ from profkit.core.errors import BadInput
     ],
 )
 def test_half_a_unit_of_the_last_digit_that_counts(text: str, half: float) -> None:
-    assert half_unit(text) == pytest.approx(half)
+    assert Printed(1.0, text).half == pytest.approx(half)
 
 
 @given(st.floats(1e-12, 1e18), st.integers(3, 9))
@@ -101,9 +100,9 @@ def test_aliases_can_not_blow_up(tmp_path: Path) -> None:
 def test_no_file_and_no_text(tmp_path: Path) -> None:
     (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\x00")
     for path, why in (
-        (tmp_path, "a directory, not a YAML or JSON file"),
+        (tmp_path, "a directory, not a file"),
         (tmp_path / "none.yaml", "can't be read \\(No such file"),
-        (tmp_path / "bytes.yaml", "not text in UTF-8"),
+        (tmp_path / "bytes.yaml", "not UTF-8 text"),
     ):
         with pytest.raises(BadInput, match=why):
             read_printed(path)

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import jsonschema
 import pytest
@@ -123,13 +123,9 @@ def test_the_verbs_without_json_are_those_that_the_readme_names() -> None:
     assert without == named - {"rules score"}
 
 
-def formats_of(verb: Any) -> list[str]:
-    return [
-        str(choice)
-        for option in verb.params
-        if option.name == "format"
-        for choice in getattr(option.type, "choices", ())
-    ]
+def formats_of(verb: Any) -> tuple[object, ...]:
+    hint = get_type_hints(verb.callback).get("format")
+    return tuple(word for kind in (hint, *get_args(hint)) for word in (kind, *get_args(kind)))
 
 
 @pytest.mark.parametrize("source", TARGETS, ids=["first", "generic"])

@@ -37,7 +37,7 @@ LOADED: Mapping[str, str] = {
     "audit tests/data/claims/heldout.yaml": "yaml rich.console",
     f"time --from {TIMINGS}/against.json": OF_LATENCIES,
     f"compare {TIMINGS}/sdpa_s512.json {TIMINGS}/flash_cudnn.json": OF_LATENCIES,
-    "doctor": "rich.console",
+    "doctor": "yaml rich.console",
     "analyze reports/h200/sdpa_s512_flash.sqlite": (
         "numpy yaml rich.console sqlite3 profkit.rules.engine"
     ),

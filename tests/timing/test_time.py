@@ -886,9 +886,9 @@ def test_one_variant_alone_takes_turns_with_calls_that_are_no_samples(toy: Path)
     assert {len(block["samples"]) for block in series["blocks"]} == {13}
     for name in ("interval", "order_interval"):
         assert series["statistics"][name]["level"] is None
-    headline = series["interval"]
-    assert (headline["level"] is None) == (series["without_level"] is not None)
-    assert headline["level"] in {0.95, None}
+    level = series["interval"] and series["interval"]["level"]  # an unsteady machine leaves none
+    assert (level is None) == (series["without_level"] is not None)
+    assert level in {0.95, None}
 
 
 def test_the_headline_of_saved_blocks_is_the_interval_over_them(tmp_path: Path) -> None:

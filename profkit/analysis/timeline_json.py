@@ -1,0 +1,335 @@
+"""Timelines as JSON, `profkit.timeline/1`: one as an object of its own, several under `reports`.
+
+It holds nothing of the host: of the path only the file's name, unless asked.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec import UNSET, field
+
+from profkit.core.errors import BadInput
+from profkit.core.json_text import json_rows
+from profkit.core.projection import Measured, Projection, project
+from profkit.core.typed_file import Count, File, Maybe, Number, plain
+from profkit.core.version import __version__
+from profkit.report.names import file_name
+from profkit.rules.checklist import Item
+from profkit.rules.checklist_format import ItemRow, item_row
+from profkit.timeline.reader import TimelineGpu
+from profkit.timeline.summary import Gap, KernelGroup, KernelRun, RangeUse, TimelineSummary
+
+Extent = tuple[Count, Count, Count]
+
+_LONGEST = 128 << 20
+"""Characters, of which a launch in a named range takes some 400. Names are told for each launch, so
+that long ones could make the text 1,000 times larger than the file."""
+
+
+class ExportRow(Projection, frozen=True, kw_only=True):
+    """An export, when its session started (UTC), by which nsys it was written, and the schema's
+    version; kernels that overlap count twice in `kernel_time_s`."""
+
+    file: str
+    recorded: str | None
+    product_version: str | None = field(name="nsys")
+    schema_version: str | None = field(name="export_schema")
+    kernel_launches: Count
+    kernel_time_s: Number
+    notes: tuple[str, ...]
+
+
+class DeviceRow(Projection, frozen=True, kw_only=True):
+    """A GPU that did work, by its CUDA device number."""
+
+    device: int
+    name: str
+    compute_capability: str | None
+    sm_count: Count | None
+    memory_bytes: Count | None
+
+
+class SpreadRow(Projection, frozen=True, kw_only=True):
+    """How many times there are and how they lie; null where there are none."""
+
+    count: Count
+    total: Number = field(name="total_s")
+    median: Measured = field(name="median_s")
+    low: Measured = field(name="min_s")
+    high: Measured = field(name="max_s")
+
+
+class GapRow(Projection, frozen=True, kw_only=True):
+    """A time without GPU work: which ended last before it and which came next, the share of it in
+    which a host thread was in a CUDA call, and the call that took most of that."""
+
+    start: Number = field(name="start_s")
+    duration: Number = field(name="duration_s")
+    after: str
+    before: str
+    in_calls: Number
+    call: str | None
+
+
+class RegionRow(Projection, frozen=True, kw_only=True):
+    """From the first CUDA call or GPU work, `start_s` after the first event, to the last's end.
+
+    `busy_s` is the time in which a kernel, copy, fill or graph ran on any GPU, `idle_s` the lead
+    until the first of them, the gaps between them and the tail after the last; the largest gaps are
+    at most ten.
+    """
+
+    start: Number = field(name="start_s")
+    span: Number = field(name="span_s")
+    busy: Number = field(name="busy_s")
+    busy_share: Measured
+    idle: Number = field(name="idle_s")
+    lead: Number = field(name="lead_s")
+    tail: Number = field(name="tail_s")
+    gaps: SpreadRow
+    largest_gaps: tuple[GapRow, ...]
+
+
+class KernelGroupRow(Projection, frozen=True, kw_only=True):
+    """Launches of one kernel with one shape; `share` is of all kernel time in the same list."""
+
+    name: str
+    grid: Extent
+    block: Extent
+    count: Count
+    total: Number = field(name="total_s")
+    median: Measured = field(name="median_s")
+    low: Measured = field(name="min_s")
+    high: Measured = field(name="max_s")
+    share: Measured
+
+
+class RangeRow(Projection, frozen=True, kw_only=True):
+    """Kernels launched in an NVTX range, by the names of those around them, outermost first; in
+    none where there is no name. `entered` and the host's time are of the innermost."""
+
+    path: tuple[str, ...]
+    entered: Count
+    host_time: Measured = field(name="host_time_s")
+    kernel_launches: Count
+    kernel_time_s: Number
+    share: Measured
+    kernels: tuple[KernelGroupRow, ...]
+
+
+class DelaysRow(Projection, frozen=True, kw_only=True):
+    """From the start and the return of launch calls, and from the end of what their streams did
+    before, to the kernels' starts; `late` calls began only after the stream had run dry."""
+
+    from_call_start: SpreadRow
+    after_call_return: SpreadRow
+    stream_gaps: SpreadRow = field(name="stream_gap")
+    late: Count
+
+
+class RunRow(Projection, frozen=True, kw_only=True):
+    """A kernel, `start_s` after the first event, with the NVTX ranges around its launch, outermost
+    first, and the call that launched it."""
+
+    name: str
+    grid: Extent
+    block: Extent
+    device: int
+    stream: int
+    start_s: Number
+    duration_s: Number
+    nvtx: tuple[str, ...]
+    call: str | None
+    from_call_start: Measured = field(name="from_call_start_s")
+    after_call_return: Measured = field(name="after_call_return_s")
+    stream_gap: Measured = field(name="stream_gap_s")
+    late: bool
+
+
+class CallRow(Projection, frozen=True, kw_only=True):
+    """A CUDA call; nsys adds to its time, and calls of several threads overlap."""
+
+    name: str
+    count: Count
+    total: Number = field(name="total_s")
+    median: Measured = field(name="median_s")
+    low: Measured = field(name="min_s")
+    high: Measured = field(name="max_s")
+
+
+class MemoryRow(Projection, frozen=True, kw_only=True):
+    """Copies by kind, as "host to device", and the kinds of memory that they join; memset fills.
+    The bandwidth is by the time in which such operations ran."""
+
+    kind: str
+    source: str | None
+    target: str | None
+    bytes: Count
+    count: Count
+    total: Number = field(name="total_s")
+    median: Measured = field(name="median_s")
+    low: Measured = field(name="min_s")
+    high: Measured = field(name="max_s")
+    bandwidth_bytes_per_s: Measured
+
+
+class WaitRow(Projection, frozen=True, kw_only=True):
+    """A kind of wait, as the driver recorded it."""
+
+    kind: str
+    count: Count
+    total: Number = field(name="total_s")
+    median: Measured = field(name="median_s")
+    low: Measured = field(name="min_s")
+    high: Measured = field(name="max_s")
+
+
+class Export(Projection, frozen=True, kw_only=True):
+    """What a timeline says. Times are in seconds, shares of 1; a missing number is null. Kernels
+    are in order of their start in `launches`; all other lists have the most time first."""
+
+    profkit: Maybe[str] = UNSET
+    report: ExportRow
+    gpus: tuple[DeviceRow, ...]
+    region: RegionRow
+    kernels: tuple[KernelGroupRow, ...]
+    ranges: tuple[RangeRow, ...]
+    launch_delays: DelaysRow
+    launches: tuple[RunRow, ...]
+    calls: tuple[CallRow, ...]
+    memory: tuple[MemoryRow, ...]
+    synchronizations: tuple[WaitRow, ...]
+    checklist: tuple[ItemRow, ...]
+
+
+class ExportFile(Export, frozen=True, tag_field="schema", tag="profkit.timeline/1"):
+    __doc__ = Export.__doc__
+
+
+class ExportsFile(File, frozen=True, kw_only=True, tag="profkit.timeline/1"):
+    """What several timelines say."""
+
+    profkit: str
+    reports: tuple[Export, ...]
+
+
+def timelines_json(
+    timelines: Sequence[tuple[TimelineSummary, str, tuple[Item, ...]]], *, with_host: bool
+) -> str:
+    """Timelines with their paths and what rules found in them.
+
+    Raises BadInput where names that are told often make it too long.
+    """
+    made = [
+        _export(summary, file_name(path, with_host=with_host), items)
+        for summary, path, items in timelines
+    ]
+    head = {"schema": ExportFile.__struct_config__.tag, "profkit": __version__}
+    body = made[0] if len(made) == 1 else {"reports": made}
+    text = io.StringIO()
+    for piece in json_rows(head | body):
+        if text.tell() + len(piece) > _LONGEST:
+            raise BadInput(
+                f"{timelines[0][1]}: more than {_LONGEST >> 20} MiB of JSON",
+                "record less: `nsys profile --duration SECONDS`; the terminal shows it all",
+            )
+        text.write(piece)
+    return text.getvalue()
+
+
+def _export(summary: TimelineSummary, file: str, items: Iterable[Item]) -> dict[str, Any]:
+    """An export by the fields of `Export`; launches, which may be many, are made one by one."""
+    region, launches = summary.region, summary.launches
+    report = project(
+        summary,
+        ExportRow,
+        file=file,
+        recorded=summary.created.isoformat() if summary.created else None,
+        kernel_launches=summary.kernels.count,
+        kernel_time_s=summary.kernels.total,
+    )
+    gaps = [_gap(gap) for gap in region.largest]
+    memory = [
+        project(
+            use.times,
+            MemoryRow,
+            kind=use.kind,
+            source=use.source,
+            target=use.target,
+            bytes=use.bytes,
+            bandwidth_bytes_per_s=use.bandwidth,
+        )
+        for use in summary.memory
+    ]
+    calls = [project(use.times, CallRow, name=use.name) for use in summary.calls]
+    waits = [project(use.times, WaitRow, kind=use.kind) for use in summary.synchronizations]
+    return {
+        "report": plain(report),
+        "gpus": [plain(_gpu(gpu)) for gpu in summary.gpus],
+        "region": plain(project(region, RegionRow, largest_gaps=gaps)),
+        "kernels": [plain(_group(group)) for group in summary.groups],
+        "ranges": [plain(_range(use)) for use in summary.ranges],
+        "launch_delays": plain(project(launches, DelaysRow)),
+        "launches": map(_run, launches.runs),
+        "calls": plain(calls),
+        "memory": plain(memory),
+        "synchronizations": plain(waits),
+        "checklist": [plain(item_row(item)) for item in items],
+    }
+
+
+def _gpu(gpu: TimelineGpu) -> DeviceRow:
+    return project(
+        gpu,
+        DeviceRow,
+        compute_capability=f"{gpu.cc[0]}.{gpu.cc[1]}" if gpu.cc[0] else None,
+        sm_count=gpu.sm_count or None,
+        memory_bytes=gpu.memory_bytes or None,
+    )
+
+
+def _gap(gap: Gap) -> GapRow:
+    return project(gap, GapRow, after=gap.after.name, before=gap.before.name)
+
+
+def _group(group: KernelGroup) -> KernelGroupRow:
+    return project(
+        group.times,
+        KernelGroupRow,
+        name=group.name,
+        grid=group.grid,
+        block=group.block,
+        share=group.share,
+    )
+
+
+def _range(use: RangeUse) -> RangeRow:
+    return project(
+        use,
+        RangeRow,
+        entered=use.count,
+        kernel_launches=use.kernels.count,
+        kernel_time_s=use.kernels.total,
+        kernels=[_group(group) for group in use.groups],
+    )
+
+
+def _run(run: KernelRun) -> dict[str, Any]:
+    kernel = run.kernel
+    row = project(
+        run,
+        RunRow,
+        name=kernel.name,
+        grid=kernel.grid,
+        block=kernel.block,
+        device=kernel.stream.device,
+        stream=kernel.stream.number,
+        start_s=kernel.start,
+        duration_s=kernel.duration,
+        nvtx=[item.name for item in kernel.ranges],
+        call=kernel.launch.name if kernel.launch else None,
+    )
+    return plain(row)
