@@ -51,9 +51,10 @@ def labelled_end(subject: Subject) -> Iterator[Check]:
         ("upper", "high", "lower", "low"), ("lower", "low", "upper", "high"),
     ):  # fmt: skip
         field = f"{name}_end"
-        claimed, rows = subject.claim[field], _with_interval(subject.rows)
+        claimed = subject.claim[field]
         if claimed is None:
             continue
+        rows = _with_interval(subject.rows)
         right = any(_same(row, end, claimed) for row in rows)
         row = next((row for row in rows if right or _same(row, other, claimed)), None)
         if row and (figure := row[end]):
@@ -75,8 +76,8 @@ def _same(row: Claim, end: str, claimed: Figure) -> bool:
 
 def apart(subject: Subject) -> Iterator[Check]:
     """Intervals tell alternatives apart, not different work; and whether they overlap is seen."""
-    rows = _with_interval(subject.rows)
-    if subject.claim.apart is None or len(rows) < 2:
+    rows = _with_interval(subject.rows) if subject.claim.apart is not None else []
+    if len(rows) < 2:
         return
     overlapping = [(one, other) for one, other in combinations(rows, 2) if _overlap(one, other)]
     different = len({row.shape for row in rows}) > 1
@@ -105,9 +106,9 @@ def _overlap(one: Claim, other: Claim) -> bool:
 
 def timer_tick(subject: Subject) -> Iterator[Check]:
     """Of the first row of a study whose interval is one tick of the timer wide."""
-    own = [row for row in _with_interval(subject.rows) if row["time"]]
     if subject.claim.text or not any(_one_tick(subject.claim, tick) for tick in _TICKS):
         return
+    own = [row for row in _with_interval(subject.rows) if row["time"]]
     tick = next((tick for tick in _TICKS if own and _on_grid(own, tick)), math.nan)
     narrow = [row for row in own if _one_tick(row, tick)]
     if narrow and narrow[0] is subject.claim:
