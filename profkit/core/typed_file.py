@@ -141,6 +141,11 @@ def plain(model: Any) -> dict[str, Any]:
     return told
 
 
+def part(source: Any, *names: str) -> dict[str, Any]:
+    """Attributes by name, for a model that has fields of the same names."""
+    return {name: getattr(source, name) for name in names}
+
+
 def encode(model: Model, indent: int = 2, *, dense: bool = True) -> str:
     """The text of a file, a list of numbers on one line where it is `dense`.
 

@@ -30,6 +30,7 @@ def formats() -> Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]]
     from profkit.timing.cell import Cell
     from profkit.timing.compare_view import CompareFile
     from profkit.timing.latency_format import LatencyFile
+    from profkit.timing.optimize_view import OptimizeFile
 
     return {
         "analyze": ((AnalysisFile, AnalysesFile), "profkit analyze --format json"),
@@ -46,6 +47,7 @@ def formats() -> Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]]
         "doctor": (DoctorFile, "profkit doctor --format json"),
         "matrix": (MatrixFile, "A matrix of shapes (YAML)"),
         "metrics": (MetricsFile, "profkit metrics --format json"),
+        "optimize": (OptimizeFile, "profkit optimize --format json"),
         "roofline": (RooflineFile, "profkit roofline --format json"),
         "rules": (RulesFile, "A rules file (YAML)"),
         "run": (Manifest, "A run's manifest.json"),

@@ -9,6 +9,8 @@ from profkit.study.summary import GAPS, Row, Versus
 from profkit.timing.results import Reason, State, Summary, Verdict
 from profkit.timing.statistics import CLAIMABLE_DELTA, CLAIMABLE_SPEEDUP, DRIFT_MATTERS
 
+TOP = 3
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -171,7 +173,7 @@ def goal(row: Row) -> Goal:
     )
 
 
-def top_rows(rows: Sequence[Row], most: int) -> tuple[Row, ...]:
+def top_rows(rows: Sequence[Row], most: int = TOP) -> tuple[Row, ...]:
     """The fastest timed cell of each of the `most` shapes with the highest FLOP rates.
 
     Where no rate is known, those of the shapes in their order.

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import Amount, Count, File, Model, encode, known, plain
+from profkit.core.typed_file import Amount, Count, File, Model, encode, known, part, plain
 from profkit.core.version import __version__
 from profkit.report.gpus import Datasheet
 from profkit.study.matrix import Matrix
@@ -25,6 +25,9 @@ from profkit.timing.results import Verdict
 from profkit.timing.statistics import summarize
 
 _NOT_IN_THE_TABLE = ("arguments", "throttled", "dependence", "flags")
+_OF_THE_VERDICT = (
+    "verdict", "details", "speedup", "low", "high", "p_value", "p_adjusted", "blocks"
+)  # fmt: skip
 
 
 class Options(Model, frozen=True, kw_only=True):
@@ -143,13 +146,7 @@ def summary_file(
         target=plan.target,
         matrix=asked.matrix,
         options=Options(
-            samples=asked.samples,
-            blocks=asked.blocks,
-            seed=asked.seed,
-            timer=asked.timer,
-            cache=asked.cache,
-            warmup=asked.warmup,
-            backends=asked.backends,
+            **part(asked, "samples", "blocks", "seed", "timer", "cache", "warmup", "backends"),
             device=known(plan.measured_on.device) if plan.measured_on else None,
             budget=plan.budget,
         ),
@@ -210,18 +207,11 @@ def _contrast(versus: Versus) -> Contrast:
         shape=versus.shape,
         a=pair.a.label,
         b=pair.b.label,
-        verdict=comparison.verdict,
+        **part(comparison, *_OF_THE_VERDICT),
         reason=comparison.reason.value,
-        details=comparison.details,
-        speedup=comparison.speedup,
-        low=comparison.low,
-        high=comparison.high,
-        p_value=comparison.p_value,
-        p_adjusted=comparison.p_adjusted,
         margin=comparison.margin.value,
         overlap=versus.overlap,
         delta=comparison.classic.delta,
         claimable=versus.claimable,
-        blocks=comparison.blocks,
         samples_in_a_block=pair.samples_in_a_block,
     )

@@ -14,21 +14,6 @@ from profkit.study.plan_format import ProfiledCell
 from profkit.study.summary import Row
 from profkit.timing.measurement import Tell
 
-TOP = 3
-
-
-def top_cells(rows: Sequence[Row]) -> list[Row]:
-    """The fastest backend of each of the three shapes with the highest FLOP rates."""
-    best: dict[str, Row] = {}
-    for row in rows:
-        if row.flop_rate and row.flop_rate > (_rate(best.get(row.shape))):
-            best[row.shape] = row
-    return sorted(best.values(), key=_rate, reverse=True)[:TOP]
-
-
-def _rate(row: Row | None) -> float:
-    return (row.flop_rate or 0.0) if row else 0.0
-
 
 def profile_cells(plan: BaselinePlan, rows: Sequence[Row], started: float, tell: Tell) -> None:
     """Profile cells that were not yet; what can't be profiled is kept with its reason.

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from profkit.analysis.report import Report
 
 _REMEDY = "derive it anew: profkit baseline run ... --resume, or import it again"
-_TOP = 3
 _BUSIEST = 3
 _SAME_DIGITS = 1e-9
 _WORDS = {"flags", "notes", "datasheet_note"}
@@ -57,13 +56,11 @@ def gather(folder: Path, *, price: float | None = None, ladder: Path | None = No
     steps = _steps(ladder, order) if ladder else ()
     return Written(
         summary=summary,
-        rows=rows,
-        scaling=baseline.scaling,
         statistics=statistics,
         sources={cell.id: cell.source for cell in cells if cell.source},
         evidence=evidence(rows, statistics),
         same=same_kernel(rows, baseline.comparisons),
-        goals=tuple(goal(row) for row in top_rows(rows, _TOP)),
+        goals=tuple(goal(row) for row in top_rows(rows)),
         against=against,
         claims=wrong_claims(against),
         profiled=tuple(_profiled(folder, one) for one in summary.profiles),

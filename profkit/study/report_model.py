@@ -14,7 +14,7 @@ from profkit.rules.checklist import Checklist, Item
 from profkit.study.evidence import Evidence, Goal, SameKernel
 from profkit.study.json import BaselineFile
 from profkit.study.published import Against
-from profkit.study.summary import Row, Scaling
+from profkit.study.summary import Row
 from profkit.timing.cell import Source
 from profkit.timing.latency import Pair
 from profkit.timing.results import Summary
@@ -77,17 +77,14 @@ class Standing:
 class Written:
     """A baseline and all that its report says beyond it.
 
-    `rows` are the cells, `statistics` those
-    of their samples, `sources` what their files say of where they are from, by cell. `goals` are
-    for the top cells. `same` is what comparisons of a kernel with itself show, None without any.
-    `claims` are published ones that do not hold. `price` is for an hour and GPU,
-    `cost` what measuring took at that price; None where unknown. `not_asked` are backends that
+    `statistics` are those of the cells' samples, `sources` what their files say of where they are
+    from, by cell. `goals` are for the top cells. `same` is what comparisons of a kernel with itself
+    show, None without any. `claims` are published ones that do not hold. `price` is for an hour and
+    GPU, `cost` what measuring took at that price; None where unknown. `not_asked` are backends that
     come with profkit and were left out.
     """
 
     summary: BaselineFile
-    rows: tuple[Row, ...]
-    scaling: tuple[Scaling, ...]
     statistics: Mapping[str, Summary]
     sources: Mapping[str, Source]
     evidence: Evidence
@@ -101,6 +98,11 @@ class Written:
     price: float | None = None
     cost: float | None = None
     not_asked: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The cells."""
+        return self.summary.cells
 
     @property
     def timed(self) -> tuple[Row, ...]:

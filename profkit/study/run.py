@@ -18,7 +18,8 @@ from profkit.core.fingerprint import Device
 from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import encode
+from profkit.core.typed_file import encode, part
+from profkit.study.evidence import top_rows
 from profkit.study.folder import (
     SUMMARY,
     TABLE,
@@ -34,9 +35,9 @@ from profkit.study.json import BaselineFile, cells_parquet, summary_file
 from profkit.study.measurement import Measuring, Process
 from profkit.study.plan import BaselinePlan, Declared, Profiled
 from profkit.study.plan_format import Asked, Backend, PlanFile, Program
-from profkit.study.profiles import profile_cells, top_cells
+from profkit.study.profiles import profile_cells
 from profkit.study.record import backends_on_record
-from profkit.study.summary import Baseline, derive
+from profkit.study.summary import Baseline, Row, derive
 from profkit.timing.cell import MISSING, Cell, Status
 from profkit.timing.floor import read_floor
 from profkit.timing.measurement import Tell, lock_of
@@ -56,9 +57,14 @@ def run_baseline(plan: BaselinePlan, tell: Tell) -> Baseline:
     if plan.profiled is Profiled.none:
         return found
     timed = [row for row in found.rows if row.is_timed]
-    chosen = top_cells(timed) if plan.profiled is Profiled.top else timed
+    chosen = _top(timed) if plan.profiled is Profiled.top else timed
     profile_cells(plan, chosen, started, tell)
     return summarise(plan.out)
+
+
+def _top(timed: Sequence[Row]) -> Sequence[Row]:
+    """The fastest backend of each of the shapes with the highest FLOP rates."""
+    return top_rows([row for row in timed if row.flop_rate])
 
 
 def _measure(plan: BaselinePlan, started: float, tell: Tell) -> None:
@@ -105,15 +111,10 @@ def _continued(plan: BaselinePlan) -> PlanFile | None:
 def _asked(plan: BaselinePlan) -> Asked:
     return Asked(
         target=plan.target.name,
-        matrix=plan.matrix,
-        samples=plan.samples,
-        blocks=plan.blocks,
-        seed=plan.seed,
+        **part(plan, "matrix", "samples", "blocks", "seed", "device", "backends"),
         timer=plan.settings.timer.value,
         cache=plan.settings.cache.value,
         warmup=plan.settings.warmup,
-        device=plan.device,
-        backends=plan.backends,
     )
 
 

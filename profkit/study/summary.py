@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import UNSET, field, structs
 
 from profkit.core.fingerprint import Device
-from profkit.core.typed_file import Model, known
+from profkit.core.typed_file import Model, known, part
 from profkit.report.gpus import Datasheet
 from profkit.timing.cell import Cell, Status
 from profkit.timing.latency import (
@@ -50,6 +50,13 @@ the interval reaches to either side with the usual 100 samples (0.98 / sqrt(n), 
 many it may lie beyond the end.
 """
 _SAME_TOKENS = "length (same tokens)"
+_OF_THE_CELL = (
+    "id", "shape", "at", "backend", "status", "reason", "arguments", "version", "chosen", "round",
+    "asked", "fewer",
+)  # fmt: skip
+_OF_THE_SAMPLES = (
+    "n", "mean", "cv", "outliers", "startup", "autocorrelation", "effective_n", "tick"
+)  # fmt: skip
 
 
 class Row(Model, frozen=True, kw_only=True):
@@ -262,20 +269,9 @@ def derive(
 def _row(cell: Cell, timed: Timed | None, gpu: Device, sheet: Datasheet | None) -> Row:
     shapes = (cell.latency.target.shapes or {}) if cell.latency else {}
     row = Row(
-        id=cell.id,
-        shape=cell.shape,
-        at=cell.at,
-        backend=cell.backend,
-        status=cell.status,
-        reason=cell.reason,
-        arguments=dict(cell.arguments),
+        **part(cell, *_OF_THE_CELL),
         gpu=known(gpu.name),
-        version=cell.version,
-        chosen=cell.chosen,
         file=None if cell.status is Status.unavailable else f"cells/{cell.id}.json",
-        round=cell.round,
-        asked=cell.asked,
-        fewer=cell.fewer,
         **_sizes({**cell.arguments, **shapes}),
     )
     if timed is None:
@@ -310,7 +306,6 @@ def _with_statistics(row: Row, timed: Timed) -> Row:
         dtype=latency.target.dtype or row.dtype,
         timer=latency.timer,
         cache=latency.cache,
-        n=summary.n,
         blocks=len(latency.blocks),
         seconds=summary.median,
         low=interval.low if interval else None,
@@ -322,17 +317,11 @@ def _with_statistics(row: Row, timed: Timed) -> Row:
         blocks_high=over.high if over else None,
         run_low=within.low if within else None,
         run_high=within.high if within else None,
-        mean=summary.mean,
-        cv=summary.cv,
-        outliers=summary.outliers,
-        startup=summary.startup,
-        autocorrelation=summary.autocorrelation,
-        effective_n=summary.effective_n,
+        **part(summary, *_OF_THE_SAMPLES),
         drift=summary.drift.relative if summary.drift else None,
         independence=summary.independence.state.value,
         dependence=tuple(reason.value for reason in summary.independence.reasons),
         overtaken=overtaken,
-        tick=summary.tick,
         sm_clock=median_clock(timed),
         clock_by=_clock_by(latency),
         clocked=sum(bool(block.sm_clock) for block in latency.blocks),

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from profkit.core.fingerprint import Fingerprint
+from profkit.core.typed_file import File, Model, encode, part
 from profkit.core.version import __version__
+from profkit.timing.latency_format import Declared
 from profkit.timing.latency_view import change, latency_words
 from profkit.timing.optimizing import Optimum
 from profkit.timing.optimum import LOOKS, Candidate, Outcome, Standing
+from profkit.timing.results import Verdict
+from profkit.timing.verdict import Reason
 from profkit.ui.terminal import rendered, table_of
 from profkit.ui.text import literal
 from profkit.ui.view import Grid
 
-SCHEMA = "profkit.optimize/1"
 _VISIBLE = 0.05
 _STANDING = {
     Standing.reaches: "reaches the target",
@@ -28,9 +29,9 @@ _STANDING = {
 
 def optimize_terminal(found: Optimum, *, to_file: bool = False) -> str:
     """The verdict first, then every variant."""
-    work = (found.target.get("work") or {}).get("what") or ""
+    work = (found.target.work.what if found.target.work else "") or ""
     parts: list[RenderableType] = [
-        Text(literal(f"{found.target['name']}  {work}"), "bold"),
+        Text(literal(f"{found.target.name}  {work}"), "bold"),
         Text(literal(verdict_words(found))),
     ]
     setting = setting_of(found)
@@ -110,45 +111,78 @@ def _ranked(found: Optimum) -> list[Candidate]:
     return sorted(found.candidates, key=lambda one: -one.pair.comparison.speedup)
 
 
+class TimedCandidate(Model, frozen=True, kw_only=True):
+    """A variant against the one in use; `median` in seconds, `p_adjusted` is Holm's over all."""
+
+    variant: str
+    standing: Standing
+    median: float
+    speedup: float
+    low: float
+    high: float
+    level: float
+    verdict: Verdict
+    reason: Reason
+    details: tuple[str, ...]
+    p_adjusted: float | None
+    blocks: int
+
+
+class OptimizeFile(File, frozen=True, kw_only=True, tag="profkit.optimize/1"):
+    """Which variant to `use`, and what that rests on; samples are not in it.
+
+    `chosen` is the variant that the one in use comes down to, `setting` what a program writes to
+    have the one to use; `median`, of the one in use, `budget` and `seconds` in seconds.
+    """
+
+    profkit: str
+    target: Declared
+    in_use: str
+    chosen: str | None
+    target_speedup: float
+    outcome: Outcome
+    verdict: str
+    use: str | None
+    setting: str | None
+    median: float
+    candidates: tuple[TimedCandidate, ...]
+    left_out: dict[str, str]
+    blocks: int
+    budget: float
+    seconds: float
+    fingerprint: Fingerprint
+    fingerprint_sha256: str
+
+
 def optimize_json(found: Optimum) -> str:
-    """The decision with what it rests on; samples are not in it."""
+    """The decision with what it rests on."""
     best = found.decision.candidate
-    document = {
-        "schema": SCHEMA,
-        "profkit": __version__,
-        "target": dict(found.target),
-        "in_use": found.in_use.label,
-        "chosen": found.chosen,
-        "target_speedup": found.speedup,
-        "outcome": found.decision.outcome.value,
-        "verdict": verdict_words(found),
-        "use": best.label if best and found.decision.outcome is Outcome.use else None,
-        "setting": setting_of(found) or None,
-        "median": found.in_use.summary.median,
-        "candidates": [_candidate(one) for one in _ranked(found)],
-        "left_out": dict(found.left_out),
-        "blocks": found.blocks,
-        "budget": found.budget,
-        "seconds": found.seconds,
-        "fingerprint": dict(found.fingerprint),
-        "fingerprint_sha256": found.fingerprint_sha256,
-    }
-    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+    file = OptimizeFile(
+        profkit=__version__,
+        target=found.target,
+        in_use=found.in_use.label,
+        chosen=found.chosen,
+        target_speedup=found.speedup,
+        outcome=found.decision.outcome,
+        verdict=verdict_words(found),
+        use=best.label if best and found.decision.outcome is Outcome.use else None,
+        setting=setting_of(found) or None,
+        median=found.in_use.summary.median,
+        candidates=tuple(map(_candidate, _ranked(found))),
+        left_out=dict(found.left_out),
+        blocks=found.blocks,
+        budget=found.budget,
+        seconds=found.seconds,
+        fingerprint=found.fingerprint,
+        fingerprint_sha256=found.fingerprint_sha256,
+    )
+    return encode(file, dense=False)
 
 
-def _candidate(one: Candidate) -> dict[str, Any]:
-    comparison = one.pair.comparison
-    return {
-        "variant": one.label,
-        "standing": one.standing.value,
-        "median": one.pair.b.summary.median,
-        "speedup": comparison.speedup,
-        "low": comparison.low,
-        "high": comparison.high,
-        "level": comparison.level,
-        "verdict": comparison.verdict.value,
-        "reason": comparison.reason.value,
-        "details": list(comparison.details),
-        "p_adjusted": comparison.p_adjusted,
-        "blocks": comparison.blocks,
-    }
+def _candidate(candidate: Candidate) -> TimedCandidate:
+    return TimedCandidate(
+        variant=candidate.label,
+        standing=candidate.standing,
+        median=candidate.pair.b.summary.median,
+        **part(candidate.pair.comparison, *TimedCandidate.__struct_fields__[3:]),
+    )

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from profkit.core.errors import EnvironmentProblem, TargetFailed, UsageError
+from profkit.core.fingerprint import Fingerprint
 from profkit.core.lock import gpu_lock
+from profkit.core.typed_file import convert
 from profkit.timing.floor import read_floor
 from profkit.timing.latency import Timed, analyze_latency, compare_with
+from profkit.timing.latency_format import Declared
 from profkit.timing.measurement import (
     Opened,
     Series,
@@ -48,7 +50,7 @@ class Optimum:
     `seconds` are wall time.
     """
 
-    target: Mapping[str, Any]
+    target: Declared
     decision: Decision
     in_use: Timed
     candidates: tuple[Candidate, ...]
@@ -59,7 +61,7 @@ class Optimum:
     budget: float
     seconds: float
     blocks: int
-    fingerprint: Mapping[str, Any]
+    fingerprint: Fingerprint
     fingerprint_sha256: str
 
 
@@ -87,7 +89,7 @@ def optimize(
         search.run()
     told = opened.told
     return Optimum(
-        target=told["target"],
+        target=convert(told["target"], Declared),
         decision=search.decision,
         in_use=search.timed(ours),
         candidates=tuple(search.found.values()),
@@ -98,7 +100,7 @@ def optimize(
         budget=budget,
         seconds=time.monotonic() - started,
         blocks=len(ours.blocks),
-        fingerprint=of_device(told),
+        fingerprint=convert(of_device(told), Fingerprint),
         fingerprint_sha256=told["fingerprint_sha256"],
     )
 

@@ -241,7 +241,7 @@ def performance(written: Written) -> Iterator[Block]:
         columns, rows = words.known(names, [_rates(row) for row in rated])
         yield Table("What the medians amount to", columns, rows, words=2)
     yield from _tokens(written)
-    for name, svg in drawings(written.rows, written.scaling).items():
+    for name, svg in drawings(written.rows, written.summary.scaling).items():
         yield Figure(name, _CAPTIONS[name], svg)
     yield from _clocks(written)
     yield from _scaling(written)
@@ -317,7 +317,7 @@ def _clocks(written: Written) -> Iterator[Block]:
 
 
 def _scaling(written: Written) -> Iterator[Block]:
-    if not written.scaling:
+    if not written.summary.scaling:
         return
     yield Heading(3, "Scaling")
     yield Paragraph(
@@ -333,7 +333,7 @@ def _scaling(written: Written) -> Iterator[Block]:
              f"{one.time_ratio:.2f}x",
              words.NONE if one.flop_ratio is None else f"{one.flop_ratio:g}x",
              f"{one.exponent:.2f}", words.decimal(one.flop_exponent)]
-            for one in written.scaling
+            for one in written.summary.scaling
         ]),
         words=3,
     )  # fmt: skip
