@@ -29,8 +29,10 @@ demo: .venv/profkit  ## analyze a recorded H200 profile, no GPU needed
 test: .venv/profkit-test  ## run all tests
 	$(BIN)/python -m tests.run
 
+QUICK := audit core report rules timeline timing ui
 test-quick: .venv/profkit-test  ## run the tests of parts, for the inner loop
-	$(BIN)/python -m tests.run tests/unit
+	$(BIN)/python -m tests.run \
+	  $(filter-out tests/timing/test_time.py,$(wildcard $(QUICK:%=tests/%/test_*.py)))
 
 test-nightly: .venv/profkit-test  ## run all tests with every moment and size, more examples, new processes
 	PROFKIT_NIGHTLY=1 PROFKIT_TESTS_EXEC=1 PROFKIT_FUZZ_SECONDS=600 $(BIN)/python -m tests.run

@@ -7,7 +7,7 @@ where the two differ by more than the printed digits allow.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from profkit.audit import changes, intervals, launches, peaks, ratios, records, ridge, tokens, work
 from profkit.audit.claim import Claim
@@ -34,10 +34,6 @@ class Outcome:
     def contradictions(self) -> tuple[Contradiction, ...]:
         return tuple(finding for finding, doubt in self.findings if not doubt)
 
-    @property
-    def doubts(self) -> tuple[Contradiction, ...]:
-        return tuple(finding for finding, doubt in self.findings if doubt)
-
 
 @dataclass(frozen=True)
 class Audit:
@@ -51,16 +47,14 @@ class Audit:
         return sum(bool(outcome.checks) for outcome in self.outcomes)
 
     @property
-    def checks(self) -> int:
-        return sum(len(outcome.checks) for outcome in self.outcomes)
-
-    @property
     def contradictions(self) -> tuple[Contradiction, ...]:
         return tuple(one for outcome in self.outcomes for one in outcome.contradictions)
 
     @property
     def doubts(self) -> tuple[Contradiction, ...]:
-        return tuple(one for outcome in self.outcomes for one in outcome.doubts)
+        return tuple(
+            finding for outcome in self.outcomes for finding, doubt in outcome.findings if doubt
+        )
 
 
 def examine(claims: Sequence[Claim], gpu: str = "") -> Audit:
@@ -70,16 +64,7 @@ def examine(claims: Sequence[Claim], gpu: str = "") -> Audit:
         if not claim.text:
             studies[claim.study].append(claim)
     cells = {claim.name: claim for claim in claims if claim.name}
-    narrow = {
-        where: check for own in studies.values() for where, check in intervals.ticks(own).items()
-    }
-    outcomes = []
-    for claim in claims:
-        outcome = _outcome(claim, studies[claim.study], gpu, cells)
-        if tick := narrow.get(claim.where):
-            outcome = replace(outcome, checks=(*outcome.checks, tick))
-        outcomes.append(outcome)
-    return Audit(tuple(outcomes))
+    return Audit(tuple(_outcome(claim, studies[claim.study], gpu, cells) for claim in claims))
 
 
 def _outcome(claim: Claim, rows: Sequence[Claim], gpu: str, cells: Mapping[str, Claim]) -> Outcome:
@@ -124,9 +109,10 @@ def _grid(subject: Subject) -> Iterator[Check]:
 
 _RULES: tuple[Callable[[Subject], Iterator[Check]], ...] = (
     work.flop_of_shape, work.bytes_of_shape, work.intensity, work.rates, peaks.shares, peaks.peak,
-    peaks.above_peak, ridge.bound, ridge.ridge, intervals.interval, intervals.labelled_end,
-    work.speedup, ratios.ratios, peaks.memory, _grid, intervals.apart, launches.limits,
-    launches.occupancy, launches.residency, launches.waves, launches.sm_counts, changes.changes,
-    changes.parts, changes.products, tokens.tokens, work.rate_ends, work.cycles, tokens.row_tokens,
-    records.exponents, records.means, records.outer_intervals, records.ratio_interval,
+    peaks.above_bytes, peaks.above_level, peaks.above_flop, peaks.above_hundred, ridge.ridge,
+    ridge.bound, intervals.interval, intervals.labelled_end, work.speedup, ratios.ratios,
+    peaks.memory, _grid, intervals.apart, launches.limits, launches.occupancy, launches.residency,
+    launches.waves, launches.sm_counts, changes.changes, changes.parts, changes.products,
+    tokens.tokens, work.rate_ends, work.cycles, tokens.row_tokens, records.exponents,
+    records.means, records.outer_intervals, records.ratio_interval, intervals.timer_tick,
 )  # fmt: skip

@@ -67,11 +67,13 @@ class Subject:
         return (1, self.claim.devices) if self.claim.devices else (1,)
 
     def peaks(self, kind: str) -> tuple[float, ...]:
-        """FLOP/s ("flop") or B/s of DRAM ("byte") of the datasheets that the claim may mean."""
+        """FLOP/s ("flop") or B/s of DRAM ("byte") of the datasheets that the claim may mean; none
+        for another kind."""
         if kind == "byte":
             peaks = {sheet.peaks["dram"].value for sheet in self.sheets}
             return tuple(sorted(peak * count for peak in peaks for count in self.multiples))
-        return tuple(value for values in self.rate_peaks().values() for value in values)
+        peaks_of = self.rate_peaks() if kind == "flop" else {}
+        return tuple(value for values in peaks_of.values() for value in values)
 
     def rate_peaks(self) -> dict[str, tuple[float, ...]]:
         """FLOP/s that the peaks which the claim's precision may mean can have.

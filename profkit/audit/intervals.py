@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
@@ -50,9 +51,10 @@ def labelled_end(subject: Subject) -> Iterator[Check]:
         ("upper", "high", "lower", "low"), ("lower", "low", "upper", "high"),
     ):  # fmt: skip
         field = f"{name}_end"
-        claimed, rows = subject.claim[field], _with_interval(subject.rows)
+        claimed = subject.claim[field]
         if claimed is None:
             continue
+        rows = _with_interval(subject.rows)
         right = any(_same(row, end, claimed) for row in rows)
         row = next((row for row in rows if right or _same(row, other, claimed)), None)
         if row and (figure := row[end]):
@@ -74,8 +76,8 @@ def _same(row: Claim, end: str, claimed: Figure) -> bool:
 
 def apart(subject: Subject) -> Iterator[Check]:
     """Intervals tell alternatives apart, not different work; and whether they overlap is seen."""
-    rows = _with_interval(subject.rows)
-    if subject.claim.apart is None or len(rows) < 2:
+    rows = _with_interval(subject.rows) if subject.claim.apart is not None else []
+    if len(rows) < 2:
         return
     overlapping = [(one, other) for one, other in combinations(rows, 2) if _overlap(one, other)]
     different = len({row.shape for row in rows}) > 1
@@ -102,12 +104,23 @@ def _overlap(one: Claim, other: Claim) -> bool:
     return low < min(high.value for _, high in ends if high)
 
 
-def ticks(rows: Sequence[Claim]) -> dict[str, Check]:
-    """For a study, by the first row whose interval is one tick of the timer wide."""
-    own = [row for row in _with_interval(rows) if row["time"]]
-    tick = next((tick for tick in _TICKS if own and _on_grid(own, tick)), 0.0)
-    narrow = [row for row in own if tick and _one_tick(row, tick)]
-    return {narrow[0].where: _narrow(narrow, tick)} if narrow else {}
+def timer_tick(subject: Subject) -> Iterator[Check]:
+    """Of the first row of a study whose interval is one tick of the timer wide."""
+    if subject.claim.text or not any(_one_tick(subject.claim, tick) for tick in _TICKS):
+        return
+    own = [row for row in _with_interval(subject.rows) if row["time"]]
+    tick = next((tick for tick in _TICKS if own and _on_grid(own, tick)), math.nan)
+    narrow = [row for row in own if _one_tick(row, tick)]
+    if narrow and narrow[0] is subject.claim:
+        others = ", ".join(row.where for row in narrow[1:])
+        yield statement(
+            subject, "timer_tick", "low", f"an interval {_ends(subject.claim)}",
+            f"nearly all times of the study lie on a grid of {amount(tick, 's')}, and the interval "
+            f"is one step of it wide{f' (so in {others})' if others else ''}",
+            "the interval widened by a tick, or calls grouped in one pair of events",
+            "the timer ticks: what varies below a tick is not in these samples",
+            doubt=True, used=("high",),
+        )  # fmt: skip
 
 
 def _on_grid(rows: Sequence[Claim], tick: float) -> bool:
@@ -128,15 +141,3 @@ def _one_tick(row: Claim, tick: float) -> bool:
     if not (low and high):
         return False
     return abs(high.value - low.value - tick) <= (high.half + low.half) * (1 + SLACK)
-
-
-def _narrow(rows: Sequence[Claim], tick: float) -> Check:
-    others = ", ".join(row.where for row in rows[1:])
-    return statement(
-        Subject(rows[0], ()), "timer_tick", "low", f"an interval {_ends(rows[0])}",
-        f"nearly all times of the study lie on a grid of {amount(tick, 's')}, and the interval is "
-        f"one step of it wide{f' (so in {others})' if others else ''}",
-        "the interval widened by a tick, or calls grouped in one pair of events",
-        "the timer ticks: what varies below a tick is not in these samples",
-        doubt=True, used=("high",),
-    )  # fmt: skip

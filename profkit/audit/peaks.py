@@ -60,9 +60,7 @@ def peak(subject: Subject) -> Iterator[Check]:
             limit = subject.rate_limit() if kind == "flop" else max(peaks)
             spans = [Span.up_to(limit, "", _datasheet_words(subject, kind, limit))]
         else:
-            spans = [
-                Span.exactly(value, "", _datasheet_words(subject, kind, value)) for value in peaks
-            ]
+            spans = [Span.exactly(one, "", _datasheet_words(subject, kind, one)) for one in peaks]
         yield from check(
             subject, "peak", field, spans, cause=_why_peak(subject, kind, claimed),
             should_be=partial(_right_peak, subject, kind), slack=PEAK_SLACK,
@@ -73,7 +71,7 @@ def peak(subject: Subject) -> Iterator[Check]:
 def _accumulates_in_fp16(subject: Subject, claimed: Figure) -> bool:
     """Whether a peak is one of FP16 accumulation, which is right for who accumulates so."""
     return not subject.claim.accumulate and any(
-        Span.exactly(peak.value).allows(claimed, PEAK_SLACK)
+        _close(peak.value, claimed)
         for sheet in subject.sheets
         for key, peak in sheet.f16_accumulate.items()
         if key in subject.rate_peaks()
@@ -115,15 +113,8 @@ def _right_peak(subject: Subject, kind: str, span: Span) -> str:
     return shown
 
 
-def above_peak(subject: Subject) -> Iterator[Check]:
-    """Nothing is faster than the hardware; where a rate is not claimed, the one that follows."""
-    yield from _above_bytes(subject)
-    yield from _above_level(subject)
-    yield from _above_flop(subject)
-    yield from _above_hundred(subject)
-
-
-def _above_bytes(subject: Subject) -> Iterator[Check]:
+def above_bytes(subject: Subject) -> Iterator[Check]:
+    """DRAM moves no more than its peak; caches may."""
     limit = max(subject.peaks("byte"), default=0.0)
     if limit and not _from_cache(subject):
         span = Span.up_to(limit, "B/s", f"{subject.gpu_names}'s memory moves at most {{}}")
@@ -139,23 +130,19 @@ _LEVEL_WIDTHS = {"shared_rate": 128, "l2_rate": 64}
 _L2_KNOWN_BEFORE = (10, 0)
 
 
-def _above_level(subject: Subject) -> Iterator[Check]:
+def above_level(subject: Subject) -> Iterator[Check]:
     """What an SM takes from shared memory or L2 in a cycle, times SMs, times the clock."""
     clock = subject.claim["clock"]
     for field, width in _LEVEL_WIDTHS.items():
-        if not subject.sheets or (
-            field == "l2_rate" and any(sheet.cc >= _L2_KNOWN_BEFORE for sheet in subject.sheets)
-        ):
-            continue
-        cycles = [
-            sheet.sm_count * max(sheet.boost, clock.value if clock else 0.0)
-            for sheet in subject.sheets
+        sheets = [
+            sheet for sheet in subject.sheets if field != "l2_rate" or sheet.cc < _L2_KNOWN_BEFORE
         ]
-        limit = width * max(cycles) * max(subject.multiples)
-        words = f"{width} B a cycle and SM are at most {{}}"
-        yield from check(
-            subject, "above_peak", field, [Span.up_to(limit, "B/s", words)], slack=PEAK_SLACK
-        )
+        if sheets and len(sheets) == len(subject.sheets):
+            clocks = (max(sheet.boost, clock.value if clock else 0.0) for sheet in sheets)
+            cycles = max(sheet.sm_count * each for sheet, each in zip(sheets, clocks, strict=True))
+            words = f"{width} B a cycle and SM are at most {{}}"
+            span = Span.up_to(width * cycles * max(subject.multiples), "B/s", words)
+            yield from check(subject, "above_peak", field, [span], slack=PEAK_SLACK)
 
 
 def _l2(subject: Subject) -> float:
@@ -176,7 +163,8 @@ def _cached(subject: Subject) -> str:
     return "caches served a part, or the byte count is not that of DRAM traffic"
 
 
-def _above_flop(subject: Subject) -> Iterator[Check]:
+def above_flop(subject: Subject) -> Iterator[Check]:
+    """Nothing computes faster than the hardware; by the time where no rate is claimed."""
     limit, flop = subject.rate_limit(), flop_spans(subject)
     if limit and subject.claim["flop_rate"]:
         words = (
@@ -195,25 +183,30 @@ def _above_flop(subject: Subject) -> Iterator[Check]:
         )  # fmt: skip
 
 
-def _above_hundred(subject: Subject) -> Iterator[Check]:
+def above_hundred(subject: Subject) -> Iterator[Check]:
+    """No share of a physical peak is above 1."""
+    claim = subject.claim
     for field in ("flop_share", "byte_share", "held_share", "share"):
-        if field == "byte_share" and _from_cache(subject):
+        kind = field.partition("_")[0]
+        of_bytes, peaks = kind == "byte", subject.peaks(kind)
+        if of_bytes and _from_cache(subject):
             continue
-        span = Span(1.0, 0.0, _share_limit(subject, field), "1", _no_more(subject, field))
+        words, cause = "no rate is above 100% of a physical peak", _cached(subject) * of_bytes
+        if of_bytes and len(peaks) == 1:
+            words += f": {subject.gpu_names}'s memory moves at most {amount(peaks[0], 'B/s')}"
+        claimed = claim[f"{kind}_peak"]
+        if claimed and peaks and not any(_close(peak, claimed) for peak in peaks):
+            right = amount(peaks[0], _UNITS[kind])
+            cause = f"the peak is wrong: {claimed.text} is not {right}"
+        span = Span(1.0, 0.0, _share_limit(subject, field), "1", words)
         yield from check(
-            subject, "above_peak", field, [span], cause=_why_above(subject, field),
-            should_be=partial(_right_share, subject, field),
-            doubt=subject.claim.peak_of == "measured",
+            subject, "above_peak", field, [span], cause=cause,
+            should_be=partial(_right_share, subject, kind), doubt=claim.peak_of == "measured",
         )  # fmt: skip
 
 
-def _no_more(subject: Subject, field: str) -> str:
-    """Why a share can't be above 1."""
-    peaks = subject.peaks("byte") if field == "byte_share" else ()
-    more = ""
-    if len(peaks) == 1:
-        more = f": {subject.gpu_names}'s memory moves at most {amount(peaks[0], 'B/s')}"
-    return f"no rate is above 100% of a physical peak{more}"
+def _close(peak: float, claimed: Figure) -> bool:
+    return Span.exactly(peak).allows(claimed, PEAK_SLACK)
 
 
 def _share_limit(subject: Subject, field: str) -> float:
@@ -225,23 +218,12 @@ def _share_limit(subject: Subject, field: str) -> float:
     return max(heads, default=1.0) + PEAK_SLACK
 
 
-def _why_above(subject: Subject, field: str) -> str:
-    kind = field.partition("_")[0]
-    claimed = subject.claim[f"{kind}_peak"]
-    peaks = subject.peaks(kind) if kind in _UNITS else ()
-    right = [peak for peak in peaks if claimed and Span.exactly(peak).allows(claimed, PEAK_SLACK)]
-    if claimed and peaks and not right:
-        return f"the peak is wrong: {claimed.text} is not {amount(peaks[0], _UNITS[kind])}"
-    return _cached(subject) if field == "byte_share" else ""
-
-
-def _right_share(subject: Subject, field: str, _: Span) -> str:
-    kind = field.partition("_")[0]
-    peaks = subject.peaks(kind) if kind in _UNITS else ()
+def _right_share(subject: Subject, kind: str, _: Span) -> str:
+    peaks = subject.peaks(kind)
     for rate in subject.spans(f"{kind}_rate"):
         if len(peaks) == 1 and rate.value <= peaks[0]:
-            share = amount(rate.value / peaks[0], "1")
-            return f"{share}: {rate} of {amount(peaks[0], rate.unit)}{subject.lender_words}"
+            peak = Span.exactly(peaks[0], rate.unit)
+            return f"{amount(rate.value / peak.value, '1')}: {rate} of {peak}{subject.lender_words}"
     return "at most 100%"
 
 

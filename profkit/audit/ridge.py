@@ -15,9 +15,9 @@ from profkit.report.gpus import Datasheet
 def bound(subject: Subject) -> Iterator[Check]:
     """Compute-bound lies right of the ridge, memory-bound left of it."""
     claim = subject.claim
-    intensity = _best_intensity(subject)
-    ridges = subject.spans("ridge") or _ridges(subject)
-    if not claim.bound or "bound" in subject.borrowed or not intensity or not ridges:
+    intensity = _best_intensity(subject) if claim.bound else []
+    ridges = intensity and (subject.spans("ridge") or _ridges(subject))
+    if "bound" in subject.borrowed or not ridges:
         return
     low, high = (end(span.value for span in ridges) for end in (min, max))
     left = intensity[0].high * (1 + PEAK_SLACK) < low

@@ -58,8 +58,9 @@ def audit_text(claims: Claims, found: Audit, format: str, *, to_file: bool) -> s
 def _file(claims: Claims, found: Audit) -> AuditFile:
     places = [(outcome.claim.where, why) for outcome in found.outcomes for why in outcome.unchecked]
     places += [(where, f"{value}: no known figure") for where, value in claims.unread.items()]
+    checks = sum(len(outcome.checks) for outcome in found.outcomes)
     return AuditFile(
-        __version__, claims.path, len(found.outcomes), found.checked, found.checks,
+        __version__, claims.path, len(found.outcomes), found.checked, checks,
         found.contradictions, found.doubts, tuple(Unchecked(*place) for place in places),
     )  # fmt: skip
 

@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib.metadata import PackageNotFoundError, entry_points, version
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 from profkit.capture.target import Unsupported, Within
+from profkit.capture.tools import installed_version
 
 GROUP = "profkit.backends"
 _OWN_KERNELS = "kernels.attention.ladder"
@@ -182,13 +183,8 @@ def _own_version() -> str:
 def _installed(module: str, *distributions: str) -> str:
     """The versions of distributions of which a module can be imported; raises Unsupported."""
     _module(module)
-    told = []
-    for name in distributions:
-        try:
-            told.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            continue
-    return ", ".join(told) or module
+    known = {name: installed_version(name) for name in distributions}
+    return ", ".join(f"{name} {version}" for name, version in known.items() if version) or module
 
 
 def _module(name: str) -> Any:

@@ -8,13 +8,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from profkit.capture.gpu import GpuState, NoDriver, states
-from profkit.capture.tools import Tool, find
+from profkit.capture.tools import Tool, find, installed_version
 from profkit.core.yaml_files import shipped_yaml
 from profkit.runs.run import free_room
 
@@ -148,9 +147,8 @@ def _tool(name: str, tool: Tool | None, has_gpu: bool) -> Check:
 
 
 def _reader(ncu: Tool | None) -> Check:
-    try:
-        version = metadata.version("ncu-report")
-    except metadata.PackageNotFoundError:
+    version = installed_version("ncu-report")
+    if version is None:
         return _bad("ncu-report", "no reader", "not installed")
     reader = tuple(map(int, re.findall(r"\d+", version)[:2]))
     if ncu and ncu.version[:2] > reader:
@@ -196,10 +194,10 @@ def _dcgm() -> Check:
 
 
 def _torch() -> Check:
-    try:
-        return Check("torch", OK, metadata.version("torch"), needed=False)
-    except metadata.PackageNotFoundError:
+    version = installed_version("torch")
+    if version is None:
         return _bad("torch", "torch", "not installed")
+    return Check("torch", OK, version, needed=False)
 
 
 def _disk(out: Path) -> Check:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.capture.gpu import NoDriver, answer, ask_device, connection
+from profkit.capture.tools import installed_version
 from profkit.core.errors import EnvironmentProblem
 
 WORKSPACE = ":4096:8"
@@ -262,18 +263,9 @@ def _versions() -> dict[str, str | None]:
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
         "cudnn": None if cudnn is None else str(cudnn),
-        "triton": _installed("triton"),
-        "cuda_core": _installed("cuda-core"),
+        "triton": installed_version("triton"),
+        "cuda_core": installed_version("cuda-core"),
     }
-
-
-def _installed(package: str) -> str | None:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _nvcc() -> str | None:

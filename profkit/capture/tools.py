@@ -46,6 +46,16 @@ def find(name: str) -> Tool | None:
     return Tool(name, path, _version(path)) if path else None
 
 
+def installed_version(package: str) -> str | None:
+    """The version of an installed Python package; None where there is none."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
 def _first(paths: list[str]) -> str | None:
     return next((path for path in paths if os.access(path, os.X_OK)), None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -16,6 +17,7 @@ from profkit.commands.options import (
     RulesOption,
     put,
     report_failures,
+    width_of,
 )
 from profkit.core.errors import UsageError
 
@@ -26,8 +28,7 @@ if TYPE_CHECKING:
 
 AnalysisFormat = Literal["terminal", "json", "markdown", "csv", "html"]
 
-_TOP_SHOWN = 3
-_TOP_ON_A_PAGE = 12
+_TOP_SHOWN = {"terminal": 3, "markdown": 3, "html": 12}
 _BY_TIME = "time"
 _CHECK_HALF_FROM = 0.05
 
@@ -94,43 +95,29 @@ def analyze(
     if any(path.suffix in TIMELINES for path in paths):
         filtered = bool(kernel or nvtx) or top is not None or sort != _BY_TIME
         advice = chosen(rules, disable or (), None)
-        _analyze_timelines(paths, advice, format, output, with_host, filtered=filtered)
+        put(_timelines(paths, advice, format, output, with_host, filtered=filtered), output)
         return
     from profkit.commands.order import known_key, order
     from profkit.commands.reading import Selection, read_reports
     from profkit.rules.checklist_view import SHOWN
 
     known_key(sort)
-    shown = top if top is not None else _default_top(format)
+    shown = _TOP_SHOWN.get(format, 0) if top is None else top
+    advice = chosen(rules, disable or (), SHOWN if format == "terminal" else None)
     if format == "html":
-        advice = chosen(rules, disable or (), None)
-        _page(paths, kernel, nvtx, shown, advice, sort, output, with_host=with_host)
+        from profkit.commands.report import page_of
+
+        if len(paths) > 1:
+            raise UsageError(f"a page is of one report, not of {len(paths)}", "name one of them")
+        page = page_of(paths[0], kernel, nvtx, shown, advice, with_host=with_host, sort=sort)
+        put(page, output)
         return
     selection = Selection(kernel, nvtx, _check_half_from(format, sort))
-    advice = chosen(rules, disable or (), None if format != "terminal" else SHOWN)
     examined, failures = read_reports(paths, selection, advice)
     ordered = [(one.report, order(one.report, sort), one.found) for one in examined]
     if ordered:
-        write(ordered, shown, format, output, with_host, sort)
+        put(_text(ordered, shown, format, output, with_host, sort), output)
     report_failures(failures)
-
-
-def _page(
-    paths: Sequence[Path],
-    kernel: str | None,
-    nvtx: str | None,
-    top: int,
-    advice: Advice,
-    sort: str,
-    output: Path | None,
-    *,
-    with_host: bool,
-) -> None:
-    from profkit.commands.report import page_of
-
-    if len(paths) > 1:
-        raise UsageError(f"a page is of one report, not of {len(paths)}", "name one of them")
-    put(page_of(paths[0], kernel, nvtx, top, advice, with_host=with_host, sort=sort), output)
 
 
 def _check_half_from(format: AnalysisFormat, sort: str) -> float:
@@ -141,7 +128,7 @@ def _check_half_from(format: AnalysisFormat, sort: str) -> float:
     return 0.0 if needed else _CHECK_HALF_FROM
 
 
-def _analyze_timelines(
+def _timelines(
     paths: Sequence[Path],
     advice: Advice,
     format: AnalysisFormat,
@@ -149,7 +136,7 @@ def _analyze_timelines(
     with_host: bool,
     *,
     filtered: bool,
-) -> None:
+) -> str:
     if format == "html":
         raise UsageError(
             "a timeline has no page of its own", "give the report or run it belongs to"
@@ -173,62 +160,40 @@ def _analyze_timelines(
         (summary, str(path), region_items(summary.quantities, rules, advice.disabled))
         for summary, path in zip(summaries, paths, strict=True)
     ]
-    text = timelines_text(reports, format, with_host=with_host, to_file=output is not None)
-    put(text, output)
+    return timelines_text(reports, format, with_host=with_host, to_file=output is not None)
 
 
-def _default_top(format: AnalysisFormat) -> int:
-    if format == "html":
-        return _TOP_ON_A_PAGE
-    return _TOP_SHOWN if format in {"terminal", "markdown"} else 0
-
-
-def write(
+def _text(
     reports: Sequence[tuple[ReportSummary, tuple[Group, ...], Checklist]],
     top: int,
     format: AnalysisFormat,
     output: Path | None,
     with_host: bool,
     sort: str,
-) -> None:
-    """Write reports in a format, to a file or stdout."""
-    if format == "terminal":
-        text = _terminal(reports, top, sort, to_file=output is not None)
-    elif format == "json":
+) -> str:
+    if format == "json":
         from profkit.analysis.json import report_json
 
-        text = report_json(reports, top, with_host=with_host)
-    elif format == "markdown":
+        return report_json(reports, top, with_host=with_host)
+    if format == "markdown":
         from profkit.analysis.markdown import report_markdown
 
-        text = "\n".join(
+        return "\n".join(
             report_markdown(report, groups, found, top, with_host=with_host)
             for report, groups, found in reports
         )
-    else:
+    if format == "csv":
         from profkit.report.csv import reports_csv
 
-        text = reports_csv([(report, groups) for report, groups, _ in reports], top)
-    put(text, output)
-
-
-def _terminal(
-    reports: Sequence[tuple[ReportSummary, tuple[Group, ...], Checklist]],
-    top: int,
-    sort: str,
-    *,
-    to_file: bool,
-) -> str:
-    import dataclasses
-
+        return reports_csv([(report, groups) for report, groups, _ in reports], top)
     from profkit.analysis.run_files import beside
     from profkit.analysis.terminal import report_view
-    from profkit.ui.terminal import console, rendered
+    from profkit.ui.terminal import rendered
 
-    width = console(to_file=to_file).width
-    views = [
+    to_file, width = output is not None, width_of(output)
+    views = (
         report_view(
-            dataclasses.replace(report, groups=groups),
+            replace(report, groups=groups),
             groups[: top or None],
             width,
             sort,
@@ -236,5 +201,5 @@ def _terminal(
             found,
         )
         for report, groups, found in reports
-    ]
+    )
     return "\n".join(rendered(view, to_file=to_file) for view in views)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from profkit.commands.options import put, writable
+from profkit.commands.options import output_option, put
 from profkit.core.errors import UsageError
 from profkit.core.extras import require
 from profkit.core.file_name import file_name
@@ -24,14 +24,7 @@ def report(
         typer.Option("--format", help="How to write it; by the file's name, else Markdown."),
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Write to a file, drawings into a folder beside it.",
-            callback=writable,
-        ),
+        Path | None, output_option("Write to a file, drawings into a folder beside it.")
     ] = None,
     price: Annotated[
         float | None, typer.Option(min=0, metavar="$", help="What an hour of the GPU costs.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,6 +12,7 @@ from profkit.commands.options import (
     DisableOption,
     KernelOption,
     OutputOption,
+    ReportArgument,
     RulesOption,
     put,
     put_view,
@@ -21,9 +21,7 @@ from profkit.commands.options import (
 
 
 def checklist(
-    path: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A report (.ncu-rep, .ncu-repz) or a run.")
-    ],
+    path: ReportArgument,
     top: Annotated[
         int, typer.Option(min=0, metavar="N", help="Only the first N items; 0 for all.")
     ] = 0,

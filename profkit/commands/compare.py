@@ -121,10 +121,6 @@ def _unmatched(
 
 
 def _floor(a: Timed, b: Timed) -> float | None:
-    """The A/A floor between runs of the GPU that both were timed on, where it is known."""
-    from profkit.timing.floor import read_floor
+    from profkit.timing.floor import floor_between_runs
 
-    if a.latency.measured_with != b.latency.measured_with:
-        return None
-    known = read_floor(*a.latency.measured_with)
-    return known.between_runs if known else None
+    return floor_between_runs({a.latency.measured_with, b.latency.measured_with})

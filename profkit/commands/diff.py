@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from profkit.analysis.report import Report
     from profkit.comparison.comparison import Diff
     from profkit.comparison.document import Document, Judged
-    from profkit.comparison.timed_change import Timings
 
 ComparisonFormat = Literal["terminal", "markdown", "json", "html", "sarif", "junit", "github"]
 
@@ -198,16 +197,9 @@ def _sides(
 
 def _gpu(path: Path, read: Callable[[Path], Report]) -> str:
     """The GPU of the first report that a path names."""
-    return read(_first(path)).summary.gpus[0].name
+    from profkit.commands.reading import reports_of
 
-
-def _first(path: Path) -> Path:
-    from profkit.commands.reading import find_reports
-
-    files, failures = find_reports([path])
-    if not files:
-        raise failures[0]
-    return files[0]
+    return read(reports_of(path)[0][0]).summary.gpus[0].name
 
 
 def _save(name: str, path: Path, read: Callable[[Path], Report]) -> None:
@@ -229,6 +221,7 @@ def _compare(
     from profkit.comparison.comparison import diff as compare
     from profkit.comparison.matching import Mode
     from profkit.comparison.reports import side
+    from profkit.timing.floor import floor_between_runs
 
     before, after = (report.path for report in sides)
     if before.samefile(after):
@@ -237,19 +230,9 @@ def _compare(
         replace(side(report), found=report.checklist()) if with_lines else side(report)
         for report in sides
     )
-    floor = _floor(one.timings, other.timings)
+    timed = [*one.timings.timed.values(), *other.timings.timed.values()]
+    floor = floor_between_runs({each.latency.measured_with for each in timed})
     return compare(one, other, mode=Mode(mode), names=names, force=force, floor=floor)
-
-
-def _floor(before: Timings, after: Timings) -> float | None:
-    """The A/A floor between runs of the GPU that both sides were timed on, where it is known."""
-    from profkit.timing.floor import read_floor
-
-    measured_with = {
-        timed.latency.measured_with for side in (before, after) for timed in side.timed.values()
-    }
-    known = read_floor(*measured_with.pop()) if len(measured_with) == 1 else None
-    return known.between_runs if known else None
 
 
 def _ablation(name: str, found: Diff, sides: tuple[Report, Report], top: int) -> str:
@@ -277,14 +260,12 @@ def _paired(
     `called` is what the earlier one is told as, "" for its own name. Raises UsageError where no
     report has a counterpart, BadInput where a side has none that can be read.
     """
-    from profkit.commands.reading import find_reports
+    from profkit.commands.reading import reports_of
 
     sides: list[list[Path]] = []
     damaged: list[ProfkitError] = []
     for path in (before, after):
-        files, failures = find_reports([path])
-        if not files:
-            raise failures[0]
+        files, failures = reports_of(path)
         sides.append(files)
         damaged += failures
     if len(sides[0]) == len(sides[1]) == 1 and not damaged:

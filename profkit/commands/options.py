@@ -73,11 +73,16 @@ KernelOption = Annotated[
 FORMAT = typer.Option("--format", help="How to write it.")
 NUMBERS_FORMAT = copy(FORMAT)
 """For the same formats in another order, which typing's cache would replace by the first."""
-OutputOption = Annotated[
-    Path | None,
-    typer.Option(
-        "-o", "--output", metavar="FILE", help="Write there instead of stdout.", callback=writable
-    ),
+
+
+def output_option(help: str) -> Any:
+    """The option -o, which every verb that writes has."""
+    return typer.Option("-o", "--output", metavar="FILE", help=help, callback=writable)
+
+
+OutputOption = Annotated[Path | None, output_option("Write there instead of stdout.")]
+ReportArgument = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A report (.ncu-rep, .ncu-repz) or a run.")
 ]
 RulesOption = Annotated[
     Path | None,

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from profkit.core.errors import UsageError
 from profkit.core.suggestion import did_you_mean
 from profkit.report.catalog import catalog
 from profkit.report.summary import Group, ReportSummary
 
-_KEYS = ("time", "name", "count", "order")
+_RANKS: Mapping[str, Callable[[Group], Any]] = {
+    "name": lambda group: group.name,
+    "count": lambda group: -group.count,
+    "order": lambda group: group.launches[0].index,
+}
+_KEYS = ("time", *_RANKS)
 
 
 def known_key(key: str) -> None:
@@ -23,20 +30,12 @@ def known_key(key: str) -> None:
 
 def order(report: ReportSummary, key: str) -> tuple[Group, ...]:
     """The report's groups by a known sort key; those without a value that can be come last."""
-    groups = report.groups
-    match key:
-        case "time":
-            return groups
-        case "name":
-            return tuple(sorted(groups, key=lambda group: group.name))
-        case "count":
-            return tuple(sorted(groups, key=lambda group: -group.count))
-        case "order":
-            return tuple(sorted(groups, key=lambda group: group.launches[0].index))
 
     def largest_first(group: Group) -> float:
         value = group.typical.get(key)
         doubtful = math.isnan(value) or key in group.typical.impossible
         return math.inf if doubtful else -value
 
-    return tuple(sorted(groups, key=largest_first))
+    if key == "time":
+        return report.groups
+    return tuple(sorted(report.groups, key=_RANKS.get(key, largest_first)))

@@ -20,7 +20,6 @@ from profkit.ui.progress import Teller
 
 if TYPE_CHECKING:
     from profkit.recording.recording import Outcome
-    from profkit.runs.manifest import Stage
     from profkit.timing.latency import LatencyReport
 
 
@@ -164,12 +163,14 @@ def _show(outcome: Outcome) -> None:
         from profkit.analysis.timeline_view import headline
 
         typer.echo(f"\nTimeline  {headline(outcome.timeline)}")
-        typer.echo(f"          profkit analyze {_quoted(outcome.folder / 'timeline.sqlite')}")
-    typer.echo(f"\nTime    {_where_time_went(outcome.stages)}")
+        typer.echo(f"          profkit analyze {shlex.quote(f'{outcome.folder}/timeline.sqlite')}")
+    stages = ", ".join(f"{stage.name} {stage.seconds:.1f} s" for stage in outcome.stages)
+    folder = shlex.quote(str(outcome.folder))
+    typer.echo(f"\nTime    {stages}")
     typer.echo(f"Run     {outcome.folder}")
-    typer.echo(f"Next    profkit checklist {_quoted(outcome.folder)}")
-    typer.echo(f"        profkit analyze {_quoted(outcome.folder)} --top 0")
-    typer.echo(f"        profkit metrics {_quoted(outcome.folder)}")
+    typer.echo(f"Next    profkit checklist {folder}")
+    typer.echo(f"        profkit analyze {folder} --top 0")
+    typer.echo(f"        profkit metrics {folder}")
 
 
 def _show_latency(report: LatencyReport) -> None:
@@ -182,11 +183,3 @@ def _show_latency(report: LatencyReport) -> None:
         typer.echo(f"  {variant_line(timed)}")
     for doubt in doubts(report.timed):
         typer.echo(f"! {doubt}")
-
-
-def _quoted(path: Path) -> str:
-    return shlex.quote(str(path))
-
-
-def _where_time_went(stages: tuple[Stage, ...]) -> str:
-    return ", ".join(f"{stage.name} {stage.seconds:.1f} s" for stage in stages)

@@ -107,6 +107,14 @@ def find_reports(paths: Sequence[Path]) -> tuple[list[Path], list[ProfkitError]]
     return list(files), failures
 
 
+def reports_of(path: Path) -> tuple[list[Path], list[ProfkitError]]:
+    """As `find_reports`, of one path; raises the first failure where there is no report."""
+    files, failures = find_reports([path])
+    if not files:
+        raise failures[0]
+    return files, failures
+
+
 def read_timeline(path: Path) -> Timeline:
     """A timeline that nsys exported, or its own `.nsys-rep` where nsys is installed.
 

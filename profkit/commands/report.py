@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profkit.commands.options import DisableOption, KernelOption, RulesOption, put, writable
+from profkit.commands.options import DisableOption, KernelOption, RulesOption, output_option, put
 
 if TYPE_CHECKING:
     from profkit.commands.reading import Advice
@@ -23,12 +23,7 @@ def report(
             metavar="RUN|FILE", help="A run's folder, or a report (.ncu-rep, .ncu-repz)."
         ),
     ],
-    output: Annotated[
-        Path,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="Where to write the page.", callback=writable
-        ),
-    ] = _DEFAULT,
+    output: Annotated[Path, output_option("Where to write the page.")] = _DEFAULT,
     open_it: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
     kernel: KernelOption = None,
     top: Annotated[

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from profkit.commands.formats import NumbersFormat
-from profkit.commands.options import KernelOption, put, report_failures, writable
+from profkit.commands.options import KernelOption, output_option, put, report_failures
 from profkit.core.errors import NothingMatches, ProfkitError, UsageError
 from profkit.ui.picture import PICTURES, check_picture
 
@@ -66,14 +66,7 @@ def roofline(
         NumbersFormat, typer.Option("--format", help="How to write numbers.")
     ] = "terminal",
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="A picture (.png, .svg, .pdf), or the numbers in the --format.",
-            callback=writable,
-        ),
+        Path | None, output_option("A picture (.png, .svg, .pdf), or the numbers in the --format.")
     ] = None,
 ) -> None:
     """Show how near kernels come to what their GPU can compute and move.
@@ -117,7 +110,9 @@ def roofline(
         if picture is not None:
             _plot(shown, picture, path=path)
         if picture is None or table or format != "terminal":
-            _print([one.roofline for one in shown], format, None if picture else output)
+            output = None if picture else output
+            text = _text([one.roofline for one in shown], format, to_file=output is not None)
+            put(text, output)
     report_failures(failures)
 
 
@@ -198,10 +193,6 @@ def _differing(shown: Sequence[_Shown]) -> list[str]:
     """The names of the shapes that are not the same in all reports."""
     names = dict.fromkeys(name for one in shown for name in one.shapes)
     return [name for name in names if len({str(one.shapes.get(name)) for one in shown}) > 1]
-
-
-def _print(rooflines: Sequence[Roofline], format: NumbersFormat, output: Path | None) -> None:
-    put(_text(rooflines, format, to_file=output is not None), output)
 
 
 def _text(rooflines: Sequence[Roofline], format: NumbersFormat, *, to_file: bool) -> str:

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from profkit.commands.formats import PlainFormat
-from profkit.commands.options import FORMAT, KernelOption, OutputOption, put, put_view, width_of
+from profkit.commands.options import (
+    FORMAT,
+    KernelOption,
+    OutputOption,
+    ReportArgument,
+    put,
+    put_view,
+    width_of,
+)
 from profkit.core.errors import BadInput
 from profkit.ui.picture import check_picture
 
@@ -21,9 +29,7 @@ _TOP_SHOWN = 10
 
 
 def source(
-    path: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A report (.ncu-rep, .ncu-repz) or a run.")
-    ],
+    path: ReportArgument,
     kernel: KernelOption = None,
     top: Annotated[
         int, typer.Option(min=0, metavar="N", help="Lines to list; 0 for all (terminal).")

@@ -41,7 +41,7 @@ from profkit.ui.picture import check_picture
 from profkit.ui.progress import Teller
 
 if TYPE_CHECKING:
-    from profkit.timing.latency import LatencyReport, Pair, Timed
+    from profkit.timing.latency import LatencyReport
     from profkit.timing.latency_format import Latency
     from profkit.timing.measurement import Subject, TimingPlan
     from profkit.timing.results import Thresholds
@@ -163,9 +163,9 @@ def time(
                     err=True,
                 )
             report = _measured(plan, labels, thresholds, _command())
-    write(report, format, output, explain=explain)
+    _write(report, format, output, explain=explain)
     _keep(report, out, plot, badge)
-    judge(report.pairs, report.timed, gates)
+    _judge(report, gates)
 
 
 def thresholds_of(preset: Preset, margin: str | None) -> Thresholds:
@@ -187,7 +187,7 @@ def share(text: str, option: str) -> float:
     return value
 
 
-def write(
+def _write(
     report: LatencyReport, format: TextFormat, output: Path | None, *, explain: bool = False
 ) -> None:
     """Write a report in a format, to a file or stdout."""
@@ -204,24 +204,24 @@ def write(
     put(text, output)
 
 
-def judge(pairs: Sequence[Pair], timed: Sequence[Timed], gates: Sequence[str] | None) -> None:
+def _judge(report: LatencyReport, gates: Sequence[str] | None) -> None:
     """End with the exit code that verdicts call for; raises EnvironmentProblem, typer.Exit."""
     from profkit.timing.results import Verdict
 
-    invalid = [pair for pair in pairs if pair.comparison.verdict is Verdict.INVALID]
+    invalid = [pair for pair in report.pairs if pair.comparison.verdict is Verdict.INVALID]
     if invalid:
         raise EnvironmentProblem(
             f"not a measurement to believe: {'; '.join(invalid[0].comparison.details)}",
             "see `profkit doctor`, and time again",
         )
-    held = [one for one in timed if one.throttled_throughout]
+    held = [one for one in report.timed if one.throttled_throughout]
     if held:
         raise EnvironmentProblem(
             f"{held[0].label}: the GPU was throttled throughout "
             f"({', '.join(held[0].throttled_throughout)})",
             "let it cool or lift the limit, see `profkit doctor`",
         )
-    verdicts = {pair.comparison.verdict.name for pair in pairs}
+    verdicts = {pair.comparison.verdict.name for pair in report.pairs}
     if verdicts & set(gates or ()):
         raise typer.Exit(_GATE_FAILED)
     if gates is None and Verdict.INCONCLUSIVE.name in verdicts:

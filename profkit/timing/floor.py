@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from msgspec import structs
@@ -51,6 +52,12 @@ def read_floor(gpu: str, timer: str, cache: str) -> Floor | None:
         return read_file(_file(gpu, timer, cache), FloorFile)
     except BadInput:
         return None
+
+
+def floor_between_runs(setups: Collection[tuple[str, str, str]]) -> float | None:
+    """The floor between runs of the one setup that all were timed with, where it is known."""
+    floor = read_floor(*next(iter(setups))) if len(setups) == 1 else None
+    return floor.between_runs if floor else None
 
 
 def _file(*measured_with: str) -> Path:
