@@ -7,7 +7,6 @@ DIR/again/SHAPE.BACKEND.ROUND.json
 from __future__ import annotations
 
 import errno
-import itertools
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -27,10 +26,6 @@ PLAN, SUMMARY, TABLE, CELLS, AGAIN, PROFILES = (
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
-def _folders(folder: Path) -> tuple[Path, ...]:
-    return folder, folder / CELLS, folder / AGAIN
-
-
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
     """The folder for this process alone; raises EnvironmentProblem where another one writes it."""
@@ -41,8 +36,9 @@ def held(folder: Path) -> Iterator[None]:
             stack.enter_context(file_lock(folder, busy))
         except OSError as error:
             raise _unwritable(folder, error) from None
-        for left in itertools.chain(*(one.glob(f".*{PART}") for one in _folders(folder))):
-            left.unlink(missing_ok=True)
+        for place in (folder, folder / CELLS, folder / AGAIN):
+            for left in place.glob(f".*{PART}"):
+                left.unlink(missing_ok=True)
         yield
 
 

@@ -16,7 +16,7 @@ from profkit.comparison.comparison import Diff
 from profkit.core.errors import BadInput, ProfkitError
 from profkit.core.fingerprint import Device
 from profkit.core.text_files import MissingFile, read_json
-from profkit.core.typed_file import of_schema, plain
+from profkit.core.typed_file import part, plain, read_file
 from profkit.report.floors import floors
 from profkit.rules.checklist import Item
 from profkit.study.evidence import cost, evidence, goal, same_kernel, top_rows
@@ -87,16 +87,12 @@ def _whole(folder: Path) -> tuple[BaselineFile, list[Cell], Baseline]:
     """
     path = folder / SUMMARY
     try:
-        document = read_json(path, _REMEDY)
+        summary = read_file(path, BaselineFile, _REMEDY)
     except MissingFile:
         from profkit.study.run import derived_summary
 
         baseline, summary = derived_summary(folder)
         return summary, _cells(folder, summary), baseline
-    try:
-        summary = of_schema(document, BaselineFile)
-    except BadInput as error:
-        raise BadInput(f"{path}: {error.message}", _REMEDY) from None
     cells, again = _cells(folder, summary), read_again(folder)
     order = [backend.name for backend in summary.backends]
     gpu = summary.gpu or Device()
@@ -104,7 +100,7 @@ def _whole(folder: Path) -> tuple[BaselineFile, list[Cell], Baseline]:
     right = structs.replace(
         summary, **derived(baseline, [*cells, *again], summary.matrix, summary.backends)
     )
-    _check(path, document, plain(right))
+    _check(path, read_json(path, _REMEDY), plain(right))
     return right, cells, baseline
 
 
@@ -125,7 +121,7 @@ def _cells(folder: Path, told: BaselineFile) -> list[Cell]:
 
 def _unavailable(row: Row) -> Cell:
     names = ("shape", "at", "arguments", "backend", "reason", "version")
-    return Cell(status=Status.unavailable, **{name: getattr(row, name) for name in names})
+    return Cell(status=Status.unavailable, **part(row, *names))
 
 
 def _floor(told: BaselineFile) -> float | None:

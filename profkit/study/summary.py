@@ -231,6 +231,24 @@ class Baseline:
         return found
 
 
+def flagged_cells(rows: Iterable[Row]) -> dict[str, list[str]]:
+    """What is to be doubted, each with the cells that it is of."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        for flag in row.flags:
+            found.setdefault(flag, []).append(row.id)
+    return found
+
+
+def unmeasured(rows: Iterable[Row]) -> dict[tuple[str, Status, str], list[str]]:
+    """The shapes that were not measured, by backend, status and reason."""
+    found: dict[tuple[str, Status, str], list[str]] = {}
+    for row in rows:
+        if row.status not in {Status.measured, Status.imported}:
+            found.setdefault((row.backend, row.status, row.reason), []).append(row.shape)
+    return found
+
+
 def derive(
     cells: Sequence[Cell],
     gpu: Device,

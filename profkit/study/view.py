@@ -8,22 +8,13 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from profkit.study.plan_format import PlanFile
-from profkit.study.summary import Baseline, Row, Versus
-from profkit.study.written.words import bare_digits, digits
-from profkit.timing.cell import Status
+from profkit.study.summary import Baseline, Row, Versus, flagged_cells, unmeasured
+from profkit.study.written.words import STATUS, bare_digits, digits
 from profkit.timing.results import Verdict
 from profkit.ui.terminal import console, rendered, table_of
 from profkit.ui.text import literal, number, percent, plural, shorten
 from profkit.ui.view import Grid
 
-_STATUS_WORDS = {
-    Status.unsupported: "no kernel for it",
-    Status.unavailable: "not available",
-    Status.out_of_memory: "out of memory",
-    Status.wrong: "wrong result",
-    Status.failed: "failed",
-    Status.no_time: "no time left",
-}
 _NONE = "-"
 _LONGEST_NAME = 30
 _SHAPES_IN_A_LIST = 1
@@ -159,24 +150,16 @@ def _verdict(versus: Versus | None) -> str:
 
 def _not_measured(baseline: Baseline) -> Iterator[str]:
     """What was not measured, by backend and reason."""
-    groups: dict[tuple[str, Status, str], list[str]] = {}
-    for row in baseline.rows:
-        if row.status in _STATUS_WORDS:
-            groups.setdefault((row.backend, row.status, row.reason), []).append(row.shape)
     everywhere = len({row.shape for row in baseline.rows})
-    for (backend, status, reason), shapes in groups.items():
+    for (backend, status, reason), shapes in unmeasured(baseline.rows).items():
         where = "all shapes" if len(shapes) == everywhere else ", ".join(shapes[:_SHAPES_IN_A_LIST])
         if _SHAPES_IN_A_LIST < len(shapes) < everywhere:
             where += f" and {len(shapes) - _SHAPES_IN_A_LIST} more"
-        yield literal(f"{backend}, {where}: {_STATUS_WORDS[status]} ({reason})")
+        yield literal(f"{backend}, {where}: {STATUS[status]} ({reason})")
 
 
 def _flags(baseline: Baseline) -> Iterator[str]:
     """What is to be doubted, each with the cells that it is of."""
-    groups: dict[str, list[str]] = {}
-    for row in baseline.rows:
-        for flag in row.flags:
-            groups.setdefault(flag, []).append(row.id)
-    for flag, cells in groups.items():
+    for flag, cells in flagged_cells(baseline.rows).items():
         where = cells[0] if len(cells) == 1 else plural(len(cells), "cell")
         yield literal(f"{where}: {flag}")

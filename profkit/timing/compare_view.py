@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Group
 from rich.text import Text
 
-from profkit.core.typed_file import File, Model, encode
+from profkit.core.typed_file import File, Model, encode, part
 from profkit.core.version import __version__
 from profkit.timing.latency import SavedPair
 from profkit.timing.latency_view import classic_line, doubts, latency_words, times_as_fast
@@ -67,7 +67,10 @@ def saved_text(
     """
     title = f"{literal(names[0])} → {literal(names[1])}"
     if format == "json":
-        return _json(pairs, names, only)
+        first, second = map(tuple, only)
+        rows = tuple(map(_pair, pairs))
+        file = CompareFile(profkit=__version__, files=names, pairs=rows, only=(first, second))
+        return encode(file, dense=False)
     blocks = [_lines(pair) for pair in pairs]
     left = [
         literal(f"only in {name}: {', '.join(labels)}")
@@ -133,22 +136,6 @@ def _standing(pair: SavedPair) -> str:
     )
 
 
-def _json(
-    pairs: Sequence[SavedPair],
-    names: tuple[str, str],
-    only: tuple[Sequence[str], Sequence[str]],
-) -> str:
-    return encode(
-        CompareFile(
-            profkit=__version__,
-            files=names,
-            pairs=tuple(_pair(pair) for pair in pairs),
-            only=(tuple(only[0]), tuple(only[1])),
-        ),
-        dense=False,
-    )
-
-
 def _pair(pair: SavedPair) -> SavedVerdict:
     within = pair.within
     return SavedVerdict(
@@ -157,13 +144,7 @@ def _pair(pair: SavedPair) -> SavedVerdict:
         verdict="incomparable" if pair.open and pair.obstacles else within.verdict.value,
         reason=within.reason.value,
         medians=(pair.a.summary.median, pair.b.summary.median),
-        speedup=within.speedup,
-        low=within.low,
-        high=within.high,
-        margin=within.margin,
-        floor=pair.floor,
-        obstacles=pair.obstacles,
-        notes=pair.notes,
-        classic=pair.classic,
+        **part(within, "speedup", "low", "high", "margin"),
+        **part(pair, "floor", "obstacles", "notes", "classic"),
         doubts=tuple(f"{name} {doubt}" for name, doubt in _doubts(pair)),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import encode
+from profkit.core.typed_file import encode, part
 from profkit.core.version import __version__
 from profkit.timing.latency import LatencyReport, Pair, Timed
 from profkit.timing.latency_format import Compared, LatencyFile, Series
@@ -50,11 +50,10 @@ def _series(timed: Timed, report: LatencyReport) -> Series:
 
 def _compared(pair: Pair, report: LatencyReport) -> Compared:
     comparison = pair.comparison
-    told = {name: getattr(comparison, name) for name in comparison.__dataclass_fields__}
     return Compared(
         a=pair.a.label,
         b=pair.b.label,
         clocks=pair.clocks,
         settle=" ".join(settling_options(pair, report.thresholds)) or None,
-        **(told | {"reason": comparison.reason.value}),
+        **part(comparison, *comparison.__dataclass_fields__) | {"reason": comparison.reason.value},
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from profkit.study.evidence import Evidence, SameKernel
 from profkit.study.report_model import Written
-from profkit.study.summary import GAPS_MATTER, Best, Row
+from profkit.study.summary import GAPS_MATTER, Best, Row, flagged_cells
 from profkit.study.written import words
 from profkit.study.written.drawings import drawings
 from profkit.timing.results import Percentile, Verdict
@@ -412,10 +412,6 @@ def _same_kernel(same: SameKernel) -> str:
 
 
 def _flags(written: Written) -> Iterator[str]:
-    groups: dict[str, list[str]] = {}
-    for row in written.rows:
-        for flag in row.flags:
-            groups.setdefault(flag, []).append(row.id)
-    for flag, ids in groups.items():
+    for flag, ids in flagged_cells(written.rows).items():
         yield f"{words.listed(ids)}: {unmarked(flag)}"
     yield from map(unmarked, written.summary.notes)

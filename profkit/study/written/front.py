@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence, Set
 from profkit.core.fingerprint import Device
 from profkit.core.typed_file import known
 from profkit.study.report_model import Standing, Written
-from profkit.study.summary import Row
+from profkit.study.summary import Row, unmeasured
 from profkit.study.written import words
+from profkit.timing.cell import Status
 from profkit.ui.badge import badge_svg
 from profkit.ui.document import (
     Badge,
@@ -29,14 +30,7 @@ _COMPLETE = {
     True: "All cells are measured or have a reason.",
     False: "It is not complete: cells are missing.",
 }
-_STATUS = {
-    "unsupported": "no kernel for it",
-    "unavailable": "not installed",
-    "out_of_memory": "out of memory",
-    "wrong": "wrong result",
-    "failed": "failed",
-    "no_time": "no time left",
-}
+_STATUS = words.STATUS | {Status.unavailable: "not installed"}
 
 
 def front(written: Written) -> Iterator[Block]:
@@ -213,10 +207,10 @@ def _configuration(written: Written) -> Iterator[Block]:
     if written.not_asked:
         names = words.listed(written.not_asked, len(written.not_asked))
         yield Paragraph(f"Backends that come with profkit and were not asked for: {names}.")
-    missing = [row for row in written.rows if row.status.value in _STATUS]
+    missing = tuple(_missing(written.rows))
     if missing:
         yield Heading(3, "What was not measured")
-        yield Bullets(tuple(_missing(missing)))
+        yield Bullets(missing)
 
 
 def _options(written: Written) -> Iterator[tuple[str, str]]:
@@ -305,11 +299,8 @@ def _value(value: float | bool | str, unit: str) -> str:
     )
 
 
-def _missing(rows: list[Row]) -> Iterator[str]:
-    groups: dict[tuple[str, str, str], list[str]] = {}
-    for row in rows:
-        groups.setdefault((row.backend, row.status.value, row.reason), []).append(row.shape)
-    for (backend, status, reason), shapes in groups.items():
+def _missing(rows: Sequence[Row]) -> Iterator[str]:
+    for (backend, status, reason), shapes in unmeasured(rows).items():
         why = f" ({unmarked(reason)})" if reason else ""
         yield f"{verbatim(backend)}, {words.listed(shapes)}: {_STATUS[status]}{why}"
 
