@@ -70,6 +70,7 @@ _SIZES = {
     "D": "dim", "dim": "dim", "head_dim": "dim",
     "n": "n", "N": "n", "samples": "n",
 }  # fmt: skip
+_EXPONENTS = {"exponent", "flop_exponent"}
 # The quantity of a key, and the unit of what it is given.
 _QUANTITIES = {
     key: (name, unit)
@@ -347,6 +348,8 @@ def _ratio(key: str, text: str) -> Printed | None:
 def _quantity(key: str, value: Any, path: str) -> dict[str, Figure] | None:
     if key in _QUANTITIES:
         name, unit = _QUANTITIES[key]
+        if name in _EXPONENTS and isinstance(value, Printed) and value.value <= 0:
+            return {}  # of what shrinks as it grows, nothing is checked
         return _figures({name: value}, unit, path)
     stem, _, unit = key.rpartition("_")
     if unit in SECONDS and stem in _TIMES:
