@@ -37,7 +37,7 @@ from profkit.study.matrix import (
 )
 from profkit.study.plan_format import IMPORTED, Asked, Backend, PlanFile, Program
 from profkit.study.self_reported import Said, said_in
-from profkit.timing.cell import Cell, Source, Status
+from profkit.timing.cell import Cell, CellStatus, Source
 from profkit.timing.latency_file import read_latencies
 from profkit.timing.latency_format import Declared, Latency, MemoryUse
 
@@ -233,7 +233,7 @@ def _cell(
         at=at,
         arguments=dict(shape.arguments),
         backend=backend,
-        status=Status.imported,
+        status=CellStatus.imported,
         latency=_with_shape(path, document, latency, backend, shape, sheet),
         fingerprint=saved.fingerprint,
         fingerprint_sha256=saved.fingerprint_sha256,

@@ -20,7 +20,7 @@ from profkit.report.gpus import Datasheet
 from profkit.study.matrix import Matrix
 from profkit.study.plan_format import Backend, Origin, PlanFile, ProfiledCell, Program, Run
 from profkit.study.summary import Baseline, Best, Row, Scaling, Versus
-from profkit.timing.cell import Cell, Status
+from profkit.timing.cell import Cell, CellStatus
 from profkit.timing.results import Verdict
 from profkit.timing.statistics import summarize
 
@@ -168,7 +168,7 @@ def derived(
     wanted = len(matrix.shapes) * len(backends)
     sheet = baseline.datasheet
     return {
-        "complete": len(baseline.rows) == wanted and Status.no_time not in baseline.counts,
+        "complete": len(baseline.rows) == wanted and CellStatus.no_time not in baseline.counts,
         "datasheet": Quoted.of(sheet) if sheet else None,
         "datasheet_note": baseline.datasheet_note,
         "fingerprints": {

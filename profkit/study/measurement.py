@@ -30,7 +30,7 @@ from profkit.study.plan import BaselinePlan, Declared
 from profkit.study.plan_format import MeasuredOn, PlanFile, Run
 from profkit.study.record import runs_on_record
 from profkit.timing.budget import GPU_PROBES, Outlook, Todo
-from profkit.timing.cell import MISSING, Cell, Status
+from profkit.timing.cell import MISSING, Cell, CellStatus
 from profkit.timing.measurement import (
     Opened,
     Series,
@@ -174,7 +174,7 @@ class Measuring:
         left = list(missing.names)
         while not set(left) <= set(round_.again):
             if not self._outlook.fits((round_.shape.name, left), self._budget_left()):
-                self._give_up(round_, left, Status.no_time, self._no_time_words())
+                self._give_up(round_, left, CellStatus.no_time, self._no_time_words())
                 return
             try:
                 self._measure(round_, left, later)
@@ -232,7 +232,7 @@ class Measuring:
         for name, why in opened.wrong.items():
             self._give_up(round_, [name], _status_of_wrong(why), why, opened.told)
         for name, why in opened.left_out.items():
-            self._give_up(round_, [name], Status.unsupported, why, opened.told)
+            self._give_up(round_, [name], CellStatus.unsupported, why, opened.told)
         return opened
 
     def _check_device(self, told: Mapping[str, Any]) -> None:
@@ -339,14 +339,14 @@ class Measuring:
             fewer = f"{taken} of {self._plan.samples}, for the budget of " + _minutes(
                 self._plan.budget or 0.0
             )
-        cell = self._cell(round_, one.variant, told, status=Status.measured, latency=latency)
+        cell = self._cell(round_, one.variant, told, status=CellStatus.measured, latency=latency)
         return structs.replace(cell, fewer=fewer)
 
     def _give_up(
         self,
         round_: _Round,
         names: Sequence[str],
-        status: Status,
+        status: CellStatus,
         why: str,
         told: Mapping[str, Any] | None = None,
     ) -> None:
@@ -426,14 +426,14 @@ class _Round:
     again: Sequence[str]
 
 
-def _status_of(why: str) -> Status:
-    return Status.out_of_memory if _OUT_OF_MEMORY.search(why) else Status.failed
+def _status_of(why: str) -> CellStatus:
+    return CellStatus.out_of_memory if _OUT_OF_MEMORY.search(why) else CellStatus.failed
 
 
-def _status_of_wrong(why: str) -> Status:
+def _status_of_wrong(why: str) -> CellStatus:
     """Of a check that failed: its result was wrong, or there was none."""
     raised = _RAISED.match(why) or "can't" in why or _OUT_OF_MEMORY.search(why)
-    return _status_of(why) if raised else Status.wrong
+    return _status_of(why) if raised else CellStatus.wrong
 
 
 def _device_words(identity: MeasuredOn) -> str:

@@ -20,7 +20,7 @@ from profkit.core.typed_file import known
 from profkit.core.yaml_files import shipped_yaml
 from profkit.report.gpus import datasheet_named
 from profkit.study.summary import GAPS, Row
-from profkit.timing.cell import Status
+from profkit.timing.cell import CellStatus
 from profkit.timing.latency import POWER_CAP, compute_peak
 from profkit.timing.results import Reason
 
@@ -209,7 +209,7 @@ def _against(row: Row, figure: Figure, gpu: str | None, chip: Device) -> Against
     share = row.share_of_datasheet
     same_samples = (
         same_gpu
-        and row.status is Status.imported
+        and row.status is CellStatus.imported
         and figure.seconds is not None
         and abs(seconds / figure.seconds - 1) < _SAME_DIGITS
     )

@@ -26,7 +26,7 @@ from profkit.study.plan_format import ProfiledCell
 from profkit.study.published import against_published, wrong_claims
 from profkit.study.report_model import Profiled, Step, Written
 from profkit.study.summary import THRESHOLDS, Baseline, Row, derive
-from profkit.timing.cell import MISSING, Cell, Status
+from profkit.timing.cell import MISSING, Cell, CellStatus
 from profkit.timing.latency import analyze_latency, compare_with
 from profkit.timing.latency_file import read_latencies
 from profkit.timing.statistics import summarize
@@ -109,7 +109,7 @@ def _cells(folder: Path, told: BaselineFile) -> list[Cell]:
     found = {cell.id: cell for cell in read_cells(folder)}
     for one in told.cells:
         kept = found.get(one.id)
-        if one.status is Status.unavailable and (kept is None or kept.status in MISSING):
+        if one.status is CellStatus.unavailable and (kept is None or kept.status in MISSING):
             found[one.id] = _unavailable(one)
     ids = [one.id for one in told.cells]
     if apart := set(ids) ^ found.keys():
@@ -121,7 +121,7 @@ def _cells(folder: Path, told: BaselineFile) -> list[Cell]:
 
 def _unavailable(row: Row) -> Cell:
     names = ("shape", "at", "arguments", "backend", "reason", "version")
-    return Cell(status=Status.unavailable, **part(row, *names))
+    return Cell(status=CellStatus.unavailable, **part(row, *names))
 
 
 def _floor(told: BaselineFile) -> float | None:

@@ -38,7 +38,7 @@ from profkit.study.plan_format import Asked, Backend, PlanFile, Program
 from profkit.study.profiles import profile_cells
 from profkit.study.record import backends_on_record
 from profkit.study.summary import Baseline, Row, derive
-from profkit.timing.cell import MISSING, Cell, Status
+from profkit.timing.cell import MISSING, Cell, CellStatus
 from profkit.timing.floor import read_floor
 from profkit.timing.measurement import Tell, lock_of
 from profkit.timing.turns import Died, Silent
@@ -234,7 +234,7 @@ def _with_unavailable(cells: Sequence[Cell], plan: PlanFile) -> tuple[Cell, ...]
             at=at,
             arguments=shape.arguments,
             backend=backend.name,
-            status=Status.unavailable,
+            status=CellStatus.unavailable,
             reason=backend.gone or backend.reason,
             setting=backend.setting,
         )

@@ -19,7 +19,7 @@ from msgspec import UNSET, field, structs
 from profkit.core.fingerprint import Device
 from profkit.core.typed_file import Model, known, part
 from profkit.report.gpus import Datasheet
-from profkit.timing.cell import Cell, Status
+from profkit.timing.cell import Cell, CellStatus
 from profkit.timing.latency import (
     FEWEST_IN_A_BLOCK,
     Pair,
@@ -78,7 +78,7 @@ class Row(Model, frozen=True, kw_only=True):
     shape: str
     at: int
     backend: str
-    status: Status
+    status: CellStatus
     reason: str
     arguments: dict[str, Any]
     gpu: str | None
@@ -240,11 +240,11 @@ def flagged_cells(rows: Iterable[Row]) -> dict[str, list[str]]:
     return found
 
 
-def unmeasured(rows: Iterable[Row]) -> dict[tuple[str, Status, str], list[str]]:
+def unmeasured(rows: Iterable[Row]) -> dict[tuple[str, CellStatus, str], list[str]]:
     """The shapes that were not measured, by backend, status and reason."""
-    found: dict[tuple[str, Status, str], list[str]] = {}
+    found: dict[tuple[str, CellStatus, str], list[str]] = {}
     for row in rows:
-        if row.status not in {Status.measured, Status.imported}:
+        if row.status not in {CellStatus.measured, CellStatus.imported}:
             found.setdefault((row.backend, row.status, row.reason), []).append(row.shape)
     return found
 
@@ -289,7 +289,7 @@ def _row(cell: Cell, timed: Timed | None, gpu: Device, sheet: Datasheet | None) 
     row = Row(
         **part(cell, *_OF_THE_CELL),
         gpu=known(gpu.name),
-        file=None if cell.status is Status.unavailable else f"cells/{cell.id}.json",
+        file=None if cell.status is CellStatus.unavailable else f"cells/{cell.id}.json",
         **_sizes({**cell.arguments, **shapes}),
     )
     if timed is None:
@@ -788,7 +788,7 @@ def _notes(cells: Sequence[Cell], rows: Sequence[Row]) -> Iterator[str]:
     few = sum(bool(row.fewer) for row in rows)
     if few:
         yield f"{few} cells have fewer samples than asked for, to keep the budget"
-    left = sum(row.status is Status.no_time for row in rows)
+    left = sum(row.status is CellStatus.no_time for row in rows)
     if left:
         yield f"{left} cells were not measured for want of time: go on with --resume"
     held = [row for row in rows if row.is_timed and row.sm_clock is None and row.gpu]

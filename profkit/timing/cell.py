@@ -17,7 +17,7 @@ from profkit.timing.results import Summary
 SCHEMA = "profkit.cell/1"
 
 
-class Status(StrEnum):
+class CellStatus(StrEnum):
     """What became of a cell. `unavailable`: what the backend runs is not installed here."""
 
     measured = "measured"
@@ -30,7 +30,7 @@ class Status(StrEnum):
     no_time = "no_time"
 
 
-MISSING = (Status.unavailable, Status.no_time)
+MISSING = (CellStatus.unavailable, CellStatus.no_time)
 """What another run of the same baseline tries again."""
 
 
@@ -64,7 +64,7 @@ class Cell(File, frozen=True, kw_only=True, tag=SCHEMA):
     version: str | None = None
     setting: str = ""
     chosen: str | None = None
-    status: Status
+    status: CellStatus
     reason: str = ""
     asked: Annotated[int, Meta(ge=1)] | None = None
     fewer: str = ""
@@ -79,7 +79,7 @@ class Cell(File, frozen=True, kw_only=True, tag=SCHEMA):
 
     def __post_init__(self) -> None:
         force_setattr(self, "id", f"{self.shape}.{self.backend}")
-        if (self.status in {Status.measured, Status.imported}) != bool(self.latency):
+        if (self.status in {CellStatus.measured, CellStatus.imported}) != bool(self.latency):
             raise ValueError(f"is {self.status} {'with' if self.latency else 'without'} samples")
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from profkit.study.summary import Row
 from profkit.study.written.drawings import drawings
-from profkit.timing.cell import Status
+from profkit.timing.cell import CellStatus
 
 
 def rows() -> list[Row]:
@@ -19,7 +19,7 @@ def rows() -> list[Row]:
             made.append(
                 Row(
                     id=f"s{length}.{backend}", shape=f"s{length}", at=0, backend=backend,
-                    status=Status.measured, reason="", arguments={}, gpu="L4", batch=8, heads=8,
+                    status=CellStatus.measured, reason="", arguments={}, gpu="L4", batch=8, heads=8,
                     kv_heads=8, length=length, dim=64, causal=False, backward=False,
                     dtype="float16", seconds=flop / rate, low=0.99 * flop / rate,
                     high=1.01 * flop / rate, claim="holds", flop=flop, flop_rate=rate,

@@ -19,7 +19,7 @@ from profkit.study.published import (
     wrong_claims,
 )
 from profkit.study.summary import Row
-from profkit.timing.cell import Status
+from profkit.timing.cell import CellStatus
 from tests.conftest import ROOT
 
 FACTS = ROOT.parent / "shared" / "facts" / "published.yaml"
@@ -28,7 +28,7 @@ FLOP = 4 * 32 * 8 * 512**2 * 64
 
 def row(seconds: float, **more: Any) -> Row:
     told = Row(
-        id="a.default", shape="a", at=0, backend="default", status=Status.imported, reason="",
+        id="a.default", shape="a", at=0, backend="default", status=CellStatus.imported, reason="",
         arguments={}, gpu="L4", batch=32, heads=8, kv_heads=8, length=512, dim=64, causal=False,
         backward=False, dtype="float16", n=100, seconds=seconds, flop=FLOP,
         flop_rate=FLOP / seconds, share_of_datasheet=FLOP / seconds / 121e12,
@@ -136,7 +136,7 @@ def test_same_samples_of_a_drifting_run_support_no_interval() -> None:
     assert one.same_samples
     assert one.faults == (Fault.refused,)
     assert one.rate_ratio == pytest.approx(FLOP / 0.32102e-3 / 53516e9)
-    measured = replace(one.row, status=Status.measured)
+    measured = replace(one.row, status=CellStatus.measured)
     again = against_published([measured], "L4")
     assert next(one for one in again if one.figure.series == "SDPA on an L4").faults == ()
 

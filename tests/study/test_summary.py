@@ -17,7 +17,7 @@ from profkit.report.gpus import datasheet_named
 from profkit.study import summary
 from profkit.study.evidence import goal
 from profkit.study.summary import Baseline, Best, Row
-from profkit.timing.cell import Cell, Status
+from profkit.timing.cell import Cell, CellStatus
 from profkit.timing.latency_format import Latency
 
 H200 = {
@@ -106,7 +106,7 @@ def cell(
         at=0,
         arguments=shape | {"dtype": dtype},
         backend=backend,
-        status=Status.measured,
+        status=CellStatus.measured,
         latency=latency,
         round=round_,
         chosen=chosen if backend == "default" else None,
@@ -255,7 +255,7 @@ def test_what_is_unknown_stays_unknown() -> None:
             at=0,
             arguments={"n": 1},
             backend="default",
-            status=Status.out_of_memory,
+            status=CellStatus.out_of_memory,
             reason="too large",
         )
     )
@@ -419,7 +419,7 @@ def test_cells_that_differ_in_an_option_of_their_own_are_no_neighbours() -> None
 def test_sizes_that_are_none_of_attentions_are_left_alone() -> None:
     one = cell(1e-3)
     odd = replace(one, arguments={"heads": [8], "dim": [4, 2], "kv_heads": 3})
-    assert row(replace(odd, latency=None, status=Status.failed)).heads is None
+    assert row(replace(odd, latency=None, status=CellStatus.failed)).heads is None
 
 
 def test_scaling_at_the_same_number_of_tokens() -> None:

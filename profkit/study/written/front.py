@@ -9,7 +9,7 @@ from profkit.core.typed_file import known
 from profkit.study.report_model import Standing, Written
 from profkit.study.summary import Row, unmeasured
 from profkit.study.written import words
-from profkit.timing.cell import Status
+from profkit.timing.cell import CellStatus
 from profkit.ui.badge import badge_svg
 from profkit.ui.document import (
     Badge,
@@ -30,7 +30,7 @@ _COMPLETE = {
     True: "All cells are measured or have a reason.",
     False: "It is not complete: cells are missing.",
 }
-_STATUS = words.STATUS | {Status.unavailable: "not installed"}
+_STATUS = words.STATUS | {CellStatus.unavailable: "not installed"}
 
 
 def front(written: Written) -> Iterator[Block]:

@@ -10,7 +10,7 @@ from msgspec import UNSET, structs
 from profkit.core.fingerprint import Fingerprint
 from profkit.study.report_model import Written
 from profkit.study.summary import GAPS, Row
-from profkit.timing.cell import Status
+from profkit.timing.cell import CellStatus
 from profkit.ui.document import unmarked, verbatim
 from profkit.ui.text import number, percent, seconds_between, supported_digits
 
@@ -22,12 +22,12 @@ _LETTERS = {
 }  # fmt: skip
 _MOST_BARE = 3  # digits where no interval stands beside a value
 STATUS = {
-    Status.unsupported: "no kernel for it",
-    Status.unavailable: "not available",
-    Status.out_of_memory: "out of memory",
-    Status.wrong: "wrong result",
-    Status.failed: "failed",
-    Status.no_time: "no time left",
+    CellStatus.unsupported: "no kernel for it",
+    CellStatus.unavailable: "not available",
+    CellStatus.out_of_memory: "out of memory",
+    CellStatus.wrong: "wrong result",
+    CellStatus.failed: "failed",
+    CellStatus.no_time: "no time left",
 }
 TIMERS = {
     "events": "CUDA events behind a waiting kernel",
