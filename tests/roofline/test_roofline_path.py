@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 import profkit
 from profkit.analysis.run_files import variants_of
@@ -142,7 +143,7 @@ def test_the_numbers_of_a_path_stand_under_it_and_the_notes_say_no_more() -> Non
 def test_whiskers_are_in_the_notes_where_they_can_be_seen(joined: Joined, axes: int) -> None:
     found = h200("sdpa_s512_cudnn").roofline()
     wide = [
-        dataclasses.replace(one, timed=True, low=one.rate / 1.5, high=one.rate * 1.5)
+        structs.replace(one, timed=True, low=one.rate / 1.5, high=one.rate * 1.5)
         for one in found.points
     ]
     rooflines = [dataclasses.replace(found, points=tuple(wide))] * 2
