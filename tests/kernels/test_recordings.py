@@ -297,7 +297,12 @@ def test_links_of_the_pages_lead_somewhere() -> None:
 def test_pages_are_written_where_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kernels.document.profile", read)
     document(H200, tmp_path)
-    assert {file.name for file in tmp_path.iterdir()} == {"ladder.md", "pairs.md", PICTURE}
+    assert {file.name for file in tmp_path.iterdir()} == {
+        "ladder.md",
+        "pairs.md",
+        PICTURE,
+        "schemas",
+    }
 
 
 def test_the_table_of_the_readme_is_that_of_the_page() -> None:

@@ -280,7 +280,7 @@ def test_ticks_are_kept_and_what_is_done_can_be_hidden(show: Callable[..., Seen]
     items = tab.locator(".item:visible").count()
     tab.locator("#tick-2").check()
     assert tab.locator("#done").inner_text() == "1"
-    tab.reload()
+    _reload(tab)
     assert tab.locator("#tick-2").is_checked()
     assert not tab.locator("#tick-1").is_checked()
     tab.locator("#hide-done").check()
@@ -290,13 +290,19 @@ def test_ticks_are_kept_and_what_is_done_can_be_hidden(show: Callable[..., Seen]
     assert tab.locator("#done").inner_text() == "0"
 
 
+def _reload(tab: Any) -> None:
+    """Reload once the browser has what the page stored: it hears of it a moment later."""
+    tab.wait_for_timeout(500)
+    tab.reload()
+
+
 @needs_browser
 def test_the_theme_follows_the_system_until_it_is_chosen(show: Callable[..., Seen]) -> None:
     tab = show(theme="dark").tab
     dark = tab.evaluate("getComputedStyle(document.body).backgroundColor")
     tab.locator("#theme").click()
     assert tab.evaluate("getComputedStyle(document.body).backgroundColor") != dark
-    tab.reload()
+    _reload(tab)
     assert tab.evaluate("document.documentElement.dataset.theme") == "light"
 
 
