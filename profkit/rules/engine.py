@@ -32,7 +32,7 @@ NOT_SAMPLED = "samples by instruction were not read: short kernels and long code
 _LEAST = 1e-3
 _AT_THE_ROOF = "at_the_roof"
 _STALL = "stall_"
-_HANDED_OVER = "handed_over_bytes"
+_INTERMEDIATE = "intermediate_bytes"
 _NOT_ATTRIBUTED = "too few waits could be attributed to a load"
 _NO_PREVIOUS = "the previous launch was not selected, or has no such counters"
 
@@ -437,7 +437,7 @@ class _Table:
         """A fact about the launch before; nothing is handed over where there is no such kernel."""
         previous = self._previous(place)
         if not previous:
-            unknown = previous is None or name != _HANDED_OVER
+            unknown = previous is None or name != _INTERMEDIATE
             return math.nan if unknown else 0.0
         launch = self._groups[place].typical
         before = self._launches[launch.index - 1]
