@@ -23,8 +23,7 @@ def doctor(
 
       profkit doctor --require-gpu --format json
     """
-    from profkit.capture.doctor import diagnose
-    from profkit.capture.doctor_view import doctor_json, doctor_view
+    from profkit.capture.doctor import diagnose, doctor_json, doctor_view
 
     diagnosis = diagnose(out)
     put(doctor_json(diagnosis) if format == "json" else doctor_view(diagnosis), output)
