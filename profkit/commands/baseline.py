@@ -56,16 +56,16 @@ def report(
       profkit baseline report DIR --price 3.5 --ablation reports/h200/ladder -o report.md
     """  # fmt: skip
     from profkit.study.report_content import gather
-    from profkit.study.written import report as written
+    from profkit.study.written import report as study_report
 
     require("baseline report", "matplotlib")
     with stage_progress() as show:
         show("read the baseline", "")
         content = gather(folder, price=price, ladder=ablation)
         show("write the report", "")
-        document = written.report(content)
+        document = study_report.report(content)
     name = f"{file_name(output.stem, '._', '-')}-drawings" if output else "drawings"
-    put(written.report_text(document, format or "markdown", name), output)
+    put(study_report.report_text(document, format or "markdown", name), output)
     if output is None or format == "html":
         return
     drawings = output.with_name(name)
