@@ -19,7 +19,6 @@ from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest
 from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import encode, part
-from profkit.study.evidence import top_rows
 from profkit.study.folder import (
     SUMMARY,
     TABLE,
@@ -37,7 +36,7 @@ from profkit.study.plan import BaselinePlan, Declared, Profiled
 from profkit.study.plan_format import Asked, Backend, PlanFile, Program
 from profkit.study.profiles import profile_cells
 from profkit.study.record import backends_on_record
-from profkit.study.summary import Baseline, Row, derive
+from profkit.study.summary import Baseline, derive, top_rows
 from profkit.timing.cell import MISSING, Cell, CellStatus
 from profkit.timing.floor import read_floor
 from profkit.timing.measurement import Tell, lock_of
@@ -57,14 +56,10 @@ def run_baseline(plan: BaselinePlan, tell: Tell) -> Baseline:
     if plan.profiled is Profiled.none:
         return found
     timed = [row for row in found.rows if row.is_timed]
-    chosen = _top(timed) if plan.profiled is Profiled.top else timed
-    profile_cells(plan, chosen, started, tell)
+    if plan.profiled is Profiled.top:
+        timed = list(top_rows(row for row in timed if row.flop_rate))
+    profile_cells(plan, timed, started, tell)
     return summarise(plan.out)
-
-
-def _top(timed: Sequence[Row]) -> Sequence[Row]:
-    """The fastest backend of each of the shapes with the highest FLOP rates."""
-    return top_rows([row for row in timed if row.flop_rate])
 
 
 def _measure(plan: BaselinePlan, started: float, tell: Tell) -> None:

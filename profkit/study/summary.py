@@ -199,7 +199,7 @@ class Best(Model, frozen=True):
     verdict that they are slower, of sizes those whose intervals of the rate overlap.
     """
 
-    what: Literal["backend", "batch", "length"]
+    kind: Literal["backend", "batch", "length"] = field(name="what")
     where: dict[str, Any]
     among: int
     id: str
@@ -247,6 +247,19 @@ def unmeasured(rows: Iterable[Row]) -> dict[tuple[str, CellStatus, str], list[st
         if row.status not in {CellStatus.measured, CellStatus.imported}:
             found.setdefault((row.backend, row.status, row.reason), []).append(row.shape)
     return found
+
+
+def top_rows(rows: Iterable[Row], most: int = 3) -> tuple[Row, ...]:
+    """The fastest timed cell of each of the `most` shapes with the highest FLOP rates.
+
+    Where no rate is known, those of the shapes in their order.
+    """
+    shapes: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.is_timed:
+            shapes.setdefault(row.shape, []).append(row)
+    fastest = [min(group, key=lambda row: row.seconds or 0.0) for group in shapes.values()]
+    return tuple(sorted(fastest, key=lambda row: -(row.flop_rate or 0.0))[:most])
 
 
 def derive(
@@ -554,7 +567,7 @@ def _comparisons(
                 continue
             names = sorted(set(group) - done, key=lambda name: _place(name, order))
             done |= set(names)
-            twins = {name for name in names if _one_kernel(shape, references[shape], name, rows)}
+            twins = {name for name in names if is_same_kernel(shape, references[shape], name, rows)}
             pairs = _held_against(first, [group[name] for name in names], twins, floor)
             found += [(shape, pair) for pair in pairs]
     corrected = holm([pair.comparison for _, pair in found])
@@ -565,10 +578,10 @@ def _comparisons(
     )
 
 
-def _one_kernel(shape: str, one: str, other: str, rows: Sequence[Row]) -> bool:
+def is_same_kernel(shape: str, backend: str, other: str, rows: Sequence[Row]) -> bool:
     """Whether one of two backends came down to the other at a shape."""
     chosen = {row.backend: row.chosen for row in rows if row.shape == shape}
-    return chosen.get(one) == other or chosen.get(other) == one
+    return chosen.get(backend) == other or chosen.get(other) == backend
 
 
 def _held_against(
@@ -739,7 +752,7 @@ def _against_leader(
     if first is None or len(first.latency.blocks) < _FEWEST_BLOCKS:
         return ()
     others = [name for name in group if name != leader.backend]
-    twins = {name for name in others if _one_kernel(leader.shape, leader.backend, name, rows)}
+    twins = {name for name in others if is_same_kernel(leader.shape, leader.backend, name, rows)}
     return _held_against(first, [group[name] for name in others], twins, floor)
 
 

@@ -8,8 +8,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from profkit.study.plan_format import PlanFile
+from profkit.study.report_words import STATUS, bare_digits, digits
 from profkit.study.summary import Baseline, Row, Versus, flagged_cells, unmeasured
-from profkit.study.written.words import STATUS, bare_digits, digits
 from profkit.timing.results import Verdict
 from profkit.ui.terminal import console, rendered, table_of
 from profkit.ui.text import literal, number, percent, plural, shorten
@@ -63,7 +63,7 @@ def _medians(baseline: Baseline, width: int) -> Grid:
     timed = [row for row in baseline.rows if row.is_timed]
     backends = list(dict.fromkeys(row.backend for row in timed))
     by_cell = {(row.shape, row.backend): row for row in timed}
-    best = {name for one in baseline.best if one.what == "backend" for name in (one.id, *one.tied)}
+    best = {name for one in baseline.best if one.kind == "backend" for name in (one.id, *one.tied)}
     fits = max(1, (width - _LONGEST_NAME) // 11)
     shown = backends[:fits]
     rows = tuple(
@@ -94,7 +94,7 @@ def _fastest(baseline: Baseline) -> Grid:
     told = [
         _fastest_row(rows[best.id], best.tied, versus.get((best.where["shape"], best.backend)))
         for best in baseline.best
-        if best.what == "backend"
+        if best.kind == "backend"
     ]
     columns = ("Shape", "Fastest", "Median", "FLOP/s", "Of peak", "Regime", f"Against {reference}")
     return Grid(

@@ -16,9 +16,9 @@ from profkit.core.typed_file import convert
 from profkit.study.folder import cell_file, write_plan
 from profkit.study.json import cell_json
 from profkit.study.plan_format import PlanFile
-from profkit.study.report_content import gather
+from profkit.study.report import gather
+from profkit.study.report_document import report_document
 from profkit.study.run import summarise
-from profkit.study.written.report import report
 from profkit.timing.cell import Cell
 from profkit.timing.results import Verdict
 from profkit.ui.document_markdown import document_markdown
@@ -64,7 +64,7 @@ def folder(into: Path, cells: Sequence[Cell], asked: Sequence[str] = ()) -> Path
 def text(into: Path, cells: Sequence[Cell], asked: Sequence[str] = (), **more: Any) -> str:
     """The report in Markdown, its lines joined."""
     told = gather(folder(into, cells, asked), **more)
-    return " ".join(document_markdown(report(told), "drawings").split())
+    return " ".join(document_markdown(report_document(told), "drawings").split())
 
 
 def grouped(share: float, **more: Any) -> Cell:
