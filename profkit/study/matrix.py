@@ -19,8 +19,9 @@ Value: TypeAlias = str | int | float | bool
 Options: TypeAlias = Annotated[dict[str, Value], Meta(min_length=1)]
 
 MOST_SHAPES = 10_000
+ELEMENT_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 _SHORT = {"batch": "b", "heads": "h", "kv_heads": "kv", "length": "s", "dim": "d"}
-_ORDER = {name: at for at, name in enumerate((*_SHORT, "dtype", "causal", "backward"))}
+_ORDER = (*_SHORT, "dtype", "causal", "backward")
 _DTYPES = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64"}
 _OTHER_DTYPES = {"float8_e4m3fn", "float8_e5m2", "int8", "uint8"}
 _ALSO_CALLED = {"half": "float16", "float": "float32", "double": "float64"}
@@ -132,7 +133,7 @@ def combined(sizes: Mapping[str, Sequence[Value]]) -> list[dict[str, Value]]:
 
 def shape_name(arguments: Mapping[str, Value]) -> str:
     """A short name that can be a file's: `b32-h8-s512-d64-fp16-causal`."""
-    ordered = sorted(arguments, key=lambda name: _ORDER.get(name, len(_ORDER)))
+    ordered = sorted(arguments, key=lambda name: (*_ORDER, name).index(name))
     parts = [_part(name, arguments[name]) for name in ordered if arguments[name] is not False]
     return "-".join(parts) or "as-declared"
 

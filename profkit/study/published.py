@@ -20,11 +20,11 @@ from profkit.core.fingerprint import Device
 from profkit.core.typed_file import known
 from profkit.core.yaml_files import shipped_yaml
 from profkit.report.gpus import datasheet_named
+from profkit.study.matrix import ELEMENT_BYTES
 from profkit.study.summary import Row
 from profkit.timing.cell import CellStatus
 from profkit.timing.latency import POWER_CAP, compute_peak
 
-_ELEMENT_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 _RATES = {"tflops": 1e12, "gflops": 1e9}
 _SHAPE = ("batch", "heads", "kv_heads", "length", "dim", "dtype", "causal", "backward")
 _SAME_DIGITS = 1e-3
@@ -278,7 +278,7 @@ def _flop(shape: Mapping[str, Any]) -> float:
     sizes = (shape[name] for name in ("batch", "heads", "length", "dim"))
     return Work.attention(
         *sizes,
-        element_bytes=_ELEMENT_BYTES[shape["dtype"]],
+        element_bytes=ELEMENT_BYTES[shape["dtype"]],
         causal=shape["causal"],
         backward=shape["backward"],
         kv_heads=shape["kv_heads"],
