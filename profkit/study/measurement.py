@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from profkit.capture.environment import digest
 from profkit.core.errors import EnvironmentProblem, ProfkitError
@@ -28,7 +28,6 @@ from profkit.study.json import cell_json
 from profkit.study.matrix import MatrixShape
 from profkit.study.plan import BaselinePlan, Declared
 from profkit.study.plan_format import MeasuredOn, PlanFile, Run
-from profkit.study.record import runs_on_record
 from profkit.timing.budget import GPU_PROBES, Outlook, Todo
 from profkit.timing.cell import MISSING, Cell, CellStatus
 from profkit.timing.measurement import (
@@ -110,7 +109,9 @@ class Measuring:
         self._file = file
         self._started = started
         self._before = file.seconds or 0.0
-        self._runs = runs_on_record(file)
+        self._runs = file.runs or ()
+        if file.runs is UNSET and file.measured_on is not None:  # a run that kept no account
+            self._runs = (Run(command=file.command, created=file.created, processes=None),)
         self._measured_by: set[int] = set()
         self._created = timestamp()
         self._tell = tell
