@@ -160,12 +160,11 @@ def published_pairs(
 
     `gpu` is the name of the product's datasheet, `chip` the GPU.
     """
-    found = []
-    for figure in published():
-        row = _counterpart(rows, figure)
-        if row is not None:
-            found.append(_pair(row, figure, gpu, chip or Device()))
-    return tuple(found)
+    return tuple(
+        _pair(row, figure, gpu, chip or Device())
+        for figure in published()
+        if (row := _counterpart(rows, figure)) is not None
+    )
 
 
 def _counterpart(rows: Sequence[Row], figure: Figure) -> Row | None:

@@ -32,6 +32,24 @@ _MODULES = (typed_file, summary, drawings, statistics, latency_view, document, t
 def report_document(report: Report) -> Document:
     """The report as blocks: the same data give the same ones."""
     values: list[Any] = []
+    template = report_environment(values).get_template("report.md.j2")
+    shown = template.render(
+        vars(report),
+        report=report,
+        rows=report.summary.cells,
+        cells={row.id: row for row in report.summary.cells},
+        timed=report.timed,
+        fastest=report.fastest(),
+        standings=report.standings(),
+        shared=report_words.shared(report),
+    )
+    chunks = (chunk.strip("\n") for chunk in re.split(r"\n\s*\n", shown))
+    blocks = tuple(_block(chunk, values) for chunk in chunks if chunk.strip())
+    return Document(f"Baseline: {report_words.title(report)}", blocks)
+
+
+def report_environment(values: list[Any]) -> Environment:
+    """What the template may use; `values` get what it shows."""
 
     @pass_context  # so that it is not called when the template is compiled
     def mark(_: object, value: Any) -> Markup:
@@ -57,19 +75,7 @@ def report_document(report: Report) -> Document:
     }
     environment.filters = functions | environment.filters
     environment.tests = functions | environment.tests
-    shown = environment.get_template("report.md.j2").render(
-        vars(report),
-        report=report,
-        rows=report.summary.cells,
-        cells={row.id: row for row in report.summary.cells},
-        timed=report.timed,
-        fastest=report.fastest(),
-        standings=report.standings(),
-        shared=report_words.shared(report),
-    )
-    chunks = (chunk.strip("\n") for chunk in re.split(r"\n\s*\n", shown))
-    blocks = tuple(_block(chunk, values) for chunk in chunks if chunk.strip())
-    return Document(f"Baseline: {report_words.title(report)}", blocks)
+    return environment
 
 
 def _block(chunk: str, values: list[Any]) -> Block:
