@@ -12,7 +12,6 @@ from msgspec import UNSET, structs
 
 from profkit.capture.environment import digest as environment_digest
 from profkit.capture.target import NAME
-from profkit.capture.work import Work
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.regular_file import digest
@@ -30,10 +29,10 @@ from profkit.study.folder import (
 )
 from profkit.study.json import cell_json
 from profkit.study.matrix import (
-    ELEMENT_BYTES,
     Matrix,
     MatrixShape,
     Value,
+    attention_work,
     dtype_named,
     matrix_of,
     shape_name,
@@ -336,18 +335,9 @@ def _cell(
 
 def _target(shape: MatrixShape) -> Declared:
     """A target of these sizes, with the work of attention where all of them are known."""
-    sizes: dict[str, Any] = dict(shape.arguments)
+    sizes = dict(shape.arguments)
+    work = attention_work(sizes)
     dtype = sizes.pop("dtype", None)
-    needed = [sizes[name] for name in ("batch", "heads", "length", "dim") if name in sizes]
-    work = None
-    if dtype in ELEMENT_BYTES and len(needed) == 4:
-        work = Work.attention(
-            *needed,
-            element_bytes=ELEMENT_BYTES[dtype],
-            causal=bool(sizes.get("causal", False)),
-            backward=bool(sizes.get("backward", False)),
-            kv_heads=sizes.get("kv_heads"),
-        )
     name = None if dtype is None else str(dtype)
     return Declared(name=IMPORTED, shapes=sizes, dtype=name, work=work)
 

@@ -15,12 +15,11 @@ from typing import Any
 
 from profkit.audit.audit import Outcome, examine
 from profkit.audit.claims import read_claims
-from profkit.capture.work import Work
 from profkit.core.fingerprint import Device
 from profkit.core.typed_file import known
 from profkit.core.yaml_files import shipped_yaml
 from profkit.report.gpus import datasheet_named
-from profkit.study.matrix import ELEMENT_BYTES
+from profkit.study.matrix import attention_work
 from profkit.study.summary import Row
 from profkit.timing.cell import CellStatus
 from profkit.timing.latency import POWER_CAP, compute_peak
@@ -252,9 +251,10 @@ def _figure(series: Mapping[str, Any], values: Mapping[str, Any]) -> Figure:
         values[name] / 1e3 if name in values else None
         for name in ("median_ms", "low_ms", "high_ms")
     )
+    work = attention_work(shape)
     rate = next(
         (values[name] * unit for name, unit in _RATES.items() if name in values),
-        _flop(shape) / (seconds or 1.0),
+        (work.flop if work else 0.0) / (seconds or 1.0),
     )
     sheet = datasheet_named(series["gpu"])
     key = compute_peak(series["dtype"], sheet.peaks) if sheet else ""
@@ -271,14 +271,3 @@ def _figure(series: Mapping[str, Any], values: Mapping[str, Any]) -> Figure:
         share=rate / sheet.peaks[key].value if sheet and key else None,
         study=series.get("study", ""),
     )
-
-
-def _flop(shape: Mapping[str, Any]) -> float:
-    sizes = (shape[name] for name in ("batch", "heads", "length", "dim"))
-    return Work.attention(
-        *sizes,
-        element_bytes=ELEMENT_BYTES[shape["dtype"]],
-        causal=shape["causal"],
-        backward=shape["backward"],
-        kv_heads=shape["kv_heads"],
-    ).flop
