@@ -5,10 +5,10 @@ from __future__ import annotations
 from msgspec import structs
 
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import encode, part
+from profkit.core.typed_file import encode
 from profkit.core.version import __version__
-from profkit.timing.latency import LatencyReport, Pair, Timed
-from profkit.timing.latency_format import Compared, LatencyFile, Series
+from profkit.timing.latency import LatencyReport, Timed
+from profkit.timing.latency_format import LatencyFile, Series
 from profkit.timing.latency_view import sentence, settling_options, warnings
 
 
@@ -21,7 +21,13 @@ def latency_json(report: LatencyReport) -> str:
             seed=report.seed,
             warmup=report.warmup,
             series=tuple(_series(timed, report) for timed in report.timed),
-            comparisons=tuple(_compared(pair, report) for pair in report.pairs),
+            comparisons=tuple(
+                structs.replace(
+                    pair.comparison,
+                    settle=" ".join(settling_options(pair, report.thresholds)) or None,
+                )
+                for pair in report.pairs
+            ),
             thresholds=report.thresholds,
             floor=report.floor,
             left_out=dict(report.left_out),
@@ -45,15 +51,4 @@ def _series(timed: Timed, report: LatencyReport) -> Series:
         throttled_blocks=dict(timed.throttled),
         launch_bound=timed.launch_bound,
         sentence=sentence(timed, report),
-    )
-
-
-def _compared(pair: Pair, report: LatencyReport) -> Compared:
-    comparison = pair.comparison
-    return Compared(
-        a=pair.a.label,
-        b=pair.b.label,
-        clocks=pair.clocks,
-        settle=" ".join(settling_options(pair, report.thresholds)) or None,
-        **part(comparison, *comparison.__dataclass_fields__) | {"reason": comparison.reason.value},
     )

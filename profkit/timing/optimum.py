@@ -13,8 +13,7 @@ from enum import StrEnum
 from msgspec import structs
 
 from profkit.timing.latency import Pair
-from profkit.timing.results import DEFAULT, Thresholds, Verdict
-from profkit.timing.verdict import Comparison
+from profkit.timing.results import DEFAULT, Comparison, Thresholds, Verdict
 
 LOOKS = (8, 16, 32, 64)
 """After how many blocks a side the verdicts are looked at."""

@@ -10,6 +10,7 @@ each number and shows its measured coverage.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -18,7 +19,6 @@ import numpy.typing as npt
 
 from profkit.core.distributions import median_rank, normal_cdf, normal_quantile, t_quantile
 from profkit.core.errors import BadInput
-from profkit.timing.ranks import mann_whitney, ranks
 from profkit.timing.results import (
     Claim,
     Classic,
@@ -45,12 +45,11 @@ TESTABLE = 65
 CLAIMABLE_SPEEDUP = 1.10
 CLAIMABLE_DELTA = 0.3
 
-_AUTOCORRELATION_ALPHA = 0.025
-_DRIFT_ALPHA = 0.01
-_STARTUP_ALPHA = 0.01
+_AUTOCORRELATION_ALPHA, _DRIFT_ALPHA, _STARTUP_ALPHA = 0.025, 0.01, 0.01
 _OUTLIER = 3.5
 _MAD_TO_SIGMA = 1.4826
 _HIGHEST_CORRELATION = 0.99
+_SEPARATED = (0.147, 0.33, 0.474)
 _LIMIT_95 = 1.645
 _FLOAT32 = 2.0**-22
 _TICK_SAMPLES = 64
@@ -59,6 +58,7 @@ _TICK_NEAR = 1 / 8
 _TICK_NEARLY_ALL = 0.9
 _TICK_EXACT = 0.5
 _ROUNDING = 1e-9  # of a sum of shares
+_MOST_EXACT = 8  # samples of the smaller side, where the p-value of different ones is exact
 _REMEMBERED = 512  # runs of samples: a report asks for those of a cell five times
 
 
@@ -93,7 +93,10 @@ def _summary(samples: bytes, tick: float | None) -> Summary:
         mean=mean,
         std=std,
         cv=None if std is None else std / mean,
-        percentiles=tuple(_percentile(times, q) for q in PERCENTILES),
+        percentiles=tuple(
+            Percentile(q, float(np.quantile(times, q)) if n >= needs else None, needs)
+            for q, needs in zip(PERCENTILES, map(samples_needed, PERCENTILES), strict=True)
+        ),
         interval=None if refused else _interval(times, tick, independence, effective, startup),
         refused=refused,
         order_interval=_order_interval(times, tick),
@@ -188,12 +191,6 @@ def _widest_grid(levels: Array, shares: Array, anchor: float, steps: Array) -> f
         if holds.any():
             return float(anchor / part[holds.argmax()])
     return None
-
-
-def _percentile(times: Array, q: float) -> Percentile:
-    needs = samples_needed(q)
-    value = float(np.quantile(times, q)) if times.size >= needs else None
-    return Percentile(q, value, needs)
 
 
 def rank_correlation(times: Array) -> float | None:
@@ -427,14 +424,14 @@ def _interval(
         for half in np.array_split(times, 2):
             ends = bootstrap_median(half, max(min(draws // 2, half.size), FEWEST))
             low, high = min(low, ends[0]), max(high, ends[1])
-    low, high, resolution = _give_way(low, high, tick)
     dependent = independence.state is State.NOT_INDEPENDENT
-    return Interval(low, high, None, Claim.WIDENED if dependent else Claim.WITHIN_RUN, resolution)
+    return _within_run(low, high, tick, Claim.WIDENED if dependent else Claim.WITHIN_RUN)
 
 
-def _give_way(low: float, high: float, tick: float | None) -> tuple[float, float, float]:
-    resolution = tick or 0.0
-    return max(low - resolution, 0.0), high + resolution, resolution
+def _within_run(low: float, high: float, tick: float | None, claim: Claim) -> Interval:
+    """An interval without a level, a tick wider at either end."""
+    tick = tick or 0.0
+    return Interval(max(low - tick, 0.0), high + tick, None, claim, tick)
 
 
 def _order_interval(times: Array, tick: float | None) -> Interval | None:
@@ -446,9 +443,55 @@ def _order_interval(times: Array, tick: float | None) -> Interval | None:
         return None
     below = median_rank(n, LEVEL)
     ordered = np.sort(times)
-    ends = float(ordered[below]), float(ordered[n - 1 - below])
-    low, high, resolution = _give_way(*ends, tick)
-    return Interval(low, high, None, Claim.WITHIN_RUN, resolution)
+    low, high = float(ordered[below]), float(ordered[n - 1 - below])
+    return _within_run(low, high, tick, Claim.WITHIN_RUN)
+
+
+def ranks(values: Array) -> Array:
+    """The rank of each value from 1 up; equal values share the mean of theirs. Shape (n,)."""
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    means: Array = ((last - counts + 1 + last) / 2)[places]
+    return means
+
+
+def mann_whitney(a: Array, b: Array) -> tuple[float, float]:
+    """U of `a` (pairs in which it is larger, equal ones by half), and its two-sided p-value.
+
+    Normal with ties and continuity corrected for, exact for few different samples (Mann and Whitney
+    1947, Ann. Math. Stat. 18, 50-60). Shapes (n,) and (m,).
+    """
+    n, m = a.size, b.size
+    both = np.concatenate([a, b])
+    u = float(ranks(both)[:n].sum()) - n * (n + 1) / 2
+    larger = max(u, n * m - u)
+    _, counts = np.unique(both, return_counts=True)
+    if counts.max() == 1 and min(n, m) <= _MOST_EXACT:
+        return u, min(1.0, 2 * _exact_tail(int(larger), n, m))
+    ties = float((counts.astype(float) ** 3 - counts).sum())
+    variance = n * m / 12 * ((n + m + 1) - ties / ((n + m) * (n + m - 1)))
+    if variance <= 0:  # all are equal
+        return u, 1.0
+    z = (larger - n * m / 2 - 0.5) / math.sqrt(variance)
+    return u, min(1.0, 2 * normal_cdf(-z))
+
+
+def _exact_tail(u: int, n: int, m: int) -> float:
+    """P(U >= u) where all orders of n and m different samples are equally likely.
+
+    The number of orders by U is a Gaussian binomial coefficient: the product of
+    (1 - q^(m + i)) / (1 - q^i) for i from 1 to n.
+    """
+    few, many = sorted((n, m))
+    below = n * m - u  # P(U >= u) = P(U <= n m - u), in integers of any size
+    orders = np.zeros(below + 1, dtype=object)
+    orders[0] = 1
+    for i in range(1, few + 1):
+        if many + i <= below:
+            orders[many + i :] = orders[many + i :] - orders[: below + 1 - many - i]
+        for start in range(min(i, below + 1)):
+            orders[start::i] = np.cumsum(orders[start::i])
+    return int(orders.sum()) / math.comb(n + m, n)
 
 
 def cliffs_delta(a: npt.ArrayLike, b: npt.ArrayLike) -> Delta:
@@ -461,18 +504,7 @@ def cliffs_delta(a: npt.ArrayLike, b: npt.ArrayLike) -> Delta:
     first, second = checked(a), checked(b)
     u, p_value = mann_whitney(first, second)
     value = 2 * u / (first.size * second.size) - 1
-    return Delta(value, _separation(abs(value)), p_value)
-
-
-def _separation(size: float) -> Separation:
-    for limit, separation in (
-        (0.147, Separation.NEGLIGIBLE),
-        (0.33, Separation.SMALL),
-        (0.474, Separation.MEDIUM),
-    ):
-        if size < limit:
-            return separation
-    return Separation.LARGE
+    return Delta(value, list(Separation)[bisect_right(_SEPARATED, abs(value))], p_value)
 
 
 def classic(a: npt.ArrayLike, b: npt.ArrayLike, tick: float | None = None) -> Classic:
