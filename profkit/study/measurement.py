@@ -207,7 +207,7 @@ class Measuring:
         taken = self._take_turns(round_, series, wanted)
         self._note_process()
         for one in sorted(taken, key=lambda one: one.variant not in round_.again):
-            self._keep(round_, self._measured_cell(round_, one, opened.told))
+            self._keep(round_, self._measured_cell(round_, one, opened.answer))
 
     def _opened(self, round_: _Round, names: Sequence[str]) -> Opened | None:
         """The target at a shape, with what can't be measured kept as such; None: nothing can."""
@@ -225,14 +225,14 @@ class Measuring:
                 raise _Lost("", error.message) from None
             self._give_up(round_, names, _status_of(error.message), error.message)
             return None
-        self._check_device(opened.told)
+        self._check_device(opened.answer)
         lost = next((n for n, why in opened.wrong.items() if _DEVICE_LOST.search(why)), None)
         if lost is not None:
             raise _Lost(lost, opened.wrong[lost])
         for name, why in opened.wrong.items():
-            self._give_up(round_, [name], _status_of_wrong(why), why, opened.told)
+            self._give_up(round_, [name], _status_of_wrong(why), why, opened.answer)
         for name, why in opened.left_out.items():
-            self._give_up(round_, [name], CellStatus.unsupported, why, opened.told)
+            self._give_up(round_, [name], CellStatus.unsupported, why, opened.answer)
         return opened
 
     def _check_device(self, told: Mapping[str, Any]) -> None:
@@ -259,7 +259,7 @@ class Measuring:
         ready = []
         for one in opened.series:
             self._told("warm up", one.variant)
-            with self._kept_when_it_fails(round_, one, opened.told):
+            with self._kept_when_it_fails(round_, one, opened.answer):
                 one.prepare(self._plan.timing)
                 ready.append(one)
                 self._outlook.saw_call(round_.shape.name, one.variant, float(one.ready["rough"]))
@@ -276,7 +276,7 @@ class Measuring:
             for one in [live[place] for place in order(len(live), block)]:
                 self._told("time", f"block {block + 1} of {self._plan.blocks}, {one.variant}")
                 taken = False
-                with self._kept_when_it_fails(round_, one, one.told):
+                with self._kept_when_it_fails(round_, one, one.answer):
                     if len(live) == 1 and block:
                         one.spacer(wanted[one.variant])
                         at += 1
