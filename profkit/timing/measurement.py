@@ -21,9 +21,11 @@ from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, Targ
 from profkit.core.fingerprint import Fingerprint
 from profkit.core.lock import gpu_lock
 from profkit.core.typed_file import convert
+from profkit.timing import latency
 from profkit.timing.budget import samples_a_block
 from profkit.timing.floor import read_floor
-from profkit.timing.latency import LatencyReport, analyze_latency, compare_with
+from profkit.timing.latency import LatencyReport
+from profkit.timing.latency_file import Saved
 from profkit.timing.latency_format import Latency
 from profkit.timing.orders import order
 from profkit.timing.results import DEFAULT, Thresholds
@@ -131,26 +133,23 @@ def latency_report(
     Raises EnvironmentProblem for a label that could not be timed here.
     """
     started = time.monotonic()
-    timed = {latency.label: analyze_latency(latency) for latency in timing.latencies}
     for label in labels:
-        if label not in timed:
+        if label not in {series.label for series in timing.latencies}:
             why = timing.left_out.get(label, "it was not timed")
             raise EnvironmentProblem(f"{label} can't run here: {why}", "compare others")
     known = read_floor(*timing.latencies[0].measured_with)
     floors = (known.within_process, known.between_processes) if known else (None, None)
-    floor = floors[len(plan.subjects) > 1]
-    sides = [timed[label] for label in labels]
-    pairs = compare_with(sides[0], sides[1:], thresholds=thresholds, floor=floor) if sides else ()
-    statistics = time.monotonic() - started
-    return LatencyReport(
-        title=timing.latencies[0].target.name or "",
-        timed=tuple(timed.values()),
-        pairs=pairs,
+    fingerprint = convert(timing.fingerprint, Fingerprint)
+    report = latency.latency_report(
+        Saved("", timing.latencies, fingerprint, timing.fingerprint_sha256),
+        labels,
         thresholds=thresholds,
-        floor=floor,
+        floor=floors[len(plan.subjects) > 1],
+    )
+    statistics = time.monotonic() - started
+    return replace(
+        report,
         left_out=timing.left_out,
-        fingerprint=convert(timing.fingerprint, Fingerprint),
-        fingerprint_sha256=timing.fingerprint_sha256,
         seed=plan.seed,
         warmup=plan.settings.warmup,
         spans={**timing.spans, "statistics": statistics},
