@@ -235,8 +235,16 @@ class _Profile:
                 checklist = report.checklist(variants=variants, timeline=quantities)
                 self._write(folder, report, checklist)
                 self._draw(folder, report, latency, variants)
-                versions = _versions(tool, find("nsys") if timeline else None)
-                manifest = self._manifest(versions, gpu, checked, report, recorded.name, sections)
+                nsys_tool = find("nsys") if timeline else None
+                versions = {
+                    "profkit": __version__,
+                    "python": platform.python_version(),
+                    "ncu": tool.version_text,
+                    "nsys": nsys_tool.version_text if nsys_tool else None,
+                }
+                manifest = self._manifest(versions, gpu, checked, report, sections)
+                size = FileEntry(launches=len(report), bytes=0, sha256="")
+                manifest = structs.replace(manifest, files={recorded.name: size})
                 files = listed(folder, manifest.files)
                 parts = RunParts(latency, variants, structs.replace(manifest, files=files))
                 page = page_html(report, checklist, run=parts)
@@ -486,11 +494,9 @@ class _Profile:
         gpu: GpuState | None,
         checked: CheckFile | None,
         report: Report,
-        recorded: str,
         sections: Mapping[str, str],
     ) -> Manifest:
         session = report.session
-        launches = len(report)
         fingerprint = (checked.fingerprint if checked else None) or convert(
             fingerprint_without_torch(
                 gpu.uuid if gpu else None, {"ncu": versions["ncu"]}, self._environment
@@ -511,20 +517,10 @@ class _Profile:
                 cache_control=session.cache_control,
                 replay_mode=session.replay_mode,
             ),
-            launches=launches,
+            launches=len(report),
             stages=tuple(self._stages),
             warnings=tuple(self._shareable_warnings),
-            files={recorded: FileEntry(launches=launches, bytes=0, sha256="")},
         )
-
-
-def _versions(ncu_tool: Tool, nsys_tool: Tool | None) -> dict[str, str | None]:
-    return {
-        "profkit": __version__,
-        "python": platform.python_version(),
-        "ncu": ncu_tool.version_text,
-        "nsys": nsys_tool.version_text if nsys_tool else None,
-    }
 
 
 def _sections(sections: str) -> dict[str, str]:

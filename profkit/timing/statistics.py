@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Collection
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -81,10 +82,12 @@ def _summary(samples: bytes, tick: float | None) -> Summary:
     correlation = rank_correlation(times)
     drift = _drift(times)
     independence = _independence(times, correlation, drift, startup)
+    reasons = independence.reasons if independence.state is State.NOT_INDEPENDENT else ()
     effective = float(n)
-    if correlation is not None and Reason.AUTOCORRELATED in independence.reasons:
+    if correlation is not None and Reason.AUTOCORRELATED in reasons:
         effective = effective_size(n, correlation)
-    refused = _refusal(times, tick, independence, correlation, drift)
+    refused = _refusal(times, tick, reasons, drift)
+    draws = math.floor(effective)
     std = float(times.std(ddof=1)) if n > 1 else None
     mean = float(times.mean())
     return Summary(
@@ -97,7 +100,7 @@ def _summary(samples: bytes, tick: float | None) -> Summary:
             Percentile(q, float(np.quantile(times, q)) if n >= needs else None, needs)
             for q, needs in zip(PERCENTILES, map(samples_needed, PERCENTILES), strict=True)
         ),
-        interval=None if refused else _interval(times, tick, independence, effective, startup),
+        interval=None if refused else _interval(times, tick, reasons, draws, startup),
         refused=refused,
         order_interval=_order_interval(times, tick),
         tick=tick,
@@ -295,19 +298,6 @@ def _outliers(times: Array, tick: float) -> tuple[int, int]:
     return int((np.abs(away) > _OUTLIER * scale).sum()), int(np.cumprod(slow).sum())
 
 
-def _starts_slow(times: Array, startup: int) -> bool:
-    """Whether the slow samples at the beginning are beyond chance.
-
-    In exchangeable samples the first k are all among the w slowest with probability
-    C(w, k) / C(n, k).
-    """
-    if startup == 0:
-        return False
-    slowest = int((times >= times[:startup].min()).sum())
-    chance = math.comb(slowest, startup) / math.comb(times.size, startup)
-    return chance <= _STARTUP_ALPHA
-
-
 def _independence(
     times: Array, correlation: float | None, drift: Drift | None, startup: int
 ) -> Independence:
@@ -322,8 +312,11 @@ def _independence(
         reasons.append(Reason.AUTOCORRELATED)
     if drift is not None and drift.p_value < _DRIFT_ALPHA:
         reasons.append(Reason.DRIFTING)
-    if _starts_slow(times, startup):
-        reasons.append(Reason.START_UP)
+    if startup:
+        # In exchangeable samples the first k are all among the w slowest with C(w, k) / C(n, k).
+        slowest = int((times >= times[:startup].min()).sum())
+        if math.comb(slowest, startup) / math.comb(n, startup) <= _STARTUP_ALPHA:
+            reasons.append(Reason.START_UP)
     if reasons:
         return Independence(State.NOT_INDEPENDENT, tuple(reasons))
     if n < TESTABLE:
@@ -334,11 +327,7 @@ def _independence(
 
 
 def _refusal(
-    times: Array,
-    tick: float | None,
-    independence: Independence,
-    correlation: float | None,
-    drift: Drift | None,
+    times: Array, tick: float | None, reasons: Collection[Reason], drift: Drift | None
 ) -> Reason | None:
     """Why there is no interval: equal samples, a drift that matters, or too little to go by.
 
@@ -349,12 +338,12 @@ def _refusal(
         return Reason.TOO_FEW
     if np.ptp(times) == 0 and not tick:
         return Reason.CONSTANT
-    if drift and Reason.DRIFTING in independence.reasons and abs(drift.relative) >= DRIFT_MATTERS:
+    if drift and Reason.DRIFTING in reasons and abs(drift.relative) >= DRIFT_MATTERS:
         return Reason.DRIFTING
-    if correlation is None or Reason.AUTOCORRELATED not in independence.reasons:
+    correlation = rank_correlation(times) if Reason.AUTOCORRELATED in reasons else None
+    if correlation is None or _effective_at_least(times.size, correlation) >= FEWEST:
         return None
-    scarce = _effective_at_least(times.size, correlation) < FEWEST
-    return Reason.AUTOCORRELATED if scarce else None
+    return Reason.AUTOCORRELATED
 
 
 @lru_cache(maxsize=256)
@@ -402,11 +391,7 @@ def bootstrap_tail(n: int) -> float:
 
 
 def _interval(
-    times: Array,
-    tick: float | None,
-    independence: Independence,
-    effective: float,
-    startup: int,
+    times: Array, tick: float | None, reasons: Collection[Reason], draws: int, startup: int
 ) -> Interval:
     """The bootstrap interval, as wide as the dependence and the tick ask for.
 
@@ -415,17 +400,15 @@ def _interval(
     little, those of both its halves. A time can be a tick off either way, whatever the phase of the
     two readings, so both ends give way by a tick.
     """
-    draws = math.floor(effective)
     low, high = bootstrap_median(times, draws)
-    if Reason.START_UP in independence.reasons and times.size - startup >= FEWEST:
+    if Reason.START_UP in reasons and times.size - startup >= FEWEST:
         steady = bootstrap_median(times[startup:], min(draws, times.size - startup))
         low, high = min(low, steady[0]), max(high, steady[1])
-    if Reason.DRIFTING in independence.reasons:
+    if Reason.DRIFTING in reasons:
         for half in np.array_split(times, 2):
             ends = bootstrap_median(half, max(min(draws // 2, half.size), FEWEST))
             low, high = min(low, ends[0]), max(high, ends[1])
-    dependent = independence.state is State.NOT_INDEPENDENT
-    return _within_run(low, high, tick, Claim.WIDENED if dependent else Claim.WITHIN_RUN)
+    return _within_run(low, high, tick, Claim.WIDENED if reasons else Claim.WITHIN_RUN)
 
 
 def _within_run(low: float, high: float, tick: float | None, claim: Claim) -> Interval:

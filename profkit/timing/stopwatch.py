@@ -20,6 +20,7 @@ from typing import Any
 
 from profkit.capture.gpu import Moment, Watch
 from profkit.core.errors import EnvironmentProblem, TargetFailed
+from profkit.timing.latency_format import MemoryUse
 from profkit.timing.sm_clock import ClockReader, Stretch, clock_reader, mean_clock
 
 Call = Callable[[], object]
@@ -73,18 +74,6 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Memory:
-    """Device memory of torch in bytes: the peaks during a call, inputs and outputs included.
-
-    `allocations` is how many tensors a call takes from torch's pool.
-    """
-
-    peak_allocated: int
-    peak_reserved: int
-    allocations: int
-
-
-@dataclass(frozen=True)
 class Ready:
     """What was learnt of a call before it was timed, in seconds.
 
@@ -100,7 +89,7 @@ class Ready:
     warmup: float
     steady: bool | None
     waits: bool
-    memory: Memory | None
+    memory: MemoryUse | None
 
 
 @dataclass(frozen=True)
@@ -275,7 +264,7 @@ class Stopwatch:
         torch.cuda.synchronize()
         return host, waits
 
-    def _memory(self) -> Memory:
+    def _memory(self) -> MemoryUse:
         import torch
 
         scratch = 0
@@ -289,7 +278,7 @@ class Stopwatch:
         torch.cuda.synchronize()
         after = torch.cuda.memory_stats()
         count = "allocation.all.allocated"
-        return Memory(
+        return MemoryUse(
             peak_allocated=after["allocated_bytes.all.peak"] - scratch,
             peak_reserved=after["reserved_bytes.all.peak"] - scratch,
             allocations=after[count] - before[count],

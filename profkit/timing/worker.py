@@ -19,7 +19,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
@@ -134,7 +133,7 @@ class _Worker:
         with chosen.around():
             stopwatch = Stopwatch(call, self._device, settings, self._watch)
             self._stopwatches[variant] = stopwatch
-            return asdict(stopwatch.prepare())
+            return plain(stopwatch.prepare())
 
     def block(self, variant: str, samples: int, host: float) -> Any:
         """Take a block of samples; see `profkit.timing.stopwatch.Block`."""
