@@ -113,7 +113,7 @@ def differences(
             "something else disturbed every comparison: no floor can be told", "calibrate again"
         )
     return Differences(
-        largest=max(_difference(pair.speedup) for pair in calm),
+        largest=max(max(pair.speedup, 1 / pair.speedup) - 1 for pair in calm),
         bound=difference_bound([math.log(pair.speedup) for pair in calm]),
         disturbed=len(comparisons) - len(calm),
         all=tuple(pair.speedup - 1 for pair in comparisons),
@@ -144,11 +144,6 @@ def between_runs(runs: Sequence[Latency]) -> float:
     or the largest difference seen."""
     medians = [float(np.median(run.samples)) for run in runs]
     return max(run_bound(medians), max(medians) / min(medians) - 1)
-
-
-def _difference(speedup: float) -> float:
-    """A ratio of times as a share, from the side that makes it larger."""
-    return max(speedup, 1 / speedup) - 1
 
 
 class CalibrationFile(File, frozen=True, kw_only=True, tag="profkit.calibrate/1"):
@@ -189,9 +184,7 @@ def calibration_text(
             f"! {plural(disturbed, 'comparison')} disturbed by something else, with intervals over "
             "five times the typical width:\n  not in these figures"
         )
-    lines += ["", f"Time  {seconds:.1f} s"]
-    if kept is not None:
-        lines.append(f"Kept  {kept}")
+    lines += ["", f"Time  {seconds:.1f} s", *([f"Kept  {kept}"] if kept else [])]
     return "\n".join(lines) + "\n"
 
 
@@ -199,18 +192,16 @@ def calibration_json(
     floor: Floor, within: Differences, between: Differences, seconds: float, kept: Path | None
 ) -> str:
     """The floors and every difference, shares of a latency."""
-    return encode(
-        CalibrationFile(
-            profkit=__version__,
-            floor=floor,
-            within_process=within,
-            between_processes=between,
-            seconds=seconds,
-            kept=kept is not None,
-            sharper=sharper(between),
-        ),
-        dense=False,
+    file = CalibrationFile(
+        profkit=__version__,
+        floor=floor,
+        within_process=within,
+        between_processes=between,
+        seconds=seconds,
+        kept=kept is not None,
+        sharper=sharper(between),
     )
+    return encode(file, dense=False)
 
 
 def _plans(floor: Floor, between: Differences) -> list[str]:

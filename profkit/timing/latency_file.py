@@ -55,19 +55,15 @@ def read_latencies(path: Path, unit: str | None = None) -> Saved:
     `unit` is that of a bare list, which can't tell. Raises BadInput for a file without latencies
     or with anything in them that can't be, UsageError where the unit is needed and missing.
     """
-    path = _in_a_run(path) if path.is_dir() else path
+    if path.is_dir():  # of a target's folder, that of its only run
+        runs = sorted(path.glob(f"[!.]*/{IN_A_RUN}"))
+        path = runs[0] if len(runs) == 1 else path / IN_A_RUN
     text = read_text(path)
     check_unchanged(path)
     try:
         return _read(path, text, unit)
     except BadInput as error:
         raise BadInput(f"{path}: {error.message}", error.remedy or "check the file") from None
-
-
-def _in_a_run(folder: Path) -> Path:
-    """The latencies of a run's folder, or of a target's that holds one run."""
-    runs = sorted(folder.glob(f"[!.]*/{IN_A_RUN}"))
-    return runs[0] if len(runs) == 1 else folder / IN_A_RUN
 
 
 def _read(path: Path, text: str, unit: str | None) -> Saved:

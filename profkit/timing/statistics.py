@@ -20,19 +20,8 @@ import numpy.typing as npt
 
 from profkit.core.distributions import median_rank, normal_cdf, normal_quantile, t_quantile
 from profkit.core.errors import BadInput
-from profkit.timing.results import (
-    Claim,
-    Classic,
-    Delta,
-    Drift,
-    Independence,
-    Interval,
-    Percentile,
-    Reason,
-    Separation,
-    State,
-    Summary,
-)
+from profkit.timing import results
+from profkit.timing.results import Claim, Drift, Independence, Interval, Reason, State, Summary
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
@@ -97,7 +86,7 @@ def _summary(samples: bytes, tick: float | None) -> Summary:
         std=std,
         cv=None if std is None else std / mean,
         percentiles=tuple(
-            Percentile(q, float(np.quantile(times, q)) if n >= needs else None, needs)
+            results.Percentile(q, float(np.quantile(times, q)) if n >= needs else None, needs)
             for q, needs in zip(PERCENTILES, map(samples_needed, PERCENTILES), strict=True)
         ),
         interval=None if refused else _interval(times, tick, reasons, draws, startup),
@@ -477,7 +466,7 @@ def _exact_tail(u: int, n: int, m: int) -> float:
     return int(orders.sum()) / math.comb(n + m, n)
 
 
-def cliffs_delta(a: npt.ArrayLike, b: npt.ArrayLike) -> Delta:
+def cliffs_delta(a: npt.ArrayLike, b: npt.ArrayLike) -> results.Delta:
     """How far two samples are separated: 2 U / (n m) - 1 (Cliff 1993).
 
     Positive where `a` is larger. It measures separation, not size: 1 says that every sample of `a`
@@ -487,10 +476,12 @@ def cliffs_delta(a: npt.ArrayLike, b: npt.ArrayLike) -> Delta:
     first, second = checked(a), checked(b)
     u, p_value = mann_whitney(first, second)
     value = 2 * u / (first.size * second.size) - 1
-    return Delta(value, list(Separation)[bisect_right(_SEPARATED, abs(value))], p_value)
+    return results.Delta(
+        value, list(results.Separation)[bisect_right(_SEPARATED, abs(value))], p_value
+    )
 
 
-def classic(a: npt.ArrayLike, b: npt.ArrayLike, tick: float | None = None) -> Classic:
+def classic(a: npt.ArrayLike, b: npt.ArrayLike, tick: float | None = None) -> results.Classic:
     """The classic rule for "B is faster than A", over all launches of both sides.
 
     `a` has shape (n,), `b` (m,): s, each in the order taken; `tick` as in `summarize`. Raises
@@ -503,7 +494,7 @@ def classic(a: npt.ArrayLike, b: npt.ArrayLike, tick: float | None = None) -> Cl
     claimable = (
         apart is True and abs(delta.value) >= CLAIMABLE_DELTA and speedup >= CLAIMABLE_SPEEDUP
     )
-    return Classic(delta.value, delta.separation, delta.p_value, apart, speedup, claimable)
+    return results.Classic(delta.value, delta.separation, delta.p_value, apart, speedup, claimable)
 
 
 def intervals_apart(a: Interval | None, b: Interval | None) -> bool | None:

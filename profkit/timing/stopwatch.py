@@ -234,7 +234,10 @@ class Stopwatch:
         started = time.perf_counter()
         self._timed()
         torch.cuda.synchronize()
-        self._roughly = _wall(self._timed)
+        once = time.perf_counter()
+        self._timed()
+        torch.cuda.synchronize()
+        self._roughly = time.perf_counter() - once
         clocks: list[float | None] = []
         while True:
             for _ in range(self._calls_in(_WARMUP_ROUND)):
@@ -311,11 +314,6 @@ def l2_bytes() -> int:
     return int(torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size)
 
 
-def _hold(sampling: _Sampling, samples: int) -> float:
-    """Seconds for which the GPU is held while the host queues that many samples."""
-    return min(_LONGEST_HOLD, _MARGIN * samples * sampling.queueing)
-
-
 @dataclass(frozen=True)
 class _Sampling:
     """How samples are taken: `group` calls each, `before` ahead of each, `behind` after the last.
@@ -329,6 +327,10 @@ class _Sampling:
     queueing: float = _QUEUEING
     behind: int = _LEAD_OUT
     clock: ClockReader | None = None
+
+    def hold(self, samples: int) -> int:
+        """Cycles for which the GPU is held while the host queues that many samples."""
+        return _cycles(min(_LONGEST_HOLD, _MARGIN * samples * self.queueing))
 
 
 def _median(call: Call) -> float:
@@ -358,11 +360,14 @@ def _queued(sampling: _Sampling, samples: int) -> tuple[list[float], int, Stretc
     """
     import torch
 
-    pairs = _event_pairs(samples + sampling.behind)
+    events = _events(2 * (samples + sampling.behind))
+    for event in events:  # the first recording creates it
+        event.record()
+    pairs = list(zip(events[::2], events[1::2], strict=True))
     tiny, clock = _tiny(), sampling.clock
     overtaken = 0
     torch.cuda.synchronize()
-    torch.cuda._sleep(_cycles(_hold(sampling, samples)))
+    torch.cuda._sleep(sampling.hold(samples))
     started = time.perf_counter()
     if clock:
         clock.begin()
@@ -383,32 +388,11 @@ def _queued(sampling: _Sampling, samples: int) -> tuple[list[float], int, Stretc
     return times, overtaken, clock.stretch() if clock else None, queueing
 
 
-def _wall(call: Call) -> float:
-    """Wall seconds of a call, the device idle before and after."""
-    import torch
-
-    started = time.perf_counter()
-    call()
-    torch.cuda.synchronize()
-    return time.perf_counter() - started
-
-
 @cache
 def _tiny() -> Any:
     import torch
 
     return torch.zeros(1, device="cuda")
-
-
-def _event_pairs(count: int) -> list[tuple[Any, ...]]:
-    """Pairs of events that have been recorded before: the first time creates them."""
-    import torch
-
-    events = _events(2 * count)
-    for event in events:
-        event.record()
-    torch.cuda.synchronize()
-    return list(zip(events[::2], events[1::2], strict=True))
 
 
 def _by_cupti(sampling: _Sampling, samples: int) -> _Batch:
@@ -421,7 +405,7 @@ def _by_cupti(sampling: _Sampling, samples: int) -> _Batch:
     torch.cuda.synchronize()
     activities = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
     with profile(activities=activities, acc_events=True) as profiler:
-        torch.cuda._sleep(_cycles(_hold(sampling, samples)))
+        torch.cuda._sleep(sampling.hold(samples))
         if clock:
             clock.begin()
         for _ in range(samples):

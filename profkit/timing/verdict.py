@@ -25,19 +25,9 @@ from msgspec import structs
 
 from profkit.core.distributions import chi_square_quantile, increasing_root, t_cdf, t_quantile
 from profkit.core.errors import BadInput
-from profkit.timing import statistics
+from profkit.timing import results, statistics
 from profkit.timing.resolution import common_value, log_shift, open_ticks
-from profkit.timing.results import (
-    DEFAULT,
-    Claim,
-    Comparison,
-    Interval,
-    Margin,
-    Source,
-    Summary,
-    Thresholds,
-    Verdict,
-)
+from profkit.timing.results import DEFAULT, Comparison, Interval, Margin, Thresholds, Verdict
 from profkit.timing.statistics import Array, checked, effective_size
 
 Blocks: TypeAlias = Sequence[npt.ArrayLike]
@@ -198,7 +188,7 @@ def interval_over_blocks(
     low, high = (_exp(estimate.effect + sign * half) for sign in (-1, 1))
     if estimate.scatter == 0:
         low = high = float(np.median(blocks[0]))
-    return Interval(max(low - tick, 0.0), high + tick, thresholds.level, Claim.HOLDS, tick)
+    return Interval(max(low - tick, 0.0), high + tick, thresholds.level, results.Claim.HOLDS, tick)
 
 
 def _medians(side: list[Array]) -> Array:
@@ -216,7 +206,11 @@ def margin_of(asked: float, floor: float) -> Margin:
     """
     if not all(math.isfinite(part) and part >= 0 for part in (asked, floor)):
         raise BadInput(f"margin {asked}, floor {floor}: not shares of a time")
-    return Margin(asked, Source.ASKED) if asked >= floor else Margin(floor, Source.FLOOR)
+    return (
+        Margin(asked, results.Source.ASKED)
+        if asked >= floor
+        else Margin(floor, results.Source.FLOOR)
+    )
 
 
 def judge(
@@ -470,7 +464,10 @@ def holm(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
 
 def single_runs(
-    a: Summary, b: Summary, floor: float | None = None, thresholds: Thresholds = DEFAULT
+    a: results.Summary,
+    b: results.Summary,
+    floor: float | None = None,
+    thresholds: Thresholds = DEFAULT,
 ) -> WithinRun:
     """What two saved runs say that were not interleaved: "within-run only".
 

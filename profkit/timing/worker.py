@@ -23,17 +23,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
+from profkit.capture import target as targets
 from profkit.capture.environment import WORKSPACE, current_gpu, digest, fingerprint, lock
 from profkit.capture.gpu import NoDriver, Watch
-from profkit.capture.target import (
-    Inputs,
-    Target,
-    Unsupported,
-    Variant,
-    attempt,
-    load_target,
-    without_torch,
-)
+from profkit.capture.target import Inputs, Target, Unsupported, Variant, load_target
 from profkit.core.errors import EnvironmentProblem, ProfkitError, TargetFailed
 from profkit.core.typed_file import plain
 from profkit.timing.stopwatch import Cache, Settings, Stopwatch, Timer
@@ -127,7 +120,7 @@ class _Worker:
         """Warm a variant up; see `profkit.timing.stopwatch.Ready`."""
         self._target.enter()
         (chosen,) = self._target.chosen([variant])
-        attempt(chosen, self._inputs)
+        targets.attempt(chosen, self._inputs)
         settings = Settings(Timer(timer), Cache(cache), warmup, group)
         call = partial(chosen.call, self._inputs)
         with chosen.around():
@@ -148,7 +141,7 @@ def _device(asked: str | None) -> str:
     try:
         import torch
     except ImportError:
-        raise without_torch() from None
+        raise targets.without_torch() from None
     if asked == "cpu":
         return "cpu"
     if not torch.cuda.is_available():
