@@ -15,11 +15,10 @@ from profkit.report.catalog import (
     TENSOR_CODE,
     Alternative,
     Catalog,
-    ComputeCapability,
     Quantity,
     catalog,
 )
-from profkit.report.gpus import capability
+from profkit.report.gpus import ComputeCapability, capability
 from profkit.report.reader import RawReport, Request
 from profkit.report.resources import INSTRUCTION_CLASSES
 from profkit.report.sass import (

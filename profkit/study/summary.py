@@ -614,7 +614,7 @@ def _withheld(pair: Pair, strict: Pair) -> Pair:
         return pair
     if strict.comparison.verdict is not Verdict.SAME:
         return strict
-    open_ = replace(
+    open_ = structs.replace(
         strict.comparison, verdict=Verdict.INCONCLUSIVE, reason=Reason.AT_MARGIN, blocks_needed=None
     )
     return replace(strict, comparison=open_)
