@@ -6,7 +6,7 @@ The data is `catalog.yaml` beside this module; its head comment says how an entr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
@@ -109,29 +109,21 @@ class Catalog:
     device: Mapping[str, str]
     sections: Mapping[str, str]
     kernel_start: str
-    metric_names: tuple[str, ...] = field(default=())
 
     def group(self, name: str) -> Iterator[Quantity]:
         return (entry for entry in self.quantities.values() if entry.group == name)
 
     @cached_property
-    def checked(self) -> frozenset[str]:
-        """Quantities that are unknown of a launch unless its machine code is looked at.
-
-        They rest, by however many formulas, on one that is computed only where it is worth it.
-        """
-        found = {
-            entry.name for entry in self.quantities.values() if entry.computed in self.quantities
-        }
-        before = 0
-        while len(found) > before:
-            before = len(found)
-            found |= {
-                entry.name
-                for entry in self.quantities.values()
-                if any(found.intersection(item.formula.names) for item in entry.alternatives)
-            }
-        return frozenset(found)
+    def metric_names(self) -> tuple[str, ...]:
+        """ncu's names in the formulas."""
+        names = (
+            name
+            for entry in self.quantities.values()
+            for alternative in entry.alternatives
+            for name in alternative.formula.names
+            if name not in self.quantities and name not in TENSOR_CODE
+        )
+        return tuple(dict.fromkeys(names))
 
 
 @cache
@@ -142,73 +134,49 @@ def catalog() -> Catalog:
 
 def build(data: Mapping[str, Any]) -> Catalog:
     """A catalogue from parsed YAML; raises ValueError that names the entry at fault."""
-    quantities: dict[str, Quantity] = {}
-    for group in data["groups"]:
-        for name, entry in group["quantities"].items():
-            quantities[name] = _quantity(name, entry, group)
-    metrics = _metric_names(quantities)
+    lines, series = data["lines"], data["series"]
     return Catalog(
-        quantities=quantities,
+        quantities={
+            name: _quantity(name, entry, group)
+            for group in data["groups"]
+            for name, entry in group["quantities"].items()
+        },
         titles={group["group"]: group["title"] for group in data["groups"]},
         breakdowns=_recorded(data["breakdowns"], ""),
-        lines=_recorded(data["lines"]["quantities"], data["lines"]["section"]),
-        series=_recorded(data["series"]["quantities"], data["series"]["section"]),
+        lines=_recorded(lines["quantities"], lines["section"]),
+        series=_recorded(series["quantities"], series["section"]),
         device=data["device"],
         sections=data["sections"],
-        kernel_start=data["lines"]["kernel_start"],
-        metric_names=metrics,
+        kernel_start=lines["kernel_start"],
     )
 
 
-def _metric_names(quantities: Mapping[str, Quantity]) -> tuple[str, ...]:
-    names: dict[str, None] = {}
-    for quantity in quantities.values():
-        for alternative in quantity.alternatives:
-            names.update(dict.fromkeys(alternative.formula.names))
-    return tuple(name for name in names if name not in quantities and name not in TENSOR_CODE)
-
-
 def _quantity(name: str, entry: Mapping[str, Any], group: Mapping[str, Any]) -> Quantity:
-    listed = entry.get("formulas", [entry["formula"]] if "formula" in entry else [])
-    within = entry.get("within")
+    row = {"section": group["section"], "source": group["source"], **entry}
+    formulas = [row.pop("formula")] if "formula" in row else row.pop("formulas", ())
     try:
+        for key in ("absent_on", "none_on"):
+            row[key] = tuple(map(parse_range, row.get(key, ())))
+        row["within"] = tuple(row.get("within", ())) or None
         return Quantity(
-            name=name,
-            group=group["group"],
-            unit=str(entry["unit"]),
-            meaning=entry["meaning"],
-            section=entry.get("section", group["section"]),
-            source=entry.get("source", group["source"]),
-            alternatives=tuple(_alternative(item) for item in listed),
-            absent_on=tuple(
-                parse_range(span) for span in entry.get("absent_on", group.get("absent_on", []))
-            ),
-            within=(float(within[0]), float(within[1])) if within else None,
-            computed=entry.get("computed", ""),
-            none_on=tuple(parse_range(span) for span in entry.get("none_on", [])),
+            name, group["group"], alternatives=tuple(map(_alternative, formulas)), **row
         )
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, TypeError) as error:
         raise ValueError(f"catalogue entry {name}: {error}") from error
 
 
 def _alternative(item: str | Mapping[str, Any]) -> Alternative:
-    if isinstance(item, str):
-        item = {"formula": item}
-    return Alternative(
-        formula=parse(item["formula"]),
-        cc=parse_range(item.get("cc", "7.0-")),
-        lead=bool(item.get("lead", False)),
-        shortest=float(item.get("from", 0.0)),
-    )
+    row = {"formula": item} if isinstance(item, str) else item
+    span = parse_range(row.get("cc", "7.0-"))
+    return Alternative(parse(row["formula"]), span, row.get("lead", False), row.get("from", 0.0))
 
 
 def parse_range(text: str) -> Range:
     """Read `9.0`, `8.0-8.9` or `10.0-` (and newer)."""
     low, dash, high = text.partition("-")
     first = _capability(low)
-    if not dash:
-        return Range(first, first)
-    return Range(first, _capability(high) if high else NEWEST)
+    last = _capability(high) if high else NEWEST
+    return Range(first, last if dash else first)
 
 
 def _capability(text: str) -> ComputeCapability:
@@ -217,14 +185,4 @@ def _capability(text: str) -> ComputeCapability:
 
 
 def _recorded(entries: Mapping[str, Any], section: str) -> Mapping[str, Recorded]:
-    return {
-        name: Recorded(
-            name=name,
-            unit=str(entry["unit"]),
-            meaning=entry["meaning"],
-            metric=entry["metric"],
-            section=entry.get("section", section),
-            by=entry.get("by", ""),
-        )
-        for name, entry in entries.items()
-    }
+    return {name: Recorded(name, **{"section": section, **row}) for name, row in entries.items()}
