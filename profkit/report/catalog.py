@@ -12,7 +12,7 @@ from typing import Any
 
 from profkit.core.yaml_files import shipped_yaml
 from profkit.report.formula import Formula, parse
-from profkit.report.sass_tensor import HALF_ACCUMULATE, HMMA, KINDS, SPARSE
+from profkit.report.sass import HALF_ACCUMULATE, HMMA, KINDS, SPARSE
 
 ComputeCapability = tuple[int, int]
 

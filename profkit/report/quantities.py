@@ -24,11 +24,12 @@ from profkit.report.reader import RawReport, Request
 from profkit.report.resources import INSTRUCTION_CLASSES
 from profkit.report.sass import (
     class_instructions,
+    executed_opcodes,
     half_instructions,
     half_precision_moves,
     tensor_instructions,
+    tensor_operations,
 )
-from profkit.report.sass_tensor import executed_opcodes, tensor_operations
 from profkit.report.source_lines import executed_where
 
 NOT_HERE = "not on this architecture"
