@@ -125,6 +125,22 @@ class Catalog:
         )
         return tuple(dict.fromkeys(names))
 
+    @cached_property
+    def checked(self) -> frozenset[str]:
+        """Quantities that are unknown of a launch unless its machine code is looked at.
+
+        They rest, by however many formulas, on one that is computed only where it is worth it.
+        """
+        entries = self.quantities.values()
+        names = {entry.name for entry in entries if entry.computed in self.quantities}
+        size = 0
+        while len(names) > size:
+            size = len(names)
+            for entry in entries:
+                if any(names.intersection(item.formula.names) for item in entry.alternatives):
+                    names.add(entry.name)
+        return frozenset(names)
+
 
 @cache
 def catalog() -> Catalog:
@@ -151,8 +167,8 @@ def build(data: Mapping[str, Any]) -> Catalog:
     )
 
 
-def _quantity(name: str, entry: Mapping[str, Any], group: Mapping[str, Any]) -> Quantity:
-    row = {"section": group["section"], "source": group["source"], **entry}
+def _quantity(name: str, entry: dict[str, Any], group: Mapping[str, Any]) -> Quantity:
+    row = {key: group[key] for key in ("section", "source", "absent_on") if key in group} | entry
     formulas = [row.pop("formula")] if "formula" in row else row.pop("formulas", ())
     try:
         for key in ("absent_on", "none_on"):
@@ -166,7 +182,7 @@ def _quantity(name: str, entry: Mapping[str, Any], group: Mapping[str, Any]) -> 
 
 
 def _alternative(item: str | Mapping[str, Any]) -> Alternative:
-    row = {"formula": item} if isinstance(item, str) else item
+    row: Mapping[str, Any] = {"formula": item} if isinstance(item, str) else item
     span = parse_range(row.get("cc", "7.0-"))
     return Alternative(parse(row["formula"]), span, row.get("lead", False), row.get("from", 0.0))
 
