@@ -18,34 +18,27 @@ if TYPE_CHECKING:
 
 _OVERHEAD = frozenset({"integer", "conversion", "control"})
 _LOADS, _STORES = opcodes("loads"), opcodes("stores")
-_PREDICATES = ("P", "UP")
 
 
 def overhead_share(samples: Samples) -> float:
     """Executed integer, conversion and control instructions that no stored value rests on, of all
     executed; NaN where nothing was."""
-    operations = samples.flow.operations
-    total = sum(samples.executed(place) for place in range(len(operations)))
-    if not total:
-        return math.nan
-    stored = _stored(samples)
-    overhead = sum(
-        samples.executed(place)
-        for place, operation in enumerate(operations)
-        if CLASS_OF.get(operation.base) in _OVERHEAD and place not in stored
-    )
-    return overhead / total
-
-
-def _stored(samples: Samples) -> set[int]:
-    """The instructions that stored values rest on, up to what was loaded."""
     flow = samples.flow
-    found: set[int] = set()
-    for place, operation in enumerate(flow.operations):
-        if operation.base in _STORES and samples.executed(place):
-            values = [name for name in _values(operation) if name not in operation.addresses]
-            found.update(flow.sources(place, values, None, _unless_loaded))
-    return found
+    operations = [
+        (place, step, samples.executed(place)) for place, step in enumerate(flow.operations)
+    ]
+    total = sum(times for _, _, times in operations)
+    stored: set[int] = set()
+    for place, step, times in operations:
+        if step.base in _STORES and times:
+            values = [name for name in _values(step) if name not in step.addresses]
+            stored.update(flow.sources(place, values, None, _unless_loaded))
+    overhead = (
+        times
+        for place, step, times in operations
+        if CLASS_OF.get(step.base) in _OVERHEAD and place not in stored
+    )
+    return sum(overhead) / total if total else math.nan
 
 
 def _unless_loaded(operation: Operation) -> Sequence[str]:
@@ -54,4 +47,4 @@ def _unless_loaded(operation: Operation) -> Sequence[str]:
 
 def _values(operation: Operation) -> Sequence[str]:
     """What an instruction reads, without the predicates: those say whether, not what."""
-    return [name for name in operation.reads if not name.startswith(_PREDICATES)]
+    return [name for name in operation.reads if not name.startswith(("P", "UP"))]

@@ -1,4 +1,4 @@
-"""Arrays that a kernel reads in several passes, told by its machine code.
+"""Arrays that a kernel reads in several passes, by its machine code.
 
 Two loops read the same array again where the addresses of their loads are built on the same kernel
 parameter, from the same parameters and indices, ask for about as many sectors, one leads to the
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from profkit.report.sass_text import Operation, Slot
 
 SECTORS = "global_sectors"
-_ABOUT = 0.05
+_TOLERANCE = 0.05
 _LOADS = frozenset({"LDG", "LD"})
 _CONSTANT_LOADS = frozenset({"LDC", "ULDC", "LDCU"})
 _PRODUCTS = frozenset({"IMAD", "UIMAD"})
@@ -37,50 +37,46 @@ _Reads = tuple[int, float]
 
 def reread_share(samples: Samples) -> float:
     """Sectors of global loads that repeat an earlier part's, of all; NaN where not recorded."""
-    operations = samples.flow.operations
-    part_of = _parts(samples)
-    read: dict[tuple[frozenset[Slot], frozenset[str]], dict[_Part, _Reads]] = {}
+    flow = samples.flow
+    arrays: dict[tuple[frozenset[Slot], frozenset[str]], dict[_Part, _Reads]] = {}
     total = 0.0
-    for at, one in enumerate(operations):
-        sectors = samples.rows[at].values.get(SECTORS, 0.0)
-        if one.base not in _LOADS or not sectors:
+    for place, part in enumerate(_parts(flow)):
+        sectors = samples.rows[place].values.get(SECTORS, 0.0)
+        if flow.operations[place].base not in _LOADS or not sectors:
             continue
         total += sectors
-        if pointer := _pointer(samples, at):
-            by_part = read.setdefault((pointer, _indices(samples, at)), {})
-            place, before = by_part.get(part_of[at], (at, 0.0))
-            by_part[part_of[at]] = (place, before + sectors)
+        if pointer := _pointer(flow, place):
+            reads = arrays.setdefault((pointer, _indices(flow, place)), {})
+            first, before = reads.get(part, (place, 0.0))
+            reads[part] = first, before + sectors
     if not total:
         return math.nan
-    return sum(_repeated(samples, list(parts.values())) for parts in read.values()) / total
+    return sum(_repeated(flow, list(reads.values())) for reads in arrays.values()) / total
 
 
-def _parts(samples: Samples) -> Sequence[_Part]:
+def _parts(flow: Flow) -> Iterator[_Part]:
     """For each instruction its innermost loop, or the stretch between loops and barriers."""
-    found: list[_Part] = []
-    stretch, before = 0, False
-    for at, one in enumerate(samples.flow.operations):
-        loop = samples.flow.loop_of(at)
-        if (loop is None and before) or (loop is None and one.base == _BARRIER):
-            stretch += 1
-        before = loop is not None
-        found.append((loop, 0) if loop else (None, stretch))
-    return found
+    stretch, previous = 0, None
+    for place, step in enumerate(flow.operations):
+        loop = flow.loop_of(place)
+        stretch += loop is None and (previous is not None or step.base == _BARRIER)
+        previous = loop
+        yield (loop, 0) if loop else (None, stretch)
 
 
-def _repeated(samples: Samples, parts: Sequence[_Reads]) -> float:
+def _repeated(flow: Flow, parts: Sequence[_Reads]) -> float:
     """Sectors of parts that an earlier one, which leads to them, has about as many of."""
-    total, flow = 0.0, samples.flow
+    total = 0.0
     for number, (place, sectors) in enumerate(parts):
-        alike = [
+        similar = [
             earlier
             for earlier, others in parts[:number]
-            if min(sectors, others) >= (1 - _ABOUT) * max(sectors, others)
+            if min(sectors, others) >= (1 - _TOLERANCE) * max(sectors, others)
             and flow.leads(earlier, place)
         ]
-        if alike:
-            resting = flow.sources(place, flow.operations[place].addresses, None, _unless_loaded)
-            if not all(_continues(flow, earlier, place, resting) for earlier in alike):
+        if similar:
+            operations = flow.sources(place, flow.operations[place].addresses, None, _unless_loaded)
+            if not all(_continues(flow, earlier, place, operations) for earlier in similar):
                 total += sectors
     return total
 
@@ -101,55 +97,49 @@ def _continues(flow: Flow, earlier: int, place: int, resting: Sequence[int]) -> 
     )
 
 
-def _pointer(samples: Samples, at: int) -> frozenset[Slot]:
+def _pointer(flow: Flow, load: int) -> frozenset[Slot]:
     """The kernel parameters that a load's address is the sum of, beside indices."""
-    flow = samples.flow
-    places = flow.sources(at, flow.operations[at].addresses[:1], None, _summands)
+    places = flow.sources(load, flow.operations[load].addresses[:1], None, _summands)
     return frozenset(slot for place in places for slot in _wide_parameters(flow.operations[place]))
 
 
-def _wide_parameters(one: Operation) -> Iterator[Slot]:
+def _wide_parameters(step: Operation) -> Sequence[Slot]:
     """The 64-bit parameters that an operation loads, or adds as the low half of an address."""
-    if one.base in _CONSTANT_LOADS:
-        if "64" in one.modifiers and not one.addresses:
-            yield from one.constants
-    elif one.base in _PRODUCTS and "WIDE" in one.modifiers:
-        yield from one.constants if "[" in "".join(one.terms[-1:]) else ()
-    elif one.base in _SUMS and "X" not in one.modifiers:
-        yield from one.constants
+    if step.base in _CONSTANT_LOADS:
+        wide = "64" in step.modifiers and not step.addresses
+    elif step.base in _PRODUCTS:
+        wide = "WIDE" in step.modifiers and "[" in "".join(step.terms[-1:])
+    else:
+        wide = step.base in _SUMS and "X" not in step.modifiers
+    return step.constants if wide else ()
 
 
-def _summands(one: Operation) -> Sequence[str]:
+def _summands(step: Operation) -> Sequence[str]:
     """The registers that an address's low half is passed on by: sums and moves, no products."""
-    sources = one.terms[one.results :]
-    if one.base in _PRODUCTS:
-        last = sources[2:3]
-        return _named(one, last if "WIDE" in one.modifiers else (*sources[:1], *last))
-    if one.base in {"LEA", "ULEA"}:
-        return _named(one, sources[1:2])
-    return one.reads if one.base in _SUMS | _MOVES else ()
-
-
-def _named(one: Operation, terms: Sequence[str]) -> Sequence[str]:
-    """The registers that some operands name, the low half of a pair."""
+    sources = step.terms[step.results :]
+    if step.base in _PRODUCTS:
+        terms = sources[2:3] if "WIDE" in step.modifiers else (*sources[:1], *sources[2:3])
+    elif step.base in {"LEA", "ULEA"}:
+        terms = sources[1:2]
+    else:
+        return step.reads if step.base in _SUMS | _MOVES else ()
     names = {term.lstrip("-~|").partition(".")[0] for term in terms}
-    return tuple(name for name in one.reads if name in names)
+    return tuple(name for name in step.reads if name in names)
 
 
-def _indices(samples: Samples, at: int) -> frozenset[str]:
+def _indices(flow: Flow, load: int) -> frozenset[str]:
     """What a load's address rests on: the thread's and block's indices, and parameters."""
-    flow = samples.flow
-    found: set[str] = set()
-    for place in flow.sources(at, flow.operations[at].addresses, None, _unless_loaded):
-        one = flow.operations[place]
-        found.update(term for term in one.terms if term.startswith(_INDEX))
-        found.update(
+    names: set[str] = set()
+    for place in flow.sources(load, flow.operations[load].addresses, None, _unless_loaded):
+        step = flow.operations[place]
+        names.update(term for term in step.terms if term.startswith(_INDEX))
+        names.update(
             f"{bank}:{offset}"
-            for bank, offset in one.constants
+            for bank, offset in step.constants
             if bank or offset >= _FIRST_PARAMETER
         )
-    return frozenset(found)
+    return frozenset(names)
 
 
-def _unless_loaded(one: Operation) -> Sequence[str]:
-    return () if one.base in _LOADS else one.reads
+def _unless_loaded(step: Operation) -> Sequence[str]:
+    return () if step.base in _LOADS else step.reads

@@ -241,21 +241,22 @@ class ReportSummary:
 
 def summarize(raw: RawReport, quantities: Quantities) -> ReportSummary:
     """Everything that the views of a report show."""
-    launches = tuple(_launch(launch, quantities) for launch in raw.launches)
+    launches = tuple(_launch(raw, quantities, row) for row in range(len(raw.launches)))
     notes = tuple(_notes(launches, raw.session))
     recorded = raw.framing.launches
     return ReportSummary(str(raw.path), raw.session, recorded, launches, groups(launches), notes)
 
 
-def _launch(launch: Launch, quantities: Quantities) -> LaunchSummary:
+def _launch(raw: RawReport, quantities: Quantities, row: int) -> LaunchSummary:
+    launch = raw.launches[row]
     values: dict[str, float] = {}
     missing: dict[str, str] = {}
     formulas: dict[str, str] = {}
     for name, column in quantities.values.items():
-        reason = quantities.missing[name][launch.index]
+        reason = quantities.missing[name][row]
         if reason is None:
-            values[name] = float(column[launch.index])
-            formulas[name] = quantities.formulas[name][launch.index] or ""
+            values[name] = float(column[row])
+            formulas[name] = quantities.formulas[name][row] or ""
         else:
             missing[name] = reason
     return LaunchSummary(launch, gpu_of(launch.device), values, missing, formulas)
