@@ -10,10 +10,10 @@ from profkit.core.errors import BadInput
 _LARGEST = 1e30
 
 
-def number(value: Any, what: str, low: float = -_LARGEST, high: float = _LARGEST) -> float:
-    """The value, a number from `low` to `high`; raises BadInput, naming it `what`."""
+def number(value: Any, label: str, low: float = -_LARGEST, high: float = _LARGEST) -> float:
+    """The value, a number from `low` to `high`; raises BadInput, naming it `label`."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise BadInput(f"{what} is {brief(value)}, not a number")
+        raise BadInput(f"{label} is {brief(value)}, not a number")
     if not low <= value <= high:
-        raise BadInput(f"{what} is {brief(value)}, not from {low:g} to {high:g}")
+        raise BadInput(f"{label} is {brief(value)}, not from {low:g} to {high:g}")
     return value

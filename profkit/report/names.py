@@ -40,8 +40,8 @@ def own_names(names: Iterable[str]) -> Mapping[str, str]:
     """Demangled names without return type, namespaces, templates and parameters, where what is left
     tells a name from all others: `flash_fwd_kernel`. The others stay as they are."""
     own = {name: _own(name) for name in names}
-    taken = list(own.values())
-    return {name: text if taken.count(text) == 1 else name for name, text in own.items()}
+    texts = list(own.values())
+    return {name: text if texts.count(text) == 1 else name for name, text in own.items()}
 
 
 def _own(name: str) -> str:

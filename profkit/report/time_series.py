@@ -28,7 +28,9 @@ def series(action: Any, ending: str) -> Series | None:
     sample carries no time stamp of its own (0): it opens the first interval and is left out.
     """
     for name in action.metric_names():
-        if not _is_sampled(name, ending):
+        prefix, separator, rest = name.rpartition(ending)
+        sampled = prefix == "pmsampling:" or ("Triage" in prefix and prefix.endswith("."))
+        if not (separator and not rest and sampled):
             continue
         metric = action.metric_by_name(name)
         if metric.num_instances() and metric.has_correlation_ids():
@@ -36,23 +38,16 @@ def series(action: Any, ending: str) -> Series | None:
     return None
 
 
-def _is_sampled(name: str, ending: str) -> bool:
-    prefix, separator, rest = name.rpartition(ending)
-    if rest or not separator:
-        return False
-    return prefix == "pmsampling:" or ("Triage" in prefix and prefix.endswith("."))
-
-
 def _read(metric: Any) -> Series:
     stamps, unit = metric.correlation_ids(), metric.unit()
     samples = [
-        (stamps.as_uint64(at), to_si(metric.as_double(at), unit))
-        for at in range(metric.num_instances())
+        (stamp, to_si(metric.as_double(index), unit))
+        for index in range(metric.num_instances())
+        if (stamp := stamps.as_uint64(index)) > 0
     ]
-    stamped = [sample for sample in samples if sample[0] > 0]
-    first = stamped[0][0] if stamped else 0
+    first = samples[0][0] if samples else 0
     return Series(
-        times=tuple((stamp - first) / 1e9 for stamp, _ in stamped),
-        values=tuple(value for _, value in stamped),
+        times=tuple((stamp - first) / 1e9 for stamp, _ in samples),
+        values=tuple(value for _, value in samples),
         stamp=first,
     )
