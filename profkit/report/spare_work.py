@@ -1,10 +1,13 @@
-"""Arrays that a kernel reads in several passes, by its machine code.
+"""Work that a kernel could spare, by its machine code: arrays read again, index arithmetic.
 
 Two loops read the same array again where the addresses of their loads are built on the same kernel
 parameter, from the same parameters and indices, ask for about as many sectors, one leads to the
 other, and the other starts anew: a loop that goes on from where the one before it ended, as the
 parts of one unrolled loop do, reads what comes next. That is an upper bound: they may read
 different parts of it.
+
+Integer instructions are indices and loop counters, or the algorithm itself: a hash, a random
+number, a table of integers. The latter's results end in a stored value, by registers all the way.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from profkit.report.resources import CLASS_OF, opcodes
 from profkit.report.sass_flow import Flow, Loop
 
 if TYPE_CHECKING:
@@ -28,6 +32,8 @@ _SUMS = frozenset({"IADD3", "IADD", "VIADD", "LEA", "UIADD3", "ULEA"})
 _MOVES = frozenset({"MOV", "UMOV", "SEL", "USEL", "R2UR"})
 _BARRIER = "BAR"
 _INDEX = ("SR_TID", "SR_CTAID")
+_OVERHEAD = frozenset({"integer", "conversion", "control"})
+_ALL_LOADS, _STORES = opcodes("loads"), opcodes("stores")
 _FIRST_PARAMETER = 0x160  # of constant bank 0; the extents of block and grid are before it
 
 _Part = tuple[Loop | None, int]
@@ -143,3 +149,33 @@ def _indices(flow: Flow, load: int) -> frozenset[str]:
 
 def _unless_loaded(step: Operation) -> Sequence[str]:
     return () if step.base in _LOADS else step.reads
+
+
+def overhead_share(samples: Samples) -> float:
+    """Executed integer, conversion and control instructions that no stored value rests on, of all
+    executed; NaN where nothing was."""
+    flow = samples.flow
+    operations = [
+        (place, step, samples.executed(place)) for place, step in enumerate(flow.operations)
+    ]
+    total = sum(times for _, _, times in operations)
+    stored: set[int] = set()
+    for place, step, times in operations:
+        if step.base in _STORES and times:
+            values = [name for name in _inputs(step) if name not in step.addresses]
+            stored.update(flow.sources(place, values, None, _unless_read))
+    overhead = (
+        times
+        for place, step, times in operations
+        if CLASS_OF.get(step.base) in _OVERHEAD and place not in stored
+    )
+    return sum(overhead) / total if total else math.nan
+
+
+def _unless_read(operation: Operation) -> Sequence[str]:
+    return () if operation.base in _ALL_LOADS else _inputs(operation)
+
+
+def _inputs(operation: Operation) -> Sequence[str]:
+    """What an instruction reads, without the predicates: those say whether, not what."""
+    return [name for name in operation.reads if not name.startswith(("P", "UP"))]
