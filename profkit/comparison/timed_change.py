@@ -149,7 +149,7 @@ def _of_pair(pair: Pair) -> TimedChange:
         low=found.low,
         high=found.high,
         margin=found.margin.value,
-        why="; ".join(found.details) or found.reason.value,
+        why="; ".join(found.details) or found.reason,
         classic=found.classic,
         valid=found.verdict is not Verdict.INVALID,
     )
