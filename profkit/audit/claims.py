@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from profkit.audit.claim import QUANTITIES, SHAPE, Claim
-from profkit.audit.claim_reading import SECONDS, scale_of
 from profkit.audit.claim_text import DTYPES, context, time_unit, understood
-from profkit.audit.phrases import WORDS
+from profkit.audit.phrases import SECONDS, WORDS, scale_of
 from profkit.audit.printed_numbers import (
     NUMBER,
     Commented,
@@ -295,9 +294,9 @@ def _record_fields(rest: dict[str, Any], items: Mapping[str, Any], place: _Place
         return figures | {"name": name, "outer_ends": ends}
     if isinstance(by, str) and by in _REPEATED and isinstance(name, str):
         figures = _taken(rest, place, {"measure": ("measure", "")})
-        return figures | {"measure_of": _REPEATED[by], "of": (name,)}
+        return figures | {"measure_of": _REPEATED[by], "sources": (name,)}
     if "time_ratio" in items:
-        return {"of": tuple(str(items.get(key, "")) for key in ("to", "from"))}
+        return {"sources": tuple(str(items.get(key, "")) for key in ("to", "from"))}
     return {}
 
 
