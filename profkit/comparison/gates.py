@@ -82,7 +82,7 @@ class Failure:
     gate: Gate
     kernel: str
     why: Why
-    at: int = -1
+    index: int = -1
     unchecked: bool = False
 
     @property
@@ -110,9 +110,9 @@ def failures(diff: Diff, gates: Iterable[Gate]) -> tuple[Failure, ...]:
 
 
 def _failures(diff: Diff, gate: Gate) -> Sequence[Failure]:
-    found = tuple(_ASK[gate.kind](diff, gate))
-    if found or not diff.refused:
-        return found
+    failed = tuple(_ASK[gate.kind](diff, gate))
+    if failed or not diff.refused:
+        return failed
     why = "not checked, nothing was compared: ", "; ".join(map(str, diff.obstacles))
     return (Failure(gate, "", why, unchecked=True),)
 
@@ -120,10 +120,10 @@ def _failures(diff: Diff, gate: Gate) -> Sequence[Failure]:
 def exit_code(diffs: Iterable[Diff], failed: Iterable[Failure]) -> int:
     """1 where a gate failed; 3 where reports or kernels can't be compared, nothing was, or what a
     gate forbids is inconclusive; else 0."""
-    found = list(failed)
-    if any(not failure.undecided for failure in found):
+    every = list(failed)
+    if any(not failure.undecided for failure in every):
         return FAILED
-    return UNDECIDED if found or any(map(_is_open, diffs)) else 0
+    return UNDECIDED if every or any(map(_is_open, diffs)) else 0
 
 
 def _is_open(diff: Diff) -> bool:
@@ -133,25 +133,25 @@ def _is_open(diff: Diff) -> bool:
     return bool(diff.incomparable) and not diff.forced
 
 
-def _refused(what: str, remedy: str) -> UsageError:
-    return UsageError(f"--fail-on {what}", remedy)
+def _refused(problem: str, remedy: str) -> UsageError:
+    return UsageError(f"--fail-on {problem}", remedy)
 
 
 def _listed(text: str) -> list[Gate]:
-    found = [_gate(part.strip()) for part in _parts(text) if part.strip()]
-    if not found:
+    gates = [_gate(part.strip()) for part in _parts(text) if part.strip()]
+    if not gates:
         raise _refused(f"{text[:80]!r} names no gate", f"leave it out, or write some of {_WRITTEN}")
-    return found
+    return gates
 
 
 def _parts(text: str) -> Iterator[str]:
     """A list at its commas, those between parentheses apart."""
     depth = start = 0
-    for at, character in enumerate(text):
+    for position, character in enumerate(text):
         depth += {"(": 1, ")": -1}.get(character, 0)
         if character == "," and depth <= 0:
-            yield text[start:at]
-            start = at + 1
+            yield text[start:position]
+            start = position + 1
     yield text[start:]
 
 
@@ -225,7 +225,7 @@ class _Verdict:
     speedup: float
     moved: Why
     why: str
-    at: int = -1
+    index: int = -1
 
     @property
     def excess(self) -> float:
@@ -234,24 +234,24 @@ class _Verdict:
 
 
 def _verdicts(diff: Diff) -> Iterator[_Verdict]:
-    for at, kernel in enumerate(diff.kernels):
+    for index, kernel in enumerate(diff.kernels):
         if kernel.timed and kernel.by_timing:
-            yield _of_timed(kernel.timed, kernel.after.name, at)
+            yield _of_timed(kernel.timed, kernel.after.name, index)
         elif kernel.profiled:
             why = "the ratio is between {:.3g}x and {:.3g}x".format(*kernel.profiled.range)
             yield _Verdict(
-                kernel.after.name, kernel.change, kernel.speedup, _moved(kernel), why, at
+                kernel.after.name, kernel.change, kernel.speedup, _moved(kernel), why, index
             )
-    told = {id(kernel.timed) for kernel in diff.kernels if kernel.by_timing}
+    shown = {id(kernel.timed) for kernel in diff.kernels if kernel.by_timing}
     for timed in diff.timed:
-        if id(timed) not in told:
+        if id(timed) not in shown:
             yield _of_timed(timed, timed.after.label)
 
 
-def _of_timed(timed: TimedChange, name: str, at: int = -1) -> _Verdict:
+def _of_timed(timed: TimedChange, name: str, index: int = -1) -> _Verdict:
     before, after = (side.summary.median for side in (timed.before, timed.after))
-    moved = *_from_to(before, after), f" timed, {timed.how}"
-    return _Verdict(name, timed.change, timed.speedup, moved, timed.why, at)
+    moved = *_from_to(before, after), f" timed, {timed.design}"
+    return _Verdict(name, timed.change, timed.speedup, moved, timed.why, index)
 
 
 def _moved(kernel: KernelDiff) -> Why:
@@ -269,26 +269,26 @@ def _from_to(before: float, after: float, unit: str = "s") -> Why:
 
 def _regressions(diff: Diff, gate: Gate) -> Iterator[Failure]:
     slower = [
-        one
-        for one in _verdicts(diff)
-        if one.change is Change.regressed and one.excess > gate.margin
+        verdict
+        for verdict in _verdicts(diff)
+        if verdict.change is Change.regressed and verdict.excess > gate.margin
     ]
     allowed = f", more than {gate.margin * 100:g}%" if gate.margin else ""
-    for one in slower or _total(diff, gate):
-        why = *one.moved, ": ", Amount(one.excess, "1"), f" slower{allowed}"
-        yield Failure(gate, one.name, why, one.at)
+    for verdict in slower or _total(diff, gate):
+        why = *verdict.moved, ": ", Amount(verdict.excess, "1"), f" slower{allowed}"
+        yield Failure(gate, verdict.name, why, verdict.index)
 
 
 def _total(diff: Diff, gate: Gate) -> Iterator[_Verdict]:
     """All launches together, where ncu's durations are the verdict on every kernel and complete."""
     total = diff.total
     before, after = total.before + total.removed, total.after + total.added
-    told = all(
+    by_ncu = all(
         kernel.change is not Change.incomparable and not kernel.in_cycles and not kernel.by_timing
         for kernel in diff.kernels
     )
     whole = not any(group.failed for side in diff.sides for group in side.report.groups)
-    if not (told and whole and total.tells):
+    if not (by_ncu and whole and total.tells):
         return
     launches = (len(side.report.measured) for side in diff.sides)
     means = (time / count for time, count in zip((before, after), launches, strict=True))
@@ -301,27 +301,27 @@ def _total(diff: Diff, gate: Gate) -> Iterator[_Verdict]:
 
 
 def _inconclusive(diff: Diff, gate: Gate) -> Iterator[Failure]:
-    for one in _verdicts(diff):
-        if one.change is Change.inconclusive:
-            yield Failure(gate, one.name, (*one.moved, f": {one.why}"), one.at)
+    for verdict in _verdicts(diff):
+        if verdict.change is Change.inconclusive:
+            yield Failure(gate, verdict.name, (*verdict.moved, f": {verdict.why}"), verdict.index)
 
 
 def _incomparable(diff: Diff, gate: Gate) -> Iterator[Failure]:
     if diff.refused:
         yield Failure(gate, "", ("; ".join(map(str, diff.obstacles)),))
-    for at, kernel in enumerate(diff.kernels):
+    for index, kernel in enumerate(diff.kernels):
         if kernel.change is Change.incomparable:
             why = "; ".join(map(str, kernel.obstacles)) or "no duration on a side"
-            yield Failure(gate, kernel.after.name, (why,), at)
+            yield Failure(gate, kernel.after.name, (why,), index)
 
 
 def _new_findings(diff: Diff, gate: Gate) -> Iterator[Failure]:
-    for at, kernel in enumerate(diff.kernels):
-        for one in kernel.findings:
-            if one.status is Status.new and one.promises >= WORTH:
-                why = f"{one.category} is new, its fix would give {one.promises:.2f}x"
-                seen: Why = ("; ", one.seen) if one.seen else ()
-                yield Failure(gate, kernel.after.name, (why, *seen), at)
+    for index, kernel in enumerate(diff.kernels):
+        for finding in kernel.findings:
+            if finding.status is Status.new and finding.promises >= WORTH:
+                why = f"{finding.category} is new, its fix would give {finding.promises:.2f}x"
+                seen: Why = ("; ", finding.seen) if finding.seen else ()
+                yield Failure(gate, kernel.after.name, (why, *seen), index)
 
 
 def _removed(diff: Diff, gate: Gate) -> Iterator[Failure]:
@@ -335,29 +335,29 @@ def _removed(diff: Diff, gate: Gate) -> Iterator[Failure]:
 def _metrics(diff: Diff, gate: Gate) -> Iterator[Failure]:
     """Kernels of which the expression holds, or can't be told; added ones have no before."""
     assert gate.expression is not None
-    asked = [(at, kernel.before, kernel.after) for at, kernel in enumerate(diff.kernels)]
+    asked = [(index, kernel.before, kernel.after) for index, kernel in enumerate(diff.kernels)]
     if not any(name.startswith(BEFORE) for name in gate.expression.names):
         asked += [(-1, group, group) for group in diff.added]
-    for at, before, after in asked:
+    for index, before, after in asked:
         launches = {
             name: (before if name.startswith(BEFORE) else after).typical
             for name in gate.expression.names
         }
-        values = {name: one.get(name.removeprefix(BEFORE)) for name, one in launches.items()}
+        values = {name: launch.get(name.removeprefix(BEFORE)) for name, launch in launches.items()}
         columns = {name: np.array([value]) for name, value in values.items()}
         truth = np.ravel(gate.expression(columns))[0]
         if math.isnan(truth):
-            yield Failure(gate, after.name, _untold(launches, values), at)
+            yield Failure(gate, after.name, _untold(launches, values), index)
         elif truth:
-            yield Failure(gate, after.name, ("it holds: ", *_amounts(values)), at)
+            yield Failure(gate, after.name, ("it holds: ", *_amounts(values)), index)
 
 
 def _amounts(values: Mapping[str, float]) -> Why:
-    told: list[str | Amount] = []
+    parts: list[str | Amount] = []
     for name, value in values.items():
         unit = catalog().quantities[name.removeprefix(BEFORE)].unit
-        told += [f"{', ' if told else ''}{name} ", Amount(value, unit)]
-    return tuple(told)
+        parts += [f"{', ' if parts else ''}{name} ", Amount(value, unit)]
+    return tuple(parts)
 
 
 def _untold(launches: Mapping[str, LaunchSummary], values: Mapping[str, float]) -> Why:

@@ -113,11 +113,11 @@ def find(name: str, gpu: str, root: Path = ROOT) -> Baseline:
 
 def baselines(root: Path = ROOT) -> dict[str, tuple[str, ...]]:
     """The names under which something is kept, each with its GPUs."""
-    found: dict[str, tuple[str, ...]] = {}
+    names: dict[str, tuple[str, ...]] = {}
     for index in sorted(root.glob(f"*/*/{_INDEX}")):
         name = index.parent.parent.name
-        found[name] = (*found.get(name, ()), read_file(index, Index, _ANEW).gpu)
-    return found
+        names[name] = (*names.get(name, ()), read_file(index, Index, _ANEW).gpu)
+    return names
 
 
 def _check_name(name: str) -> None:
@@ -134,13 +134,13 @@ def _folder(gpu: str) -> str:
 
 
 def _absent(name: str, gpu: str, root: Path) -> BadInput:
-    there = baselines(root)
+    known = baselines(root)
     keep = f"keep one with `profkit diff REPORT --save-baseline {name}`"
-    if name in there:
-        others = ", ".join(there[name])
+    if name in known:
+        others = ", ".join(known[name])
         return BadInput(f"baseline {name} in {root} is of {others}, none of {gpu}", keep)
-    known = f"there are {', '.join(there)}" if there else "there is none at all"
-    return BadInput(f"no baseline {name} in {root}, {known}", keep)
+    names = f"there are {', '.join(known)}" if known else "there is none at all"
+    return BadInput(f"no baseline {name} in {root}, {names}", keep)
 
 
 def _reports(path: Path) -> dict[str, Path]:
@@ -157,8 +157,8 @@ def _copied(reports: Mapping[str, Path], folder: Path) -> dict[str, FileEntry]:
     files: dict[str, Path] = {}
     for place, report in reports.items():
         files[place] = report
-        at = PurePosixPath(place)
-        files |= {str(at.with_name(file.name)): file for file in _beside(report)}
+        source_place = PurePosixPath(place)
+        files |= {str(source_place.with_name(file.name)): file for file in _beside(report)}
     return {place: _copy(source, folder / place) for place, source in files.items()}
 
 

@@ -11,7 +11,7 @@ from profkit.comparison.comparison import Diff, KernelDiff, Total
 from profkit.comparison.finding_changes import WORTH, FindingChange, Limit, Seen, Status
 from profkit.comparison.gates import Amount, Failure
 from profkit.comparison.line_changes import LineChange
-from profkit.comparison.matching import How
+from profkit.comparison.matching import Basis
 from profkit.comparison.repeats import Change
 from profkit.comparison.timed_change import TimedChange
 from profkit.core.unit_words import is_word, unit_after
@@ -40,15 +40,15 @@ _EXPLAINED = {
 
 def headline(kernel: KernelDiff) -> str:
     """A kernel read aloud: name, times, ratio, what was resolved, what limits it now."""
-    parts = [name(kernel), times(kernel), ratio(kernel), "; ".join(told(kernel))]
+    parts = [name(kernel), times(kernel), ratio(kernel), "; ".join(outcome(kernel))]
     return "   ".join(part for part in parts if part)
 
 
 def name(kernel: KernelDiff) -> str:
     """The kernel's name, both where it changed, and how often it ran."""
     sides = (kernel.before, kernel.after)
-    one, other = (function_name(group, _LONGEST_NAME, sides) for group in sides)
-    return one if one == other else f"{one}{_ARROW}{other}"
+    before, after = (function_name(group, _LONGEST_NAME, sides) for group in sides)
+    return before if before == after else f"{before}{_ARROW}{after}"
 
 
 def times(kernel: KernelDiff) -> str:
@@ -72,8 +72,8 @@ def ratio(kernel: KernelDiff) -> str:
         return change.value
     if change is Change.same:
         return f"{change.value} ({_by_how_much(kernel.speedup)})"
-    said = faster(kernel.speedup)
-    return said if change is not Change.inconclusive else f"{change.value} ({said})"
+    factor = faster(kernel.speedup)
+    return factor if change is not Change.inconclusive else f"{change.value} ({factor})"
 
 
 def faster(speedup: float) -> str:
@@ -93,7 +93,7 @@ def _by_how_much(speedup: float) -> str:
     return f"{percent(share)} {'faster' if speedup > 1 else 'slower'}"
 
 
-def told(kernel: KernelDiff) -> Iterable[str]:
+def outcome(kernel: KernelDiff) -> Iterable[str]:
     """What became of its findings and what limits it now; of one not compared, why not."""
     if kernel.change is Change.incomparable:
         yield "; ".join(map(str, kernel.obstacles))
@@ -101,14 +101,14 @@ def told(kernel: KernelDiff) -> Iterable[str]:
     if kernel.change is Change.same:
         return
     resolved = kernel.resolved[:_RESOLVED_TOLD]
-    new = [one for one in kernel.findings if one.status is Status.new and one.tells]
+    new = [change for change in kernel.findings if change.status is Status.new and change.tells]
     if resolved:
-        yield ", ".join(finding(one) for one in resolved)
+        yield ", ".join(finding(change) for change in resolved)
     elif kernel.attribution and (cause := _main_cause(kernel.attribution)):
         yield cause_words(cause)
     if new and kernel.change is Change.regressed:
-        yield ", ".join(finding(one) for one in new[:_RESOLVED_TOLD])
-    if kernel.limit and kernel.limit.name not in {one.category for one in resolved}:
+        yield ", ".join(finding(change) for change in new[:_RESOLVED_TOLD])
+    if kernel.limit and kernel.limit.name not in {change.category for change in resolved}:
         word = "still" if kernel.limit.name in _lasting(kernel) else "now"
         perhaps = "" if kernel.limit.certain else "perhaps "
         yield f"{perhaps}{word} limited by {limited(kernel.limit)}"
@@ -116,7 +116,7 @@ def told(kernel: KernelDiff) -> Iterable[str]:
 
 def _lasting(kernel: KernelDiff) -> set[str]:
     lasting = {Status.unchanged, Status.eased, Status.heavier}
-    return {one.category for one in kernel.findings if one.status in lasting}
+    return {change.category for change in kernel.findings if change.status in lasting}
 
 
 def limited(limit: Limit) -> str:
@@ -124,29 +124,32 @@ def limited(limit: Limit) -> str:
     return limit.name if limit.busy is None else f"{limit.name} ({percent(limit.busy)} busy)"
 
 
-def finding(one: FindingChange) -> str:
+def finding(change: FindingChange) -> str:
     """A finding and what became of it: `shared_bank_conflicts resolved (32-way → none)`."""
-    said = f"{one.category} {one.status.value}"
-    details = [seen(one.seen)] if one.seen else []
-    if one.status is Status.resolved and one.after and one.after.finding.estimate:
-        details.append(f"{number(one.saved_after, 's')} of {number(one.saved_before, 's')} left")
-    if one.is_at_threshold:
+    became = f"{change.category} {change.status.value}"
+    details = [seen(change.seen)] if change.seen else []
+    if change.status is Status.resolved and change.after and change.after.finding.estimate:
+        details.append(
+            f"{number(change.saved_after, 's')} of {number(change.saved_before, 's')} left"
+        )
+    if change.is_at_threshold:
         details.append("at the threshold of its rule")
-    return f"{said} ({', '.join(details)})" if details else said
+    return f"{became} ({', '.join(details)})" if details else became
 
 
-def fix_saves(one: FindingChange) -> str:
+def fix_saves(change: FindingChange) -> str:
     """The time of a launch that a fix was, and is, taken to save; "" where none was promised."""
-    saved = one.saved_before, one.saved_after
+    saved = change.saved_before, change.saved_after
     return _ARROW.join(number(seconds, "s") for seconds in saved) if any(saved) else ""
 
 
-def seen(one: Seen) -> str:
+def seen(shift: Seen) -> str:
     """The quantity that shows it: `32-way → none`, `xu_busy 92.1% → 9.8%`."""
-    if one.name.startswith("shared_ways"):
-        return _ARROW.join(_ways(value) for value in (one.before, one.after))
-    unit = catalog().quantities[one.name].unit
-    return f"{one.name} {_ARROW.join(quantity(value, unit) for value in (one.before, one.after))}"
+    if shift.name.startswith("shared_ways"):
+        return _ARROW.join(_ways(value) for value in (shift.before, shift.after))
+    unit = catalog().quantities[shift.name].unit
+    values = (quantity(value, unit) for value in (shift.before, shift.after))
+    return f"{shift.name} {_ARROW.join(values)}"
 
 
 def _ways(value: float) -> str:
@@ -160,17 +163,17 @@ def quantity(value: float, unit: str) -> str:
     return number(value, unit) if unit in {"1", "s", "B", "B/s", "Hz", "FLOP"} else compact(value)
 
 
-def reason(one: Failure) -> str:
+def reason(failure: Failure) -> str:
     """Why a gate failed, in a sentence."""
-    return "".join(part if isinstance(part, str) else _amount(part) for part in one.why)
+    return "".join(part if isinstance(part, str) else _amount(part) for part in failure.why)
 
 
-def _amount(one: Amount | Seen) -> str:
-    if isinstance(one, Seen):
-        return seen(one)
-    if is_word(one.unit):
-        return f"{compact(one.value)} {unit_after(one.value, one.unit)}"
-    return number(one.value, one.unit)
+def _amount(part: Amount | Seen) -> str:
+    if isinstance(part, Seen):
+        return seen(part)
+    if is_word(part.unit):
+        return f"{compact(part.value)} {unit_after(part.value, part.unit)}"
+    return number(part.value, part.unit)
 
 
 def why(attribution: Attribution) -> str:
@@ -178,26 +181,26 @@ def why(attribution: Attribution) -> str:
     cause = _main_cause(attribution)
     if cause is None:
         return ""
-    along = sum(one.seconds for one in attribution.causes if one.seconds * cause.seconds > 0)
+    along = sum(part.seconds for part in attribution.causes if part.seconds * cause.seconds > 0)
     word = "mostly" if cause.seconds / along > _MOST else "first"
-    said = f"{word} {cause_words(cause)} ({signed(cause.seconds)})"
-    against = [one for one in attribution.causes if one.seconds * attribution.change < 0]
+    sentence = f"{word} {cause_words(cause)} ({signed(cause.seconds)})"
+    against = [part for part in attribution.causes if part.seconds * attribution.change < 0]
     if against and abs(against[0].seconds) >= abs(attribution.change) / 4:
-        said += f", {_against(cause, against[0], attribution.change)}"
-    return said
+        sentence += f", {_against(cause, against[0], attribution.change)}"
+    return sentence
 
 
 def _against(cause: Cause, other: Cause, change: float) -> str:
     """What works against a change's largest cause, and that alone it would outweigh it."""
-    told = f"{cause_words(other)} ({signed(other.seconds)})"
+    words = f"{cause_words(other)} ({signed(other.seconds)})"
     if abs(other.seconds) < abs(cause.seconds):
-        return f"partly offset by {told}"
-    return f"outweighed by {told}; with all other causes {signed(change)}"
+        return f"partly offset by {words}"
+    return f"outweighed by {words}; with all other causes {signed(change)}"
 
 
 def _main_cause(attribution: Attribution) -> Cause | None:
     """The largest cause of a change that goes its way; None where nothing known is."""
-    along = [one for one in attribution.causes if one.seconds * attribution.change > 0]
+    along = [cause for cause in attribution.causes if cause.seconds * attribution.change > 0]
     return along[0] if along and along[0].kind is not CauseKind.rest else None
 
 
@@ -242,9 +245,11 @@ def signed(seconds: float) -> str:
 
 def causes(attribution: Attribution) -> tuple[tuple[Cause, ...], float]:
     """The causes worth a line, and the sum of the others (s)."""
-    largest = max((abs(one.seconds) for one in attribution.causes), default=0.0)
-    told = tuple(one for one in attribution.causes if abs(one.seconds) >= SMALL_CAUSE * largest > 0)
-    return told, attribution.change - sum(one.seconds for one in told)
+    largest = max((abs(cause.seconds) for cause in attribution.causes), default=0.0)
+    large = tuple(
+        cause for cause in attribution.causes if abs(cause.seconds) >= SMALL_CAUSE * largest > 0
+    )
+    return large, attribution.change - sum(cause.seconds for cause in large)
 
 
 def evidence(kernel: KernelDiff) -> list[str]:
@@ -262,7 +267,7 @@ def evidence(kernel: KernelDiff) -> list[str]:
     if kernel.in_cycles and not kernel.by_timing:
         lines.append("cycles compared, not time: what memory limits needs more of them at more MHz")
     lines += [f"differs: {obstacle}" for obstacle in kernel.obstacles if kernel.profiled]
-    if kernel.match.how is not How.same:
+    if kernel.match.basis is not Basis.same:
         lines.append(f"matched: {matched(kernel)}")
     if size := equal_work(kernel):
         lines.append(size)
@@ -283,55 +288,57 @@ def equal_work(kernel: KernelDiff) -> str:
 
 def matched(kernel: KernelDiff) -> str:
     """How a kernel was matched, with launch shapes where they differ."""
-    how = kernel.match.how.value
-    shapes = [f"{extent(one.grid)} × {extent(one.block)}" for one in (kernel.before, kernel.after)]
-    return how if shapes[0] == shapes[1] else f"{how}, {_ARROW.join(shapes)}"
+    basis = kernel.match.basis.value
+    shapes = [
+        f"{extent(group.grid)} × {extent(group.block)}" for group in (kernel.before, kernel.after)
+    ]
+    return basis if shapes[0] == shapes[1] else f"{basis}, {_ARROW.join(shapes)}"
 
 
 def timing(timed: TimedChange) -> str:
     """The timed verdict in a line."""
-    said = (
+    factor = (
         times_as_fast(timed.speedup, timed.low, timed.high)
         if timed.low is not None and timed.high is not None
         else f"{faster(timed.speedup)}, no interval"
     )
     verdict = timed.verdict
     medians = f"{latency_words(timed.before)}{_ARROW}{latency_words(timed.after)}"
-    return f"timed, {timed.how}: {medians}   {said}   {verdict}, {timed.why}"
+    return f"timed, {timed.design}: {medians}   {factor}   {verdict}, {timed.why}"
 
 
 def variant(timed: TimedChange) -> str:
     """The variant's label, both where they differ."""
-    one, other = literal(timed.before.label), literal(timed.after.label)
-    return one if one == other else f"{one}{_ARROW}{other}"
+    before, after = literal(timed.before.label), literal(timed.after.label)
+    return before if before == after else f"{before}{_ARROW}{after}"
 
 
-def estimate_held(one: FindingChange, kernel: KernelDiff) -> str:
+def estimate_held(change: FindingChange, kernel: KernelDiff) -> str:
     """What the earlier report promised for a finding against what was achieved; "" without."""
-    estimate = one.before.finding.estimate if one.before else None
-    if estimate is None or one.status is not Status.resolved or math.isnan(kernel.speedup):
+    estimate = change.before.finding.estimate if change.before else None
+    if estimate is None or change.status is not Status.resolved or math.isnan(kernel.speedup):
         return ""
     inside = estimate.low <= kernel.speedup <= estimate.high
     return (
-        f"{one.category}: {gain(estimate)} was promised, {kernel.speedup:.2f}x achieved, "
+        f"{change.category}: {gain(estimate)} was promised, {kernel.speedup:.2f}x achieved, "
         f"{'inside' if inside else 'outside'} the range"
     )
 
 
-def change_words(one: Changed) -> tuple[str, str, str]:
+def change_words(change: Changed) -> tuple[str, str, str]:
     """A change as name, values, and how much: `-78.3%`, `+5.2 points`."""
-    values = _ARROW.join(quantity(value, one.unit) for value in (one.before, one.after))
-    return one.name, values, _how_much(one)
+    values = _ARROW.join(quantity(value, change.unit) for value in (change.before, change.after))
+    return change.name, values, _how_much(change)
 
 
-def _how_much(one: Changed) -> str:
-    if one.unit == "1":
-        return f"{(one.after - one.before) * 100:+.1f} points"
-    if one.before == 0:
+def _how_much(change: Changed) -> str:
+    if change.unit == "1":
+        return f"{(change.after - change.before) * 100:+.1f} points"
+    if change.before == 0:
         return "new"
-    if one.after == 0:
+    if change.after == 0:
         return "gone"
-    factor = one.after / one.before
+    factor = change.after / change.before
     if 0 < factor <= 0.5:
         return f"{_times(1 / factor)} less"
     return _times(factor) if factor >= 2 else f"{factor - 1:+.1%}"
@@ -341,38 +348,38 @@ def _times(factor: float) -> str:
     return f"{factor:,.0f}x" if factor >= 100 else f"{factor:.3g}x"
 
 
-def only_words(one: OneSided) -> str:
+def only_words(entry: OneSided) -> str:
     """A quantity that one side alone has."""
-    return f"{one.name} only {one.side} ({quantity(one.value, one.unit)}): {one.why}"
+    return f"{entry.name} only {entry.side} ({quantity(entry.value, entry.unit)}): {entry.why}"
 
 
-def line_words(one: LineChange) -> tuple[str, str, str]:
+def line_words(line: LineChange) -> tuple[str, str, str]:
     """A source line: where, seconds before and after, text."""
-    where = str(one.line_after or one.line_before)
-    if one.line_before and one.line_after and one.line_before != one.line_after:
-        where = f"{one.line_before}{_ARROW}{one.line_after}"
-    mark = "" if one.line_before and one.line_after else " (gone)" if one.line_before else " (new)"
-    spent = _ARROW.join(number(value, "s") if value else "0" for value in (one.before, one.after))
-    return f"{where}{mark}", spent, literal(" ".join(one.text.split()))
+    where = str(line.line_after or line.line_before)
+    if line.line_before and line.line_after and line.line_before != line.line_after:
+        where = f"{line.line_before}{_ARROW}{line.line_after}"
+    mark = (
+        "" if line.line_before and line.line_after else " (gone)" if line.line_before else " (new)"
+    )
+    spent = _ARROW.join(number(value, "s") if value else "0" for value in (line.before, line.after))
+    return f"{where}{mark}", spent, literal(" ".join(line.text.split()))
 
 
-def summary(found: Diff) -> str:
+def summary(diff: Diff) -> str:
     """All kernels in a line: the time of those compared, how many of each verdict, and the rest."""
-    total = found.total
-    counts = [
-        f"{found.counted(change)} {change.value}" for change in Change if found.counted(change)
-    ]
+    total = diff.total
+    counts = [f"{diff.counted(change)} {change.value}" for change in Change if diff.counted(change)]
     rest = [
         f"{len(groups)} {word}" + (f" ({number(seconds, 's')})" if seconds else "")
         for groups, word, seconds in (
-            (found.removed, "removed", total.removed),
-            (found.added, "added", total.added),
+            (diff.removed, "removed", total.removed),
+            (diff.added, "added", total.added),
         )
         if groups
     ]
     if total.tells:
         rest += _left_out(total)
-    kernels = f"{plural(len(found.kernels), 'kernel')} matched"
+    kernels = f"{plural(len(diff.kernels), 'kernel')} matched"
     parts = kernels, _sum(total), ", ".join((*counts, *rest))
     return "   ".join(part for part in parts if part)
 
@@ -410,17 +417,17 @@ def _short(group: Group) -> str:
     return function_name(group, _LONGEST_NAME)
 
 
-def went(found: Diff) -> str:
+def went(diff: Diff) -> str:
     """The findings that promised time on kernels that are gone: `dram_bandwidth (leaky_relu)`;
     "" where nothing was compared, for nothing shows that their work is done."""
-    if found.refused:
+    if diff.refused:
         return ""
-    told = dict.fromkeys(
+    findings = dict.fromkeys(
         f"{item.rule.category} ({_short(item.group)})"
-        for item in found.removed_findings
+        for item in diff.removed_findings
         if item.group and item.finding.estimate and item.finding.estimate.likely >= WORTH
     )
-    return ", ".join(told)
+    return ", ".join(findings)
 
 
 def finding_on(item: Item) -> str:
@@ -439,10 +446,14 @@ def promise_on(item: Item) -> str:
 
 def _profiled(kernel: KernelDiff) -> str:
     assert kernel.profiled is not None
-    found = kernel.profiled
-    repeats = " and ".join(plural(count, "launch") for count in found.repeats)
-    sides = repeats if found.repeats[0] != found.repeats[1] else f"{repeats.split(' and ')[0]} each"
+    profiled = kernel.profiled
+    repeats = " and ".join(plural(count, "launch") for count in profiled.repeats)
+    sides = (
+        repeats
+        if profiled.repeats[0] != profiled.repeats[1]
+        else f"{repeats.split(' and ')[0]} each"
+    )
     return (
-        f"by ncu's durations, {sides}: they repeat within {found.noise:.0%}, "
-        f"so the ratio is between {found.range[0]:.3g}x and {found.range[1]:.3g}x"
+        f"by ncu's durations, {sides}: they repeat within {profiled.noise:.0%}, "
+        f"so the ratio is between {profiled.range[0]:.3g}x and {profiled.range[1]:.3g}x"
     )

@@ -37,7 +37,7 @@ class TimedChange:
 
     before: Timed
     after: Timed
-    how: str
+    design: str
     change: Change
     speedup: float
     low: float | None
@@ -60,7 +60,7 @@ class Timings:
     path: str
     timed: Mapping[str, Timed]
 
-    def of(self, group: Group) -> str:
+    def label_of(self, group: Group) -> str:
         """The one variant that all launches of a group belong to, by its NVTX range; "" if none."""
         labels = self._labels(group)
         return labels.pop() if len(labels) == 1 else ""
@@ -73,7 +73,7 @@ class Timings:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """What the variants declare to compute."""
-        declared = (problem_of(one.latency.target) for one in self.timed.values())
+        declared = (problem_of(timed.latency.target) for timed in self.timed.values())
         return tuple(dict.fromkeys(filter(None, declared)))
 
     def launches_of(self, report: ReportSummary) -> Mapping[str, int]:
@@ -98,7 +98,9 @@ def timings(saved: Saved | None) -> Timings:
     """The latencies of a file, analyzed; none where there is no file."""
     if saved is None:
         return Timings("", {})
-    return Timings(saved.path, {one.label: analyze_latency(one) for one in saved.latencies})
+    return Timings(
+        saved.path, {latency.label: analyze_latency(latency) for latency in saved.latencies}
+    )
 
 
 def timed_change(
@@ -114,62 +116,63 @@ def timed_change(
     `floor` is the machine's A/A floor between runs, a share. Raises BadInput for samples that
     differ beyond measure.
     """
-    one, other = before.timed[labels[0]], after.timed[labels[1]]
-    if _of_one_run(before, after, labels) and _in_turns(one.latency, other.latency):
-        (pair,) = compare_with(one, (other,), thresholds=thresholds)
+    earlier, later = before.timed[labels[0]], after.timed[labels[1]]
+    if _of_one_run(before, after, labels) and _in_turns(earlier.latency, later.latency):
+        (pair,) = compare_with(earlier, (later,), thresholds=thresholds)
         return _of_pair(pair)
-    return _of_saved(one, other, NOISE if floor is None else floor, thresholds)
+    return _of_saved(earlier, later, NOISE if floor is None else floor, thresholds)
 
 
-def same_samples(one: Timed, other: Timed) -> bool:
+def same_samples(first: Timed, second: Timed) -> bool:
     """Whether two latencies are one measurement, wherever their files lie."""
-    return one.latency.blocks == other.latency.blocks
+    return first.latency.blocks == second.latency.blocks
 
 
 def _of_one_run(before: Timings, after: Timings, labels: tuple[str, str]) -> bool:
     """Whether both sides hold the same samples of both variants: a file, or a copy of it."""
     sides = [[side.timed.get(label) for label in labels] for side in (before, after)]
     return all(
-        one and other and same_samples(one, other) for one, other in zip(*sides, strict=True)
+        first and second and same_samples(first, second)
+        for first, second in zip(*sides, strict=True)
     )
 
 
-def _in_turns(one: Latency, other: Latency) -> bool:
-    return len(one.blocks) == len(other.blocks) > 1 and interleaved(one, other)
+def _in_turns(first: Latency, second: Latency) -> bool:
+    return len(first.blocks) == len(second.blocks) > 1 and interleaved(first, second)
 
 
 def _of_pair(pair: Pair) -> TimedChange:
-    found = pair.comparison
+    comparison = pair.comparison
     return TimedChange(
         before=pair.a,
         after=pair.b,
-        how=INTERLEAVED,
-        change=_change(found.verdict),
-        speedup=found.speedup,
-        low=found.low,
-        high=found.high,
-        margin=found.margin.value,
-        why="; ".join(found.details) or found.reason.value,
-        classic=found.classic,
-        valid=found.verdict is not Verdict.INVALID,
+        design=INTERLEAVED,
+        change=_change(comparison.verdict),
+        speedup=comparison.speedup,
+        low=comparison.low,
+        high=comparison.high,
+        margin=comparison.margin.value,
+        why="; ".join(comparison.details) or comparison.reason.value,
+        classic=comparison.classic,
+        valid=comparison.verdict is not Verdict.INVALID,
     )
 
 
-def _of_saved(one: Timed, other: Timed, floor: float, thresholds: Thresholds) -> TimedChange:
-    found = compare_saved(one, other, thresholds=thresholds, floor=floor, force=False)
-    within = found.within
+def _of_saved(before: Timed, after: Timed, floor: float, thresholds: Thresholds) -> TimedChange:
+    comparison = compare_saved(before, after, thresholds=thresholds, floor=floor, force=False)
+    within = comparison.within
     return TimedChange(
-        before=one,
-        after=other,
-        how=WITHIN_RUN,
-        change=Change.inconclusive if found.obstacles else _change(within.verdict),
+        before=before,
+        after=after,
+        design=WITHIN_RUN,
+        change=Change.inconclusive if comparison.obstacles else _change(within.verdict),
         speedup=within.speedup,
         low=within.low,
         high=within.high,
         margin=within.margin.value if within.margin else None,
-        why="; ".join(found.obstacles) or within.reason.value,
-        classic=found.classic,
-        valid=not found.obstacles,
+        why="; ".join(comparison.obstacles) or within.reason.value,
+        classic=comparison.classic,
+        valid=not comparison.obstacles,
     )
 
 

@@ -107,7 +107,7 @@ def test_no_quantity_is_taken_for_an_earlier_value() -> None:
 def test_a_regression_fails_beyond_its_margin_with_both_times() -> None:
     found = compared([Made("axpy", [100e-6])], [Made("axpy", [110e-6])])
     (failure,) = failures(found, parse_gates(["regression"]))
-    assert (failure.kernel, failure.at) == ("axpy", 0)
+    assert (failure.kernel, failure.index) == ("axpy", 0)
     assert reason(failure) == "100.0 µs → 110.0 µs by ncu: 10.0% slower"
     assert failures(found, parse_gates(["regression:20%"])) == ()
     (above,) = failures(found, parse_gates(["regression:5%"]))
@@ -144,7 +144,7 @@ def test_the_total_counts_where_no_kernel_is_a_reason() -> None:
     gates = parse_gates(["regression"])
     before = [Made("axpy", [100e-6])]
     (added,) = failures(compared(before, [*before, Made("quite_new", [50e-6])]), gates)
-    assert (added.kernel, added.at) == ("", -1)
+    assert (added.kernel, added.index) == ("", -1)
     assert "100.0 µs → 150.0 µs" in reason(added)
     assert "50.00 µs of it in added kernels" in reason(added)
     more_launches = compared(before, [Made("axpy", [100e-6, 100e-6])])
@@ -209,7 +209,7 @@ def test_a_timed_regression_is_the_verdict_on_its_variant() -> None:
     found = diff(side_of(report, fast), side_of(report, slow))
     assert all(kernel.change is Change.same for kernel in found.kernels)
     (failure,) = failures(found, parse_gates(["regression"]))
-    assert failure.at == -1
+    assert failure.index == -1
     assert "timed, within-run only" in reason(failure)
     assert not failures(
         diff(side_of(report, slow), side_of(report, fast)), parse_gates(["regression"])
@@ -218,7 +218,7 @@ def test_a_timed_regression_is_the_verdict_on_its_variant() -> None:
     (kernel,) = failures(
         diff(side_of(alone, fast), side_of(alone, slow)), parse_gates(["regression"])
     )
-    assert (kernel.kernel, kernel.at) == ("first", 0)
+    assert (kernel.kernel, kernel.index) == ("first", 0)
 
 
 # --- what can't be told
