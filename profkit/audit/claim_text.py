@@ -44,7 +44,7 @@ def understood(text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     reading = _read(text, _RULES)
     numbers = re.findall(r"(?<![\w.·])\d[\w.,%]*(?:\s[A-Za-zµ/]+)?", reading.left)
     left = (number.rstrip(".,") for number in numbers if not _is_version(number))
-    return reading.found, (*sorted(reading.also), *left)
+    return reading.values, (*sorted(reading.also), *left)
 
 
 def _read(text: str, rules: tuple[Callable[[Reading], None], ...]) -> Reading:
@@ -52,7 +52,7 @@ def _read(text: str, rules: tuple[Callable[[Reading], None], ...]) -> Reading:
     for rule in rules:
         rule(reading)
     for name in reading.several:
-        reading.found.pop(name, None)
+        reading.values.pop(name, None)
     return reading
 
 
@@ -64,7 +64,7 @@ def _is_version(number: str) -> bool:
 
 def context(text: str) -> dict[str, Any]:
     """What a title or a comment says of all that is below it: GPU, dtype, shape, path."""
-    known = _read(text, (_shape, _dtype, _gpus)).found if len(text) <= LONGEST else {}
+    known = _read(text, (_shape, _dtype, _gpus)).values if len(text) <= LONGEST else {}
     return {name: value for name, value in known.items() if name != "n"}
 
 
@@ -88,8 +88,8 @@ def _devices(reading: Reading) -> None:
         if 2 <= number <= _SEVERAL:
             reading.put("devices", number)
             reading.take(count, 2)
-    if "devices" not in reading.found and WORDS["together"].search(text):
-        reading.found["devices"] = 0
+    if "devices" not in reading.values and WORDS["together"].search(text):
+        reading.values["devices"] = 0
 
 
 def _accumulation(reading: Reading) -> None:
@@ -151,16 +151,16 @@ def _kind(reading: Reading) -> None:
     """`causal` and `backward` change how much work a shape is; `non-causal` does not."""
     for name in ("causal", "backward"):
         if WORDS[name].search(reading.text):
-            reading.found[name] = True
+            reading.values[name] = True
 
 
 def _overlap(reading: Reading) -> None:
     """`all 10 configurations have non-overlapping CIs`."""
     if WORDS["non_overlapping"].search(reading.text):
-        reading.found["apart"] = 0
+        reading.values["apart"] = 0
         for match in WORDS["rows"].finditer(reading.text):
             if figure := figure_of(match.group(1), ""):
-                reading.found["apart"] = int(figure.value)
+                reading.values["apart"] = int(figure.value)
                 reading.take(match, 1)
 
 
@@ -186,14 +186,14 @@ def _shares(reading: Reading) -> None:
     """`44% of peak`, `% of peak bandwidth 69.7%`: of which peak the words say."""
     for way in ("share_after", "share_before"):
         for match in WORDS[way].finditer(reading.left):
-            of, share = match.group("of"), match.re.groupindex["share"]
-            of_rate = of.strip() in ("", "the", "its", "our") and WORDS["of_rate"].match(
+            whole, share = match.group("of"), match.re.groupindex["share"]
+            of_rate = whole.strip() in ("", "the", "its", "our") and WORDS["of_rate"].match(
                 reading.text, match.end()
             )
-            if WORDS["of_bytes"].search(of):
+            if WORDS["of_bytes"].search(whole):
                 reading.take_figure(match, "byte_share", share, "%")
-            elif of_rate or WORDS["peak"].search(of):
-                name = "flop_share" if WORDS["of_flop"].search(of) else "share"
+            elif of_rate or WORDS["peak"].search(whole):
+                name = "flop_share" if WORDS["of_flop"].search(whole) else "share"
                 reading.take_figure(match, name, share, "%")
 
 
@@ -259,20 +259,20 @@ def _level_of(text: str, rate: re.Match[str]) -> str:
 def _share_kind(reading: Reading) -> None:
     """A share of `spec`, or alone in parentheses, is of what the sentence gives a peak of."""
     alone = list(WORDS["bare_share"].finditer(reading.left))
-    if len(alone) == 1 and not any(name.endswith("share") for name in reading.found):
+    if len(alone) == 1 and not any(name.endswith("share") for name in reading.values):
         for kind in ("flop", "byte"):
-            if {f"{kind}_rate", f"{kind}_peak"} <= reading.found.keys() - reading.several:
+            if {f"{kind}_rate", f"{kind}_peak"} <= reading.values.keys() - reading.several:
                 reading.take_figure(alone[0], f"{kind}_share", alone[0].lastindex or 1, "%")
-    kinds = {name.split("_")[0] for name in reading.found if name.endswith(("_rate", "_peak"))}
-    if "share" in reading.found and len(kinds) == 1 and kinds <= {"flop", "byte"}:
-        reading.put(f"{kinds.pop()}_share", reading.found.pop("share"))
+    kinds = {name.split("_")[0] for name in reading.values if name.endswith(("_rate", "_peak"))}
+    if "share" in reading.values and len(kinds) == 1 and kinds <= {"flop", "byte"}:
+        reading.put(f"{kinds.pop()}_share", reading.values.pop("share"))
 
 
 def _quotient(reading: Reading) -> None:
     """`2 FLOP per 12 bytes`, `1 FLOP for every 8 bytes moved`: an intensity, no amounts."""
     for match in WORDS["quotient"].finditer(reading.left):
         flop, moved = figure_of(match.group(1), "FLOP"), figure_of(match.group(2), "B")
-        if flop and moved and "intensity" not in reading.found:
+        if flop and moved and "intensity" not in reading.values:
             text = f"{match.group(1)} FLOP / {match.group(2)} B"
             reading.put("intensity", Figure(flop.value / moved.value, 0.0, text))
             reading.take(match, 1, 2)
@@ -288,15 +288,15 @@ def _sides(reading: Reading) -> None:
         if gpu and figure:
             shape = Reading(clause.group())
             _shape(shape)
-            sides.append(Side(gpu.group(), figure, shape.found))
+            sides.append(Side(gpu.group(), figure, shape.values))
     if len({side.gpu for side in sides}) > 1:
-        reading.found["sides"] = tuple(sides)
+        reading.values["sides"] = tuple(sides)
         for match in list(timed.finditer(reading.left)):
             if any(match.group(1) in side.time.text.split() for side in sides):
                 reading.take(match, 1)
         reading.several -= set(SHAPE)
         for name in SHAPE:
-            reading.found.pop(name, None)
+            reading.values.pop(name, None)
 
 
 # What is denied, asked, wished or another case is not claimed of the kernel.
@@ -352,14 +352,14 @@ def _gpus(reading: Reading) -> None:
         if not _DTYPE.fullmatch(match.group(1))
     ]
     if named:
-        reading.found["gpus"] = tuple(dict.fromkeys(match.group(1) for match in named))
+        reading.values["gpus"] = tuple(dict.fromkeys(match.group(1) for match in named))
     for match in named:
         reading.take(match)
 
 
 def _threads_in_warps(reading: Reading) -> None:
     """`2,048 threads in 64 warps`: the same number twice."""
-    if "resident_threads" in reading.found:
+    if "resident_threads" in reading.values:
         reading.take_all(WORDS["threads_in_warps"])
 
 
@@ -373,7 +373,7 @@ def _sm_counts(reading: Reading) -> None:
             reading.add("sm_counts", (gpu.group(1), int(after.group(2))))
         if before := WORDS["sms_before"].search(words_before(text, gpu.start())):
             reading.add("sm_counts", (gpu.group(1), int(before.group(1))))
-    if "sm_counts" in reading.found:
+    if "sm_counts" in reading.values:
         reading.take_all(WORDS["sms"])
 
 
@@ -407,7 +407,7 @@ def changes(reading: Reading) -> None:
     """`12.0 µs vs 27.6 µs: 2.3x faster`, `from 48 µs to 36 µs, 25% less`, `fell by 25%`."""
     text, pair = reading.text, _compared(reading.text)
     claims = list(_claimed_changes(text))
-    if pair is None or len(claims) != 1 or {"speedup", "baseline"} <= reading.found.keys():
+    if pair is None or len(claims) != 1 or {"speedup", "baseline"} <= reading.values.keys():
         return
     meaning, figure, hedged, start, end = claims[0]
     first, second = pair
@@ -420,8 +420,8 @@ def changes(reading: Reading) -> None:
     for match in (*WORDS["percent"].finditer(reading.left), *WORDS["times"].finditer(reading.left)):
         reading.take(match, groups_of(match)[0])
     for quantity in pair if first.kind == "s" else ():
-        written = re.compile(re.escape(text[quantity.start : quantity.end]))
-        if match_here := written.match(reading.left, quantity.start):
+        literal = re.compile(re.escape(text[quantity.start : quantity.end]))
+        if match_here := literal.match(reading.left, quantity.start):
             reading.take(match_here)
 
 
@@ -470,17 +470,17 @@ def _meaning(words: str) -> str:
 def parts(reading: Reading) -> None:
     """`9.9 ms of the 16.0 ms step, 62% of it`; `62% of the 16.0 ms step, 9.9 ms`."""
     _bare_whole(reading)
-    text, found = reading.text, quantities(reading.text)
+    text, pair = reading.text, quantities(reading.text)
     percents = list(WORDS["share"].finditer(text))
-    if any(name.endswith("share") for name in reading.found):
+    if any(name.endswith("share") for name in reading.values):
         return
-    if len(percents) != 1 or len(found) != 2 or found[0].kind != found[1].kind:
+    if len(percents) != 1 or len(pair) != 2 or pair[0].kind != pair[1].kind:
         return
     claimed = figure_of(percents[0].group(1), "%")
-    part, whole = _part_and_whole(text, found, percents[0].end()) or (None, None)
+    part, whole = _part_and_whole(text, pair, percents[0].end()) or (None, None)
     if claimed and part and whole:
         hedged = bool(WORDS["hedge"].search(words_before(text, percents[0].start())))
-        reading.found["parts"] = (Share(claimed, part.figure, whole.figure, hedged),)
+        reading.values["parts"] = (Share(claimed, part.figure, whole.figure, hedged),)
         if part.kind == "s":
             reading.take_all(WORDS["timed"])
         reading.take(percents[0], 1)
@@ -496,14 +496,14 @@ def _bare_whole(reading: Reading) -> None:
         claimed = figure_of(match.group(1), "%")
         whole = figure_of(match.group(2), rate.text.split()[-1])
         if claimed and whole:
-            reading.found["parts"] = (Share(claimed, rate, whole, hedged=False),)
+            reading.values["parts"] = (Share(claimed, rate, whole, hedged=False),)
             reading.take(match, 1, 2)
 
 
 def _part_and_whole(
-    text: str, found: list[Quantity], percent_end: int
+    text: str, pair: list[Quantity], percent_end: int
 ) -> tuple[Quantity, Quantity] | None:
-    first, second = found
+    first, second = pair
     if WORDS["of_the"].fullmatch(text[first.end : second.start]):
         return first, second
     named = re.match(r" ?% of (?:the|our|it|that)\b|%\)", text[percent_end - 1 :])
@@ -528,12 +528,12 @@ def streams(reading: Reading) -> None:
         return
     number = counts[0].group(groups_of(counts[0])[0])
     streams = figure_of(number, "streams")
-    all_together, one = (
+    all_together, single = (
         figure_of(rate.group(1), "tokens/s", scale_of(rate.group(2))) for rate in rates
     )
-    if streams and one and all_together:
+    if streams and single and all_together:
         text = f"{number} x {each[0].group(1)} tokens/s = {rates[0].group(1)} tokens/s"
-        reading.add("products", Product((streams, one), all_together, text))
+        reading.add("products", Product((streams, single), all_together, text))
         for match in (*rates, *counts):
             reading.take(match, groups_of(match)[0])
 

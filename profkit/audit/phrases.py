@@ -43,16 +43,16 @@ def scale_of(unit: str) -> float:
 def figure_of(number: str, unit: str, scale: float | None = None) -> Figure | None:
     """The quantity of a number, or a word for one; None for what can be none."""
     try:
-        printed = as_printed(str(COUNTS.get(number.lower(), number)))
+        value = as_printed(str(COUNTS.get(number.lower(), number)))
         scale = scale_of(unit) if scale is None else scale
-        return printed.figure(scale, unit) if printed else None
+        return value.figure(scale, unit) if value else None
     except (ValueError, BadInput):
         return None
 
 
 def groups_of(match: re.Match[str]) -> list[int]:
     """The groups that took part in a match."""
-    return [at for at, text in enumerate(match.groups(), 1) if text is not None]
+    return [index for index, text in enumerate(match.groups(), 1) if text is not None]
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Reading:
 
     text: str
     left: str = ""
-    found: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
     several: set[str] = field(default_factory=set)
     also: set[str] = field(default_factory=set)
 
@@ -82,15 +82,15 @@ class Reading:
 
     def put(self, name: str, value: Any) -> None:
         """Keep a value; two different ones of a name leave none."""
-        if name in self.found and self.found[name] != value:
+        if name in self.values and self.values[name] != value:
             self.several.add(name)
-            shown = (self.found[name], value)
-            self.also |= {one.text for one in shown if isinstance(one, Figure)}
-        self.found.setdefault(name, value)
+            shown = (self.values[name], value)
+            self.also |= {figure.text for figure in shown if isinstance(figure, Figure)}
+        self.values.setdefault(name, value)
 
     def add(self, name: str, value: Any) -> None:
         """Keep one more value of a name."""
-        self.found[name] = (*self.found.get(name, ()), value)
+        self.values[name] = (*self.values.get(name, ()), value)
 
     def take_figure(
         self, match: re.Match[str], name: str, group: int, unit: str, scale: float | None = None
@@ -126,7 +126,9 @@ class Phrases(Model, frozen=True, kw_only=True):
     scale: float | None = None
 
     def __call__(self, reading: Reading) -> None:
-        if re.search(self.unless, reading.text) or (self.needs and self.needs not in reading.found):
+        if re.search(self.unless, reading.text) or (
+            self.needs and self.needs not in reading.values
+        ):
             return
         for pattern in self.patterns:
             for match in re.finditer(pattern, reading.text if self.whole else reading.left):
@@ -137,9 +139,9 @@ class Phrases(Model, frozen=True, kw_only=True):
 
     def _take(self, reading: Reading, match: re.Match[str]) -> None:
         number, *units = groups_of(match)
-        written = match.group(units[0]) if units else self.unit
-        scale = scale_of(written) if self.scale is None else self.scale
-        reading.take_figure(match, self.quantity, number, self.unit or written, scale)
+        unit = match.group(units[0]) if units else self.unit
+        scale = scale_of(unit) if self.scale is None else self.scale
+        reading.take_figure(match, self.quantity, number, self.unit or unit, scale)
 
 
 def _filled(pattern: Any, parts: Mapping[str, str]) -> str:
