@@ -106,6 +106,11 @@ class KernelDiff:
         return basis.speedup if basis else math.nan
 
     @property
+    def obstacle_words(self) -> str:
+        """Why it has no verdict."""
+        return "; ".join(map(str, self.obstacles)) or "no duration on a side"
+
+    @property
     def saved(self) -> float:
         """Seconds of ncu's that all launches together take less than before; NaN if unknown."""
         return self.before.total - self.after.total
@@ -210,6 +215,10 @@ class Diff:
     def refused(self) -> bool:
         """Whether the reports can't be compared."""
         return bool(self.obstacles) and not (self.forced and can_be_forced(self.obstacles))
+
+    @property
+    def obstacle_words(self) -> str:
+        return "; ".join(map(str, self.obstacles))
 
     @property
     def incomparable(self) -> tuple[KernelDiff, ...]:

@@ -67,7 +67,7 @@ def _annotations(
     prefix: str, diff: Diff, failed: Sequence[Failure], sources: Sources
 ) -> Iterator[_Annotation]:
     if diff.refused:
-        why = literal("; ".join(map(str, diff.obstacles)))
+        why = literal(diff.obstacle_words)
         yield _Annotation("error", "profkit: incomparable", f"{prefix}{why}", None)
         failed = [failure for failure in failed if not failure.undecided]
     for failure in failed:

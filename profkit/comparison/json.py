@@ -16,7 +16,7 @@ from profkit.comparison.gates import Failure, GateKind
 from profkit.comparison.line_changes import LineChange
 from profkit.comparison.matching import Basis
 from profkit.comparison.repeats import Change, Profiled
-from profkit.comparison.text import headline, reason
+from profkit.comparison.text import headline
 from profkit.comparison.timed_change import TimedChange
 from profkit.core.projection import Measured, Projection, project
 from profkit.core.typed_file import Count, File, Number, encode
@@ -310,7 +310,6 @@ def _failure(failure: Failure) -> FailureRow:
         gate=str(failure.gate),
         kind=failure.gate.kind,
         index=index,
-        why=reason(failure),
     )
 
 

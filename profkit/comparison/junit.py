@@ -39,7 +39,7 @@ def diff_junit(document: Document) -> str:
 def _cases(label: str, diff: Diff, failed: Sequence[Failure]) -> Iterator[Xml.Element]:
     if diff.refused:
         case = Xml.Element("testcase", name=_WHOLE, classname=label, time="0")
-        why = _text("; ".join(map(str, diff.obstacles)))
+        why = _text(diff.obstacle_words)
         Xml.SubElement(case, "error", message=why, type="incomparable").text = why
         yield case
         failed = [failure for failure in failed if not failure.undecided]
@@ -65,8 +65,7 @@ def _case(label: str, kernel: KernelDiff, failed: Sequence[Failure], *, alone: b
     if failed:
         _tell(case, failed)
     elif kernel.change is Change.incomparable:
-        why = "; ".join(map(str, kernel.obstacles)) or "no duration on a side"
-        Xml.SubElement(case, "skipped", message=_text(why))
+        Xml.SubElement(case, "skipped", message=_text(kernel.obstacle_words))
     lines = (words.headline(kernel), *words.evidence(kernel))
     Xml.SubElement(case, "system-out").text = "\n".join(map(_text, lines))
     return case
@@ -76,7 +75,7 @@ def _tell(case: Xml.Element, failed: Sequence[Failure]) -> None:
     """One element for all gates that a case failed: readers look at the first alone."""
     undecided = all(failure.undecided for failure in failed)
     gates = ",".join(dict.fromkeys(str(failure.gate) for failure in failed))
-    message = "; ".join(words.reason(failure) for failure in failed)
+    message = "; ".join(failure.why for failure in failed)
     element = Xml.SubElement(
         case, "error" if undecided else "failure", message=_text(message), type=_text(gates)
     )

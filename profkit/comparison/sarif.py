@@ -79,7 +79,7 @@ def diff_sarif(document: Document) -> str:
 
 def _refusal(diff: Diff) -> Failure:
     """Reports that can't be compared, as the gate that nobody has to ask for."""
-    return Failure(Gate(GateKind.incomparable), "", ("; ".join(map(str, diff.obstacles)),))
+    return Failure(Gate(GateKind.incomparable), "", diff.obstacle_words)
 
 
 def _failed(label: str, failure: Failure, spot: Spot, rules: dict[str, Json]) -> Json:

@@ -94,7 +94,7 @@ def only_in(document: Document) -> tuple[str, ...]:
 
 def failure(failed: Failure) -> str:
     """A failed gate in a sentence: `regression:5%: transpose: 330.2 µs → 412.1 µs ...`."""
-    parts = str(failed.gate), failed.kernel, words.reason(failed)
+    parts = str(failed.gate), failed.kernel, failed.why
     return literal(": ".join(part for part in parts if part))
 
 

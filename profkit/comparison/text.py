@@ -7,14 +7,12 @@ from collections.abc import Iterable, Sequence
 
 from profkit.comparison.attribution import Attribution, Cause, CauseKind
 from profkit.comparison.changes import Changed, OneSided
-from profkit.comparison.comparison import Diff, KernelDiff, Total
-from profkit.comparison.finding_changes import WORTH, FindingChange, Limit, Seen, Status
-from profkit.comparison.gates import Amount, Failure
+from profkit.comparison.comparison import Diff, KernelDiff
+from profkit.comparison.finding_changes import WORTH, FindingChange, Seen, Status
 from profkit.comparison.line_changes import LineChange
 from profkit.comparison.matching import Basis
 from profkit.comparison.repeats import Change
 from profkit.comparison.timed_change import TimedChange
-from profkit.core.unit_words import is_word, unit_after
 from profkit.report.catalog import catalog
 from profkit.report.names import function_name
 from profkit.report.summary import Group
@@ -51,46 +49,45 @@ def name(kernel: KernelDiff) -> str:
     return before if before == after else f"{before}{_ARROW}{after}"
 
 
+def _seconds(values: Iterable[float]) -> str:
+    """Times before and after."""
+    return _ARROW.join(number(value, "s") for value in values)
+
+
 def times(kernel: KernelDiff) -> str:
     """What the verdict rests on: timed medians, ncu's, or cycles where the clock differs."""
+    groups = (kernel.before, kernel.after)
     if kernel.timed and kernel.by_timing:
-        return _ARROW.join(
-            number(side.summary.median, "s") for side in (kernel.timed.before, kernel.timed.after)
-        )
+        return _seconds(side.summary.median for side in (kernel.timed.before, kernel.timed.after))
     if kernel.in_cycles:
-        cycles = (
-            group.median * group.typical.get("sm_clock") for group in (kernel.before, kernel.after)
-        )
-        return f"{_ARROW.join(compact(value) for value in cycles)} cycles"
-    return _ARROW.join(number(group.median, "s") for group in (kernel.before, kernel.after))
+        cycles = (compact(group.median * group.typical.get("sm_clock")) for group in groups)
+        return f"{_ARROW.join(cycles)} cycles"
+    return _seconds(group.median for group in groups)
 
 
 def ratio(kernel: KernelDiff) -> str:
     """How many times as fast or slow: `2.31x faster`, `SAME (0.4% slower)`, `INCOMPARABLE`."""
-    change = kernel.change
-    if change is Change.incomparable:
-        return change.value
-    if change is Change.same:
-        return f"{change.value} ({_by_how_much(kernel.speedup)})"
-    factor = faster(kernel.speedup)
-    return factor if change is not Change.inconclusive else f"{change.value} ({factor})"
+    change, speedup = kernel.change.value, kernel.speedup
+    match kernel.change:
+        case Change.incomparable:
+            return change
+        case Change.same if abs(math.log(speedup)) < _NO_DIFFERENCE:
+            return f"{change} (no difference)"
+        case Change.same:
+            word = "faster" if speedup > 1 else "slower"
+            return f"{change} ({percent(max(speedup, 1 / speedup) - 1)} {word})"
+        case Change.inconclusive:
+            return f"{change} ({faster(speedup)})"
+    return faster(speedup)
 
 
 def faster(speedup: float) -> str:
     """`2.31x faster`, or the reciprocal and `slower`."""
     if abs(math.log(speedup)) < _NO_DIFFERENCE:
         return "no faster, no slower"
-    word = "faster" if speedup >= 1 else "slower"
-    factor = speedup if speedup >= 1 else 1 / speedup
+    factor = max(speedup, 1 / speedup)
     digits = 0 if factor >= 100 else 1 if factor >= 10 else 2
-    return f"{factor:,.{digits}f}x {word}"
-
-
-def _by_how_much(speedup: float) -> str:
-    if abs(math.log(speedup)) < _NO_DIFFERENCE:
-        return "no difference"
-    share = speedup - 1 if speedup > 1 else 1 / speedup - 1
-    return f"{percent(share)} {'faster' if speedup > 1 else 'slower'}"
+    return f"{factor:,.{digits}f}x {'faster' if speedup >= 1 else 'slower'}"
 
 
 def outcome(kernel: KernelDiff) -> Iterable[str]:
@@ -108,20 +105,16 @@ def outcome(kernel: KernelDiff) -> Iterable[str]:
         yield cause_words(cause)
     if new and kernel.change is Change.regressed:
         yield ", ".join(finding(change) for change in new[:_RESOLVED_TOLD])
-    if kernel.limit and kernel.limit.name not in {change.category for change in resolved}:
-        word = "still" if kernel.limit.name in _lasting(kernel) else "now"
-        perhaps = "" if kernel.limit.certain else "perhaps "
-        yield f"{perhaps}{word} limited by {limited(kernel.limit)}"
-
-
-def _lasting(kernel: KernelDiff) -> set[str]:
-    lasting = {Status.unchanged, Status.eased, Status.heavier}
-    return {change.category for change in kernel.findings if change.status in lasting}
-
-
-def limited(limit: Limit) -> str:
-    """What limits: `l2_bandwidth (84.2% busy)`."""
-    return limit.name if limit.busy is None else f"{limit.name} ({percent(limit.busy)} busy)"
+    limit = kernel.limit
+    if limit and limit.name not in {change.category for change in resolved}:
+        lasting = {Status.unchanged, Status.eased, Status.heavier}
+        still = {change.category for change in kernel.findings if change.status in lasting}
+        perhaps, word = (
+            "" if limit.certain else "perhaps ",
+            "still" if limit.name in still else "now",
+        )
+        busy = "" if limit.busy is None else f" ({percent(limit.busy)} busy)"
+        yield f"{perhaps}{word} limited by {limit.name}{busy}"
 
 
 def finding(change: FindingChange) -> str:
@@ -140,7 +133,7 @@ def finding(change: FindingChange) -> str:
 def fix_saves(change: FindingChange) -> str:
     """The time of a launch that a fix was, and is, taken to save; "" where none was promised."""
     saved = change.saved_before, change.saved_after
-    return _ARROW.join(number(seconds, "s") for seconds in saved) if any(saved) else ""
+    return _seconds(saved) if any(saved) else ""
 
 
 def seen(shift: Seen) -> str:
@@ -163,19 +156,6 @@ def quantity(value: float, unit: str) -> str:
     return number(value, unit) if unit in {"1", "s", "B", "B/s", "Hz", "FLOP"} else compact(value)
 
 
-def reason(failure: Failure) -> str:
-    """Why a gate failed, in a sentence."""
-    return "".join(part if isinstance(part, str) else _amount(part) for part in failure.why)
-
-
-def _amount(part: Amount | Seen) -> str:
-    if isinstance(part, Seen):
-        return seen(part)
-    if is_word(part.unit):
-        return f"{compact(part.value)} {unit_after(part.value, part.unit)}"
-    return number(part.value, part.unit)
-
-
 def why(attribution: Attribution) -> str:
     """The change in a sentence: its largest cause, and what works against it."""
     cause = _main_cause(attribution)
@@ -186,16 +166,12 @@ def why(attribution: Attribution) -> str:
     sentence = f"{word} {cause_words(cause)} ({signed(cause.seconds)})"
     against = [part for part in attribution.causes if part.seconds * attribution.change < 0]
     if against and abs(against[0].seconds) >= abs(attribution.change) / 4:
-        sentence += f", {_against(cause, against[0], attribution.change)}"
+        words = f"{cause_words(against[0])} ({signed(against[0].seconds)})"
+        if abs(against[0].seconds) < abs(cause.seconds):
+            return f"{sentence}, partly offset by {words}"
+        change = signed(attribution.change)
+        return f"{sentence}, outweighed by {words}; with all other causes {change}"
     return sentence
-
-
-def _against(cause: Cause, other: Cause, change: float) -> str:
-    """What works against a change's largest cause, and that alone it would outweigh it."""
-    words = f"{cause_words(other)} ({signed(other.seconds)})"
-    if abs(other.seconds) < abs(cause.seconds):
-        return f"partly offset by {words}"
-    return f"outweighed by {words}; with all other causes {signed(change)}"
 
 
 def _main_cause(attribution: Attribution) -> Cause | None:
@@ -211,11 +187,9 @@ def cause_words(cause: Cause) -> str:
         return cause.label
     if cause.kind is CauseKind.stall:
         return f"{'more' if more else 'less'} {label(cause)} an instruction"
+    words = ("lower", "higher") if cause.kind is CauseKind.clock else ("fewer", "more")
     factor = cause.after / cause.before if more else cause.before / cause.after
-    word = "higher" if cause.kind is CauseKind.clock else "more"
-    return (
-        f"{factor:.2f}x {word if more else 'lower' if word == 'higher' else 'fewer'} {cause.label}"
-    )
+    return f"{factor:.2f}x {words[more]} {cause.label}"
 
 
 def label(cause: Cause) -> str:
@@ -260,7 +234,7 @@ def evidence(kernel: KernelDiff) -> list[str]:
     if kernel.profiled and not kernel.by_timing:
         lines.append(_profiled(kernel))
     elif kernel.by_timing:
-        medians = _ARROW.join(number(group.median, "s") for group in (kernel.before, kernel.after))
+        medians = _seconds(group.median for group in (kernel.before, kernel.after))
         ratio = kernel.before.median / kernel.after.median
         known = f", {faster(ratio)}" if math.isfinite(ratio) and ratio > 0 else ""
         lines.append(f"under ncu {medians}{known}")
@@ -328,24 +302,17 @@ def estimate_held(change: FindingChange, kernel: KernelDiff) -> str:
 def change_words(change: Changed) -> tuple[str, str, str]:
     """A change as name, values, and how much: `-78.3%`, `+5.2 points`."""
     values = _ARROW.join(quantity(value, change.unit) for value in (change.before, change.after))
-    return change.name, values, _how_much(change)
-
-
-def _how_much(change: Changed) -> str:
     if change.unit == "1":
-        return f"{(change.after - change.before) * 100:+.1f} points"
-    if change.before == 0:
-        return "new"
-    if change.after == 0:
-        return "gone"
-    factor = change.after / change.before
-    if 0 < factor <= 0.5:
-        return f"{_times(1 / factor)} less"
-    return _times(factor) if factor >= 2 else f"{factor - 1:+.1%}"
-
-
-def _times(factor: float) -> str:
-    return f"{factor:,.0f}x" if factor >= 100 else f"{factor:.3g}x"
+        amount = f"{(change.after - change.before) * 100:+.1f} points"
+    elif change.before == 0 or change.after == 0:
+        amount = "gone" if change.before else "new"
+    else:
+        factor = change.after / change.before
+        larger = 1 / factor if 0 < factor <= 0.5 else factor
+        times = f"{larger:,.0f}x" if larger >= 100 else f"{larger:.3g}x"
+        less = f"{times} less" if larger != factor else f"{factor - 1:+.1%}"
+        amount = times if factor >= 2 else less
+    return change.name, values, amount
 
 
 def only_words(entry: OneSided) -> str:
@@ -368,43 +335,28 @@ def line_words(line: LineChange) -> tuple[str, str, str]:
 def summary(diff: Diff) -> str:
     """All kernels in a line: the time of those compared, how many of each verdict, and the rest."""
     total = diff.total
-    counts = [f"{diff.counted(change)} {change.value}" for change in Change if diff.counted(change)]
-    rest = [
-        f"{len(groups)} {word}" + (f" ({number(seconds, 's')})" if seconds else "")
-        for groups, word, seconds in (
-            (diff.removed, "removed", total.removed),
-            (diff.added, "added", total.added),
-        )
-        if groups
-    ]
-    if total.tells:
-        rest += _left_out(total)
-    kernels = f"{plural(len(diff.kernels), 'kernel')} matched"
-    parts = kernels, _sum(total), ", ".join((*counts, *rest))
-    return "   ".join(part for part in parts if part)
-
-
-def _sum(total: Total) -> str:
-    """The time of the compared kernels, and how many times as fast where that is the kernels'."""
-    if not total.tells:
-        return ""
-    times = f"{number(total.before, 's')}{_ARROW}{number(total.after, 's')}"
-    if not math.isnan(total.speedup):
-        return f"{times}   {faster(total.speedup)}"
     before, after = total.launches
-    return f"{times}   {plural(before, 'launch')}{_ARROW}{after}"
-
-
-def _left_out(total: Total) -> list[str]:
-    """What the sums do not count."""
-    return [
-        f"the times without {plural(count, 'kernel')} {why}"
-        for count, why in (
-            (total.unmeasured, "not measured whole"),
-            (total.incomparable, "that can't be compared"),
-        )
-        if count
-    ]
+    times = _seconds((total.before, total.after)) if total.tells else ""
+    if times:
+        known = not math.isnan(total.speedup)
+        launches = f"{plural(before, 'launch')}{_ARROW}{after}"
+        times += f"   {faster(total.speedup) if known else launches}"
+    counts = [f"{diff.counted(change)} {change.value}" for change in Change if diff.counted(change)]
+    for groups, word, seconds in (
+        (diff.removed, "removed", total.removed),
+        (diff.added, "added", total.added),
+    ):
+        if groups:
+            spent = f" ({number(seconds, 's')})" if seconds else ""
+            counts.append(f"{len(groups)} {word}{spent}")
+    for count, reason in (
+        (total.unmeasured, "not measured whole"),
+        (total.incomparable, "that can't be compared"),
+    ):
+        if count and times:
+            counts.append(f"the times without {plural(count, 'kernel')} {reason}")
+    parts = f"{plural(len(diff.kernels), 'kernel')} matched", times, ", ".join(counts)
+    return "   ".join(part for part in parts if part)
 
 
 def gone(groups: Sequence[Group]) -> list[tuple[str, str]]:

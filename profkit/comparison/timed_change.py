@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from profkit.comparison.comparability import Problem, problem_of
 from profkit.comparison.repeats import NOISE, Change
 from profkit.report.summary import Group, ReportSummary
-from profkit.timing.latency import (
-    Pair,
-    Timed,
-    analyze_latency,
-    compare_saved,
-    compare_with,
-    interleaved,
-)
+from profkit.timing.latency import Timed, analyze_latency, compare_saved, compare_with, interleaved
 from profkit.timing.latency_file import Saved
-from profkit.timing.latency_format import Latency
 from profkit.timing.results import DEFAULT, Classic, Thresholds, Verdict
 
 INTERLEAVED = "interleaved"
@@ -62,7 +54,7 @@ class Timings:
 
     def label_of(self, group: Group) -> str:
         """The one variant that all launches of a group belong to, by its NVTX range; "" if none."""
-        labels = self._labels(group)
+        labels = set(self._labels(group))
         return labels.pop() if len(labels) == 1 else ""
 
     def problem_of(self, group: Group) -> Problem | None:
@@ -78,20 +70,11 @@ class Timings:
 
     def launches_of(self, report: ReportSummary) -> Mapping[str, int]:
         """How many launches of a report each variant has."""
-        return Counter(
-            label
-            for launch in report.launches
-            for label in launch.launch.nvtx
-            if label in self.timed
-        )
+        return Counter(self._labels(report))
 
-    def _labels(self, group: Group) -> set[str]:
-        return {
-            label
-            for launch in group.launches
-            for label in launch.launch.nvtx
-            if label in self.timed
-        }
+    def _labels(self, launches: Group | ReportSummary) -> Iterator[str]:
+        nvtx = (label for launch in launches.launches for label in launch.launch.nvtx)
+        return (label for label in nvtx if label in self.timed)
 
 
 def timings(saved: Saved | None) -> Timings:
@@ -117,10 +100,30 @@ def timed_change(
     differ beyond measure.
     """
     earlier, later = before.timed[labels[0]], after.timed[labels[1]]
-    if _of_one_run(before, after, labels) and _in_turns(earlier.latency, later.latency):
+    sides = [[side.timed.get(label) for label in labels] for side in (before, after)]
+    one_run = all(
+        first and second and same_samples(first, second)
+        for first, second in zip(*sides, strict=True)
+    )
+    blocks = len(earlier.latency.blocks), len(later.latency.blocks)
+    if one_run and blocks[0] == blocks[1] > 1 and interleaved(earlier.latency, later.latency):
         (pair,) = compare_with(earlier, (later,), thresholds=thresholds)
-        return _of_pair(pair)
-    return _of_saved(earlier, later, NOISE if floor is None else floor, thresholds)
+        result = pair.comparison
+        why = "; ".join(result.details) or result.reason.value
+        valid = result.verdict is not Verdict.INVALID
+        return TimedChange(
+            pair.a, pair.b, INTERLEAVED, _CHANGES[result.verdict], result.speedup, result.low,
+            result.high, result.margin.value, why, result.classic, valid,
+        )  # fmt: skip
+    floor = NOISE if floor is None else floor
+    saved = compare_saved(earlier, later, thresholds=thresholds, floor=floor, force=False)
+    within, obstacles = saved.within, saved.obstacles
+    return TimedChange(
+        earlier, later, WITHIN_RUN,
+        Change.inconclusive if obstacles else _CHANGES[within.verdict], within.speedup, within.low,
+        within.high, within.margin.value if within.margin else None,
+        "; ".join(obstacles) or within.reason.value, saved.classic, not obstacles,
+    )  # fmt: skip
 
 
 def same_samples(first: Timed, second: Timed) -> bool:
@@ -128,61 +131,8 @@ def same_samples(first: Timed, second: Timed) -> bool:
     return first.latency.blocks == second.latency.blocks
 
 
-def _of_one_run(before: Timings, after: Timings, labels: tuple[str, str]) -> bool:
-    """Whether both sides hold the same samples of both variants: a file, or a copy of it."""
-    sides = [[side.timed.get(label) for label in labels] for side in (before, after)]
-    return all(
-        first and second and same_samples(first, second)
-        for first, second in zip(*sides, strict=True)
-    )
-
-
-def _in_turns(first: Latency, second: Latency) -> bool:
-    return len(first.blocks) == len(second.blocks) > 1 and interleaved(first, second)
-
-
-def _of_pair(pair: Pair) -> TimedChange:
-    comparison = pair.comparison
-    return TimedChange(
-        before=pair.a,
-        after=pair.b,
-        design=INTERLEAVED,
-        change=_change(comparison.verdict),
-        speedup=comparison.speedup,
-        low=comparison.low,
-        high=comparison.high,
-        margin=comparison.margin.value,
-        why="; ".join(comparison.details) or comparison.reason.value,
-        classic=comparison.classic,
-        valid=comparison.verdict is not Verdict.INVALID,
-    )
-
-
-def _of_saved(before: Timed, after: Timed, floor: float, thresholds: Thresholds) -> TimedChange:
-    comparison = compare_saved(before, after, thresholds=thresholds, floor=floor, force=False)
-    within = comparison.within
-    return TimedChange(
-        before=before,
-        after=after,
-        design=WITHIN_RUN,
-        change=Change.inconclusive if comparison.obstacles else _change(within.verdict),
-        speedup=within.speedup,
-        low=within.low,
-        high=within.high,
-        margin=within.margin.value if within.margin else None,
-        why="; ".join(comparison.obstacles) or within.reason.value,
-        classic=comparison.classic,
-        valid=not comparison.obstacles,
-    )
-
-
-def _change(verdict: Verdict) -> Change:
-    match verdict:
-        case Verdict.IMPROVED:
-            return Change.improved
-        case Verdict.REGRESSED:
-            return Change.regressed
-        case Verdict.SAME:
-            return Change.same
-        case _:
-            return Change.inconclusive
+_CHANGES = {
+    Verdict.IMPROVED: Change.improved, Verdict.REGRESSED: Change.regressed,
+    Verdict.SAME: Change.same, Verdict.INCONCLUSIVE: Change.inconclusive,
+    Verdict.INVALID: Change.inconclusive,
+}  # fmt: skip
