@@ -227,7 +227,7 @@ def _compare(
     if before.samefile(after):
         typer.echo(f"both sides are the same file: {before}", err=True)
     one, other = (
-        replace(side(report), found=report.checklist()) if with_lines else side(report)
+        replace(side(report), checklist=report.checklist()) if with_lines else side(report)
         for report in sides
     )
     timed = [*one.timings.timed.values(), *other.timings.timed.values()]
