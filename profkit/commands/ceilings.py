@@ -14,7 +14,7 @@ from profkit.core.errors import EnvironmentProblem
 from profkit.ui.progress import Teller
 
 if TYPE_CHECKING:
-    from profkit.roofline.ceilings import Ceilings
+    from profkit.roofline.ceiling_file import CeilingFile
 
 
 def ceilings(
@@ -60,7 +60,7 @@ def ceilings(
     put(_text(measured, chosen, kept, to_file=output is not None), output)
 
 
-def _text(measured: Ceilings, format: TextFormat, kept: Path | None, *, to_file: bool) -> str:
+def _text(measured: CeilingFile, format: TextFormat, kept: Path | None, *, to_file: bool) -> str:
     if format == "json":
         from profkit.roofline.ceiling_file import ceilings_json
 

@@ -142,8 +142,7 @@ def _measured(peaks: _Peaks, ceilings: Path | None, report: Report) -> Mapping[s
         return None
     from profkit.analysis.run_files import latencies_of
     from profkit.core.typed_file import plain
-    from profkit.roofline.ceiling_file import find_ceilings, read_ceilings
-    from profkit.roofline.ceilings import unfit
+    from profkit.roofline.ceiling_file import find_ceilings, read_ceilings, unfit
 
     saved = latencies_of(report.path)
     told = next((one.gpu for one in saved.latencies if one.gpu), None) if saved else None
