@@ -59,6 +59,12 @@ class Roof(Model, frozen=True):
     by_units: bool = False
 
 
+def split(roofs: Iterable[Roof]) -> tuple[list[Roof], list[Roof]]:
+    """Roofs of memory and roofs of arithmetic."""
+    every = list(roofs)
+    return [r for r in every if r.is_memory], [r for r in every if not r.is_memory]
+
+
 @dataclass(frozen=True)
 class Roofs:
     """Where roofs are taken from; for what a source lacks, the report's own stands in for.
