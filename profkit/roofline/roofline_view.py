@@ -12,9 +12,8 @@ from rich.text import Text
 
 from profkit.report.names import file_name, own_names, told_apart
 from profkit.report.resources import PRECISIONS
-from profkit.roofline.roofline import Outside, Point, Roofline
+from profkit.roofline.roofline import Outside, Point, Roofline, or_least
 from profkit.roofline.roofs import LEVEL_LABELS, Roof, split
-from profkit.roofline.tracks import or_least
 from profkit.ui.markdown import escape
 from profkit.ui.markdown import table_of as markdown_table
 from profkit.ui.terminal import console, note, rendered, table_of

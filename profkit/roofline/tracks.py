@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from profkit.roofline.roofline import Point, Roofline
+from profkit.roofline.roofline import Point, Roofline, or_least
 from profkit.roofline.roofs import LEVELS
 
 
@@ -89,8 +88,3 @@ def _by_precision(points: Iterable[Point]) -> dict[str, Point]:
 def _principal(points: Iterable[Point]) -> Point:
     """The point of most time, then the nearest to its roof: what a kernel is shown in."""
     return max(points, key=lambda point: (or_least(point.share), or_least(point.of_roof)))
-
-
-def or_least(share: float) -> float:
-    """A share to order by: what is not known is less than any that is."""
-    return -1.0 if math.isnan(share) else share
