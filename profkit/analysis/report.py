@@ -187,9 +187,8 @@ class Kernel:
         rows = instructions(self._action, names)
         if not rows:
             raise self._not_recorded("instructions_executed", catalog().lines)
-        present = {
-            name for name, metric in names.items() if source_lines.recorded(self._action, metric)
-        }
+        recorded = source_lines.recorded
+        present = {name for name, metric in names.items() if recorded(self._action, metric)}
         return source_view(
             self.summary.index,
             rows,

@@ -151,7 +151,7 @@ def _show(outcome: Outcome) -> None:
     from profkit.capture.correctness import Status
 
     report = outcome.report
-    put_view(report_view(report, report.groups[:3], width_of(None), found=outcome.found), None)
+    put_view(report_view(report, report.groups[:3], width_of(None), checklist=outcome.found), None)
     for variant in outcome.checked.variants if outcome.checked else ():
         if variant.status is Status.unsupported:
             typer.echo(f"! {variant.name} is not supported here: {variant.reason}")
