@@ -200,7 +200,7 @@ def _compare(
     if reports[0].path.samefile(reports[1].path):
         typer.echo(f"both sides are the same file: {reports[0].path}", err=True)
     sides = [
-        replace(side(report), found=report.checklist()) if with_lines else side(report)
+        replace(side(report), checklist=report.checklist()) if with_lines else side(report)
         for report in reports
     ]
     timed = [row for side in sides for row in side.timings.timed.values()]

@@ -85,7 +85,7 @@ def profile(
     from profkit.analysis.terminal import report_view
 
     report = outcome.report
-    put(report_view(report, report.groups[:3], width_of(None), found=outcome.found), None)
+    put(report_view(report, report.groups[:3], width_of(None), checklist=outcome.found), None)
     typer.echo("\n".join(_summary(outcome)))
 
 

@@ -101,8 +101,7 @@ def _measured(ceilings: Path | None, report: Report) -> Mapping[str, float]:
     """
     from profkit.analysis.run_files import latencies_of
     from profkit.core.typed_file import plain
-    from profkit.roofline.ceiling_file import find_ceilings, read_ceilings
-    from profkit.roofline.ceilings import unfit
+    from profkit.roofline.ceiling_file import find_ceilings, read_ceilings, unfit
 
     saved = latencies_of(report.path)
     timed = next((row.gpu for row in saved.latencies if row.gpu), None) if saved else None
