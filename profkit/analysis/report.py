@@ -33,7 +33,7 @@ from profkit.report.source_lines import (
     source_files,
     source_text,
 )
-from profkit.report.summary import LaunchSummary, ReportSummary, summarize
+from profkit.report.summary import Group, LaunchSummary, ReportSummary, summarize
 from profkit.report.time_series import series
 
 if TYPE_CHECKING:
@@ -319,8 +319,7 @@ class Report:
         `variants` are those of the run that the report lies in, unless given, and so are the
         quantities of its `timeline`, which say nothing where only some of its launches are kept.
         """
-        from profkit.rules.checklist import checklist
-        from profkit.rules.proof import proofs
+        from profkit.rules.checklist import checklist, proofs
         from profkit.rules.rule_file import shipped_rules
 
         return checklist(
@@ -371,7 +370,7 @@ class Report:
             kernel=kernel,
         )
 
-    def explain(self, rule: Rule) -> tuple[Trial, ...]:
+    def explain(self, rule: Rule) -> tuple[Trial[Group], ...]:
         """What a rule makes of each kernel, most time first."""
         from profkit.rules.engine import explain
 

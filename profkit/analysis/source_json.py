@@ -161,7 +161,7 @@ def source_json(report: ReportSummary, inside: Inside, found: Checklist) -> str:
         kernel=project(inside.launch, LaunchRow),
         timeline=_timeline(inside.timeline) if inside.timeline else None,
         source=_source(inside.view) if inside.view else None,
-        findings=tuple(map(finding_row, found.findings_of(group))),
+        findings=tuple(map(finding_row, found.findings_on(group))),
     )
     return encode(file, indent=1, dense=False)
 

@@ -80,17 +80,17 @@ def explain(
     """
     from rich.console import Group
 
-    from profkit.rules.rules_view import explained, region_trial_view, trials_view
+    from profkit.rules.rules_view import explained, timeline_trial_view, trials_view
 
     if kernel and on is None:
         raise UsageError("--kernel needs a report", "add --on FILE")
     found = _all(own)
     chosen = _named(rule, found)
     view = explained(chosen)
-    if on is not None and chosen.about_timeline:
-        from profkit.rules.region_rules import explain_region
+    if on is not None and chosen.about == "timeline":
+        from profkit.rules.engine import explain_timeline
 
-        view = Group(view, region_trial_view(explain_region(_quantities(on), chosen)))
+        view = Group(view, timeline_trial_view(explain_timeline(_quantities(on), chosen)))
     elif on is not None:
         from profkit.commands.reading import read_report
 
@@ -98,8 +98,8 @@ def explain(
         listed = report.checklist(found, blamed=0)
         alike = [rule for rule in found if rule.category == chosen.category and rule != chosen]
         beside = [trial.finding for rule in alike for trial in report.explain(rule)]
-        told = trials_view(report.explain(chosen), listed, chosen, list(filter(None, beside)))
-        view = Group(view, told)
+        trials = trials_view(report.explain(chosen), listed, list(filter(None, beside)))
+        view = Group(view, trials)
     put_view(view, None)
 
 

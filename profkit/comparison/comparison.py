@@ -221,7 +221,10 @@ class Diff:
         """The findings that went with the kernels that are gone, where they promised time."""
         found = self.sides[0].found
         return tuple(
-            item for group in self.removed for item in found.of(group) if item.finding.estimate
+            item
+            for group in self.removed
+            for item in found.findings_on(group)
+            if item.finding.estimate
         )
 
     @property

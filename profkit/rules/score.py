@@ -24,7 +24,6 @@ from profkit.core.version import __version__
 from profkit.core.yaml_files import shipped_yaml
 from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
-from profkit.rules.engine import Estimate
 from profkit.rules.pairs import PAIR, RecordedPair
 from profkit.rules.rule_file import categories
 
@@ -39,19 +38,19 @@ Examine = Callable[[Path], tuple[ReportSummary, Checklist]]
 
 @dataclass(frozen=True)
 class Guess:
-    """What one judge said of a report: categories in order, each with its factor; the lowest and
+    """What a judge finds in a report: categories in order, each with its factor; the lowest and
     highest factor of those that it gives a range for."""
 
-    ranked: tuple[tuple[str, float], ...] = ()
+    ranked: tuple[tuple[str, float], ...]
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def rank(self, category: str) -> int | None:
         """The place of a category, from 1; None where it is not named."""
-        names = list(dict.fromkeys(name for name, _ in self.ranked))
-        return names.index(category) + 1 if category in names else None
+        names = dict.fromkeys(name for name, _ in self.ranked)
+        return next((rank for rank, name in enumerate(names, 1) if name == category), None)
 
     def factor(self, category: str) -> float:
-        """What it promised for a category: the first it said, 1 where it is not named."""
+        """What it promises for a category first, 1 where it is not named."""
         return next((factor for name, factor in self.ranked if name == category), 1.0)
 
 
@@ -70,7 +69,7 @@ class Miss(Model, frozen=True):
 
 
 class Judged(Model, frozen=True, kw_only=True):
-    """How one judge did on a pair: the place of the true category, from 1 (null: not named), the
+    """How a judge did on a pair: the place of the true category, from 1 (null: not named), the
     factor that it promised and |estimated - achieved| / achieved (null for a control)."""
 
     rank: int | None
@@ -103,7 +102,7 @@ class PairScore(_Named, frozen=True, kw_only=True):
 
 
 class Accuracy(Model, frozen=True, kw_only=True):
-    """How one judge did on pairs, shares of 1, null where there are none to judge it by.
+    """How a judge did on pairs, shares of 1, null where there are none to judge it by.
     `false_alarms` is of the reports with nothing to gain."""
 
     top1: Real
@@ -160,17 +159,17 @@ class Verdict:
 
 def score(verdicts: Sequence[Verdict], why: Mapping[str, str]) -> Score:
     """Sum up judged pairs; `why` explains misses by the name of their pair."""
-    halves = [
-        [one for one in verdicts if one.pair.held_out is half] for half in (None, False, True)
-    ]
-    told = not halves[0] and bool(halves[2])
-    design, held_out = (_part(half) if told else None for half in halves[1:])
-    pairs = (one.pair for one in verdicts)
+    unknown, design, held_out = (
+        [verdict for verdict in verdicts if verdict.pair.held_out is half]
+        for half in (None, False, True)
+    )
+    apart = not unknown and bool(held_out)
+    pairs = (verdict.pair for verdict in verdicts)
     return Score(
         profkit=__version__,
         summary=_part(verdicts),
-        design=design,
-        held_out=held_out,
+        design=_part(design) if apart else None,
+        held_out=_part(held_out) if apart else None,
         pairs=tuple(
             structs.replace(pair, why=why.get(pair.name) if pair.missed else None) for pair in pairs
         ),
@@ -179,116 +178,86 @@ def score(verdicts: Sequence[Verdict], why: Mapping[str, str]) -> Score:
 
 def judge(pair: RecordedPair, examine: Examine, held_out: Collection[str] | None) -> Verdict:
     """Judge a pair; raises BadInput where its category is none or a report can't be read."""
-    category = pair.category
+    category, achieved, folder = pair.category, pair.achieved, pair.before.parent
     if category is not None and category not in categories():
-        raise _no_category(pair, category)
-    before, found = examine(pair.before)
-    ours, ncu, nothing = [_ours(found)], [_ncu(before)], [Guess()]
-    achieved = pair.achieved
-    if pair.after is not None:
-        after, found = examine(pair.after)
-        ours.append(_ours(found))
-        ncu.append(_ncu(after))
-        if math.isnan(achieved):
-            achieved = _ratio(pair, before, after)
+        other = "docs/rules.md has them; null for a control"
+        remedy = did_you_mean(category, categories(), other, alike=0.5)
+        raise BadInput(f"{folder / PAIR}: {category!r} is no category", remedy)
+    examined = [examine(report) for report in (pair.before, pair.after) if report]
+    reports = [report for report, _ in examined]
+    if len(reports) > 1 and math.isnan(achieved):
+        if not all(report.total > 0 for report in reports):
+            message = f"{folder}: no latency.json, and its reports have no durations"
+            raise BadInput(message, "add latency.json")
+        achieved = reports[0].total / reports[1].total
     watched = category is None or (pair.after is not None and pair.second_limit != category)
-    own, of_ncu, guess = (
-        _judged(told, category, achieved, watched=watched) for told in (ours, ncu, nothing)
+    guesses = [_own(checklist) for _, checklist in examined]
+    own, ncu = (
+        _judged(judge, category, achieved, watched=watched)
+        for judge in (guesses, [_ncu(report) for report in reports])
     )
-    timed: Literal["timed", "profiled"] = "profiled" if math.isnan(pair.achieved) else "timed"
+    measured: Literal["timed", "profiled"] = "profiled" if math.isnan(pair.achieved) else "timed"
     row = PairScore(
         pair.name,
-        before.gpus[0].name,
+        reports[0].gpus[0].name,
         category,
         achieved,
-        timed if category else None,
+        measured if category else None,
         **structs.asdict(own),
-        range=ours[0].ranges.get(category) if category else None,
-        ncu=of_ncu,
-        no_gain=Miss(guess.error),
+        range=guesses[0].ranges.get(category) if category else None,
+        ncu=ncu,
+        no_gain=Miss(abs(1 - achieved) / achieved),
         held_out=None if held_out is None else pair.name in held_out,
         missed=category is not None and (own.rank != 1 or own.error > LARGE_ERROR),
     )
     return Verdict(row, watched)
 
 
-def _no_category(pair: RecordedPair, category: str) -> BadInput:
-    other = "docs/rules.md has them; null for a control"
-    remedy = did_you_mean(category, categories(), other, alike=0.5)
-    return BadInput(f"{pair.before.parent / PAIR}: {category!r} is no category", remedy)
-
-
-def _ratio(pair: RecordedPair, before: ReportSummary, after: ReportSummary) -> float:
-    """What the fix gave by ncu's durations of all kernels on each side."""
-    if not before.total > 0 or not after.total > 0:
-        told = f"{pair.before.parent}: no latency.json, and its reports have no durations"
-        raise BadInput(told, "add latency.json")
-    return before.total / after.total
-
-
 def _judged(
-    told: Sequence[Guess], category: str | None, achieved: float, *, watched: bool
+    guesses: Sequence[Guess], category: str | None, achieved: float, *, watched: bool
 ) -> Judged:
-    """What a judge said before the fix, and its alarms: on a control, or after the fix."""
-    if category is None:
-        alarms = _alarms(told[0], "before", None)
-        return Judged(rank=None, estimated=math.nan, error=math.nan, alarms=alarms)
-    estimated = told[0].factor(category)
-    return Judged(
-        rank=told[0].rank(category),
-        estimated=estimated,
-        error=abs(estimated - achieved) / achieved,
-        alarms=_alarms(told[1], "after", category) if watched and len(told) > 1 else (),
-    )
-
-
-def _alarms(
-    told: Guess, side: Literal["before", "after"], category: str | None
-) -> tuple[Alarm, ...]:
-    """Promises on a report in a category, None for any."""
-    return tuple(
+    """What a judge found before the fix, and its alarms: on a control, or after the fix."""
+    side: Literal["before", "after"] = "after" if category else "before"
+    alarms = tuple(
         Alarm(category=name, promised=factor, report=side)
-        for name, factor in told.ranked
+        for name, factor in (guesses[-1].ranked if watched else ())
         if factor >= WORTH_AN_ALARM and category in {None, name}
     )
+    if category is None:
+        return Judged(rank=None, estimated=math.nan, error=math.nan, alarms=alarms)
+    estimated = guesses[0].factor(category)
+    error = abs(estimated - achieved) / achieved
+    return Judged(rank=guesses[0].rank(category), estimated=estimated, error=error, alarms=alarms)
 
 
-def _ours(found: Checklist) -> Guess:
+def _own(checklist: Checklist) -> Guess:
+    ranked = []
     ranges: dict[str, tuple[float, float]] = {}
-    for item in found.items:
-        if item.finding.estimate:
-            ranges.setdefault(item.rule.category, _range_of_run(item.finding.estimate))
-    ranked = ((item.rule.category, item.finding.estimate) for item in found.findings)
-    factors = tuple((name, estimate.run if estimate else 1.0) for name, estimate in ranked)
-    return Guess(factors, ranges)
-
-
-def _range_of_run(estimate: Estimate) -> tuple[float, float]:
-    """A kernel's range as one of the whole report, by the kernel's share of the time."""
-    share = (1 - 1 / estimate.run) / (1 - 1 / estimate.likely)
-    low, high = (1 / (1 - share * (1 - 1 / end)) for end in (estimate.low, estimate.high))
-    return low, high
+    for item in checklist.findings:
+        category, estimate = item.rule.category, item.finding.estimate
+        ranked.append((category, estimate.run if estimate else 1.0))
+        if estimate:
+            # the kernel's range as one of the whole report, by the kernel's share of the time
+            share = (1 - 1 / estimate.run) / (1 - 1 / estimate.likely)
+            low, high = (1 / (1 - share * (1 - 1 / end)) for end in (estimate.low, estimate.high))
+            ranges.setdefault(category, (low, high))
+    return Guess(tuple(ranked), ranges)
 
 
 def _ncu(report: ReportSummary) -> Guess:
     """ncu's own rules by its own estimates, weighted by each kernel's share of the time."""
-    named = []
+    ranked = []
     for launch in report.measured:
         share = launch.duration / report.total
         for result in launch.rules:
-            category = _category(result.rule, f"{result.title} {result.message}")
+            category = ncu_categories().get(result.rule)
+            if isinstance(category, Mapping):
+                words = f"{result.title} {result.message}"
+                category = next((name for text, name in category.items() if text in words), None)
             if category and result.kind in _ADVISES:
                 left = 1 - share * min(max(result.speedup or 0.0, 0.0), _MOST_OF_A_KERNEL)
-                named.append((category, 1 / left))
-    return Guess(tuple(sorted(named, key=lambda item: -item[1])))
-
-
-def _category(rule: str, words: str) -> str | None:
-    """The category that a rule of ncu's stands for; some tell by their words."""
-    told = ncu_categories().get(rule)
-    if isinstance(told, Mapping):
-        return next((category for text, category in told.items() if text in words), None)
-    return told
+                ranked.append((category, 1 / left))
+    return Guess(tuple(sorted(ranked, key=lambda item: -item[1])))
 
 
 @cache
@@ -299,9 +268,13 @@ def ncu_categories() -> Mapping[str, str | Mapping[str, str]]:
 
 
 def _part(verdicts: Sequence[Verdict]) -> Part:
-    defects = [one.pair for one in verdicts if one.pair.category is not None]
-    watched = [one.pair for one in verdicts if one.watched]
+    defects = [verdict.pair for verdict in verdicts if verdict.pair.category is not None]
+    watched = [verdict.pair for verdict in verdicts if verdict.watched]
     ranges = [(pair.achieved, pair.range) for pair in defects if pair.range]
+    own, ncu, no_gain = (
+        _accuracy([judged(pair) for pair in defects], [judged(pair) for pair in watched])
+        for judged in (lambda pair: pair, lambda pair: pair.ncu, _no_gain)
+    )
     return Part(
         len(defects),
         len(watched),
@@ -309,27 +282,27 @@ def _part(verdicts: Sequence[Verdict]) -> Part:
         sum(low <= achieved <= high for achieved, (low, high) in ranges),
         sum(achieved > high for achieved, (_, high) in ranges),
         sum(pair.rank == 1 and pair.range is None for pair in defects),
-        **structs.asdict(_accuracy(defects, watched)),
-        ncu=_accuracy([pair.ncu for pair in defects], [pair.ncu for pair in watched]),
-        no_gain=_accuracy(*([_unnamed(pair) for pair in some] for some in (defects, watched))),
+        **structs.asdict(own),
+        ncu=ncu,
+        no_gain=no_gain,
     )
 
 
+def _no_gain(pair: PairScore) -> Judged:
+    """The guess that no fix gains anything, as a judge."""
+    return Judged(rank=None, estimated=1.0, error=pair.no_gain.error, alarms=())
+
+
 def _accuracy(defects: Sequence[Judged], watched: Sequence[Judged]) -> Accuracy:
-    ranks = [one.rank or math.inf for one in defects]
-    errors = [one.error for one in defects]
+    ranks = [judged.rank or math.inf for judged in defects]
+    errors = [judged.error for judged in defects]
     return Accuracy(
         top1=_mean([rank <= 1 for rank in ranks]),
         top3=_mean([rank <= 3 for rank in ranks]),
         mean_error=_mean(errors),
         max_error=max(errors, default=math.nan),
-        false_alarms=_mean([bool(one.alarms) for one in watched]),
+        false_alarms=_mean([bool(judged.alarms) for judged in watched]),
     )
-
-
-def _unnamed(pair: PairScore) -> Judged:
-    """The guess that no fix gains anything, as a judge."""
-    return Judged(rank=None, estimated=1.0, error=pair.no_gain.error, alarms=())
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -17,80 +17,72 @@ from profkit.ui.terminal import rows_of
 from profkit.ui.text import literal, plural
 from profkit.ui.view import Grid
 
-_JUDGES = ("profkit", "ncu's rules", "no gain")
 _SUMMARY = ("", "First", "In top three", "Mean error", "Largest error", "False alarms")
 _PAIRS = ("Pair", "Category", "Gave", "Told", "Error", "Rank", "ncu's", "Error", "Rank")
 _WORDS = {"", "Pair", "Category"}
-_CONTROL = "none (control)"
-_UNNAMED = "-"
-_UNEXPLAINED = "not yet explained"
 
 
-def score_view(found: Score) -> RenderableType:
+def score_view(score: Score) -> RenderableType:
     """The figures, a row a pair, and what was missed and why."""
-    parts: list[RenderableType] = [Text(_headline(found), "bold")]
-    for grid in (*_summaries(found), _pairs_grid(found.pairs)):
+    parts: list[RenderableType] = [Text(_headline(score), "bold")]
+    for grid in _grids(score):
         parts += [Text(), Text(grid.title, "bold"), _table(grid)]
         if grid.note:
             parts.append(Text(grid.note, "dim"))
-    rows = [*_misses(found), *_alarms(found.pairs)]
+    rows = [*_misses(score), *_alarms(score.pairs)]
     if rows:
         parts += [Text(), Text("Misses and false alarms", "bold")]
-        parts += [rows_of([(literal(name), told)], 0) for name, told in rows]
+        parts += [rows_of([(literal(name), text)], 0) for name, text in rows]
     return Group(*parts)
 
 
-def score_markdown(found: Score, note: str) -> str:
+def score_markdown(score: Score, note: str) -> str:
     """The page docs/accuracy.md."""
-    lines = [shipped_text("profkit.rules", "accuracy.md"), f"{escape(_headline(found))}."]
-    if note:
-        lines += ["", escape(note)]
-    for grid in (*_summaries(found), _pairs_grid(found.pairs)):
+    lines = [shipped_text("profkit.rules", "accuracy.md"), f"{escape(_headline(score))}."]
+    lines += ["", escape(note)] if note else []
+    for grid in _grids(score):
         lines += ["", *table_of(grid)]
-    lines += ["", "### Misses", "", _what_misses_are(found)]
-    lines += [*_listed(_misses(found)), "", "### False alarms", ""]
-    alarms = _alarms(found.pairs)
-    lines += _listed(alarms) if alarms else ["None."]
+    misses, alarms = (
+        [f"- {code(name)}: {escape(text)}" for name, text in rows]
+        for rows in (_misses(score), _alarms(score.pairs))
+    )
+    count = f"{len(misses)} of {score.summary.defects}"
+    criterion = f"Not first, or an error above {_share(LARGE_ERROR)}: {count}.\n"
+    lines += ["", "### Misses", "", criterion, *misses]
+    lines += ["", "### False alarms", "", *(alarms or ["None."])]
     return "\n".join(lines) + "\n"
 
 
-def _listed(rows: Iterable[tuple[str, str]]) -> list[str]:
-    return [f"- {code(name)}: {escape(told)}" for name, told in rows]
-
-
-def _headline(found: Score) -> str:
-    controls = sum(pair.category is None for pair in found.pairs)
-    gpus = ", ".join(sorted({literal(pair.gpu) for pair in found.pairs}))
-    counts = f"{plural(found.summary.defects, 'defect')}, {plural(controls, 'control')}"
+def _headline(score: Score) -> str:
+    controls = sum(pair.category is None for pair in score.pairs)
+    gpus = ", ".join(sorted({literal(pair.gpu) for pair in score.pairs}))
+    counts = f"{plural(score.summary.defects, 'defect')}, {plural(controls, 'control')}"
     return f"{counts}, recorded on {gpus}"
 
 
-def _summaries(found: Score) -> list[Grid]:
+def _grids(score: Score) -> list[Grid]:
     parts = (
-        ("All pairs", found.summary, ""),
-        ("Design half", found.design, " The others, and controls."),
-        ("Held-out half", found.held_out, " The defects that held_out.yaml names."),
+        ("All pairs", score.summary, ""),
+        ("Design half", score.design, " The others, and controls."),
+        ("Held-out half", score.held_out, " The defects that held_out.yaml names."),
     )
-    return [_summary(title, part, told) for title, part, told in parts if part]
+    grids = [_summary(title, part, extent) for title, part, extent in parts if part]
+    return [*grids, _pairs_grid(score.pairs)]
 
 
-def _summary(title: str, part: Part, told: str) -> Grid:
+def _summary(title: str, part: Part, extent: str) -> Grid:
+    judges = {"profkit": part, "ncu's rules": part.ncu, "no gain": part.no_gain}
     rows = tuple(
-        (judge, *_figures(accuracy))
-        for judge, accuracy in zip(_JUDGES, (part, part.ncu, part.no_gain), strict=True)
+        (name, *(_share(getattr(accuracy, figure)) for figure in Accuracy.__struct_fields__))
+        for name, accuracy in judges.items()
     )
     note = (
         f"{plural(part.defects, 'defect')}; {plural(part.nothing_to_gain, 'report')} with nothing "
-        f"to gain.{told} Range holds the gain: {part.within_range} of {part.estimated}, "
+        f"to gain.{extent} Range holds the gain: {part.within_range} of {part.estimated}, "
         f"{part.above_range} gained more; {part.first_without_estimate} of those named first have "
         "no estimate."
     )
     return Grid(title, _SUMMARY, rows, note)
-
-
-def _figures(accuracy: Accuracy) -> tuple[str, ...]:
-    values = (accuracy.top1, accuracy.top3, accuracy.mean_error, accuracy.max_error)
-    return tuple(map(_share, (*values, accuracy.false_alarms)))
 
 
 def _share(value: float) -> str:
@@ -99,41 +91,33 @@ def _share(value: float) -> str:
 
 def _pairs_grid(pairs: Sequence[PairScore]) -> Grid:
     several = len({pair.gpu for pair in pairs}) > 1
-    rows = tuple(_row(pair, several=several) for pair in pairs)
-    untimed = sum(pair.measured == "profiled" for pair in pairs)
     note = "Gave: by the fix. Told: by profkit, then by ncu's rules, each with its error and rank."
-    if untimed:
-        note += (
-            f" ~: by the durations in the reports, {plural(untimed, 'pair')} had no latency.json."
-        )
-    return Grid("Pairs", _PAIRS, rows, note)
+    if untimed := sum(pair.measured == "profiled" for pair in pairs):
+        count = plural(untimed, "pair")
+        note += f" ~: by the durations in the reports, {count} had no latency.json."
+    return Grid("Pairs", _PAIRS, tuple(_row(pair, several=several) for pair in pairs), note)
 
 
 def _row(pair: PairScore, *, several: bool) -> tuple[str, ...]:
     name = literal(f"{pair.name} ({pair.gpu})" if several else pair.name)
     if pair.category is None:
-        return (name, _CONTROL, *[""] * (len(_PAIRS) - 2))
+        return (name, "none (control)", *[""] * (len(_PAIRS) - 2))
     gave = f"{'' if pair.measured == 'timed' else '~'}{words.factor(pair.achieved)}"
     judged = (
-        (words.factor(one.estimated), _share(one.error), str(one.rank or _UNNAMED))
-        for one in (pair, pair.ncu)
+        (words.factor(judge.estimated), _share(judge.error), str(judge.rank or "-"))
+        for judge in (pair, pair.ncu)
     )
     return (name, pair.category, gave, *(cell for cells in judged for cell in cells))
 
 
-def _what_misses_are(found: Score) -> str:
-    missed = f"Not first, or an error above {_share(LARGE_ERROR)}"
-    return f"{missed}: {len(found.misses)} of {found.summary.defects}.\n"
-
-
-def _misses(found: Score) -> list[tuple[str, str]]:
-    return [(pair.name, f"{_missed(pair)}. {pair.why or _UNEXPLAINED}") for pair in found.misses]
-
-
-def _missed(pair: PairScore) -> str:
-    rank = f"rank {pair.rank}" if pair.rank else f"{pair.category} is not named"
-    told, gave = words.factor(pair.estimated), words.factor(pair.achieved)
-    return f"{rank}, told {told}, gave {gave}"
+def _misses(score: Score) -> list[tuple[str, str]]:
+    rows = []
+    for pair in score.misses:
+        rank = f"rank {pair.rank}" if pair.rank else f"{pair.category} is not named"
+        estimated, gave = words.factor(pair.estimated), words.factor(pair.achieved)
+        why = pair.why or "not yet explained"
+        rows.append((pair.name, f"{rank}, told {estimated}, gave {gave}. {why}"))
+    return rows
 
 
 def _alarms(pairs: Iterable[PairScore]) -> list[tuple[str, str]]:
