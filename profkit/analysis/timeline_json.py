@@ -265,7 +265,7 @@ def _export(summary: TimelineSummary, file: str, items: Iterable[Item]) -> dict[
         for use in summary.memory
     ]
     calls = [project(use.times, CallRow, name=use.name) for use in summary.calls]
-    waits = [project(use.times, WaitRow, kind=use.kind) for use in summary.synchronizations]
+    waits = [project(use.times, WaitRow, kind=use.name) for use in summary.synchronizations]
     return {
         "report": plain(report),
         "gpus": [plain(_gpu(gpu)) for gpu in summary.gpus],

@@ -170,7 +170,7 @@ def _made(summary: TimelineSummary) -> Iterator[Grid]:
     yield _grid(
         "Synchronizations, as the driver recorded them",
         ("Wait", "Count", "Total", "Median", "Min", "Max"),
-        [(use.kind, str(use.times.count), *_times(use.times)) for use in summary.synchronizations],
+        [(use.name, str(use.times.count), *_times(use.times)) for use in summary.synchronizations],
     )
 
 

@@ -69,7 +69,7 @@ class Miss(Model, frozen=True):
 
 
 class Judged(Model, frozen=True, kw_only=True):
-    """How a judge did on a pair: the place of the true category, from 1 (null: not named), the
+    """How one judge did on a pair: the place of the true category, from 1 (null: not named), the
     factor that it promised and |estimated - achieved| / achieved (null for a control)."""
 
     rank: int | None
@@ -102,7 +102,7 @@ class PairScore(_Named, frozen=True, kw_only=True):
 
 
 class Accuracy(Model, frozen=True, kw_only=True):
-    """How a judge did on pairs, shares of 1, null where there are none to judge it by.
+    """How one judge did on pairs, shares of 1, null where there are none to judge it by.
     `false_alarms` is of the reports with nothing to gain."""
 
     top1: Real
