@@ -158,8 +158,8 @@ def score(
     from profkit.commands.advice import chosen
     from profkit.commands.reading import judge_pairs
     from profkit.core.typed_file import encode
+    from profkit.rules.rules_view import score_markdown, score_view
     from profkit.rules.score import score as summed
-    from profkit.rules.score_view import score_markdown, score_view
 
     advice = chosen(own, disable or (), blamed=0)
     judged, notes, failures = judge_pairs(_folders(pairs), advice)

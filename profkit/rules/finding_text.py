@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profkit.core.unit_words import is_word, unit_after
-from profkit.report import names, overview
+from profkit.report import names
 from profkit.report.catalog import catalog
 from profkit.report.floors import WORTH, floors
 from profkit.report.resources import RESOURCES
@@ -326,6 +326,8 @@ def summary(checklist: Checklist) -> str:
 
 def checklist_markdown(report: ReportSummary, checklist: Checklist, top: int) -> str:
     """The `top` items (0: all) of a report's checklist as boxes to tick."""
+    from profkit.report import overview
+
     name = names.file_name(report.path, with_host=False)
     lines = [f"# Checklist for {code(name)}", "", overview.headline(report), ""]
     return "\n".join([*lines, *checklist_lines(report, checklist, top, name)]) + "\n"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
 import yaml
 from msgspec import Meta, convert, field
@@ -27,7 +27,7 @@ from profkit.core.yaml_files import compose_yaml
 from profkit.report.blame import AWAITED, COUNTED, SAMPLES
 from profkit.report.catalog import ComputeCapability, catalog
 from profkit.report.resources import RESOURCES
-from profkit.rules.samples import BEFORE, SAMPLED, Match
+from profkit.rules.samples import BEFORE, CATEGORIES, SAMPLED, Match
 from profkit.timeline import region
 
 CONTEXT: Mapping[str, tuple[str, str]] = {**BEFORE, **SAMPLED}
@@ -35,21 +35,16 @@ CONTEXT: Mapping[str, tuple[str, str]] = {**BEFORE, **SAMPLED}
 right before and of the samples by instruction, unknown where those were not recorded."""
 
 _DEEPEST = 10
+_CHANGES = ("relieves", "takes")
 _FOR_KERNELS = {"takes", "spans", "match", "blame"}
 _LISTED = 40
 """Names that a line lists at most: all keys of a rule, all resources and stall reasons, not the
 hundreds of quantities."""
 
-Category = Literal[
-    "dram_bandwidth", "l2_bandwidth", "l1_bandwidth", "cache_locality", "global_access_pattern",
-    "shared_bank_conflicts", "register_spills", "occupancy_registers", "occupancy_shared_memory",
-    "occupancy_block_size", "grid_too_small", "tail_effect", "workload_imbalance",
-    "thread_divergence", "barrier_stalls", "atomics_contention", "memory_latency",
-    "instruction_dependency", "instruction_issue", "instruction_cache", "pipe_saturated",
-    "fp64_in_use", "special_functions", "non_fused_arithmetic", "tensor_cores_unused",
-    "tensor_path_legacy", "tensor_underfed", "instruction_overhead", "launch_overhead",
-    "host_transfers", "at_the_roof",
-]  # fmt: skip
+if TYPE_CHECKING:
+    Category: TypeAlias = str
+else:
+    Category = Literal[tuple(CATEGORIES)]
 Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 Texts: TypeAlias = Annotated[tuple[Text, ...], Meta(min_length=1)]
 Formula: TypeAlias = Annotated[
@@ -241,11 +236,6 @@ def _sources(path: Path) -> list[Path]:
     return sources
 
 
-def categories() -> tuple[str, ...]:
-    """The categories that rules may have."""
-    return get_args(Category)
-
-
 @dataclass(frozen=True)
 class _Row:
     """A rule as it stands in its file, and the lines of its parts by path."""
@@ -338,20 +328,29 @@ def _faults_in(rule: Any) -> Iterator[tuple[Place, str]]:
 
 def _faults_of_names(rule: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
     """Faults of the expressions, resources and quantities that well-formed parts name."""
-    about_timeline = rule.get("about") == "timeline"
-    reads = set(rule.get("evidence", ()))
-    for path, text in _expressions(rule):
-        try:
-            expression = parse(str(text))
-        except ValueError as error:
-            yield path, str(error)
-            continue
-        reads.update(expression.names)
-        if path[0] == "when" and not expression.is_condition:
-            yield path, f"{text!r:.80} is no condition: compare it with something"
-        names = ((path, "quantity", name) for name in expression.names)
-        yield from _unknown_names(names, about_timeline=about_timeline)
-    yield from _unknown_names(_other_names(rule), about_timeline=about_timeline)
+    about_timeline, lines = rule.get("about") == "timeline", catalog().lines
+    known: Mapping[str, Iterable[str]] = {
+        "quantity": region.QUANTITIES if about_timeline else [*catalog().quantities, *CONTEXT],
+        "resource": region.PARTS if about_timeline else RESOURCES,
+        "line quantity": [*lines, *AWAITED, *COUNTED],
+        "reason to stall": [name.removeprefix(SAMPLES) for name in lines if SAMPLES in name],
+    }
+    reads: set[str] = set()
+    for path, kind, text in _texts(rule):
+        names: Iterable[str] = (text,)
+        if kind == "expression":
+            try:
+                expression = parse(str(text))
+            except ValueError as error:
+                yield path, str(error)
+                continue
+            if path[0] == "when" and not expression.is_condition:
+                yield path, f"{text!r:.80} is no condition: compare it with something"
+            kind, names = "quantity", expression.names
+        reads.update(names)
+        for name in names:
+            if name not in known[kind]:
+                yield path, f"{name!r} is no {kind}{_nearest_or_all(name, known[kind])}"
     if "match" not in rule and (matched := reads & {"matched", "matched_active"}):
         yield (), f"{min(matched)!r} stands for what `match` selects, and there is none"
     if about_timeline:
@@ -359,18 +358,13 @@ def _faults_of_names(rule: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
             yield (part,), f"{part!r} is for rules about kernels, not a timeline"
 
 
-def _expressions(rule: Mapping[str, Any]) -> Iterator[tuple[Place, Any]]:
-    yield from ((("when", index), text) for index, text in enumerate(rule.get("when", ())))
-    for part in ("relieves", "takes"):
-        yield from (((part, key), text) for key, text in rule.get(part, {}).items())
-    if "time" in rule:
-        yield ("time",), rule["time"]
-
-
-def _other_names(rule: Mapping[str, Any]) -> Iterator[tuple[Place, str, str]]:
-    """What a rule names outside its expressions: the kind and the name of each."""
-    for part in ("relieves", "takes"):
-        yield from (((part, key), "resource", key) for key in rule.get(part, ()))
+def _texts(rule: Mapping[str, Any]) -> Iterator[tuple[Place, str, Any]]:
+    """The expressions of a rule and its other names: the place, kind and text of each."""
+    changes = [((part, key), rule[part][key]) for part in _CHANGES for key in rule.get(part, ())]
+    conditions = [(("when", index), text) for index, text in enumerate(rule.get("when", ()))]
+    times = [(("time",), rule["time"])] if "time" in rule else []
+    yield from ((path, "expression", text) for path, text in [*conditions, *changes, *times])
+    yield from ((path, "resource", path[1]) for path, _ in changes)
     for index, name in enumerate(rule.get("evidence", ())):
         yield ("evidence", index), "quantity", name
     blame = rule.get("blame", ())
@@ -379,21 +373,6 @@ def _other_names(rule: Mapping[str, Any]) -> Iterator[tuple[Place, str, str]]:
     for index, block in enumerate(rule.get("match", ())):
         for reason in block.get("stall", ()):
             yield ("match", index, "stall"), "reason to stall", reason
-
-
-def _unknown_names(
-    names: Iterable[tuple[Place, str, str]], *, about_timeline: bool
-) -> Iterator[tuple[Place, str]]:
-    lines = catalog().lines
-    known: Mapping[str, Iterable[str]] = {
-        "quantity": region.QUANTITIES if about_timeline else [*catalog().quantities, *CONTEXT],
-        "resource": region.PARTS if about_timeline else RESOURCES,
-        "line quantity": [*lines, *AWAITED, *COUNTED],
-        "reason to stall": [name.removeprefix(SAMPLES) for name in lines if SAMPLES in name],
-    }
-    for path, kind, name in names:
-        if name not in known[kind]:
-            yield path, f"{name!r} is no {kind}{_nearest_or_all(name, known[kind])}"
 
 
 def _nearest_or_all(name: str, known: Iterable[str]) -> str:

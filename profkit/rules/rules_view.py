@@ -1,10 +1,10 @@
-"""Rules as people read them: the list, one explained, and what one makes of a report's kernels."""
+"""Rules as people read them: a list, one explained, its trials on a report, how well they hold."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -17,34 +17,45 @@ from profkit.report.resources import RESOURCES
 from profkit.report.summary import Group as KernelGroup
 from profkit.rules import finding_text as words
 from profkit.rules.samples import SAMPLED, WORTH_SAMPLING, Match
-from profkit.ui.markdown import code, escape
+from profkit.ui.markdown import code, escape, table_of
 from profkit.ui.terminal import rows_of
-from profkit.ui.text import number, percent, plural
+from profkit.ui.text import literal, number, percent, plural
+from profkit.ui.view import Grid
 
 if TYPE_CHECKING:
     from profkit.rules.checklist import Checklist
     from profkit.rules.engine import Condition, Finding, Trial
     from profkit.rules.rule_file import Action, Rule
+    from profkit.rules.score import PairScore, Part, Score
 
 _FLOORS_SHOWN = 5
 _LEAST_FLOOR = 0.005
 _MARKS: Mapping[bool | None, str] = {True: "yes", False: "no", None: "?"}
 _LOOKS_FOR, _LEAVES = "Looks for", "A fix leaves"
 _MATCHED = "Matched samples"
+_SUMMARY = ("", "First", "In top three", "Mean error", "Largest error", "False alarms")
+_PAIRS = ("Pair", "Category", "Gave", "Told", "Error", "Rank", "ncu's", "Error", "Rank")
+_WORDS = {"", "Pair", "Category"}
 _INDENT = 4
 _NAME = 40
 
 
 def list_view(rules: Sequence[Rule]) -> RenderableType:
     """All rules, a line or two each."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("Rule", "Category"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("What it finds", overflow="fold")
-    for rule in rules:
-        table.add_row(rule.name, rule.category, Text(rule.title))
+    rows = tuple((rule.name, rule.category, rule.title) for rule in rules)
     more = f"{plural(len(rules), 'rule')}; profkit rules explain RULE tells more"
-    return Group(table, Text(), Text(more, "dim"))
+    grid = Grid("", ("Rule", "Category", "What it finds"), rows)
+    return Group(_table(grid, folded={"What it finds"}), Text(), Text(more, "dim"))
+
+
+def _table(grid: Grid, folded: Collection[str], numbers: Collection[str] = ()) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for name in grid.columns:
+        justify: Literal["left", "right"] = "right" if name in numbers else "left"
+        table.add_column(name, justify=justify, overflow="fold", no_wrap=name not in folded)
+    for row in grid.rows:
+        table.add_row(*map(Text, row))
+    return table
 
 
 def rules_markdown(rules: Sequence[Rule]) -> str:
@@ -206,3 +217,115 @@ def _floors(trial: Trial[KernelGroup]) -> str:
         for name in ordered[:_FLOORS_SHOWN]
         if now[name] > _LEAST_FLOOR
     )
+
+
+def score_view(score: Score) -> RenderableType:
+    """The figures, a row a pair, and what was missed and why."""
+    parts: list[RenderableType] = [Text(_headline(score), "bold")]
+    for grid in _grids(score):
+        parts += [Text(), Text(grid.title, "bold"), _table(grid, _WORDS, {*grid.columns} - _WORDS)]
+        if grid.note:
+            parts.append(Text(grid.note, "dim"))
+    rows = [*_misses(score), *_alarms(score.pairs)]
+    if rows:
+        parts += [Text(), Text("Misses and false alarms", "bold")]
+        parts += [rows_of([(literal(name), text)], 0) for name, text in rows]
+    return Group(*parts)
+
+
+def score_markdown(score: Score, note: str) -> str:
+    """The page docs/accuracy.md."""
+    from profkit.rules.score import LARGE_ERROR
+
+    lines = [shipped_text("profkit.rules", "accuracy.md"), f"{escape(_headline(score))}."]
+    lines += ["", escape(note)] if note else []
+    for grid in _grids(score):
+        lines += ["", *table_of(grid)]
+    misses, alarms = (
+        [f"- {code(name)}: {escape(text)}" for name, text in rows]
+        for rows in (_misses(score), _alarms(score.pairs))
+    )
+    count = f"{len(misses)} of {score.summary.defects}"
+    criterion = f"Not first, or an error above {_rounded(LARGE_ERROR)}: {count}.\n"
+    lines += ["", "### Misses", "", criterion, *misses]
+    lines += ["", "### False alarms", "", *(alarms or ["None."])]
+    return "\n".join(lines) + "\n"
+
+
+def _headline(score: Score) -> str:
+    controls = sum(pair.category is None for pair in score.pairs)
+    gpus = ", ".join(sorted({literal(pair.gpu) for pair in score.pairs}))
+    counts = f"{plural(score.summary.defects, 'defect')}, {plural(controls, 'control')}"
+    return f"{counts}, recorded on {gpus}"
+
+
+def _grids(score: Score) -> list[Grid]:
+    parts = (
+        ("All pairs", score.summary, ""),
+        ("Design half", score.design, " The others, and controls."),
+        ("Held-out half", score.held_out, " The defects that held_out.yaml names."),
+    )
+    grids = [_summary(title, part, extent) for title, part, extent in parts if part]
+    return [*grids, _pairs_grid(score.pairs)]
+
+
+def _summary(title: str, part: Part, extent: str) -> Grid:
+    judges = {"profkit": part, "ncu's rules": part.ncu, "no gain": part.no_gain}
+    rows = tuple(
+        (name, *(_rounded(getattr(accuracy, figure)) for figure in part.ncu.__struct_fields__))
+        for name, accuracy in judges.items()
+    )
+    note = (
+        f"{plural(part.defects, 'defect')}; {plural(part.nothing_to_gain, 'report')} with nothing "
+        f"to gain.{extent} Range holds the gain: {part.within_range} of {part.estimated}, "
+        f"{part.above_range} gained more; {part.first_without_estimate} of those named first have "
+        "no estimate."
+    )
+    return Grid(title, _SUMMARY, rows, note)
+
+
+def _rounded(value: float) -> str:
+    return "n/a" if math.isnan(value) else f"{value:.0%}"
+
+
+def _pairs_grid(pairs: Sequence[PairScore]) -> Grid:
+    several = len({pair.gpu for pair in pairs}) > 1
+    note = "Gave: by the fix. Told: by profkit, then by ncu's rules, each with its error and rank."
+    if untimed := sum(pair.measured == "profiled" for pair in pairs):
+        count = plural(untimed, "pair")
+        note += f" ~: by the durations in the reports, {count} had no latency.json."
+    return Grid("Pairs", _PAIRS, tuple(_row(pair, several=several) for pair in pairs), note)
+
+
+def _row(pair: PairScore, *, several: bool) -> tuple[str, ...]:
+    name = literal(f"{pair.name} ({pair.gpu})" if several else pair.name)
+    if pair.category is None:
+        return (name, "none (control)", *[""] * (len(_PAIRS) - 2))
+    gave = f"{'' if pair.measured == 'timed' else '~'}{words.factor(pair.achieved)}"
+    judged = (
+        (words.factor(judge.estimated), _rounded(judge.error), str(judge.rank or "-"))
+        for judge in (pair, pair.ncu)
+    )
+    return (name, pair.category, gave, *(cell for cells in judged for cell in cells))
+
+
+def _misses(score: Score) -> list[tuple[str, str]]:
+    rows = []
+    for pair in score.misses:
+        rank = f"rank {pair.rank}" if pair.rank else f"{pair.category} is not named"
+        estimated, gave = words.factor(pair.estimated), words.factor(pair.achieved)
+        why = pair.why or "not yet explained"
+        rows.append((pair.name, f"{rank}, told {estimated}, gave {gave}. {why}"))
+    return rows
+
+
+def _alarms(pairs: Iterable[PairScore]) -> list[tuple[str, str]]:
+    return [
+        (
+            pair.name,
+            f"{alarm.category} promises {words.factor(alarm.promised)} "
+            f"{'after the fix' if pair.category else 'on a control'}",
+        )
+        for pair in pairs
+        for alarm in pair.alarms
+    ]

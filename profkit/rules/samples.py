@@ -33,7 +33,9 @@ BEFORE: Mapping[str, tuple[str, str]]
 SAMPLED: Mapping[str, tuple[str, str]]
 """What rules may name of the samples by instruction, with unit and meaning. Unknown of a launch
 without them, or of one too long to be looked at."""
-BEFORE, SAMPLED = shipped_yaml("profkit.rules", "vocabulary.yaml").values()
+CATEGORIES: Sequence[str]
+"""What rules may be about."""
+BEFORE, SAMPLED, CATEGORIES = shipped_yaml("profkit.rules", "vocabulary.yaml").values()
 
 SAMPLED_FROM = "pc_samples"
 """The catalogue quantity that a launch has where it was sampled by instruction."""

@@ -25,7 +25,7 @@ from profkit.core.yaml_files import shipped_yaml
 from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
 from profkit.rules.pairs import PAIR, RecordedPair
-from profkit.rules.rule_file import categories
+from profkit.rules.samples import CATEGORIES
 
 WORTH_AN_ALARM = 1.15
 LARGE_ERROR = 0.25
@@ -179,9 +179,9 @@ def score(verdicts: Sequence[Verdict], why: Mapping[str, str]) -> Score:
 def judge(pair: RecordedPair, examine: Examine, held_out: Collection[str] | None) -> Verdict:
     """Judge a pair; raises BadInput where its category is none or a report can't be read."""
     category, achieved, folder = pair.category, pair.achieved, pair.before.parent
-    if category is not None and category not in categories():
+    if category is not None and category not in CATEGORIES:
         other = "docs/rules.md has them; null for a control"
-        remedy = did_you_mean(category, categories(), other, alike=0.5)
+        remedy = did_you_mean(category, CATEGORIES, other, alike=0.5)
         raise BadInput(f"{folder / PAIR}: {category!r} is no category", remedy)
     examined = [examine(report) for report in (pair.before, pair.after) if report]
     reports = [report for report, _ in examined]
