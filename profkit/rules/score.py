@@ -3,30 +3,51 @@
 Three judges look at each pair: profkit, ncu's own rules (`ncu_rules.yaml` says which category each
 stands for) and the guess that no fix gains anything. An error is |estimate - achieved| / achieved,
 of factors; a category that a judge does not name counts as the guess that nothing is gained.
+
+    PAIR/  pair.yaml                    category: of the defect; null, absent or control: true, none
+           before.ncu-rep(z)            as it was
+           after.ncu-rep(z)             fixed; a control may do without
+           latency.json                 of both, or none: then the reports' durations are compared
+
+latency.json is what `profkit time` wrote, with the labels before and after, or `{"before": ...,
+"after": ...}` in one unit, each a number, a list of samples or a mapping with a `median`.
 """
 
 from __future__ import annotations
 
 import math
+import os
+import statistics
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-import numpy as np
-from msgspec import Meta, structs
+from msgspec import Meta, Struct, convert, structs
 
 from profkit.core.errors import BadInput
+from profkit.core.fields import number
 from profkit.core.suggestion import did_you_mean
-from profkit.core.typed_file import Model, Output, Real
+from profkit.core.text_files import read_json
+from profkit.core.typed_file import Model, Output, Real, fault
 from profkit.core.version import __version__
-from profkit.core.yaml_files import shipped_yaml
+from profkit.core.yaml_files import read_yaml, shipped_yaml
 from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
-from profkit.rules.pairs import PAIR, RecordedPair
+from profkit.rules.engine import Estimate
 from profkit.rules.samples import CATEGORIES
+from profkit.timing.latency_file import IN_A_RUN, UNITS, read_latencies
+from profkit.timing.latency_format import SCHEMA
 
+T = TypeVar("T")
+PAIR = "pair.yaml"
+BEFORE, AFTER = "before", "after"
+_REPORTS = (".ncu-repz", ".ncu-rep")
+_SAMPLES = ("samples", "raw_latencies", "latencies")
+_HELD_OUT, _MISSES = "held_out.yaml", "misses.yaml"
+_OF_A_CHECKOUT = Path("kernels", "pairs")
+_FORMS = "before and after as numbers, lists of samples or mappings with a median"
 WORTH_AN_ALARM = 1.15
 LARGE_ERROR = 0.25
 _ADVISES = {"optimization", "warning"}
@@ -36,22 +57,49 @@ Examine = Callable[[Path], tuple[ReportSummary, Checklist]]
 """Reads a report and finds what limits it."""
 
 
+Guess = Sequence[tuple[str, float, tuple[float, float] | None]]
+"""What a judge finds in a report: categories in order, each with its factor, and the lowest and
+highest factor where it gives a range."""
+
+
 @dataclass(frozen=True)
-class Guess:
-    """What a judge finds in a report: categories in order, each with its factor; the lowest and
-    highest factor of those that it gives a range for."""
+class RecordedPair:
+    """A pair. `category` is None for a control; `second_limit` is what holds the fixed kernel.
 
-    ranked: tuple[tuple[str, float], ...]
-    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    `achieved` is the factor by which the fix made it faster, NaN where that was not timed.
+    """
 
-    def rank(self, category: str) -> int | None:
-        """The place of a category, from 1; None where it is not named."""
-        names = dict.fromkeys(name for name, _ in self.ranked)
-        return next((rank for rank, name in enumerate(names, 1) if name == category), None)
+    name: str
+    category: str | None
+    second_limit: str
+    before: Path
+    after: Path | None
+    achieved: float
 
-    def factor(self, category: str) -> float:
-        """What it promises for a category first, 1 where it is not named."""
-        return next((factor for name, factor in self.ranked if name == category), 1.0)
+
+class PairFile(Struct, frozen=True):
+    """pair.yaml, as far as it is read."""
+
+    category: str | None = None
+    control: bool = False
+    second_limit: str | None = None
+
+
+class Misses(Struct, frozen=True):
+    """misses.yaml: why pairs are missed, by their name."""
+
+    note: str | None = None
+    why: dict[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class PairNotes:
+    """What is known of a collection of pairs: names of those set aside while the rules were made
+    (None where nothing tells), why some are missed, and what else a reader should know."""
+
+    held_out: frozenset[str] | None = None
+    why: Mapping[str, str] = field(default_factory=dict)
+    note: str = ""
 
 
 class Alarm(Model, frozen=True, kw_only=True):
@@ -204,7 +252,7 @@ def judge(pair: RecordedPair, examine: Examine, held_out: Collection[str] | None
         achieved,
         measured if category else None,
         **structs.asdict(own),
-        range=guesses[0].ranges.get(category) if category else None,
+        range=next((span for name, _, span in guesses[0] if name == category and span), None),
         ncu=ncu,
         no_gain=Miss(abs(1 - achieved) / achieved),
         held_out=None if held_out is None else pair.name in held_out,
@@ -220,28 +268,31 @@ def _judged(
     side: Literal["before", "after"] = "after" if category else "before"
     alarms = tuple(
         Alarm(category=name, promised=factor, report=side)
-        for name, factor in (guesses[-1].ranked if watched else ())
+        for name, factor, _ in (guesses[-1] if watched else ())
         if factor >= WORTH_AN_ALARM and category in {None, name}
     )
     if category is None:
         return Judged(rank=None, estimated=math.nan, error=math.nan, alarms=alarms)
-    estimated = guesses[0].factor(category)
+    ranks = {name: rank for rank, name in enumerate(dict.fromkeys(row[0] for row in guesses[0]), 1)}
+    estimated = next((factor for name, factor, _ in guesses[0] if name == category), 1.0)
     error = abs(estimated - achieved) / achieved
-    return Judged(rank=guesses[0].rank(category), estimated=estimated, error=error, alarms=alarms)
+    return Judged(rank=ranks.get(category), estimated=estimated, error=error, alarms=alarms)
 
 
 def _own(checklist: Checklist) -> Guess:
-    ranked = []
-    ranges: dict[str, tuple[float, float]] = {}
-    for item in checklist.findings:
-        category, estimate = item.rule.category, item.finding.estimate
-        ranked.append((category, estimate.run if estimate else 1.0))
-        if estimate:
-            # the kernel's range as one of the whole report, by the kernel's share of the time
-            share = (1 - 1 / estimate.run) / (1 - 1 / estimate.likely)
-            low, high = (1 / (1 - share * (1 - 1 / end)) for end in (estimate.low, estimate.high))
-            ranges.setdefault(category, (low, high))
-    return Guess(tuple(ranked), ranges)
+    return [
+        (item.rule.category, item.finding.estimate.run, _range_of_run(item.finding.estimate))
+        if item.finding.estimate
+        else (item.rule.category, 1.0, None)
+        for item in checklist.findings
+    ]
+
+
+def _range_of_run(estimate: Estimate) -> tuple[float, float]:
+    """A kernel's range as one of the whole report, by the kernel's share of the time."""
+    share = (1 - 1 / estimate.run) / (1 - 1 / estimate.likely)
+    low, high = (1 / (1 - share * (1 - 1 / end)) for end in (estimate.low, estimate.high))
+    return low, high
 
 
 def _ncu(report: ReportSummary) -> Guess:
@@ -256,8 +307,8 @@ def _ncu(report: ReportSummary) -> Guess:
                 category = next((name for text, name in category.items() if text in words), None)
             if category and result.kind in _ADVISES:
                 left = 1 - share * min(max(result.speedup or 0.0, 0.0), _MOST_OF_A_KERNEL)
-                ranked.append((category, 1 / left))
-    return Guess(tuple(sorted(ranked, key=lambda item: -item[1])))
+                ranked.append((category, 1 / left, None))
+    return sorted(ranked, key=lambda row: -row[1])
 
 
 @cache
@@ -306,4 +357,100 @@ def _accuracy(defects: Sequence[Judged], watched: Sequence[Judged]) -> Accuracy:
 
 
 def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values)) if values else math.nan
+    return statistics.fmean(values) if values else math.nan
+
+
+def pairs_in(folder: Path) -> tuple[Path, ...]:
+    """The folders of pairs below a folder, sorted; raises BadInput where there is none."""
+    pairs = tuple(sorted(file.parent for file in folder.rglob(PAIR)))
+    if not pairs:
+        raise BadInput(f"{folder}: no {PAIR} below it", "name a folder of recorded pairs")
+    return pairs
+
+
+def read_pair(folder: Path) -> RecordedPair:
+    """A pair; raises BadInput where a part of it is missing or is not what it should be."""
+    pair = _read(folder / PAIR, PairFile)
+    before, after = (
+        next((path for suffix in _REPORTS if (path := folder / f"{side}{suffix}").is_file()), None)
+        for side in (BEFORE, AFTER)
+    )
+    is_control = pair.control or pair.category is None
+    achieved = math.nan if is_control else _achieved(folder / IN_A_RUN)
+    if not is_control and after is None and math.isnan(achieved):
+        raise BadInput(f"{folder}: no {AFTER}.ncu-rep(z) and no {IN_A_RUN}", "record one of them")
+    if before is None:
+        raise BadInput(f"{folder}: no {BEFORE}.ncu-rep(z)", "record it")
+    if is_control:
+        return RecordedPair(folder.name, None, "", before, None, achieved)
+    limit = pair.second_limit or ""
+    return RecordedPair(folder.name, pair.category, limit, before, after, achieved)
+
+
+def read_notes(pairs: Path) -> PairNotes:
+    """Notes in a folder of pairs, or for recorded ones in kernels/pairs of their checkout."""
+    checkouts = (parent / _OF_A_CHECKOUT for parent in Path(os.path.realpath(pairs)).parents)
+    for folder in (pairs, *checkouts):
+        held_out, misses = folder / _HELD_OUT, folder / _MISSES
+        if held_out.is_file() or misses.is_file():
+            missed = _read(misses, Misses) if misses.is_file() else Misses()
+            return PairNotes(
+                frozenset(_read(held_out, list[str])) if held_out.is_file() else None,
+                {name: " ".join(text.split()) for name, text in (missed.why or {}).items()},
+                " ".join((missed.note or "").split()),
+            )
+    return PairNotes()
+
+
+def joined(notes: Sequence[PairNotes]) -> PairNotes:
+    """The notes of several folders as one; which pairs were set aside is each folder's own."""
+    why = {name: text for each in notes for name, text in each.why.items()}
+    return PairNotes(None, why, " ".join(each.note for each in notes if each.note))
+
+
+def _read(path: Path, model: type[T]) -> T:
+    """The content of a YAML file; raises BadInput naming the place that is not as it must be."""
+    content = read_yaml(path)
+    if wrong := fault(content, model):
+        where = ".".join(map(str, wrong[0]))
+        raise BadInput(f"{path}: {f'{where}: ' if where else ''}{wrong[1]}", "check the file")
+    return convert(content, model)
+
+
+def _achieved(path: Path) -> float:
+    """The factor between the medians of both sides; NaN where there is no such file."""
+    if not path.exists():
+        return math.nan
+    document = read_json(path)
+    sides = document if isinstance(document, dict) else {}
+    if sides.get("schema") == SCHEMA:
+        latencies = read_latencies(path).latencies
+        medians = {latency.label: statistics.median(latency.samples) for latency in latencies}
+    else:
+        try:
+            medians = {
+                side: _median(sides[side], side) for side in (BEFORE, AFTER) if side in sides
+            }
+        except BadInput as error:
+            raise BadInput(f"{path}: {error.message}", f"give {_FORMS}") from None
+    if BEFORE not in medians or AFTER not in medians:
+        raise BadInput(f"{path}: no latencies of {BEFORE} and {AFTER}", f"give {_FORMS}")
+    return medians[BEFORE] / medians[AFTER]
+
+
+def _median(times: Any, side: str) -> float:
+    """The median of a side in whatever unit; raises BadInput for what is no positive time."""
+    scale = 1.0
+    if isinstance(times, dict):
+        names = {"median": 1.0} | {f"median_{unit}": factor for unit, factor in UNITS.items()}
+        key = next((name for name in (*names, *_SAMPLES) if name in times), None)
+        if key is None:
+            raise BadInput(f"{side} has no median")
+        times, scale = times[key], names.get(key, 1.0)
+    samples = times if isinstance(times, list) else [times]
+    if not samples:
+        raise BadInput(f"{side} has no samples")
+    median = statistics.median(number(sample, f"{side}: a sample") for sample in samples)
+    if not median > 0:
+        raise BadInput(f"{side} takes {median:g}, which is no time")
+    return median * scale
