@@ -182,7 +182,7 @@ class MemoryUse:
 class TimelineSummary:
     """A timeline, ready to be shown; tables have the most time first.
 
-    `quantities` are what rules may name (analysis.region), none where no GPU work was recorded.
+    `quantities` are what rules may name (timeline.region), none where no GPU work was recorded.
     """
 
     product_version: str
