@@ -27,10 +27,9 @@ from typing import Annotated, Any, Literal, TypeVar
 from msgspec import Meta, Struct, convert, structs
 
 from profkit.core.errors import BadInput
-from profkit.core.fields import number
 from profkit.core.suggestion import did_you_mean
 from profkit.core.text_files import read_json
-from profkit.core.typed_file import Model, Output, Real, fault
+from profkit.core.typed_file import Model, Output, Real, fault, number
 from profkit.core.version import __version__
 from profkit.core.yaml_files import read_yaml, shipped_yaml
 from profkit.report.summary import ReportSummary

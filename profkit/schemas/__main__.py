@@ -11,7 +11,7 @@ from typing import Any
 from profkit.analysis import json as analysis
 from profkit.analysis import metrics_view, source_json, timeline_json
 from profkit.audit import view as audit
-from profkit.capture import doctor_view, target_format
+from profkit.capture import doctor, target_format
 from profkit.comparison import json as comparison
 from profkit.core.typed_file import Model, json_schema
 from profkit.roofline import ceiling_file, roofline_json
@@ -19,7 +19,7 @@ from profkit.rules import checklist_format, rule_file, score
 from profkit.runs import manifest
 from profkit.study import json as study
 from profkit.study import matrix, plan_format
-from profkit.timing import calibration_view, cell, compare_view, latency_format, optimize_view
+from profkit.timing import calibration, cell, compare_view, latency_format, optimize_view
 
 _WIDTH = 96
 
@@ -28,14 +28,14 @@ FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
     "audit": (audit.AuditFile, "profkit audit --format json"),
     "baseline": (study.BaselineFile, "summary.json of a baseline"),
     "baseline-plan": (plan_format.PlanFile, "A baseline's plan: its baseline.json"),
-    "calibrate": (calibration_view.CalibrationFile, "profkit calibrate --format json"),
+    "calibrate": (calibration.CalibrationFile, "profkit calibrate --format json"),
     "ceilings": (ceiling_file.CeilingFile, "profkit ceilings --format json, and -o"),
     "cell": (cell.Cell, "A cell of a baseline: cells/SHAPE.BACKEND.json"),
     "check": (target_format.CheckFile, "TARGET.py --check --report FILE, and a run's check.json"),
     "checklist": (checklist_format.ChecklistFile, "profkit checklist --format json"),
     "compare": (compare_view.CompareFile, "profkit compare --format json"),
     "diff": (comparison.DiffFile, "profkit diff --format json"),
-    "doctor": (doctor_view.DoctorFile, "profkit doctor --format json"),
+    "doctor": (doctor.DoctorFile, "profkit doctor --format json"),
     "matrix": (matrix.MatrixFile, "A matrix of shapes (YAML)"),
     "metrics": (metrics_view.MetricsFile, "profkit metrics --format json"),
     "optimize": (optimize_view.OptimizeFile, "profkit optimize --format json"),
