@@ -12,9 +12,8 @@ from typing import Any
 
 from profkit.core.yaml_files import shipped_yaml
 from profkit.report.formula import Formula, parse
+from profkit.report.gpus import ComputeCapability, parse_capability
 from profkit.report.sass import HALF_ACCUMULATE, HMMA, KINDS, SPARSE
-
-ComputeCapability = tuple[int, int]
 
 TENSOR_CODE: Mapping[str, str] = {
     f"code_tensor_{kind}": kind for kind in (*KINDS, HMMA, SPARSE, HALF_ACCUMULATE)
@@ -190,14 +189,10 @@ def _alternative(item: str | Mapping[str, Any]) -> Alternative:
 def parse_range(text: str) -> Range:
     """Read `9.0`, `8.0-8.9` or `10.0-` (and newer)."""
     low, dash, high = text.partition("-")
-    first = _capability(low)
-    last = _capability(high) if high else NEWEST
-    return Range(first, last if dash else first)
-
-
-def _capability(text: str) -> ComputeCapability:
-    major, _, minor = text.partition(".")
-    return int(major), int(minor)
+    first = parse_capability(low)
+    if not dash:
+        return Range(first, first)
+    return Range(first, parse_capability(high) if high else NEWEST)
 
 
 def _recorded(entries: Mapping[str, Any], section: str) -> Mapping[str, Recorded]:

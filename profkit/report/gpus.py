@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 
 from profkit.core.errors import UsageError
 from profkit.core.yaml_files import shipped_yaml
-from profkit.report.catalog import ComputeCapability, parse_range
 from profkit.report.occupancy import Chip
+
+ComputeCapability = tuple[int, int]
 
 _Value = TypeVar("_Value")
 _MAKER = {"nvidia", "tesla", "geforce", "quadro", "gpu", "tensor", "core"}
@@ -139,7 +140,7 @@ def all_sm_limits() -> list[SmLimits]:
     """The limits of every compute capability that the table has."""
     limits = []
     for key, row in _document()["sm"].items():
-        cc = parse_range(key).low
+        cc = parse_capability(key)
         chip = Chip(row["warps"], row["blocks"], _REGISTERS, row["shared"] * 1024, _SCHEDULERS)
         reserved = _RESERVED if cc >= (8, 0) else 0
         limits.append(SmLimits(cc, chip, reserved, row["block_shared"] * 1024))
@@ -208,6 +209,12 @@ class Gpu:
             return 1.0
         full = flop_per_cycle(self.cc).get("tensor_fp16", 0.0)
         return self.per_cycle("tensor_fp16") / full if full else 1.0
+
+
+def parse_capability(text: str) -> ComputeCapability:
+    """Read `9.0`."""
+    major, _, minor = text.partition(".")
+    return int(major), int(minor)
 
 
 def capability(device: Mapping[str, str | float]) -> ComputeCapability:
@@ -347,7 +354,7 @@ def _datasheet(row: Mapping[str, Any]) -> Datasheet:
             for name, rate in rates.items()
         }
 
-    cc = parse_range(row["cc"]).low
+    cc = parse_capability(row["cc"])
     tensor = peaks("tensor", row["tensor"])
     tensor = _with_bf16(tensor) if cc >= (8, 0) else tensor
     also = {
