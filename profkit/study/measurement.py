@@ -209,7 +209,7 @@ class Measuring:
             if count < self._plan.samples:
                 budget = _minutes(self._plan.budget or 0.0)
                 fewer = f"{count} of {self._plan.samples}, for the budget of {budget}"
-            self._save(round_, series.variant, opened.told, status=CellStatus.measured,
+            self._save(round_, series.variant, opened.answer, status=CellStatus.measured,
                        latency=latency, fewer=fewer)  # fmt: skip
 
     def _opened(self, round_: _Round, names: Sequence[str]) -> Opened | None:
@@ -228,14 +228,14 @@ class Measuring:
                 raise _Lost("", error.message) from None
             self._give_up(round_, names, _status_of(error.message), error.message)
             return None
-        self._check_device(opened.told)
+        self._check_device(opened.answer)
         lost = next((name for name, why in opened.wrong.items() if _DEVICE_LOST.search(why)), None)
         if lost is not None:
             raise _Lost(lost, opened.wrong[lost])
         for name, why in opened.wrong.items():
-            self._give_up(round_, [name], _status_of_wrong(why), why, opened.told)
+            self._give_up(round_, [name], _status_of_wrong(why), why, opened.answer)
         for name, why in opened.left_out.items():
-            self._give_up(round_, [name], CellStatus.unsupported, why, opened.told)
+            self._give_up(round_, [name], CellStatus.unsupported, why, opened.answer)
         return opened
 
     def _check_device(self, answer: Mapping[str, Any]) -> None:
@@ -262,7 +262,7 @@ class Measuring:
         ready = []
         for series in opened.series:
             self._show("warm up", series.variant)
-            with self._saved_when_it_fails(round_, series, opened.told):
+            with self._saved_when_it_fails(round_, series, opened.answer):
                 series.prepare(self._plan.timing)
                 ready.append(series)
                 call = float(series.ready["rough"])
@@ -281,7 +281,7 @@ class Measuring:
                 variant = series.variant
                 self._show("time", f"block {block + 1} of {self._plan.blocks}, {variant}")
                 failed = True
-                with self._saved_when_it_fails(round_, series, series.told):
+                with self._saved_when_it_fails(round_, series, series.answer):
                     if len(live) == 1 and block:
                         series.spacer(wanted[variant])
                         turn += 1

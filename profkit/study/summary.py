@@ -32,9 +32,9 @@ from profkit.timing.latency import (
     median_clock,
 )
 from profkit.timing.latency_format import Latency, MemoryUse
-from profkit.timing.results import DEFAULT, Interval, State, Thresholds, Verdict
+from profkit.timing.results import DEFAULT, Comparison, Interval, State, Thresholds, Verdict
 from profkit.timing.statistics import DRIFT_MATTERS, intervals_apart
-from profkit.timing.verdict import Comparison, Reason, holm
+from profkit.timing.verdict import Reason, holm
 
 T = TypeVar("T")
 Key = TypeVar("Key", bound=Hashable)
@@ -632,7 +632,7 @@ def _withheld(pair: Pair, strict: Pair) -> Pair:
         return pair
     if strict.comparison.verdict is not Verdict.SAME:
         return strict
-    open_ = replace(
+    open_ = structs.replace(
         strict.comparison, verdict=Verdict.INCONCLUSIVE, reason=Reason.AT_MARGIN, blocks_needed=None
     )
     return replace(strict, comparison=open_)
@@ -647,7 +647,7 @@ def _contrast(shape: str, pair: Pair, comparison: Comparison, claiming: Set[str]
         a=pair.a.label,
         b=pair.b.label,
         **part(comparison, *_OF_THE_VERDICT),
-        reason=comparison.reason.value,
+        reason=comparison.reason,
         margin=comparison.margin.value,
         overlap=None if disjoint is None else not disjoint,
         delta=comparison.classic.delta,
