@@ -9,14 +9,14 @@ from profkit.report.names import file_name
 from profkit.report.summary import Group, ReportSummary
 from profkit.rules import finding_text as words
 from profkit.rules.checklist import Checklist
-from profkit.rules.checklist_markdown import checklist_lines
+from profkit.rules.finding_text import checklist_lines
 from profkit.ui.markdown import cell, code, escape, panel_lines, table, table_of
 
 
 def report_markdown(
     report: ReportSummary,
     groups: Sequence[Group],
-    found: Checklist,
+    checklist: Checklist,
     top: int,
     *,
     with_host: bool,
@@ -30,7 +30,7 @@ def report_markdown(
     grid = overview.groups_grid(groups)
     rows = [(row[0], code(row[1], in_table=True), *map(cell, row[2:])) for row in grid.rows]
     lines += ["", f"## {grid.title}", "", *table(grid.columns, rows)]
-    lines += ["", f"## {words.HEADING}", "", *checklist_lines(report, found, 0, name)]
+    lines += ["", f"## {words.HEADING}", "", *checklist_lines(report, checklist, 0, name)]
     for rank, group in enumerate(groups[: top or None], start=1):
         lines += ["", *_detail(rank, group)]
     shown = [group.typical for group in groups[: top or None]]

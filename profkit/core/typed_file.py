@@ -26,7 +26,7 @@ import json
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from reprlib import repr as brief
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
@@ -120,10 +120,10 @@ def convert(document: Any, model: type[M]) -> M:
     try:
         return msgspec.convert(document, model)
     except msgspec.ValidationError as error:
-        place, told = _located(document, model, str(error))
+        place, problem = _located(document, model, str(error))
         steps = (f".{step}" if isinstance(step, _Field) else f"[{brief(step)}]" for step in place)
-        where = "".join(steps).lstrip(".")
-        raise Malformed(f"{where}: {told}" if where else told) from None
+        path = "".join(steps).lstrip(".")
+        raise Malformed(f"{path}: {problem}" if path else problem) from None
 
 
 def fault(part: Any, kind: Any) -> tuple[Place, str] | None:
@@ -135,10 +135,19 @@ def fault(part: Any, kind: Any) -> tuple[Place, str] | None:
     return None
 
 
+def number(value: Any, label: str, low: float = -_LARGEST, high: float = _LARGEST) -> float:
+    """The value, a number from `low` to `high`; raises BadInput, naming it `label`."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise BadInput(f"{label} is {brief(value)}, not a number")
+    if not low <= value <= high:
+        raise BadInput(f"{label} is {brief(value)}, not from {low:g} to {high:g}")
+    return value
+
+
 def plain(model: Any) -> dict[str, Any]:
     """A model, or a dataclass, as dictionaries and lists."""
-    told: dict[str, Any] = msgspec.to_builtins(model, enc_hook=_builtin)
-    return told
+    document: dict[str, Any] = msgspec.to_builtins(model, enc_hook=_builtin)
+    return document
 
 
 def part(source: Any, *names: str) -> dict[str, Any]:
@@ -174,24 +183,26 @@ def json_schema(model: type[Model] | tuple[type[Model], ...], title: str) -> dic
     models = model if isinstance(model, tuple) else (model,)
     _, parts = msgspec.json.schema_components(models, ref_template="#/$defs/{name}")
     wholes = [parts.pop(form.__name__) for form in models]
+    for part in parts.values():
+        part.pop("title", None)
     schema: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **({"$id": str(tag)} if (tag := models[0].__struct_config__.tag) else {}),
         **(wholes[0] if len(wholes) == 1 else {"oneOf": wholes}),
         "title": title,
-        "$defs": {name: _untitled(part) for name, part in sorted(parts.items())},
+        "$defs": dict(sorted(parts.items())),
     }
     simplified: dict[str, Any] = _simplified(schema)
     return simplified
 
 
 def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    row: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in row:
             raise Malformed(f"has the key {brief(key)} twice")
-        found[key] = value
-    return found
+        row[key] = value
+    return row
 
 
 def _builtin(value: Any) -> Any:
@@ -204,14 +215,14 @@ def _builtin(value: Any) -> Any:
 
 def _located(document: Any, model: Any, error: str) -> tuple[Place, str]:
     """An error of msgspec with the key where that has `[...]`, and in our words."""
-    what, _, place = error.partition(" - at `")
+    problem, _, place = error.partition(" - at `")
     steps: list[str | int] = []
     value = document
     for name, index, any_key in _STEP.findall(place.rstrip("`").removeprefix("$")):
         step = _failing(document, value, model, error) if any_key else (name or int(index))
         steps.append(_Field(step) if name else step)
         value = value[step]
-    return tuple(steps), brief_words(ValueError(what[:1].lower() + what[1:].replace("`", "")))
+    return tuple(steps), brief_words(ValueError(problem[:1].lower() + problem[1:].replace("`", "")))
 
 
 def _failing(document: Any, place: dict[str, Any], model: Any, error: str) -> str:
@@ -223,18 +234,14 @@ def _failing(document: Any, place: dict[str, Any], model: Any, error: str) -> st
         place.update(rows[:count])
         try:
             msgspec.convert(document, model)
-        except msgspec.ValidationError as found:
-            return str(found) == error
+        except msgspec.ValidationError as problem:
+            return str(problem) == error
         return False
 
-    key = rows[bisect_left(range(len(rows)), True, key=lambda at: fails(at + 1))][0]
+    key = rows[bisect_left(range(len(rows)), True, key=lambda index: fails(index + 1))][0]
     place.clear()
     place.update(rows)
     return key
-
-
-def _untitled(part: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in part.items() if key != "title"}
 
 
 def _simplified(form: Any) -> Any:
@@ -244,7 +251,13 @@ def _simplified(form: Any) -> Any:
     if not isinstance(form, dict):
         return form
     if form.get("type") == "object" and "properties" in form:
-        form = form | {"required": _always_written(form)}
+        # The fields without a default, those with one other than UNSET, and those that follow.
+        required = [
+            name
+            for name, part in form["properties"].items()
+            if name in form["required"] or "default" in part or _ALWAYS in part
+        ]
+        form = form | {"required": required}
     form = {
         key: {name: _simplified(part) for name, part in value.items()}
         if key in {"properties", "$defs"}
@@ -257,23 +270,13 @@ def _simplified(form: Any) -> Any:
     return _union(form) if "anyOf" in form else form
 
 
-def _always_written(form: Mapping[str, Any]) -> list[str]:
-    """The fields without a default, those with one other than UNSET, and those that follow."""
-    return [
-        name
-        for name, part in form["properties"].items()
-        if name in form["required"] or "default" in part or _ALWAYS in part
-    ]
-
-
-def _union(form: Mapping[str, Any]) -> dict[str, Any]:
+def _union(form: dict[str, Any]) -> dict[str, Any]:
     """A choice of plain kinds as a list of them; an integer beside a number is one."""
-    rows = form["anyOf"]
+    rows = form.pop("anyOf")
     if any(row.get("type") == "number" for row in rows):
         rows = [row for row in rows if row.get("type") != "integer"]
-    rest = {key: value for key, value in form.items() if key != "anyOf"}
     kinds = [row.get("type") for row in rows]
     if not all(isinstance(kind, str) for kind in kinds) or any("enum" in row for row in rows):
-        return {"anyOf": rows} | rest
+        return {"anyOf": rows} | form
     merged = {key: value for row in rows for key, value in row.items()}
-    return merged | rest | {"type": kinds if len(kinds) > 1 else kinds[0]}
+    return merged | form | {"type": kinds if len(kinds) > 1 else kinds[0]}

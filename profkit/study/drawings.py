@@ -1,0 +1,292 @@
+"""A baseline's drawings as SVG: the same numbers give the same bytes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from profkit.study.summary import GAPS, Row, Scaling
+from profkit.ui.text import literal, number
+
+_COLOURS = (
+    "#0072b2", "#d55e00", "#00805e", "#a34e86", "#8a6d00", "#3b3b98", "#56a0c9", "#7a7a7a",
+    "#c23b22",
+)  # fmt: skip
+_MARKERS = "osD^vPX<>"
+_NO_LEVEL = {"widened", GAPS}
+_LETTER = 0.065
+_GREY, _GRID = "#8c8c8c", "#e5e5e5"
+_PANEL, _HEIGHT, _ACROSS = 4.3, 3.2, 2
+_DETERMINISTIC: Any = {
+    "svg.hashsalt": "profkit", "svg.fonttype": "none", "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"], "font.size": 9,
+}  # fmt: skip
+
+Measure = Callable[[Row], float | None]
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """What is drawn upwards: its label, its value, and where it has one its interval."""
+
+    label: str
+    value: Measure
+    low: Measure | None = None
+    high: Measure | None = None
+    log: bool = True
+
+
+def drawings(rows: Sequence[Row], scaling: Sequence[Scaling]) -> dict[str, str]:
+    """The SVGs that the cells have numbers for, by name: latency, peak, bandwidth, roofline."""
+    timed = [row for row in rows if row.is_timed]
+    if not timed or any(row.length is None for row in timed):
+        return {"latency.svg": _dots(timed)} if timed else {}
+    scale, unit = _time_scale(timed)
+    svgs = {
+        "latency.svg": _panels(
+            timed,
+            scaling,
+            _Axis(
+                f"latency ({unit})",
+                lambda row: _times(row.seconds, scale),
+                lambda row: _times(row.low, scale),
+                lambda row: _times(row.high, scale),
+            ),
+        )
+    }
+    if any(row.share_of_datasheet is not None for row in timed):
+        label = "% of the datasheet's dense peak"
+        axis = _Axis(label, lambda row: _times(row.share_of_datasheet, 100), log=False)
+        svgs["peak.svg"] = _panels(timed, scaling, axis, lambda axes, _: axes.set_ylim(bottom=0))
+    if any(row.bandwidth for row in timed):
+        label = "least bytes / latency (GB/s)"
+        axis = _Axis(label, lambda row: _times(row.bandwidth, 1e-9))
+        svgs["bandwidth.svg"] = _panels(timed, scaling, axis, _dram_line)
+    if any(row.dram_peak and row.datasheet_peak for row in timed):
+        svgs["roofline.svg"] = _panels(
+            timed,
+            scaling,
+            _Axis(
+                "TFLOP/s",
+                lambda row: _times(row.flop_rate, 1e-12),
+                lambda row: _times(row.flop_rate_low, 1e-12),
+                lambda row: _times(row.flop_rate_high, 1e-12),
+            ),
+            _roofs,
+            across=lambda row: row.intensity,
+            across_label="FLOP per byte that must be moved",
+        )
+    return svgs
+
+
+def _times(value: float | None, scale: float) -> float | None:
+    return None if value is None else value * scale
+
+
+def _time_scale(rows: Sequence[Row]) -> tuple[float, str]:
+    largest = max(row.seconds or 0.0 for row in rows)
+    if largest >= 1:
+        return 1.0, "s"
+    return (1e3, "ms") if largest >= 1e-3 else (1e6, "µs")
+
+
+def _facet(row: Row) -> tuple[Any, ...]:
+    """What the cells of one panel share."""
+    ratio = (row.heads or 1) // (row.kv_heads or 1)
+    return (row.dtype, row.dim, row.causal, ratio, row.backward)
+
+
+def _facet_title(facet: tuple[Any, ...]) -> str:
+    dtype, dim, causal, ratio, backward = facet
+    parts = [literal(str(dtype or "")), f"d {dim}" if dim else "", "causal" if causal else ""]
+    parts += [f"{ratio} heads of Q on one of K, V" if ratio != 1 else ""]
+    parts += ["backward" if backward else ""]
+    return ", ".join(filter(None, parts))
+
+
+def _panels(
+    rows: Sequence[Row],
+    scaling: Sequence[Scaling],
+    axis: _Axis,
+    more: Callable[[Any, Sequence[Row]], Any] | None = None,
+    *,
+    across: Measure = lambda row: row.length,
+    across_label: str = "sequence length S",
+) -> str:
+    """A panel for each kind of cell: points with intervals, neighbours in length joined."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    facets = list(dict.fromkeys(map(_facet, rows)))
+    wide = min(_ACROSS, len(facets))
+    high = -(-len(facets) // wide)
+    width = _PANEL * wide if wide > 1 else 6.2
+    backends = list(dict.fromkeys(row.backend for row in rows))
+    with rc_context(_DETERMINISTIC):
+        figure = Figure(figsize=(width, _HEIGHT * high + 0.5), layout="constrained")
+        grid = figure.subplots(high, wide, squeeze=False)
+        for axes, facet in zip(grid.flat, facets, strict=False):
+            _panel(axes, [row for row in rows if _facet(row) == facet], scaling, axis, across,
+                   backends)  # fmt: skip
+            if more is not None:
+                more(axes, [row for row in rows if _facet(row) == facet])
+            axes.set_title(_facet_title(facet).replace("$", r"\$"), loc="left", fontsize=9)
+            axes.set_xlabel(across_label)
+            axes.set_ylabel(axis.label)
+        for axes in list(grid.flat)[len(facets) :]:
+            axes.set_visible(False)
+        handles = {
+            label: handle
+            for axes in grid.flat
+            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+        }
+        figure.legend(
+            handles.values(),
+            handles.keys(),
+            loc="outside lower center",
+            fontsize=8,
+            ncols=_columns(list(handles), width),
+            frameon=False,
+        )
+        return _svg(figure)
+
+
+def _columns(labels: Sequence[str], width: float) -> int:
+    """How many columns of a legend fit in `width` inches."""
+    longest = max((len(label) for label in labels), default=1)
+    return max(1, min(len(labels), int(width / (_LETTER * (longest + 6)))))
+
+
+def _panel(
+    axes: Any,
+    rows: Sequence[Row],
+    scaling: Sequence[Scaling],
+    axis: _Axis,
+    across: Measure,
+    backends: Sequence[str],
+) -> None:
+    from matplotlib.ticker import LogLocator
+
+    steps = list(_steps(scaling, {row.id: row for row in rows}))
+    kinds = {row.batch == other.batch for row, other in steps}
+    for row, other in steps:
+        pairs = [(across(end), axis.value(end)) for end in (row, other)]
+        if all(x and y for x, y in pairs):
+            aside = len(kinds) > 1 and row.batch != other.batch
+            axes.plot(
+                *zip(*pairs, strict=True),
+                color=_COLOURS[backends.index(row.backend) % len(_COLOURS)],
+                linestyle=":" if aside else "-",
+                linewidth=1.1,
+                alpha=0.75,
+                zorder=2,
+            )
+    for place, backend in enumerate(backends):
+        colour, marker = _COLOURS[place % len(_COLOURS)], _MARKERS[place % len(_MARKERS)]
+        own = [row for row in rows if row.backend == backend and across(row) and axis.value(row)]
+        for refused in (False, True):
+            shown = [row for row in own if bool(row.refused) == refused]
+            if shown:
+                name = literal(backend) + (", no interval" if refused else "")
+                axes.plot([across(row) for row in shown], [axis.value(row) for row in shown],
+                          marker, color=colour, markersize=_size(place), zorder=3, linestyle="none",
+                          markerfacecolor="white" if refused else colour,
+                          label=name.replace("$", r"\$"))  # fmt: skip
+        _whiskers(axes, own, axis, across, colour)
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_locator(LogLocator(base=2, numticks=8))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    if axis.log:
+        axes.set_yscale("log", subs=[])
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.grid(color=_GRID, linewidth=0.6, which="major")
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _size(place: int) -> float:
+    """Of the markers of the backend in that place: those behind others are larger."""
+    return max(4.0, 8.0 - place)
+
+
+def _whiskers(axes: Any, rows: Sequence[Row], axis: _Axis, across: Measure, colour: str) -> None:
+    if axis.low is None or axis.high is None:
+        return
+    for row in rows:
+        ends = (axis.low(row), axis.high(row))
+        if None not in ends:
+            style = ":" if row.claim in _NO_LEVEL else "-"
+            axes.plot([across(row)] * 2, ends, color=colour, linewidth=1.6, linestyle=style,
+                      marker="_", markersize=6, zorder=4)  # fmt: skip
+
+
+def _steps(scaling: Sequence[Scaling], by_id: dict[str, Row]) -> Iterator[tuple[Row, Row]]:
+    """Neighbours in length."""
+    for step in scaling:
+        if step.along.startswith("length") and step.before in by_id and step.after in by_id:
+            yield by_id[step.before], by_id[step.after]
+
+
+def _dram_line(axes: Any, rows: Sequence[Row]) -> None:
+    peak = next((row.dram_peak for row in rows if row.dram_peak), None)
+    if peak:
+        axes.axhline(peak / 1e9, color=_GREY, linestyle="--", linewidth=1,
+                     label=f"DRAM peak {number(peak, 'B/s')}")  # fmt: skip
+
+
+def _roofs(axes: Any, rows: Sequence[Row]) -> None:
+    """DRAM's slope and the dense peaks, over the intensities of the cells and a bit beyond."""
+    row = next((row for row in rows if row.dram_peak and row.datasheet_peak), None)
+    intensities = [row.intensity for row in rows if row.intensity]
+    if row is None or not row.dram_peak or not row.datasheet_peak or not intensities:
+        return
+    ridge = row.datasheet_peak / row.dram_peak
+    left, right = min([*intensities, ridge]) / 2, max([*intensities, ridge]) * 2
+    axes.plot([left, ridge], [left * row.dram_peak / 1e12, row.datasheet_peak / 1e12],
+              color=_GREY, linewidth=1.3, label=f"DRAM {number(row.dram_peak, 'B/s')}")  # fmt: skip
+    axes.plot([ridge, right], [row.datasheet_peak / 1e12] * 2, color="#3b3b3b", linewidth=1.3,
+              label=f"dense datasheet peak {number(row.datasheet_peak, 'FLOP/s')}")  # fmt: skip
+    held = [row.held_peak for row in rows if row.held_peak]
+    if held:
+        source = "read before" if any(row.clock_is_read for row in rows) else "that were held"
+        axes.axhspan(min(held) / 1e12, max(held) / 1e12, color="#d55e00", alpha=0.25,
+                     label=f"the same at the clocks {source}")  # fmt: skip
+    axes.set_xlim(left, right)
+
+
+def _dots(rows: Sequence[Row]) -> str:
+    """Cells of a target without lengths: a row each."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    scale, unit = _time_scale(rows)
+    with rc_context(_DETERMINISTIC):
+        figure = Figure(figsize=(6.6, 1.0 + 0.24 * len(rows)), layout="constrained")
+        axes = figure.subplots()
+        for place, row in enumerate(rows):
+            if row.low is not None and row.high is not None:
+                style = ":" if row.claim in _NO_LEVEL else "-"
+                axes.plot([row.low * scale, row.high * scale], [place, place], color=_COLOURS[0],
+                          linewidth=2, linestyle=style)  # fmt: skip
+            face = "white" if row.refused else _COLOURS[0]
+            axes.plot(
+                (row.seconds or 0) * scale, place, "o", color=_COLOURS[0], markerfacecolor=face
+            )
+        axes.set_yticks(range(len(rows)), [literal(row.id).replace("$", r"\$") for row in rows])
+        axes.invert_yaxis()
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.set_xlabel(f"latency ({unit})")
+        axes.grid(axis="x", color=_GRID, linewidth=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+        return _svg(figure)
+
+
+def _svg(figure: Any) -> str:
+    """The drawing without a date, or the version of what made it."""
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"
