@@ -20,18 +20,17 @@ from profkit.core.typed_file import part
 from profkit.report import source_lines
 from profkit.report.catalog import Recorded, catalog
 from profkit.report.gpus import Gpu
+from profkit.report.phases import SOURCES, KernelTimeline, kernel_timeline, series
 from profkit.report.quantities import evaluate, request
 from profkit.report.reader import RawReport, every_metric, nvtx_ranges, read
 from profkit.report.session import Session
 from profkit.report.source_lines import LineCost, Place, counted, hottest, instructions, source_text
 from profkit.report.summary import LaunchSummary, ReportSummary, summarize
-from profkit.report.time_series import series
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from profkit.analysis.source_view import SourceView
-    from profkit.report.phases import KernelTimeline
     from profkit.roofline.roofline import Roofline
     from profkit.rules.checklist import Checklist
     from profkit.rules.engine import Trial
@@ -148,8 +147,6 @@ class Kernel:
 
         None where the launch recorded no PM samples: record with `ncu --section PmSampling`.
         """
-        from profkit.report.phases import SOURCES, kernel_timeline
-
         sampled = {
             name: samples
             for name, entry in catalog().series.items()
@@ -400,7 +397,7 @@ class Report:
 
     def _read_samples(self, launch: LaunchSummary) -> Sampled | None:
         from profkit.report.blame import EXECUTED, SAMPLES, Samples
-        from profkit.report.rereads import SECTORS
+        from profkit.report.spare_work import SECTORS
         from profkit.rules.samples import SAMPLED_FROM, WORTH_SAMPLING, Sampled
 
         shares = {group.typical.index: group.share for group in self.summary.groups}
