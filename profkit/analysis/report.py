@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
 from profkit.analysis.run_files import latencies_of, one_report, timeline_of, variants_of
@@ -88,7 +87,9 @@ class Kernel:
 
         Raises BadInput where the launch did not record them.
         """
-        pd = _pandas("Kernel.stalls()")
+        require("Kernel.stalls()", "pandas")
+        import pandas as pd
+
         if not self.summary.stalls:
             raise BadInput(
                 f"{self._path}: launch {self.summary.index} recorded no warp stalls",
@@ -103,7 +104,9 @@ class Kernel:
         Metrics are the catalogue's line quantities, or ncu's own names. Raises UsageError for an
         unknown one and BadInput where the launch recorded none of them.
         """
-        pd = _pandas("Kernel.instructions()")
+        require("Kernel.instructions()", "pandas")
+        import pandas as pd
+
         lines = catalog().lines
         names = {metric: _recorded_name(metric, lines) for metric in metrics}
         rows = [
@@ -136,7 +139,9 @@ class Kernel:
         Metrics are the catalogue's series, or the end of ncu's own name. Raises UsageError for an
         unknown one and BadInput where the launch did not record it.
         """
-        pd = _pandas("Kernel.time_series()")
+        require("Kernel.time_series()", "pandas")
+        import pandas as pd
+
         samples = series(self._action, _recorded_name(metric, catalog().series))
         if samples is None:
             raise self._not_recorded(metric, catalog().series)
@@ -258,7 +263,9 @@ class Report:
     @cached_property
     def kernels(self) -> pd.DataFrame:
         """One row a launch: `kernel`, `nvtx`, then every catalogue quantity; NaN where missing."""
-        pd = _pandas("Report.kernels")
+        require("Report.kernels", "pandas")
+        import pandas as pd
+
         names, launches = list(catalog().quantities), self.summary.launches
         rows = [
             [item.name, "/".join(item.launch.nvtx), *(item.get(name) for name in names)]
@@ -270,7 +277,9 @@ class Report:
     @cached_property
     def missing(self) -> pd.DataFrame:
         """Why quantities are NaN: a row a launch, a column a quantity, "" where there is one."""
-        pd = _pandas("Report.missing")
+        require("Report.missing", "pandas")
+        import pandas as pd
+
         names = list(catalog().quantities)
         rows = [[item.why_missing(name) for name in names] for item in self.summary.launches]
         return pd.DataFrame(rows, columns=names, index=self.kernels.index)
@@ -491,13 +500,6 @@ def _listed(names: Iterable[str], most: int = 8) -> str:
     listed = list(names)
     more = f" and {len(listed) - most} more" if len(listed) > most else ""
     return ", ".join(listed[:most]) + more
-
-
-def _pandas(caller: str) -> ModuleType:
-    require(caller, "pandas")
-    import pandas
-
-    return pandas
 
 
 def _known(name: str, names: Iterable[str]) -> None:
