@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from profkit.core.typed_file import plain
@@ -89,7 +90,7 @@ def page_data(content: Content, *, with_host: bool) -> dict[str, Any]:
     measured = [group for group in content.groups if group.count > group.failed]
     leading = measured[:_FIRST_KERNELS]
     target = content.manifest.target if content.manifest else ""
-    latency_words: Any = None
+    latency_words: ModuleType | None = None
     if latency:
         from profkit.timing import latency_view
 

@@ -317,8 +317,8 @@ def _draw_axes(frame: _Frame) -> None:
     drawing.draw_quietly(axes, SMALL, "both")
 
 
-def _tick(unit: float, powers: bool, value: float) -> str:
-    value /= unit
+def _tick(unit: float, powers: bool, number: float) -> str:
+    value = number / unit
     if 0.0009 < value < (200 if powers else 20_000):
         return f"{value:,g}"
     return rf"$10^{{{round(math.log10(value))}}}$"
