@@ -46,7 +46,10 @@ def diff_view(diff: Diff, title: str, top: int, width: int, *, everything: bool)
     shown = diff.kernels[: top or None]
     if len(diff.kernels) > 1 or diff.removed or diff.added:
         parts += [Text(words.summary(diff)), *_total(diff)]
-    parts += _variants(diff)
+    if diff.variants:
+        parts += [Text(), Text("Timed variants of several launches", "bold")]
+        timings = (f"{words.variant(timed)}  {words.timing(timed)}" for timed in diff.variants)
+        parts += map(_indented, timings)
     for kernel in shown:
         parts += [Text(), *_kernel(kernel, width, everything=everything)]
     parts += _others(diff, shown)
@@ -61,16 +64,6 @@ def failures_view(failed: Sequence[Failure]) -> RenderableType:
     for gate_failure in failed:
         table.add_row(Text("FAILED"), Text(failure(gate_failure)))
     return table
-
-
-def _variants(diff: Diff) -> list[RenderableType]:
-    """The timed variants that are no single kernel's."""
-    if not diff.variants:
-        return []
-    lines = [
-        _indented(f"{words.variant(variant)}  {words.timing(variant)}") for variant in diff.variants
-    ]
-    return [Text(), Text("Timed variants of several launches", "bold"), *lines]
 
 
 def _kernel(kernel: KernelDiff, width: int, *, everything: bool) -> list[RenderableType]:
