@@ -17,6 +17,7 @@ from profkit.core.extras import require
 from profkit.core.suggestion import did_you_mean
 from profkit.report.catalog import Recorded, catalog
 from profkit.report.gpus import Gpu
+from profkit.report.phases import SOURCES, KernelTimeline, kernel_timeline, series
 from profkit.report.quantities import evaluate, request
 from profkit.report.reader import Launch, RawReport, every_metric, nvtx_ranges, read
 from profkit.report.session import Session
@@ -34,13 +35,11 @@ from profkit.report.source_lines import (
     source_text,
 )
 from profkit.report.summary import LaunchSummary, ReportSummary, summarize
-from profkit.report.time_series import series
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from profkit.analysis.source_view import SourceView
-    from profkit.report.phases import KernelTimeline
     from profkit.roofline.roofline import Roofline
     from profkit.rules.checklist import Checklist
     from profkit.rules.engine import Trial
@@ -168,8 +167,6 @@ class Kernel:
 
         None where the launch recorded no PM samples: record with `ncu --section PmSampling`.
         """
-        from profkit.report.phases import SOURCES, kernel_timeline
-
         sampled = {
             name: found
             for name, entry in catalog().series.items()
@@ -431,7 +428,7 @@ class Report:
 
     def _look_at(self, launch: LaunchSummary) -> Sampled | None:
         from profkit.report.blame import EXECUTED, SAMPLES, Samples
-        from profkit.report.rereads import SECTORS
+        from profkit.report.spare_work import SECTORS
         from profkit.rules.samples import SAMPLED_FROM, WORTH_SAMPLING, Sampled
 
         shares = {group.typical.index: group.share for group in self.summary.groups}

@@ -47,9 +47,8 @@ def report(
 
       profkit baseline report DIR --price 3.5 --ablation reports/h200/ladder -o report.md
     """  # fmt: skip
-    from profkit.study.report_content import gather
-    from profkit.study.written.report import report as written_report
-    from profkit.study.written.report import report_text
+    from profkit.study.report import gather
+    from profkit.study.report_document import report_document, report_text
 
     require("baseline report", "matplotlib")
     form = format or "markdown"
@@ -57,7 +56,7 @@ def report(
         teller.tell("read the baseline", "")
         told = gather(folder, price=price, ladder=ablation)
         teller.tell("write the report", "")
-        document = written_report(told)
+        document = report_document(told)
     drawings = f"{file_name(output.stem, '._', '-')}-drawings" if output else "drawings"
     put(report_text(document, form, drawings), output)
     if output is not None and form != "html":

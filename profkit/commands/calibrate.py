@@ -50,9 +50,13 @@ def calibrate(
     """
     from profkit.timing import calibration_target
     from profkit.timing import stopwatch as how
-    from profkit.timing.calibration_view import calibration_json, calibration_text
+    from profkit.timing.calibration import (
+        between_runs,
+        calibration_json,
+        calibration_text,
+        differences,
+    )
     from profkit.timing.floor import Floor, keep_floor
-    from profkit.timing.latency import between_runs, differences
     from profkit.timing.measurement import COMPARED_BLOCKS, TimingPlan, paired, repeat, subject_of
 
     subject = subject_of(target or str(calibration_target.__file__))

@@ -65,8 +65,8 @@ def optimize(
     from profkit.timing import stopwatch as how
     from profkit.timing.measurement import TimingPlan, subject_of
     from profkit.timing.optimize_view import optimize_json, optimize_terminal
-    from profkit.timing.optimizing import optimize as search
     from profkit.timing.optimum import Outcome
+    from profkit.timing.optimum import optimize as search
 
     if not 1 < target_speedup < 1000:
         raise UsageError(f"--target-speedup {target_speedup:g} is no speed-up", "write 1.10")

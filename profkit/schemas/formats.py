@@ -26,7 +26,7 @@ def formats() -> Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]]
     from profkit.study.json import BaselineFile
     from profkit.study.matrix import MatrixFile
     from profkit.study.plan_format import PlanFile
-    from profkit.timing.calibration_view import CalibrationFile
+    from profkit.timing.calibration import CalibrationFile
     from profkit.timing.cell import Cell
     from profkit.timing.compare_view import CompareFile
     from profkit.timing.latency_format import LatencyFile
