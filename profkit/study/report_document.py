@@ -130,14 +130,10 @@ def _table(
 
 def report_text(document: Document, format: str, folder: str) -> str:
     """The report as "markdown", "html" or "latex"; `folder` is that of its drawings."""
+    from profkit.ui import document_formats
+
     if format == "html":
-        from profkit.ui.document_html import document_html
-
-        return document_html(document)
+        return document_formats.document_html(document)
     if format == "latex":
-        from profkit.ui.document_latex import document_latex
-
-        return document_latex(document, folder)
-    from profkit.ui.document_markdown import document_markdown
-
-    return document_markdown(document, folder)
+        return document_formats.document_latex(document, folder)
+    return document_formats.document_markdown(document, folder)
