@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from profkit.comparison import tables as parts
 from profkit.comparison import text as words
 from profkit.comparison.blamed import Sources, Spot, brought
 from profkit.comparison.comparison import Diff
@@ -63,7 +62,7 @@ def _annotations(
         failed = [failure for failure in failed if not failure.undecided]
     for failure in failed:
         spot = sources.failure_spot(failure, diff)
-        yield "error", f"profkit: {failure.gate}", parts.failure(failure), spot
+        yield "error", f"profkit: {failure.gate}", str(failure), spot
     if diff.refused:
         return
     forbidden = {fail.index for fail in failed if fail.gate.kind is GateKind.new_finding}

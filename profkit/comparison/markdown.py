@@ -79,10 +79,7 @@ def diff_markdown(document: Document) -> str:
 
 def _section(judged: Judged, document: Document) -> _Section:
     diff, failed = judged.diff, judged.failures
-    head = [
-        f"- **failed** {_prose(cut(parts.failure(failure), _LONGEST))}"
-        for failure in failed[:_FAILURES]
-    ]
+    head = [f"- **failed** {_prose(cut(str(failure), _LONGEST))}" for failure in failed[:_FAILURES]]
     if len(failed) > _FAILURES:
         head.append(f"- {len(failed) - _FAILURES} more failed")
     word = "**INCOMPARABLE**" if diff.refused else "forced though"

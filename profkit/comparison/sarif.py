@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from profkit.comparison import tables as parts
 from profkit.comparison.blamed import Sources, Spot, brought
 from profkit.comparison.document import Document, Judged
 from profkit.comparison.finding_changes import Status
@@ -71,7 +70,7 @@ def _results(judged: Judged, document: Document, rules: dict[str, Json]) -> Iter
         kind, spot = failure.gate.kind, sources.failure_spot(failure, diff) or report
         if kind is not GateKind.new_finding or failure.unchecked:
             rule = _rule(rules, f"gate/{kind}", _GATES[kind], "")
-            level, message = _WARNING if failure.undecided else _ERROR, parts.failure(failure)
+            level, message = _WARNING if failure.undecided else _ERROR, str(failure)
             identity = label, failure.kernel, str(failure.gate)
             yield _result(rule, level, message, spot, identity)
     for finding in brought(diff):

@@ -17,7 +17,7 @@ from profkit.comparison.comparability import can_be_forced
 from profkit.comparison.comparison import Diff, KernelDiff
 from profkit.comparison.gates import Failure
 from profkit.comparison.repeats import Change
-from profkit.comparison.tables import SOURCE, failure, moved, why
+from profkit.comparison.tables import SOURCE, moved, why
 from profkit.ui.text import bar, cut, literal, plural, shorten
 from profkit.ui.view import Grid
 
@@ -61,8 +61,8 @@ def failures_view(failed: Sequence[Failure]) -> RenderableType:
     table = Table.grid(padding=(0, _GAP, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for gate_failure in failed:
-        table.add_row(Text("FAILED"), Text(failure(gate_failure)))
+    for failure in failed:
+        table.add_row(Text("FAILED"), Text(str(failure)))
     return table
 
 
