@@ -14,7 +14,7 @@ def formats() -> Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]]
     from profkit.analysis.source_json import SourceViewFile
     from profkit.analysis.timeline_json import ExportFile, ExportsFile
     from profkit.audit.view import AuditFile
-    from profkit.capture.doctor_view import DoctorFile
+    from profkit.capture.doctor import DoctorFile
     from profkit.capture.target_format import CheckFile, TargetFile
     from profkit.comparison.json import DiffFile
     from profkit.roofline.ceiling_file import CeilingFile

@@ -9,11 +9,10 @@ from typing import Any
 from msgspec import Struct
 
 from profkit.core.errors import BadInput, UsageError
-from profkit.core.fields import number
 from profkit.core.fingerprint import Fingerprint
 from profkit.core.integrity import check_unchanged
 from profkit.core.text_files import WrongFormat, parse_json, read_text
-from profkit.core.typed_file import decode
+from profkit.core.typed_file import decode, number
 from profkit.timing.cell import SCHEMA as CELL_SCHEMA
 from profkit.timing.cell import Cell
 from profkit.timing.latency_format import LONGEST, SHORTEST, Latency, LatencyFile, Recorded
