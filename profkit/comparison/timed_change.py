@@ -109,7 +109,7 @@ def timed_change(
     if one_run and blocks[0] == blocks[1] > 1 and interleaved(earlier.latency, later.latency):
         (pair,) = compare_with(earlier, (later,), thresholds=thresholds)
         result = pair.comparison
-        why = "; ".join(result.details) or result.reason.value
+        why = "; ".join(result.details) or result.reason
         valid = result.verdict is not Verdict.INVALID
         return TimedChange(
             pair.a, pair.b, INTERLEAVED, _CHANGES[result.verdict], result.speedup, result.low,
