@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from profkit.core.version import __version__
@@ -79,9 +80,11 @@ def page_data(content: Content, *, with_host: bool) -> dict[str, Any]:
     measured = [group for group in content.groups if group.count > group.failed]
     leading = measured[:_FIRST_KERNELS]
     target = content.manifest.target if content.manifest else ""
-    latency_view = None
+    latency_words: ModuleType | None = None
     if latency:
         from profkit.timing import latency_view
+
+        latency_words = latency_view
     return {
         "version": __version__,
         "content": content,
@@ -106,7 +109,7 @@ def page_data(content: Content, *, with_host: bool) -> dict[str, Any]:
         "along": _axis(checklist),
         "points_grid": lambda roofline: charts.points_grid(roofline, short),
         "settle": charts.settling_command(latency) if latency else "",
-        "latency_words": latency_view,
+        "latency_words": latency_words,
         "overview": overview,
         "panels": panels,
         "words": words,

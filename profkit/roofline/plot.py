@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -321,12 +322,13 @@ def _draw_axes(frame: _Frame) -> None:
     )  # fmt: skip
     wide = frame.x[1] / frame.x[0] >= _MANY_DECADES
     for axis, unit in ((axes.xaxis, 1.0), (axes.yaxis, 1e12)):
-        drawing.scale(axis, (1.0,), lambda value, unit=unit: _tick(value / unit, wide))
+        drawing.scale(axis, (1.0,), partial(_tick, unit, wide))
         axis.set_minor_locator(LogLocator(base=10, subs=tuple(range(2, 10)), numticks=20))
     drawing.draw_quietly(axes, SMALL, "both")
 
 
-def _tick(value: float, powers: bool) -> str:
+def _tick(unit: float, powers: bool, number: float) -> str:
+    value = number / unit
     if 0.0009 < value < (200 if powers else 20_000):
         return f"{value:,g}"
     return rf"$10^{{{round(math.log10(value))}}}$"

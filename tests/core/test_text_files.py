@@ -200,7 +200,6 @@ _FREE = {  # module: why it may read by itself
     "timing/turns.py": "lines of profkit's own worker",
     "timing/worker.py": "lines of profkit's own process",
     "capture/backends.py": "sources of profkit itself",
-    "study/report_content.py": "a copy of its own document",
     "recording/recording.py": "the report that it has just recorded",
     "comparison/saved_reports.py": "the copy that it has just written",
 }
