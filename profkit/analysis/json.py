@@ -282,7 +282,7 @@ def _gpu(gpu: Gpu) -> GpuRow:
 def _kernel(summary: LaunchSummary, group: Group, checklist: Checklist) -> KernelRow:
     """A launch with the findings on its kernel; one without a duration has none."""
     launch, occupancy = summary.launch, summary.occupancy
-    items = () if summary.failed else checklist.findings_of(group)
+    items = () if summary.failed else checklist.findings_on(group)
     return project(
         summary,
         KernelRow,

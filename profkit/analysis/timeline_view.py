@@ -13,8 +13,8 @@ from profkit.core.errors import UsageError
 from profkit.report.names import file_name, told_apart
 from profkit.rules import finding_text as words
 from profkit.rules.checklist import Item
-from profkit.rules.checklist_markdown import items_markdown
 from profkit.rules.checklist_view import in_short
+from profkit.rules.finding_text import items_markdown
 from profkit.timeline.reader import TimelineGpu
 from profkit.timeline.summary import (
     Gap,
@@ -175,7 +175,7 @@ def _tables(
     yield (
         "Synchronizations, as the driver recorded them",
         ("Wait", "Count", "Total", "Median", "Min", "Max"),
-        [(use.kind, *_times(use.times)) for use in summary.synchronizations],
+        [(use.name, *_times(use.times)) for use in summary.synchronizations],
         "",
     )
 
