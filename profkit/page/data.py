@@ -1,4 +1,4 @@
-"""What the report page shows: what its templates look at, and numbers for its charts."""
+"""The context of the report page's templates, and the numbers of its charts."""
 
 from __future__ import annotations
 
@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from profkit.roofline.roofline import Outside, Roofline
     from profkit.timing.latency import LatencyReport
 
+# characters; chosen: one line of a kernel's details, and half of the summary's width at 1400 px
 _SHORT_NAME, _BRIEF_NAME = 64, 36
-_FIRST_KERNELS = 6
-_LEAST_MOST = 1.5
+_FIRST_KERNELS = 6  # chosen: as high as the five findings next to them
+# chosen: so that an estimate of 1.05x does not fill the axis where all estimates are small
+_LEAST_LARGEST = 1.5
 _SHARES = {
     "SM": "sm_busy",
     "Tensor": "tensor_busy",
@@ -54,7 +56,7 @@ _WATTS = ("power", "power_limit", "power_limit_default")
 
 @dataclass(frozen=True)
 class Content:
-    """All that a page is made of.
+    """Everything that a page shows.
 
     `groups` are the report's kernels in the order to show them, `detailed` those of them shown in
     detail. `timelines` and `sources` are by the index of a kernel's typical launch. `latency` and
@@ -99,7 +101,7 @@ def page_data(content: Content, *, with_host: bool) -> dict[str, Any]:
         "version": __version__,
         "content": content,
         "report": report,
-        "found": checklist,
+        "checklist": checklist,
         "roofline": content.roofline,
         "latency": latency,
         "run": content.manifest or Manifest(),
@@ -116,10 +118,11 @@ def page_data(content: Content, *, with_host: bool) -> dict[str, Any]:
         "sources": sources,
         "short": lambda kernel: _named(kernel, short),
         "brief": lambda kernel: _named(kernel, brief),
-        "along": _axis(checklist),
+        "axis_percent": _axis_percent(checklist),
         "points_grid": lambda roofline: charts.points_grid(roofline, short),
         "settle": charts.settling_command(latency) if latency else "",
         "latency_words": latency_words,
+        "confidence": latency_words.LEVEL if latency_words else math.nan,
         "overview": overview,
         "panels": panels,
         "words": words,
@@ -138,13 +141,13 @@ def page_data(content: Content, *, with_host: bool) -> dict[str, Any]:
 
 
 def _report_key(report: ReportSummary) -> str:
-    """What tells this report from others where a browser keeps the ticks of many."""
+    """The key of this report's check marks in the browser's storage."""
     text = f"{Path(report.path).name} {report.session.created} {report.total!r}"
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _key(item: Item) -> str:
-    """What tells a finding from others of its report."""
+    """The key of a finding among those of its report."""
     index = item.group.typical.index if item.group else -1
     text = f"{item.rule.name} {item.group and item.group.name} {index}"
     return hashlib.sha256(text.encode()).hexdigest()[:12]
@@ -164,7 +167,7 @@ def _lead(checklist: Checklist, short: Mapping[str, str]) -> Mapping[str, str]:
     Where another variant proves more than any fix promises, that.
     """
     first = next(iter(checklist.findings), None)
-    title, where = "Can't tell" if checklist.inconclusive else "Nothing found", ""
+    title, where = "Inconclusive" if checklist.inconclusive else "No findings", ""
     gives = words.summary(checklist) if not (checklist.headline or first) else ""
     if checklist.headline:
         finding = f"; first finding: {first.rule.title}" if first else ""
@@ -180,48 +183,50 @@ def _lead(checklist: Checklist, short: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _columns() -> list[tuple[str, str, str]]:
-    """The columns of the table of kernels: by what they are sorted, heading, meaning."""
+    """The columns of the kernel table: sort key, heading, meaning."""
     meaning = catalog().quantities
     return [
         ("rank", "#", ""),
-        ("name", "Kernel", "with the first finding on it"),
+        ("name", "Kernel", "with its first finding"),
         ("share", "Share", "of the report's GPU time"),
-        ("total", "Total", "GPU time of all launches, by ncu"),
+        ("total", "Total", "GPU time of all launches under ncu"),
         ("count", "Count", "launches"),
         ("median", "Median", ""),
-        ("spread", "Spread", "half of slowest less fastest, of the median"),
+        ("spread", "Spread", "half the range (slowest minus fastest), relative to the median"),
         *((name, label, meaning[name].meaning) for label, name in _SHARES.items()),
-        ("registers_per_thread", "Regs", "registers a thread"),
+        ("registers_per_thread", "Regs", "registers per thread"),
         ("shape", "Grid / block", ""),
     ]
 
 
-def _axis(checklist: Checklist) -> Any:
-    """Where a factor lies on a logarithmic axis from 1 to the largest, in per cent of it."""
+def _axis_percent(checklist: Checklist) -> Any:
+    """The position of a factor on a logarithmic axis from 1 to the largest, in percent."""
     estimates = (item.finding.estimate for item in checklist.items)
     most = max((row.high for row in estimates if row), default=1.0)
-    return lambda factor: round(100 * math.log(factor) / math.log(max(most, _LEAST_MOST)), 1)
+    return lambda factor: round(100 * math.log(factor) / math.log(max(most, _LEAST_LARGEST)), 1)
 
 
 def environment(
     report: ReportSummary, manifest: Manifest | None, *, with_host: bool
 ) -> list[tuple[str, Rows]]:
-    """Titled rows: how it was recorded, then what the run's fingerprint holds."""
+    """Titled rows: how the report was recorded, then the run's fingerprint."""
     recording = overview.recording(report, with_host=with_host)
     run = plain(manifest or Manifest())
-    print_ = run["fingerprint"]
-    versions = run["versions"] | (print_.get("versions") or {}) | (print_.get("compiler") or {})
+    fingerprint = run["fingerprint"]
+    versions = (
+        run["versions"] | (fingerprint.get("versions") or {}) | (fingerprint.get("compiler") or {})
+    )
     parts = {
         "Versions": versions,
-        "GPU when profiling began": run["gpu"],
-        "GPU": print_.get("gpu"),
-        "Settings of torch": print_.get("flags"),
-        "Variables": print_.get("variables"),
+        "GPU at the start of profiling": run["gpu"],
+        "GPU": fingerprint.get("gpu"),
+        "PyTorch settings": fingerprint.get("flags"),
+        "Environment variables": fingerprint.get("variables"),
     }
-    made = [(recording.title, [(row.label, row.value) for row in recording.rows])]
+    rows = [(recording.title, [(row.label, row.value) for row in recording.rows])]
     return [
-        *made,
-        *((title, rows) for title, facts in parts.items() if (rows := _rows(facts or {}))),
+        *rows,
+        *((title, known) for title, facts in parts.items() if (known := _rows(facts or {}))),
     ]
 
 
@@ -235,7 +240,7 @@ def provenance(
     )
     rows = {
         "Report": name,
-        "Page written by": f"profkit {__version__}",
+        "Page generated by": f"profkit {__version__}",
         "Recorded with": session.command if with_host else session.shareable_command(),
         "Run created": run.created,
         "Target": run.target,
@@ -246,15 +251,15 @@ def provenance(
 
 
 def _rows(facts: Mapping[str, Any]) -> Rows:
-    """What is known, the names of variables as they are."""
+    """Labels and values of known facts; environment variables keep their names."""
     return [
-        (name if name.isupper() else name.replace("_", " "), _word(name, value))
+        (name if name.isupper() else name.replace("_", " "), _value_text(name, value))
         for name, value in facts.items()
         if value is not None and value not in ([], ())
     ]
 
 
-def _word(name: str, value: Any) -> str:
+def _value_text(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-// What a reader does with the page: ticks, sorting, filtering, charts, source views, printing.
+// Interaction: check marks, sorting, filtering, charts, source views, printing.
 (function () {
   "use strict";
 
@@ -20,7 +20,7 @@
   }
 
   function store(key, value) {
-    try { localStorage.setItem(key, value); } catch (error) { /* no storage here: kept until it closes */ }
+    try { localStorage.setItem(key, value); } catch (error) { /* no storage: lasts until the page is closed */ }
   }
 
   // --- Theme ------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@
     });
   }
 
-  // Numbers as numbers; what is unknown comes last either way.
+  // Numbers by value; unknown values come last in both orders.
   function compared(a, b, ascending) {
     if (a === "" || b === "") return (a === "") - (b === "");
     const numbers = !isNaN(a) && !isNaN(b);
@@ -133,7 +133,7 @@
       });
       charts.push(plot.chart);
       place.profkit = plot;
-      const said = byId("roofline-said");
+      const said = byId("roofline-selection");
       byId("levels").addEventListener("change", (event) => plot.set({ level: event.target.value }));
       if (byId("precision")) byId("precision").addEventListener("change", (event) => plot.set({ precision: event.target.value }));
       byId("zoom-in").addEventListener("click", () => plot.zoom(0.6));
@@ -176,10 +176,10 @@
 
   const FIRST_ROWS = 300;
   const SAMPLES = 0;
-  const COLUMNS = [["Executed", 1], ["Shared +", 2], ["Global +", 3], ["Live", 4]];
-  const MEANT = {
-    "Executed": "warp instructions executed", "Shared +": "shared-memory wavefronts beyond the ideal",
-    "Global +": "L2 sectors beyond the ideal", "Live": "registers of a thread that hold a value still needed",
+  const COLUMNS = [["Executed", 1], ["Shared excess", 2], ["Global excess", 3], ["Live regs", 4]];
+  const MEANING = {
+    "Executed": "warp instructions executed", "Shared excess": "shared-memory wavefronts above the ideal number",
+    "Global excess": "L2 sectors of global memory above the ideal number", "Live regs": "live registers per thread",
   };
   const views = new Map();
 
@@ -223,13 +223,13 @@
       const found = rows();
       wrap.replaceChildren(viewTable(found, state, source, show));
       more.hidden = found.length <= state.rows;
-      more.textContent = "Show more: " + (found.length - state.rows).toLocaleString("en") + " rows left";
+      more.textContent = "Show more (" + (found.length - state.rows).toLocaleString("en") + " rows not shown)";
       const told = source.notes.slice();
       if (state.sass && source.sass.length < source.instructions) {
-        told.push(source.sass.length + " of " + source.instructions + " instructions: the page leaves out the least sampled");
+        told.push(source.sass.length + " of " + source.instructions + " instructions shown: those with the fewest samples are omitted");
       }
       if (!state.sass && source.files[state.file].lines.length < source.files[state.file].of) {
-        told.push("lines far from the kernel's are left out");
+        told.push("lines far from the kernel's code are omitted");
       }
       notes.textContent = told.join(". ");
     }
@@ -254,8 +254,8 @@
         clear.addEventListener("click", function () { state.of = null; draw(); });
         parts.push(clear);
       }
-      parts.push(toggle("By samples", state.heat, (on) => { state.heat = on; draw(); }));
-      parts.push(toggle("Only what was sampled", state.sampled, (on) => { state.sampled = on; draw(); }));
+      parts.push(toggle("Sort by samples", state.heat, (on) => { state.heat = on; draw(); }));
+      parts.push(toggle("Sampled rows only", state.sampled, (on) => { state.sampled = on; draw(); }));
       bar.replaceChildren(...parts);
     }
 
@@ -310,14 +310,14 @@
     if (!total) return box;
     const strip = element("div", { className: "stall-sum" });
     strip.setAttribute("aria-hidden", "true");
-    const key = element("p", { className: "stall-key" });
+    const key = element("p", { className: "stall-legend" });
     source.stalls.forEach(function ([reason, count], at) {
       const piece = element("i", {});
       piece.style.cssText = "flex: " + count + " 0 0; opacity: " + Math.max(0.15, 1 - 0.16 * at);
       strip.append(piece);
       if (at < 8) key.append(element("span", { textContent: source.reasons[reason] + " " + percent(count / total) }));
     });
-    box.append(element("p", { className: "note", textContent: number(source.total[SAMPLES]) + " samples of warps, by what they did or waited for" }), strip, key);
+    box.append(element("p", { className: "note", textContent: number(source.total[SAMPLES]) + " warp samples by stall reason" }), strip, key);
     return box;
   }
 
@@ -328,10 +328,10 @@
   function viewTable(found, state, source, show) {
     const columns = COLUMNS.filter(([, at]) => source.total[at]);
     const most = found.reduce((top, row) => Math.max(top, row.counts ? row.counts[SAMPLES] || 0 : 0), 0);
-    const heads = [state.sass ? "Address" : "Line", "Samples", "Stalled on"].concat(columns.map(([label]) => label), ["", state.sass ? "SASS" : "Source"]);
+    const heads = [state.sass ? "Address" : "Line", "Samples", "Stall reasons"].concat(columns.map(([label]) => label), ["", state.sass ? "SASS" : "Source"]);
     const head = element("tr", {}, heads.map(function (label) {
-      const cell = element("th", { scope: "col", textContent: label, title: MEANT[label] || "" });
-      if (["Stalled on", "SASS", "Source", ""].includes(label)) cell.className = "l";
+      const cell = element("th", { scope: "col", textContent: label, title: MEANING[label] || "" });
+      if (["Stall reasons", "SASS", "Source", ""].includes(label)) cell.className = "l";
       return cell;
     }));
     const body = element("tbody", {});
@@ -376,7 +376,7 @@
       return cell;
     }
     const button = element("button", { type: "button", textContent: text });
-    button.title = state.sass ? source.files[row.file].name + ":" + row.line : "its instructions";
+    button.title = state.sass ? source.files[row.file].name + ":" + row.line : "Show its instructions";
     button.addEventListener("click", function () {
       if (state.sass) show({ sass: false, file: row.file, here: row.line, of: null });
       else show({ sass: true, of: [state.file, row.line] });
@@ -402,7 +402,7 @@
     }));
   }
 
-  // --- Finding one's way --------------------------------------------------------------------------
+  // --- Navigation --------------------------------------------------------------------------
 
   function reveal(target) {
     for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
@@ -434,7 +434,7 @@
   const PRINT_WIDTH = 700;
   const KERNELS_PRINTED = 3;
 
-  // What is open is printed, the checklist whole, and the kernels with the most time.
+  // Prints open sections, the whole checklist and the kernels with the most time.
   function toOpen() {
     const kernels = all("details.kernel").slice(0, KERNELS_PRINTED);
     return all(".item details").concat(kernels).filter((one) => !one.open);
