@@ -50,7 +50,8 @@ class PlaceRow(Projection, frozen=True, kw_only=True):
 class FindingRow(Projection, frozen=True, kw_only=True):
     """A finding on a kernel, or on a timeline as a whole: then `kernel` is null.
 
-    `rank` is its place in the report's checklist. `estimated_speedup` is the likely factor by which
+    `rank` is the number of its item in the report's checklist, shared by the findings of one rule
+    on several kernels; null without an estimate. `estimated_speedup` is the likely factor by which
     the kernel gets faster, `range` the lowest and highest to expect, `run_speedup` the likely one
     for all launches of the report, or those picked of it: null where no time is promised, it would
     be below 1.005, or it can't be estimated; `promises` says whether there is an estimate,
@@ -134,8 +135,9 @@ class ChecklistFile(File, frozen=True, kw_only=True, tag="profkit.checklist/1"):
     """What limits a report's kernels and what to do about it. Numbers are in SI units, shares of 1.
 
     `rules` were tried on `kernels`, a kernel being launches of one name, shape and GPU; `skipped`
-    are kernels without a duration: their counters failed. Findings have most time saved first,
-    `informative` ones no estimate. "can't tell": nothing was found, and most rules lack data.
+    are kernels without a duration: their counters failed. Findings, one per rule and kernel, have
+    most time saved first, `informative` ones no estimate. "can't tell": nothing was found, and most
+    rules lack data.
     """
 
     profkit: str
@@ -157,7 +159,7 @@ def checklist_json(report: ReportSummary, checklist: Checklist, top: int) -> str
         profkit=__version__,
         report=ReportRow(file=file, launches=len(report.launches), total_s=report.total),
         **part(checklist, "rules", "kernels", "skipped"),
-        **parts | {"checklist": parts["checklist"][: top or None]},
+        **parts | {"checklist": [row for row in parts["checklist"] if not top or row.rank <= top]},
     )
     return encode(document, dense=False)
 
