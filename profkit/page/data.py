@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 from profkit.core.typed_file import plain
 from profkit.core.version import __version__
 from profkit.page import charts
+from profkit.page.lead import anchor, kernel_count, lead
 from profkit.page.sources import source_data
 from profkit.report import overview, panels
 from profkit.report.catalog import catalog
 from profkit.report.names import file_name, told_apart
 from profkit.report.summary import Group, ReportSummary
 from profkit.rules import finding_text as words
-from profkit.rules.checklist import Checklist, Item
+from profkit.rules.checklist import WORTH_ACTING, Checklist, RuleItem
 from profkit.runs.manifest import Manifest
 from profkit.ui.text import literal, number
 
@@ -42,7 +43,12 @@ _SHARES = {
     "DRAM": "dram_busy",
     "Occ.": "occupancy_achieved",
 }
-
+# as charts.js draws them
+_LEVEL_SYMBOLS = {
+    "dram": '<circle cx="6" cy="6" r="5"/>',
+    "l2": '<path d="M6 0.5L11.5 6L6 11.5L0.5 6Z"/>',
+    "l1": '<path d="M6 1L11.5 11L0.5 11Z"/>',
+}
 
 Rows = list[tuple[str, str]]
 
@@ -77,7 +83,7 @@ class Content:
 def page_data(content: Content, *, with_host: bool) -> dict[str, Any]:
     """The page of a report; computer name, paths and arguments only `with_host`."""
     report, checklist, latency = content.report, content.checklist, content.latency
-    name = file_name(report.path, with_host=with_host)
+    file = file_name(report.path, with_host=with_host)
     short, brief = (
         told_apart([literal(group.name) for group in content.groups], width)
         for width in (_SHORT_NAME, _BRIEF_NAME)
@@ -89,6 +95,10 @@ def page_data(content: Content, *, with_host: bool) -> dict[str, Any]:
         for key, timeline in content.timelines.items()
         if key in detailed
     }
+
+    def brief_name(kernel: Group | None) -> str:
+        return _named(kernel, brief)
+
     measured = [group for group in content.groups if group.count > group.failed]
     leading = measured[:_FIRST_KERNELS]
     target = content.manifest.target if content.manifest else ""
@@ -105,11 +115,16 @@ def page_data(content: Content, *, with_host: bool) -> dict[str, Any]:
         "roofline": content.roofline,
         "latency": latency,
         "run": content.manifest or Manifest(),
-        "title": target or Path(name).name.partition(".ncu-rep")[0],
-        "file": name,
+        "title": target or Path(file).name.partition(".ncu-rep")[0],
+        "file": file,
         "key": _key,
         "report_key": _report_key(report),
-        "lead": _lead(checklist, short),
+        "lead": lead(
+            checklist, report.session, literal(file), lambda kernel: _named(kernel, brief)
+        ),
+        "anchor": anchor,
+        "kernel_count": kernel_count,
+        "worth_acting": WORTH_ACTING,
         "leading": leading,
         "others": [group for group in measured if group not in leading and group.share > 0],
         "columns": _columns(),
@@ -117,8 +132,9 @@ def page_data(content: Content, *, with_host: bool) -> dict[str, Any]:
         "detailed": detailed,
         "sources": sources,
         "short": lambda kernel: _named(kernel, short),
-        "brief": lambda kernel: _named(kernel, brief),
+        "brief": brief_name,
         "axis_percent": _axis_percent(checklist),
+        "level_symbols": _LEVEL_SYMBOLS,
         "points_grid": lambda roofline: charts.points_grid(roofline, short),
         "settle": charts.settling_command(latency) if latency else "",
         "latency_words": latency_words,
@@ -128,7 +144,7 @@ def page_data(content: Content, *, with_host: bool) -> dict[str, Any]:
         "words": words,
         "nan": math.nan,
         "environment": environment(report, content.manifest, with_host=with_host),
-        "provenance": provenance(report, content.manifest, name, with_host=with_host),
+        "provenance": provenance(report, content.manifest, file, with_host=with_host),
         "charts": {
             "roofline": charts.roofline_chart(content.roofline, short)
             if content.roofline
@@ -146,11 +162,9 @@ def _report_key(report: ReportSummary) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _key(item: Item) -> str:
-    """The key of a finding among those of its report."""
-    index = item.group.typical.index if item.group else -1
-    text = f"{item.rule.name} {item.group and item.group.name} {index}"
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+def _key(item: RuleItem) -> str:
+    """The key of an item of the checklist among those of its report."""
+    return hashlib.sha256(item.rule.name.encode()).hexdigest()[:12]
 
 
 def _named(kernel: Group | Outside | None, short: Mapping[str, str]) -> str:
@@ -159,27 +173,6 @@ def _named(kernel: Group | Outside | None, short: Mapping[str, str]) -> str:
         return words.TIMELINE
     name = literal(kernel.name)
     return short.get(name, name)
-
-
-def _lead(checklist: Checklist, short: Mapping[str, str]) -> Mapping[str, str]:
-    """The answer in a sentence: what limits, where, and what a fix would give.
-
-    Where another variant proves more than any fix promises, that.
-    """
-    first = next(iter(checklist.findings), None)
-    title, where = "Inconclusive" if checklist.inconclusive else "No findings", ""
-    gives = words.summary(checklist) if not (checklist.headline or first) else ""
-    if checklist.headline:
-        finding = f"; first finding: {first.rule.title}" if first else ""
-        title = words.proof_line(checklist.headline)
-        gives = f"{words.proof_source(checklist.headline)}{finding}"
-    elif first:
-        estimate = first.finding.estimate
-        title, where = first.rule.title, _named(first.group, short)
-        gives = words.prospects(first)
-        if estimate:
-            gives = f"a fix gives {words.gain(estimate)} here, {words.whole_gain(first)}"
-    return {"what": title, "where": where, "gives": gives}
 
 
 def _columns() -> list[tuple[str, str, str]]:

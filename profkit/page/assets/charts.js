@@ -18,6 +18,7 @@ const profkitCharts = (function () {
     return {
       ink: get("ink"), quiet: get("quiet"), line: get("line"), strong: get("strong-line"),
       surface: get("surface"), bg: get("bg"), sunk: get("sunk"), accent: get("accent"), bad: get("bad"),
+      levels: { dram: get("level-dram"), l2: get("level-l2"), l1: get("level-l1") },
       mono: get("mono"), sans: get("sans"),
       faint: (alpha) => "rgba(" + get("accent-rgb") + ", " + alpha + ")",
     };
@@ -123,7 +124,8 @@ const profkitCharts = (function () {
       const start = Math.max(box.x[0], box.y[0] / roof.rate);
       const end = Math.min(box.x[1], top / roof.rate);
       const by = Math.pow(end / start, Math.min(0.5, 70 / Math.max(1, along(start, end))) + 0.1 * at);
-      series.push(line([[start, start * roof.rate], [end, end * roof.rate]], look.strong, 1.5));
+      const color = state.level === "all" ? look.levels[roof.key] : look.strong;
+      series.push(line([[start, start * roof.rate], [end, end * roof.rate]], color, 1.5));
       series.push(word([start * by, start * by * roof.rate], roof.text, look, { rotate: angle, position: "top", distance: 4 }));
     });
     compute.forEach(function (roof) {
@@ -207,15 +209,15 @@ const profkitCharts = (function () {
   const inside = (box, area) => box[0] >= area.left && box[2] <= area.left + area.width && box[1] >= area.top && box[3] <= area.top + area.height;
   const radius = (point) => Math.max(8, 46 * Math.sqrt(point.share || 0)) / 2;
 
-  function pointItem(point, look, label) {
-    const color = point.flags.length ? look.bad : look.accent;
+  function pointItem(point, look, label, level) {
+    const color = point.flags.length ? look.bad : level === "all" ? look.levels[point.level] : look.accent;
     return {
       value: [point.x, point.y],
       symbol: SYMBOLS[point.level],
       symbolSize: 2 * radius(point),
       itemStyle: point.algorithmic
         ? { color: "transparent", borderColor: color, borderWidth: 1.5, borderType: [3, 2] }
-        : { color: point.flags.length ? "rgba(0,0,0,0)" : look.faint(0.55), borderColor: color, borderWidth: point.flags.length ? 2 : 1 },
+        : { color: point.flags.length ? "rgba(0,0,0,0)" : color + "8c", borderColor: color, borderWidth: point.flags.length ? 2 : 1 },
       label: {
         show: Boolean(label), formatter: () => (label ? label.text : ""), position: label ? label.side : "right", distance: 5,
         color: look.ink, fontFamily: look.mono, fontSize: 11, textBorderColor: look.bg, textBorderWidth: 3,
@@ -259,7 +261,7 @@ const profkitCharts = (function () {
       const points = visible(data, state);
       const area = { left: grid.left, top: grid.top, width: wide, height: high };
       const labels = names(points, state, box, area, narrow);
-      const items = points.map((point) => pointItem(point, look, labels.get(point)));
+      const items = points.map((point) => pointItem(point, look, labels.get(point), state.level));
       const axis = (range, name, gap) => Object.assign(axisLook(look), {
         type: "log", min: range[0], max: range[1], name: name, nameLocation: "middle", nameGap: gap,
         axisLabel: Object.assign(axisLook(look).axisLabel, { formatter: axisWord, showMinLabel: false, showMaxLabel: false }),
