@@ -19,6 +19,7 @@ from profkit.rules.engine import (
     diagnose,
     diagnose_timeline,
 )  # fmt: skip
+from profkit.rules.libraries import caller_actions, library_of
 from profkit.rules.rule_file import Rule, shipped_rules
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ class Item:
     """A finding on a kernel. `rank` is the number of its item in the checklist, shared with the
     findings of its rule on other kernels; 0 where it has no estimate.
 
-    `actions` are those for the kernel's architecture, `places` what the rule blames where that was
+    `actions` are those for the kernel's architecture, or, for a kernel of a `library`, what its
+    caller can change; `places` what the rule blames where that was
     recorded and asked for. `peers` are the ranks of other findings on the same kernel that save
     about as much time. `page` tells about the rule, "" where it is not
     one of profkit's own. `picked` says that its gain of a whole is of the launches that were picked
@@ -52,6 +54,7 @@ class Item:
     peers: tuple[int, ...]
     page: str
     picked: bool = False
+    library: str | None = None
 
     @property
     def rule(self) -> Rule:
@@ -302,14 +305,19 @@ def _items(
     for place, finding in enumerate(findings):
         rule, typical = finding.rule, finding.group.typical if finding.group else None
         cc = typical.gpu.cc if typical else (0, 0)
-        actions = tuple(action.text for action in rule.actions if action.suits(cc))
         rank = ranks[rule.name] if finding.estimate else 0
         shown = blamed is None or (rank or place + 1) <= blamed
         places = blame(typical, rule.blame) if typical and rule.blame and shown else ()
         # a rule that replaces a shipped one of its name has no page
         is_shipped = _explanations().get(rule.name) == rule.explanation
         page = f"docs/rules.md#{rule.name}" if is_shipped else ""
-        items.append(Item(rank, finding, actions, places, peers.get(place, ()), page, picked))
+        # a user's own rule says itself what to do
+        library = library_of(typical.name) if typical and is_shipped else None
+        actions = tuple(action.text for action in rule.actions if action.suits(cc))
+        if library:
+            actions = caller_actions(library, rule.category)
+        own_peers = peers.get(place, ())
+        items.append(Item(rank, finding, actions, places, own_peers, page, picked, library))
     return tuple(items)
 
 

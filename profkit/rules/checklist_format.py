@@ -51,7 +51,8 @@ class FindingRow(Projection, frozen=True, kw_only=True):
     """A finding on a kernel, or on a timeline as a whole: then `kernel` is null.
 
     `rank` is the number of its item in the report's checklist, shared by the findings of one rule
-    on several kernels; null without an estimate. `estimated_speedup` is the likely factor by which
+    on several kernels; null without an estimate. `library` has the kernel, null where none is known
+    to: such a kernel can't be edited. `estimated_speedup` is the likely factor by which
     the kernel gets faster, `range` the lowest and highest to expect, `run_speedup` the likely one
     for all launches of the report, or those picked of it: null where no time is promised, it would
     be below 1.005, or it can't be estimated; `promises` says whether there is an estimate,
@@ -63,6 +64,7 @@ class FindingRow(Projection, frozen=True, kw_only=True):
     rule: str
     category: str
     kernel: str | None
+    library: str | None
     estimated_speedup: Factor | None
     range: tuple[Factor, Factor] | None
     run_speedup: Factor | None
@@ -78,10 +80,11 @@ class FindingRow(Projection, frozen=True, kw_only=True):
 class ItemRow(FindingRow, frozen=True, kw_only=True):
     """A finding and what to do about it.
 
-    `saved_s` is what the likely factor saves of the report, by which items are ranked. `actions`
-    are for this architecture, most useful first; `verify` says which quantity should move to where;
-    `same_weight` are the ranks of other items on this kernel that save about as much. `page`
-    explains the rule, null for a user's own.
+    `saved_s` is the GPU time of the report that the likely factor saves, by which findings are
+    sorted. `actions` are for this architecture, or for the caller of a library's kernel, most
+    useful first; `verify` states which quantity should change, and how; `same_weight` has the ranks
+    of other findings on this kernel that save about as much. `page` explains the rule, null for a
+    user's own.
     """
 
     title: str
@@ -210,6 +213,7 @@ def finding_fields(item: Item) -> Mapping[str, Any]:
         "rule": rule.name,
         "category": rule.category,
         "kernel": item.group.name if item.group else None,
+        "library": item.library,
         "estimated_speedup": estimate.likely if estimate else None,
         "range": (estimate.low, estimate.high) if estimate else None,
         "run_speedup": estimate.run if estimate else None,
