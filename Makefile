@@ -55,9 +55,9 @@ bench: .venv/profkit-test  ## time profkit against the script one would write in
 
 docs: .venv/profkit-all  ## write what is made of the catalogue, the rules and the recordings
 	$(BIN)/python -m profkit.schemas
-	$(BIN)/profkit metrics --format markdown -o docs/metrics.md
-	$(BIN)/profkit rules list --format markdown -o docs/rules.md
-	$(BIN)/profkit rules score --format markdown -o docs/accuracy.md
+	$(BIN)/profkit metrics --format markdown -o docs/reference/metrics.md
+	$(BIN)/profkit rules list --format markdown -o docs/reference/rules.md
+	$(BIN)/profkit rules score --format markdown -o docs/reference/accuracy.md
 	$(BIN)/python -m kernels.document
 	$(BIN)/python -m kernels.run_files
 

@@ -1,4 +1,4 @@
-"""docs/ladder.md: what each rung of the recorded ladder gained, and what its profile says."""
+"""docs/reference/methods/ladder.md: what each rung of the recorded ladder gained, and what its profile says."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BACKENDS: Mapping[str, str] = {
 PICTURE = "ladder.svg"
 _LABELS = (*(rung.name for rung in RUNGS), *BACKENDS)
 FEW_BLOCKS = "few_blocks.json"
-_SOURCES = "../kernels/attention"
+_SOURCES = "../../../kernels/attention"
 _MOST, _LEAST_MOVED = 3, math.log(1.1)
 _MOVABLE: Mapping[str, str] = {
     "issue_busy": "issue slots",
@@ -66,7 +66,7 @@ time, the resource that is busiest is named.
 """
 _WRITTEN = """
 This page is written by `python -m kernels.document` from `{folder}`;
-[recording.md](recording.md) tells how to record.
+[Recording](../../guides/recording.md) tells how to record.
 """
 
 

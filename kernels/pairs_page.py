@@ -1,4 +1,4 @@
-"""docs/pairs.md: what each recorded pair gained, and what its profiles say."""
+"""docs/reference/pairs.md: what each recorded pair gained, and what its profiles say."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from profkit.timing.latency import Pair, Timed, compare_with
 from profkit.timing.latency_view import latency_words, method
 from profkit.timing.results import Verdict
 
-_SOURCES = "../kernels/pairs"
+_SOURCES = "../../kernels/pairs"
 
 _KERNELS = """
 Small kernels with one defect each, and the same kernels with its usual fix; controls have nothing
@@ -34,13 +34,13 @@ limit right behind the first: there the fix gives less than the counter of the f
 _NUMBERS = """
 Both sides were checked against a reference in float64 before they were timed. `±` is the half-width
 of the 95% interval of the median, `≈` that of one which claims no level
-([statistics.md](statistics.md)). A profile is told by the first finding of profkit's rules, with
+([statistics.md](methods/statistics.md)). A profile is told by the first finding of profkit's rules, with
 the speed-up that it estimates for the kernel: likely [low, high]. Where no rule holds, or the
 finding promises no time, the resource that is busiest is named.
 """
 _WRITTEN = """
 This page is written by `python -m kernels.document` from `{folder}`;
-[recording.md](recording.md) tells how to record, and how to write a pair.
+[Recording](../guides/recording.md) tells how to record, and how to write a pair.
 """
 
 
