@@ -9,7 +9,7 @@ A marked block is a fenced block right below a comment:
     ```
 
 A `console` block holds commands, each behind `$ `; they run in this process, in the repository's
-root. A `pycon` block holds Python behind `>>> `. What the comment names is shown, and `...` stands
+root. A `pycon` block holds Python behind `>>> `; those of a page share their names. What the comment names is shown, and `...` stands
 for what is left out: `first N` and `last N` lines, the paragraph `with` a text (or N lines of it),
 N lines `from` the line with a text on. Without a choice everything is shown. A page stays in step
 with the wording of the output as long as texts in comments are names and not sentences.
@@ -24,6 +24,7 @@ import io
 import os
 import re
 import shlex
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import chdir, redirect_stdout
@@ -38,6 +39,7 @@ from profkit.commands.cli import app
 ROOT = Path(__file__).parent.parent
 WIDTH = 92  # columns: what the site shows without a scroll bar at 1400 px
 LEFT_OUT = "..."
+_FALLBACK = "first 12"  # where a wording that a choice rests on has changed
 _BLOCK = re.compile(
     r"^<!-- (?P<kind>output|file)(?:: (?P<choice>.*?))? -->\n"
     r"```(?P<language>\w+)\n(?P<body>.*?)^```$",
@@ -48,7 +50,8 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 def filled(page: str) -> str:
     """The page with all of its marked blocks filled."""
-    return _BLOCK.sub(lambda block: _filled_block(block.groupdict()), page)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    return _BLOCK.sub(lambda block: _filled_block(block.groupdict(), names), page)
 
 
 def blocks(page: str) -> list[str]:
@@ -84,13 +87,13 @@ def printed(command: str) -> str:
     return _ANSI.sub("", result.output)
 
 
-def _filled_block(block: Mapping[str, str]) -> str:
+def _filled_block(block: Mapping[str, str], names: dict[str, Any]) -> str:
     choice = block["choice"] or ""
     mark = f"<!-- {block['kind']}{': ' if choice else ''}{choice} -->"
     if block["kind"] == "file":
         lines = list(_file_lines(choice))
     elif block["language"] == "pycon":
-        lines = list(_session_lines(block["body"]))
+        lines = list(_session_lines(block["body"], names))
     else:
         lines = list(_console_lines(block["body"], choice))
     body = "".join(f"{line.rstrip()}\n" for line in lines)
@@ -101,11 +104,15 @@ def _console_lines(body: str, choice: str) -> Iterator[str]:
     for line in body.splitlines():
         if line.startswith("$ "):
             yield line
-            yield from chosen(printed(line.removeprefix("$ ")).splitlines(), choice)
+            lines = printed(line.removeprefix("$ ")).splitlines()
+            try:
+                yield from chosen(lines, choice)
+            except ValueError as error:
+                print(f"{line}: {error}; its first lines are shown", file=sys.stderr)
+                yield from chosen(lines, _FALLBACK)
 
 
-def _session_lines(body: str) -> Iterator[str]:
-    names: dict[str, Any] = {"__name__": "__main__"}
+def _session_lines(body: str, names: dict[str, Any]) -> Iterator[str]:
     with chdir(ROOT), _columns():
         for example in doctest.DocTestParser().get_examples(body):
             first, *more = example.source.splitlines()
@@ -135,8 +142,9 @@ def chosen(lines: Sequence[str], choice: str) -> list[str]:
     shown: list[str] = []
     before = -1
     for number in sorted(picked):
-        if number != before + 1 and any(map(str.strip, lines[before + 1 : number])):
-            shown.append(LEFT_OUT)
+        if number != before + 1:
+            between = any(map(str.strip, lines[before + 1 : number]))
+            shown += [LEFT_OUT] if between else [""] * bool(shown)
         shown.append(lines[number])
         before = number
     if any(map(str.strip, lines[before + 1 :])):
