@@ -2,8 +2,8 @@
 
 python -m benchmarks.error_rates [--write]
 
-Prints markdown tables; --write puts them between the markers in docs/reference/methods/statistics.md. The seeds are
-fixed. Takes about six minutes on one core.
+Prints markdown tables; --write puts them between the markers in
+docs/reference/methods/statistics.md. The seeds are fixed. Takes about six minutes on one core.
 """
 
 from __future__ import annotations

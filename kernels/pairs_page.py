@@ -33,10 +33,10 @@ limit right behind the first: there the fix gives less than the counter of the f
 """
 _NUMBERS = """
 Both sides were checked against a reference in float64 before they were timed. `±` is the half-width
-of the 95% interval of the median, `≈` that of one which claims no level
-([statistics.md](methods/statistics.md)). A profile is told by the first finding of profkit's rules, with
-the speed-up that it estimates for the kernel: likely [low, high]. Where no rule holds, or the
-finding promises no time, the resource that is busiest is named.
+of the 95% interval of the median, `≈` that of an interval without a stated confidence level
+([Statistics](methods/statistics.md)). A profile is summarized by the first finding of profkit's rules,
+with its estimated speedup: likely [low, high]. Where no rule holds, or the finding promises no time,
+the busiest resource is named.
 """
 _WRITTEN = """
 This page is written by `python -m kernels.document` from `{folder}`;
