@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from mkdocs.structure.files import File
+from mkdocs.structure.files import File, InclusionLevel
 
 _ROOT = Path(__file__).parent.parent
 _FOLDER = "files"
@@ -29,7 +29,13 @@ def on_files(files: Any, *, config: Any) -> Any:
             target = _outside(page.src_uri, link)
             if target is None or files.get_file_from_path(_page_of(target)):
                 continue
-            files.append(File.generated(config, _page_of(target), content=_listing(target)))
+            listing = File.generated(
+                config,
+                _page_of(target),
+                content=_listing(target),
+                inclusion=InclusionLevel.NOT_IN_NAV,
+            )
+            files.append(listing)
     return files
 
 
