@@ -1,8 +1,9 @@
 """Writes pages of the docs: `python -m kernels.document`
 
-Below docs/reference/: pairs.md and methods/ladder.md with its picture, from reports/<gpu>/ alone (no
-GPU is needed), schemas/ from the models of the formats, and cli.md from the command line. Then the
-picture and the table of the README, and the marked blocks of README and pages (`output_blocks`).
+Below docs/reference/: pairs.md and methods/ladder.md with its picture, from reports/<gpu>/ alone
+(no GPU is needed), schemas/ from the models of the formats, and cli.md from the command line. Then
+the picture and the table of the README, and the marked blocks of README and pages
+(`output_blocks`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/reference/methods/ladder.md: what each rung of the recorded ladder gained, and what its profile says."""
+"""docs/reference/methods/ladder.md: what each recorded rung gained, and what its profile says."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ _MOVABLE: Mapping[str, str] = {
 _SMALL = 0.05  # a share below it counts as little as none
 
 _KERNELS = """
-Eight attention kernels, each with one idea more than the previous one: from a plain version, slow on
-purpose, to a kernel made for Hopper. They are in `kernels/attention/`;
+Eight attention kernels, each with one idea more than the previous one: from a plain version, slow
+on purpose, to a kernel made for Hopper. They are in `kernels/attention/`;
 `targets/attention_ladder.py` runs them beside torch's SDPA.
 """
 _NUMBERS = """
 All variants were checked against a reference in float64 before they were timed. `±` is the
 half-width of the 95% interval of the median, `≈` that of an interval without a stated confidence
-level; verdicts have a margin of {margin} ([Statistics](statistics.md)). Rates count the work that the
-problem needs. What limits a kernel is the first finding of profkit's rules on its profile, with its
-estimated speedup: likely [low, high]. Where no rule holds, or the finding promises no time, the
-busiest resource is named.
+level; verdicts have a margin of {margin} ([Statistics](statistics.md)). Rates count the work that
+the problem needs. What limits a kernel is the first finding of profkit's rules on its profile,
+with its estimated speedup: likely [low, high]. Where no rule holds, or the finding promises no
+time, the busiest resource is named.
 """
 _WRITTEN = """
 This page is written by `python -m kernels.document` from `{folder}`;

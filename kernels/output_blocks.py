@@ -9,10 +9,11 @@ A marked block is a fenced block right below a comment:
     ```
 
 A `console` block holds commands, each behind `$ `; they run in this process, in the repository's
-root. A `pycon` block holds Python behind `>>> `; those of a page share their names. What the comment names is shown, and `...` stands
-for what is left out: `first N` and `last N` lines, the paragraph `with` a text (or N lines of it),
-N lines `from` the line with a text on. Without a choice everything is shown. A page stays in step
-with the wording of the output as long as texts in comments are names and not sentences.
+root. A `pycon` block holds Python behind `>>> `; blocks of a page share their names. The comment
+chooses lines, and `...` stands for what is left out: `first N` and `last N` lines, the paragraph
+`with` a text (or N lines of it), N lines `from` the line with a text on. Without a choice all is
+shown. A page stays in step with the wording of the output while the texts in comments are
+names and not sentences; where none is met the first lines are shown, and `make docs` says so.
 
 `<!-- file: PATH 10-25 -->` takes lines of a file instead.
 """
@@ -113,7 +114,7 @@ def _console_lines(body: str, choice: str) -> Iterator[str]:
 
 
 def _session_lines(body: str, names: dict[str, Any]) -> Iterator[str]:
-    with chdir(ROOT), _columns():
+    with chdir(ROOT), _Columns():
         for example in doctest.DocTestParser().get_examples(body):
             first, *more = example.source.splitlines()
             yield f">>> {first}"
@@ -173,7 +174,7 @@ def _picked(lines: Sequence[str], part: str) -> range:
     return range(place, min(end, place + int(count)) if count else end)
 
 
-class _columns:
+class _Columns:
     """Output in Python as wide as that of commands."""
 
     def __enter__(self) -> None:

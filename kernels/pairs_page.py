@@ -28,15 +28,16 @@ _SOURCES = "../../kernels/pairs"
 
 _KERNELS = """
 Small kernels with one defect each, and the same kernels with its usual fix; controls have nothing
-to fix. They are written from knowledge of the hardware, not fitted to any rule. Some have a second
-limit right behind the first: there the fix gives less than the counter of the first suggests.
+to fix. They are written from knowledge of the hardware, not fitted to any rule. Some have a
+second limit right behind the first: there the fix gives less than the counter of the first
+suggests.
 """
 _NUMBERS = """
-Both sides were checked against a reference in float64 before they were timed. `±` is the half-width
-of the 95% interval of the median, `≈` that of an interval without a stated confidence level
-([Statistics](methods/statistics.md)). A profile is summarized by the first finding of profkit's rules,
-with its estimated speedup: likely [low, high]. Where no rule holds, or the finding promises no time,
-the busiest resource is named.
+Both sides were checked against a reference in float64 before they were timed. `±` is the
+half-width of the 95% interval of the median, `≈` that of an interval without a stated confidence
+level ([Statistics](methods/statistics.md)). A profile is summarized by the first finding of
+profkit's rules, with its estimated speedup: likely [low, high]. Where no rule holds, or the
+finding promises no time, the busiest resource is named.
 """
 _WRITTEN = """
 This page is written by `python -m kernels.document` from `{folder}`;

@@ -21,9 +21,7 @@ PICTURE = "accuracy.svg"
 EXAMPLE = "transpose_conflicts"
 _INK, _ESTIMATE, _MEASURED, _GRAY = "#1b1b1b", "#2f6fb0", "#b26a00", "#8a8a8a"
 _SEED = "profkit"  # of the identifiers in the picture, so that it is the same every time
-_TABLE = re.compile(
-    r"(<!-- begin: kernels/proof\.py -->\n).*?(<!-- end -->)", re.DOTALL
-)
+_TABLE = re.compile(r"(<!-- begin: kernels/proof\.py -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -74,12 +72,8 @@ def _interval(ends: Sequence[float] | None) -> tuple[float, float] | None:
 
 
 def accuracy_of(scored: Mapping[str, Any]) -> Accuracy:
-    """The figures over the recorded pairs.
-
-    The factor is exp(mean |ln(estimated / measured)|); a defect that is not named counts as 1x.
-    """
+    """The figures over the recorded pairs."""
     pairs, summary = pairs_of(scored), scored["summary"]
-    logs = [abs(math.log(pair.estimated / pair.measured)) for pair in pairs]
     held = [
         pair.interval is not None and pair.interval[0] <= pair.measured <= pair.interval[1]
         for pair in pairs
@@ -88,9 +82,15 @@ def accuracy_of(scored: Mapping[str, Any]) -> Accuracy:
         len(pairs),
         summary["top1"],
         summary["top3"],
-        math.exp(sum(logs) / len(logs)),
+        factor_of(pairs),
         sum(held) / len(held),
     )
+
+
+def factor_of(pairs: Sequence[Pair]) -> float:
+    """exp(mean |ln(estimated / measured)|); a defect that is not named counts as estimated 1x."""
+    logs = [abs(math.log(pair.estimated / pair.measured)) for pair in pairs]
+    return math.exp(sum(logs) / len(logs))
 
 
 def accuracy_table(own: Accuracy) -> str:

@@ -1,8 +1,8 @@
 """A hook of MkDocs: files of the repository that pages link to become pages of the site.
 
 Pages link to kernels, schemas and reports beside docs/. On the site a text file becomes a page with
-its highlighted lines, so that `before.cu#L18` leads to the line; a link to anything else (a folder, a
-compressed report) becomes plain text.
+its highlighted lines, so that `before.cu#L18` leads to the line; a link to anything else (a folder,
+a compressed report) becomes plain text.
 """
 
 from __future__ import annotations
