@@ -33,9 +33,9 @@ from benchmarks.series import (
     skewed,
     table,
 )
+from profkit.timing.calibration import difference_bound, run_bound
 from profkit.timing.resolution import common_tick, common_value, log_shift, open_ticks
 from profkit.timing.results import DEFAULT, Summary, Verdict
-from profkit.timing.spread import difference_bound, run_bound
 from profkit.timing.statistics import summarize
 from profkit.timing.verdict import judge, margin_of, single_runs
 

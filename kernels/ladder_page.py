@@ -66,7 +66,7 @@ time, the busiest resource is named.
 """
 _WRITTEN = """
 This page is written by `python -m kernels.document` from `{folder}`;
-[Recording](../../guides/recording.md) tells how to record.
+[Recording](../../guides/recording.md) shows how to record.
 """
 
 
@@ -133,7 +133,7 @@ def shape_words(one: Timed) -> str:
 
 
 def _times(ladder: Ladder) -> list[str]:
-    columns = ("", "Idea", "Median", "Rate", "Over the rung before", "Against SDPA", "Limited by")
+    columns = ("", "Idea", "Median", "Rate", "Over the previous rung", "Against SDPA", "Limited by")
     rungs = [
         (
             f"{rung.number}. [{rung.name}](#{_anchor(rung)})",
@@ -160,7 +160,7 @@ def _measured(ladder: Ladder, label: str) -> tuple[str, ...]:
 def _rungs(ladder: Ladder, few: Mapping[str, Timed]) -> Iterator[str]:
     yield from ("## What changed from rung to rung", "")
     yield from paragraph(
-        "Of the quantities of the profile those that moved most from the rung before; of a rung "
+        "Of the quantities of the profile those that moved most from the previous rung; of a rung "
         "with several kernels, those of its longest."
     )
     for before, rung in pairwise((None, *RUNGS)):

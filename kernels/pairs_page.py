@@ -41,7 +41,7 @@ finding promises no time, the busiest resource is named.
 """
 _WRITTEN = """
 This page is written by `python -m kernels.document` from `{folder}`;
-[Recording](../guides/recording.md) tells how to record, and how to write a pair.
+[Recording](../guides/recording.md) shows how to record, and how to write a pair.
 """
 
 
@@ -103,7 +103,7 @@ def _sum(defects: Sequence[Recorded]) -> list[str]:
         f"## {len(defects)} defects of {len({one.pair.category for one in defects})} categories",
         "",
         *paragraph(
-            f"{told}; speed-ups from {speedups[0]:.2f}x to {speedups[-1]:.1f}x, the middle "
+            f"{told}; speedups from {speedups[0]:.2f}x to {speedups[-1]:.1f}x, the middle "
             f"one {half:.2f}x; {seconds} have a second limit right behind."
         ),
     ]
@@ -115,7 +115,7 @@ def _defects(defects: Iterable[Recorded], read: Read) -> list[str]:
         "What is wrong → its fix",
         "Before",
         "After",
-        "Speed-up",
+        "Speedup",
         "Second limit",
         "Profile of before",
         "Profile of after",

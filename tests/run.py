@@ -34,7 +34,7 @@ LONGEST = 1200
 """Seconds after which a file's process says where it hangs, and ends."""
 IMPORTED = (
     "hypothesis", "jsonschema", "matplotlib.figure", "ncu_report", "numpy", "pandas", "scipy.stats",
-    "torch", "typer.testing", "yaml", "profkit.study.report_content", "profkit.commands.cli",
+    "torch", "typer.testing", "yaml", "profkit.study.report_document", "profkit.commands.cli",
     "profkit.recording.recording", "profkit.analysis.report",
 )  # fmt: skip
 _OPTIONS = (

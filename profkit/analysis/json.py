@@ -228,10 +228,15 @@ def report_json(
 
 
 def _parts(
-    report: ReportSummary, groups: Sequence[Group], found: Checklist, top: int, *, with_host: bool
+    report: ReportSummary,
+    groups: Sequence[Group],
+    checklist: Checklist,
+    top: int,
+    *,
+    with_host: bool,
 ) -> dict[str, Any]:
     kernels = [
-        _kernel(launch, group, found)
+        _kernel(launch, group, checklist)
         for group in groups[: top or None]
         for launch in group.launches
     ]
@@ -242,7 +247,7 @@ def _parts(
         "gpus": gpus,
         "groups": tuple(project(group, GroupRow) for group in groups),
         "kernels": tuple(sorted(kernels, key=lambda kernel: kernel.index)),
-        **checklist_parts(found),
+        **checklist_parts(checklist),
     }
 
 
@@ -274,10 +279,10 @@ def _gpu(gpu: Gpu) -> GpuRow:
     )
 
 
-def _kernel(summary: LaunchSummary, group: Group, found: Checklist) -> KernelRow:
+def _kernel(summary: LaunchSummary, group: Group, checklist: Checklist) -> KernelRow:
     """A launch with the findings on its kernel; one without a duration has none."""
     launch, occupancy = summary.launch, summary.occupancy
-    items = () if summary.failed else found.findings_of(group)
+    items = () if summary.failed else checklist.findings_of(group)
     return project(
         summary,
         KernelRow,

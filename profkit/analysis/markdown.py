@@ -16,7 +16,7 @@ from profkit.ui.markdown import cell, code, escape, panel_lines, table, table_of
 def report_markdown(
     report: ReportSummary,
     groups: Sequence[Group],
-    found: Checklist,
+    checklist: Checklist,
     top: int,
     *,
     with_host: bool,
@@ -30,7 +30,7 @@ def report_markdown(
     grid = overview.groups_grid(groups)
     rows = [(row[0], code(row[1], in_table=True), *map(cell, row[2:])) for row in grid.rows]
     lines += ["", f"## {grid.title}", "", *table(grid.columns, rows)]
-    lines += ["", f"## {words.HEADING}", "", *checklist_lines(report, found, 0, name)]
+    lines += ["", f"## {words.HEADING}", "", *checklist_lines(report, checklist, 0, name)]
     for rank, group in enumerate(groups[: top or None], start=1):
         lines += ["", *_detail(rank, group)]
     shown = [group.typical for group in groups[: top or None]]

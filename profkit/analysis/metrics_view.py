@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from profkit.core.projection import Measured, Projection, project
-from profkit.core.typed_file import Count, File, Maybe, encode
+from profkit.core.typed_file import Count, File, Maybe, encode, part
 from profkit.report.catalog import NEWEST, Catalog, Quantity
 from profkit.report.coverage import Coverage
 from profkit.report.names import file_name
@@ -73,12 +73,12 @@ def catalog_json(chosen: Sequence[Quantity]) -> str:
     return encode(MetricsFile(quantities=tuple(map(_row, chosen))), dense=False)
 
 
-def coverage_json(report: ReportSummary, found: Sequence[Coverage], raw: RawMetrics) -> str:
+def coverage_json(report: ReportSummary, coverage: Sequence[Coverage], raw: RawMetrics) -> str:
     """The catalogue held against a report."""
     file = MetricsFile(
         file=file_name(report.path, with_host=False),
         launches=len(report.launches),
-        quantities=tuple(_row(item.quantity, item) for item in found),
+        quantities=tuple(_row(item.quantity, item) for item in coverage),
         recorded={name: RecordedRow(unit=unit, value=value) for name, (unit, value) in raw.items()},
     )
     return encode(file, dense=False)
@@ -87,20 +87,17 @@ def coverage_json(report: ReportSummary, found: Sequence[Coverage], raw: RawMetr
 def _row(entry: Quantity, item: Coverage | None = None) -> QuantityRow:
     formulas = [
         FormulaRow(
-            formula=way.formula.text,
-            from_cc=f"{way.cc.low[0]}.{way.cc.low[1]}",
-            to_cc=None if way.cc.high == NEWEST else f"{way.cc.high[0]}.{way.cc.high[1]}",
-            lead=way.lead,
+            formula=row.formula.text,
+            from_cc=f"{row.cc.low[0]}.{row.cc.low[1]}",
+            to_cc=None if row.cc.high == NEWEST else f"{row.cc.high[0]}.{row.cc.high[1]}",
+            lead=row.lead,
         )
-        for way in entry.alternatives
+        for row in entry.alternatives
     ]
     if item is None:
         return project(entry, QuantityRow, formulas=formulas)
-    own = {name: getattr(entry, name) for name in ("name", "group", "unit", "meaning", "section")}
-    reasons = dict(item.reasons)
-    return project(
-        item, QuantityRow, **own, source=entry.source, formulas=formulas, reasons=reasons
-    )
+    own = part(entry, "name", "group", "unit", "meaning", "section", "source")
+    return project(item, QuantityRow, **own, formulas=formulas, reasons=dict(item.reasons))
 
 
 def catalog_view(entries: Catalog, chosen: Sequence[Quantity]) -> RenderableType:
@@ -121,30 +118,28 @@ def catalog_view(entries: Catalog, chosen: Sequence[Quantity]) -> RenderableType
 
 
 def coverage_view(
-    report: ReportSummary, found: Sequence[Coverage], raw: RawMetrics
+    report: ReportSummary, coverage: Sequence[Coverage], raw: RawMetrics
 ) -> RenderableType:
     """Each quantity with its value or why it is missing, then ncu's own metrics if asked for."""
     parts: list[RenderableType] = []
-    for status, heading in (
-        ("found", "Found: one ncu metric as it is"),
-        ("derived", "Derived by a formula"),
-    ):
+    headings = {"found": "Found: one ncu metric as it is", "derived": "Derived by a formula"}
+    for status, heading in headings.items():
         rows = [
             (Text(item.quantity.name), Text(_value(item)), Text(_lacking(item), "dim"))
-            for item in found
+            for item in coverage
             if item.status == status
         ]
         parts += _titled(heading, rows)
-    missing = [item for item in found if item.status == "missing"]
+    missing = [item for item in coverage if item.status == "missing"]
     parts += _titled(
         "Missing", [(Text(item.quantity.name), Text(_reasons(item), "dim")) for item in missing]
     )
     if raw:
         parts += [_raw(report.launches[0], raw), Text()]
-    if any(item.doubtful for item in found):
+    if any(item.doubtful for item in coverage):
         parts.append(Text("? a value that can't be, such as a share above 100%: don't rely on it"))
-    of = f"{plural(len(found), 'quantity')} in {plural(len(report.launches), 'launch')}"
-    return Group(*parts, Text(f"{len(found) - len(missing)} of {of}", "dim"))
+    total = f"{plural(len(coverage), 'quantity')} in {plural(len(report.launches), 'launch')}"
+    return Group(*parts, Text(f"{len(coverage) - len(missing)} of {total}", "dim"))
 
 
 def _titled(heading: str, rows: Sequence[Sequence[Text]], wide: int = 1) -> list[RenderableType]:
@@ -169,12 +164,12 @@ def _value(item: Coverage) -> str:
 
 
 def _lacking(item: Coverage) -> str:
-    said = []
+    parts = []
     if item.doubtful and item.launches > 1:
-        said.append(f"? in {item.doubtful} of {item.launches}")
+        parts.append(f"? in {item.doubtful} of {item.launches}")
     if item.present < item.launches:
-        said.append(f"in {item.present} of {item.launches}; else {_reasons(item)}")
-    return "; ".join(said)
+        parts.append(f"in {item.present} of {item.launches}; else {_reasons(item)}")
+    return "; ".join(parts)
 
 
 def _reasons(item: Coverage) -> str:

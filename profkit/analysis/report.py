@@ -15,32 +15,21 @@ from profkit.analysis.run_files import latencies_of, one_report, timeline_of, va
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.extras import require
 from profkit.core.suggestion import did_you_mean
+from profkit.core.typed_file import part
+from profkit.report import source_lines
 from profkit.report.catalog import Recorded, catalog
 from profkit.report.gpus import Gpu
+from profkit.report.phases import SOURCES, KernelTimeline, kernel_timeline, series
 from profkit.report.quantities import evaluate, request
-from profkit.report.reader import Launch, RawReport, every_metric, nvtx_ranges, read
+from profkit.report.reader import RawReport, every_metric, nvtx_ranges, read
 from profkit.report.session import Session
-from profkit.report.source_lines import (
-    LineCost,
-    Place,
-    code_of,
-    code_start,
-    counted,
-    hottest,
-    instructions,
-    located,
-    recorded,
-    source_files,
-    source_text,
-)
+from profkit.report.source_lines import LineCost, Place, counted, hottest, instructions, source_text
 from profkit.report.summary import LaunchSummary, ReportSummary, summarize
-from profkit.report.time_series import series
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from profkit.analysis.source_view import SourceView
-    from profkit.report.phases import KernelTimeline
     from profkit.roofline.roofline import Roofline
     from profkit.rules.checklist import Checklist
     from profkit.rules.engine import Trial
@@ -118,19 +107,17 @@ class Kernel:
         require("Kernel.instructions()", "pandas")
         import pandas as pd
 
-        names = {metric: self._line_metric(metric) for metric in metrics}
+        lines = catalog().lines
+        names = {metric: _recorded_name(metric, lines) for metric in metrics}
         rows = [
             {
-                "address": row.address,
-                "sass": row.sass,
-                "file": row.file,
-                "line": row.line,
+                **part(row, "address", "sass", "file", "line"),
                 **{metric: row.values.get(metric, 0.0) for metric in metrics},
             }
             for row in instructions(self._action, names)
         ]
         if not rows:
-            raise self._not_recorded(", ".join(metrics), catalog().lines)
+            raise self._not_recorded(", ".join(metrics), lines)
         return pd.DataFrame(rows)
 
     def source_lines(self, metric: str) -> pd.DataFrame:
@@ -155,25 +142,20 @@ class Kernel:
         require("Kernel.time_series()", "pandas")
         import pandas as pd
 
-        entry = catalog().series.get(metric)
-        if entry is None and "__" not in metric:
-            _known(metric, catalog().series)
-        found = series(self._action, entry.metric if entry else metric)
-        if found is None:
+        samples = series(self._action, _recorded_name(metric, catalog().series))
+        if samples is None:
             raise self._not_recorded(metric, catalog().series)
-        return pd.DataFrame({"time": found.times, "value": found.values})
+        return pd.DataFrame({"time": samples.times, "value": samples.values})
 
     def timeline(self) -> KernelTimeline | None:
         """What was busy when, and the kernel's prologue, steady state and tail.
 
         None where the launch recorded no PM samples: record with `ncu --section PmSampling`.
         """
-        from profkit.report.phases import SOURCES, kernel_timeline
-
         sampled = {
-            name: found
+            name: samples
             for name, entry in catalog().series.items()
-            if name in SOURCES and (found := series(self._action, entry.metric)) is not None
+            if name in SOURCES and (samples := series(self._action, entry.metric)) is not None
         }
         return kernel_timeline(
             self.summary.index,
@@ -202,25 +184,22 @@ class Kernel:
         rows = instructions(self._action, names)
         if not rows:
             raise self._not_recorded("instructions_executed", catalog().lines)
+        recorded = source_lines.recorded
         present = {name for name, metric in names.items() if recorded(self._action, metric)}
         return source_view(
             self.summary.index,
             rows,
             present,
-            source_files(self._action),
+            source_lines.source_files(self._action),
             blamed(checklist, self.summary.index),
-            code_start(self._action, catalog().kernel_start, [row.address for row in rows]),
+            source_lines.code_start(
+                self._action, catalog().kernel_start, [row.address for row in rows]
+            ),
         )
 
     def recorded(self) -> Mapping[str, tuple[str, float | str | None]]:
         """Every metric of the launch by ncu's name: its unit and the value as recorded."""
         return every_metric(self._action)
-
-    def _line_metric(self, metric: str) -> str:
-        entry = catalog().lines.get(metric)
-        if entry is None and "__" not in metric:
-            _known(metric, catalog().lines)
-        return entry.metric if entry else metric
 
     def _not_recorded(self, metric: str, entries: Mapping[str, Recorded]) -> BadInput:
         sections = {entry.section for name, entry in entries.items() if name in metric}
@@ -239,6 +218,7 @@ class Report:
     def __init__(self, raw: RawReport, check_half_from: float = 0.0) -> None:
         self._raw = raw
         self._check_half_from = check_half_from
+        self._samples: dict[int, Sampled | None] = {}
 
     @classmethod
     def load(
@@ -286,12 +266,12 @@ class Report:
         require("Report.kernels", "pandas")
         import pandas as pd
 
-        names = list(catalog().quantities)
+        names, launches = list(catalog().quantities), self.summary.launches
         rows = [
             [item.name, "/".join(item.launch.nvtx), *(item.get(name) for name in names)]
-            for item in self.summary.launches
+            for item in launches
         ]
-        index = pd.Index([item.index for item in self.summary.launches], name="launch")
+        index = pd.Index([item.index for item in launches], name="launch")
         return pd.DataFrame(rows, columns=["kernel", "nvtx", *names], index=index)
 
     @cached_property
@@ -364,7 +344,7 @@ class Report:
             self.summary,
             peaks=Peaks(peaks),
             measured=measured,
-            latencies=[analyze_latency(one) for one in saved.latencies] if saved else (),
+            latencies=[analyze_latency(row) for row in saved.latencies] if saved else (),
             variants=variants_of(self.path),
             levels=levels or LEVELS,
             precision=precision,
@@ -399,21 +379,20 @@ class Report:
         from profkit.analysis.source_view import SAMPLED
         from profkit.report.blame import AWAITED, COUNTED, EXECUTED, SAMPLES
 
-        action = self.kernel(launch.index)._action
-        lines = catalog().lines
-        found: tuple[Place, ...] = ()
+        action, lines = self.kernel(launch.index)._action, catalog().lines
+        places: tuple[Place, ...] = ()
+        if names[0] in AWAITED and (sampled := self._sampled(launch)):
+            places = sampled.causes(AWAITED[names[0]], _PLACES)
+        line_names = {name: SAMPLES + reason for name, reason in AWAITED.items()}
+        line_names |= dict.fromkeys(COUNTED, EXECUTED)
+        metrics = [lines[line_names.get(name, name)].metric for name in names]
         code = next((COUNTED[name] for name in names if name in COUNTED), None)
-        if names[0] in AWAITED:
-            sampled = self._sampled(launch)
-            found = sampled.causes(AWAITED[names[0]], _PLACES) if sampled else ()
-        awaited = {name: SAMPLES + reason for name, reason in AWAITED.items()}
-        counted_by = dict.fromkeys(COUNTED, EXECUTED)
-        metrics = [lines[{**awaited, **counted_by}.get(name, name)].metric for name in names]
-        found = found or hottest(action, metrics, _PLACES, code)
-        if all(place.line for place in found):
-            return found
-        whole = (lines[name].metric for name in (EXECUTED, SAMPLED))
-        return located(found, code_of(action, (*whole, *metrics), catalog().kernel_start))
+        places = places or hottest(action, metrics, _PLACES, code)
+        if all(place.line for place in places):
+            return places
+        metrics = [lines[EXECUTED].metric, lines[SAMPLED].metric, *metrics]
+        machine_code = source_lines.code_of(action, metrics, catalog().kernel_start)
+        return source_lines.located(places, machine_code)
 
     def _sampled(self, launch: LaunchSummary) -> Sampled | None:
         """What the launch's samples by instruction say.
@@ -421,17 +400,13 @@ class Report:
         None without them, of a kernel too short to matter, or of one with so much machine code that
         reading it would take longer than all else.
         """
-        if launch.index not in self._looked_at:
-            self._looked_at[launch.index] = self._look_at(launch)
-        return self._looked_at[launch.index]
+        if launch.index not in self._samples:
+            self._samples[launch.index] = self._read_samples(launch)
+        return self._samples[launch.index]
 
-    @cached_property
-    def _looked_at(self) -> dict[int, Sampled | None]:
-        return {}
-
-    def _look_at(self, launch: LaunchSummary) -> Sampled | None:
+    def _read_samples(self, launch: LaunchSummary) -> Sampled | None:
         from profkit.report.blame import EXECUTED, SAMPLES, Samples
-        from profkit.report.rereads import SECTORS
+        from profkit.report.spare_work import SECTORS
         from profkit.rules.samples import SAMPLED_FROM, WORTH_SAMPLING, Sampled
 
         shares = {group.typical.index: group.share for group in self.summary.groups}
@@ -449,9 +424,9 @@ class Report:
 
     def kernel(self, index: int) -> Kernel:
         """The launch of that index in the report; raises UsageError when there is none."""
-        for at, item in enumerate(self.summary.launches):
+        for item, action in zip(self.summary.launches, self._raw.actions, strict=True):
             if item.index == index:
-                return Kernel(item, self._raw.actions[at], self.path)
+                return Kernel(item, action, self.path)
         known = [str(item.index) for item in self.summary.launches]
         raise UsageError(f"{self.path}: no launch {index}", f"its launches are {_listed(known)}")
 
@@ -475,29 +450,31 @@ load = Report.load
 
 
 def _select(raw: RawReport, kernel: str | None, nvtx: str | None) -> RawReport:
-    kept = list(range(len(raw.launches)))
+    launches = raw.launches
+    places = list(range(len(launches)))
     if kernel is not None:
         pattern = _pattern(kernel)
-        kept = [at for at in kept if pattern.search(raw.launches[at].name)]
-        if not kept:
-            names = dict.fromkeys(launch.function for launch in raw.launches)
+        places = [place for place in places if pattern.search(launches[place].name)]
+        if not places:
+            names = dict.fromkeys(launch.function for launch in launches)
             raise UsageError(
                 f"{raw.path}: no kernel matches {kernel!r}", f"there are {_listed(names)}"
             )
     if nvtx is not None:
-        kept = [at for at in kept if _inside(raw.launches[at], nvtx)]
-        if not kept:
-            names = dict.fromkeys(nvtx_ranges(raw.launches))
-            there = f"there are {_listed(names)}" if names else "record with `ncu --nvtx`"
-            raise UsageError(f"{raw.path}: no launch is inside an NVTX range {nvtx!r}", there)
-    if len(kept) == len(raw.launches):
+        name = nvtx.rstrip("/")
+        places = [place for place in places if fnmatch.filter(launches[place].nvtx, name)]
+        if not places:
+            names = dict.fromkeys(nvtx_ranges(launches))
+            remedy = f"there are {_listed(names)}" if names else "record with `ncu --nvtx`"
+            raise UsageError(f"{raw.path}: no launch is inside an NVTX range {nvtx!r}", remedy)
+    if len(places) == len(launches):
         return raw
     return dataclasses.replace(
         raw,
-        launches=tuple(raw.launches[at] for at in kept),
-        columns={name: column[kept] for name, column in raw.columns.items()},
-        recorded={name: mask[kept] for name, mask in raw.recorded.items()},
-        actions=tuple(raw.actions[at] for at in kept),
+        launches=tuple(launches[place] for place in places),
+        columns={name: column[places] for name, column in raw.columns.items()},
+        recorded={name: mask[places] for name, mask in raw.recorded.items()},
+        actions=tuple(raw.actions[place] for place in places),
     )
 
 
@@ -511,8 +488,12 @@ def _pattern(kernel: str) -> re.Pattern[str]:
         ) from None
 
 
-def _inside(launch: Launch, nvtx: str) -> bool:
-    return any(fnmatch.fnmatchcase(name, nvtx.rstrip("/")) for name in launch.nvtx)
+def _recorded_name(metric: str, entries: Mapping[str, Recorded]) -> str:
+    """ncu's name of a catalogue entry; a name of ncu's own as it is."""
+    entry = entries.get(metric)
+    if entry is None and "__" not in metric:
+        _known(metric, entries)
+    return entry.metric if entry else metric
 
 
 def _listed(names: Iterable[str], most: int = 8) -> str:

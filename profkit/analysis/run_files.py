@@ -21,14 +21,14 @@ TIMELINE, CHECK, LATENCY = "timeline.sqlite", "check.json", "latency.json"
 
 def reports_in(folder: Path) -> list[Path]:
     """The reports anywhere below a folder, unfinished runs apart; raises BadInput without any."""
-    found = sorted(
+    files = sorted(
         file
         for file in folder.rglob("*")
         if file.suffix in SUFFIXES and not is_partial(file.relative_to(folder))
     )
-    if not found:
+    if not files:
         raise BadInput(f"{folder}: no Nsight Compute report in this directory", "check the path")
-    return found
+    return files
 
 
 def one_report(path: Path) -> Path:
@@ -38,11 +38,11 @@ def one_report(path: Path) -> Path:
     """
     if not path.is_dir():
         return path
-    found = reports_in(path)
-    if len(found) > 1:
-        raise UsageError(f"{path}: {len(found)} reports", "name one of them")
-    check_run_of(found[0])
-    return found[0]
+    files = reports_in(path)
+    if len(files) > 1:
+        raise UsageError(f"{path}: {len(files)} reports", "name one of them")
+    check_run_of(files[0])
+    return files[0]
 
 
 def beside(report: Path) -> list[Path]:

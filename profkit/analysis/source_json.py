@@ -9,10 +9,10 @@ from msgspec import Meta, field
 
 from profkit.analysis.source_view import Inside, SourceFile, SourceView
 from profkit.core.projection import Measured, Projection, project
-from profkit.core.typed_file import Count, File, Number, encode
+from profkit.core.typed_file import Count, File, Number, encode, part
 from profkit.core.version import __version__
 from profkit.report.names import file_name
-from profkit.report.phases import KernelTimeline, Track
+from profkit.report.phases import KernelTimeline
 from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
 from profkit.rules.checklist_format import FindingRow, finding_row
@@ -152,48 +152,45 @@ class SourceViewFile(File, frozen=True, kw_only=True, tag="profkit.source/1"):
     findings: tuple[FindingRow, ...]
 
 
-def source_json(report: ReportSummary, inside: Inside, found: Checklist) -> str:
+def source_json(report: ReportSummary, inside: Inside, checklist: Checklist) -> str:
     """A launch's timeline, lines, instructions and the findings on its kernel."""
-    group = next(one for one in report.groups if inside.launch in one.launches)
+    group = next(group for group in report.groups if inside.launch in group.launches)
     file = SourceViewFile(
         profkit=__version__,
         report=SourceReport(file=file_name(report.path, with_host=False)),
         kernel=project(inside.launch, LaunchRow),
         timeline=_timeline(inside.timeline) if inside.timeline else None,
         source=_source(inside.view) if inside.view else None,
-        findings=tuple(map(finding_row, found.findings_of(group))),
+        findings=tuple(map(finding_row, checklist.findings_of(group))),
     )
     return encode(file, indent=1, dense=False)
 
 
 def _timeline(timeline: KernelTimeline) -> TimelineRow:
-    tracks = [_track(track, timeline) for track in timeline.tracks]
+    tracks = [
+        project(
+            track,
+            TrackRow,
+            steady=timeline.steady.get(track.name, math.nan),
+            times_s=track.times.tolist(),
+            values=track.values.tolist(),
+        )
+        for track in timeline.tracks
+    ]
     return project(timeline, TimelineRow, tracks=tracks)
-
-
-def _track(track: Track, timeline: KernelTimeline) -> TrackRow:
-    return project(
-        track,
-        TrackRow,
-        steady=timeline.steady.get(track.name, math.nan),
-        times_s=track.times.tolist(),
-        values=track.values.tolist(),
-    )
 
 
 def _source(view: SourceView) -> SourceRow:
     """Files by their names without folders; lines with instructions only."""
     instructions = [
         project(
-            one.counts,
+            row.counts,
             InstructionRow,
-            address=one.address,
-            sass=one.sass,
-            file=file_name(one.file, with_host=False),
-            line=one.line or None,
-            findings=one.findings,
+            **part(row, "address", "sass", "findings"),
+            file=file_name(row.file, with_host=False),
+            line=row.line or None,
         )
-        for one in view.instructions
+        for row in view.instructions
     ]
     return project(view, SourceRow, files=list(map(_file, view.files)), instructions=instructions)
 
@@ -203,9 +200,7 @@ def _file(file: SourceFile) -> FileRow:
         project(
             line.counts,
             LineRow,
-            line=line.line,
-            text=line.text,
-            findings=line.findings,
+            **part(line, "line", "text", "findings"),
             instructions=len(line.addresses),
         )
         for line in file.lines

@@ -4,30 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from profkit.analysis.source_view import (
-    Counts,
-    Inside,
-    Instruction,
-    SourceFile,
-    SourceLine,
-    SourceView,
-    added,
-)
+from profkit.analysis.source_view import Counts, Inside, SourceView, added
 from profkit.report import panels
 from profkit.report.names import told_apart
 from profkit.report.phases import KernelTimeline, Track
-from profkit.report.source_lines import Code
 from profkit.report.summary import NOT_STALLED, ReportSummary
 from profkit.rules.checklist import Checklist
 from profkit.rules.checklist_view import in_short
+from profkit.ui.terminal import note
 from profkit.ui.text import bar, compact, cut, literal, number, percent, plural, shorten
 
 if TYPE_CHECKING:
@@ -47,7 +38,7 @@ _UNCOUNTED = "Nothing was recorded by instruction: record with `ncu --section So
 
 
 def inside_view(
-    report: ReportSummary, inside: Inside, found: Checklist, *, top: int, sass: bool, width: int
+    report: ReportSummary, inside: Inside, checklist: Checklist, *, top: int, sass: bool, width: int
 ) -> RenderableType:
     """A kernel's life, its `top` hottest lines (0: all), and the findings that blame them.
 
@@ -55,29 +46,30 @@ def inside_view(
     """
     launch, view = inside.launch, inside.view
     name = literal(launch.name)
+    life = timeline_parts(inside.timeline, width) if inside.timeline else [Text(_UNSAMPLED, "dim")]
     parts: list[RenderableType] = [
         Text(shorten(literal(report.path), width), "bold"),
         Text(told_apart([name], width)[name], "bold"),
         Text(panels.title(launch)),
-        *(Text(f"! {warning}", "yellow") for warning in launch.warnings),
+        *map(note, launch.warnings),
         Text(),
-        *(timeline_parts(inside.timeline, width) if inside.timeline else [_quiet(_UNSAMPLED)]),
+        *life,
         Text(),
     ]
     if view is None:
-        parts.append(_quiet(_UNCOUNTED))
+        parts.append(Text(_UNCOUNTED, "dim"))
     else:
         spots = hottest(view, sass=sass)
         shown = spots[: top or None]
-        parts += [*_listing(view, spots, shown, width, sass=sass), *_blaming(found, shown, width)]
-    others = len(report.groups) - 1
-    if others:
-        parts += [Text(), _quiet(f"{plural(others, 'more kernel')}: --kernel REGEX picks")]
+        parts += _listing(view, len(spots), shown, width, sass=sass)
+        ranks = {rank for spot in shown for rank in spot.findings}
+        if items := [item for item in checklist.items if item.rank in ranks]:
+            heading = Text("Findings that blame them", "bold")
+            parts += [Text(), heading, *in_short(items, width)]
+    if others := len(report.groups) - 1:
+        more = f"{plural(others, 'more kernel')}: --kernel REGEX picks"
+        parts += [Text(), Text(more, "dim")]
     return Group(*parts)
-
-
-def _quiet(text: str) -> Text:
-    return Text(text, "dim")
 
 
 def timeline_parts(timeline: KernelTimeline, width: int) -> list[RenderableType]:
@@ -88,11 +80,10 @@ def timeline_parts(timeline: KernelTimeline, width: int) -> list[RenderableType]
     table.add_column(no_wrap=True)
     for _ in ("steady", "peak"):
         table.add_column(no_wrap=True, justify="right", width=_FIGURES // 2 - 2)
-    heads = ("steady", "peak") if timeline.phases else ("", "peak")
+    heads = (Text("steady" if timeline.phases else "", "dim"), Text("peak", "dim"))
     cells = min(across, max((len(track.values) for track in timeline.tracks), default=0))
-    table.add_row("", Text(_rule(timeline, cells), "dim"), *(Text(head, "dim") for head in heads))
-    busy = [track for track in timeline.tracks if not _idle(track)]
-    for track in busy:
+    table.add_row("", Text(_rule(timeline, cells), "dim"), *heads)
+    for track in (track for track in timeline.tracks if not _idle(track)):
         mark = " *" if track.name == timeline.driver else ""
         table.add_row(
             Text(f"{track.label}{mark}"),
@@ -118,19 +109,19 @@ def sparkline(
     import numpy as np
 
     every = np.asarray(values, dtype=float)
-    of_several = np.max if counted else np.mean
+    mean = np.max if counted else np.mean
     parts = [
-        float(of_several(known)) if len(known := part[np.isfinite(part)]) else math.nan
+        float(mean(known)) if len(known := part[np.isfinite(part)]) else math.nan
         for part in np.array_split(every, max(1, min(cells, len(every))))
     ]
     peak = max((value for value in every if not math.isnan(value)), default=0.0)
-    return "".join(_spark(part, peak) for part in parts)
-
-
-def _spark(value: float, peak: float) -> str:
-    if math.isnan(value):
-        return " "
-    return _LEVELS[min(int(value / peak * len(_LEVELS)), len(_LEVELS) - 1) if peak > 0 else 0]
+    top = len(_LEVELS) - 1
+    return "".join(
+        " "
+        if math.isnan(part)
+        else _LEVELS[min(int(part / peak * (top + 1)), top) if peak > 0 else 0]
+        for part in parts
+    )
 
 
 def _rule(timeline: KernelTimeline, cells: int) -> str:
@@ -138,15 +129,15 @@ def _rule(timeline: KernelTimeline, cells: int) -> str:
     if not timeline.phases:
         return ""
     steady = next(phase for phase in timeline.phases if phase.name == "steady")
-    first, past = (round(at / timeline.end * cells) for at in (steady.start, steady.end))
+    first, past = (round(end / timeline.end * cells) for end in (steady.start, steady.end))
     return "." * first + "─" * (past - first) + "." * (cells - past)
 
 
 def _lengths(timeline: KernelTimeline) -> str:
     samples = max((len(track.values) for track in timeline.tracks), default=0)
     life, every = number(timeline.end, "s"), number(timeline.period, "s")
-    told = f"{plural(samples, 'sample')} {every} apart, {life}"
-    return f"{told}; ncu's duration {number(timeline.duration, 's')}"
+    duration = number(timeline.duration, "s")
+    return f"{plural(samples, 'sample')} {every} apart, {life}; ncu's duration {duration}"
 
 
 def _words(timeline: KernelTimeline) -> Iterator[str]:
@@ -158,13 +149,13 @@ def _words(timeline: KernelTimeline) -> Iterator[str]:
         yield f"─ steady, . prologue and tail: {', '.join(parts)}"
         driver = next(track for track in timeline.tracks if track.name == timeline.driver)
         steady = _level(timeline.steady[driver.name], driver.unit)
-        below = (
-            f"below half of its steady {steady} in {percent(timeline.below_half)} of the samples"
+        below = percent(timeline.below_half)
+        yield (
+            f"* phases by {driver.label}: below half of its steady {steady} in {below} of the "
+            "samples"
         )
-        yield f"* phases by {driver.label}: {below}"
-    idle = [track.label for track in timeline.tracks if _idle(track)]
-    if idle:
-        yield f"below {_IDLE_BELOW:.0%} all along: {', '.join(idle)}"
+    if idle := ", ".join(track.label for track in timeline.tracks if _idle(track)):
+        yield f"below {_IDLE_BELOW:.0%} all along: {idle}"
     yield from timeline.notes
 
 
@@ -192,9 +183,8 @@ def _level(value: float, unit: str) -> str:
     return number(value if unit == _COUNTED else float(f"{value:.3g}"), unit)
 
 
-@dataclass(frozen=True)
-class Spot:
-    """A line, or an instruction: where it is, what stands there, and what was counted there."""
+class Spot(NamedTuple):
+    """A line or instruction: where it is, its text, its counts, the findings that blame it."""
 
     where: str
     text: str
@@ -202,35 +192,33 @@ class Spot:
     findings: tuple[int, ...]
 
 
-def hottest(view: SourceView, *, sass: bool = False) -> tuple[Spot, ...]:
+def hottest(view: SourceView, *, sass: bool = False) -> list[Spot]:
     """The lines with something to tell, most samples first (most executed without samples).
 
     Instructions where no lines are known or `sass` asks for them; what has no line of a kernel
     that has lines is one spot.
     """
     if sass or not view.files:
-        code = view.code
-        spots = [_of_instruction(one, code) for one in view.instructions]
+        spots = []
+        for row in view.instructions:
+            place = f"{literal(Path(row.file).name)}:{row.line} " if row.line else ""
+            text = literal(view.code.told(row.sass))
+            where = f"{place}{view.code.offset(row.address)}"
+            spots.append(Spot(where, text, row.counts, row.findings))
     else:
-        spots = [_of_line(file, line) for file in view.files for line in file.lines]
-        spots += _without_line(view)
-    return tuple(sorted((spot for spot in spots if _weight(spot)[0] < 0), key=_weight))
-
-
-def _of_instruction(one: Instruction, code: Code) -> Spot:
-    at = f"{literal(Path(one.file).name)}:{one.line} " if one.line else ""
-    text = literal(code.told(one.sass))
-    return Spot(f"{at}{code.offset(one.address)}", text, one.counts, one.findings)
-
-
-def _of_line(file: SourceFile, line: SourceLine) -> Spot:
-    text = literal(" ".join(line.text.split()))
-    return Spot(f"{literal(Path(file.name).name)}:{line.line}", text, line.counts, line.findings)
-
-
-def _without_line(view: SourceView) -> list[Spot]:
-    rest = [one.counts for one in view.instructions if not one.line]
-    return [Spot("no line known", "", added(rest), ())] if rest else []
+        spots = [
+            Spot(
+                f"{literal(Path(file.name).name)}:{line.line}",
+                literal(" ".join(line.text.split())),
+                line.counts,
+                line.findings,
+            )
+            for file in view.files
+            for line in file.lines
+        ]
+        if rest := [row.counts for row in view.instructions if not row.line]:
+            spots.append(Spot("no line known", "", added(rest), ()))
+    return sorted((spot for spot in spots if _weight(spot)[0] < 0), key=_weight)
 
 
 def _weight(spot: Spot) -> tuple[float, float, str]:
@@ -241,15 +229,18 @@ def _weight(spot: Spot) -> tuple[float, float, str]:
 
 
 def _listing(
-    view: SourceView, spots: Sequence[Spot], shown: Sequence[Spot], width: int, *, sass: bool
+    view: SourceView, count: int, shown: Sequence[Spot], width: int, *, sass: bool
 ) -> Iterator[RenderableType]:
     total = view.total
-    what = "lines" if view.files and not sass else "instructions"
-    of = "by instructions executed"
+    kind = "lines" if view.files and not sass else "instructions"
+    order = "by instructions executed"
     if not math.isnan(total.samples):
-        of = f"of {plural(int(total.samples), 'warp sample')}"
-    told = f"  {len(shown):,} of {len(spots):,}, {of}; {_registers(total.live)}"
-    yield Text.assemble((f"Hottest {what}", "bold"), (told, "dim"))
+        order = f"of {plural(int(total.samples), 'warp sample')}"
+    live = "live registers not known"
+    if not math.isnan(total.live):
+        live = f"at most {plural(int(total.live), 'register')} live"
+    summary = f"  {len(shown):,} of {count:,}, {order}; {live}"
+    yield Text.assemble((f"Hottest {kind}", "bold"), (summary, "dim"))
     wheres = [shorten(spot.where, _WIDEST_PLACE) for spot in shown]
     room = width - _SHARE - _BAR - max(map(len, wheres), default=0) - 3 * _GAP
     table = Table.grid(padding=(0, _GAP, 0, 0))
@@ -259,18 +250,12 @@ def _listing(
     table.add_column(overflow="fold", width=room)
     for where, spot in zip(wheres, shown, strict=True):
         share = _share(spot.counts, total)
-        text = cut(spot.text, room)
-        table.add_row(percent(share), Text(bar(share, _BAR), "cyan"), Text(where), Text(text))
+        text = Text(cut(spot.text, room))
+        table.add_row(percent(share), Text(bar(share, _BAR), "cyan"), Text(where), text)
         table.add_row("", "", "", Text("; ".join(facts(spot)), "dim"))
     yield table
-    for note in view.notes:
-        yield Text(note, "dim")
-
-
-def _registers(live: float) -> str:
-    if math.isnan(live):
-        return "live registers not known"
-    return f"at most {plural(int(live), 'register')} live"
+    for remark in view.notes:
+        yield Text(remark, "dim")
 
 
 def _share(counts: Counts, total: Counts) -> float:
@@ -286,13 +271,12 @@ def facts(spot: Spot) -> Iterator[str]:
     counts = spot.counts
     waits = {why: value for why, value in counts.stalls.items() if why not in NOT_STALLED}
     largest = sorted(waits.items(), key=lambda item: -item[1])[:_STALLS_SHOWN]
-    told = [
+    if waiting := ", ".join(
         f"{why} {value / counts.samples:.0%}"
         for why, value in largest
         if value >= _WAIT_FROM * counts.samples
-    ]
-    if told:
-        yield ", ".join(told)
+    ):
+        yield waiting
     if counts.executed:
         yield f"{compact(counts.executed)} executed"
     if counts.shared_excess > 0:
@@ -303,13 +287,3 @@ def facts(spot: Spot) -> Iterator[str]:
         yield f"{counts.live:.0f} live"
     if spot.findings:
         yield f"finding {', '.join(str(rank) for rank in spot.findings)}"
-
-
-def _blaming(found: Checklist, shown: Sequence[Spot], width: int) -> Iterator[RenderableType]:
-    """The findings that the shown spots name."""
-    ranks = {rank for spot in shown for rank in spot.findings}
-    items = [item for item in found.items if item.rank in ranks]
-    if items:
-        yield Text()
-        yield Text("Findings that blame them", "bold")
-        yield from in_short(items, width)

@@ -8,6 +8,7 @@ code and templates stand in the file that they are written in, not at the call.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,13 +25,9 @@ SAMPLED = "samples"
 SHARED_EXCESS = "shared_wavefronts_excessive"
 GLOBAL_EXCESS = "global_sectors_excessive"
 FIELDS = frozenset(
-    {
-        SAMPLED,
-        EXECUTED,
-        SHARED_EXCESS,
-        GLOBAL_EXCESS,
-        *(name for name in catalog().lines if name.startswith(SAMPLES)),
-    }
+    name
+    for name in catalog().lines
+    if name in {SAMPLED, EXECUTED, SHARED_EXCESS, GLOBAL_EXCESS} or name.startswith(SAMPLES)
 )
 """The catalogue's line quantities that the view is made of."""
 
@@ -122,15 +119,15 @@ Blamed = Mapping[tuple[str, int], tuple[int, ...]]
 
 def blamed(checklist: Checklist | None, launch: int) -> Blamed:
     """What the items on a launch's kernel blame."""
-    found: dict[tuple[str, int], tuple[int, ...]] = {}
+    ranks: dict[tuple[str, int], tuple[int, ...]] = {}
     for item in checklist.items if checklist else ():
         group = item.group
-        if group is None or launch not in {one.index for one in group.launches}:
+        if group is None or launch not in {row.index for row in group.launches}:
             continue
         for place in item.places:
             key = (place.file, place.line) if place.line else ("", place.address)
-            found[key] = (*found.get(key, ()), item.rank)
-    return found
+            ranks[key] = (*ranks.get(key, ()), item.rank)
+    return ranks
 
 
 def source_view(
@@ -147,32 +144,28 @@ def source_view(
     others are NaN. `texts` are source files' lines.
     """
     live = live_registers([row.address for row in rows], [row.sass for row in rows])
-    found = tuple(
+    code = tuple(
         Instruction(
             row.address,
             " ".join(row.sass.split()),
             row.file,
             row.line,
             _counts(row.values, present, registers),
-            _ranks(findings, row),
+            findings.get((row.file, row.line) if row.line else ("", row.address), ()),
         )
         for row, registers in zip(rows, live, strict=True)
     )
-    files = _files(found, texts, findings)
+    files = _files(code, texts, findings)
     has_source = any(line.text and line.addresses for file in files for line in file.lines)
     return SourceView(
         launch,
-        source_lines.Code(frozenset(one.address for one in found), start),
+        source_lines.Code(frozenset(row.address for row in code), start),
         files,
-        found,
-        added([one.counts for one in found]),
+        code,
+        added([row.counts for row in code]),
         has_source,
-        _notes(found, has_source=has_source),
+        _notes(code, has_source=has_source),
     )
-
-
-def _ranks(findings: Blamed, row: source_lines.Instruction) -> tuple[int, ...]:
-    return findings.get((row.file, row.line) if row.line else ("", row.address), ())
 
 
 def _counts(values: Mapping[str, float], present: Collection[str], live: float) -> Counts:
@@ -189,28 +182,28 @@ def _counts(values: Mapping[str, float], present: Collection[str], live: float) 
 
 def added(counts: Sequence[Counts]) -> Counts:
     """The sum of several; of `live` the largest. All 0 and live NaN for none."""
-    stalls: dict[str, float] = {}
-    for one in counts:
-        for reason, value in one.stalls.items():
-            stalls[reason] = stalls.get(reason, 0.0) + value
-    known = [one.live for one in counts if not math.isnan(one.live)]
+    stalls: dict[str, float] = defaultdict(float)
+    for row in counts:
+        for reason, value in row.stalls.items():
+            stalls[reason] += value
+    sums = {
+        name: math.fsum(getattr(row, name) for row in counts)
+        for name in ("samples", "executed", "shared_excess", "global_excess")
+    }
     return Counts(
-        samples=math.fsum(one.samples for one in counts),
         stalls=dict(sorted(stalls.items(), key=lambda item: -item[1])),
-        executed=math.fsum(one.executed for one in counts),
-        shared_excess=math.fsum(one.shared_excess for one in counts),
-        global_excess=math.fsum(one.global_excess for one in counts),
-        live=max(known, default=math.nan),
+        live=max((row.live for row in counts if not math.isnan(row.live)), default=math.nan),
+        **sums,
     )
 
 
 def _files(
     instructions: Sequence[Instruction], texts: Mapping[str, Sequence[str]], findings: Blamed
 ) -> tuple[SourceFile, ...]:
-    by_file: dict[str, dict[int, list[Instruction]]] = {}
-    for one in instructions:
-        if one.line:
-            by_file.setdefault(one.file, {}).setdefault(one.line, []).append(one)
+    by_file: dict[str, dict[int, list[Instruction]]] = defaultdict(lambda: defaultdict(list))
+    for row in instructions:
+        if row.line:
+            by_file[row.file][row.line].append(row)
     files = [
         SourceFile(name, tuple(_lines(name, by_line, texts.get(name, ()), findings)))
         for name, by_line in by_file.items()
@@ -219,41 +212,37 @@ def _files(
 
 
 def _lines(
-    name: str,
-    by_line: Mapping[int, Sequence[Instruction]],
-    text: Sequence[str],
-    findings: Blamed,
+    name: str, by_line: Mapping[int, Sequence[Instruction]], text: Sequence[str], findings: Blamed
 ) -> Iterable[SourceLine]:
     for line in sorted({*by_line, *range(1, len(text) + 1)}):
         own = by_line.get(line, ())
         yield SourceLine(
             line,
             text[line - 1] if line <= len(text) else "",
-            added([one.counts for one in own]),
+            added([row.counts for row in own]),
             findings.get((name, line), ()),
-            tuple(one.address for one in own),
+            tuple(row.address for row in own),
         )
 
 
 def _weight(file: SourceFile) -> tuple[float, float, str]:
-    of_file = added([line.counts for line in file.lines if line.addresses])
-    samples = 0.0 if math.isnan(of_file.samples) else of_file.samples
-    return -samples, -sum(bool(line.addresses) for line in file.lines), file.name
+    lines = [line for line in file.lines if line.addresses]
+    samples = added([line.counts for line in lines]).samples
+    return -(0.0 if math.isnan(samples) else samples), -len(lines), file.name
 
 
 def _notes(instructions: Sequence[Instruction], *, has_source: bool) -> tuple[str, ...]:
-    found = []
-    if not any(one.line for one in instructions):
-        found.append("no source lines are known: compile with -lineinfo")
+    notes = []
+    if not any(row.line for row in instructions):
+        notes.append("no source lines are known: compile with -lineinfo")
     elif not has_source:
-        found.append("the text of lines was not recorded: `ncu --import-source yes`")
-    unread = sum(not one.sass for one in instructions)
-    if unread:
-        found.append(
+        notes.append("the text of lines was not recorded: `ncu --import-source yes`")
+    if unread := sum(not row.sass for row in instructions):
+        notes.append(
             f"{unread:,} of {len(instructions):,} instructions have no text in the report: live "
             "registers are not known"
         )
-    return tuple(found)
+    return tuple(notes)
 
 
 def live_registers(addresses: Sequence[int], sass: Sequence[str]) -> list[float]:

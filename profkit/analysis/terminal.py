@@ -33,7 +33,7 @@ def report_view(
     width: int,
     sorted_by: str = "",
     beside: Sequence[Path] = (),
-    found: Checklist | None = None,
+    checklist: Checklist | None = None,
 ) -> RenderableType:
     """The whole view: recording, kernels, findings, then each shown kernel's typical launch.
 
@@ -41,7 +41,11 @@ def report_view(
     """
     about = overview.recording(report, with_host=True)
     if beside:
-        row = Row("Beside it", _run_files(beside))
+        names = (
+            f"{file.name} (profkit analyze shows it)" if file.name == TIMELINE else file.name
+            for file in beside
+        )
+        row = Row("Beside it", ", ".join(names))
         about = dataclasses.replace(about, rows=(*about.rows, row))
     parts: list[RenderableType] = [
         Text(shorten(literal(report.path), width), "bold"),
@@ -52,12 +56,11 @@ def report_view(
         _groups(overview.groups_grid(report.groups, sorted_by), width),
         *(Text(reason, "dim") for reason in overview.why_unknown(report.groups, sorted_by)),
     ]
-    if found:
-        parts += [Text(), findings_view(report, found, width)]
+    if checklist:
+        parts += [Text(), findings_view(report, checklist, width)]
     for rank, group in enumerate(shown, start=1):
         parts += [Text(), _detail(rank, group, width)]
-    gaps = overview.all_gaps((group.typical for group in shown), report.session)
-    for gap in gaps:
+    for gap in overview.all_gaps((group.typical for group in shown), report.session):
         parts += [Text(), Text(gap, "dim")]
     left = len(report.groups) - len(shown)
     if left:
@@ -66,20 +69,10 @@ def report_view(
     return Group(*parts)
 
 
-def _run_files(files: Sequence[Path]) -> str:
-    """What else a run holds, and what reads it."""
-    return ", ".join(
-        f"{file.name} (profkit analyze shows it)" if file.name == TIMELINE else file.name
-        for file in files
-    )
-
-
 def _groups(grid: Grid, width: int) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    widths = {
-        name: max(len(name), *(len(row[at]) for row in grid.rows)) + 2
-        for at, name in enumerate(grid.columns)
-    }
+    columns = zip(grid.columns, *grid.rows, strict=True)
+    widths = {name: max(map(len, (name, *cells))) + 2 for name, *cells in columns}
     for name in _DISPENSABLE:
         if sum(widths.values()) - widths["Kernel"] + _NARROWEST_NAME + 2 > width:
             widths.pop(name, None)
@@ -116,10 +109,7 @@ def _detail(rank: int, group: KernelGroup, width: int) -> RenderableType:
 def _rules(rows: Sequence[Row], width: int) -> RenderableType:
     heading = Text.assemble(
         ("What ncu's own rules say", "bold"),
-        (
-            "  a local one is a unit's efficiency, not time; whole: --format json",
-            "dim",
-        ),
+        ("  a local one is a unit's efficiency, not time; whole: --format json", "dim"),
     )
     claims = max(len(row.value) for row in rows)
     table = Table.grid(padding=(0, 2, 0, 0))

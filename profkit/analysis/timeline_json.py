@@ -14,13 +14,13 @@ from msgspec import UNSET, field
 from profkit.core.errors import BadInput
 from profkit.core.json_text import json_rows
 from profkit.core.projection import Measured, Projection, project
-from profkit.core.typed_file import Count, File, Maybe, Number, plain
+from profkit.core.typed_file import Count, File, Maybe, Number, part, plain
 from profkit.core.version import __version__
 from profkit.report.names import file_name
 from profkit.rules.checklist import Item
 from profkit.rules.checklist_format import ItemRow, item_row
 from profkit.timeline.reader import TimelineGpu
-from profkit.timeline.summary import Gap, KernelGroup, KernelRun, RangeUse, TimelineSummary
+from profkit.timeline.summary import KernelGroup, KernelRun, MemoryUse, RangeUse, TimelineSummary
 
 Extent = tuple[Count, Count, Count]
 
@@ -223,12 +223,12 @@ def timelines_json(
 
     Raises BadInput where names that are told often make it too long.
     """
-    made = [
+    exports = [
         _export(summary, file_name(path, with_host=with_host), items)
         for summary, path, items in timelines
     ]
     head = {"schema": ExportFile.__struct_config__.tag, "profkit": __version__}
-    body = made[0] if len(made) == 1 else {"reports": made}
+    body = exports[0] if len(exports) == 1 else {"reports": exports}
     text = io.StringIO()
     for piece in json_rows(head | body):
         if text.tell() + len(piece) > _LONGEST:
@@ -242,43 +242,31 @@ def timelines_json(
 
 def _export(summary: TimelineSummary, file: str, items: Iterable[Item]) -> dict[str, Any]:
     """An export by the fields of `Export`; launches, which may be many, are made one by one."""
-    region, launches = summary.region, summary.launches
-    report = project(
-        summary,
-        ExportRow,
-        file=file,
-        recorded=summary.created.isoformat() if summary.created else None,
-        kernel_launches=summary.kernels.count,
-        kernel_time_s=summary.kernels.total,
-    )
-    gaps = [_gap(gap) for gap in region.largest]
-    memory = [
-        project(
-            use.times,
-            MemoryRow,
-            kind=use.kind,
-            source=use.source,
-            target=use.target,
-            bytes=use.bytes,
-            bandwidth_bytes_per_s=use.bandwidth,
-        )
-        for use in summary.memory
-    ]
-    calls = [project(use.times, CallRow, name=use.name) for use in summary.calls]
-    waits = [project(use.times, WaitRow, kind=use.kind) for use in summary.synchronizations]
-    return {
-        "report": plain(report),
-        "gpus": [plain(_gpu(gpu)) for gpu in summary.gpus],
-        "region": plain(project(region, RegionRow, largest_gaps=gaps)),
-        "kernels": [plain(_group(group)) for group in summary.groups],
-        "ranges": [plain(_range(use)) for use in summary.ranges],
-        "launch_delays": plain(project(launches, DelaysRow)),
-        "launches": map(_run, launches.runs),
-        "calls": plain(calls),
-        "memory": plain(memory),
-        "synchronizations": plain(waits),
-        "checklist": [plain(item_row(item)) for item in items],
+    region, kernels = summary.region, summary.kernels
+    gaps = [project(g, GapRow, after=g.after.name, before=g.before.name) for g in region.largest]
+    rows = {
+        "report": project(
+            summary,
+            ExportRow,
+            file=file,
+            recorded=summary.created.isoformat() if summary.created else None,
+            kernel_launches=kernels.count,
+            kernel_time_s=kernels.total,
+        ),
+        "gpus": list(map(_gpu, summary.gpus)),
+        "region": project(region, RegionRow, largest_gaps=gaps),
+        "kernels": list(map(_group, summary.groups)),
+        "ranges": list(map(_range, summary.ranges)),
+        "launch_delays": project(summary.launches, DelaysRow),
+        "launches": map(_run, summary.launches.runs),
+        "calls": [project(use.times, CallRow, name=use.name) for use in summary.calls],
+        "memory": list(map(_memory, summary.memory)),
+        "synchronizations": [
+            project(use.times, WaitRow, kind=use.kind) for use in summary.synchronizations
+        ],
+        "checklist": list(map(item_row, items)),
     }
+    return {key: row if isinstance(row, map) else plain(row) for key, row in rows.items()}
 
 
 def _gpu(gpu: TimelineGpu) -> DeviceRow:
@@ -291,30 +279,19 @@ def _gpu(gpu: TimelineGpu) -> DeviceRow:
     )
 
 
-def _gap(gap: Gap) -> GapRow:
-    return project(gap, GapRow, after=gap.after.name, before=gap.before.name)
-
-
 def _group(group: KernelGroup) -> KernelGroupRow:
-    return project(
-        group.times,
-        KernelGroupRow,
-        name=group.name,
-        grid=group.grid,
-        block=group.block,
-        share=group.share,
-    )
+    return project(group.times, KernelGroupRow, **part(group, "name", "grid", "block", "share"))
 
 
 def _range(use: RangeUse) -> RangeRow:
-    return project(
-        use,
-        RangeRow,
-        entered=use.count,
-        kernel_launches=use.kernels.count,
-        kernel_time_s=use.kernels.total,
-        kernels=[_group(group) for group in use.groups],
-    )
+    kernels = {"kernel_launches": use.kernels.count, "kernel_time_s": use.kernels.total}
+    groups = list(map(_group, use.groups))
+    return project(use, RangeRow, entered=use.count, **kernels, kernels=groups)
+
+
+def _memory(use: MemoryUse) -> MemoryRow:
+    ends = part(use, "kind", "source", "target", "bytes")
+    return project(use.times, MemoryRow, **ends, bandwidth_bytes_per_s=use.bandwidth)
 
 
 def _run(run: KernelRun) -> dict[str, Any]:
@@ -322,9 +299,7 @@ def _run(run: KernelRun) -> dict[str, Any]:
     row = project(
         run,
         RunRow,
-        name=kernel.name,
-        grid=kernel.grid,
-        block=kernel.block,
+        **part(kernel, "name", "grid", "block"),
         device=kernel.stream.device,
         stream=kernel.stream.number,
         start_s=kernel.start,

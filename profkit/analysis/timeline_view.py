@@ -26,7 +26,7 @@ from profkit.timeline.summary import (
     TimelineSummary,
 )
 from profkit.ui.markdown import code, escape
-from profkit.ui.terminal import console, facts, rendered
+from profkit.ui.terminal import console, facts, note, rendered
 from profkit.ui.text import bar, extent, literal, number, percent, plural, shorten
 from profkit.ui.view import Grid, Panel, Row
 
@@ -50,26 +50,21 @@ def timelines_text(
 
     JSON has several under `reports`. Raises UsageError for another format.
     """
-    match format:
-        case "terminal":
-            width = console(to_file=to_file).width
-            return "\n".join(
-                rendered(_view(summary, path, items, width), to_file=to_file)
-                for summary, path, items in reports
-            )
-        case "markdown":
-            return "\n".join(
-                _markdown(summary, file_name(path, with_host=with_host), items)
-                for summary, path, items in reports
-            )
-        case "json":
-            from profkit.analysis.timeline_json import timelines_json
+    if format == "json":
+        from profkit.analysis.timeline_json import timelines_json
 
-            return timelines_json(reports, with_host=with_host)
-        case _:
-            raise UsageError(
-                f"a timeline can't be written as {format}", "use terminal, markdown or json"
-            )
+        return timelines_json(reports, with_host=with_host)
+    if format not in {"terminal", "markdown"}:
+        raise UsageError(
+            f"a timeline can't be written as {format}", "use terminal, markdown or json"
+        )
+    width = console(to_file=to_file).width
+    return "\n".join(
+        rendered(_view(*report, width), to_file=to_file)
+        if format == "terminal"
+        else _markdown(report[0], file_name(report[1], with_host=with_host), report[2])
+        for report in reports
+    )
 
 
 def headline(summary: TimelineSummary) -> str:
@@ -118,19 +113,28 @@ def _region_panel(region: Region) -> Panel:
     return Panel("Region", rows, note)
 
 
-def _grids(summary: TimelineSummary) -> tuple[Grid, ...]:
+def _grids(summary: TimelineSummary) -> Iterator[Grid]:
     """All tables, the most telling first; those that would be empty are left out."""
-    return tuple(grid for grid in _made(summary) if grid.rows)
+    for title, columns, rows, remark in _tables(summary):
+        every = tuple(rows)
+        more = len(every) - _ROWS_SHOWN
+        rest = f"{plural(more, 'more row')}: --format json" if more > 0 else ""
+        if every:
+            yield Grid(title, columns, every[:_ROWS_SHOWN], " ".join(filter(None, (remark, rest))))
 
 
-def _made(summary: TimelineSummary) -> Iterator[Grid]:
+def _tables(
+    summary: TimelineSummary,
+) -> Iterator[tuple[str, tuple[str, ...], Iterable[tuple[str, ...]], str]]:
+    """Title, columns, all rows and note of each table."""
     launches, region = summary.launches, summary.region
-    yield _grid(
+    yield (
         "Kernels by share of kernel time",
         ("#", "Kernel", "Grid / block", "Count", "Total", "Median", "Spread", "Share"),
         [_kernel(rank, group) for rank, group in enumerate(summary.groups, start=1)],
+        "",
     )
-    yield _grid(
+    yield (
         "Kernels by NVTX range",
         ("NVTX range", "Entered", "Host time", "Kernels", "Kernel time", "Share"),
         map(_range, summary.ranges),
@@ -141,7 +145,7 @@ def _made(summary: TimelineSummary) -> Iterator[Grid]:
         ("the return of its launch call", launches.after_call_return),
         ("the end of its stream's work before", launches.stream_gaps),
     )
-    yield _grid(
+    yield (
         "Launch delays",
         ("A kernel's start after", "Count", "Median", "Min", "Max"),
         [(label, str(times.count), *_middle(times)) for label, times in delays if times.count],
@@ -149,39 +153,31 @@ def _made(summary: TimelineSummary) -> Iterator[Grid]:
         f"{plural(len(launches.runs), 'launch')} came late: the call began after the stream had "
         "run dry.",
     )
-    yield _grid(
+    yield (
         "Longest gaps between GPU work",
         ("At", "Length", "After", "Before", "In CUDA calls"),
         map(_gap, region.largest[:_GAPS_SHOWN]),
         "At: from the first event. In CUDA calls: the share of the gap that the host spent in "
         "them, and the call that took most of it.",
     )
-    yield _grid(
+    yield (
         "CUDA calls by time",
         ("Call", "Count", "Total", "Median", "Min", "Max"),
-        [(literal(use.name), str(use.times.count), *_times(use.times)) for use in summary.calls],
+        [(literal(use.name), *_times(use.times)) for use in summary.calls],
         "Host time in each call, with what nsys adds to it.",
     )
-    yield _grid(
+    yield (
         "Copies and fills",
         ("Copy", "Memory", "Count", "Bytes", "Time", "Bandwidth"),
         map(_memory, summary.memory),
+        "",
     )
-    yield _grid(
+    yield (
         "Synchronizations, as the driver recorded them",
         ("Wait", "Count", "Total", "Median", "Min", "Max"),
-        [(use.kind, str(use.times.count), *_times(use.times)) for use in summary.synchronizations],
+        [(use.kind, *_times(use.times)) for use in summary.synchronizations],
+        "",
     )
-
-
-def _grid(
-    title: str, columns: tuple[str, ...], rows: Iterable[tuple[str, ...]], note: str = ""
-) -> Grid:
-    """The first rows, which have the most time; the note says how many more there are."""
-    every = tuple(rows)
-    more = len(every) - _ROWS_SHOWN
-    rest = f"{plural(more, 'more row')}: --format json" if more > 0 else ""
-    return Grid(title, columns, every[:_ROWS_SHOWN], " ".join(filter(None, (note, rest))))
 
 
 def _kernel(rank: int, group: KernelGroup) -> tuple[str, ...]:
@@ -230,9 +226,9 @@ def _memory(use: MemoryUse) -> tuple[str, ...]:
 
 
 def _times(times: Spread) -> tuple[str, ...]:
-    """Total, median, least and most; of a single one only the total."""
+    """Count, total, median, least and most; of a single one only the total."""
     middle = _middle(times) if times.count > 1 else ("", "", "")
-    return number(times.total, "s"), *middle
+    return str(times.count), number(times.total, "s"), *middle
 
 
 def _middle(times: Spread) -> tuple[str, ...]:
@@ -244,7 +240,7 @@ def _view(summary: TimelineSummary, path: str, items: Sequence[Item], width: int
         Text(shorten(literal(path), width), "bold"),
         Text(headline(summary)),
         facts(_recording(summary)),
-        *(Text(f"! {note}", "yellow") for note in summary.notes),
+        *map(note, summary.notes),
         Text(),
         _bars(_region_panel(summary.region)),
     ]
@@ -257,16 +253,23 @@ def _view(summary: TimelineSummary, path: str, items: Sequence[Item], width: int
     return Group(*parts)
 
 
+def _region_rows(panel: Panel) -> list[tuple[str, str, str, float, str]]:
+    """Label, time, share in words and as a number, and note of each row."""
+    shares = [math.nan if row.share is None else row.share for row in panel.rows]
+    return [
+        (row.label, row.value, percent(share), share, row.note)
+        for row, share in zip(panel.rows, shares, strict=True)
+    ]
+
+
 def _bars(panel: Panel) -> RenderableType:
     table = Table.grid(padding=(0, 1))
     for justify in ("left", "right", "right"):
         table.add_column(justify=justify, no_wrap=True)
     table.add_column(width=_BAR, no_wrap=True)
     table.add_column(overflow="fold")
-    for row in panel.rows:
-        share = math.nan if row.share is None else row.share
-        cells = row.label, row.value, percent(share)
-        table.add_row(*cells, Text(bar(share, _BAR), "cyan"), Text(row.note, "dim"))
+    for *cells, share, remark in _region_rows(panel):
+        table.add_row(*map(str, cells), Text(bar(share, _BAR), "cyan"), Text(remark, "dim"))
     return Group(Text(panel.title, "bold"), table, Text(panel.note, "dim"))
 
 
@@ -275,12 +278,8 @@ def _table(grid: Grid, width: int) -> Table:
     for name in grid.columns:
         justify: JustifyMethod = "left" if name in _WORDS else "right"
         table.add_column(name, justify=justify, no_wrap=True)
-    limits = _limits(grid, width)
-    columns = [
-        _fitted(name, [row[at] for row in grid.rows], limits[at])
-        for at, name in enumerate(grid.columns)
-    ]
-    for cells in zip(*columns, strict=True):
+    columns = zip(grid.columns, zip(*grid.rows, strict=True), _limits(grid, width), strict=True)
+    for cells in zip(*(_fitted(*column) for column in columns), strict=True):
         table.add_row(*map(Text, cells))
     return table
 
@@ -294,17 +293,15 @@ def _fitted(column: str, cells: Sequence[str], width: int) -> list[str]:
 
 def _limits(grid: Grid, width: int) -> list[int]:
     """How wide each column may be: names share what the others leave, the shortest first."""
-    limits = [
-        max(len(cell) for cell in (name, *(row[at] for row in grid.rows)))
-        for at, name in enumerate(grid.columns)
-    ]
-    names = [at for at, name in enumerate(grid.columns) if name in _NAMES]
+    columns = list(zip(grid.columns, *grid.rows, strict=True))
+    limits = [max(map(len, column)) for column in columns]
+    names = [index for index, column in enumerate(columns) if column[0] in _NAMES]
     left = width - _SPACE * len(limits)
-    left -= sum(limit for at, limit in enumerate(limits) if at not in names)
-    for done, at in enumerate(sorted(names, key=limits.__getitem__)):
+    left -= sum(limit for index, limit in enumerate(limits) if index not in names)
+    for done, index in enumerate(sorted(names, key=limits.__getitem__)):
         fair = max(_NARROWEST_NAME, left // (len(names) - done))
-        limits[at] = min(limits[at], fair)
-        left -= limits[at]
+        limits[index] = min(limits[index], fair)
+        left -= limits[index]
     return limits
 
 
@@ -314,10 +311,7 @@ def _markdown(summary: TimelineSummary, path: str, items: Sequence[Item]) -> str
     lines += _markdown_table(("", ""), [(row.label, escape(row.value)) for row in recording.rows])
     lines += [f"\n> {escape(note)}" for note in summary.notes]
     region = _region_panel(summary.region)
-    rows = [
-        (row.label, row.value, percent(math.nan if row.share is None else row.share), row.note)
-        for row in region.rows
-    ]
+    rows = [(label, time, share, note) for label, time, share, _, note in _region_rows(region)]
     lines += ["", f"## {region.title}", "", escape(region.note), ""]
     lines += _markdown_table(("", "Time", "Share", ""), rows)
     if items:

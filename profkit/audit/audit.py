@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from profkit.audit import changes, intervals, launches, peaks, ratios, records, ridge, tokens, work
+from profkit.audit import launches, peaks, statistics, work
 from profkit.audit.claim import Claim
-from profkit.audit.contradiction import Check, Contradiction, statement
-from profkit.audit.implied import Subject, sheets_of, subjects
-
-_GRID_DIMENSIONS = 3
+from profkit.audit.contradiction import Check, Contradiction
+from profkit.audit.subject import Subject, sheets_of, subjects
 
 
 @dataclass(frozen=True)
@@ -28,7 +26,7 @@ class Outcome:
     @property
     def findings(self) -> tuple[tuple[Contradiction, bool], ...]:
         """What was found, in the order of the rules, and whether it is a doubt only."""
-        return tuple((check.found, check.doubt) for check in self.checks if check.found)
+        return tuple((c.contradiction, c.doubt) for c in self.checks if c.contradiction)
 
     @property
     def contradictions(self) -> tuple[Contradiction, ...]:
@@ -48,13 +46,12 @@ class Audit:
 
     @property
     def contradictions(self) -> tuple[Contradiction, ...]:
-        return tuple(one for outcome in self.outcomes for one in outcome.contradictions)
+        return tuple(wrong for outcome in self.outcomes for wrong in outcome.contradictions)
 
     @property
     def doubts(self) -> tuple[Contradiction, ...]:
-        return tuple(
-            finding for outcome in self.outcomes for finding, doubt in outcome.findings if doubt
-        )
+        findings = (finding for outcome in self.outcomes for finding in outcome.findings)
+        return tuple(contradiction for contradiction, doubt in findings if doubt)
 
 
 def examine(claims: Sequence[Claim], gpu: str = "") -> Audit:
@@ -69,11 +66,11 @@ def examine(claims: Sequence[Claim], gpu: str = "") -> Audit:
 
 def _outcome(claim: Claim, rows: Sequence[Claim], gpu: str, cells: Mapping[str, Claim]) -> Outcome:
     """Of the rows that a sentence may speak of, the one that contradicts it least counts."""
-    tried = [
-        (*(check for rule in _RULES for check in rule(subject)), *records.of_cells(subject, cells))
-        for subject in subjects(claim, rows, gpu)
-    ]
-    checks = min(tried, key=lambda checks: sum(check.found is not None for check in checks))
+    tried = []
+    for subject in subjects(claim, rows, gpu):
+        by_rule = [check for rule in _RULES for check in rule(subject)]
+        tried.append((*by_rule, *statistics.quotients_of_cells(subject, cells)))
+    checks = min(tried, key=lambda checks: sum(bool(check.contradiction) for check in checks))
     return Outcome(claim, checks, _unchecked(claim, checks, gpu))
 
 
@@ -93,26 +90,13 @@ def _unchecked(claim: Claim, checks: Sequence[Check], gpu: str) -> tuple[str, ..
     return tuple(why) if why or checks else ("no claim understood",)
 
 
-def _grid(subject: Subject) -> Iterator[Check]:
-    """A CUDA grid has three dimensions."""
-    claimed = subject.claim.grid_dimensions
-    if claimed is not None:
-        others = (
-            "two of the four folded into one" if claimed == 4 else "the others folded into them"
-        )
-        yield statement(
-            subject, "grid", "grid_dimensions", f"a grid of {claimed} dimensions",
-            "a CUDA grid has three dimensions at most: x, y, z", f"three dimensions, {others}",
-            wrong=claimed > _GRID_DIMENSIONS,
-        )  # fmt: skip
-
-
 _RULES: tuple[Callable[[Subject], Iterator[Check]], ...] = (
     work.flop_of_shape, work.bytes_of_shape, work.intensity, work.rates, peaks.shares, peaks.peak,
-    peaks.above_bytes, peaks.above_level, peaks.above_flop, peaks.above_hundred, ridge.ridge,
-    ridge.bound, intervals.interval, intervals.labelled_end, work.speedup, ratios.ratios,
-    peaks.memory, _grid, intervals.apart, launches.limits, launches.occupancy, launches.residency,
-    launches.waves, launches.sm_counts, changes.changes, changes.parts, changes.products,
-    tokens.tokens, work.rate_ends, work.cycles, tokens.row_tokens, records.exponents,
-    records.means, records.outer_intervals, records.ratio_interval, intervals.timer_tick,
+    peaks.above_bytes, peaks.above_level, peaks.above_flop, peaks.above_hundred, work.ridge,
+    work.bound, statistics.interval, statistics.labelled_end, work.speedup, peaks.ratios,
+    peaks.memory, launches.grid, statistics.disjoint, launches.limits, launches.occupancy,
+    launches.residency, launches.waves, launches.sm_counts, statistics.changes, statistics.parts,
+    statistics.products, work.tokens, work.rate_ends, work.cycles, work.row_tokens,
+    statistics.exponents, statistics.means, statistics.outer_intervals, statistics.ratio_interval,
+    statistics.timer_tick,
 )  # fmt: skip

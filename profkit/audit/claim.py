@@ -81,7 +81,7 @@ class Claim:
     `apart` says that so many intervals do not overlap (0: no number), `sides` are compared,
     `matrices` are the sizes M, N, K of a product, `devices` is how many GPUs the figures are of
     together (0: several), `accumulate` the precision of the sums. In a record, `name` is that of a
-    cell, `of` are those that a figure was made of, in the order of the quotient; the figure
+    cell, `sources` are those that a figure was made of, in the order of the quotient; the figure
     `measure` repeats the quantity `measure_of` of its cell; `outer_ends` are ends of other
     intervals of the time, low and high in turn. `unread` are numbers that
     nothing could be made of.
@@ -111,7 +111,7 @@ class Claim:
     outer_ends: tuple[Figure, ...] = ()
     measure_of: str = ""
     name: str = ""
-    of: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
     matrices: tuple[int, ...] = ()
     devices: int | None = None
     accumulate: str = ""

@@ -1,25 +1,28 @@
 """Claims in prose: numbers with units, and the words around them that say what they are.
 
 The rules know units and roles ("peak", "of", "upper bound"), no sentence. Each takes the numbers
-that it understands out of the text; those that are left at the end are told, not passed over.
+that it understands out of the text; those that are left at the end are reported, not passed over.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from profkit.audit.claim import SHAPE, Side
-from profkit.audit.claim_reading import (
+from profkit.audit.claim import SHAPE, Change, Product, Share, Side
+from profkit.audit.phrases import (
     COUNTS,
     NEAR,
+    PHRASES,
+    WORDS,
     Reading,
     figure_of,
+    groups_of,
+    scale_of,
     words_before,
-)
-from profkit.audit.claim_relations import changes, parts, products, streams
-from profkit.audit.phrases import PHRASES, WORDS
+)  # fmt: skip
 from profkit.audit.printed_numbers import NUMBER, Figure
 from profkit.core.errors import BadInput
 
@@ -41,7 +44,7 @@ def understood(text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     reading = _read(text, _RULES)
     numbers = re.findall(r"(?<![\w.·])\d[\w.,%]*(?:\s[A-Za-zµ/]+)?", reading.left)
     left = (number.rstrip(".,") for number in numbers if not _is_version(number))
-    return reading.found, (*sorted(reading.also), *left)
+    return reading.values, (*sorted(reading.also), *left)
 
 
 def _read(text: str, rules: tuple[Callable[[Reading], None], ...]) -> Reading:
@@ -49,7 +52,7 @@ def _read(text: str, rules: tuple[Callable[[Reading], None], ...]) -> Reading:
     for rule in rules:
         rule(reading)
     for name in reading.several:
-        reading.found.pop(name, None)
+        reading.values.pop(name, None)
     return reading
 
 
@@ -61,7 +64,7 @@ def _is_version(number: str) -> bool:
 
 def context(text: str) -> dict[str, Any]:
     """What a title or a comment says of all that is below it: GPU, dtype, shape, path."""
-    known = _read(text, (_shape, _dtype, _gpus)).found if len(text) <= LONGEST else {}
+    known = _read(text, (_shape, _dtype, _gpus)).values if len(text) <= LONGEST else {}
     return {name: value for name, value in known.items() if name != "n"}
 
 
@@ -85,8 +88,8 @@ def _devices(reading: Reading) -> None:
         if 2 <= number <= _SEVERAL:
             reading.put("devices", number)
             reading.take(count, 2)
-    if "devices" not in reading.found and WORDS["together"].search(text):
-        reading.found["devices"] = 0
+    if "devices" not in reading.values and WORDS["together"].search(text):
+        reading.values["devices"] = 0
 
 
 def _accumulation(reading: Reading) -> None:
@@ -148,16 +151,16 @@ def _kind(reading: Reading) -> None:
     """`causal` and `backward` change how much work a shape is; `non-causal` does not."""
     for name in ("causal", "backward"):
         if WORDS[name].search(reading.text):
-            reading.found[name] = True
+            reading.values[name] = True
 
 
 def _overlap(reading: Reading) -> None:
     """`all 10 configurations have non-overlapping CIs`."""
     if WORDS["non_overlapping"].search(reading.text):
-        reading.found["apart"] = 0
+        reading.values["apart"] = 0
         for match in WORDS["rows"].finditer(reading.text):
             if figure := figure_of(match.group(1), ""):
-                reading.found["apart"] = int(figure.value)
+                reading.values["apart"] = int(figure.value)
                 reading.take(match, 1)
 
 
@@ -183,14 +186,14 @@ def _shares(reading: Reading) -> None:
     """`44% of peak`, `% of peak bandwidth 69.7%`: of which peak the words say."""
     for way in ("share_after", "share_before"):
         for match in WORDS[way].finditer(reading.left):
-            of, share = match.group("of"), match.re.groupindex["share"]
-            of_rate = of.strip() in ("", "the", "its", "our") and WORDS["of_rate"].match(
+            whole, share = match.group("of"), match.re.groupindex["share"]
+            of_rate = whole.strip() in ("", "the", "its", "our") and WORDS["of_rate"].match(
                 reading.text, match.end()
             )
-            if WORDS["of_bytes"].search(of):
+            if WORDS["of_bytes"].search(whole):
                 reading.take_figure(match, "byte_share", share, "%")
-            elif of_rate or WORDS["peak"].search(of):
-                name = "flop_share" if WORDS["of_flop"].search(of) else "share"
+            elif of_rate or WORDS["peak"].search(whole):
+                name = "flop_share" if WORDS["of_flop"].search(whole) else "share"
                 reading.take_figure(match, name, share, "%")
 
 
@@ -256,20 +259,20 @@ def _level_of(text: str, rate: re.Match[str]) -> str:
 def _share_kind(reading: Reading) -> None:
     """A share of `spec`, or alone in parentheses, is of what the sentence gives a peak of."""
     alone = list(WORDS["bare_share"].finditer(reading.left))
-    if len(alone) == 1 and not any(name.endswith("share") for name in reading.found):
+    if len(alone) == 1 and not any(name.endswith("share") for name in reading.values):
         for kind in ("flop", "byte"):
-            if {f"{kind}_rate", f"{kind}_peak"} <= reading.found.keys() - reading.several:
+            if {f"{kind}_rate", f"{kind}_peak"} <= reading.values.keys() - reading.several:
                 reading.take_figure(alone[0], f"{kind}_share", alone[0].lastindex or 1, "%")
-    kinds = {name.split("_")[0] for name in reading.found if name.endswith(("_rate", "_peak"))}
-    if "share" in reading.found and len(kinds) == 1 and kinds <= {"flop", "byte"}:
-        reading.put(f"{kinds.pop()}_share", reading.found.pop("share"))
+    kinds = {name.split("_")[0] for name in reading.values if name.endswith(("_rate", "_peak"))}
+    if "share" in reading.values and len(kinds) == 1 and kinds <= {"flop", "byte"}:
+        reading.put(f"{kinds.pop()}_share", reading.values.pop("share"))
 
 
 def _quotient(reading: Reading) -> None:
     """`2 FLOP per 12 bytes`, `1 FLOP for every 8 bytes moved`: an intensity, no amounts."""
     for match in WORDS["quotient"].finditer(reading.left):
         flop, moved = figure_of(match.group(1), "FLOP"), figure_of(match.group(2), "B")
-        if flop and moved and "intensity" not in reading.found:
+        if flop and moved and "intensity" not in reading.values:
             text = f"{match.group(1)} FLOP / {match.group(2)} B"
             reading.put("intensity", Figure(flop.value / moved.value, 0.0, text))
             reading.take(match, 1, 2)
@@ -285,15 +288,15 @@ def _sides(reading: Reading) -> None:
         if gpu and figure:
             shape = Reading(clause.group())
             _shape(shape)
-            sides.append(Side(gpu.group(), figure, shape.found))
+            sides.append(Side(gpu.group(), figure, shape.values))
     if len({side.gpu for side in sides}) > 1:
-        reading.found["sides"] = tuple(sides)
+        reading.values["sides"] = tuple(sides)
         for match in list(timed.finditer(reading.left)):
             if any(match.group(1) in side.time.text.split() for side in sides):
                 reading.take(match, 1)
         reading.several -= set(SHAPE)
         for name in SHAPE:
-            reading.found.pop(name, None)
+            reading.values.pop(name, None)
 
 
 # What is denied, asked, wished or another case is not claimed of the kernel.
@@ -349,14 +352,14 @@ def _gpus(reading: Reading) -> None:
         if not _DTYPE.fullmatch(match.group(1))
     ]
     if named:
-        reading.found["gpus"] = tuple(dict.fromkeys(match.group(1) for match in named))
+        reading.values["gpus"] = tuple(dict.fromkeys(match.group(1) for match in named))
     for match in named:
         reading.take(match)
 
 
 def _threads_in_warps(reading: Reading) -> None:
     """`2,048 threads in 64 warps`: the same number twice."""
-    if "resident_threads" in reading.found:
+    if "resident_threads" in reading.values:
         reading.take_all(WORDS["threads_in_warps"])
 
 
@@ -370,8 +373,198 @@ def _sm_counts(reading: Reading) -> None:
             reading.add("sm_counts", (gpu.group(1), int(after.group(2))))
         if before := WORDS["sms_before"].search(words_before(text, gpu.start())):
             reading.add("sm_counts", (gpu.group(1), int(before.group(1))))
-    if "sm_counts" in reading.found:
+    if "sm_counts" in reading.values:
         reading.take_all(WORDS["sms"])
+
+
+_KINDS = {"FLOP/s": "flop_rate", "B/s": "byte_rate", "tokens/s": "token_rate", "s": "timed",
+          "B": "prefixed_bytes"}  # fmt: skip
+_LONGEST_GAP = 40  # characters between two factors: "64 FP32 lanes x"
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A quantity in a sentence, of a kind that others are compared with: seconds, B/s, ..."""
+
+    kind: str
+    figure: Figure
+    start: int
+    end: int
+
+
+def quantities(text: str) -> list[Quantity]:
+    """Every quantity of a comparable kind, in the order of the text."""
+    by_start: dict[int, Quantity] = {}
+    for kind, words in _KINDS.items():
+        for match in WORDS[words].finditer(text):
+            if figure := figure_of(match.group(1), match.group(2)):
+                quantity = Quantity(kind, figure, match.start(), match.end())
+                by_start.setdefault(match.start(), quantity)
+    return [by_start[start] for start in sorted(by_start)]
+
+
+def changes(reading: Reading) -> None:
+    """`12.0 µs vs 27.6 µs: 2.3x faster`, `from 48 µs to 36 µs, 25% less`, `fell by 25%`."""
+    text, pair = reading.text, _compared(reading.text)
+    claims = list(_claimed_changes(text))
+    if pair is None or len(claims) != 1 or {"speedup", "baseline"} <= reading.values.keys():
+        return
+    meaning, figure, hedged, start, end = claims[0]
+    first, second = pair
+    if WORDS["another"].search(
+        text[end : first.start] if end <= first.start else text[second.end : start]
+    ):
+        return
+    change = Change(meaning, figure, first.figure, second.figure, first.kind, hedged)
+    reading.add("changes", change)
+    for match in (*WORDS["percent"].finditer(reading.left), *WORDS["times"].finditer(reading.left)):
+        reading.take(match, groups_of(match)[0])
+    for quantity in pair if first.kind == "s" else ():
+        literal = re.compile(re.escape(text[quantity.start : quantity.end]))
+        if match_here := literal.match(reading.left, quantity.start):
+            reading.take(match_here)
+
+
+def _compared(text: str) -> tuple[Quantity, Quantity] | None:
+    """The two quantities that a sentence compares; None where it has others beside them."""
+    by_kind: dict[str, list[Quantity]] = {}
+    for quantity in quantities(text):
+        by_kind.setdefault(quantity.kind, []).append(quantity)
+    pairs = []
+    for first, *others in by_kind.values():
+        if len(others) > 1:
+            return None
+        for second in others:
+            between = text[first.end : second.start]
+            compared = WORDS["compares"].search(between) or WORDS["concludes"].match(
+                text, second.end
+            )
+            if compared and not re.search(r"[.;] [A-Z]", between):
+                pairs.append((first, second))
+    return pairs[0] if len(pairs) == 1 else None
+
+
+def _claimed_changes(text: str) -> Iterator[tuple[str, Figure, bool, int, int]]:
+    """Meaning, number, whether it is called approximate, and where it stands."""
+    for pattern, unit in (("percent", "%"), ("times", "x")):
+        for match in WORDS[pattern].finditer(text):
+            group = groups_of(match)[0]
+            before = words_before(text, match.start(group))
+            figure = figure_of(match.group(group), unit)
+            if figure and not WORDS["open"].search(before):
+                meaning = _meaning(match.group()) if unit == "%" else "times"
+                yield meaning, figure, bool(WORDS["hedge"].search(before)), *match.span()
+    if WORDS["wished"].search(text):
+        return  # "memory twice as fast would ..." is of the memory
+    for match in WORDS["times_in_words"].finditer(text):
+        before = words_before(text, match.start())
+        figure = figure_of(f"{COUNTS[(match.group(1) or 'two').lower()]}.0", "x")
+        if figure and not (WORDS["open"].search(before) or WORDS["not_times"].search(before)):
+            yield "times", figure, True, *match.span()  # words for a number are approximate
+
+
+def _meaning(words: str) -> str:
+    return next((kind for kind in ("worth", "less") if WORDS[kind].search(words)), "more")
+
+
+def parts(reading: Reading) -> None:
+    """`9.9 ms of the 16.0 ms step, 62% of it`; `62% of the 16.0 ms step, 9.9 ms`."""
+    _bare_whole(reading)
+    text, pair = reading.text, quantities(reading.text)
+    percents = list(WORDS["share"].finditer(text))
+    if any(name.endswith("share") for name in reading.values):
+        return
+    if len(percents) != 1 or len(pair) != 2 or pair[0].kind != pair[1].kind:
+        return
+    claimed = figure_of(percents[0].group(1), "%")
+    part, whole = _part_and_whole(text, pair, percents[0].end()) or (None, None)
+    if claimed and part and whole:
+        hedged = bool(WORDS["hedge"].search(words_before(text, percents[0].start())))
+        reading.values["parts"] = (Share(claimed, part.figure, whole.figure, hedged),)
+        if part.kind == "s":
+            reading.take_all(WORDS["timed"])
+        reading.take(percents[0], 1)
+
+
+def _bare_whole(reading: Reading) -> None:
+    """`540 TFLOPS in BF16, 86.5% of 624`: a whole in the unit of the rate before it."""
+    rates = [one for one in quantities(reading.text) if one.kind in ("FLOP/s", "B/s")]
+    if len(rates) != 1 or len(re.findall(r"\d ?%", reading.text)) != 1:
+        return
+    rate, match = rates[0].figure, WORDS["bare_whole"].match(reading.text, rates[0].end)
+    if match:
+        claimed = figure_of(match.group(1), "%")
+        whole = figure_of(match.group(2), rate.text.split()[-1])
+        if claimed and whole:
+            reading.values["parts"] = (Share(claimed, rate, whole, hedged=False),)
+            reading.take(match, 1, 2)
+
+
+def _part_and_whole(
+    text: str, pair: list[Quantity], percent_end: int
+) -> tuple[Quantity, Quantity] | None:
+    first, second = pair
+    if WORDS["of_the"].fullmatch(text[first.end : second.start]):
+        return first, second
+    named = re.match(r" ?% of (?:the|our|it|that)\b|%\)", text[percent_end - 1 :])
+    which = re.fullmatch(r",? of which [^.;,\d]{0,40}", text[first.end : second.start])
+    if named and which and re.fullmatch(r" ?[(,][^.;]{0,16}", text[second.end : percent_end]):
+        return second, first
+    before = text[: first.start]
+    if WORDS["of_the"].search(before) and WORDS["of_this"].search(before):
+        return second, first
+    return (first, second) if WORDS["of_the"].fullmatch(text[percent_end : second.start]) else None
+
+
+def streams(reading: Reading) -> None:
+    """`1,850 tokens/s over 32 streams, 57.8 tokens/s each`: as many times the rate of one."""
+    rates = list(WORDS["token_rate"].finditer(reading.left))
+    counts = list(WORDS["streams"].finditer(reading.left))
+    each = [rate for rate in rates if WORDS["each"].match(reading.left, rate.end())]
+    if len(rates) != 2 or len(counts) != 1 or each != rates[1:]:
+        return
+    before = words_before(reading.text, rates[0].start())
+    if re.search(r"\b(?:GPU|card|device)s?\b", reading.text) or WORDS["open"].search(before):
+        return
+    number = counts[0].group(groups_of(counts[0])[0])
+    streams = figure_of(number, "streams")
+    all_together, single = (
+        figure_of(rate.group(1), "tokens/s", scale_of(rate.group(2))) for rate in rates
+    )
+    if streams and single and all_together:
+        text = f"{number} x {each[0].group(1)} tokens/s = {rates[0].group(1)} tokens/s"
+        reading.add("products", Product((streams, single), all_together, text))
+        for match in (*rates, *counts):
+            reading.take(match, groups_of(match)[0])
+
+
+def products(reading: Reading) -> None:
+    """`80 SMs x 64 lanes x 2 x 1.53 GHz = 15.7 TFLOP/s`."""
+    factors: list[re.Match[str]] = []
+    for number in WORDS["factor"].finditer(reading.text):
+        start = factors[-1].end() if factors else 0
+        gap = reading.text[start : number.start()][: _LONGEST_GAP + 1]
+        if len(factors) > 1 and WORDS["equals"].fullmatch(gap):
+            _product(reading, factors, number)
+            factors = []
+        elif factors and WORDS["times_sign"].fullmatch(gap):
+            factors.append(number)
+        else:
+            factors = [number]
+
+
+def _product(reading: Reading, factors: list[re.Match[str]], result: re.Match[str]) -> None:
+    """Keep the product that numbers with their units are written as."""
+    numbers, figures = [*factors, result], []
+    for number in numbers:
+        prefix, base = number[2] or "", number[3] or ""
+        if figure := figure_of(number[1], base, scale_of(prefix + base)):
+            figures.append(figure)
+    if len(figures) == len(numbers):
+        text = reading.text[factors[0].start() : result.end()]
+        reading.add("products", Product(tuple(figures[:-1]), figures[-1], text))
+        for number in numbers:
+            reading.take(number, 1)
 
 
 _RULES: tuple[Callable[[Reading], None], ...] = (

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from profkit.audit.claim import QUANTITIES, SHAPE, Claim
-from profkit.audit.claim_reading import SECONDS, scale_of
 from profkit.audit.claim_text import DTYPES, context, time_unit, understood
-from profkit.audit.phrases import WORDS
+from profkit.audit.phrases import SECONDS, WORDS, scale_of
 from profkit.audit.printed_numbers import (
     NUMBER,
     Commented,
@@ -32,7 +31,7 @@ class Claims:
     unread: Mapping[str, str] = field(hash=False, default_factory=dict)
 
 
-_Found = Claim | tuple[str, str]
+_Entry = Claim | tuple[str, str]
 
 
 def read_claims(path: Path) -> Claims:
@@ -40,13 +39,15 @@ def read_claims(path: Path) -> Claims:
     document = read_printed(path)
     try:
         root = _Place("", "", {}, record=_is_record(document))
-        found = [_named(one, path.name) for one in _walk(document, root)]
+        entries = [_named(entry, path.name) for entry in _walk(document, root)]
     except BadInput as error:
         raise BadInput(f"{path}: {error.message}", error.remedy or "check the file") from None
-    claims = tuple(claim for claim in found if isinstance(claim, Claim))
+    claims = tuple(claim for claim in entries if isinstance(claim, Claim))
     if not any(claim.says_something for claim in claims):
         raise BadInput(f"{path}: holds no claims", "profkit audit --help says what it takes")
-    return Claims(str(path), claims, dict(one for one in found if not isinstance(one, Claim)))
+    return Claims(
+        str(path), claims, dict(entry for entry in entries if not isinstance(entry, Claim))
+    )
 
 
 def _is_record(document: Any) -> bool:
@@ -55,11 +56,11 @@ def _is_record(document: Any) -> bool:
     return any(isinstance(items.get(key), str) for key in ("schema", "$schema"))
 
 
-def _named(found: _Found, name: str) -> _Found:
+def _named(entry: _Entry, name: str) -> _Entry:
     """What stands at the root has the file's name for its place."""
-    if isinstance(found, Claim):
-        return found if found.where else replace(found, where=name)
-    return (found[0] or name, found[1])
+    if isinstance(entry, Claim):
+        return entry if entry.where else replace(entry, where=name)
+    return (entry[0] or name, entry[1])
 
 
 _SIZES = {
@@ -122,7 +123,7 @@ class _Place:
     label: bool = False
     record: bool = False
 
-    def of(self, key: str) -> str:
+    def path_of(self, key: str) -> str:
         """The path of a key."""
         return f"{self.path}.{key}" if self.path else key
 
@@ -130,10 +131,10 @@ class _Place:
         """The place of a key's value: its name and comment may tell GPU, dtype, shape, unit."""
         words = key.replace("_", " ")
         by_key, by_comment = _from_key(words), context(comment)
-        gpus = [gpu for told in (by_key, by_comment, self.known) for gpu in told.get("gpus", ())]
+        gpus = [gpu for known in (by_key, by_comment, self.known) for gpu in known.get("gpus", ())]
         return replace(
             self,
-            path=self.of(key),
+            path=self.path_of(key),
             known={**self.known, **by_key, **by_comment, "gpus": tuple(gpus)},
             unit=_unit_of(words) or time_unit(comment) or self.unit,
             columns=tuple(map(str.strip, comment.split(","))) if "," in comment else (),
@@ -141,7 +142,7 @@ class _Place:
             or self.path.rpartition(".")[2] == "versions",
         )
 
-    def at(self, index: int) -> _Place:
+    def item(self, index: int) -> _Place:
         return replace(self, path=f"{self.path}[{index}]")
 
     def knowing(self, known: Mapping[str, Any]) -> _Place:
@@ -172,21 +173,21 @@ def _unit_of(words: str) -> str:
     """The unit that a key ends with or holds: `ms`, `tflops`, `gbps`."""
     if re.search(r"\b(?:ratio|exponent)$", words.lower()):
         return ""  # of FLOP, but none
-    told = words.lower().replace("flop rate", "")  # the end of a rate's interval is no work
-    units = [word for word in told.split() if word in SECONDS or word in _QUANTITIES]
+    rest = words.lower().replace("flop rate", "")  # the end of a rate's interval is no work
+    units = [word for word in rest.split() if word in SECONDS or word in _QUANTITIES]
     return units[-1] if units else ""
 
 
-def _walk(value: Any, place: _Place) -> Iterator[_Found]:
+def _walk(value: Any, place: _Place) -> Iterator[_Entry]:
     """All claims below a value, and every other value with its place."""
     if isinstance(value, Commented):
         yield from _mapping(value, place)
     elif isinstance(value, list):
-        for index, one in enumerate(value):
-            if isinstance(one, list) and len(one) == len(place.columns):
-                yield from _row(dict(zip(place.columns, one, strict=True)), place.at(index))
+        for index, item in enumerate(value):
+            if isinstance(item, list) and len(item) == len(place.columns):
+                yield from _row(dict(zip(place.columns, item, strict=True)), place.item(index))
             else:
-                yield from _walk(one, place.at(index))
+                yield from _walk(item, place.item(index))
     elif isinstance(value, Printed):
         yield from _bare(value, place)
     elif isinstance(value, str):
@@ -195,7 +196,7 @@ def _walk(value: Any, place: _Place) -> Iterator[_Found]:
         yield place.path, str(value).lower()
 
 
-def _text(value: str, place: _Place) -> Iterator[_Found]:
+def _text(value: str, place: _Place) -> Iterator[_Entry]:
     """A sentence, or a word: listed where it may claim something."""
     if ratio := _ratio(place.unit, value):
         yield from _bare(ratio, place)
@@ -221,26 +222,26 @@ def _may_claim(word: str, place: _Place) -> bool:
     return not place.record and as_printed(word) is not None
 
 
-def _mapping(value: Commented, place: _Place) -> Iterator[_Found]:
+def _mapping(value: Commented, place: _Place) -> Iterator[_Entry]:
     items = dict(_spread(value))
     own, rest = _own_fields(items, place)
-    inner = place.knowing({name: one for name, one in own.items() if name in _INHERITED})
+    inner = place.knowing({name: item for name, item in own.items() if name in _INHERITED})
     for key in ("text", "claim"):
         if isinstance(rest.get(key), str):
-            yield from _sentence(rest.pop(key), replace(inner, path=place.of(key)))
+            yield from _sentence(rest.pop(key), replace(inner, path=place.path_of(key)))
     if _claimed(own):
-        keys = [key for key, one in items.items() if _claimed(_field(key, one, {}, place) or {})]
+        keys = [key for key, item in items.items() if _claimed(_field(key, item, {}, place) or {})]
         where = keys[0] if len(keys) == 1 and not place.path else place.path
         yield _claim(own, replace(inner, path=where))
     # Keys that are all whole numbers are sequence lengths: `{128: 13.7, 256: 27.8}`.
     lengths = all(re.fullmatch(r"[1-9]\d{0,6}", name) for name in value.items)
-    for key, one in rest.items():
+    for key, item in rest.items():
         below = inner.below(key, value.comments.get(key, ""))
-        if isinstance(one, (Commented, list)):
+        if isinstance(item, (Commented, list)):
             below = replace(below, study=place.path)
-        elif lengths and isinstance(one, Printed):
+        elif lengths and isinstance(item, Printed):
             below = below.knowing({"length": int(key)})
-        yield from _walk(one, below)
+        yield from _walk(item, below)
 
 
 def _claimed(own: Mapping[str, Any]) -> bool:
@@ -250,18 +251,18 @@ def _claimed(own: Mapping[str, Any]) -> bool:
 
 def _spread(value: Commented) -> Iterator[tuple[str, Any]]:
     """A mapping's items, those of `shape`, `peak`, `time` and `percent_of_peak` beside them."""
-    for key, one in value.items.items():
-        inner = one.items if isinstance(one, Commented) else {}
+    for key, item in value.items.items():
+        inner = item.items if isinstance(item, Commented) else {}
         if key == "gpu" and isinstance(inner.get("name"), str):
             yield key, inner["name"]  # what else is told of it is measured, not claimed
-        elif key in _NESTED and isinstance(one, Commented):
+        elif key in _NESTED and isinstance(item, Commented):
             unit = inner.get("unit", "s")
             for name, each in inner.items():
                 if (key, name) != ("time", "unit"):
                     beside = _NESTED[key].format(name, unit=unit)
                     yield _PEAKS.get(beside, beside), each
         else:
-            yield key, one
+            yield key, item
 
 
 def _own_fields(items: Mapping[str, Any], place: _Place) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -284,7 +285,7 @@ _REPEATED = {"seconds": "time", "flop_rate": "flop_rate"}
 
 def _record_fields(rest: dict[str, Any], items: Mapping[str, Any], place: _Place) -> dict[str, Any]:
     """What only records have: means of a cell, and of which cells a figure was made."""
-    name, by = items.get("id"), items.get("by")
+    name, repeated = items.get("id"), items.get("by")
     if isinstance(items.get("seconds"), Printed) and isinstance(name, str):
         ends: tuple[Figure, ...] = ()
         for keys in (("blocks_low", "blocks_high"), ("run_low", "run_high")):
@@ -293,11 +294,11 @@ def _record_fields(rest: dict[str, Any], items: Mapping[str, Any], place: _Place
                 ends += tuple(figures.values())
         figures = _taken(rest, place, {"mean": ("mean", "s"), "cv": ("deviation", "")})
         return figures | {"name": name, "outer_ends": ends}
-    if isinstance(by, str) and by in _REPEATED and isinstance(name, str):
+    if isinstance(repeated, str) and repeated in _REPEATED and isinstance(name, str):
         figures = _taken(rest, place, {"measure": ("measure", "")})
-        return figures | {"measure_of": _REPEATED[by], "of": (name,)}
+        return figures | {"measure_of": _REPEATED[repeated], "sources": (name,)}
     if "time_ratio" in items:
-        return {"of": tuple(str(items.get(key, "")) for key in ("to", "from"))}
+        return {"sources": tuple(str(items.get(key, "")) for key in ("to", "from"))}
     return {}
 
 
@@ -306,7 +307,7 @@ def _taken(
 ) -> dict[str, Figure]:
     """Figures out of the rest of a mapping."""
     return {
-        name: _figure(rest.pop(key), unit, place.of(key))
+        name: _figure(rest.pop(key), unit, place.path_of(key))
         for key, (name, unit) in names.items()
         if isinstance(rest.get(key), Printed)
     }
@@ -315,16 +316,16 @@ def _taken(
 def _field(key: str, value: Any, items: Mapping[str, Any], place: _Place) -> dict[str, Any] | None:
     """What a key says of a claim; {} where its value is null, None for a key that says nothing."""
     if key in _SIZES and isinstance(value, Printed):
-        return {_SIZES[key]: _whole(value, place.of(key))}
+        return {_SIZES[key]: _whole(value, place.path_of(key))}
     if key in ("low", "high") and "seconds" in items:
-        return _figures({key: value}, "s", place.of(key))
+        return _figures({key: value}, "s", place.path_of(key))
     if key in ("low", "high") and "speedup" in items:
-        return _figures({f"ratio_{key}": value}, "x", place.of(key))
+        return _figures({f"ratio_{key}": value}, "x", place.path_of(key))
     lower = key.lower()
     ratio = _ratio(lower, value) if isinstance(value, str) else None
     if isinstance(value, (bool, str)) and not ratio:
         return _word(lower, value)
-    return _quantity(lower, ratio or value, place.of(key))
+    return _quantity(lower, ratio or value, place.path_of(key))
 
 
 def _word(key: str, value: str | bool) -> dict[str, Any] | None:
@@ -363,10 +364,10 @@ def _quantity(key: str, value: Any, path: str) -> dict[str, Figure] | None:
 
 def _figures(values: Mapping[str, Any], unit: str, path: str) -> dict[str, Figure] | None:
     """Figures by name; without those that are null, None where one is no number."""
-    given = {name: value for name, value in values.items() if value is not None}
-    if not all(isinstance(value, Printed) for value in given.values()):
+    known = {name: value for name, value in values.items() if value is not None}
+    if not all(isinstance(value, Printed) for value in known.values()):
         return None
-    return {name: _figure(value, unit, path) for name, value in given.items()}
+    return {name: _figure(value, unit, path) for name, value in known.items()}
 
 
 def _figure(value: Printed, unit: str, path: str) -> Figure:
@@ -382,7 +383,7 @@ def _whole(value: Printed, path: str) -> int:
     return int(value.value)
 
 
-def _row(items: Mapping[str, Any], place: _Place) -> Iterator[_Found]:
+def _row(items: Mapping[str, Any], place: _Place) -> Iterator[_Entry]:
     """A row under named columns: one claim, or one a column that only its name tells apart."""
     own, rest = _own_fields(items, place)
     if _claimed(own):
@@ -391,7 +392,7 @@ def _row(items: Mapping[str, Any], place: _Place) -> Iterator[_Found]:
         yield from _walk(value, place.knowing(own).below(key))
 
 
-def _bare(value: Printed, place: _Place) -> Iterator[_Found]:
+def _bare(value: Printed, place: _Place) -> Iterator[_Entry]:
     """A number that its key's unit names; another is listed, unless it is a version or a seed."""
     stem = "time_" if place.unit in SECONDS else ""
     if place.unit and (figures := _quantity(f"{stem}{place.unit}", value, place.path)):

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from profkit.audit.contradiction import Check, Rule, check, statement
-from profkit.audit.implied import Subject
+from profkit.audit.contradiction import Check, Rule
 from profkit.audit.span import Span, amount
+from profkit.audit.subject import Subject
 from profkit.report.gpus import SmLimits, all_sm_limits, datasheets_named, sm_limits
 from profkit.report.occupancy import WARP, BlockNeeds, blocks_by_registers, blocks_by_shared
 from profkit.report.occupancy import warps_per_block as warps_of
@@ -21,17 +21,30 @@ _OCCUPANCY_SLACK = 0.006
 _WAVES_SLACK = 0.02
 
 
+def grid(subject: Subject) -> Iterator[Check]:
+    """A CUDA grid has three dimensions."""
+    claimed = subject.claim.grid_dimensions
+    if claimed is not None:
+        others = "two of the four" if claimed == 4 else "the others"
+        target = "one" if claimed == 4 else "them"
+        yield subject.statement(
+            "grid", "grid_dimensions", f"a grid of {claimed} dimensions",
+            "a CUDA grid has three dimensions at most: x, y, z",
+            f"three dimensions, {others} folded into {target}", wrong=claimed > 3,
+        )  # fmt: skip
+
+
 def limits(subject: Subject) -> Iterator[Check]:
     """A thread has 255 registers at most, a block 1,024 threads and the SM's shared memory."""
     chips = _chips(subject)
-    warps = max(one.chip.warps for one in chips)
+    warps = max(limits.chip.warps for limits in chips)
     for field, limit, holder in (
         ("registers", _MAX_REGISTERS, "a thread has"),
         ("threads", _MAX_THREADS, "a block has"),
-        ("shared", max(one.block_shared for one in chips), "a block has"),
+        ("shared", max(limits.block_shared for limits in chips), "a block has"),
         ("resident_warps", warps, "an SM holds"),
         ("resident_threads", warps * WARP, "an SM holds"),
-        ("resident_blocks", max(one.chip.blocks for one in chips), "an SM holds"),
+        ("resident_blocks", max(limits.chip.blocks for limits in chips), "an SM holds"),
     ):
         yield from _at_most(subject, "launch_limit", field, limit, f"{holder} at most ")
 
@@ -42,9 +55,7 @@ def _at_most(
     claimed, most = subject.claim[field], _count(limit, field)
     if claimed:
         span = Span(float(limit) or claimed.value, 0.0, limit, "", words + most, used)
-        yield from check(
-            subject, rule, field, [span], should_be=lambda _: f"at most {most}", slack=0.0
-        )
+        yield from subject.check(rule, field, [span], should_be=f"at most {most}", slack=0.0)
 
 
 def _count(value: float, field: str) -> str:
@@ -57,7 +68,7 @@ def _count(value: float, field: str) -> str:
 
 def _chips(subject: Subject) -> list[SmLimits]:
     """The limits of the SMs that are meant: of every capability where no known GPU is named."""
-    known = [found for sheet in subject.sheets if (found := sm_limits(sheet.cc))]
+    known = [limits for sheet in subject.sheets if (limits := sm_limits(sheet.cc))]
     return known or all_sm_limits()
 
 
@@ -74,9 +85,9 @@ def _resident(subject: Subject, chip: SmLimits) -> tuple[int, str]:
     if shared:
         needs = BlockNeeds(0, 0, shared + chip.reserved_shared, 0, 0)
         fits["shared memory"] = blocks_by_shared(needs, chip.chip)
-    by, resident = min(fits.items(), key=lambda item: item[1])
+    limit, resident = min(fits.items(), key=lambda item: item[1])
     return resident, (
-        f"on CC {chip.cc[0]}.{chip.cc[1]} {resident} blocks fit by {by}: "
+        f"on CC {chip.cc[0]}.{chip.cc[1]} {resident} blocks fit by {limit}: "
         f"{resident * warps} of {chip.chip.warps} warps"
     )
 
@@ -110,7 +121,7 @@ def _of_launch(subject: Subject, field: str) -> Iterator[Check]:
     else:
         spans = [replace(shares[-1], low=0.0) for shares in by_chip]
     spans = [replace(span, calculation=words, used=_launch(subject)) for span in spans]
-    yield from check(subject, "occupancy", field, spans, slack=0.0)
+    yield from subject.check("occupancy", field, spans, slack=0.0)
 
 
 def _shares(subject: Subject, chip: SmLimits) -> list[Span]:
@@ -137,7 +148,7 @@ def residency(subject: Subject) -> Iterator[Check]:
     used = _launch(subject)
     if used and not ("registers" in used and "threads" not in used):
         resident = [_resident(subject, chip) for chip in _chips(subject)]
-        most, words = max(resident, key=lambda one: one[0])
+        most, words = max(resident, key=lambda pair: pair[0])
         yield from _at_most(
             subject, "residency", "resident_blocks", most, f"{words}; at most ", used
         )
@@ -155,10 +166,12 @@ def waves(subject: Subject) -> Iterator[Check]:
              f"{exact[0]:.3g}")  # fmt: skip
     used = ("grid_blocks", "resident_blocks", "sms")
     spans = [
-        Span.exactly(value, "", words, used) for one in exact for value in (one, math.ceil(one))
+        Span.exactly(value, "", words, used)
+        for count in exact
+        for value in (count, math.ceil(count))
     ]
-    yield from check(
-        subject, "waves", "waves", spans, slack=_WAVES_SLACK,
+    yield from subject.check(
+        "waves", "waves", spans, slack=_WAVES_SLACK,
         should_be=lambda span: f"{span.value:.3g} waves",
     )  # fmt: skip
 
@@ -169,7 +182,7 @@ def sm_counts(subject: Subject) -> Iterator[Check]:
         known = [sheet.sm_count for sheet in datasheets_named(name)]
         counts = " or ".join(dict.fromkeys(map(str, known)))
         if known:
-            yield statement(
-                subject, "number_of_SMs", "sm_counts", f"{count} SMs", f"{name} has {counts} SMs",
-                counts, wrong=count not in known,
+            yield subject.statement(
+                "number_of_SMs", "sm_counts", f"{count} SMs",
+                f"{name} has {counts} SMs",                 counts, wrong=count not in known,
             )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Claims about peaks: which is meant, what share of it, and nothing above it."""
+"""Claims about peaks: which is meant, what share of it, nothing above it, ratios of two GPUs."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import product
 
-from profkit.audit.contradiction import PEAK_SLACK, SLACK, Check, check, statement
-from profkit.audit.implied import Subject
-from profkit.audit.peak_mistakes import likely_peak
+from profkit.audit.contradiction import Check
 from profkit.audit.printed_numbers import Figure
 from profkit.audit.span import Span, amount, quotients
+from profkit.audit.subject import PEAK_SLACK, SLACK, Subject, sheets_of
 from profkit.audit.work import byte_spans, flop_spans
+from profkit.report.gpus import Datasheet, all_datasheets
+from profkit.report.resources import PRECISIONS
 
 _SHARES = (
     ("flop_share", "flop", "flop_peak"),
@@ -33,8 +35,8 @@ def shares(subject: Subject) -> Iterator[Check]:
             replace(span, calculation=span.calculation + subject.lender_words)
             for span in quotients(_rates(subject, kind), peaks, "1")
         ]
-        yield from check(
-            subject, "share_of_peak", share, spans, should_be=_right_quotient, slack=slack
+        yield from subject.check(
+            "share_of_peak", share, spans, should_be=_right_quotient, slack=slack
         )
 
 
@@ -60,9 +62,11 @@ def peak(subject: Subject) -> Iterator[Check]:
             limit = subject.rate_limit() if kind == "flop" else max(peaks)
             spans = [Span.up_to(limit, "", _datasheet_words(subject, kind, limit))]
         else:
-            spans = [Span.exactly(one, "", _datasheet_words(subject, kind, one)) for one in peaks]
-        yield from check(
-            subject, "peak", field, spans, cause=_why_peak(subject, kind, claimed),
+            spans = [
+                Span.exactly(value, "", _datasheet_words(subject, kind, value)) for value in peaks
+            ]
+        yield from subject.check(
+            "peak", field, spans, cause=_why_peak(subject, kind, claimed),
             should_be=partial(_right_peak, subject, kind), slack=PEAK_SLACK,
             doubt=_accumulates_in_fp16(subject, claimed),
         )  # fmt: skip
@@ -84,7 +88,7 @@ def _why_peak(subject: Subject, kind: str, claimed: Figure) -> str:
     reached = (
         f"{row.where} gives it as a rate that was reached, not a peak"
         for row in subject.rows
-        if (rate := row[f"{kind}_rate"]) and Span.of(rate).allows(claimed, SLACK)
+        if (rate := row[f"{kind}_rate"]) and Span.around(rate).allows(claimed, SLACK)
     )
     return likely or next(reached, "")
 
@@ -118,8 +122,8 @@ def above_bytes(subject: Subject) -> Iterator[Check]:
     limit = max(subject.peaks("byte"), default=0.0)
     if limit and not _from_cache(subject):
         span = Span.up_to(limit, "B/s", f"{subject.gpu_names}'s memory moves at most {{}}")
-        yield from check(
-            subject, "above_peak", "byte_rate", [span], cause=_cached(subject),
+        yield from subject.check(
+            "above_peak", "byte_rate", [span], cause=_cached(subject),
             should_be="at most {} of DRAM traffic".format, slack=PEAK_SLACK,
         )  # fmt: skip
 
@@ -142,7 +146,7 @@ def above_level(subject: Subject) -> Iterator[Check]:
             cycles = max(sheet.sm_count * each for sheet, each in zip(sheets, clocks, strict=True))
             words = f"{width} B a cycle and SM are at most {{}}"
             span = Span.up_to(width * cycles * max(subject.multiples), "B/s", words)
-            yield from check(subject, "above_peak", field, [span], slack=PEAK_SLACK)
+            yield from subject.check("above_peak", field, [span], slack=PEAK_SLACK)
 
 
 def _l2(subject: Subject) -> float:
@@ -170,15 +174,15 @@ def above_flop(subject: Subject) -> Iterator[Check]:
         words = (
             f"{subject.gpu_names} computes at most {{}} in this precision, dense, at boost clock"
         )
-        yield from check(
-            subject, "above_peak", "flop_rate", [Span.up_to(limit, "FLOP/s", words)],
+        yield from subject.check(
+            "above_peak", "flop_rate", [Span.up_to(limit, "FLOP/s", words)],
             cause="work counted that was not done, another precision or a sparse rate",
-            should_be="at most {}".format, slack=PEAK_SLACK,
+            should_be="at most {}", slack=PEAK_SLACK,
         )  # fmt: skip
     elif limit and flop and flop[0].used != ("flop",):
         least = replace(flop[0].over(Span.exactly(limit, "FLOP/s"), "s"), high=math.inf)
-        yield from check(
-            subject, "above_peak", "time", [least], should_be="at least {}".format,
+        yield from subject.check(
+            "above_peak", "time", [least], should_be="at least {}",
             slack=PEAK_SLACK,
         )  # fmt: skip
 
@@ -199,8 +203,8 @@ def above_hundred(subject: Subject) -> Iterator[Check]:
             right = amount(peaks[0], _UNITS[kind])
             cause = f"the peak is wrong: {claimed.text} is not {right}"
         span = Span(1.0, 0.0, _share_limit(subject, field), "1", words)
-        yield from check(
-            subject, "above_peak", field, [span], cause=cause,
+        yield from subject.check(
+            "above_peak", field, [span], cause=cause,
             should_be=partial(_right_share, subject, kind), doubt=claim.peak_of == "measured",
         )  # fmt: skip
 
@@ -233,7 +237,121 @@ def memory(subject: Subject) -> Iterator[Check]:
     known = sorted({sheet.memory for sheet in subject.sheets if sheet.memory})
     kinds = " or ".join(known)
     if claimed and known:
-        yield statement(
-            subject, "memory", "memory", claimed, f"{subject.gpu_names} has {kinds}", kinds,
+        yield subject.statement(
+            "memory", "memory", claimed, f"{subject.gpu_names} has {kinds}", kinds,
             wrong=not any(kind.upper().startswith(claimed.upper()) for kind in known),
         )  # fmt: skip
+
+
+_CLOSE = 0.02
+_SPARSE = 2.0
+# Products whose figure a wrong peak is: more names than a reader goes through help nobody.
+_FEW = 6
+
+
+def likely_peak(
+    value: float, sheets: tuple[Datasheet, ...], keys: tuple[str, ...], *, of_bytes: bool
+) -> str:
+    """What a claimed peak (FLOP/s or B/s) is instead of what `keys` name; "" where nothing fits.
+
+    A bandwidth is also held against the digits of the compute peaks: 242 GB/s, 242 TFLOP/s.
+    """
+    for sheet in sheets:
+        if mistake := _of_product(value, sheet, keys, of_bytes=of_bytes):
+            return mistake
+    wanted = ("dram",) if of_bytes else keys
+    others = [
+        sheet.name
+        for sheet in all_datasheets()
+        if any(_is_near(value, peak.value) for key, peak in sheet.peaks.items() if key in wanted)
+    ]
+    return f"that is the figure of {' and '.join(others)}" if 0 < len(others) <= _FEW else ""
+
+
+def _of_product(value: float, sheet: Datasheet, keys: tuple[str, ...], *, of_bytes: bool) -> str:
+    digits = value * 1e3 if of_bytes else value
+    for label, rate in _product_peaks(sheet, keys):
+        if _is_near(digits, rate):
+            shown = f"{rate / 1e12:.4g} TFLOP/s is {sheet.name}'s {label} peak"
+            return f"{shown}, which is no bandwidth" if of_bytes else shown
+    if not of_bytes and _is_near(value / 1e3, sheet.peaks["dram"].value):
+        return f"{value / 1e12:.4g} are {sheet.name}'s GB/s, which is no compute peak"
+    return ""
+
+
+def _product_peaks(sheet: Datasheet, keys: tuple[str, ...]) -> Iterator[tuple[str, float]]:
+    """The compute figures that go round of a product, those of the wanted precisions first."""
+    order = sorted((key for key in sheet.peaks if key != "dram"), key=lambda key: key not in keys)
+    for key in order:
+        label = PRECISIONS.get(key, key)
+        yield f"dense {label}" if key.startswith("tensor_") else label, sheet.peaks[key].value
+        if key in sheet.f16_accumulate:
+            yield f"{label} (FP16 accumulation)", sheet.f16_accumulate[key].value
+        if key.startswith("tensor_"):
+            yield f"sparse {label}", _SPARSE * sheet.peaks[key].value
+
+
+def likely_ratio(value: float, pair: tuple[Datasheet, Datasheet], keys: tuple[str, ...]) -> str:
+    """Peaks of different precisions of two products whose ratio is `value`; "" for none."""
+    causes: list[tuple[bool, float, str]] = []
+    for above, below in (pair, pair[::-1]):
+        for (label, rate), (other, base) in product(
+            _product_peaks(above, keys), _product_peaks(below, keys)
+        ):
+            error = abs(rate / base / value - 1)
+            if label != other and error < _CLOSE:
+                wanted = any(PRECISIONS.get(key, key) in label for key in keys)
+                causes.append((
+                    not wanted or "sparse" in label + other, error,
+                    f"{above.name}'s {label} peak ({rate / 1e12:.4g} TFLOP/s) divided by "
+                    f"{below.name}'s {other} peak ({base / 1e12:.4g} TFLOP/s)",
+                ))  # fmt: skip
+    return min(causes)[2] if causes else ""
+
+
+def _is_near(value: float, other: float) -> bool:
+    return abs(value - other) <= _CLOSE * other
+
+
+def ratios(subject: Subject) -> Iterator[Check]:
+    """Ratios of peaks are of one precision; an advantage is what time does not explain by them."""
+    claim = subject.claim
+    names = dict.fromkeys([side.gpu for side in claim.sides] or claim.gpus)
+    sheets = [known[0] for name in names if (known := sheets_of([name]))]
+    if len(sheets) < 2:
+        return
+    pair, claimed, cause = (sheets[0], sheets[1]), claim["peak_ratio"], ""
+    if claimed:
+        cause = likely_ratio(claimed.value, pair, tuple(subject.rate_peaks()))
+    spans = _ratios_of_peaks(replace(subject, sheets=pair))
+    yield from subject.check("ratio_of_peaks", "peak_ratio", spans, cause=cause, slack=PEAK_SLACK)
+    yield from _advantage(subject, spans)
+
+
+def _ratios_of_peaks(both: Subject) -> list[Span]:
+    """The ratios of the dense peaks of the claim's precision, the larger over the smaller."""
+    spans = []
+    for key in both.rate_peaks():
+        peaks = [sheet.peaks[key].value for sheet in both.sheets if key in sheet.peaks]
+        if len(peaks) == 2:
+            large, small = (Span.exactly(end(peaks), "FLOP/s") for end in (max, min))
+            words = f"dense {both.key_label(key)} peaks: {large} / {small} = {{}}"
+            spans.append(replace(large.over(small, "x", words), used=("sides",)))
+    return spans
+
+
+def _advantage(subject: Subject, ratios: list[Span]) -> Iterator[Check]:
+    """Ratio of peaks over ratio of times, for the same amount of work on both sides."""
+    sides = subject.claim.sides
+    if len(sides) != 2 or math.prod(sides[0].shape.values()) != math.prod(sides[1].shape.values()):
+        return
+    fast, slow = sorted((Span.around(side.time) for side in sides), key=lambda span: span.value)
+    times = slow.over(fast, "x")
+    claimed, own = subject.claim["advantage"], subject.spans("peak_ratio")
+    cause = ""
+    if claimed and own and own[0].over(times, "x").allows(claimed, SLACK):
+        cause = f"it follows from the claimed ratio of {subject.text('peak_ratio')}"
+    spans = [
+        ratio.over(times, "x", f"{ratio} by peaks / {times} by time = {{}}") for ratio in ratios
+    ]
+    yield from subject.check("advantage", "advantage", spans, cause=cause, slack=PEAK_SLACK)

@@ -1,15 +1,106 @@
-"""How sentences say figures: the patterns of `phrases.yaml`."""
+"""How sentences say figures: `phrases.yaml`, and a text while rules take numbers out of it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from profkit.audit.claim_reading import Reading, groups_of, scale_of, words_before
-from profkit.audit.printed_numbers import NUMBER
+from profkit.audit.printed_numbers import NUMBER, Figure, as_printed
+from profkit.core.errors import BadInput
 from profkit.core.typed_file import Model, convert
 from profkit.core.yaml_files import shipped_yaml
+
+SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
+_PREFIXES = {
+    "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15,
+    "ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30, "ti": 2.0**40, "pi": 2.0**50,
+}  # fmt: skip
+_PREFIX = re.compile(r"([kmgtp]i?)\s?(?:flop|b|ops|hz|tok)", re.I)
+
+COUNTS = {
+    "one": 1, "two": 2, "dual": 2, "both": 2, "three": 3, "four": 4, "quad": 4, "five": 5, "six": 6,
+    "seven": 7, "eight": 8, "ten": 10, "sixteen": 16, "thirty-two": 32, "sixty-four": 64,
+}  # fmt: skip
+# How far back words may stand that say what a number is: half a line. Looking at the whole text
+# from each of its numbers would take time by the square of its length.
+NEAR = 160
+
+
+def words_before(text: str, end: int) -> str:
+    """The text shortly before a place."""
+    return text[max(0, end - NEAR) : end]
+
+
+def scale_of(unit: str) -> float:
+    """What a unit as it is written is in SI units: 1e-3 of ms, 1e12 of TFLOP/s, 0.01 of %."""
+    if prefix := _PREFIX.match(unit):
+        return _PREFIXES[prefix.group(1).lower()]
+    return SECONDS.get(unit.lower(), 0.01 if unit == "%" else 1.0)
+
+
+def figure_of(number: str, unit: str, scale: float | None = None) -> Figure | None:
+    """The quantity of a number, or a word for one; None for what can be none."""
+    try:
+        value = as_printed(str(COUNTS.get(number.lower(), number)))
+        scale = scale_of(unit) if scale is None else scale
+        return value.figure(scale, unit) if value else None
+    except (ValueError, BadInput):
+        return None
+
+
+def groups_of(match: re.Match[str]) -> list[int]:
+    """The groups that took part in a match."""
+    return [index for index, text in enumerate(match.groups(), 1) if text is not None]
+
+
+@dataclass
+class Reading:
+    """A text, what was understood of it, and what is left of it."""
+
+    text: str
+    left: str = ""
+    values: dict[str, Any] = field(default_factory=dict)
+    several: set[str] = field(default_factory=set)
+    also: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.left = self.text
+
+    def take(self, match: re.Match[str], *groups: int) -> None:
+        """Blank out what was understood, so that no later rule takes it again."""
+        for group in groups or (0,):
+            start, end = match.span(group)
+            if start >= 0:
+                self.left = self.left[:start] + "·" * (end - start) + self.left[end:]
+
+    def take_all(self, pattern: re.Pattern[str]) -> None:
+        """Blank out the groups of whatever is left that a pattern matches."""
+        for match in pattern.finditer(self.left):
+            self.take(match, *groups_of(match))
+
+    def put(self, name: str, value: Any) -> None:
+        """Keep a value; two different ones of a name leave none."""
+        if name in self.values and self.values[name] != value:
+            self.several.add(name)
+            shown = (self.values[name], value)
+            self.also |= {figure.text for figure in shown if isinstance(figure, Figure)}
+        self.values.setdefault(name, value)
+
+    def add(self, name: str, value: Any) -> None:
+        """Keep one more value of a name."""
+        self.values[name] = (*self.values.get(name, ()), value)
+
+    def take_figure(
+        self, match: re.Match[str], name: str, group: int, unit: str, scale: float | None = None
+    ) -> None:
+        """Keep the number in a group of a match, and blank it out."""
+        figure = figure_of(match.group(group), unit, scale)
+        if figure is not None:
+            self.put(name, figure)
+            self.take(match, group)
+
 
 _NEVER = "(?!)"
 
@@ -35,7 +126,9 @@ class Phrases(Model, frozen=True, kw_only=True):
     scale: float | None = None
 
     def __call__(self, reading: Reading) -> None:
-        if re.search(self.unless, reading.text) or (self.needs and self.needs not in reading.found):
+        if re.search(self.unless, reading.text) or (
+            self.needs and self.needs not in reading.values
+        ):
             return
         for pattern in self.patterns:
             for match in re.finditer(pattern, reading.text if self.whole else reading.left):
@@ -46,9 +139,9 @@ class Phrases(Model, frozen=True, kw_only=True):
 
     def _take(self, reading: Reading, match: re.Match[str]) -> None:
         number, *units = groups_of(match)
-        written = match.group(units[0]) if units else self.unit
-        scale = scale_of(written) if self.scale is None else self.scale
-        reading.take_figure(match, self.quantity, number, self.unit or written, scale)
+        unit = match.group(units[0]) if units else self.unit
+        scale = scale_of(unit) if self.scale is None else self.scale
+        reading.take_figure(match, self.quantity, number, self.unit or unit, scale)
 
 
 def _filled(pattern: Any, parts: Mapping[str, str]) -> str:

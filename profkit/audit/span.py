@@ -46,7 +46,8 @@ class Span:
         return replace(cls.exactly(limit, unit, words, used), low=0.0)
 
     @classmethod
-    def of(cls, figure: Figure, unit: str = "", used: tuple[str, ...] = ()) -> Span:
+    def around(cls, figure: Figure, unit: str = "", used: tuple[str, ...] = ()) -> Span:
+        """The range of a claimed figure."""
         return cls(figure.value, figure.low, figure.high, unit, "", used)
 
     def __str__(self) -> str:
@@ -70,5 +71,5 @@ class Span:
 
 def quotients(over: Iterable[Span], under: Iterable[Span], unit: str) -> list[Span]:
     """Every quotient of two."""
-    below = list(under)
-    return [one.over(other, unit) for one in over for other in below]
+    divisors = list(under)
+    return [dividend.over(divisor, unit) for dividend in over for divisor in divisors]

@@ -45,28 +45,28 @@ class AuditFile(File, frozen=True, tag="profkit.audit/1"):
     unchecked: tuple[Unchecked, ...]
 
 
-def audit_text(claims: Claims, found: Audit, format: str, *, to_file: bool) -> str:
+def audit_text(claims: Claims, audit: Audit, format: str, *, to_file: bool) -> str:
     """The audit in a format: `terminal`, `markdown` or `json`."""
-    file = _file(claims, found)
+    file = _file(claims, audit)
     if format == "json":
         return encode(file)
     if format == "markdown":
-        return _markdown(file, found)
-    return rendered(_view(file, found), to_file=to_file)
+        return _markdown(file, audit)
+    return rendered(_view(file, audit), to_file=to_file)
 
 
-def _file(claims: Claims, found: Audit) -> AuditFile:
-    places = [(outcome.claim.where, why) for outcome in found.outcomes for why in outcome.unchecked]
+def _file(claims: Claims, audit: Audit) -> AuditFile:
+    places = [(outcome.claim.where, why) for outcome in audit.outcomes for why in outcome.unchecked]
     places += [(where, f"{value}: no known figure") for where, value in claims.unread.items()]
-    checks = sum(len(outcome.checks) for outcome in found.outcomes)
+    checks = sum(len(outcome.checks) for outcome in audit.outcomes)
     return AuditFile(
-        __version__, claims.path, len(found.outcomes), found.checked, checks,
-        found.contradictions, found.doubts, tuple(Unchecked(*place) for place in places),
+        __version__, claims.path, len(audit.outcomes), audit.checked, checks,
+        audit.contradictions, audit.doubts, tuple(Unchecked(*place) for place in places),
     )  # fmt: skip
 
 
 def _summary(file: AuditFile) -> str:
-    """How much was found, and how much was looked at."""
+    """How much was audit, and how much was looked at."""
     parts = [plural(len(file.contradictions), "contradiction")]
     if file.doubts:
         parts.append(plural(len(file.doubts), "doubt"))
@@ -93,12 +93,12 @@ def _rows(finding: Contradiction) -> list[Row]:
     return [row for row in (*rows, Row("should be", finding.should_be)) if row.value]
 
 
-def _view(file: AuditFile, found: Audit) -> RenderableType:
+def _view(file: AuditFile, audit: Audit) -> RenderableType:
     colour = "bold red" if file.contradictions else "bold green"
     parts: list[RenderableType] = [
         Text(literal(file.file), "bold"), Text(_summary(file), colour),
     ]  # fmt: skip
-    for outcome in found.outcomes:
+    for outcome in audit.outcomes:
         if outcome.findings:
             parts += [Text(), Text(literal(_title(outcome)), "bold")]
         for finding, doubt in outcome.findings:
@@ -115,9 +115,9 @@ def _view(file: AuditFile, found: Audit) -> RenderableType:
     return Group(*parts)
 
 
-def _markdown(file: AuditFile, found: Audit) -> str:
+def _markdown(file: AuditFile, audit: Audit) -> str:
     lines = [f"# Audit of {escape(Path(file.file).name)}", "", f"{_summary(file)}."]
-    for outcome in found.outcomes:
+    for outcome in audit.outcomes:
         if outcome.findings:
             lines += ["", f"## {escape(_title(outcome))}", ""]
         for finding, doubt in outcome.findings:

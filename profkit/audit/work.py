@@ -1,4 +1,4 @@
-"""Claims about work and time: FLOP, bytes, intensity, rates, speed-ups."""
+"""Claims about work and time: FLOP, bytes, intensity, what bounds, rates, tokens, speedups."""
 
 from __future__ import annotations
 
@@ -7,24 +7,26 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from profkit.audit.claim import SHAPE, UNITS
-from profkit.audit.contradiction import SLACK, Check, by_factor, check
-from profkit.audit.implied import Subject
-from profkit.audit.span import Span, quotients
+from profkit.audit.contradiction import Check
+from profkit.audit.span import Span, amount, quotients
+from profkit.audit.subject import PEAK_SLACK, SLACK, Subject
 
-# What sentences round away beside their digits.
-_PROSE_SLACK = 0.01
+# What sentences round away beside their digits: 2.3 for 2.25 tokens.
+_PROSE_SLACK, _TOKEN_SLACK = 0.01, 0.03
 # Cycles are the median over calls, the clock that over blocks: their product is not the same.
 _MEDIANS = 0.05
-_WRONG_FLOP = by_factor({
+_WRONG_FLOP = {
     0.5: "half: a causal mask that is not declared, or multiply-adds counted as one",
     2.0: "twice as many: the causal half counted in full, or products twice",
-})  # fmt: skip
-_WRONG_BYTES = by_factor({
+}
+_WRONG_BYTES = {
     0.75: "three quarters: the output is left out",
     2.0: "a factor of 2: another element size",
     0.5: "a factor of 2: another element size",
-})  # fmt: skip
-_WRONG_RATE = by_factor({
+    0.0: "fewer bytes than inputs and output have can't be all that is moved",
+    math.inf: "more than once read or written: traffic of caches, not the least of the shape",
+}
+_WRONG_RATE = {
     2.0: "twice as much: the work counted double, or a causal half in full",
     0.5: "half as much: multiply-adds counted as one, or a causal mask not declared",
     1e3: "a factor of 1,000: a unit",
@@ -33,13 +35,13 @@ _WRONG_RATE = by_factor({
     1e-6: "a factor of a million: a unit",
     1e9 / 2**30: "binary for decimal units",
     1e12 / 2**40: "binary for decimal units",
-})  # fmt: skip
+}
 
 
 def flop_of_shape(subject: Subject) -> Iterator[Check]:
     """Of attention, and of a product of matrices, which prose rounds: 137 GFLOP for 137.4."""
     for spans, slack in ((_shape_flop(subject), SLACK), (_product_flop(subject), _PROSE_SLACK)):
-        yield from check(subject, "flop_of_shape", "flop", spans, cause=_WRONG_FLOP, slack=slack)
+        yield from subject.check("flop_of_shape", "flop", spans, cause=_WRONG_FLOP, slack=slack)
 
 
 def bytes_of_shape(subject: Subject) -> Iterator[Check]:
@@ -48,15 +50,7 @@ def bytes_of_shape(subject: Subject) -> Iterator[Check]:
         replace(span, calculation=span.calculation + _same_by_rate(subject, span))
         for span in _shape_bytes(subject)
     ]
-    yield from check(subject, "bytes_of_shape", "bytes", spans, cause=_why_bytes)
-
-
-def _why_bytes(ratio: float) -> str:
-    if why := _WRONG_BYTES(ratio):
-        return why
-    if ratio < 1:
-        return "fewer bytes than inputs and output have can't be all that is moved"
-    return "more than once read or written: traffic of caches, not the least of the shape"
+    yield from subject.check("bytes_of_shape", "bytes", spans, cause=_WRONG_BYTES)
 
 
 def flop_spans(subject: Subject) -> list[Span]:
@@ -114,7 +108,7 @@ def rates(subject: Subject) -> Iterator[Check]:
     """Amount over time."""
     for field, amounts in (("flop_rate", flop_spans(subject)), ("byte_rate", byte_spans(subject))):
         spans = quotients(amounts, subject.spans("time"), UNITS[field])
-        yield from check(subject, "amount_over_time", field, spans, cause=_WRONG_RATE)
+        yield from subject.check("amount_over_time", field, spans, cause=_WRONG_RATE)
 
 
 def rate_ends(subject: Subject) -> Iterator[Check]:
@@ -124,7 +118,7 @@ def rate_ends(subject: Subject) -> Iterator[Check]:
             replace(rate, used=(*rate.used, "low", "high"))
             for rate in quotients(flop_spans(subject), subject.spans(end), "FLOP/s")
         ]
-        yield from check(subject, "amount_over_time", field, spans)
+        yield from subject.check("amount_over_time", field, spans)
 
 
 def intensity(subject: Subject) -> Iterator[Check]:
@@ -136,13 +130,13 @@ def intensity(subject: Subject) -> Iterator[Check]:
         cause = (f"it follows from the claimed {flop.text} and {moved.text}, which are not those "
                  "of the shape")  # fmt: skip
     spans = quotients(flop_spans(subject), byte_spans(subject), "FLOP/B")
-    yield from check(subject, "intensity", "intensity", spans, cause=cause)
+    yield from subject.check("intensity", "intensity", spans, cause=cause)
 
 
 def speedup(subject: Subject) -> Iterator[Check]:
     """Time before over time after."""
     spans = quotients(subject.spans("baseline"), subject.spans("time"), "x")
-    yield from check(subject, "speed_up", "speedup", spans)
+    yield from subject.check("speed_up", "speedup", spans)
 
 
 def cycles(subject: Subject) -> Iterator[Check]:
@@ -152,4 +146,113 @@ def cycles(subject: Subject) -> Iterator[Check]:
         for time in subject.spans("time")
         for clock in subject.spans("held_clock")
     ]
-    yield from check(subject, "cycles", "cycles", spans, slack=_MEDIANS)
+    yield from subject.check("cycles", "cycles", spans, slack=_MEDIANS)
+
+
+def ridge(subject: Subject) -> Iterator[Check]:
+    """A claimed ridge is where the roofs meet."""
+    spans = [
+        replace(span, calculation=f"compute peak / memory bandwidth = {span.calculation}")
+        for span in _ridges(subject)
+    ]
+    yield from subject.check("ridge", "ridge", spans, slack=PEAK_SLACK)
+
+
+def bound(subject: Subject) -> Iterator[Check]:
+    """Compute-bound lies right of the ridge, memory-bound left of it."""
+    claim = subject.claim
+    # by the shape (largest first, where the element size is open), else as claimed
+    values = sorted((work.intensity for work in subject.works), reverse=True)
+    by_shape = [Span.exactly(value, "FLOP/B", used=SHAPE) for value in values]
+    points = (by_shape or subject.spans("intensity")) if claim.bound else []
+    ridges = points and (subject.spans("ridge") or _ridges(subject))
+    if "bound" in subject.borrowed or not ridges:
+        return
+    low, high = (end(span.value for span in ridges) for end in (min, max))
+    left = points[0].high * (1 + PEAK_SLACK) < low
+    right = points[-1].low * (1 - PEAK_SLACK) > high
+    side, ridge = ("left", low) if left else ("right", high)
+    known = (span.calculation for span in _ridges(subject) if span.value == ridge)
+    yield subject.statement(
+        "bound", "bound", f"{claim.bound}-bound",
+        f"{points[0]} lies {side} of the ridge, {next(known, amount(ridge, 'FLOP/B'))}",
+        f"{'memory' if left else 'compute'}-bound by the roofline",
+        _lower_ridge(subject, points[0].value) if left else
+        "unless more is moved than the least of the shape",
+        wrong=left if claim.bound == "compute" else right, doubt=right,
+        used=(*points[0].used, *ridges[0].used),
+    )  # fmt: skip
+
+
+def _ridges(subject: Subject) -> list[Span]:
+    """FLOP/B where roofs meet: those of the datasheets, and of the claim at a held clock."""
+    claim, spans = subject.claim, []
+    only_held = claim.peak_of in ("held", "measured")
+    keys = () if only_held else subject.rate_peaks()
+    for sheet in subject.sheets:
+        dram = Span.exactly(sheet.peaks["dram"].value, "B/s")
+        for key in (key for key in keys if key in sheet.peaks):
+            compute = Span.exactly(sheet.peaks[key].value, "FLOP/s")
+            words = f"{compute} / {dram} = {{}} ({subject.key_label(key)})"
+            spans.append(compute.over(dram, "FLOP/B", words))
+    held = claim["held_peak"] or (claim["flop_peak"] if only_held else None)
+    if held and (bandwidth := claim["byte_peak"]):
+        spans.append(Span.exactly(held.value / bandwidth.value, "FLOP/B"))
+    return spans
+
+
+def _lower_ridge(subject: Subject, intensity: float) -> str:
+    """Which lower peak would put the ridge left of an intensity."""
+    for sheet in subject.sheets:
+        for key in ("fp32", *sheet.peaks):
+            lower = sheet.peaks[key].value / sheet.peaks["dram"].value
+            if key != "dram" and key not in subject.rate_peaks() and lower < intensity:
+                name = key.upper().replace("_", " ")
+                return f"held against {name}'s peak the ridge would be {amount(lower, 'FLOP/B')}"
+    return ""
+
+
+def tokens(subject: Subject) -> Iterator[Check]:
+    """Tokens/s times what a token takes is a rate; tokens over time are tokens/s."""
+    for kind, field, unit in (("flop", "flop_per_token", "FLOP"), ("byte", "bytes_per_token", "B")):
+        for cost in subject.spans(field):
+            yield from _token_rates(subject, kind, cost, unit)
+    spans = [
+        tokens.times(Span.exactly(size), "").over(
+            time, "tokens/s", f"{subject.text('tokens')} / {time} = {{}}"
+        )
+        for tokens in subject.spans("tokens")
+        for time in subject.spans("time")
+        for size in (1, subject.claim.batch or 1)  # of one sequence, or of each of a batch
+    ]
+    yield from subject.check("tokens", "token_rate", spans, slack=_TOKEN_SLACK)
+
+
+def _token_rates(subject: Subject, kind: str, cost: Span, unit: str) -> Iterator[Check]:
+    """By what a token takes: the rate that tokens/s need, and the tokens/s that peaks allow."""
+    words = f"{subject.text('token_rate')} x {cost} = {{}}"
+    spans = [rate.times(cost, f"{unit}/s", words) for rate in subject.spans("token_rate")]
+    yield from subject.check("tokens", f"{kind}_rate", spans, slack=_TOKEN_SLACK)
+    limit = max(subject.peaks(kind), default=0.0) if kind == "byte" else subject.rate_limit()
+    # A token without batching reads its bytes itself; its FLOP are its own in any case.
+    if limit and (kind == "flop" or (subject.claim.batch or 1) == 1):
+        words = f"at most {amount(limit, f'{unit}/s')} / {cost} = {{}}"
+        most = [Span.up_to(limit / cost.low, "tokens/s", words, cost.used)]
+        yield from subject.check(
+            "above_peak", "token_rate", most, slack=_TOKEN_SLACK, should_be="at most {}"
+        )
+    peaks = subject.peaks(kind) if kind == "byte" else (limit,) * bool(limit)
+    claimed = [*subject.spans(f"{kind}_peak"), *subject.spans(f"{kind}_rate")]
+    words = f"a rate over {subject.text(*cost.used)} for a token is {{}}"
+    spans = [rate.over(cost, "tokens/s", words) for rate in claimed or map(Span.exactly, peaks)]
+    yield from subject.check("tokens", "token_limit", spans, slack=_TOKEN_SLACK)
+
+
+def row_tokens(subject: Subject) -> Iterator[Check]:
+    """Of a row with a shape: batch times length is what a call takes of tokens."""
+    claim = subject.claim
+    if not claim.text and claim.batch and claim.length:
+        tokens = Span.exactly(claim.batch * claim.length, used=("batch", "length"))
+        words = f"{claim.batch} x {claim.length} tokens in a call: {{}}"
+        spans = [tokens.over(time, "tokens/s", words) for time in subject.spans("time")]
+        yield from subject.check("tokens", "token_rate", spans)

@@ -21,6 +21,7 @@ from profkit.capture.tools import installed_version
 
 GROUP = "profkit.backends"
 _OWN_KERNELS = "kernels.attention.ladder"
+_SDPA_CALL = "scaled_dot_product_attention(...)"
 
 
 @dataclass(frozen=True)
@@ -45,53 +46,55 @@ class Backend:
 def backends() -> Mapping[str, Backend]:
     """Every backend by name, the shipped ones first; Unsupported is raised only when one is used.
 
-    One whose entry point can't be loaded is there all the same, and says so when it is used.
+    One whose entry point can't be loaded is listed all the same, and says so when it is used.
     """
-    found = {backend.name: backend for backend in SHIPPED}
+    known = {backend.name: backend for backend in SHIPPED}
     for entry in entry_points(group=GROUP):
-        if entry.name not in found:
-            found[entry.name] = _loaded(entry)
-    return found
+        if entry.name not in known:
+            known[entry.name] = _loaded(entry)
+    return known
 
 
 def _loaded(entry: Any) -> Backend:
+    problem = f"{entry.value} is no Backend named {entry.name}"
     try:
         backend = entry.load()
+        if isinstance(backend, Backend) and backend.name == entry.name:
+            return backend
     except Exception as error:
-        return _broken(entry.name, f"{entry.value} can't be loaded ({_told(error)})")
-    if not isinstance(backend, Backend) or backend.name != entry.name:
-        return _broken(entry.name, f"{entry.value} is no Backend named {entry.name}")
-    return backend
+        problem = f"{entry.value} can't be loaded ({_text(error)})"
 
-
-def _broken(name: str, why: str) -> Backend:
     def refuse(*_: Any) -> Any:
-        raise Unsupported(why)
+        raise Unsupported(problem)
 
-    return Backend(name, refuse, refuse, "")
+    return Backend(entry.name, refuse, refuse, "")
+
+
+def _grouped(q: Any, k: Any) -> dict[str, bool]:
+    """What torch must be told of tensors of which k has fewer heads."""
+    return {} if q.shape[1] == k.shape[1] else {"enable_gqa": True}
 
 
 def _sdpa(q: Any, k: Any, v: Any, causal: bool) -> Any:
     from torch.nn.functional import scaled_dot_product_attention
 
-    if q.shape[1] == k.shape[1]:
-        return scaled_dot_product_attention(q, k, v, is_causal=causal)
-    return scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)
+    return scaled_dot_product_attention(q, k, v, is_causal=causal, **_grouped(q, k))
 
 
-def _held_to(backend: str) -> AbstractContextManager[object]:
+def _restricted(backend: str) -> AbstractContextManager[object]:
+    """Where scaled_dot_product_attention takes this backend of torch and no other."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
-    held: AbstractContextManager[object] = sdpa_kernel(getattr(SDPBackend, backend))
-    return held
+    context: AbstractContextManager[object] = sdpa_kernel(getattr(SDPBackend, backend))
+    return context
 
 
-def _sdpa_by(backend: str, q: Any, k: Any, v: Any, causal: bool) -> Any:
-    with _held_to(backend):
+def _restricted_sdpa(backend: str, q: Any, k: Any, v: Any, causal: bool) -> Any:
+    with _restricted(backend):
         return _sdpa(q, k, v, causal)
 
 
-_OF_TORCH: Mapping[str, str] = {
+_TORCH_BACKENDS: Mapping[str, str] = {
     "flash": "FLASH_ATTENTION",
     "cudnn": "CUDNN_ATTENTION",
     "efficient": "EFFICIENT_ATTENTION",
@@ -99,21 +102,17 @@ _OF_TORCH: Mapping[str, str] = {
 }
 
 
-def _torchs_choice(q: Any, k: Any, v: Any, causal: bool) -> str | None:
+def _torch_choice(q: Any, k: Any, v: Any, causal: bool) -> str | None:
     """The name of the backend that torch takes by itself; None where torch does not tell."""
     import torch
     from torch.nn.attention import SDPBackend
 
-    choice = getattr(torch, "_fused_sdp_choice", None)
-    if choice is None:
-        return None
-    grouped = {} if q.shape[1] == k.shape[1] else {"enable_gqa": True}
     try:
-        number = choice(q, k, v, None, 0.0, causal, **grouped)
-    except (RuntimeError, TypeError):
+        number = int(torch._fused_sdp_choice(q, k, v, None, 0.0, causal, **_grouped(q, k)))
+    except (AttributeError, RuntimeError, TypeError):
         return None
-    names = {int(getattr(SDPBackend, name)): short for short, name in _OF_TORCH.items()}
-    return names.get(int(number))
+    names = {int(getattr(SDPBackend, name)): short for short, name in _TORCH_BACKENDS.items()}
+    return names.get(number)
 
 
 def _torch_version() -> str:
@@ -125,13 +124,13 @@ def _torch_version() -> str:
 def _cudnn_version() -> str:
     import torch
 
-    found = torch.backends.cudnn.version()
-    if found is None:
+    version = torch.backends.cudnn.version()
+    if version is None:
         raise Unsupported("torch was built without cuDNN")
-    return f"{_torch_version()}, cuDNN {found}"
+    return f"{_torch_version()}, cuDNN {version}"
 
 
-def _by_xformers(q: Any, k: Any, v: Any, causal: bool) -> Any:
+def _xformers(q: Any, k: Any, v: Any, causal: bool) -> Any:
     ops = _module("xformers.ops")
     mask = ops.LowerTriangularMask() if causal else None
     q, k, v = (tensor.transpose(1, 2) for tensor in (q, k, v))
@@ -142,11 +141,11 @@ def _by_xformers(q: Any, k: Any, v: Any, causal: bool) -> Any:
     try:
         out = ops.memory_efficient_attention(q, k, v, attn_bias=mask)
     except NotImplementedError as error:
-        raise Unsupported(_told(error)) from error
+        raise Unsupported(_text(error)) from error
     return (out.flatten(2, 3) if heads != groups else out).transpose(1, 2)
 
 
-def _by_flash_attn(module: str, q: Any, k: Any, v: Any, causal: bool) -> Any:
+def _flash_attn(module: str, q: Any, k: Any, v: Any, causal: bool) -> Any:
     function = _flash_attn_func(module)
     if not q.is_cuda:
         raise Unsupported("the kernel needs a CUDA device")
@@ -165,10 +164,10 @@ def _flash_attn_func(module: str) -> Any:
 
 def _flash_attn_version(module: str, *distributions: str) -> str:
     _flash_attn_func(module)
-    return _installed(module, *distributions)
+    return _versions(module, *distributions)
 
 
-def _of_this_checkout(q: Any, k: Any, v: Any, causal: bool) -> Any:
+def _own_attention(q: Any, k: Any, v: Any, causal: bool) -> Any:
     return _module(_OWN_KERNELS).fastest(q, k, v, causal)
 
 
@@ -180,78 +179,71 @@ def _own_version() -> str:
     return f"sources {digest[:12]}"
 
 
-def _installed(module: str, *distributions: str) -> str:
+def _versions(module: str, *distributions: str) -> str:
     """The versions of distributions of which a module can be imported; raises Unsupported."""
     _module(module)
-    known = {name: installed_version(name) for name in distributions}
-    return ", ".join(f"{name} {version}" for name, version in known.items() if version) or module
+    versions = ((name, installed_version(name)) for name in distributions)
+    return ", ".join(f"{name} {version}" for name, version in versions if version) or module
 
 
 def _module(name: str) -> Any:
-    module, why = _imported(name)
-    if module is None:
-        raise Unsupported(why)
+    module = _imported(name)
+    if isinstance(module, str):
+        raise Unsupported(module)
     return module
 
 
 @cache
-def _imported(name: str) -> tuple[Any, str]:
-    """A module, or None and why there is none: an import that fails takes seconds each time."""
+def _imported(name: str) -> Any:
+    """A module, or the reason why there is none: an import that fails takes seconds each time."""
     try:
-        return importlib.import_module(name), ""
+        return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        return None, f"{error.name} is not installed"
+        return f"{error.name} is not installed"
     except Exception as error:  # built for another torch or CUDA, or for none
-        return None, f"{name} can't be imported ({_told(error)})"
+        return f"{name} can't be imported ({_text(error)})"
 
 
-def _told(error: BaseException) -> str:
+def _text(error: BaseException) -> str:
     words = " ".join(str(error).split())
     return f"{type(error).__name__}: {words}"[:200]
 
 
-def _kernel_of_torch(name: str) -> Backend:
-    backend = _OF_TORCH[name]
+def _torch_backend(name: str) -> Backend:
+    backend = _TORCH_BACKENDS[name]
+    context = f"with torch.nn.attention.sdpa_kernel(SDPBackend.{backend}): "
     return Backend(
         name,
-        partial(_sdpa_by, backend),
+        partial(_restricted_sdpa, backend),
         _cudnn_version if name == "cudnn" else _torch_version,
-        f"with torch.nn.attention.sdpa_kernel(SDPBackend.{backend}): "
-        "scaled_dot_product_attention(...)",
-        within=Within(partial(_held_to, backend), _sdpa),
+        f"{context}{_SDPA_CALL}",
+        within=Within(partial(_restricted, backend), _sdpa),
     )
 
 
-default = Backend(
-    "default", _sdpa, _torch_version, "scaled_dot_product_attention(...)", _torchs_choice
-)
-flash, cudnn, efficient, math = (_kernel_of_torch(name) for name in _OF_TORCH)
+_CUTE = ("flash_attn.cute", "flash-attn-cute", "flash-attn-4", "nvidia-cutlass-dsl")
+_OWN_CALL = "kernels.attention.ladder.fastest(q, k, v, causal)"
+
+default = Backend("default", _sdpa, _torch_version, _SDPA_CALL, _torch_choice)
+flash, cudnn, efficient, math = map(_torch_backend, _TORCH_BACKENDS)
 xformers = Backend(
     "xformers",
-    _by_xformers,
-    partial(_installed, "xformers.ops", "xformers"),
+    _xformers,
+    partial(_versions, "xformers.ops", "xformers"),
     "xformers.ops.memory_efficient_attention(...)",
 )
 flash_attn = Backend(
     "flash_attn",
-    partial(_by_flash_attn, "flash_attn"),
+    partial(_flash_attn, "flash_attn"),
     partial(_flash_attn_version, "flash_attn", "flash-attn"),
     "flash_attn.flash_attn_func(...)",
 )
 cutlass = Backend(  # the DSL itself has no attention; this one is written in it
     "cutlass",
-    partial(_by_flash_attn, "flash_attn.cute"),
-    partial(
-        _flash_attn_version,
-        "flash_attn.cute",
-        "flash-attn-cute",
-        "flash-attn-4",
-        "nvidia-cutlass-dsl",
-    ),
+    partial(_flash_attn, "flash_attn.cute"),
+    partial(_flash_attn_version, *_CUTE),
     "flash_attn.cute.flash_attn_func(...)",
 )
-custom = Backend(
-    "custom", _of_this_checkout, _own_version, "kernels.attention.ladder.fastest(q, k, v, causal)"
-)
+custom = Backend("custom", _own_attention, _own_version, _OWN_CALL)
 
 SHIPPED = (default, flash, cudnn, efficient, math, xformers, flash_attn, cutlass, custom)

@@ -47,10 +47,10 @@ class Verdict(Model, frozen=True):
     def line(self, width: int) -> str:
         """The verdict on one line, the name padded to `width`."""
         if self.status is Status.unsupported or self.error is None:
-            said = self.reason
+            result = self.reason
         else:
-            said = f"relative error {self.error:.1e}, at most {self.bound:.0e}"
-        return f"{self.name:<{width}}  {self.status.value:<11}  {said}"
+            result = f"relative error {self.error:.1e}, at most {self.bound:.0e}"
+        return f"{self.name:<{width}}  {self.status.value:<11}  {result}"
 
 
 def judge(name: str, result: Any, reference: Any, dtype: str) -> Verdict:

@@ -22,7 +22,9 @@ from profkit.core.regular_file import read_limited
 from profkit.core.text_files import read_text
 
 _NEEDED_HEADERS = ("cuda_fp16.h", "cuda_bf16.h", "vector_types.h")
-_ERROR = re.compile(r"^(?P<file>.+?)\((?P<line>\d+)\): (?P<what>(?:\w+ )?error: .+)$", re.MULTILINE)
+_ERROR = re.compile(
+    r"^(?P<file>.+?)\((?P<line>\d+)\): (?P<error>(?:\w+ )?error: .+)$", re.MULTILINE
+)
 _INT32 = range(-(2**31), 2**31)
 _SHARED_BY_DEFAULT = 48 * 1024
 _TENSOR_MAP_BYTES = 128
@@ -56,16 +58,16 @@ class CudaKernel:
         import torch
         from cuda.core import Device, LaunchConfig, launch
 
-        passed = [_argument(argument) for argument in arguments]
+        values = [_argument(argument) for argument in arguments]
         device = Device(torch.cuda.current_device())
         device.set_current()
         if shared_bytes > _SHARED_BY_DEFAULT:
             self._allow_shared(shared_bytes, device.device_id)
         if any(isinstance(argument, TensorMap) for argument in arguments):
-            self._launch_with_maps(grid, block, shared_bytes, passed)
+            self._launch_with_maps(grid, block, shared_bytes, values)
             return
         config = LaunchConfig(grid=tuple(grid), block=tuple(block), shmem_size=shared_bytes)
-        launch(device.create_stream(_TorchStream()), config, self._loaded, *passed)
+        launch(device.create_stream(_TorchStream()), config, self._loaded, *values)
 
     def _allow_shared(self, size: int, device: int) -> None:
         """Let a block have more dynamic shared memory than CUDA grants unasked."""
@@ -79,13 +81,13 @@ class CudaKernel:
             )
 
     def _launch_with_maps(
-        self, grid: Sequence[int], block: Sequence[int], shared_bytes: int, passed: Sequence[Any]
+        self, grid: Sequence[int], block: Sequence[int], shared_bytes: int, arguments: Sequence[Any]
     ) -> None:
         """Launch by the arguments' addresses: cuda.core takes no structures of ctypes."""
         import torch
         from cuda.bindings import driver
 
-        values = [ctypes.c_void_p(value) if isinstance(value, int) else value for value in passed]
+        values = [ctypes.c_void_p(arg) if isinstance(arg, int) else arg for arg in arguments]
         addresses = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
         (status,) = driver.cuLaunchKernel(
             driver.CUfunction(int(self._loaded.handle)),
@@ -175,12 +177,16 @@ def _compiled(
     text: str, path: str, name: str, arch: str, macros: tuple[tuple[str, str], ...]
 ) -> CudaKernel:
     version, include = compiler_version(), _headers()
-    described = [text, path, arch, macros, version, include]
-    key = hashlib.sha256(json.dumps(described).encode()).hexdigest()
-    cubin = _kept(key)
+    inputs = [text, path, arch, macros, version, include]
+    key = hashlib.sha256(json.dumps(inputs).encode()).hexdigest()
+    cubin = _saved(key)
     if cubin is None:
         cubin = _compile(text, path, arch, macros, include)
-        _keep(key, cubin)
+        with suppress(OSError, RuntimeError):  # a folder that can't be written costs only time
+            file = _file(key)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with replacement(file) as temporary:
+                temporary.write_bytes(cubin)
     return CudaKernel(name, arch, cubin)
 
 
@@ -206,22 +212,22 @@ def _compile(
     except Exception as error:
         if "NVRTC_ERROR" not in str(error):
             raise
-        raise TargetFailed(_told(str(error), text, path, arch)) from error
+        raise TargetFailed(_errors(str(error), text, path, arch)) from error
 
 
-def _told(error: str, text: str, path: str, arch: str) -> str:
+def _errors(error: str, text: str, path: str, arch: str) -> str:
     """NVRTC's errors, each with the line of source it is about."""
     lines = text.splitlines()
-    told = [f"{_short(path)} does not compile for {arch}:"]
-    for match in _ERROR.finditer(error):
-        number = int(match["line"])
-        told.append(f"  {_short(match['file'])}({number}): {match['what']}")
-        if match["file"] == path and 0 < number <= len(lines):
-            told.append(f"    {number} | {lines[number - 1].strip()}")
-    if len(told) == 1:
+    errors = []
+    for file, line, message in _ERROR.findall(error):
+        number = int(line)
+        errors.append(f"  {_short(file)}({number}): {message}")
+        if file == path and 0 < number <= len(lines):
+            errors.append(f"    {number} | {lines[number - 1].strip()}")
+    if not errors:
         log = error.partition("compilation log:")[2] or error
-        told += [f"  {line}" for line in log.strip(" \n\0").splitlines()]
-    return "\n".join(told)
+        errors = [f"  {line}" for line in log.strip(" \n\0").splitlines()]
+    return "\n".join([f"{_short(path)} does not compile for {arch}:", *errors])
 
 
 def _short(path: str) -> str:
@@ -283,18 +289,18 @@ def _argument(value: Any) -> Any:
     return value
 
 
-def _map(asked: TensorMap) -> Any:
+def _map(tensor_map: TensorMap) -> Any:
     """What TMA reads of a tensor map; raises UsageError for a tensor that one can't be of."""
-    tensor, address = asked.tensor, _argument(asked.tensor)
-    shape = tuple(tensor.shape)
+    tensor, box = tensor_map.tensor, tensor_map.box
+    address, shape = _argument(tensor), tuple(tensor.shape)
     if tensor.element_size() != _TENSOR_MAP_ELEMENT or not tensor.is_contiguous():
         raise UsageError(
             f"no tensor map for {tensor.dtype} in strides {tuple(tensor.stride())}",
             "pass a contiguous tensor of 16-bit elements",
         )
-    if len(shape) != len(asked.box):
-        raise UsageError(f"a box of {len(asked.box)} dimensions for a tensor of {len(shape)}")
-    return _encoded(address, shape, asked.box)
+    if len(shape) != len(box):
+        raise UsageError(f"a box of {len(box)} dimensions for a tensor of {len(shape)}")
+    return _encoded(address, shape, box)
 
 
 @lru_cache(maxsize=1024)
@@ -326,24 +332,15 @@ def _encoded(address: int, shape: tuple[int, ...], box: tuple[int, ...]) -> Any:
     return encoded
 
 
-def _folder() -> Path:
+def _file(key: str) -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "profkit" / "kernels"
+    return Path(base) / "profkit" / "kernels" / f"{key}.cubin"
 
 
-def _kept(key: str) -> bytes | None:
-    """The code kept under a key; None where there is none that can be believed."""
+def _saved(key: str) -> bytes | None:
+    """The code saved under a key; None where there is none that can be believed."""
     try:
-        data = read_limited(_folder() / f"{key}.cubin", _LARGEST_CODE)
+        data = read_limited(_file(key), _LARGEST_CODE)
     except (OSError, RuntimeError, BadInput):
         return None
     return data if data.startswith(b"\x7fELF") else None
-
-
-def _keep(key: str, cubin: bytes) -> None:
-    """Keep code for the next process; a folder that can't be written costs only that."""
-    with suppress(OSError, RuntimeError):
-        folder = _folder()
-        folder.mkdir(parents=True, exist_ok=True)
-        with replacement(folder / f"{key}.cubin") as temporary:
-            temporary.write_bytes(cubin)

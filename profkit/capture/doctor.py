@@ -5,22 +5,28 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from profkit.capture.gpu import GpuState, NoDriver, states
 from profkit.capture.tools import Tool, find, installed_version
+from profkit.core.typed_file import File, encode
 from profkit.core.yaml_files import shipped_yaml
 from profkit.runs.run import free_room
+from profkit.ui.text import literal
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 OK, WARNING, FAILS, NOT_NEEDED = "ok", "warning", "fails", "n/a"
-_ROOM_WANTED = 2 << 30
-_DRIVER_PARAMETERS = Path("/proc/driver/nvidia/params")
+_STYLES = {OK: "green", WARNING: "yellow", FAILS: "red"}
+_ROOM = 2 << 30
 _CAP_SYS_ADMIN = 21
+_advice = cache(lambda: shipped_yaml("profkit.capture", "doctor.yaml"))
 
 
 @dataclass(frozen=True)
@@ -35,44 +41,40 @@ class Check:
     needed: bool = True
 
 
-@dataclass(frozen=True)
-class Diagnosis:
-    """All checks, and whether a GPU can be profiled here; None where that can't be told."""
+class DoctorFile(File, frozen=True, kw_only=True, tag="profkit.doctor/1"):
+    """Whether a machine can profile, null where that, or the driver's answer, can't be told."""
 
-    checks: tuple[Check, ...]
+    can_profile: bool | None
     has_gpu: bool | None
-
-    @property
-    def can_profile(self) -> bool | None:
-        if any(check.status == FAILS and check.needed for check in self.checks):
-            return False
-        return self.has_gpu
+    checks: tuple[Check, ...]
 
 
-def diagnose(out: Path) -> Diagnosis:
+def diagnose(out: Path) -> DoctorFile:
     """Look at everything that profiling needs; `out` is where runs would go."""
     ncu, nsys = find("ncu"), find("nsys")
-    gpus, absent = _gpus()
-    has_gpu = any(not gpu.problem for gpu in gpus) if gpus or _can_ask() else None
-    there = bool(gpus) or (has_gpu is None and bool(_devices()))
-    checks = [
-        *_gpus_checked(gpus, absent),
-        _tool("ncu", ncu, there),
+    gpus: list[GpuState] = []
+    absent = "none"
+    try:
+        gpus = states()
+    except NoDriver as error:
+        absent = str(error)
+    can_ask = find_spec("pynvml") is not None
+    has_gpu = any(not gpu.problem for gpu in gpus) if gpus or can_ask else None
+    present = bool(gpus) or (has_gpu is None and bool(_devices()))
+    checks = (
+        *(check for gpu in gpus for check in _gpu(gpu)),
+        *([] if gpus else [_no_gpu(absent, can_ask)]),
+        _tool("ncu", ncu, present),
         _reader(ncu),
-        _tool("nsys", nsys, there),
-        _permission(there),
+        _tool("nsys", nsys, present),
+        _permission(present),
         _dcgm(),
         Check("python", OK, platform.python_version()),
         _torch(),
         _disk(out),
-    ]
-    return Diagnosis(tuple(checks), has_gpu)
-
-
-@cache
-def _advice() -> Mapping[str, Mapping[str, Any]]:
-    told: Mapping[str, Mapping[str, Any]] = shipped_yaml("profkit.capture", "doctor.yaml")
-    return told
+    )
+    failed = any(check.status == FAILS and check.needed for check in checks)
+    return DoctorFile(can_profile=False if failed else has_gpu, has_gpu=has_gpu, checks=checks)
 
 
 def _bad(name: str, topic: str, found: str, gpu: GpuState | None = None) -> Check:
@@ -81,47 +83,36 @@ def _bad(name: str, topic: str, found: str, gpu: GpuState | None = None) -> Chec
     return Check(name, found=found, **advice | {"remedy": advice["remedy"].format(gpu=gpu)})
 
 
-def _can_ask() -> bool:
-    """Whether the package that asks the driver is there."""
-    return find_spec("pynvml") is not None
-
-
 def _devices() -> list[str]:
     """The GPUs that the system has device files for."""
     return sorted(str(path) for path in Path("/dev").glob("nvidia[0-9]*"))
 
 
-def _gpus() -> tuple[list[GpuState], str]:
-    try:
-        return states(), ""
-    except NoDriver as error:
-        return [], str(error)
+def _no_gpu(absent: str, can_ask: bool) -> Check:
+    if can_ask:
+        return _bad("GPU", "absent", absent or "none")
+    devices = ", ".join(_devices())
+    hint = f"there is {devices}" if devices else "no /dev/nvidia0, so hardly"
+    return _bad("GPU", "unknown", f"can't tell: nvidia-ml-py is not installed ({hint})")
 
 
-def _gpus_checked(gpus: Sequence[GpuState], absent: str) -> Iterable[Check]:
-    if not gpus and _can_ask():
-        yield _bad("GPU", "absent", absent or "none")
-    elif not gpus:
-        devices = ", ".join(_devices())
-        seen = f"there is {devices}" if devices else "no /dev/nvidia0, so hardly"
-        yield _bad("GPU", "unknown", f"can't tell: nvidia-ml-py is not installed ({seen})")
-    for gpu in gpus:
-        if gpu.problem:
-            yield _bad(f"GPU {gpu.index}", "lost", gpu.problem)
-        else:
-            yield Check(f"GPU {gpu.index}", OK, f"{gpu.name}, driver {gpu.driver}")
-            yield from gpu_checks(gpu)
+def _gpu(gpu: GpuState) -> Iterable[Check]:
+    if gpu.problem:
+        yield _bad(f"GPU {gpu.index}", "lost", gpu.problem)
+    else:
+        yield Check(f"GPU {gpu.index}", OK, f"{gpu.name}, driver {gpu.driver}")
+        yield from gpu_checks(gpu)
 
 
 def gpu_checks(gpu: GpuState) -> Iterable[Check]:
-    """The settings and the load of a GPU; what the driver does not tell is left out."""
-    for topic, found, is_good in _settings(gpu):
+    """The settings and the load of a GPU; what the driver does not report is left out."""
+    for topic, state, is_good in _settings(gpu):
         name = f"GPU {gpu.index} {topic}"
-        yield Check(name, OK, found) if is_good else _bad(name, topic, found, gpu)
+        yield Check(name, OK, state) if is_good else _bad(name, topic, state, gpu)
 
 
 def _settings(gpu: GpuState) -> Iterator[tuple[str, str, bool]]:
-    """Topic, what was found, and whether that is well."""
+    """Topic, state, and whether that is good."""
     if gpu.mig is not None:
         yield "MIG", "on" if gpu.mig else "off", not gpu.mig
     if gpu.persistence is not None:
@@ -129,8 +120,8 @@ def _settings(gpu: GpuState) -> Iterator[tuple[str, str, bool]]:
     limit, usual = gpu.power_limit, gpu.power_limit_default
     if limit and usual:
         is_usual = limit >= usual * 0.99
-        of = ", as shipped" if is_usual else f" of {usual:.0f} W"
-        yield "power cap", f"{limit:.0f} W{of}", is_usual
+        base = ", as shipped" if is_usual else f" of {usual:.0f} W"
+        yield "power cap", f"{limit:.0f} W{base}", is_usual
     if gpu.sm_clock and gpu.sm_clock_max:
         now, most = gpu.sm_clock / 1e9, gpu.sm_clock_max / 1e9
         yield "clock", f"SM {now:.2f} of {most:.2f} GHz now", True
@@ -150,44 +141,38 @@ def _reader(ncu: Tool | None) -> Check:
     version = installed_version("ncu-report")
     if version is None:
         return _bad("ncu-report", "no reader", "not installed")
-    reader = tuple(map(int, re.findall(r"\d+", version)[:2]))
-    if ncu and ncu.version[:2] > reader:
-        found = f"{version}, older than ncu {ncu.version_text}"
-        return _bad("ncu-report", "old reader", found)
+    if ncu and ncu.version[:2] > tuple(map(int, re.findall(r"\d+", version)[:2])):
+        state = f"{version}, older than ncu {ncu.version_text}"
+        return _bad("ncu-report", "old reader", state)
     return Check("ncu-report", OK, version)
 
 
 def _permission(has_gpu: bool) -> Check:
     if not has_gpu:
         return Check("counters", NOT_NEEDED, "no GPU")
-    if _has_sys_admin():
+    capabilities = re.search(r"^CapEff:\s*([0-9a-f]+)", _text("/proc/self/status"), re.MULTILINE)
+    if capabilities and int(capabilities[1], 16) >> _CAP_SYS_ADMIN & 1:
         return Check("counters", OK, "readable by this user")
-    try:
-        parameters = _DRIVER_PARAMETERS.read_text(encoding="utf-8")
-    except OSError:
+    parameters = _text("/proc/driver/nvidia/params")
+    if not parameters:
         return _bad("counters", "unknown counters", "can't tell")
     if re.search(r"RmProfilingAdminOnly:\s*0", parameters):
         return Check("counters", OK, "readable by all users")
-    found = "for administrators only (RmProfilingAdminOnly)"
-    return _bad("counters", "forbidden counters", found)
+    state = "for administrators only (RmProfilingAdminOnly)"
+    return _bad("counters", "forbidden counters", state)
 
 
-def _has_sys_admin() -> bool:
+def _text(path: str) -> str:
+    """What a file of the kernel or the driver holds; "" where it can't be read."""
     try:
-        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+        return Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return False
-    match = re.search(r"^CapEff:\s*([0-9a-f]+)", status, re.MULTILINE)
-    return bool(match and int(match[1], 16) >> _CAP_SYS_ADMIN & 1)
+        return ""
 
 
 def _dcgm() -> Check:
     for entry in Path("/proc").iterdir():
-        try:
-            said = (entry / "comm").read_bytes() if entry.name.isdigit() else b""
-        except OSError:
-            continue
-        name = said.decode("ascii", "replace").strip()
+        name = _text(f"{entry}/comm").strip() if entry.name.isdigit() else ""
         if name.startswith(("nv-hostengine", "dcgm-exporter")):
             return _bad("DCGM", "DCGM", f"{name} is running")
     return Check("DCGM", OK, "not running", needed=False)
@@ -202,7 +187,39 @@ def _torch() -> Check:
 
 def _disk(out: Path) -> Check:
     folder, free = free_room(out)
-    found = f"{free / 2**30:.1f} GiB free"
-    if free >= _ROOM_WANTED:
-        return Check("disk", OK, found)
-    return _bad("disk", "disk", f"{found} in {folder}")
+    room = f"{free / 2**30:.1f} GiB free"
+    return Check("disk", OK, room) if free >= _ROOM else _bad("disk", "disk", f"{room} in {folder}")
+
+
+def doctor_json(diagnosis: DoctorFile) -> str:
+    """The checks as a file."""
+    return encode(diagnosis, dense=False)
+
+
+def doctor_view(diagnosis: DoctorFile) -> RenderableType:
+    """A line a check: status, what was found, and below a bad one its cost and remedy."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for check in diagnosis.checks:
+        status = Text(check.status, _STYLES.get(check.status, "dim"))
+        table.add_row(status, Text(check.name), Text(literal(check.found)))
+        advice = "; ".join(filter(None, (check.costs, check.remedy)))
+        if check.status != OK and advice:
+            table.add_row(Text(), Text(), Text(advice, "dim"))
+    return Group(table, Text(), Text(_verdict(diagnosis), "bold"))
+
+
+def _verdict(diagnosis: DoctorFile) -> str:
+    if diagnosis.can_profile:
+        return "This machine can profile: profkit profile targets/sdpa_s512.py"
+    if diagnosis.has_gpu or (diagnosis.has_gpu is None and diagnosis.can_profile is False):
+        return "This machine can't profile yet: see what fails. Reading reports works."
+    if diagnosis.has_gpu is None:
+        return "Can't tell whether this machine can profile: see GPU above. Reading reports works."
+    return "No GPU here. What works: profkit analyze, profkit metrics, on reports from elsewhere."

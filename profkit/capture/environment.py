@@ -1,4 +1,4 @@
-"""What a measurement's surroundings are: locked as far as they can be, and put on record."""
+"""The environment of a measurement: locked as far as it can be, and recorded."""
 
 from __future__ import annotations
 
@@ -7,64 +7,22 @@ import json
 import os
 import platform
 import random
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from profkit.capture.gpu import NoDriver, answer, ask_device, connection
+from profkit.capture.gpu import NoDriver, answer, connection, settings
 from profkit.capture.tools import installed_version
 from profkit.core.errors import EnvironmentProblem
 
 WORKSPACE = ":4096:8"
 _SEED_END = 2**32
-_MHZ = 1_000_000
-_OF_NVML = [
-    "driver",
-    "sm_clock_max",
-    "memory_clock_max",
-    "sm_clock_application",
-    "power_limit",
-    "ecc",
-    "mig",
-    "persistence",
-]
+_CLOCKS = ("sm_clock_max", "memory_clock_max", "sm_clock_application")
+_NVML_KEYS = ("driver", *_CLOCKS, "power_limit", "ecc", "mig", "persistence")
 _UNLOCKING = ("NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")
-
-VARIABLES = (
-    "CUBLAS_WORKSPACE_CONFIG",
-    "CUBLASLT_WORKSPACE_SIZE",
-    "CUDA_DEVICE_MAX_CONNECTIONS",
-    "CUDA_DEVICE_ORDER",
-    "CUDA_DISABLE_PTX_JIT",
-    "CUDA_FORCE_PTX_JIT",
-    "CUDA_LAUNCH_BLOCKING",
-    "CUDA_MODULE_LOADING",
-    "CUDA_VISIBLE_DEVICES",
-    "CUDNN_DETERMINISTIC",
-    "DISABLE_ADDMM_CUDA_LT",
-    "NVIDIA_TF32_OVERRIDE",
-    "OMP_NUM_THREADS",
-    "PYTORCH_ALLOC_CONF",
-    "PYTORCH_CUDA_ALLOC_CONF",
-    "PYTORCH_NO_CUDA_MEMORY_CACHING",
-    "TORCHINDUCTOR_MAX_AUTOTUNE",
-    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
-    "TORCH_BLAS_PREFER_CUBLASLT",
-    "TORCH_COMPILE_DISABLE",
-    "TORCH_CUDNN_SDPA_ENABLED",
-    "TORCH_CUDNN_V8_API_DISABLED",
-    "TRITON_DEBUG",
-    "TRITON_DEFAULT_FP_FUSION",
-    "TRITON_DISABLE_LINE_INFO",
-    "TRITON_F32_DEFAULT",
-    "TRITON_INTERPRET",
-)
-"""The environment variables that change which kernels run or how; no others are put on record."""
 
 
 def lock(seed: int, *, fill_new_memory: bool = False) -> None:
@@ -87,7 +45,12 @@ def lock(seed: int, *, fill_new_memory: bool = False) -> None:
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = False
     torch.backends.cudnn.deterministic = True
-    _lock_algorithms()
+    # What torch.use_deterministic_algorithms does, without importing torch's compiler: seconds.
+    os.environ["TORCHINDUCTOR_DETERMINISTIC"] = "1"
+    compiler: Any = sys.modules.get("torch._inductor.config")
+    if compiler is not None:
+        compiler.deterministic = True
+    torch.set_deterministic_debug_mode("warn")
     torch.utils.deterministic.fill_uninitialized_memory = fill_new_memory
     random.seed(seed)
     torch.manual_seed(seed)
@@ -96,32 +59,18 @@ def lock(seed: int, *, fill_new_memory: bool = False) -> None:
     _assert_locked(seed, fill_new_memory)
 
 
-def _lock_algorithms() -> None:
-    """What torch.use_deterministic_algorithms does, without importing torch's compiler: seconds."""
-    import torch
-
-    os.environ["TORCHINDUCTOR_DETERMINISTIC"] = "1"
-    compiler: Any = sys.modules.get("torch._inductor.config")
-    if compiler is not None:
-        compiler.deterministic = True
-    torch.set_deterministic_debug_mode("warn")
-
-
 def _lock_workspace(*, started: bool) -> None:
     for name in _UNLOCKING:
         if os.environ.get(name, "0") != "0":
-            raise EnvironmentProblem(
-                f"{name}={os.environ[name]} turns TF32 on, which can't be locked", f"unset {name}"
-            )
+            message = f"{name}={os.environ[name]} turns TF32 on, which can't be locked"
+            raise EnvironmentProblem(message, f"unset {name}")
     current = os.environ.get("CUBLAS_WORKSPACE_CONFIG")
-    if current == WORKSPACE:
-        return
-    if current is not None:
+    if current not in {None, WORKSPACE}:
         raise EnvironmentProblem(
             f"CUBLAS_WORKSPACE_CONFIG is {current}, and runs are locked to {WORKSPACE}",
             "unset CUBLAS_WORKSPACE_CONFIG",
         )
-    if started:
+    if started and current is None:
         raise EnvironmentProblem(
             "CUDA started before CUBLAS_WORKSPACE_CONFIG was set, so cuBLAS may not heed it",
             "touch no CUDA tensor when the target is built, only in its inputs",
@@ -132,7 +81,6 @@ def _lock_workspace(*, started: bool) -> None:
 def _assert_locked(seed: int, fill_new_memory: bool) -> None:
     import torch
 
-    state = flags()
     wanted: dict[str, object] = {
         "tf32_matmul": False,
         "tf32_cudnn": False,
@@ -143,13 +91,14 @@ def _assert_locked(seed: int, fill_new_memory: bool) -> None:
         "cublas_workspace": WORKSPACE,
         "fill_new_memory": fill_new_memory,
     }
+    state, numpy = flags(), sys.modules.get("numpy")
     loose = [name for name, value in wanted.items() if state[name] != value]
-    if random.getstate() != random.Random(seed).getstate():
-        loose.append("seed of random")
-    if torch.initial_seed() != seed:
-        loose.append("seed of torch")
-    if "numpy" in sys.modules and int(sys.modules["numpy"].random.get_state()[1][0]) != seed:
-        loose.append("seed of numpy")
+    seeds = {
+        "random": random.getstate() == random.Random(seed).getstate(),
+        "torch": torch.initial_seed() == seed,
+        "numpy": numpy is None or int(numpy.random.get_state()[1][0]) == seed,
+    }
+    loose += [f"seed of {name}" for name, locked in seeds.items() if not locked]
     if loose:
         raise EnvironmentProblem(
             f"the environment could not be locked: {', '.join(loose)} did not take effect",
@@ -186,7 +135,7 @@ def fingerprint(folder: Path | None = None, *, dtype: str = "") -> dict[str, Any
     return {
         "gpu": current_gpu(),
         "versions": _versions(),
-        "compiler": {"nvcc": _nvcc(), "nvrtc": _nvrtc()},
+        "compiler": _compilers(),
         "dtype": dtype or None,
         "flags": flags(),
         "variables": variables(),
@@ -219,10 +168,14 @@ def digest(fingerprint: dict[str, Any]) -> str:
 
 
 def variables(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Those of VARIABLES that are set; one that holds a path is said to, without the path."""
+    """The environment variables that change which kernels run or how, those that are set.
+
+    No others are recorded, and of one that holds a path only that it does.
+    """
+    names = Path(__file__).with_name("variables.txt").read_text(encoding="utf-8").split()
     return {
         name: "(a path)" if "/" in value or "\\" in value else value
-        for name in VARIABLES
+        for name in names
         if (value := environment.get(name)) is not None
     }
 
@@ -233,19 +186,17 @@ def commit(folder: Path) -> dict[str, Any] | None:
     `dirty` says that a tracked file of the repository was changed, or that the folder holds files
     that git does not know: the commit alone does not give the target back.
     """
-    revision = _git(folder, "rev-parse", "HEAD")
+    git = ("git", "-C", str(folder), "--no-optional-locks")
+    revision = _output(*git, "rev-parse", "HEAD")
     if not revision:
         return None
-    changed = _git(folder, "status", "--porcelain", "--untracked-files=no")
-    unknown = _git(folder, "status", "--porcelain", "--untracked-files=normal", "--", ".")
+    status = (*git, "status", "--porcelain")
+    changed = _output(*status, "--untracked-files=no")
+    unknown = _output(*status, "--untracked-files=normal", "--", ".")
     return {"commit": revision, "dirty": bool(changed or unknown)}
 
 
-def _git(folder: Path, *arguments: str) -> str | None:
-    return _said("git", "-C", str(folder), "--no-optional-locks", *arguments)
-
-
-def _said(*command: str) -> str | None:
+def _output(*command: str) -> str | None:
     """What a command prints, None where it can't be run or fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
@@ -268,21 +219,16 @@ def _versions() -> dict[str, str | None]:
     }
 
 
-def _nvcc() -> str | None:
-    """The build of the nvcc on the path, as `cuda_13.0.r13.0/compiler.36424714_0`."""
-    if shutil.which("nvcc") is None:
-        return None
-    said = _said("nvcc", "--version")
-    return said.splitlines()[-1].removeprefix("Build ") if said else None
-
-
-def _nvrtc() -> str | None:
+def _compilers() -> dict[str, str | None]:
+    """The build of the nvcc on the path, as `cuda_13.0.r13.0/compiler.36424714_0`, and NVRTC's."""
     from profkit.capture.cuda_source import compiler_version
 
+    text = _output("nvcc", "--version")
+    nvcc = text.splitlines()[-1].removeprefix("Build ") if text else None
     try:
-        return compiler_version()
+        return {"nvcc": nvcc, "nvrtc": compiler_version()}
     except EnvironmentProblem:
-        return None
+        return {"nvcc": nvcc, "nvrtc": None}
 
 
 def current_gpu() -> dict[str, Any] | None:
@@ -293,43 +239,24 @@ def current_gpu() -> dict[str, Any] | None:
         return None
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     uuid = getattr(properties, "uuid", None)
-    told = {
+    gpu = {
         "name": properties.name,
         "uuid": None if uuid is None else f"GPU-{uuid}",
         "compute_capability": f"{properties.major}.{properties.minor}",
         "multiprocessors": properties.multi_processor_count,
         "memory_bytes": properties.total_memory,
     }
-    return told | _by_nvml(told["uuid"])
+    return gpu | _by_nvml(gpu["uuid"])
 
 
 def _by_nvml(uuid: str | None) -> dict[str, Any]:
-    """What NVML tells about a GPU: driver, clock limits, power limit, ECC, MIG, persistence."""
+    """The driver and the settings of a GPU as NVML reports them."""
     with suppress(NoDriver), connection() as nvml:
         driver = answer(nvml, "nvmlSystemGetDriverVersion")
         handle = answer(nvml, "nvmlDeviceGetHandleByUUID", uuid) if uuid else None
         text = driver.decode() if isinstance(driver, bytes) else driver
-        return {"driver": text} | _device(nvml, handle)
-    return dict.fromkeys(_OF_NVML)
-
-
-def _device(nvml: Any, handle: Any) -> dict[str, Any]:
-    ask = partial(ask_device, nvml, handle)
-    power = ask("nvmlDeviceGetEnforcedPowerLimit")
-    ecc, mig = ask("nvmlDeviceGetEccMode"), ask("nvmlDeviceGetMigMode")
-    persistence = ask("nvmlDeviceGetPersistenceMode")
-    clocks = (
-        ask("nvmlDeviceGetMaxClockInfo", nvml.NVML_CLOCK_SM),
-        ask("nvmlDeviceGetMaxClockInfo", nvml.NVML_CLOCK_MEM),
-        ask("nvmlDeviceGetApplicationsClock", nvml.NVML_CLOCK_SM),
-    )
-    told = (
-        *(None if clock is None else clock * _MHZ for clock in clocks),
-        None if power is None else power / 1000,
-        *(None if mode is None else bool(mode[0]) for mode in (ecc, mig)),
-        None if persistence is None else bool(persistence),
-    )
-    return dict(zip(_OF_NVML[1:], told, strict=True))
+        return {"driver": text} | settings(nvml, handle)
+    return dict.fromkeys(_NVML_KEYS)
 
 
 def _plain(value: Any) -> bool | list[bool]:

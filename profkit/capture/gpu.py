@@ -15,6 +15,7 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 _ORDER = "CUDA_DEVICE_ORDER"
 _MIG = "MIG-"
 _HIDDEN = ("", "-1")
+_MHZ, _MILLI = 1_000_000, 1e-3
 _THROTTLE = {
     0x0000000000000004: "software power cap",
     0x0000000000000008: "hardware slowdown",
@@ -26,9 +27,9 @@ _THROTTLE = {
 
 @dataclass(frozen=True)
 class GpuState:
-    """A GPU now. Clocks in Hz, power in W, temperature in degrees C, memory in bytes.
+    """A GPU now. Clocks in Hz, power in W.
 
-    None stands for what the driver does not tell. `processes` are the other processes on it.
+    None stands for what the driver does not report. `processes` are the other processes on it.
     `problem` is the driver's error where it can't reach the GPU, "" where it can.
     """
 
@@ -38,16 +39,10 @@ class GpuState:
     driver: str
     mig: bool | None
     persistence: bool | None
-    ecc: bool | None
     sm_clock: float | None
     sm_clock_max: float | None
-    memory_clock: float | None
-    power: float | None
     power_limit: float | None
     power_limit_default: float | None
-    temperature: float | None
-    memory_used: int | None
-    memory_total: int | None
     throttled_by: tuple[str, ...]
     processes: tuple[int, ...]
     problem: str = ""
@@ -84,20 +79,20 @@ def chosen(index: int | None, visible: str | None) -> GpuState | None:
 
     Raises NoDriver, and EnvironmentProblem for a GPU that is not there or can't be reached.
     """
-    found = states()
-    if index is not None:
-        if index >= len(found):
-            raise EnvironmentProblem(f"no GPU {index}", f"there are {len(found)}")
-        gpu = found[index]
-    else:
-        first = _first(visible)
-        if first in _HIDDEN:
-            return None
-        gpu = _named(first, found)
+    gpus = states()
+    count = f"there are {len(gpus)}"
+    if index is not None and index >= len(gpus):
+        raise EnvironmentProblem(f"no GPU {index}", count)
+    first = _first(visible)
+    if index is None and first in _HIDDEN:
+        return None
+    gpu = gpus[index] if index is not None else _named(first, gpus)
+    if gpu is None:
+        message = f"{first!r} (CUDA_VISIBLE_DEVICES) is no GPU of this machine"
+        raise EnvironmentProblem(message, count)
     if gpu.problem:
-        raise EnvironmentProblem(
-            f"GPU {gpu.index} can't be reached ({gpu.problem})", "choose another with --gpu"
-        )
+        message = f"GPU {gpu.index} can't be reached ({gpu.problem})"
+        raise EnvironmentProblem(message, "choose another with --gpu")
     return gpu
 
 
@@ -126,14 +121,12 @@ def _first(visible: str | None) -> str:
     return "0" if visible is None else visible.split(",")[0].strip()
 
 
-def _named(first: str, found: Sequence[GpuState]) -> GpuState:
+def _named(first: str, gpus: Sequence[GpuState]) -> GpuState | None:
     uuid = _parent(first) if first.startswith(_MIG) else first
-    for gpu in found:
+    for gpu in gpus:
         if uuid == str(gpu.index) or (uuid.startswith("GPU-") and gpu.uuid.startswith(uuid)):
             return gpu
-    raise EnvironmentProblem(
-        f"{first!r} (CUDA_VISIBLE_DEVICES) is no GPU of this machine", f"there are {len(found)}"
-    )
+    return None
 
 
 def _parent(mig: str) -> str:
@@ -164,9 +157,9 @@ class Watch:
     def now(self) -> Moment:
         """The clock first: it falls soonest when the work is over."""
         ask = partial(ask_device, self._nvml, self._handle)
-        clock = _scaled(ask("nvmlDeviceGetClockInfo", self._nvml.NVML_CLOCK_SM), 1e6)
+        clock = _scaled(ask("nvmlDeviceGetClockInfo", self._nvml.NVML_CLOCK_SM), _MHZ)
         throttled = _throttled_by(ask("nvmlDeviceGetCurrentClocksThrottleReasons"))
-        power = _scaled(ask("nvmlDeviceGetPowerUsage"), 1e-3)
+        power = _scaled(ask("nvmlDeviceGetPowerUsage"), _MILLI)
         temperature = ask("nvmlDeviceGetTemperature", self._nvml.NVML_TEMPERATURE_GPU)
         return Moment(clock, power, temperature, throttled)
 
@@ -192,36 +185,43 @@ def connection() -> Iterator[Any]:
         pynvml.nvmlShutdown()
 
 
+def settings(nvml: Any, handle: Any) -> dict[str, Any]:
+    """The settings of a GPU, clocks in Hz and power in W; None where the driver reports none."""
+    ask = partial(ask_device, nvml, handle)
+    power, persistence = ask("nvmlDeviceGetEnforcedPowerLimit"), ask("nvmlDeviceGetPersistenceMode")
+    ecc, mig = ask("nvmlDeviceGetEccMode"), ask("nvmlDeviceGetMigMode")
+    clocks = {
+        "sm_clock_max": ask("nvmlDeviceGetMaxClockInfo", nvml.NVML_CLOCK_SM),
+        "memory_clock_max": ask("nvmlDeviceGetMaxClockInfo", nvml.NVML_CLOCK_MEM),
+        "sm_clock_application": ask("nvmlDeviceGetApplicationsClock", nvml.NVML_CLOCK_SM),
+    }
+    return {name: _scaled(clock, _MHZ) for name, clock in clocks.items()} | {
+        "power_limit": None if power is None else power / 1000,
+        "ecc": None if ecc is None else bool(ecc[0]),
+        "mig": None if mig is None else bool(mig[0]),
+        "persistence": None if persistence is None else bool(persistence),
+    }
+
+
 def _state(nvml: Any, index: int, driver: str) -> GpuState:
     try:
         handle, problem = nvml.nvmlDeviceGetHandleByIndex(index), ""
     except nvml.NVMLError as error:
         handle, problem = None, str(error)
     ask = partial(ask_device, nvml, handle)
-    mig, persistence = ask("nvmlDeviceGetMigMode"), ask("nvmlDeviceGetPersistenceMode")
-    ecc, memory = ask("nvmlDeviceGetEccMode"), ask("nvmlDeviceGetMemoryInfo")
-    reasons = ask("nvmlDeviceGetCurrentClocksThrottleReasons")
     processes = ask("nvmlDeviceGetComputeRunningProcesses") or []
+    limits = settings(nvml, handle)
     return GpuState(
         index=index,
         name=ask("nvmlDeviceGetName") or "unknown GPU",
         uuid=ask("nvmlDeviceGetUUID") or "",
         driver=driver,
-        mig=bool(mig[0]) if mig else None,
-        persistence=None if persistence is None else bool(persistence),
-        ecc=bool(ecc[0]) if ecc else None,
-        sm_clock=_scaled(ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM), 1e6),
-        sm_clock_max=_scaled(ask("nvmlDeviceGetMaxClockInfo", nvml.NVML_CLOCK_SM), 1e6),
-        memory_clock=_scaled(ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_MEM), 1e6),
-        power=_scaled(ask("nvmlDeviceGetPowerUsage"), 1e-3),
-        power_limit=_scaled(ask("nvmlDeviceGetEnforcedPowerLimit"), 1e-3),
-        power_limit_default=_scaled(ask("nvmlDeviceGetPowerManagementDefaultLimit"), 1e-3),
-        temperature=ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU),
-        memory_used=memory.used if memory else None,
-        memory_total=memory.total if memory else None,
-        throttled_by=_throttled_by(reasons),
+        sm_clock=_scaled(ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM), _MHZ),
+        power_limit_default=_scaled(ask("nvmlDeviceGetPowerManagementDefaultLimit"), _MILLI),
+        throttled_by=_throttled_by(ask("nvmlDeviceGetCurrentClocksThrottleReasons")),
         processes=tuple(process.pid for process in processes),
         problem=problem,
+        **{name: limits[name] for name in ("mig", "persistence", "sm_clock_max", "power_limit")},
     )
 
 

@@ -42,20 +42,18 @@ class ImportScope:
             for name, module in list(sys.modules.items())
             if "." not in name and name not in self._present and self._holds(module)
         }
-        self._modules = {
-            name: sys.modules.pop(name)
-            for name in list(sys.modules)
-            if name.partition(".")[0] in own
-        }
+        names = [name for name in sys.modules if name.partition(".")[0] in own]
+        self._modules = {name: sys.modules.pop(name) for name in names}
 
     def _holds(self, module: ModuleType) -> bool:
         """Whether a top-level module lies directly in the folder: a file, or a package there."""
         file = getattr(module, "__file__", None)
-        if file is None:
-            places = [Path(place) for place in getattr(module, "__path__", ())]
-        else:
-            places = [Path(file).parent if Path(file).stem == "__init__" else Path(file)]
-        return any(place.resolve().parent == self.folder for place in places)
+        places = getattr(module, "__path__", ()) if file is None else [file]
+        for place in map(Path, places):
+            path = place.parent if file is not None and place.stem == "__init__" else place
+            if path.resolve().parent == self.folder:
+                return True
+        return False
 
 
 _current: ImportScope | None = None

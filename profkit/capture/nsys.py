@@ -41,10 +41,10 @@ def record(
     if profiled_region_only:
         words += ["--capture-range=cudaProfilerApi", "--capture-range-end=stop"]
     _run([*words, *program], environment, timeout)
-    written = report if report.suffix == ".nsys-rep" else report.with_suffix(".nsys-rep")
-    if not written.is_file():
+    file = report if report.suffix == ".nsys-rep" else report.with_suffix(".nsys-rep")
+    if not file.is_file():
         raise NoTimeline("nsys wrote no report", "see `profkit doctor`, or use --no-nsys")
-    return written
+    return file
 
 
 def export(
@@ -66,12 +66,11 @@ def _run(words: Sequence[str], environment: Mapping[str, str], timeout: float | 
     try:
         finished = run(words, environment=environment, timeout=timeout)
     except TimedOut as error:
-        raise NoTimeline(
-            f"nsys was ended after {error.seconds:.0f} s", "raise --timeout, or use --no-nsys"
-        ) from None
+        message = f"nsys was ended after {error.seconds:.0f} s"
+        raise NoTimeline(message, "raise --timeout, or use --no-nsys") from None
     if finished.status:
-        lines = [line.strip() for line in finished.output.splitlines() if line.strip()]
-        words_of_nsys = lines[-1][:300] if lines else "it said nothing"
+        lines = finished.output.splitlines()
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
         reason = f"nsys {words[1]} ended with status {finished.status}"
         remedy = "see `profkit doctor`, or use --no-nsys"
-        raise NoTimeline(f"{reason}: {words_of_nsys}", remedy, reason)
+        raise NoTimeline(f"{reason}: {last[:300]}", remedy, reason)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import queue
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from pathlib import Path
 from profkit.core.errors import EnvironmentProblem
 
 _GRACE = 5.0
-_KEPT = 1 << 20
+_TAIL = 1 << 20
 _NEEDED = re.compile(
     r"PATH|HOME|LANG|LC_\w+|TZ|TMPDIR|TERM|LD_LIBRARY_PATH|LD_PRELOAD|XDG_CACHE_HOME|VIRTUAL_ENV"
     r"|CONDA_PREFIX|OMP_\w+|PYTHON\w*|CUDA\w*|CUBLAS\w*|CUDNN\w*|NVIDIA_\w+|NVRTC\w*|TORCH\w*"
@@ -77,19 +78,19 @@ def run(
     chunks: queue.Queue[str | None] = queue.Queue()
     reader = threading.Thread(target=_pump, args=(supervisor, chunks), daemon=True)
     reader.start()
-    said = _Tail()
+    output = _Tail()
     try:
         while True:
             left = None if timeout is None else timeout - (time.monotonic() - started)
             if left is not None and left <= 0:
-                raise TimedOut(time.monotonic() - started, said.text())
+                raise TimedOut(time.monotonic() - started, output.text())
             try:
                 chunk = chunks.get(timeout=left)
             except queue.Empty:
                 continue
             if chunk is None:
                 break
-            said.add(chunk)
+            output.add(chunk)
             if on_text:
                 on_text(chunk)
         status = supervisor.wait()
@@ -97,7 +98,7 @@ def run(
         end(supervisor)
         reader.join(_GRACE)
     code = status if status >= 0 else 128 - status
-    return Finished(code, time.monotonic() - started, said.text())
+    return Finished(code, time.monotonic() - started, output.text())
 
 
 def supervised(command: Sequence[str]) -> list[str]:
@@ -116,7 +117,7 @@ class _Tail:
     def add(self, text: str) -> None:
         self._parts.append(text)
         self._length += len(text)
-        while self._length - len(self._parts[0]) >= _KEPT:
+        while self._length - len(self._parts[0]) >= _TAIL:
             self._length -= len(self._parts.popleft())
 
     def text(self) -> str:
@@ -124,8 +125,6 @@ class _Tail:
 
 
 def _start(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    import shutil
-
     if shutil.which(command[0], path=environment.get("PATH")) is None:
         raise EnvironmentProblem(f"{command[0]}: no such program", "check the path")
     return subprocess.Popen(
@@ -148,11 +147,10 @@ def _pump(supervisor: subprocess.Popen[bytes], chunks: queue.Queue[str | None]) 
 
 def end(supervisor: subprocess.Popen[bytes]) -> None:
     """End the supervisor, and through it all below, if it still runs."""
-    if supervisor.poll() is not None:
-        return
-    supervisor.send_signal(signal.SIGTERM)
-    try:
-        supervisor.wait(_GRACE)
-    except subprocess.TimeoutExpired:
-        supervisor.kill()
-        supervisor.wait()
+    if supervisor.poll() is None:
+        supervisor.send_signal(signal.SIGTERM)
+        try:
+            supervisor.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            supervisor.kill()
+            supervisor.wait()

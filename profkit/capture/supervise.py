@@ -75,20 +75,13 @@ def descendants(root: int) -> list[int]:
             fields = (entry / "stat").read_bytes().rpartition(b")")[2].split()
         except OSError:
             continue
-        if not _only_waits(fields):
+        # a process whose first thread has ended is a zombie too, while its others go on
+        if fields[_STATE] != b"Z" or int(fields[_THREADS]) > 1:
             children.setdefault(int(fields[_PARENT]), []).append(int(entry.name))
-    found: list[int] = []
-    waiting = [root]
-    while waiting:
-        below = children.get(waiting.pop(), [])
-        found += below
-        waiting += below
-    return found
-
-
-def _only_waits(fields: list[bytes]) -> bool:
-    """A process whose first thread has ended is a zombie too, while its others go on."""
-    return fields[_STATE] == b"Z" and int(fields[_THREADS]) <= 1
+    family = [root]
+    for process in family:  # grows as it is walked
+        family += children.get(process, [])
+    return family[1:]
 
 
 def _end_of(child: int) -> int:
@@ -106,8 +99,8 @@ def _reaped() -> dict[int, int]:
     """The processes that have ended, by number, with their wait status."""
     ended: dict[int, int] = {}
     try:
-        while (found := os.waitpid(-1, os.WNOHANG))[0]:
-            ended[found[0]] = found[1]
+        while (child := os.waitpid(-1, os.WNOHANG))[0]:
+            ended[child[0]] = child[1]
     except ChildProcessError:
         pass
     return ended

@@ -8,7 +8,7 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -177,9 +177,7 @@ class Target:
         inputs = self.inputs(device, seed)
         ready = [variant for variant in self.chosen(names) if _warmed_up(variant, inputs)]
         if not ready:
-            raise EnvironmentProblem(
-                f"none of the chosen variants of {self.name} can run here", "choose others"
-            )
+            raise self._none_runs()
         if device == "cpu":
             for variant in ready:
                 with variant.around():
@@ -199,20 +197,16 @@ class Target:
         raises.
         """
         try:
-            status = self._done(_arguments(self, argv, options))
+            sys.exit(self._done(_arguments(self, argv, options)))
         except ProfkitError as error:
-            print(f"profkit: {error}", file=sys.stderr)
-            status = error.exit_code
-        except ModuleNotFoundError as error:
-            if error.name != _TORCH:
+            failure = error
+        except Exception as error:
+            if not _lacks_torch(error):
                 traceback.print_exc()
                 sys.exit(TargetFailed.exit_code)
-            print(f"profkit: {without_torch()}", file=sys.stderr)
-            status = EnvironmentProblem.exit_code
-        except Exception:
-            traceback.print_exc()
-            status = TargetFailed.exit_code
-        sys.exit(status)
+            failure = without_torch()
+        print(f"profkit: {failure}", file=sys.stderr)
+        sys.exit(failure.exit_code)
 
     def _done(self, arguments: argparse.Namespace) -> int:
         self.chosen(arguments.variant)
@@ -222,41 +216,52 @@ class Target:
         lock(arguments.seed, fill_new_memory=arguments.check)
         device = _device(arguments.device)
         if not arguments.check:
-            ran = self.run_once(device, arguments.seed, arguments.variant)
+            names = self.run_once(device, arguments.seed, arguments.variant)
             if sys.stderr.isatty():  # by hand: a profiler's output is not to be written into
-                for name in ran:
+                for name in names:
                     print(f"{name}  ran on {device}, not checked", file=sys.stderr)
             return 0
         verdicts = self.check(device, arguments.seed, arguments.variant)
         if arguments.report is not None:
-            _write(arguments.report, self._checked(verdicts, device, arguments.seed))
+            self._write_check(arguments.report, verdicts, device, arguments.seed)
         width = max(len(verdict.name) for verdict in verdicts)
         for verdict in verdicts:
             print(verdict.line(width))
-        return _judged(self.name, verdicts)
+        failed = [verdict.name for verdict in verdicts if verdict.status is Status.failed]
+        if failed:
+            raise TargetFailed(f"{self.name}: {listed(failed)} failed the check")
+        if all(verdict.status is Status.unsupported for verdict in verdicts):
+            raise self._none_runs()
+        return 0
 
-    def _checked(self, verdicts: Sequence[Verdict], device: str, seed: int) -> str:
-        surroundings = fingerprint(_script_folder(), dtype=self.dtype)
-        told = self.described() | {
+    def _write_check(self, path: Path, verdicts: list[Verdict], device: str, seed: int) -> None:
+        script = getattr(sys.modules["__main__"], "__file__", None)
+        folder = None if script is None else Path(script).resolve().parent
+        environment = fingerprint(folder, dtype=self.dtype)
+        document = self.described() | {
             "device": device,
             "seed": seed,
             "variants": [plain(verdict) for verdict in verdicts],
-            "fingerprint": surroundings,
-            "fingerprint_sha256": digest(surroundings),
+            "fingerprint": environment,
+            "fingerprint_sha256": digest(environment),
         }
-        return encode(convert(told, CheckFile), dense=False)
+        try:
+            write_atomic(path, encode(convert(document, CheckFile), dense=False))
+        except OSError as error:
+            raise EnvironmentProblem(f"{path} can't be written: {error.strerror}") from error
+
+    def _none_runs(self) -> EnvironmentProblem:
+        message = f"none of the chosen variants of {self.name} can run here"
+        return EnvironmentProblem(message, "choose others")
 
     def _truth(self, inputs: Inputs) -> Any:
         import torch
 
-        truth = self.reference(
-            {
-                name: value.to(
-                    torch.float64 if torch.is_floating_point(value) else value.dtype, copy=True
-                )
-                for name, value in inputs.items()
-            }
-        )
+        copies = {
+            name: value.to(torch.float64 if value.is_floating_point() else value.dtype, copy=True)
+            for name, value in inputs.items()
+        }
+        truth = self.reference(copies)
         if truth.dtype != torch.float64:
             raise TargetFailed(f"the reference of {self.name} gives {truth.dtype}, not float64")
         if not torch.isfinite(truth).all():
@@ -264,31 +269,38 @@ class Target:
         return truth
 
     def _verdict(self, variant: Variant, inputs: Inputs, truth: Any) -> Verdict:
+        import torch
+
         before = {name: value.clone() for name, value in inputs.items()}
         verdict = self._outcome(variant, inputs, truth)
         try:
-            written = _restored(inputs, before)
+            changed = [name for name in inputs if not torch.equal(inputs[name], before[name])]
+            for name in changed:
+                inputs[name].copy_(before[name])
         except RuntimeError:
             return verdict  # the variant took the device with it, and has failed for that
-        if written and verdict.status is not Status.failed:
-            reason = f"writes to its inputs ({listed(written)})"
+        if changed and verdict.status is not Status.failed:
+            reason = f"writes to its inputs ({listed(changed)})"
             return Verdict(variant.name, Status.failed, None, verdict.bound, reason)
         return verdict
 
     def _outcome(self, variant: Variant, inputs: Inputs, truth: Any) -> Verdict:
-        bound = BOUNDS[self.dtype]
+        import torch
+
+        status = Status.failed
         try:
             result = attempt(variant, inputs)
-            _synchronise(truth)
+            if truth.is_cuda:
+                torch.cuda.synchronize()
             result = result if self.compared is None else self.compared(result)
             return judge(variant.name, result, truth, self.dtype)
-        except Unsupported as why:
-            return Verdict(variant.name, Status.unsupported, None, bound, str(why))
-        except WrongResult as why:
-            return Verdict(variant.name, Status.failed, None, bound, str(why))
+        except Unsupported as error:
+            status, reason = Status.unsupported, str(error)
+        except WrongResult as error:
+            reason = str(error)
         except Exception as error:
             reason = _one_line(f"{type(error).__name__}: {error}")
-            return Verdict(variant.name, Status.failed, None, bound, reason)
+        return Verdict(variant.name, status, None, BOUNDS[self.dtype], reason)
 
 
 def attempt(variant: Variant, inputs: Inputs) -> Any:
@@ -307,7 +319,9 @@ def attempt(variant: Variant, inputs: Inputs) -> Any:
             if not _NO_KERNEL.search(str(error)):
                 raise
             reasons = [str(warning.message).partition(" (Triggered")[0] for warning in caught]
-            reasons.insert(0, f"torch has no such kernel for {_kind(inputs)}")
+            first = next(iter(inputs.values()))
+            kind = f"{str(first.dtype).removeprefix('torch.')} on {first.device.type}"
+            reasons.insert(0, f"torch has no such kernel for {kind}")
             raise Unsupported(_one_line("; ".join(dict.fromkeys(reasons)))) from error
     for warning in caught:
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
@@ -319,13 +333,12 @@ def normal_inputs(device: str, seed: int, dtype: str, **shapes: Sequence[int]) -
     import torch
 
     generator = torch.Generator().manual_seed(seed)
-    made = torch.float64 if dtype == "float64" else torch.float32
-    return {
-        name: torch.randn(tuple(shape), generator=generator, dtype=made).to(
-            device=device, dtype=getattr(torch, dtype)
-        )
-        for name, shape in shapes.items()
-    }
+    precise = torch.float64 if dtype == "float64" else torch.float32
+    tensors = {}
+    for name, shape in shapes.items():
+        values = torch.randn(tuple(shape), generator=generator, dtype=precise)
+        tensors[name] = values.to(device=device, dtype=getattr(torch, dtype))
+    return tensors
 
 
 class _Words(list[str]):
@@ -338,25 +351,17 @@ class _Words(list[str]):
             self.read = True
         return super().__getattribute__(name)
 
-    def __getitem__(self, at: Any) -> Any:
-        self.read |= at != 0
-        return super().__getitem__(at)
 
-    def __iter__(self) -> Iterator[str]:
-        self.read = True
-        return super().__iter__()
+def _watched(method: Callable[..., Any]) -> Callable[..., Any]:
+    def call(words: _Words, *arguments: Any) -> Any:
+        words.read |= arguments != (0,)
+        return method(words, *arguments)
 
-    def __contains__(self, word: object) -> bool:
-        self.read = True
-        return super().__contains__(word)
+    return call
 
-    def __len__(self) -> int:
-        self.read = True
-        return super().__len__()
 
-    def __add__(self, more: Any) -> Any:
-        self.read = True
-        return super().__add__(more)
+for _method in (list.__getitem__, list.__iter__, list.__contains__, list.__len__, list.__add__):
+    setattr(_Words, _method.__name__, _watched(_method))
 
 
 def load_target(path: Path, arguments: Sequence[str] = ()) -> Target:
@@ -389,7 +394,7 @@ def load_target(path: Path, arguments: Sequence[str] = ()) -> Target:
     except SystemExit as error:
         raise TargetFailed(f"{path} exits with {error.code} when it is imported") from error
     except Exception as error:
-        if isinstance(error, ModuleNotFoundError) and error.name == _TORCH:
+        if _lacks_torch(error):
             raise without_torch() from error
         reason = _one_line(f"{type(error).__name__}: {error}")
         raise TargetFailed(f"{path} can't be imported: {reason}") from error
@@ -399,10 +404,9 @@ def load_target(path: Path, arguments: Sequence[str] = ()) -> Target:
         raise UsageError(f"{path} takes no options: nothing reads {arguments[0]}")
     targets = {id(value): value for value in vars(module).values() if isinstance(value, Target)}
     if len(targets) != 1:
-        raise BadInput(
-            f"{path} defines {len(targets)} targets", "define one at the script's top level"
-        )
-    target = next(iter(targets.values()))
+        message = f"{path} defines {len(targets)} targets"
+        raise BadInput(message, "define one at the script's top level")
+    (target,) = targets.values()
     object.__setattr__(target, "scope", scope)
     return target
 
@@ -428,13 +432,9 @@ def _arguments(
         parents=[] if options is None else [options],
         allow_abbrev=False,
     )
-    parser.add_argument(
-        "--variant",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help=f"only this one, may be repeated: {listed([v.name for v in target.variants])}",
-    )
+    variants = listed([variant.name for variant in target.variants])
+    text = f"only this one, may be repeated: {variants}"
+    parser.add_argument("--variant", action="append", default=[], metavar="NAME", help=text)
     parser.add_argument("--check", action="store_true", help="compare with the reference instead")
     parser.add_argument("--report", type=Path, metavar="FILE", help="with --check: write JSON")
     parser.add_argument("--list", action="store_true", help="print what the target declares")
@@ -444,19 +444,18 @@ def _arguments(
     unknown = [word for word in left if options is not None or word.startswith("-")]
     if unknown:
         known = re.findall(r"(?<!\S)--?[a-z][\w-]*", parser.format_help())
-        raise UsageError(
-            f"{target.name} has no option {unknown[0]}", _meant(unknown[0], known, options)
-        )
+        names = {name.lstrip("-"): name for name in known}
+        other = "" if options else "the script's own go through main(options=...); "
+        wrong = unknown[0].partition("=")[0].lstrip("-")
+        remedy = did_you_mean(wrong, names, f"{other}see --help", spelled=names.__getitem__)
+        raise UsageError(f"{target.name} has no option {unknown[0]}", remedy)
     if left:
         print(f"profkit: left to the script: {' '.join(left)}", file=sys.stderr)
     return arguments
 
 
-def _meant(word: str, known: Sequence[str], options: argparse.ArgumentParser | None) -> str:
-    names = {name.lstrip("-"): name for name in known}
-    see = "see --help" if options else "the script's own go through main(options=...); see --help"
-    wrong = word.partition("=")[0].lstrip("-")
-    return did_you_mean(wrong, names, see, spelled=names.__getitem__)
+def _lacks_torch(error: Exception) -> bool:
+    return isinstance(error, ModuleNotFoundError) and error.name == _TORCH
 
 
 def without_torch() -> EnvironmentProblem:
@@ -464,14 +463,14 @@ def without_torch() -> EnvironmentProblem:
     return EnvironmentProblem("torch is not installed", "pip install torch")
 
 
-def _device(asked: str | None) -> str:
+def _device(requested: str | None) -> str:
     import torch
 
     if torch.cuda.is_available():
-        return asked or "cuda"
-    if asked == "cuda":
+        return requested or "cuda"
+    if requested == "cuda":
         raise EnvironmentProblem("torch sees no CUDA device", "try --device cpu")
-    if asked is None:
+    if requested is None:
         print("profkit: no CUDA device, running on the CPU", file=sys.stderr)
     return "cpu"
 
@@ -479,8 +478,8 @@ def _device(asked: str | None) -> str:
 def _warmed_up(variant: Variant, inputs: Inputs) -> bool:
     try:
         attempt(variant, inputs)
-    except Unsupported as why:
-        print(f"profkit: {variant.name} is left out: {why}", file=sys.stderr)
+    except Unsupported as error:
+        print(f"profkit: {variant.name} is left out: {error}", file=sys.stderr)
         return False
     return True
 
@@ -497,52 +496,6 @@ def _profiled(variants: Sequence[Variant], inputs: Inputs) -> None:
     torch.cuda.profiler.stop()
 
 
-def _judged(name: str, verdicts: Sequence[Verdict]) -> int:
-    failed = [verdict.name for verdict in verdicts if verdict.status is Status.failed]
-    if failed:
-        raise TargetFailed(f"{name}: {listed(failed)} failed the check")
-    if all(verdict.status is Status.unsupported for verdict in verdicts):
-        raise EnvironmentProblem(
-            f"none of the chosen variants of {name} can run here", "choose others"
-        )
-    return 0
-
-
-def _restored(inputs: Inputs, before: Inputs) -> list[str]:
-    """Names of the inputs that have changed, which get their values back."""
-    import torch
-
-    changed = [name for name in inputs if not torch.equal(inputs[name], before[name])]
-    for name in changed:
-        inputs[name].copy_(before[name])
-    return changed
-
-
-def _synchronise(tensor: Any) -> None:
-    import torch
-
-    if tensor.is_cuda:
-        torch.cuda.synchronize()
-
-
-def _kind(inputs: Inputs) -> str:
-    first = next(iter(inputs.values()))
-    return f"{str(first.dtype).removeprefix('torch.')} on {first.device.type}"
-
-
 def _one_line(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 1] + "…"
-
-
-def _script_folder() -> Path | None:
-    script = getattr(sys.modules["__main__"], "__file__", None)
-    return None if script is None else Path(script).resolve().parent
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a text whole or not at all."""
-    try:
-        write_atomic(path, text)
-    except OSError as error:
-        raise EnvironmentProblem(f"{path} can't be written: {error.strerror}") from error

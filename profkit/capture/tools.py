@@ -21,7 +21,7 @@ _FOLDERS = {
 
 @dataclass(frozen=True)
 class Tool:
-    """An installed tool: its path and version, (2025, 3, 1) for 2025.3.1; () where it won't say."""
+    """An installed tool: its path and version, (2025, 3, 1) for 2025.3.1; () where it has none."""
 
     name: str
     path: str
@@ -34,15 +34,12 @@ class Tool:
 
 def find(name: str) -> Tool | None:
     """`ncu` or `nsys`: what PROFKIT_NCU or PROFKIT_NSYS names, else on PATH, else installed."""
-    named = os.environ.get(f"PROFKIT_{name.upper()}", "")
-    path = shutil.which(named or name)
-    if path is None and not named:
-        installed = [
-            str(found)
-            for pattern in _FOLDERS[name]
-            for found in sorted(Path("/").glob(pattern.lstrip("/")), reverse=True)
-        ]
-        path = _first(installed)
+    variable = os.environ.get(f"PROFKIT_{name.upper()}", "")
+    path = shutil.which(variable or name)
+    if path is None and not variable:
+        patterns = (pattern.lstrip("/") for pattern in _FOLDERS[name])
+        files = (file for pattern in patterns for file in sorted(Path("/").glob(pattern))[::-1])
+        path = next((str(file) for file in files if os.access(file, os.X_OK)), None)
     return Tool(name, path, _version(path)) if path else None
 
 
@@ -56,19 +53,10 @@ def installed_version(package: str) -> str | None:
         return None
 
 
-def _first(paths: list[str]) -> str | None:
-    return next((path for path in paths if os.access(path, os.X_OK)), None)
-
-
 def _version(path: str) -> tuple[int, ...]:
     try:
         done = subprocess.run(
-            [path, "--version"],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=30,
-            check=False,
+            [path, "--version"], capture_output=True, text=True, errors="replace", timeout=30
         )
     except (OSError, subprocess.TimeoutExpired):
         return ()

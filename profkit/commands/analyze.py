@@ -5,20 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-import typer
-
-from profkit.commands.options import (
-    FORMAT,
-    DisableOption,
-    KernelOption,
-    OutputOption,
-    RulesOption,
-    put,
-    report_failures,
-    width_of,
-)
+from profkit.commands.options import put, report_failures, width_of
 from profkit.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,46 +23,16 @@ _CHECK_HALF_FROM = 0.05
 
 
 def analyze(
-    paths: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE...",
-            help="Reports (.ncu-rep, .ncu-repz), runs, folders, or timelines (.sqlite, .nsys-rep).",
-        ),
-    ],
-    kernel: KernelOption = None,
-    nvtx: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RANGE", help="Only launches inside this NVTX range; * and ? are wildcards."
-        ),
-    ] = None,
-    top: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="Kernels to show in detail, 0 for all. [default: 3; html: 12; json and csv: all]",
-        ),
-    ] = None,
-    sort: Annotated[
-        str,
-        typer.Option(
-            metavar="KEY",
-            help="time, name, count, order, or a catalogue quantity (dram_busy), largest first.",
-        ),
-    ] = _BY_TIME,
-    format: Annotated[AnalysisFormat, FORMAT] = "terminal",
-    output: OutputOption = None,
-    rules: RulesOption = None,
-    disable: DisableOption = None,
-    with_host: Annotated[
-        bool,
-        typer.Option(
-            "--with-host",
-            help="Keep computer name, paths and the whole command line in json, markdown, html.",
-        ),
-    ] = False,
+    paths: list[Path],
+    kernel: str | None = None,
+    nvtx: str | None = None,
+    top: int | None = None,
+    sort: str = _BY_TIME,
+    format: AnalysisFormat = "terminal",
+    output: Path | None = None,
+    rules: Path | None = None,
+    disable: list[str] | None = None,
+    with_host: bool = False,
 ) -> None:
     """Say what a report holds: who takes the time, what limits it, what a fix would give.
 
@@ -90,20 +49,19 @@ def analyze(
       profkit analyze timeline.sqlite
     """
     from profkit.analysis.run_files import TIMELINES
-    from profkit.commands.advice import chosen
+    from profkit.commands import reading
 
     if any(path.suffix in TIMELINES for path in paths):
         filtered = bool(kernel or nvtx) or top is not None or sort != _BY_TIME
-        advice = chosen(rules, disable or (), None)
+        advice = reading.chosen_advice(rules, disable, None)
         put(_timelines(paths, advice, format, output, with_host, filtered=filtered), output)
         return
-    from profkit.commands.order import known_key, order
-    from profkit.commands.reading import Selection, read_reports
+    from profkit.report.catalog import catalog
     from profkit.rules.checklist_view import SHOWN
 
-    known_key(sort)
+    reading.check_sort_key(sort)
     shown = _TOP_SHOWN.get(format, 0) if top is None else top
-    advice = chosen(rules, disable or (), SHOWN if format == "terminal" else None)
+    advice = reading.chosen_advice(rules, disable, SHOWN if format == "terminal" else None)
     if format == "html":
         from profkit.commands.report import page_of
 
@@ -112,20 +70,15 @@ def analyze(
         page = page_of(paths[0], kernel, nvtx, shown, advice, with_host=with_host, sort=sort)
         put(page, output)
         return
-    selection = Selection(kernel, nvtx, _check_half_from(format, sort))
-    examined, failures = read_reports(paths, selection, advice)
-    ordered = [(one.report, order(one.report, sort), one.found) for one in examined]
-    if ordered:
-        put(_text(ordered, shown, format, output, with_host, sort), output)
+    all_checked = format != "terminal" or sort in catalog().checked
+    half_from = 0.0 if all_checked else _CHECK_HALF_FROM
+    reports, failures = reading.read_reports(
+        paths, advice, kernel=kernel, nvtx=nvtx, check_half_from=half_from
+    )
+    rows = [(report, reading.sorted_groups(report, sort), items) for report, items in reports]
+    if rows:
+        put(_text(rows, shown, format, output, with_host, sort), output)
     report_failures(failures)
-
-
-def _check_half_from(format: AnalysisFormat, sort: str) -> float:
-    """From which share of its roof claimed half-precision work is checked in all launches."""
-    from profkit.report.catalog import catalog
-
-    needed = format != "terminal" or sort in catalog().checked
-    return 0.0 if needed else _CHECK_HALF_FROM
 
 
 def _timelines(
@@ -137,23 +90,22 @@ def _timelines(
     *,
     filtered: bool,
 ) -> str:
-    if format == "html":
-        raise UsageError(
-            "a timeline has no page of its own", "give the report or run it belongs to"
-        )
     from profkit.analysis.run_files import TIMELINES
+
+    if format == "html":
+        message = "a timeline has no page of its own"
+        raise UsageError(message, "give the report or run it belongs to")
+    if not all(path.suffix in TIMELINES for path in paths):
+        raise UsageError("reports and timelines can't be shown together", "one kind at a time")
+    if filtered:
+        message = "--kernel, --nvtx, --top and --sort don't apply to a timeline"
+        raise UsageError(message, "leave them out")
     from profkit.analysis.timeline_view import timelines_text
     from profkit.commands.reading import read_timeline
     from profkit.rules.checklist import region_items
     from profkit.rules.rule_file import shipped_rules
     from profkit.timeline.summary import summarize_timeline
 
-    if not all(path.suffix in TIMELINES for path in paths):
-        raise UsageError("reports and timelines can't be shown together", "one kind at a time")
-    if filtered:
-        raise UsageError(
-            "--kernel, --nvtx, --top and --sort don't apply to a timeline", "leave them out"
-        )
     rules = advice.rules or shipped_rules()
     summaries = [summarize_timeline(read_timeline(path)) for path in paths]
     reports = [
@@ -175,31 +127,21 @@ def _text(
         from profkit.analysis.json import report_json
 
         return report_json(reports, top, with_host=with_host)
-    if format == "markdown":
-        from profkit.analysis.markdown import report_markdown
-
-        return "\n".join(
-            report_markdown(report, groups, found, top, with_host=with_host)
-            for report, groups, found in reports
-        )
     if format == "csv":
         from profkit.report.csv import reports_csv
 
         return reports_csv([(report, groups) for report, groups, _ in reports], top)
+    if format == "markdown":
+        from profkit.analysis.markdown import report_markdown
+
+        return "\n".join(report_markdown(*row, top, with_host=with_host) for row in reports)
     from profkit.analysis.run_files import beside
     from profkit.analysis.terminal import report_view
     from profkit.ui.terminal import rendered
 
-    to_file, width = output is not None, width_of(output)
-    views = (
-        report_view(
-            replace(report, groups=groups),
-            groups[: top or None],
-            width,
-            sort,
-            beside(Path(report.path)),
-            found,
-        )
-        for report, groups, found in reports
-    )
-    return "\n".join(rendered(view, to_file=to_file) for view in views)
+    texts = []
+    for report, groups, items in reports:
+        whole, files = replace(report, groups=groups), beside(Path(report.path))
+        view = report_view(whole, groups[: top or None], width_of(output), sort, files, items)
+        texts.append(rendered(view, to_file=output is not None))
+    return "\n".join(texts)

@@ -5,29 +5,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from profkit.commands.baseline_report import report
-from profkit.commands.formats import PlainFormat
-from profkit.commands.options import Reading, interruptible, names_in, warn
-from profkit.commands.timing_options import (
-    CacheOption,
-    DeviceOption,
-    GpuOption,
-    TimerOption,
-    UnitOption,
-)
+from profkit.commands.choices import Cache, Device, PlainFormat, Timer, Unit
+from profkit.commands.options import Reading, interruptible, names_in, put, warn
 from profkit.core.duration import parse_duration
 from profkit.core.errors import BadInput, EnvironmentProblem, TargetFailed, UsageError
-from profkit.core.extras import lacking
-from profkit.ui.progress import Teller
+from profkit.core.extras import lacking, require
+from profkit.core.file_name import file_name
+from profkit.ui.progress import stage_progress
 
 if TYPE_CHECKING:
     from profkit.study.matrix import Matrix, Value
     from profkit.study.summary import Baseline
-
 
 _Masks = Literal["yes", "no", "both"]
 _MASKS: Mapping[_Masks | None, list[Value]] = {
@@ -36,71 +28,81 @@ _MASKS: Mapping[_Masks | None, list[Value]] = {
     "no": [False],
     "both": [False, True],
 }
-BudgetOption = Annotated[
-    str | None, typer.Option(metavar="TIME", help="What it may take: 90s, 20m, 1h.")
-]
-FormatOption = Annotated[
-    PlainFormat, typer.Option("--format", help="How to tell of it; json is summary.json.")
-]
-
 
 baseline = typer.Typer(
     name="baseline",
     help="What a change has to beat: a matrix of shapes, each measured by every backend.",
     no_args_is_help=True,
 )
-baseline.command(cls=Reading)(report)
 
 
-@baseline.command(cls=Reading)
+@baseline.command("report", cls=Reading)
+def report(
+    folder: Path,
+    format: Literal["markdown", "html", "latex"] | None = None,
+    output: Path | None = None,
+    price: float | None = None,
+    ablation: Path | None = None,
+) -> None:
+    """Write a report of a baseline: claims, statistics, performance, what must be beaten, methods.
+
+    The same data give the same report, byte for byte. Markdown and LaTeX have their drawings in
+    a folder beside the file, HTML has them inside.
+
+    Examples:
+
+      profkit baseline report reports/baseline/sdpa_sweep -o baseline.html
+
+      profkit baseline report DIR --price 3.5 --ablation reports/h200/ladder -o report.md
+    """  # fmt: skip
+    from profkit.study import report_document
+    from profkit.study.report import gather
+
+    require("baseline report", "matplotlib")
+    with stage_progress() as show:
+        show("read the baseline", "")
+        content = gather(folder, price=price, ladder=ablation)
+        show("write the report", "")
+        document = report_document.report_document(content)
+    name = f"{file_name(output.stem, '._', '-')}-drawings" if output else "drawings"
+    put(report_document.report_text(document, format or "markdown", name), output)
+    if output is None or format == "html":
+        return
+    drawings = output.with_name(name)
+    try:
+        drawings.mkdir(exist_ok=True)
+        for file, svg in document.drawings.items():
+            (drawings / file).write_text(svg, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{drawings}: can't be written ({error.strerror})") from None
+
+
+@baseline.command("run", cls=Reading)
 def run(
-    target: Annotated[Path, typer.Argument(metavar="TARGET", help="A target script (.py).")],
-    matrix: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="Shapes (YAML); may be repeated.")
-    ] = None,
-    batch: Annotated[str | None, typer.Option(metavar="N,...", help="Batch sizes.")] = None,
-    heads: Annotated[str | None, typer.Option(metavar="N,...", help="Heads of Q.")] = None,
-    kv_heads: Annotated[str | None, typer.Option(metavar="N,...", help="Heads of K and V.")] = None,
-    seq: Annotated[str | None, typer.Option(metavar="N,...", help="Sequence lengths.")] = None,
-    dim: Annotated[str | None, typer.Option(metavar="N,...", help="Head dimensions.")] = None,
-    dtype: Annotated[str | None, typer.Option(metavar="T,...", help="fp16, bf16, fp32.")] = None,
-    causal: Annotated[_Masks | None, typer.Option(help="With the causal mask or without.")] = None,
-    backward: Annotated[
-        bool, typer.Option("--backward", help="Gradients alone instead of forward.")
-    ] = False,
-    backends: Annotated[
-        str | None, typer.Option(metavar="NAME,...", help="Variants of the target; all of them.")
-    ] = None,
-    samples: Annotated[int, typer.Option(min=1, metavar="N", help="Samples a cell.")] = 100,
-    seed: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Of the inputs and of the order of shapes.")
-    ] = 42,
-    budget: BudgetOption = None,
-    timeout: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help="A cell that gives no answer for so long has failed: 10m."
-        ),
-    ] = None,
-    profile: Annotated[
-        Literal["none", "top", "all"],
-        typer.Option(help="Profile the three best shapes, all cells, or none."),
-    ] = "none",
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with what the folder lacks.")
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="The baseline's folder: reports/baseline/TARGET."),
-    ] = None,
-    warmup_ms: Annotated[
-        float, typer.Option(min=0, metavar="MS", help="Warm a cell up at least so long.")
-    ] = 200,
-    timer: TimerOption = "events",
-    cache: CacheOption = "cold",
-    device: DeviceOption = None,
-    gpu: GpuOption = None,
-    format: FormatOption = "terminal",
+    target: Path,
+    matrix: list[Path] | None = None,
+    batch: str | None = None,
+    heads: str | None = None,
+    kv_heads: str | None = None,
+    seq: str | None = None,
+    dim: str | None = None,
+    dtype: str | None = None,
+    causal: _Masks | None = None,
+    backward: bool = False,
+    backends: str | None = None,
+    samples: int = 100,
+    seed: int = 42,
+    budget: str | None = None,
+    timeout: str | None = None,
+    profile: Literal["none", "top", "all"] = "none",
+    resume: bool = False,
+    out: Path | None = None,
+    warmup_ms: float = 200,
+    timer: Timer = "events",
+    cache: Cache = "cold",
+    device: Device | None = None,
+    gpu: int | None = None,
+    format: PlainFormat = "terminal",
 ) -> None:
     """Measure a matrix of shapes by every backend of a target, a file a cell.
 
@@ -115,63 +117,62 @@ def run(
 
       profkit baseline run targets/sdpa_sweep.py --causal both --budget 20m --out reports/b --resume
     """
-    from profkit.study import plan as what
+    from profkit.study import plan as planning
     from profkit.study.matrix import dtype_named
     from profkit.study.run import run_baseline
-    from profkit.timing import stopwatch as how
+    from profkit.timing import stopwatch
 
     if target.suffix != ".py" or not target.is_file():
         raise BadInput(f"{target}: no such target", "give a target script, targets/NAME.py")
     sizes: dict[str, list[Value]] = {
-        "batch": _wholes("--batch", batch),
-        "heads": _wholes("--heads", heads),
-        "kv_heads": _wholes("--kv-heads", kv_heads),
-        "length": _wholes("--seq", seq),
-        "dim": _wholes("--dim", dim),
+        "batch": _sizes("--batch", batch),
+        "heads": _sizes("--heads", heads),
+        "kv_heads": _sizes("--kv-heads", kv_heads),
+        "length": _sizes("--seq", seq),
+        "dim": _sizes("--dim", dim),
         "dtype": [dtype_named(name) or name for name in dict.fromkeys(names_in(dtype))],
         "causal": _MASKS[causal],
         "backward": [True] if backward else [],
     }
-    plan = what.BaselinePlan(
+    plan = planning.BaselinePlan(
         target=target,
-        matrix=_matrix(matrix or [], sizes),
+        matrix=_matrix(matrix or [], {name: values for name, values in sizes.items() if values}),
         out=out or Path("reports/baseline") / target.stem,
         backends=tuple(dict.fromkeys(names_in(backends))),
-        settings=how.Settings(how.Timer(timer), how.Cache(cache), warmup_ms / 1e3),
+        settings=stopwatch.Settings(
+            stopwatch.Timer(timer), stopwatch.Cache(cache), warmup_ms / 1e3
+        ),
         samples=samples,
         seed=seed,
         budget=parse_duration("--budget", budget),
-        timeout=parse_duration("--timeout", timeout) or what.TIMEOUT,
-        profiled=what.Profiled(profile),
+        timeout=parse_duration("--timeout", timeout) or planning.TIMEOUT,
+        profiled=planning.Profiled(profile),
         device=device,
         gpu=gpu,
         resume=resume,
         command=("profkit", *sys.argv[1:]),
     )
-    with interruptible("what was measured is kept: go on with --resume"), Teller() as teller:
-        found = run_baseline(plan, teller.tell)
-    _show(found, plan.out, format)
-    _refuse_nothing(found)
+    with interruptible("what was measured is kept: go on with --resume"), stage_progress() as show:
+        summary = run_baseline(plan, show)
+    _show(summary, plan.out, format)
+    if any(row.is_timed for row in summary.rows):
+        return
+    if not summary.rows:
+        raise EnvironmentProblem("nothing was measured", "give a larger --budget")
+    first = summary.rows[0]
+    kind = TargetFailed if first.status.value in {"wrong", "failed"} else EnvironmentProblem
+    raise kind(f"nothing could be measured; {first.id}: {first.reason}", "see the list above")
 
 
-@baseline.command(name="import", cls=Reading)
+@baseline.command("import", cls=Reading)
 def import_(
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Raw latencies, a file a cell.")
-    ],
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="The baseline's folder.")],
-    matrix: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Their shapes (YAML), in the order of the files."),
-    ] = None,
-    gpu: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Where they were taken: L4, H200.")
-    ] = None,
-    backend: Annotated[
-        str, typer.Option(metavar="NAME", help="What they were taken of.")
-    ] = "default",
-    unit: UnitOption = None,
-    format: FormatOption = "terminal",
+    files: list[Path],
+    out: Path,
+    matrix: Path | None = None,
+    gpu: str | None = None,
+    backend: str = "default",
+    unit: Unit | None = None,
+    format: PlainFormat = "terminal",
 ) -> None:
     """Make a baseline of latencies that others took: raw samples, one file a cell.
 
@@ -187,19 +188,14 @@ def import_(
     from profkit.study.matrix import read_matrix
     from profkit.study.run import summarise
 
+    shapes, command = read_matrix(matrix) if matrix else None, ("profkit", *sys.argv[1:])
     import_latencies(
-        files,
-        out,
-        matrix=read_matrix(matrix) if matrix else None,
-        gpu=gpu,
-        backend=backend,
-        unit=unit,
-        command=("profkit", *sys.argv[1:]),
+        files, out, matrix=shapes, gpu=gpu, backend=backend, unit=unit, command=command
     )
     _show(summarise(out), out, format)
 
 
-def _show(found: Baseline, folder: Path, format: PlainFormat) -> None:
+def _show(summary: Baseline, folder: Path, format: PlainFormat) -> None:
     from profkit.core.text_files import read_text
     from profkit.study.folder import SUMMARY, read_plan
     from profkit.study.view import baseline_terminal
@@ -207,47 +203,26 @@ def _show(found: Baseline, folder: Path, format: PlainFormat) -> None:
     if problem := lacking("a table", "pandas", "pyarrow"):
         warn(f"no cells.parquet: {problem}")
     if format == "json":
-        sys.stdout.write(read_text(folder / SUMMARY))
-        return
-
-    if plan := read_plan(folder):
-        sys.stdout.write(baseline_terminal(found, plan, str(folder)))
-
-
-def _refuse_nothing(found: Baseline) -> None:
-    """End with what is in the way where not one cell could be measured."""
-    if any(row.is_timed for row in found.rows):
-        return
-    first = found.rows[0] if found.rows else None
-    if first is None:
-        raise EnvironmentProblem("nothing was measured", "give a larger --budget")
-    kind = TargetFailed if first.status.value in {"wrong", "failed"} else EnvironmentProblem
-    raise kind(f"nothing could be measured; {first.id}: {first.reason}", "see the list above")
+        put(read_text(folder / SUMMARY), None)
+    elif plan := read_plan(folder):
+        put(baseline_terminal(summary, plan, str(folder)), None)
 
 
 def _matrix(paths: list[Path], sizes: dict[str, list[Value]]) -> Matrix:
     from profkit.study.matrix import combined, joined, matrix_of, read_matrix
 
-    given = {name: values for name, values in sizes.items() if values}
-    if paths:
-        over = {"backward", "causal"} & set(given) or set(given)
-        if given:
-            raise UsageError(
-                f"--matrix names the shapes, so {_option(sorted(over)[0])} can't too",
-                "leave one of them out",
-            )
-        return joined([read_matrix(path) for path in paths])
-    return matrix_of("command line", "", combined(given))
+    if not paths:
+        return matrix_of("command line", "", combined(sizes))
+    if sizes:
+        name = min({"backward", "causal"} & set(sizes) or sizes)
+        option = "--seq" if name == "length" else f"--{name.replace('_', '-')}"
+        message = f"--matrix names the shapes, so {option} can't too"
+        raise UsageError(message, "leave one of them out")
+    return joined([read_matrix(path) for path in paths])
 
 
-def _option(name: str) -> str:
-    return f"--{'seq' if name == 'length' else name.replace('_', '-')}"
-
-
-def _wholes(option: str, text: str | None) -> list[Value]:
-    found: list[Value] = []
-    for name in dict.fromkeys(names_in(text)):
-        if not name.isdecimal() or int(name) < 1:
-            raise UsageError(f"{option} {text!r} is no list of sizes", f"{option} 128,256")
-        found.append(int(name))
-    return found
+def _sizes(option: str, text: str | None) -> list[Value]:
+    names = tuple(dict.fromkeys(names_in(text)))
+    if not all(name.isdecimal() and int(name) >= 1 for name in names):
+        raise UsageError(f"{option} {text!r} is no list of sizes", f"{option} 128,256")
+    return [int(name) for name in names]

@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from profkit.commands.formats import TextFormat
-from profkit.commands.options import FORMAT, interruptible, warn
-from profkit.commands.timing_options import CacheOption, DeviceOption, GpuOption, TimerOption
+from profkit.commands.choices import Cache, Device, TextFormat, Timer
+from profkit.commands.options import interruptible, put, warn
 from profkit.core.errors import EnvironmentProblem
 from profkit.core.timestamp import timestamp
-from profkit.ui.progress import Teller
+from profkit.ui.progress import stage_progress
 
 
 def calibrate(
-    target: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[TARGET:VARIANT]",
-            help="What to time against itself; a matrix product where none is named.",
-        ),
-    ] = None,
-    comparisons: Annotated[
-        int, typer.Option(min=10, metavar="N", help="A/A comparisons within one process.")
-    ] = 100,
-    processes: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Pairs of processes that take turns.")
-    ] = 8,
-    timer: TimerOption = "events",
-    cache: CacheOption = "cold",
-    device: DeviceOption = None,
-    gpu: GpuOption = None,
-    format: Annotated[TextFormat, FORMAT] = "terminal",
+    target: str | None = None,
+    comparisons: int = 100,
+    processes: int = 8,
+    timer: Timer = "events",
+    cache: Cache = "cold",
+    device: Device | None = None,
+    gpu: int | None = None,
+    format: TextFormat = "terminal",
 ) -> None:
     """Time one build against itself, and keep what it differs by: the A/A floor of this GPU.
 
@@ -48,32 +34,32 @@ def calibrate(
 
       profkit calibrate targets/sdpa_s512.py:flash --comparisons 300
     """
-    from profkit.timing import calibration_target
-    from profkit.timing import stopwatch as how
-    from profkit.timing.calibration_view import calibration_json, calibration_text
-    from profkit.timing.floor import Floor, keep_floor
-    from profkit.timing.latency import between_runs, differences
-    from profkit.timing.measurement import COMPARED_BLOCKS, TimingPlan, paired, repeat, subject_of
-
-    subject = subject_of(target or str(calibration_target.__file__))
-    plan = paired(
-        TimingPlan(
-            subjects=(subject,),
-            settings=how.Settings(how.Timer(timer), how.Cache(cache)),
-            blocks=COMPARED_BLOCKS,
-            device=device,
-            gpu=gpu,
-        )
+    from profkit.timing import calibration_target, measurement, stopwatch
+    from profkit.timing.calibration import (
+        between_runs,
+        calibration_json,
+        calibration_text,
+        differences,
     )
-    with interruptible(), Teller() as teller:
-        repeats = repeat(plan, comparisons, processes, teller.tell)
+    from profkit.timing.floor import Floor, keep_floor
+
+    subject = measurement.subject_of(target or str(calibration_target.__file__))
+    plan = measurement.TimingPlan(
+        subjects=(subject,),
+        settings=stopwatch.Settings(stopwatch.Timer(timer), stopwatch.Cache(cache)),
+        blocks=measurement.COMPARED_BLOCKS,
+        device=device,
+        gpu=gpu,
+    )
+    with interruptible(), stage_progress() as show:
+        repeats = measurement.repeat(measurement.paired(plan), comparisons, processes, show)
     within = differences(repeats.within)
     between = differences(repeats.between, within.typical_width)
     sample = repeats.runs[0]
-    measured_on, by, l2 = sample.measured_with
+    gpu_id, timer_name, l2 = sample.measured_with
     floor = Floor(
-        gpu=measured_on,
-        timer=by,
+        gpu=gpu_id,
+        timer=timer_name,
         cache=l2,
         name=sample.gpu.name or "the CPU",
         within_process=within.floor,
@@ -83,10 +69,10 @@ def calibrate(
         processes=processes,
         created=timestamp(),
     )
-    kept: Path | None = None
+    saved: Path | None = None
     try:
-        kept = keep_floor(floor)
+        saved = keep_floor(floor)
     except EnvironmentProblem as error:
         warn(error)
     render = calibration_json if format == "json" else calibration_text
-    typer.echo(render(floor, within, between, repeats.seconds, kept), nl=False)
+    put(render(floor, within, between, repeats.seconds, saved), None)

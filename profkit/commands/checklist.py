@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
 
-import typer
-
-from profkit.commands.formats import TextFormat
-from profkit.commands.options import (
-    FORMAT,
-    DisableOption,
-    KernelOption,
-    OutputOption,
-    ReportArgument,
-    RulesOption,
-    put,
-    put_view,
-    width_of,
-)
+from profkit.commands.choices import TextFormat
+from profkit.commands.options import put, width_of
 
 
 def checklist(
-    path: ReportArgument,
-    top: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Only the first N items; 0 for all.")
-    ] = 0,
-    kernel: KernelOption = None,
-    format: Annotated[TextFormat, FORMAT] = "terminal",
-    output: OutputOption = None,
-    rules: RulesOption = None,
-    disable: DisableOption = None,
+    path: Path,
+    top: int = 0,
+    kernel: str | None = None,
+    format: TextFormat = "terminal",
+    output: Path | None = None,
+    rules: Path | None = None,
+    disable: list[str] | None = None,
 ) -> None:
     """List what to do about a report's kernels as boxes to tick, most time saved first.
 
@@ -39,18 +25,17 @@ def checklist(
 
       profkit checklist reports/sdpa_s512 --top 5 --format markdown -o checklist.md
     """
-    from profkit.commands.advice import chosen
-    from profkit.commands.reading import read_report
+    from profkit.commands.reading import chosen_advice, read_report
     from profkit.rules.checklist_format import checklist_json
     from profkit.rules.checklist_markdown import checklist_markdown
     from profkit.rules.checklist_view import checklist_view
 
-    advice = chosen(rules, disable or (), top or None)
+    advice = chosen_advice(rules, disable, top or None)
     report = read_report(path, kernel)
-    found = report.checklist(advice.rules, advice.disabled, advice.blamed)
+    items = report.checklist(*advice)
     if format == "json":
-        put(checklist_json(report.summary, found, top), output)
+        put(checklist_json(report.summary, items, top), output)
     elif format == "markdown":
-        put(checklist_markdown(report.summary, found, top), output)
+        put(checklist_markdown(report.summary, items, top), output)
     else:
-        put_view(checklist_view(report.summary, found, top, width_of(output)), output)
+        put(checklist_view(report.summary, items, top, width_of(output)), output)

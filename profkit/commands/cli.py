@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from profkit.commands.options import Drawing, Reading, WithProgram
+from profkit.commands.options import Drawing, Reading, WithProgram, described, verb_of
 from profkit.core.errors import EnvironmentProblem, ProfkitError, UsageError
 from profkit.core.suggestion import did_you_mean
 from profkit.core.version import __version__
@@ -71,9 +71,11 @@ def _loaded(name: str) -> Any:
     verb = getattr(import_module(f"profkit.commands.{name}"), name)
     alone = typer.Typer(add_completion=False)
     if kind is None:
+        for command in verb.registered_commands:
+            described(command.callback, f"{name} {command.name}")
         alone.add_typer(verb, name=name)
     else:
-        alone.command(cls=kind)(verb)
+        alone.command(cls=kind)(described(verb, name))
     return typer.main.get_group(alone).commands[name]
 
 
@@ -85,12 +87,12 @@ class _Verbs(TyperGroup):
         self.commands: Any = _Commands()
 
     def make_context(self, info_name: Any, args: list[str], *more: Any, **extra: Any) -> Any:
-        with _told_in_one_line(None):
+        with _failures_in_one_line(None):
             _refuse_empty(args)
             return super().make_context(info_name, args, *more, **extra)
 
     def invoke(self, ctx: Any) -> Any:
-        with _told_in_one_line(ctx):
+        with _failures_in_one_line(ctx):
             result = super().invoke(ctx)
             sys.stdout.flush()
             return result
@@ -102,17 +104,16 @@ def _refuse_empty(args: Sequence[str]) -> None:
     An empty list of gates is refused by the verbs that take one, which name the gates.
     """
     own = args[: args.index("--")] if "--" in args else args
-    for before, word in zip(["", *own], own, strict=False):
-        if not word or (word.startswith("--") and word.endswith("=")):
-            if _GATES in {before, word.rstrip("=")}:
-                continue
-            option = word.rstrip("=") or (before if before.startswith("-") else "")
-            what = f"{option}: an empty value" if option else "an empty argument"
-            raise UsageError(what, "is a shell variable unset?")
+    for previous, word in zip(["", *own], own, strict=False):
+        empty = not word or (word.startswith("--") and word.endswith("="))
+        if empty and _GATES not in {previous, word.rstrip("=")}:
+            option = word.rstrip("=") or (previous if previous.startswith("-") else "")
+            message = f"{option}: an empty value" if option else "an empty argument"
+            raise UsageError(message, "is a shell variable unset?")
 
 
 @contextmanager
-def _told_in_one_line(ctx: Any) -> Iterator[None]:
+def _failures_in_one_line(ctx: Any) -> Iterator[None]:
     try:
         yield
     except ProfkitError as error:
@@ -138,26 +139,21 @@ def _told_in_one_line(ctx: Any) -> Iterator[None]:
 
 def _command(error: Any, ctx: Any) -> str:
     """The verb that an error is of, `profkit rules score`, whatever the program is started as."""
-    verbs: list[str] = []
-    inner = getattr(error, "ctx", None)
-    while inner is not None and inner.parent is not None:
-        verbs.insert(0, inner.info_name)
-        inner = inner.parent
-    if not verbs and (verb := getattr(ctx, "invoked_subcommand", None)):
-        verbs = [verb]
-    return " ".join(["profkit", *verbs])
+    verb = verb_of(getattr(error, "ctx", None)) or getattr(ctx, "invoked_subcommand", None)
+    return f"profkit {verb}" if verb else "profkit"
 
 
 def _usage_failure(error: Any, command: str) -> tuple[str, str]:
-    """What the command-line library found wrong, and what to type instead."""
+    """What the command-line library reports as wrong, and what to type instead."""
     possible = {name.lstrip("-"): name for name in getattr(error, "possibilities", None) or ()}
-    what, _, meant = error.format_message().partition(" Did you mean ")
-    what = " ".join(what.partition(" (Possible ")[0].replace(_WRONG_VALUE, "").split()).rstrip(".")
+    message, _, meant = error.format_message().partition(" Did you mean ")
+    message = message.partition(" (Possible ")[0].replace(_WRONG_VALUE, "")
+    message = " ".join(message.split()).rstrip(".")
     remedy = meant and f"did you mean {meant}"
     if possible:
-        asked = getattr(error, "option_name", "").lstrip("-")
-        remedy = did_you_mean(asked, possible, spelled=possible.__getitem__)
-    return what[:1].lower() + what[1:], remedy or f"see `{command} --help`"
+        name = getattr(error, "option_name", "").lstrip("-")
+        remedy = did_you_mean(name, possible, spelled=possible.__getitem__)
+    return message[:1].lower() + message[1:], remedy or f"see `{command} --help`"
 
 
 app = typer.Typer(
@@ -214,12 +210,9 @@ def main() -> None:
     except OSError as error:
         _silence_stdout()
         reason = error.strerror or str(error)
-        about = (
-            f"{error.filename}: {reason}"
-            if error.filename
-            else f"can't write the output ({reason})"
-        )
-        print(f"profkit: {about}", file=sys.stderr)
+        unnamed = f"can't write the output ({reason})"
+        place = f"{error.filename}: {reason}" if error.filename else unnamed
+        print(f"profkit: {place}", file=sys.stderr)
         sys.exit(UsageError.exit_code)
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from profkit.commands.formats import TextFormat
-from profkit.commands.options import FORMAT, OutputOption, put
+from profkit.commands.choices import Preset, TextFormat, Unit
+from profkit.commands.options import put
 from profkit.commands.time import share, thresholds_of
-from profkit.commands.timing_options import MarginOption, PresetOption, UnitOption
 from profkit.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,24 +20,16 @@ _INCONCLUSIVE = 3
 
 
 def compare(
-    a: Annotated[Path, typer.Argument(metavar="A.json", help="Saved samples: the baseline.")],
-    b: Annotated[Path, typer.Argument(metavar="B.json", help="Saved samples to judge.")],
-    variant: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Only this variant of both files; may be repeated."),
-    ] = None,
-    floor: Annotated[
-        str | None,
-        typer.Option(metavar="SHARE", help="The A/A floor between runs, instead of this GPU's."),
-    ] = None,
-    margin: MarginOption = None,
-    preset: PresetOption = "default",
-    unit: UnitOption = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Compare what was measured differently too.")
-    ] = False,
-    format: Annotated[TextFormat, FORMAT] = "terminal",
-    output: OutputOption = None,
+    a: Path,
+    b: Path,
+    variant: list[str] | None = None,
+    floor: str | None = None,
+    margin: str | None = None,
+    preset: Preset = "default",
+    unit: Unit | None = None,
+    force: bool = False,
+    format: TextFormat = "terminal",
+    output: Path | None = None,
 ) -> None:
     """Say what two saved results allow to be said: they were not measured in turns.
 
@@ -53,74 +44,62 @@ def compare(
       profkit compare before.json after.json --variant flash --floor 0.5%
     """
     from profkit.timing.compare_view import saved_text
+    from profkit.timing.floor import floor_between_runs
     from profkit.timing.latency import analyze_latency, compare_saved
     from profkit.timing.latency_file import read_latencies
 
     files = [read_latencies(path, unit) for path in (a, b)]
     before, after = (
-        [analyze_latency(one, file.claimed) for one in file.latencies] for file in files
+        {row.label: analyze_latency(row, file.claimed) for row in file.latencies} for file in files
     )
-    asked = thresholds_of(preset, margin)
+    thresholds = thresholds_of(preset, margin)
     known = None if floor is None else share(floor, "--floor")
     versions = (files[0].fingerprint.versions or {}, files[1].fingerprint.versions or {})
-    matched = _matched(before, after, variant or [], (a, b))
-    pairs = [
-        compare_saved(
-            one, other, thresholds=asked, floor=_floor(one, other) if known is None else known,
-            force=force, versions=versions,
+    pairs = []
+    labels = _matched(before, after, variant or [], (a, b))
+    for label, other in labels:
+        sides = (before[label], after[other])
+        setups = {side.latency.measured_with for side in sides}
+        limit = floor_between_runs(setups) if known is None else known
+        pairs.append(
+            compare_saved(
+                *sides, thresholds=thresholds, floor=limit, force=force, versions=versions
+            )
         )
-        for one, other in matched
-    ]  # fmt: skip
-    only = _unmatched(before, after, matched) if not variant else ((), ())
+    unmatched: tuple[list[str], list[str]] = ([], [])
+    if not variant:
+        unmatched = (
+            [label for label in before if label not in {first for first, _ in labels}],
+            [label for label in after if label not in {second for _, second in labels}],
+        )
     names = (a.name, b.name)
-    put(saved_text(pairs, names, format, only=only, to_file=output is not None), output)
+    put(saved_text(pairs, names, format, only=unmatched, to_file=output is not None), output)
     if any(pair.open for pair in pairs):
         raise typer.Exit(_INCONCLUSIVE)
 
 
 def _matched(
-    before: Sequence[Timed], after: Sequence[Timed], names: Sequence[str], files: tuple[Path, Path]
-) -> list[tuple[Timed, Timed]]:
-    """Latencies of the same label; the only ones of two files whatever their labels.
+    before: Mapping[str, Timed],
+    after: Mapping[str, Timed],
+    names: Sequence[str],
+    files: tuple[Path, Path],
+) -> list[tuple[str, str]]:
+    """The labels to compare: the same ones; the only ones of two files whatever they are.
 
     Raises UsageError where there are none, or none of one of the names.
     """
-    if len(before) == len(after) == 1 and not names:
-        return [(before[0], after[0])]
-    by_label = {one.label: one for one in after}
-    common = {one.label: one for one in before if one.label in by_label}
-    for name in names:
-        if name not in common:
-            raise UsageError(f"--variant {name!r} is not in both: {_content(before, after, files)}")
-    if not common:
-        raise UsageError(
-            f"nothing to compare: {_content(before, after, files)}", "time the same variants"
-        )
-    return [(common[label], by_label[label]) for label in common if not names or label in names]
-
-
-def _content(before: Sequence[Timed], after: Sequence[Timed], files: tuple[Path, Path]) -> str:
-    """What each file has."""
     from profkit.ui.text import literal
 
-    sides = zip(files, (before, after), strict=True)
-    return ", ".join(
-        f"{file} has {literal(', '.join(one.label for one in side))}" for file, side in sides
+    if len(before) == len(after) == 1 and not names:
+        return [(next(iter(before)), next(iter(after)))]
+    content = ", ".join(
+        f"{file} has {literal(', '.join(side))}"
+        for file, side in zip(files, (before, after), strict=True)
     )
-
-
-def _unmatched(
-    before: Sequence[Timed], after: Sequence[Timed], matched: Sequence[tuple[Timed, Timed]]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The labels that only one of the two files has."""
-    used = {id(side) for pair in matched for side in pair}
-    first, second = (
-        tuple(one.label for one in side if id(one) not in used) for side in (before, after)
-    )
-    return first, second
-
-
-def _floor(a: Timed, b: Timed) -> float | None:
-    from profkit.timing.floor import floor_between_runs
-
-    return floor_between_runs({a.latency.measured_with, b.latency.measured_with})
+    common = [label for label in before if label in after]
+    for name in names:
+        if name not in common:
+            raise UsageError(f"--variant {name!r} is not in both: {content}")
+    if not common:
+        raise UsageError(f"nothing to compare: {content}", "time the same variants")
+    return [(label, label) for label in common if not names or label in names]

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from profkit.commands.formats import PlainFormat
-from profkit.commands.options import FORMAT, OutputOption, put, put_view
+from profkit.commands.choices import PlainFormat
+from profkit.commands.options import put
 from profkit.core.errors import EnvironmentProblem
 
 
 def doctor(
-    require_gpu: Annotated[
-        bool, typer.Option("--require-gpu", help="End with 4 when no GPU can be profiled here.")
-    ] = False,
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Where runs would be written.")
-    ] = Path("reports"),
-    format: Annotated[PlainFormat, FORMAT] = "terminal",
-    output: OutputOption = None,
+    require_gpu: bool = False,
+    out: Path = Path("reports"),
+    format: PlainFormat = "terminal",
+    output: Path | None = None,
 ) -> None:
     """Check what profiling needs: GPU, driver, tools, permissions, room.
 
@@ -30,20 +23,12 @@ def doctor(
 
       profkit doctor --require-gpu --format json
     """
-    from profkit.capture.doctor import diagnose
+    from profkit.capture.doctor import diagnose, doctor_json, doctor_view
 
     diagnosis = diagnose(out)
-    if format == "json":
-        from profkit.capture.doctor_view import doctor_json
-
-        put(doctor_json(diagnosis), output)
-    else:
-        from profkit.capture.doctor_view import doctor_view
-
-        put_view(doctor_view(diagnosis), output)
+    put(doctor_json(diagnosis) if format == "json" else doctor_view(diagnosis), output)
     if require_gpu and diagnosis.can_profile is None:
-        raise EnvironmentProblem(
-            "can't tell whether a GPU can be profiled here", "pip install nvidia-ml-py"
-        )
+        message = "can't tell whether a GPU can be profiled here"
+        raise EnvironmentProblem(message, "pip install nvidia-ml-py")
     if require_gpu and not diagnosis.can_profile:
         raise EnvironmentProblem("no GPU can be profiled here", "see the checks that fail")

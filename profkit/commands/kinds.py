@@ -1,11 +1,10 @@
-"""What a file that a verb was given really is, and which verb takes it."""
+"""What kind of file a path is, and which verb takes it."""
 
 from __future__ import annotations
 
 import re
 import stat
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.core.errors import BadInput
@@ -14,46 +13,47 @@ from profkit.core.regular_file import open_regular
 _HEAD = 1 << 16  # bytes looked at: what profkit writes has its schema in the first hundred
 _SCHEMA = re.compile(rb'"schema"\s*:\s*"profkit\.([a-z_-]+)/')
 _RULES = re.compile(rb"^rules\s*:", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A kind of file: its name in a sentence, and what to do with it instead."""
-
-    name: str
-    remedy: str = "check the path"
-
-
-REPORT = Kind("an Nsight Compute report", "`profkit analyze` reads it, `profkit diff` compares two")
-TIMELINE = Kind("an Nsight Systems timeline", "`profkit analyze` reads it")
-LATENCIES = Kind("saved latencies", "`profkit time --from` reads them, `profkit compare` two files")
-CEILINGS = Kind("measured roofs", "`profkit roofline --peaks measured --ceilings` takes them")
-RULES = Kind("a rules file", "`profkit rules check` reads it")
-TARGET = Kind("a Python script", "`profkit time` and `profkit profile` run it")
-OUTPUT = Kind("what another profkit command wrote")
-TEXT = Kind("text")
-DATABASE = Kind("an SQLite database")
-PICTURE = Kind("a picture")
-PDF = Kind("a PDF document")
-ARCHIVE = Kind("a compressed file or an archive")
+_ELSE = "check the path"
+_KINDS = {
+    "report": (
+        "an Nsight Compute report",
+        "`profkit analyze` reads it, `profkit diff` compares two",
+    ),
+    "timeline": ("an Nsight Systems timeline", "`profkit analyze` reads it"),
+    "latencies": (
+        "saved latencies",
+        "`profkit time --from` reads them, `profkit compare` two files",
+    ),
+    "ceilings": ("measured roofs", "`profkit roofline --peaks measured --ceilings` takes them"),
+    "rules": ("a rules file", "`profkit rules check` reads it"),
+    "target": ("a Python script", "`profkit time` and `profkit profile` run it"),
+    "output": ("what another profkit command wrote", _ELSE),
+    "text": ("text", _ELSE),
+    "database": ("an SQLite database", _ELSE),
+    "picture": ("a picture", _ELSE),
+    "pdf": ("a PDF document", _ELSE),
+    "archive": ("a compressed file or an archive", _ELSE),
+}
+"""Kinds of files: their names in a sentence, and what to do with such a file instead."""
 
 _MAGIC = {
-    b"NVR\0": REPORT,
-    b"\x89PNG": PICTURE,
-    b"\xff\xd8\xff": PICTURE,
-    b"%PDF": PDF,
-    b"\x1f\x8b": ARCHIVE,
-    b"PK\x03\x04": ARCHIVE,
-    b"\xfd7zXZ": ARCHIVE,
+    b"NVR\0": "report",
+    b"\x89PNG": "picture",
+    b"\xff\xd8\xff": "picture",
+    b"%PDF": "pdf",
+    b"\x1f\x8b": "archive",
+    b"PK\x03\x04": "archive",
+    b"\xfd7zXZ": "archive",
 }
 _ZSTD, _SQLITE = b"\x28\xb5\x2f\xfd", b"SQLite format 3\0"
-_LFS = b"version https://git-lfs"  # in place of a file of any kind, which its reader says
-_SCHEMAS = {"time": LATENCIES, "cell": LATENCIES, "ceilings": CEILINGS}
-_SUFFIXES = {".nsys-rep": TIMELINE, ".qdrep": TIMELINE, ".svg": PICTURE, ".py": TARGET}
+RECORDINGS = (b"NVR\0", _ZSTD, _SQLITE)
+_LFS = b"version https://git-lfs"  # in place of a file of any kind, which its reader reports
+_SCHEMAS = {"time": "latencies", "cell": "latencies", "ceilings": "ceilings"}
+_SUFFIXES = {".nsys-rep": "timeline", ".qdrep": "timeline", ".svg": "picture", ".py": "target"}
 
 
-def kind_of(path: Path) -> Kind | None:
-    """What a file is, by its first bytes and its name; None where that can't be told.
+def kind_of(path: Path) -> str | None:
+    """The kind of a file by its first bytes and its name; None where that can't be told.
 
     Raises BadInput for a pipe, a device or a socket.
     """
@@ -62,46 +62,41 @@ def kind_of(path: Path) -> Kind | None:
         if stat.S_ISDIR(mode):
             return None
         if not stat.S_ISREG(mode):
-            what = "a pipe" if stat.S_ISFIFO(mode) else "a device or a socket"
-            raise BadInput(f"{path}: {what}, not a file", "save it to a file and give that")
+            name = "a pipe" if stat.S_ISFIFO(mode) else "a device or a socket"
+            raise BadInput(f"{path}: {name}, not a file", "save it to a file and give that")
         with open_regular(path) as file:
             head = file.read(_HEAD) or b""  # None: a kernel interface that has nothing to say now
     except OSError:
         return None
-    return _kind(head, path.suffix.lower())
-
-
-def _kind(head: bytes, suffix: str) -> Kind | None:
+    suffix = path.suffix.lower()
     for magic, kind in _MAGIC.items():
         if head.startswith(magic):
             return kind
     if head.startswith(_ZSTD):
-        return REPORT if suffix == ".ncu-repz" else ARCHIVE
+        return "report" if suffix == ".ncu-repz" else "archive"
     if head.startswith(_SQLITE):
-        return TIMELINE if suffix == ".sqlite" else DATABASE
-    if suffix in _SUFFIXES:
-        return _SUFFIXES[suffix]
-    return _kind_of_text(head) if head and b"\0" not in head else None
+        return "timeline" if suffix == ".sqlite" else "database"
+    return _SUFFIXES.get(suffix) or _kind_of_text(head)
 
 
-def _kind_of_text(head: bytes) -> Kind | None:
+def _kind_of_text(head: bytes) -> str | None:
+    if not head or b"\0" in head or head.startswith(_LFS):
+        return None
     try:
         head[: -3 if len(head) == _HEAD else None].decode("utf-8")  # a character may be cut
     except UnicodeDecodeError:
         return None
-    if head.startswith(_LFS):
-        return None
     if schema := _SCHEMA.search(head):
-        return _SCHEMAS.get(schema[1].decode(), OUTPUT)
-    return RULES if _RULES.search(head) else TEXT
+        return _SCHEMAS.get(schema[1].decode(), "output")
+    return "rules" if _RULES.search(head) else "text"
 
 
-def refuse_other_kinds(path: Path, wanted: str, kinds: Collection[Kind]) -> None:
+def refuse_other_kinds(path: Path, wanted: str, kinds: Collection[str]) -> None:
     """Raise BadInput for a file that is clearly of no kind in `kinds`; `wanted` names those.
 
     What can't be told, and what is not there, is left to whoever reads it.
     """
     kind = kind_of(path)
-    if kind is None or kind in kinds:
-        return
-    raise BadInput(f"{path}: {kind.name}, not {wanted}", kind.remedy)
+    if kind is not None and kind not in kinds:
+        name, remedy = _KINDS[kind]
+        raise BadInput(f"{path}: {name}, not {wanted}", remedy)

@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from profkit.commands.formats import NumbersFormat
-from profkit.commands.options import NUMBERS_FORMAT, KernelOption, OutputOption, put, put_view
+from profkit.commands.choices import NumbersFormat
+from profkit.commands.options import put
 from profkit.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from profkit.analysis.report import Report
     from profkit.report.catalog import Quantity
 
 
 def metrics(
-    path: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[FILE]", help="A report, or a run's folder, to hold the catalogue against."
-        ),
-    ] = None,
-    kernel: KernelOption = None,
-    grep: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WORD", help="Only quantities with this word in name, meaning or ncu names."
-        ),
-    ] = None,
-    everything: Annotated[
-        bool,
-        typer.Option("--all", help="With FILE: every metric ncu recorded for the launch, too."),
-    ] = False,
-    format: Annotated[NumbersFormat, NUMBERS_FORMAT] = "terminal",
-    output: OutputOption = None,
+    path: Path | None = None,
+    kernel: str | None = None,
+    grep: str | None = None,
+    everything: bool = False,
+    format: NumbersFormat = "terminal",
+    output: Path | None = None,
 ) -> None:
     """List the quantities profkit knows, and which of them a report gives: found, derived, missing.
 
@@ -48,35 +31,25 @@ def metrics(
 
       profkit metrics run.ncu-rep --all --grep l1tex__
     """
-    if path is None:
-        if kernel or everything:
-            raise UsageError("--kernel and --all need a report", "add FILE")
-        _catalogue(grep, format, output)
-    else:
+    if path is not None:
         _report(path, kernel, grep, everything, format, output)
-
-
-def _catalogue(grep: str | None, format: NumbersFormat, output: Path | None) -> None:
+        return
+    if kernel or everything:
+        raise UsageError("--kernel and --all need a report", "add FILE")
+    from profkit.analysis.metrics_view import catalog_json, catalog_view
     from profkit.report.catalog import catalog
+    from profkit.report.catalog_markdown import catalog_markdown
 
     entries = catalog()
     chosen = [entry for entry in entries.quantities.values() if _matches(entry, grep)]
     if grep and not chosen:
         raise UsageError(f"no quantity mentions {grep!r}", "`profkit metrics` lists all")
     if format == "markdown":
-        from profkit.report.catalog_markdown import catalog_markdown
-
         if grep:
             raise UsageError("--format markdown writes the whole catalogue", "leave --grep out")
         put(catalog_markdown(entries), output)
-    elif format == "json":
-        from profkit.analysis.metrics_view import catalog_json
-
-        put(catalog_json(chosen), output)
     else:
-        from profkit.analysis.metrics_view import catalog_view
-
-        put_view(catalog_view(entries, chosen), output)
+        put(catalog_json(chosen) if format == "json" else catalog_view(entries, chosen), output)
 
 
 def _report(
@@ -87,37 +60,25 @@ def _report(
     format: NumbersFormat,
     output: Path | None,
 ) -> None:
+    from profkit.analysis.metrics_view import coverage_json, coverage_view
     from profkit.commands.reading import read_report
     from profkit.report.coverage import coverage
 
     if format == "markdown":
         raise UsageError("--format markdown writes the catalogue", "leave FILE out, or use json")
     report = read_report(path, kernel)
-    found = [item for item in coverage(report.summary.launches) if _matches(item.quantity, grep)]
-    raw = _raw(report, grep) if everything else {}
-    if grep and not found and not raw:
+    items = [item for item in coverage(report.summary.launches) if _matches(item.quantity, grep)]
+    recorded: dict[str, tuple[str, float | str | None]] = {}
+    if everything:  # of the first selected launch, by ncu's names
+        metrics = report.kernel(report.summary.launches[0].index).recorded()
+        word = (grep or "").lower()
+        recorded = {name: value for name, value in metrics.items() if word in name.lower()}
+    if grep and not items and not recorded:
         raise UsageError(f"no quantity mentions {grep!r}", "`profkit metrics` lists all")
-    if format == "json":
-        from profkit.analysis.metrics_view import coverage_json
-
-        put(coverage_json(report.summary, found, raw), output)
-    else:
-        from profkit.analysis.metrics_view import coverage_view
-
-        view = coverage_view(report.summary, found, raw)
-        put_view(view, output)
+    write = coverage_json if format == "json" else coverage_view
+    put(write(report.summary, items, recorded), output)
 
 
 def _matches(entry: Quantity, grep: str | None) -> bool:
-    if not grep:
-        return True
     texts = [entry.name, entry.meaning, *(item.formula.text for item in entry.alternatives)]
-    return any(re.search(re.escape(grep), text, re.IGNORECASE) for text in texts)
-
-
-def _raw(report: Report, grep: str | None) -> dict[str, tuple[str, float | str | None]]:
-    """Every metric of the first selected launch, by ncu's name: unit and value."""
-    named = report.kernel(report.summary.launches[0].index).recorded()
-    return {
-        name: value for name, value in named.items() if not grep or grep.lower() in name.lower()
-    }
+    return not grep or any(grep.casefold() in text.casefold() for text in texts)

@@ -2,52 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
 
 import typer
 
-from profkit.commands.formats import PlainFormat
-from profkit.commands.options import FORMAT, OutputOption, interruptible, put
-from profkit.commands.options import words_after_dashes as after_dashes
-from profkit.commands.timing_options import (
-    CacheOption,
-    DeviceOption,
-    GpuOption,
-    SeedOption,
-    TimerOption,
-    WarmupOption,
-)
+from profkit.commands import options
+from profkit.commands.choices import Cache, Device, PlainFormat, Timer
 from profkit.core.duration import parse_duration
 from profkit.core.errors import EnvironmentProblem, UsageError
-from profkit.ui.progress import Teller
+from profkit.ui.progress import stage_progress
 
 _INCONCLUSIVE = 3
 
 
 def optimize(
     context: typer.Context,
-    words: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="TARGET[:VARIANT,...] [-- ARGUMENT...]",
-            help="A target script (.py) with the variants to try; then arguments for it.",
-        ),
-    ],
-    baseline: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The variant in use: the first.")
-    ] = None,
-    target_speedup: Annotated[
-        float, typer.Option(metavar="X", help="What a change has to give to be worth it.")
-    ] = 1.10,
-    budget: Annotated[str, typer.Option(metavar="TIME", help="What it may take.")] = "10m",
-    warmup_ms: WarmupOption = 500,
-    timer: TimerOption = "events",
-    cache: CacheOption = "cold",
-    seed: SeedOption = 42,
-    format: Annotated[PlainFormat, FORMAT] = "terminal",
-    output: OutputOption = None,
-    device: DeviceOption = None,
-    gpu: GpuOption = None,
+    words: list[str],
+    baseline: str | None = None,
+    target_speedup: float = 1.10,
+    budget: str = "10m",
+    warmup_ms: float = 500,
+    timer: Timer = "events",
+    cache: Cache = "cold",
+    seed: int = 42,
+    format: PlainFormat = "terminal",
+    output: Path | None = None,
+    device: Device | None = None,
+    gpu: int | None = None,
 ) -> None:
     """Find out which variant of a target to use, and what to write to have it.
 
@@ -62,36 +43,35 @@ def optimize(
 
       profkit optimize targets/sdpa_s512.py --baseline flash --target-speedup 1.05
     """
-    from profkit.timing import stopwatch as how
-    from profkit.timing.measurement import TimingPlan, subject_of
+    from profkit.timing import measurement, stopwatch
     from profkit.timing.optimize_view import optimize_json, optimize_terminal
-    from profkit.timing.optimizing import optimize as search
     from profkit.timing.optimum import Outcome
+    from profkit.timing.optimum import optimize as search
 
     if not 1 < target_speedup < 1000:
         raise UsageError(f"--target-speedup {target_speedup:g} is no speed-up", "write 1.10")
-    count = len(words) - after_dashes(context)
-    if count != 1:
+    if len(words) - options.words_after_dashes(context) != 1:
         raise UsageError("one target is optimized at a time", "give its arguments after --")
-    plan = TimingPlan(
-        subjects=(subject_of(words[0]),),
+    plan = measurement.TimingPlan(
+        subjects=(measurement.subject_of(words[0]),),
         arguments=tuple(words[1:]),
-        settings=how.Settings(how.Timer(timer), how.Cache(cache), warmup_ms / 1e3),
+        settings=stopwatch.Settings(
+            stopwatch.Timer(timer), stopwatch.Cache(cache), warmup_ms / 1e3
+        ),
         seed=seed,
         device=device,
         gpu=gpu,
     )
     seconds = parse_duration("--budget", budget) or 0.0
-    with interruptible(), Teller() as teller:
-        found = search(plan, baseline, target_speedup, seconds, teller.tell)
-    as_json = format == "json"
-    put(
-        optimize_json(found) if as_json else optimize_terminal(found, to_file=output is not None),
-        output,
-    )
-    if found.decision.outcome is Outcome.invalid:
-        raise EnvironmentProblem(
-            "not a measurement to believe", "see `profkit doctor`, and try again"
-        )
-    if found.decision.outcome is Outcome.undecided:
+    with options.interruptible(), stage_progress() as show:
+        optimum = search(plan, baseline, target_speedup, seconds, show)
+    if format == "json":
+        options.put(optimize_json(optimum), output)
+    else:
+        options.put(optimize_terminal(optimum, to_file=output is not None), output)
+    outcome = optimum.decision.outcome
+    if outcome is Outcome.invalid:
+        message = "not a measurement to believe"
+        raise EnvironmentProblem(message, "see `profkit doctor`, and try again")
+    if outcome is Outcome.undecided:
         raise typer.Exit(_INCONCLUSIVE)

@@ -1,12 +1,14 @@
-"""Options that several verbs take, spelled once."""
+"""What the verbs share: parameters, what files they read and write, interruption."""
 
 from __future__ import annotations
 
+import inspect
+import json
 import signal
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import copy
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_args, get_type_hints
@@ -14,21 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_args, get_type_h
 import typer
 from typer.core import TyperCommand
 
-from profkit.commands.formats import format_of
-from profkit.commands.kinds import (
-    ARCHIVE,
-    CEILINGS,
-    DATABASE,
-    LATENCIES,
-    OUTPUT,
-    REPORT,
-    RULES,
-    TARGET,
-    TEXT,
-    TIMELINE,
-    Kind,
-    refuse_other_kinds,
-)
+from profkit.commands.choices import format_of
+from profkit.commands.kinds import RECORDINGS, refuse_other_kinds
 from profkit.core.errors import BadInput, ProfkitError, UsageError
 from profkit.core.regular_file import open_regular
 from profkit.ui.picture import PICTURES
@@ -36,11 +25,54 @@ from profkit.ui.picture import PICTURES
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-_RECORDINGS = (b"NVR\0", b"\x28\xb5\x2f\xfd", b"SQLite format 3\0")
 _OUTPUTS = {"output", "out", "plot", "badge"}
 _ELSEWHERE = "write into a folder that is there"
 _WORDS_AFTER = "profkit.words_after_the_dashes"
 _WORDS = {"targets", "words", "program"}
+_INTERRUPTED = 130
+_ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+@cache
+def _tables() -> Mapping[str, Mapping[str, Any]]:
+    """What options.json says of parameters: by verb, shared by verbs, kinds of input files."""
+    text = Path(__file__).with_name("options.json").read_text(encoding="utf-8")
+    tables: Mapping[str, Mapping[str, Any]] = json.loads(text)
+    return tables
+
+
+def _entry(verb: str, name: str) -> Mapping[str, Any]:
+    entry: Mapping[str, Any] = _tables().get(verb, {}).get(name) or _tables()["shared"].get(
+        name, {}
+    )
+    return entry
+
+
+def described(function: Callable[..., Any], verb: str) -> Callable[..., Any]:
+    """The function of a verb, its parameters annotated with what options.json says of them."""
+    hints = get_type_hints(function)
+    for name, parameter in inspect.signature(function).parameters.items():
+        if hints[name] is not typer.Context:
+            info = _parameter(name, parameter.default, _entry(verb, name))
+            function.__annotations__[name] = Annotated[hints[name], info]
+    return function
+
+
+def _parameter(name: str, default: object, entry: Mapping[str, Any]) -> Any:
+    settings = {key: entry[key] for key in ("metavar", "min", "help") if key in entry}
+    if "argument" in entry:
+        return typer.Argument(**settings)
+    flags = entry.get("flags", [f"--{name.replace('_', '-')}"] if default is False else [])
+    return typer.Option(*flags, callback=writable if name == "output" else None, **settings)
+
+
+def verb_of(context: Any) -> str:
+    """The verb that a context is of, "rules score", whatever the program is started as."""
+    verbs: list[str] = []
+    while context is not None and context.parent is not None:
+        verbs.insert(0, context.info_name)
+        context = context.parent
+    return " ".join(verbs)
 
 
 def writable(output: Path | None) -> Path | None:
@@ -61,79 +93,9 @@ def _is_recording(path: Path) -> bool:
         return False
     try:
         with open_regular(path) as file:
-            return file.read(len(max(_RECORDINGS, key=len))).startswith(_RECORDINGS)
+            return file.read(len(max(RECORDINGS, key=len))).startswith(RECORDINGS)
     except (OSError, BadInput):
         return False
-
-
-KernelOption = Annotated[
-    str | None,
-    typer.Option("--kernel", metavar="REGEX", help="Only kernels whose demangled name matches."),
-]
-FORMAT = typer.Option("--format", help="How to write it.")
-NUMBERS_FORMAT = copy(FORMAT)
-"""For the same formats in another order, which typing's cache would replace by the first."""
-
-
-def output_option(help: str) -> Any:
-    """The option -o, which every verb that writes has."""
-    return typer.Option("-o", "--output", metavar="FILE", help=help, callback=writable)
-
-
-OutputOption = Annotated[Path | None, output_option("Write there instead of stdout.")]
-ReportArgument = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A report (.ncu-rep, .ncu-repz) or a run.")
-]
-RulesOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--rules",
-        metavar="PATH",
-        help="Your rules too, a file or folder; one of a shipped rule's name replaces it.",
-    ),
-]
-DisableOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--disable",
-        metavar="RULE",
-        help="Leave out a rule, or a category of rules; may be repeated.",
-    ),
-]
-
-
-_TOLD_BY_THE_READER = frozenset({ARCHIVE, DATABASE})  # a report in a wrong guise, which it explains
-_REPORTS = ("a report", _TOLD_BY_THE_READER | {REPORT})
-_RECORDINGS_READ = ("a report or a timeline", _TOLD_BY_THE_READER | {REPORT, TIMELINE})
-_TIMINGS = ("saved latencies", frozenset({LATENCIES, TEXT}))
-_OWN_RULES = ("a rules file", frozenset({RULES, TEXT}))
-_ANY_TEXT = frozenset({TEXT, LATENCIES, RULES, CEILINGS, OUTPUT})
-_TARGETS = ("a target script (.py)", frozenset({TARGET}))
-_WANTED: Mapping[tuple[str, str], tuple[str, Collection[Kind]]] = {
-    ("analyze", "paths"): _RECORDINGS_READ,
-    ("roofline", "paths"): _REPORTS,
-    ("roofline", "latency"): ("saved latencies", frozenset({LATENCIES, TEXT, REPORT})),
-    ("roofline", "ceilings"): ("measured roofs", frozenset({CEILINGS, TEXT})),
-    ("checklist", "path"): _REPORTS,
-    ("report", "path"): _REPORTS,
-    ("source", "path"): _REPORTS,
-    ("metrics", "path"): _REPORTS,
-    ("diff", "before"): _REPORTS,
-    ("diff", "after"): _REPORTS,
-    ("compare", "a"): _TIMINGS,
-    ("compare", "b"): _TIMINGS,
-    ("time", "from_file"): _TIMINGS,
-    ("audit", "path"): ("a file of claims", _ANY_TEXT),
-    ("explain", "on"): _RECORDINGS_READ,
-    ("check", "path"): _OWN_RULES,
-    ("import", "files"): ("raw latencies", _ANY_TEXT | {TARGET}),
-    ("time", "targets"): _TARGETS,
-    ("optimize", "words"): _TARGETS,
-    ("calibrate", "target"): _TARGETS,
-    ("run", "target"): _TARGETS,
-    ("profile", "program"): ("a target script or a program", _ANY_TEXT | {TARGET}),
-}
-"""What files the parameters of verbs are to be."""
 
 
 class Reading(TyperCommand):
@@ -144,56 +106,49 @@ class Reading(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run it; raises UsageError and BadInput first for what it can't read or write."""
-        for name, value in self._given(ctx).items():
-            self._refuse_other_files(name, value)
+        verb = verb_of(ctx)
+        for name, value in self._own_words(ctx).items():
+            if kind := _entry(verb, name).get("takes"):
+                for word in _listed(value):
+                    refuse_other_kinds(Path(word), **_tables()["inputs"][kind])
         output = ctx.params.get("output")
         if output is not None:
             if output.exists():
                 _refuse_to_overwrite(output, ctx.params)
-            self._choose_format(ctx, output)
+            if output.suffix.lower() not in self.pictures:
+                self._choose_format(ctx, output)
         return super().invoke(ctx)
 
-    def _given(self, ctx: Any) -> Mapping[str, Any]:
+    def _own_words(self, ctx: Any) -> Mapping[str, Any]:
         """The parameters as far as they are profkit's own."""
         return dict(ctx.params)
 
-    def _refuse_other_files(self, name: str, value: Any) -> None:
-        wanted = _OWN_RULES if name in {"own", "rules"} else _WANTED.get((str(self.name), name))
-        if wanted is None or value is None:
-            return
-        for word in value if isinstance(value, list | tuple) else [value]:
-            refuse_other_kinds(Path(word), *wanted)
-
     def _choose_format(self, ctx: Any, output: Path) -> None:
         """Set the format that the file's name asks for, unless one was asked for in words."""
-        if output.suffix.lower() in self.pictures:
+        if "format" not in ctx.params:  # a verb without a choice writes a page
+            format_of(output, ["html"], None, self.pictures)
             return
-        formats: Sequence[str] = ["html"]  # what a verb without a choice writes
-        if "format" in ctx.params:
-            formats = _formats_of(self.callback)
-        asked = ctx.params["format"] if is_given(ctx, "format") else None
-        chosen = format_of(output, formats, asked, self.pictures)
-        if chosen is not None and "format" in ctx.params:
+        hint = get_type_hints(self.callback)["format"]  # a literal, or a literal or None
+        words = [word for kind in (hint, *get_args(hint)) for word in get_args(kind)]
+        formats = [word for word in words if isinstance(word, str)]
+        requested = ctx.params["format"] if is_explicit(ctx, "format") else None
+        if chosen := format_of(output, formats, requested, self.pictures):
             ctx.params["format"] = chosen
 
 
-def is_given(context: Any, name: str) -> bool:
+def is_explicit(context: Any, name: str) -> bool:
     """Whether the command line names a parameter; otherwise its value is the default."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 
 
-def _formats_of(verb: Any) -> list[str]:
-    """The formats that a verb's option takes: a literal, or a literal or None."""
-    hint = get_type_hints(verb)["format"]
-    words = [word for kind in (hint, *get_args(hint)) for word in get_args(kind)]
-    return [word for word in words if isinstance(word, str)]
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else [] if value is None else [value]
 
 
 def _refuse_to_overwrite(output: Path, params: Mapping[str, Any]) -> None:
     for name in params.keys() - _OUTPUTS:
-        value = params[name]
-        for path in value if isinstance(value, list | tuple) else [value]:
+        for path in _listed(params[name]):
             if isinstance(path, Path) and path.exists() and output.samefile(path):
                 raise UsageError(f"{output}: is what is to be read", "write elsewhere")
 
@@ -209,11 +164,10 @@ class WithProgram(Reading):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse as ever; the number of words after `--` stays in the context's `meta`."""
-        after = args[args.index("--") + 1 :] if "--" in args else []
-        ctx.meta[_WORDS_AFTER] = len(after)
+        ctx.meta[_WORDS_AFTER] = len(args) - args.index("--") - 1 if "--" in args else 0
         return super().parse_args(ctx, args)
 
-    def _given(self, ctx: Any) -> Mapping[str, Any]:
+    def _own_words(self, ctx: Any) -> Mapping[str, Any]:
         after = words_after_dashes(ctx)
         return {
             name: value[: len(value) - after] if name in _WORDS and value else value
@@ -226,22 +180,24 @@ def words_after_dashes(context: Any) -> int:
     return int(context.meta[_WORDS_AFTER])
 
 
-def put(text: str, output: Path | None) -> None:
-    """Write text to a file or stdout; raises UsageError when the file can't be written."""
-    if output is None:
-        _print(text)
-        return
+def put(content: RenderableType, output: Path | None) -> None:
+    """Write text, or a view as text, to a file or stdout; raises UsageError where that fails."""
+    if not isinstance(content, str):
+        from profkit.ui.terminal import rendered
+
+        content = rendered(content, to_file=output is not None)
     try:
-        output.write_text(text, encoding="utf-8")
+        if output is not None:
+            output.write_text(content, encoding="utf-8")
+            return
+        sys.stdout.write(content)
+        sys.stdout.flush()
     except OSError as error:
-        raise UsageError(f"{output}: can't be written ({error.strerror})", _ELSEWHERE) from None
-
-
-def put_view(view: RenderableType, output: Path | None) -> None:
-    """Write a view as text to a file or stdout."""
-    from profkit.ui.terminal import rendered
-
-    put(rendered(view, to_file=output is not None), output)
+        if output is None and isinstance(error, BrokenPipeError):
+            raise
+        place = "can't write the output" if output is None else f"{output}: can't be written"
+        remedy = "" if output is None else _ELSEWHERE
+        raise UsageError(f"{place} ({error.strerror})", remedy) from None
 
 
 def width_of(output: Path | None) -> int:
@@ -269,20 +225,6 @@ def report_failures(failures: Sequence[ProfkitError]) -> None:
         raise typer.Exit(max(failure.exit_code for failure in failures))
 
 
-def _print(text: str) -> None:
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise UsageError(f"can't write the output ({error.strerror})") from None
-
-
-_INTERRUPTED = 130
-_ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-
-
 @contextmanager
 def interruptible(left: str = "nothing was kept") -> Iterator[None]:
     """Ctrl-C, and signals that ask to end, end what is inside in order and the command with 130.
@@ -291,10 +233,10 @@ def interruptible(left: str = "nothing was kept") -> Iterator[None]:
     after such a signal failed for it: an extension module that is being imported makes an
     ImportError of the interruption.
     """
-    asked: list[int] = []
+    signals: list[int] = []
 
     def interrupt(number: int, _: FrameType | None) -> None:
-        asked.append(number)
+        signals.append(number)
         raise _Ended
 
     for number in _ENDING:
@@ -305,13 +247,13 @@ def interruptible(left: str = "nothing was kept") -> Iterator[None]:
     except KeyboardInterrupt:
         _end(left)
     except Exception:
-        if not asked:
+        if not signals:
             raise
         _end(left)
 
 
 def _end(left: str) -> NoReturn:
-    typer.echo(f"profkit: interrupted; {left}", err=True)
+    warn(f"interrupted; {left}")
     raise typer.Exit(_INTERRUPTED) from None
 
 

@@ -34,15 +34,15 @@ def in_parallel(
         with _pool(workers) as pool:
             jobs = [pool.submit(do, task) for task in tasks]
             with suppress(BrokenProcessPool):
-                for at, job in enumerate(jobs):
-                    outcomes[at] = job.result()
+                for index, job in enumerate(jobs):
+                    outcomes[index] = job.result()
                     progress(len(outcomes), len(jobs))
-        for at, job in enumerate(jobs):
-            if at not in outcomes:
+        for index, job in enumerate(jobs):
+            if index not in outcomes:
                 finished = job.done() and not job.cancelled() and job.exception() is None
-                outcomes[at] = job.result() if finished else _alone(do, tasks[at], died)
+                outcomes[index] = job.result() if finished else _alone(do, tasks[index], died)
                 progress(len(outcomes), len(jobs))
-    return [outcomes[at] for at in range(len(tasks))]
+    return [outcomes[index] for index in range(len(tasks))]
 
 
 def _alone(

@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from profkit.analysis.report import load
 from profkit.analysis.run_files import check_run_of, reports_in
 from profkit.commands.options import interruptible
-from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError
+from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, UsageError
+from profkit.core.suggestion import did_you_mean
 from profkit.ui.progress import progress_line
 
 if TYPE_CHECKING:
     from profkit.analysis.report import Report
-    from profkit.report.summary import ReportSummary
+    from profkit.report.summary import Group, ReportSummary
     from profkit.rules.checklist import Checklist
     from profkit.rules.pairs import PairNotes
     from profkit.rules.rule_file import Rule
     from profkit.rules.score import Verdict
     from profkit.timeline.reader import Timeline
 
-
-@dataclass(frozen=True)
-class Selection:
-    """What to read of each report, as `profkit.load` takes it."""
-
-    kernel: str | None
-    nvtx: str | None
-    check_half_from: float
+_RANKS: dict[str, Callable[[Group], Any]] = {
+    "name": lambda group: group.name,
+    "count": lambda group: -group.count,
+    "order": lambda group: group.launches[0].index,
+}
+_KEYS = ("time", *_RANKS)
 
 
-@dataclass(frozen=True)
-class Advice:
+class Advice(NamedTuple):
     """How to look for findings: the rules (None: the shipped ones), what of them to leave out, and
     for how many findings to look up the lines to blame (None: all)."""
 
@@ -44,31 +42,65 @@ class Advice:
     blamed: int | None = None
 
 
-@dataclass(frozen=True)
-class Examined:
-    """A report that was read, and what was found in it."""
+def chosen_advice(own: Path | None, disabled: Sequence[str] | None, blamed: int | None) -> Advice:
+    """The advice that options ask for.
 
-    report: ReportSummary
-    found: Checklist
+    Raises BadInput for rules that can't be used, UsageError for a name that is no rule or category.
+    """
+    from profkit.rules.rule_file import shipped_rules, with_own
+
+    rules = with_own(own) if own else None
+    for name in disabled or ():
+        known = rules or shipped_rules()
+        names = {rule.name for rule in known} | {rule.category for rule in known}
+        if name not in names:
+            remedy = did_you_mean(name, sorted(names), "see `profkit rules list`", most=3)
+            raise UsageError(f"--disable {name!r} is no rule or category", remedy)
+    return Advice(rules, frozenset(disabled or ()), blamed)
+
+
+def check_sort_key(key: str) -> None:
+    """Raise UsageError for a sort key that is none."""
+    from profkit.report.catalog import catalog
+
+    if key not in _KEYS and key not in catalog().quantities:
+        raise UsageError(
+            f"--sort {key!r} is not {', '.join(_KEYS)} or a quantity",
+            did_you_mean(key, (*_KEYS, *catalog().quantities), "see `profkit metrics`", most=3),
+        )
+
+
+def sorted_groups(report: ReportSummary, key: str) -> tuple[Group, ...]:
+    """The report's groups by a known sort key; those without a value that can be come last."""
+
+    def largest_first(group: Group) -> float:
+        value = group.typical.get(key)
+        doubtful = math.isnan(value) or key in group.typical.impossible
+        return math.inf if doubtful else -value
+
+    if key == "time":
+        return report.groups
+    return tuple(sorted(report.groups, key=_RANKS.get(key, largest_first)))
 
 
 def read_reports(
-    paths: Sequence[Path], selection: Selection, advice: Advice
-) -> tuple[list[Examined], list[ProfkitError]]:
-    """The reports in order, and what went wrong with those that can't be read.
+    paths: Sequence[Path], advice: Advice, **selection: Any
+) -> tuple[list[tuple[ReportSummary, Checklist]], list[ProfkitError]]:
+    """The reports in order with their findings, and what went wrong with those that can't be read.
 
-    One report is read here, several in parallel processes. When filters leave nothing of some
-    reports but something of others, only the latter count.
+    `selection` is as `profkit.load` takes it. One report is read here, several in parallel
+    processes. When filters leave nothing of some reports but something of others, only the latter
+    count.
     """
     files, failures = find_reports(paths)
     if len(files) == 1:
         with progress_line() as progress:
-            outcomes = [_read(files[0], selection, advice, progress)]
+            outcomes = [_read(files[0], advice, {"progress": progress, **selection})]
     else:
         from profkit.commands.parallel import in_parallel
 
-        outcomes = in_parallel(partial(_read, selection=selection, advice=advice), files, _died)
-    reports = [outcome for outcome in outcomes if isinstance(outcome, Examined)]
+        outcomes = in_parallel(partial(_read, advice=advice, selection=selection), files, _died)
+    reports = [outcome for outcome in outcomes if isinstance(outcome, tuple)]
     failures += [outcome for outcome in outcomes if isinstance(outcome, ProfkitError)]
     if reports:
         failures = [failure for failure in failures if isinstance(failure, BadInput)]
@@ -89,21 +121,18 @@ def find_reports(paths: Sequence[Path]) -> tuple[list[Path], list[ProfkitError]]
     files: dict[Path, None] = {}
     failures: list[ProfkitError] = []
     for path in paths:
-        if not path.is_dir():
-            files[path] = None
-            continue
         try:
-            found = reports_in(path)
+            listed = reports_in(path) if path.is_dir() else [path]
         except BadInput as error:
             failures.append(error)
             continue
-        for file in found:
+        for file in listed:
             try:
-                check_run_of(file)
+                if path.is_dir():
+                    check_run_of(file)
+                files[file] = None
             except BadInput as error:
                 failures.append(error)
-            else:
-                files[file] = None
     return list(files), failures
 
 
@@ -167,13 +196,22 @@ def _judge(task: tuple[Path, Collection[str] | None], advice: Advice) -> Verdict
     from profkit.rules.score import judge
 
     folder, held_out = task
-
-    def examine(report: Path) -> tuple[ReportSummary, Checklist]:
-        read = load(report)
-        return read.summary, read.checklist(advice.rules, advice.disabled, advice.blamed)
-
     try:
-        return judge(read_pair(folder), examine, held_out)
+        return judge(read_pair(folder), partial(_examined, advice=advice), held_out)
+    except ProfkitError as error:
+        return error
+
+
+def _examined(file: Path, advice: Advice, **selection: Any) -> tuple[ReportSummary, Checklist]:
+    report = load(file, **selection)
+    return report.summary, report.checklist(*advice)
+
+
+def _read(
+    file: Path, advice: Advice, selection: dict[str, Any]
+) -> tuple[ReportSummary, Checklist] | ProfkitError:
+    try:
+        return _examined(file, advice, **selection)
     except ProfkitError as error:
         return error
 
@@ -183,17 +221,3 @@ def _died(path: Path) -> BadInput:
         f"{path}: the process that read it died, for lack of memory or of damage",
         "read it alone, on a machine with more memory",
     )
-
-
-def _read(
-    file: Path,
-    selection: Selection,
-    advice: Advice,
-    progress: Callable[[int, int], None] | None = None,
-) -> Examined | ProfkitError:
-    try:
-        report = load(file, progress=progress, **asdict(selection))
-        found = report.checklist(advice.rules, advice.disabled, advice.blamed)
-        return Examined(report.summary, found)
-    except ProfkitError as error:
-        return error

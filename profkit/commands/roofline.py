@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import typer
-
-from profkit.commands.formats import NumbersFormat
-from profkit.commands.options import KernelOption, output_option, put, report_failures
+from profkit.commands.choices import NumbersFormat
+from profkit.commands.options import put, report_failures
 from profkit.core.errors import NothingMatches, ProfkitError, UsageError
 from profkit.ui.picture import PICTURES, check_picture
 
@@ -18,56 +15,27 @@ if TYPE_CHECKING:
     from profkit.analysis.report import Report
     from profkit.roofline.roofline import Roofline
 
-_Peaks = Literal["held", "datasheet", "measured"]
+
+class _Row(NamedTuple):
+    """A report's roofline; `shapes` are those that its target names."""
+
+    path: Path
+    shapes: Mapping[str, Any]
+    roofline: Roofline
 
 
 def roofline(
-    paths: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE|RUN...", help="Reports (.ncu-rep, .ncu-repz), runs, or folders of them."
-        ),
-    ],
-    level: Annotated[
-        Literal["dram", "l2", "l1", "all"],
-        typer.Option(help="The level of memory that bytes are of."),
-    ] = "all",
-    precision: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="fp32, tensor_fp16, ... or all. [default: the one nearest to its roof]",
-        ),
-    ] = None,
-    peaks: Annotated[
-        _Peaks, typer.Option(help="Roofs: the report's at the clock it held, or others.")
-    ] = "held",
-    ceilings: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Measured roofs, instead of those kept of this GPU (profkit ceilings).",
-        ),
-    ] = None,
-    latency: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="RUN|FILE", help="Timed latencies, instead of those in the report's own run."
-        ),
-    ] = None,
-    kernel: KernelOption = None,
-    path: Annotated[
-        bool, typer.Option("--path", help="Join the points of several reports in order: a sweep.")
-    ] = False,
-    table: Annotated[
-        bool, typer.Option("--table", help="Print the numbers too when a picture is written.")
-    ] = False,
-    format: Annotated[
-        NumbersFormat, typer.Option("--format", help="How to write numbers.")
-    ] = "terminal",
-    output: Annotated[
-        Path | None, output_option("A picture (.png, .svg, .pdf), or the numbers in the --format.")
-    ] = None,
+    paths: list[Path],
+    level: Literal["dram", "l2", "l1", "all"] = "all",
+    precision: str | None = None,
+    peaks: Literal["held", "datasheet", "measured"] = "held",
+    ceilings: Path | None = None,
+    latency: Path | None = None,
+    kernel: str | None = None,
+    path: bool = False,
+    table: bool = False,
+    format: NumbersFormat = "terminal",
+    output: Path | None = None,
 ) -> None:
     """Show how near kernels come to what their GPU can compute and move.
 
@@ -85,114 +53,81 @@ def roofline(
 
       profkit roofline s128.ncu-rep s512.ncu-rep s2048.ncu-rep --path -o sweep.pdf
     """
+    from profkit.analysis.run_files import variants_of
+    from profkit.commands.reading import find_reports, read_report
     from profkit.roofline.roofline import known_names
     from profkit.roofline.roofs import LEVELS
 
     if ceilings is not None and peaks != "measured":
         raise UsageError("--ceilings are measured roofs", "add --peaks measured")
-    picture = _picture(output, format)
+    picture = output if output and (output.suffix in PICTURES or format == "terminal") else None
+    if picture is not None:
+        check_picture(picture)
     levels = LEVELS if level == "all" else (level,)
     known_names(peaks, levels, precision)
-
-    def make(report: Report) -> Roofline:
-        return report.roofline(
-            peaks=peaks,
-            measured=_measured(peaks, ceilings, report),
-            latency=latency,
-            levels=levels,
-            precision=precision,
-            kernel=kernel,
-        )
-
-    shown, failures = _rooflines(paths, make)
-    if shown:
-        shown = _by_shape(shown) if path else shown
+    files, failures = find_reports(paths)
+    rows: list[_Row] = []
+    for file in files:
+        try:
+            report = read_report(file)
+            roofs = report.roofline(
+                peaks=peaks,
+                measured=_measured(ceilings, report) if peaks == "measured" else None,
+                latency=latency,
+                levels=levels,
+                precision=precision,
+                kernel=kernel,
+            )
+        except ProfkitError as error:
+            failures.append(error)
+        else:
+            variants = variants_of(file)
+            rows.append(_Row(file, variants.shapes if variants else {}, roofs))
+    if rows:
+        rows = _by_shape(rows) if path else rows
+        failures = [error for error in failures if not isinstance(error, NothingMatches)]
         if picture is not None:
-            _plot(shown, picture, path=path)
+            _plot(rows, picture, path=path)
         if picture is None or table or format != "terminal":
-            output = None if picture else output
-            text = _text([one.roofline for one in shown], format, to_file=output is not None)
-            put(text, output)
+            numbers = None if picture else output
+            put(_text([row.roofline for row in rows], format, to_file=numbers is not None), numbers)
     report_failures(failures)
 
 
-@dataclass(frozen=True)
-class _Shown:
-    """A report's roofline; `shapes` are those that its target names."""
+def _measured(ceilings: Path | None, report: Report) -> Mapping[str, float]:
+    """Measured roofs by name: those of the file, or those saved of the report's GPU.
 
-    path: Path
-    shapes: Mapping[str, Any]
-    roofline: Roofline
-
-
-def _picture(output: Path | None, format: NumbersFormat) -> Path | None:
-    """The picture to write; raises UsageError for a name that none can have."""
-    if output is None or (output.suffix not in PICTURES and format != "terminal"):
-        return None
-    check_picture(output)
-    return output
-
-
-def _measured(peaks: _Peaks, ceilings: Path | None, report: Report) -> Mapping[str, float] | None:
-    """Measured roofs by name: those of the file, or those kept of the report's GPU.
-
-    Raises EnvironmentProblem where none are kept of it, UsageError for those of another GPU.
+    Raises EnvironmentProblem where none are saved of it, UsageError for those of another GPU.
     """
-    if peaks != "measured":
-        return None
     from profkit.analysis.run_files import latencies_of
     from profkit.core.typed_file import plain
-    from profkit.roofline.ceiling_file import find_ceilings, read_ceilings
-    from profkit.roofline.ceilings import unfit
+    from profkit.roofline.ceiling_file import find_ceilings, read_ceilings, unfit
 
     saved = latencies_of(report.path)
-    told = next((one.gpu for one in saved.latencies if one.gpu), None) if saved else None
-    gpu = (plain(told) if told else {}) | {"name": report.gpu.name}
-    found = read_ceilings(ceilings) if ceilings else find_ceilings(gpu)
-    reasons = unfit(found, gpu)
+    timed = next((row.gpu for row in saved.latencies if row.gpu), None) if saved else None
+    gpu = (plain(timed) if timed else {}) | {"name": report.gpu.name}
+    measured = read_ceilings(ceilings) if ceilings else find_ceilings(gpu)
+    reasons = unfit(measured, gpu)
     if reasons:
         raise UsageError(f"{ceilings}: not the roofs of this GPU ({reasons[0]})", "measure its own")
-    return found.plain
+    return measured.plain
 
 
-def _rooflines(
-    paths: Sequence[Path], make: Callable[[Report], Roofline]
-) -> tuple[list[_Shown], list[ProfkitError]]:
-    """Those of all reports in order, and what went wrong; a filter that leaves nothing of some
-    reports but something of others is no failure."""
-    from profkit.analysis.run_files import variants_of
-    from profkit.commands.reading import find_reports, read_report
-
-    files, failures = find_reports(paths)
-    shown = []
-    for file in files:
-        try:
-            found = make(read_report(file))
-        except ProfkitError as error:
-            failures.append(error)
-            continue
-        variants = variants_of(file)
-        shown.append(_Shown(file, variants.shapes if variants else {}, found))
-    if shown:
-        failures = [one for one in failures if not isinstance(one, NothingMatches)]
-    return shown, failures
-
-
-def _by_shape(shown: list[_Shown]) -> list[_Shown]:
+def _by_shape(rows: list[_Row]) -> list[_Row]:
     """In the order of the one number in which the shapes differ; as given where there is none."""
-    differing = _differing(shown)
+    differing = _differing(rows)
     if len(differing) != 1:
-        return shown
-    values = [one.shapes.get(differing[0]) for one in shown]
+        return rows
+    values = [row.shapes.get(differing[0]) for row in rows]
     if not all(isinstance(value, int | float) for value in values):
-        return shown
-    return sorted(shown, key=lambda one: one.shapes[differing[0]])
+        return rows
+    return sorted(rows, key=lambda row: row.shapes[differing[0]])
 
 
-def _differing(shown: Sequence[_Shown]) -> list[str]:
+def _differing(rows: Sequence[_Row]) -> list[str]:
     """The names of the shapes that are not the same in all reports."""
-    names = dict.fromkeys(name for one in shown for name in one.shapes)
-    return [name for name in names if len({str(one.shapes.get(name)) for one in shown}) > 1]
+    names = dict.fromkeys(name for row in rows for name in row.shapes)
+    return [name for name in names if len({str(row.shapes.get(name)) for row in rows}) > 1]
 
 
 def _text(rooflines: Sequence[Roofline], format: NumbersFormat, *, to_file: bool) -> str:
@@ -207,31 +142,23 @@ def _text(rooflines: Sequence[Roofline], format: NumbersFormat, *, to_file: bool
     return rooflines_terminal(rooflines, to_file=to_file)
 
 
-def _plot(shown: Sequence[_Shown], picture: Path, *, path: bool) -> None:
+def _plot(rows: Sequence[_Row], picture: Path, *, path: bool) -> None:
     from profkit.roofline.plot import Joined, plot_rooflines
 
-    joined = Joined.arrows if len(shown) == 2 else Joined.apart
-    title, labels = _labels(shown)
-    plot_rooflines(
-        [one.roofline for one in shown],
-        picture,
-        title=title,
-        labels=labels,
-        joined=Joined.path if path else joined,
-    )
+    joined = Joined.path if path else Joined.arrows if len(rows) == 2 else Joined.apart
+    title, labels = _labels(rows)
+    rooflines = [row.roofline for row in rows]
+    plot_rooflines(rooflines, picture, title=title, labels=labels, joined=joined)
 
 
-def _labels(shown: Sequence[_Shown]) -> tuple[str, tuple[str, ...]]:
+def _labels(rows: Sequence[_Row]) -> tuple[str, tuple[str, ...]]:
     """What the reports have in common, and what tells them apart: shapes, or names."""
-    stems = tuple(one.path.stem for one in shown)
-    if len(shown) == 1:
+    stems = tuple(row.path.stem for row in rows)
+    if len(rows) == 1:
         return stems[0], ()
-    title = stems[0] if len(set(stems)) == 1 else shown[0].path.resolve().parent.name
-    differing = _differing(shown)
-    if differing:
-        return title, tuple(
-            " ".join(f"{name}={one.shapes.get(name)}" for name in differing) for one in shown
-        )
-    if len(set(stems)) == len(stems):
-        return title, stems
-    return title, tuple(one.path.resolve().parent.name for one in shown)
+    parents = tuple(row.path.resolve().parent.name for row in rows)
+    title = stems[0] if len(set(stems)) == 1 else parents[0]
+    if differing := _differing(rows):
+        shapes = ([f"{name}={row.shapes.get(name)}" for name in differing] for row in rows)
+        return title, tuple(map(" ".join, shapes))
+    return title, stems if len(set(stems)) == len(stems) else parents

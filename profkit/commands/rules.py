@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from profkit.commands.formats import TextFormat
-from profkit.commands.options import (
-    FORMAT,
-    DisableOption,
-    KernelOption,
-    OutputOption,
-    Reading,
-    RulesOption,
-    put,
-    put_view,
-    report_failures,
-)
+from profkit.commands.choices import TextFormat
+from profkit.commands.options import Reading, put, report_failures
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.suggestion import did_you_mean
 
@@ -35,11 +25,11 @@ rules = typer.Typer(
 )
 
 
-@rules.command(name="list", cls=Reading)
+@rules.command("list", cls=Reading)
 def list_rules(
-    format: Annotated[Literal["terminal", "markdown"], FORMAT] = "terminal",
-    output: OutputOption = None,
-    own: RulesOption = None,
+    format: Literal["terminal", "markdown"] = "terminal",
+    output: Path | None = None,
+    own: Path | None = None,
 ) -> None:
     """List the rules.
 
@@ -51,24 +41,16 @@ def list_rules(
     """
     from profkit.rules.rules_view import list_view, rules_markdown
 
-    found = _all(own)
-    if format == "markdown":
-        put(rules_markdown(found), output)
-    else:
-        put_view(list_view(found), output)
+    listed = _all(own)
+    put(rules_markdown(listed) if format == "markdown" else list_view(listed), output)
 
 
-@rules.command(cls=Reading)
+@rules.command("explain", cls=Reading)
 def explain(
-    rule: Annotated[str, typer.Argument(metavar="RULE", help="Its name.")],
-    on: Annotated[
-        Path | None,
-        typer.Option(
-            "--on", metavar="FILE", help="A report, a run or a timeline: what the rule makes of it."
-        ),
-    ] = None,
-    kernel: KernelOption = None,
-    own: RulesOption = None,
+    rule: str,
+    on: Path | None = None,
+    kernel: str | None = None,
+    own: Path | None = None,
 ) -> None:
     """Say what a rule looks for and promises, and why it fires on a report's kernels or not.
 
@@ -84,8 +66,11 @@ def explain(
 
     if kernel and on is None:
         raise UsageError("--kernel needs a report", "add --on FILE")
-    found = _all(own)
-    chosen = _named(rule, found)
+    by_name = {known.name: known for known in _all(own)}
+    if rule not in by_name:
+        remedy = did_you_mean(rule, by_name, "see `profkit rules list`", most=3)
+        raise UsageError(f"no rule {rule!r}", remedy)
+    chosen = by_name[rule]
     view = explained(chosen)
     if on is not None and chosen.about_timeline:
         from profkit.rules.region_rules import explain_region
@@ -95,20 +80,20 @@ def explain(
         from profkit.commands.reading import read_report
 
         report = read_report(on, kernel)
-        listed = report.checklist(found, blamed=0)
-        alike = [rule for rule in found if rule.category == chosen.category and rule != chosen]
-        beside = [trial.finding for rule in alike for trial in report.explain(rule)]
-        told = trials_view(report.explain(chosen), listed, chosen, list(filter(None, beside)))
-        view = Group(view, told)
-    put_view(view, None)
+        listed = report.checklist(tuple(by_name.values()), blamed=0)
+        others = [
+            trial.finding
+            for other in by_name.values()
+            if other.category == chosen.category and other != chosen
+            for trial in report.explain(other)
+            if trial.finding
+        ]
+        view = Group(view, trials_view(report.explain(chosen), listed, chosen, others))
+    put(view, None)
 
 
-@rules.command(cls=Reading)
-def check(
-    path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="A rules file, or a folder of them.")
-    ],
-) -> None:
+@rules.command("check", cls=Reading)
+def check(path: Path) -> None:
     """Check rules of your own; says everything that is wrong, with file and line.
 
     Examples:
@@ -118,29 +103,22 @@ def check(
     from profkit.rules.rule_file import check_rules
     from profkit.ui.text import plural
 
-    found, faults = check_rules(path)
+    valid, faults = check_rules(path)
     for fault in faults:
         typer.echo(str(fault))
     if faults:
         count = f"{path}: {plural(len(faults), 'fault')}"
         raise BadInput(count, "docs/writing-rules.md tells how to write a rule")
-    typer.echo(f"{plural(len(found), 'rule')}, no fault")
+    typer.echo(f"{plural(len(valid), 'rule')}, no fault")
 
 
-@rules.command(cls=Reading)
+@rules.command("score", cls=Reading)
 def score(
-    pairs: Annotated[
-        Path | None,
-        typer.Option(
-            "--pairs",
-            metavar="DIR",
-            help=f"Recorded pairs, in folders of their own. [default: {_RECORDED}]",
-        ),
-    ] = None,
-    format: Annotated[TextFormat, FORMAT] = "terminal",
-    output: OutputOption = None,
-    own: RulesOption = None,
-    disable: DisableOption = None,
+    pairs: Path | None = None,
+    format: TextFormat = "terminal",
+    output: Path | None = None,
+    own: Path | None = None,
+    disable: list[str] | None = None,
 ) -> None:
     """Measure the findings on pairs: a kernel with a known defect, and the same one mended.
 
@@ -155,22 +133,24 @@ def score(
 
       profkit rules score --pairs my_pairs/ --format json -o score.json
     """
-    from profkit.commands.advice import chosen
-    from profkit.commands.reading import judge_pairs
+    from profkit.commands.reading import chosen_advice, judge_pairs
     from profkit.core.typed_file import encode
     from profkit.rules.score import score as summed
     from profkit.rules.score_view import score_markdown, score_view
 
-    advice = chosen(own, disable or (), blamed=0)
-    judged, notes, failures = judge_pairs(_folders(pairs), advice)
+    advice = chosen_advice(own, disable, 0)
+    folders = sorted(Path().glob(_RECORDED)) if pairs is None else [pairs]
+    if not folders:
+        raise UsageError(f"no {_RECORDED} here", "name a folder of recorded pairs: --pairs DIR")
+    judged, notes, failures = judge_pairs(folders, advice)
     if judged:
-        found = summed(judged, notes.why)
+        result = summed(judged, notes.why)
         if format == "json":
-            put(encode(found, dense=False), output)
+            put(encode(result, dense=False), output)
         elif format == "markdown":
-            put(score_markdown(found, notes.note), output)
+            put(score_markdown(result, notes.note), output)
         else:
-            put_view(score_view(found), output)
+            put(score_view(result), output)
     report_failures(failures)
 
 
@@ -181,32 +161,15 @@ def _quantities(path: Path) -> Mapping[str, float]:
     from profkit.timeline.summary import summarize_timeline
 
     if path.suffix in TIMELINES:
-        found = summarize_timeline(read_timeline(path)).quantities
+        quantities = summarize_timeline(read_timeline(path)).quantities
     else:
-        found = timeline_of(one_report(path))
-    if not found:
+        quantities = timeline_of(one_report(path))
+    if not quantities:
         raise BadInput(f"{path}: no GPU work on a timeline", "name a run, or a timeline (.sqlite)")
-    return found
-
-
-def _folders(pairs: Path | None) -> list[Path]:
-    if pairs is not None:
-        return [pairs]
-    found = sorted(Path().glob(_RECORDED))
-    if not found:
-        raise UsageError(f"no {_RECORDED} here", "name a folder of recorded pairs: --pairs DIR")
-    return found
+    return quantities
 
 
 def _all(own: Path | None) -> tuple[Rule, ...]:
     from profkit.rules.rule_file import shipped_rules, with_own
 
     return with_own(own) if own else shipped_rules()
-
-
-def _named(name: str, found: tuple[Rule, ...]) -> Rule:
-    by_name = {rule.name: rule for rule in found}
-    if name not in by_name:
-        meant = did_you_mean(name, by_name, "see `profkit rules list`", most=3)
-        raise UsageError(f"no rule {name!r}", meant)
-    return by_name[name]

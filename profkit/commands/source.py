@@ -3,45 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from profkit.commands.formats import PlainFormat
-from profkit.commands.options import (
-    FORMAT,
-    KernelOption,
-    OutputOption,
-    ReportArgument,
-    put,
-    put_view,
-    width_of,
-)
+from profkit.commands.choices import PlainFormat
+from profkit.commands.options import put, width_of
 from profkit.core.errors import BadInput
 from profkit.ui.picture import check_picture
 
-if TYPE_CHECKING:
-    from profkit.analysis.report import Report
-    from profkit.analysis.source_view import Inside
-    from profkit.rules.checklist import Checklist
-
-_TOP_SHOWN = 10
-
 
 def source(
-    path: ReportArgument,
-    kernel: KernelOption = None,
-    top: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Lines to list; 0 for all (terminal).")
-    ] = _TOP_SHOWN,
-    sass: Annotated[
-        bool, typer.Option("--sass", help="List instructions, not source lines (terminal).")
-    ] = False,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw its life: .png, .svg or .pdf.")
-    ] = None,
-    format: Annotated[PlainFormat, FORMAT] = "terminal",
-    output: OutputOption = None,
+    path: Path,
+    kernel: str | None = None,
+    top: int = 10,
+    sass: bool = False,
+    plot: Path | None = None,
+    format: PlainFormat = "terminal",
+    output: Path | None = None,
 ) -> None:
     """Look inside the kernel that takes the most time: its life and its hottest lines.
 
@@ -59,13 +35,19 @@ def source(
     from profkit.analysis.source_json import source_json
     from profkit.analysis.source_plot import plot_timeline
     from profkit.analysis.source_terminal import inside_view
+    from profkit.analysis.source_view import Inside
     from profkit.commands.reading import read_report
 
     if plot is not None:
         check_picture(plot)
     report = read_report(path, kernel)
-    found = report.checklist()
-    inside = _look(report, found)
+    items = report.checklist()
+    slowest = report.kernel(report.summary.groups[0].typical.index)
+    try:
+        view = slowest.source_view(items)
+    except BadInput:
+        view = None
+    inside = Inside(slowest.summary, slowest.timeline(), view)
     if plot is not None:
         if inside.timeline is None:
             raise BadInput(
@@ -74,19 +56,7 @@ def source(
             )
         plot_timeline(inside.timeline, plot, inside.launch.name)
     if format == "json":
-        put(source_json(report.summary, inside, found), output)
+        put(source_json(report.summary, inside, items), output)
         return
     width = width_of(output)
-    put_view(inside_view(report.summary, inside, found, top=top, sass=sass, width=width), output)
-
-
-def _look(report: Report, found: Checklist) -> Inside:
-    """Inside the typical launch of the kernel that takes the most time."""
-    from profkit.analysis.source_view import Inside
-
-    kernel = report.kernel(report.summary.groups[0].typical.index)
-    try:
-        view = kernel.source_view(found)
-    except BadInput:
-        view = None
-    return Inside(kernel.summary, kernel.timeline(), view)
+    put(inside_view(report.summary, inside, items, top=top, sass=sass, width=width), output)

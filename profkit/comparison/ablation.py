@@ -27,40 +27,44 @@ Rooflines = tuple[Roofline, Roofline]
 _Rows = Iterable[tuple[str, Sequence[str]]]
 
 
-def ablation_markdown(name: str, found: Diff, rooflines: Rooflines, top: int) -> str:
+def ablation_markdown(name: str, diff: Diff, rooflines: Rooflines, top: int) -> str:
     """The table of a change under its name: the `top` kernels (0: all) in the order of time."""
     lines = [f"## {escape(name)}", ""]
-    if found.refused:
-        return "\n".join([*lines, *(f"- {escape(str(one))}" for one in found.obstacles), ""])
-    for variant in found.variants:
-        lines += _section(words.variant(variant), _rows_of_variant(variant, found))
-    for kernel in found.kernels[: top or None]:
+    if diff.refused:
+        return "\n".join(
+            [*lines, *(f"- {escape(str(obstacle))}" for obstacle in diff.obstacles), ""]
+        )
+    for variant in diff.variants:
+        lines += _section(words.variant(variant), _rows_of_variant(variant, diff))
+    for kernel in diff.kernels[: top or None]:
         lines += _section(words.name(kernel), _rows(kernel, rooflines))
     return "\n".join(lines)
 
 
 def _section(title: str, rows: _Rows) -> list[str]:
     table = [
-        f"| {name} | {'<br>'.join(escape(line) for line in told)} |" for name, told in rows if told
+        f"| {name} | {'<br>'.join(escape(line) for line in lines)} |"
+        for name, lines in rows
+        if lines
     ]
     return [f"### {escape(title)}", "", "| | |", "|---|---|", *table, ""]
 
 
-def _rows_of_variant(variant: TimedChange, found: Diff) -> _Rows:
+def _rows_of_variant(variant: TimedChange, diff: Diff) -> _Rows:
     """Of a variant of several launches: its own times, the findings and fates of its kernels."""
-    mended = found.mended(variant)
-    yield "Hypothesis", [words.finding_on(item) for item in mended[:1]] or [_NOTHING]
-    estimates = [words.promise_on(item) for item in mended[:1] if item.finding.estimate]
+    relieved = diff.relieved(variant)
+    yield "Hypothesis", [words.finding_on(item) for item in relieved[:1]] or [_NOTHING]
+    estimates = [words.promise_on(item) for item in relieved[:1] if item.finding.estimate]
     yield "Estimate", estimates or [_NO_PROMISE]
     yield "Before", [_timed(variant.before)]
     yield "After", [_timed(variant.after)]
     yield "Change", [_timed_change(variant)]
     yield "Effect size", [classic_line(variant.classic)]
     yield "Verdict", [f"{variant.verdict}: {variant.why}"]
-    kernels = [words.headline(kernel) for kernel in found.kernels[:_KERNELS]]
+    kernels = [words.headline(kernel) for kernel in diff.kernels[:_KERNELS]]
     kernels += [
         f"{name} {word}, {time} under ncu"
-        for word, groups in (("removed", found.removed), ("added", found.added))
+        for word, groups in (("removed", diff.removed), ("added", diff.added))
         for name, time in words.gone(groups)[:_KERNELS]
     ]
     yield "Profiling evidence", kernels
@@ -77,15 +81,17 @@ def _rows(kernel: KernelDiff, rooflines: Rooflines) -> _Rows:
     yield "Effect size", [classic_line(kernel.timed.classic)] if kernel.timed else []
     yield "Verdict", [_verdict(kernel)]
     yield "Profiling evidence", [*_causes(kernel), *_changes(kernel)]
-    yield "Findings", [words.finding(one) for one in kernel.findings if one.tells]
+    yield "Findings", [words.finding(change) for change in kernel.findings if change.tells]
     yield "Roofline", _roofs(kernel, rooflines)
 
 
 def _aim(kernel: KernelDiff) -> FindingChange | None:
     """The finding that the change addressed: the weightiest resolved or eased, else the first."""
-    addressed = [one for one in kernel.findings if one.status in {Status.resolved, Status.eased}]
-    there = [one for one in kernel.findings if one.before]
-    return next(iter((*addressed, *there)), None)
+    addressed = [
+        change for change in kernel.findings if change.status in {Status.resolved, Status.eased}
+    ]
+    earlier = [change for change in kernel.findings if change.before]
+    return next(iter((*addressed, *earlier)), None)
 
 
 def _hypothesis(aim: FindingChange) -> str:
@@ -103,8 +109,8 @@ def _time(kernel: KernelDiff, side: int) -> str:
     return f"{_timed((kernel.timed.before, kernel.timed.after)[side])}; {under_ncu}"
 
 
-def _timed(one: Timed) -> str:
-    return f"{latency_words(one)}, n = {one.summary.n}"
+def _timed(latency: Timed) -> str:
+    return f"{latency_words(latency)}, n = {latency.summary.n}"
 
 
 def _change(kernel: KernelDiff) -> list[str]:
@@ -119,8 +125,8 @@ def _change(kernel: KernelDiff) -> list[str]:
 
 def _timed_change(timed: TimedChange) -> str:
     if timed.low is None or timed.high is None:
-        return f"{words.faster(timed.speedup)}, no interval, timed {timed.how}"
-    return f"{times_as_fast(timed.speedup, timed.low, timed.high)}, timed {timed.how}"
+        return f"{words.faster(timed.speedup)}, no interval, timed {timed.design}"
+    return f"{times_as_fast(timed.speedup, timed.low, timed.high)}, timed {timed.design}"
 
 
 def _verdict(kernel: KernelDiff) -> str:
@@ -131,9 +137,9 @@ def _verdict(kernel: KernelDiff) -> str:
 def _causes(kernel: KernelDiff) -> list[str]:
     if kernel.attribution is None:
         return []
-    told, _ = words.causes(kernel.attribution)
+    causes, _ = words.causes(kernel.attribution)
     lines = []
-    for cause in told[:_CAUSES]:
+    for cause in causes[:_CAUSES]:
         before, after = words.cause_values(cause)
         values = f" ({before}{_ARROW}{after})" if before else ""
         lines.append(f"{words.label(cause)}{values}: {words.signed(cause.seconds)}")
@@ -141,7 +147,7 @@ def _causes(kernel: KernelDiff) -> list[str]:
 
 
 def _changes(kernel: KernelDiff) -> list[str]:
-    shown = [words.change_words(one) for one in kernel.changed if one.shown][:_CHANGES]
+    shown = [words.change_words(change) for change in kernel.changed if change.shown][:_CHANGES]
     return [f"{name} {values} ({how_much})" for name, values, how_much in shown]
 
 
@@ -154,19 +160,19 @@ def _roofs(kernel: KernelDiff, rooflines: Rooflines) -> list[str]:
     if any(points):
         return [_ARROW.join(map(_point_words, points))]
     shares = [
-        one.memory["dram"]
+        outside.memory["dram"]
         for launch, roofline in sides
-        for one in roofline.outside
-        if one.launch == launch and one.memory.get("dram")
+        for outside in roofline.outside
+        if outside.launch == launch and outside.memory.get("dram")
     ]
     if len(shares) < len(sides):
         return []
     return [f"no FLOP; of the DRAM roof {_ARROW.join(map(percent, shares))}"]
 
 
-def _point(launch: int, found: Roofline) -> Point | None:
+def _point(launch: int, roofline: Roofline) -> Point | None:
     """The measured DRAM point of a launch."""
-    own = (point for point in found.points if point.launch == launch and point.level == "dram")
+    own = (point for point in roofline.points if point.launch == launch and point.level == "dram")
     return next((point for point in own if not point.algorithmic), None)
 
 

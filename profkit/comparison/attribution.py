@@ -98,14 +98,14 @@ def factors_of(launch: LaunchSummary) -> Mapping[str, float]:
     active = launch.get("sm_active_share")
     if math.isnan(active):
         active = launch.get("active_cycles") / (launch.duration * clock)
-    found = {
+    factors = {
         "instructions": issued if math.isnan(executed) else executed,
         "reissues": issued / executed if executed else math.nan,
         "warps_resident": launch.get("warps_active"),
         "sms_with_work": active,
         "clock": clock,
     }
-    return {key: value for key, value in found.items() if value > 0 and math.isfinite(value)}
+    return {key: value for key, value in factors.items() if value > 0 and math.isfinite(value)}
 
 
 def stalls_of(launch: LaunchSummary) -> Mapping[str, float]:
@@ -138,20 +138,22 @@ def split(
     causes, missing = [], []
     for key, label, kind, unit, exponent in _FACTORS:
         if key in factors and key in factors_after:
-            one, other = factors[key], factors_after[key]
-            seconds = weight * exponent * math.log(other / one)
-            causes.append(Cause(key, label, kind, seconds, one, other, unit))
+            earlier, later = factors[key], factors_after[key]
+            seconds = weight * exponent * math.log(later / earlier)
+            causes.append(Cause(key, label, kind, seconds, earlier, later, unit))
         else:
             missing.append(label)
     if not has_stalls:
         missing.append("warp states")
     for state in weights if has_stalls else ():
-        one, other = stalls.get(state, 0.0), stalls_after.get(state, 0.0)
-        if one and other:
-            seconds = weights[state] * math.log(other / one)
+        earlier, later = stalls.get(state, 0.0), stalls_after.get(state, 0.0)
+        if earlier and later:
+            seconds = weights[state] * math.log(later / earlier)
         else:
             seconds = parts_after.get(state, 0.0) - parts.get(state, 0.0)
-        causes.append(Cause(f"stall_{state}", state, CauseKind.stall, seconds, one, other, "cycle"))
+        causes.append(
+            Cause(f"stall_{state}", state, CauseKind.stall, seconds, earlier, later, "cycle")
+        )
     rest = after - before - sum(cause.seconds for cause in causes)
     label = "not told apart" if missing else "left over by the counters"
     causes.append(Cause("rest", label, CauseKind.rest, rest))

@@ -30,7 +30,7 @@ class Spot:
 class Brought:
     """A finding that a change brought or made heavier, on the kernel at that place."""
 
-    at: int
+    index: int
     kernel: KernelDiff
     change: FindingChange
     item: Item
@@ -45,10 +45,10 @@ class Brought:
 
 def brought(diff: Diff) -> Iterator[Brought]:
     """The findings of a comparison's kernels that are new or heavier and promise time."""
-    for at, kernel in enumerate(diff.kernels):
+    for index, kernel in enumerate(diff.kernels):
         for change in kernel.findings:
             if change.status in WORSE and change.after and change.promises >= WORTH:
-                yield Brought(at, kernel, change, change.after)
+                yield Brought(index, kernel, change, change.after)
 
 
 @dataclass(frozen=True)
@@ -58,19 +58,19 @@ class Sources:
     root: Path
     with_host: bool
 
-    def of_item(self, item: Item) -> Spot | None:
+    def item_spot(self, item: Item) -> Spot | None:
         """The line that a finding blames first; None where no line is known."""
         place = next((place for place in item.places if place.file and place.line), None)
         return Spot(self.named(place.file), place.line) if place else None
 
-    def of_failure(self, failure: Failure, diff: Diff) -> Spot | None:
+    def failure_spot(self, failure: Failure, diff: Diff) -> Spot | None:
         """The line that the weightiest finding on a failure's kernel blames, one brought first."""
-        if failure.at < 0:
+        if failure.index < 0:
             return None
-        changes = diff.kernels[failure.at].findings
-        ordered = sorted(changes, key=lambda one: one.status not in WORSE)
-        found = (self.of_item(one.after) for one in ordered if one.after)
-        return next(filter(None, found), None)
+        changes = diff.kernels[failure.index].findings
+        ordered = sorted(changes, key=lambda change: change.status not in WORSE)
+        spots = (self.item_spot(change.after) for change in ordered if change.after)
+        return next(filter(None, spots), None)
 
     def named(self, path: str) -> str:
         """A path that a compiler saw, as one below the root: by the longest end that is there.
@@ -79,8 +79,8 @@ class Sources:
         """
         posix = PurePosixPath(path.replace("\\", "/"))
         parts = [part for part in posix.parts if part not in {"/", ".", ".."}]
-        for at in range(len(parts)):
-            end = Path(*parts[at:])
+        for start in range(len(parts)):
+            end = Path(*parts[start:])
             with suppress(OSError):  # too long a name, for one
                 if (self.root / end).is_file():
                     return end.as_posix()

@@ -81,15 +81,15 @@ _SCALE = {"threads_per_instruction": 32.0}
 @cache
 def quantities() -> tuple[Compared, ...]:
     """What is compared, in the order of `changes.yaml`."""
-    told: dict[str, Any] = shipped_yaml("profkit.comparison", "changes.yaml")
+    file: dict[str, Any] = shipped_yaml("profkit.comparison", "changes.yaml")
     return (
-        *(Compared(name, Sort.setting) for name in told["settings"]),
+        *(Compared(name, Sort.setting) for name in file["settings"]),
         *(
             Compared(name, Sort.amount, whole)
-            for whole, names in told["amounts"].items()
+            for whole, names in file["amounts"].items()
             for name in names
         ),
-        *(Compared(name, Sort.share) for name in told["shares"]),
+        *(Compared(name, Sort.share) for name in file["shares"]),
     )
 
 
@@ -99,13 +99,15 @@ def changes(before: LaunchSummary, after: LaunchSummary) -> tuple[Changed, ...]:
     A value that can't be (a hit rate above 1) is compared with nothing.
     """
     doubtful = before.impossible | after.impossible
-    found = [
+    changed = [
         _changed(compared, before, after)
         for compared in quantities()
         if abs(before.get(compared.name) - after.get(compared.name)) > 0
         and compared.name not in doubtful
     ]
-    return tuple(sorted(found, key=lambda one: (not one.shown, -one.weight, one.name)))
+    return tuple(
+        sorted(changed, key=lambda change: (not change.shown, -change.weight, change.name))
+    )
 
 
 def one_sided(before: LaunchSummary, after: LaunchSummary) -> tuple[OneSided, ...]:

@@ -7,7 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from msgspec import field
+
 from profkit.comparison.problem_size import SizeEvidence, size_evidence
+from profkit.core.typed_file import Model
 from profkit.report.clocks import clocks_apart
 from profkit.report.session import Session
 from profkit.report.summary import Group, ReportSummary
@@ -17,7 +20,7 @@ CLOCK_MOVED = 0.02
 """Clocks further apart than this share make times of different clocks."""
 
 
-class What(StrEnum):
+class Aspect(StrEnum):
     """What differs."""
 
     gpu = "GPU"
@@ -33,16 +36,15 @@ class What(StrEnum):
     match = "kernels with a counterpart"
 
 
-@dataclass(frozen=True)
-class Obstacle:
+class Obstacle(Model, frozen=True):
     """A reason not to compare: `before` and `after` are what each side has."""
 
-    what: What
+    aspect: Aspect = field(name="what")
     before: str
     after: str
 
     def __str__(self) -> str:
-        return f"{self.what}: {self.before} against {self.after}"
+        return f"{self.aspect}: {self.before} against {self.after}"
 
 
 @dataclass(frozen=True)
@@ -82,14 +84,14 @@ def problem_of(target: Declared) -> Problem | None:
 
 def reports_apart(before: ReportSummary, after: ReportSummary) -> tuple[Obstacle, ...]:
     """What of how two reports were recorded keeps them from being compared."""
-    one, other = before.session, after.session
+    earlier, later = before.session, after.session
     return _apart(
-        (What.gpu, _gpus(before), _gpus(after)),
-        (What.ncu_version, *_major(one, other)),
-        (What.collected, _collected(one), _collected(other)),
-        (What.cache_control, one.cache_control, other.cache_control),
-        (What.clock_control, one.clock_control, other.clock_control),
-        (What.replay, one.replay_mode, other.replay_mode),
+        (Aspect.gpu, _gpus(before), _gpus(after)),
+        (Aspect.ncu_version, *_major(earlier, later)),
+        (Aspect.collected, _collected(earlier), _collected(later)),
+        (Aspect.cache_control, earlier.cache_control, later.cache_control),
+        (Aspect.clock_control, earlier.clock_control, later.clock_control),
+        (Aspect.replay, earlier.replay_mode, later.replay_mode),
     )
 
 
@@ -105,17 +107,17 @@ def kernels_apart(
     `problems` are those that the two runs declare; where either does not, counters of work tell
     the size. Kernels that no name joins (`is_named` false) have to be shown to do equal work.
     """
-    found = []
+    obstacles = []
     if before.count == before.failed or after.count == after.failed:
-        found.append(Obstacle(What.counters, *(_counted(group) for group in (before, after))))
-    found += _apart((What.gpu, before.typical.gpu.name, after.typical.gpu.name))
-    found += _size_apart(before, after, problems, is_named=is_named)
-    clocks = ((What.clock, "sm_clock"), (What.memory_clock, "dram_clock"))
-    for what, name in clocks:
+        obstacles.append(Obstacle(Aspect.counters, *(_counted(group) for group in (before, after))))
+    obstacles += _apart((Aspect.gpu, before.typical.gpu.name, after.typical.gpu.name))
+    obstacles += _size_apart(before, after, problems, is_named=is_named)
+    clocks = ((Aspect.clock, "sm_clock"), (Aspect.memory_clock, "dram_clock"))
+    for aspect, name in clocks:
         values = before.typical.get(name), after.typical.get(name)
         if clocks_apart(name, before.typical, after.typical, CLOCK_MOVED):
-            found.append(Obstacle(what, *(f"{value / 1e6:.0f} MHz" for value in values)))
-    return tuple(found)
+            obstacles.append(Obstacle(aspect, *(f"{value / 1e6:.0f} MHz" for value in values)))
+    return tuple(obstacles)
 
 
 def have_one_size(
@@ -128,30 +130,30 @@ def have_one_size(
 def can_be_forced(obstacles: Iterable[Obstacle]) -> bool:
     """Whether there is something to compare all the same: where counters failed, or no kernel has
     a counterpart, there is not."""
-    return not {obstacle.what for obstacle in obstacles} & {What.counters, What.match}
+    return not {obstacle.aspect for obstacle in obstacles} & {Aspect.counters, Aspect.match}
 
 
 def no_counterparts(before: ReportSummary, after: ReportSummary) -> Obstacle:
     """That no kernel of one report was matched with one of the other."""
-    return Obstacle(What.match, *(f"none of {len(side.groups)}" for side in (before, after)))
+    return Obstacle(Aspect.match, *(f"none of {len(side.groups)}" for side in (before, after)))
 
 
 def only_the_clock(obstacles: Iterable[Obstacle]) -> bool:
     """Whether cycles may be compared though times may not: the SM clock alone differs."""
-    return {obstacle.what for obstacle in obstacles} == {What.clock}
+    return {obstacle.aspect for obstacle in obstacles} == {Aspect.clock}
 
 
 def _size_apart(
     before: Group, after: Group, problems: Problems, *, is_named: bool
 ) -> tuple[Obstacle, ...]:
-    one, other = problems
-    if one and other:
-        if one.size == other.size:
+    earlier, later = problems
+    if earlier and later:
+        if earlier.size == later.size:
             return ()
-        return (Obstacle(What.problem, _told(one), _told(other)),)
+        return (Obstacle(Aspect.problem, _size_words(earlier), _size_words(later)),)
     evidence = size_evidence(before.typical, after.typical)
     is_same = evidence.is_same if is_named or not evidence.measures else evidence.is_proven
-    return () if is_same else (Obstacle(What.problem, *_sizes(evidence)),)
+    return () if is_same else (Obstacle(Aspect.problem, *_sizes(evidence)),)
 
 
 def _sizes(evidence: SizeEvidence) -> tuple[str, str]:
@@ -168,16 +170,16 @@ def _sizes(evidence: SizeEvidence) -> tuple[str, str]:
     return before, after
 
 
-def _told(problem: Problem) -> str:
+def _size_words(problem: Problem) -> str:
     work = f", {problem.work[0]:.4g} FLOP, {problem.work[1]:.4g} B" if problem.work else ""
     return f"{problem}{work}"
 
 
-def _apart(*facts: tuple[What, str, str]) -> tuple[Obstacle, ...]:
+def _apart(*facts: tuple[Aspect, str, str]) -> tuple[Obstacle, ...]:
     """Those whose values are both known and differ."""
     return tuple(
-        Obstacle(what, before, after)
-        for what, before, after in facts
+        Obstacle(aspect, before, after)
+        for aspect, before, after in facts
         if before and after and before != after
     )
 
@@ -186,12 +188,12 @@ def _gpus(report: ReportSummary) -> str:
     return ", ".join(sorted({gpu.name for gpu in report.gpus}))
 
 
-def _major(one: Session, other: Session) -> tuple[str, str]:
+def _major(earlier: Session, later: Session) -> tuple[str, str]:
     """Versions where they differ in the year, "" where they do not."""
-    years = [re.match(r"\d+", session.ncu_version) for session in (one, other)]
+    years = [re.match(r"\d+", session.ncu_version) for session in (earlier, later)]
     if not all(years) or years[0] is None or years[1] is None or years[0][0] == years[1][0]:
         return "", ""
-    return one.ncu_version, other.ncu_version
+    return earlier.ncu_version, later.ncu_version
 
 
 def _collected(session: Session) -> str:

@@ -46,7 +46,7 @@ class Side:
     """
 
     report: ReportSummary
-    found: Checklist
+    checklist: Checklist
     timings: Timings
     line_costs: Callable[[LaunchSummary], Sequence[LineCost]] = lambda _: ()
 
@@ -106,6 +106,11 @@ class KernelDiff:
         return basis.speedup if basis else math.nan
 
     @property
+    def obstacle_words(self) -> str:
+        """Why it has no verdict."""
+        return "; ".join(map(str, self.obstacles)) or "no duration on a side"
+
+    @property
     def saved(self) -> float:
         """Seconds of ncu's that all launches together take less than before; NaN if unknown."""
         return self.before.total - self.after.total
@@ -121,16 +126,16 @@ class KernelDiff:
     def findings(self) -> tuple[FindingChange, ...]:
         """What became of the findings, weightiest first."""
         before, after = self.sides
-        return finding_changes(self.before, self.after, before.found, after.found)
+        return finding_changes(self.before, self.after, before.checklist, after.checklist)
 
     @property
     def resolved(self) -> tuple[FindingChange, ...]:
-        return tuple(one for one in self.findings if one.status is Status.resolved)
+        return tuple(change for change in self.findings if change.status is Status.resolved)
 
     @cached_property
     def limit(self) -> Limit | None:
         """What limits the kernel after the change."""
-        return limit(self.after, self.sides[1].found)
+        return limit(self.after, self.sides[1].checklist)
 
     @cached_property
     def changed(self) -> tuple[Changed, ...]:
@@ -212,45 +217,49 @@ class Diff:
         return bool(self.obstacles) and not (self.forced and can_be_forced(self.obstacles))
 
     @property
+    def obstacle_words(self) -> str:
+        return "; ".join(map(str, self.obstacles))
+
+    @property
     def incomparable(self) -> tuple[KernelDiff, ...]:
         """The kernels without a verdict."""
-        return tuple(one for one in self.kernels if one.change is Change.incomparable)
+        return tuple(kernel for kernel in self.kernels if kernel.change is Change.incomparable)
 
     @property
     def removed_findings(self) -> tuple[Item, ...]:
         """The findings that went with the kernels that are gone, where they promised time."""
-        found = self.sides[0].found
+        checklist = self.sides[0].checklist
         return tuple(
-            item for group in self.removed for item in found.of(group) if item.finding.estimate
+            item for group in self.removed for item in checklist.of(group) if item.finding.estimate
         )
 
     @property
     def variants(self) -> tuple[TimedChange, ...]:
         """The timed verdicts that are no single kernel's."""
         of_kernels = {id(kernel.timed) for kernel in self.kernels}
-        return tuple(one for one in self.timed if id(one) not in of_kernels)
+        return tuple(timed for timed in self.timed if id(timed) not in of_kernels)
 
-    def mended(self, variant: TimedChange) -> tuple[Item, ...]:
+    def relieved(self, variant: TimedChange) -> tuple[Item, ...]:
         """The findings of a variant that its change eased, or took away with a kernel.
 
         Where one promised time, the one whose fix would have saved most is first.
         """
         eased = [
-            one.before
+            change.before
             for kernel in self.kernels
-            for one in kernel.findings
-            if one.before and one.status in {Status.resolved, Status.eased}
+            for change in kernel.findings
+            if change.before and change.status in {Status.resolved, Status.eased}
         ]
-        found = [
+        items = [
             item
             for item in (*eased, *self.removed_findings)
-            if item.group and self.sides[0].timings.of(item.group) == variant.before.label
+            if item.group and self.sides[0].timings.label_of(item.group) == variant.before.label
         ]
-        return tuple(sorted(found, key=_weight, reverse=True))
+        return tuple(sorted(items, key=_weight, reverse=True))
 
     def counted(self, change: Change) -> int:
         """How many kernels have a verdict."""
-        return sum(one.change is change for one in self.kernels)
+        return sum(kernel.change is change for kernel in self.kernels)
 
     @cached_property
     def total(self) -> Total:
@@ -277,26 +286,26 @@ def diff(
     if obstacles and not force:
         return Diff(sides, obstacles, False, (), (), (), ())
 
-    def does_same_work(one: Group, other: Group) -> bool:
-        return have_one_size(one, other, _problems(sides, one, other), is_named=False)
+    def does_same_work(earlier: Group, later: Group) -> bool:
+        return have_one_size(earlier, later, _problems(sides, earlier, later), is_named=False)
 
     matched = match(before.report.groups, after.report.groups, mode, names, does_same_work)
     timed = _timed(sides, matched.pairs, floor)
-    kernels = [_kernel(one, sides, timed, force) for one in matched.pairs]
-    kernels.sort(key=lambda one: -max(_known(one.before.total), _known(one.after.total)))
+    kernels = [_kernel(kernel, sides, timed, force) for kernel in matched.pairs]
+    kernels.sort(key=lambda kernel: -max(_known(kernel.before.total), _known(kernel.after.total)))
     variants = tuple(timed.values())
-    if not kernels and not any(one.valid for one in variants):
+    if not kernels and not any(kernel.valid for kernel in variants):
         obstacles = (*obstacles, no_counterparts(before.report, after.report))
     return Diff(sides, obstacles, force, tuple(kernels), matched.removed, matched.added, variants)
 
 
-def _problems(sides: Sides, one: Group, other: Group) -> Problems:
-    return sides[0].timings.problem_of(one), sides[1].timings.problem_of(other)
+def _problems(sides: Sides, before: Group, after: Group) -> Problems:
+    return sides[0].timings.problem_of(before), sides[1].timings.problem_of(after)
 
 
 def _labels(sides: Sides, pair: Match) -> tuple[str, str]:
     """The variants that the two sides of a match belong to, "" where one was not timed."""
-    return sides[0].timings.of(pair.before), sides[1].timings.of(pair.after)
+    return sides[0].timings.label_of(pair.before), sides[1].timings.label_of(pair.after)
 
 
 def _kernel(
@@ -308,7 +317,9 @@ def _kernel(
     comparable = not obstacles or in_cycles or (force and can_be_forced(obstacles))
     profiled = judge(pair.before, pair.after, in_cycles=in_cycles) if comparable else None
     labels = _labels(sides, pair)
-    is_one = all(side.launches[at] == 1 for side, at in zip(sides, labels, strict=True) if at)
+    is_one = all(
+        side.launches[label] == 1 for side, label in zip(sides, labels, strict=True) if label
+    )
     own = timed.get(labels) if is_one else None
     return KernelDiff(pair, obstacles, profiled, in_cycles, own, sides)
 
@@ -319,16 +330,16 @@ def _timed(
     """The verdicts on all variants that matched kernels belong to, or that both sides have, by
     their labels; none where both are the very same samples."""
     before, after = (side.timings for side in sides)
-    found = [labels for pair in pairs if all(labels := _labels(sides, pair))]
+    labels = [labels for pair in pairs if all(labels := _labels(sides, pair))]
     common = before.timed.keys() & after.timed.keys()
     for side in sides:
         if side.launches:  # a report that names its variants holds no other one
             common &= side.launches.keys()
-    found += [(label, label) for label in before.timed if label in common]
+    labels += [(label, label) for label in before.timed if label in common]
     return {
-        (one, other): timed_change(before, after, (one, other), floor=floor)
-        for one, other in dict.fromkeys(found)
-        if not same_samples(before.timed[one], after.timed[other])
+        (earlier, later): timed_change(before, after, (earlier, later), floor=floor)
+        for earlier, later in dict.fromkeys(labels)
+        if not same_samples(before.timed[earlier], after.timed[later])
     }
 
 
@@ -338,15 +349,15 @@ def _weight(item: Item) -> float:
     return item.group.total * (1 - 1 / estimate.likely) if item.group and estimate else 0.0
 
 
-def _total(found: Diff) -> Total:
-    whole = [one for one in found.kernels if not (one.before.failed or one.after.failed)]
-    compared = [one for one in whole if one.change is not Change.incomparable]
-    before, after = found.sides
-    removed = [group for group in found.removed if not group.failed]
-    added = [group for group in found.added if not group.failed]
+def _total(diff: Diff) -> Total:
+    whole = [kernel for kernel in diff.kernels if not (kernel.before.failed or kernel.after.failed)]
+    compared = [kernel for kernel in whole if kernel.change is not Change.incomparable]
+    before, after = diff.sides
+    removed = [group for group in diff.removed if not group.failed]
+    added = [group for group in diff.added if not group.failed]
     measured = len(removed) + len(added)
-    if not found.forced:
-        labels = [_labels(found.sides, one.match) for one in found.kernels]
+    if not diff.forced:
+        labels = [_labels(diff.sides, kernel.match) for kernel in diff.kernels]
         removed = _alone(removed, before, after, {label for label, _ in labels})
         added = _alone(added, after, before, {label for _, label in labels})
     causes: dict[str, Cause] = {}
@@ -355,13 +366,16 @@ def _total(found: Diff) -> Total:
         seconds = cause.seconds + (known.seconds if known else 0.0)
         causes[cause.key] = replace(known or cause, seconds=seconds)
     return Total(
-        sum(one.before.total for one in compared),
-        sum(one.after.total for one in compared),
+        sum(kernel.before.total for kernel in compared),
+        sum(kernel.after.total for kernel in compared),
         sum(group.total for group in removed),
         sum(group.total for group in added),
         tuple(sorted(causes.values(), key=lambda cause: -abs(cause.seconds))),
-        (sum(one.before.count for one in compared), sum(one.after.count for one in compared)),
-        len(found.kernels) - len(whole) + len(found.removed) + len(found.added) - measured,
+        (
+            sum(kernel.before.count for kernel in compared),
+            sum(kernel.after.count for kernel in compared),
+        ),
+        len(diff.kernels) - len(whole) + len(diff.removed) + len(diff.added) - measured,
         len(whole) - len(compared) + measured - len(removed) - len(added),
     )
 
@@ -378,7 +392,7 @@ def _alone(
     profiled = other.launches.keys()
 
     def could_be(group: Group) -> bool:
-        problem, variant = side.timings.problem_of(group), side.timings.of(group)
+        problem, variant = side.timings.problem_of(group), side.timings.label_of(group)
         is_of_it = not known or problem is None or problem.size in known
         has_it = not profiled or not variant or variant in profiled or variant in matched
         return is_of_it and has_it

@@ -122,23 +122,23 @@ class Limit(Model, frozen=True):
 
 
 def finding_changes(
-    before: Group, after: Group, found: Checklist, found_after: Checklist
+    before: Group, after: Group, checklist: Checklist, checklist_after: Checklist
 ) -> tuple[FindingChange, ...]:
     """The findings of a kernel on either side, by category; the weightiest first."""
-    sides = _by_category(found, before), _by_category(found_after, after)
+    sides = _by_category(checklist, before), _by_category(checklist_after, after)
     compared = [
         _change(category, sides[0].get(category), sides[1].get(category), before, after)
         for category in dict.fromkeys((*sides[0], *sides[1]))
     ]
-    return tuple(sorted(compared, key=lambda one: -max(one.saved_before, one.saved_after)))
+    return tuple(sorted(compared, key=lambda change: -max(change.saved_before, change.saved_after)))
 
 
-def limit(group: Group, found: Checklist) -> Limit | None:
+def limit(group: Group, checklist: Checklist) -> Limit | None:
     """What limits a kernel now; None where neither a finding nor a busy resource tells.
 
     A finding of low confidence tells where nothing else does.
     """
-    items = [item for item in found.of(group) if item.finding.estimate]
+    items = [item for item in checklist.of(group) if item.finding.estimate]
     likely = [item for item in items if item.rule.confidence != _UNSURE]
     return (
         _promising(likely, LIMITS)
@@ -151,10 +151,10 @@ def limit(group: Group, found: Checklist) -> Limit | None:
 
 def _promising(items: Sequence[Item], least: float) -> Limit | None:
     """The finding that promises most, from a factor on."""
-    found = max(items, key=_factor, default=None)
-    if found is None or _factor(found) < least:
+    item = max(items, key=_factor, default=None)
+    if item is None or _factor(item) < least:
         return None
-    return Limit(found.rule.category, None, found.rule.confidence != _UNSURE)
+    return Limit(item.rule.category, None, item.rule.confidence != _UNSURE)
 
 
 def _busiest(group: Group) -> Limit | None:
@@ -170,10 +170,10 @@ def _busiest(group: Group) -> Limit | None:
     return None
 
 
-def _by_category(found: Checklist, group: Group) -> Mapping[str, Item]:
+def _by_category(checklist: Checklist, group: Group) -> Mapping[str, Item]:
     """The first item of each category; those that only say a kernel is at its roof left out."""
     items: dict[str, Item] = {}
-    for item in found.findings_of(group):
+    for item in checklist.findings_of(group):
         if item.rule.category != "at_the_roof":
             items.setdefault(item.rule.category, item)
     return items
@@ -186,14 +186,14 @@ def _change(
     gone = item_after is None or (saved > 0 and saved_after <= REMAINS * saved)
     came = not gone and (item is None or (saved_after > 0 and saved <= REMAINS * saved_after))
     judged = item_after if came or item is None else item
-    told = measures(judged.rule.verify) if judged else ()
+    verified = measures(judged.rule.verify) if judged else ()
     near = (item is None or item_after is None) and _is_near(judged, before, after, gone=gone)
     if gone or came:
         fires = item is not None and item_after is not None
-        status = _come_or_gone(told, before, after, gone=gone, near=near, fires=fires)
+        status = _come_or_gone(verified, before, after, gone=gone, near=near, fires=fires)
     else:
         status = _weighed(saved, saved_after)
-    seen = _seen(category, status, told, before.typical, after.typical)
+    seen = _seen(category, status, verified, before.typical, after.typical)
     hair = near and status in {Status.unchanged, Status.eased, Status.heavier}
     return FindingChange(category, status, item, item_after, saved, saved_after, seen, hair)
 
@@ -204,7 +204,7 @@ def _is_near(item: Item | None, before: Group, after: Group, *, gone: bool) -> b
     lacks, has = (after, before) if gone else (before, after)
     if item is None or lacks.failed == lacks.count:
         return False
-    return all(_nearly_holds(one, lacks.typical, has.typical) for one in item.rule.when)
+    return all(_nearly_holds(condition, lacks.typical, has.typical) for condition in item.rule.when)
 
 
 def _nearly_holds(condition: Expression, lacks: LaunchSummary, has: LaunchSummary) -> bool:
@@ -235,7 +235,7 @@ def _nearer(value: float, other: float) -> float:
 
 
 def _come_or_gone(
-    told: Sequence[Measure],
+    verified: Sequence[Measure],
     before: Group,
     after: Group,
     *,
@@ -250,10 +250,10 @@ def _come_or_gone(
     its threshold is still there: at best it eased. So is one whose rule `fires` on both sides: that
     its fix saves less may be another's doing. Unless its measure got clearly better.
     """
-    if not_collected(told, before.typical, after.typical):
+    if not_collected(verified, before.typical, after.typical):
         return Status.unknown
     has_it = before if gone else after
-    gain = known_gain(told, before.typical, after.typical, has_it.typical)
+    gain = known_gain(verified, before.typical, after.typical, has_it.typical)
     if near and not abs(gain) >= MOVED:
         return Status.unchanged
     better = gain if gone else -gain
@@ -286,7 +286,7 @@ def _factor(item: Item) -> float:
 def _seen(
     category: str,
     status: Status,
-    told: Sequence[Measure],
+    verified: Sequence[Measure],
     before: LaunchSummary,
     after: LaunchSummary,
 ) -> Seen | None:
@@ -298,7 +298,7 @@ def _seen(
     if category == _SHARED and (ways := _ways(status, before, after)):
         return ways
     has_it = after if status in {Status.new, Status.unmasked} else before
-    for measure in told:
+    for measure in verified:
         name = measure.telling(has_it)
         if name and _agrees(status, measure.gain_of(name, before, after)):
             return Seen(name, before.get(name), after.get(name))
@@ -308,8 +308,8 @@ def _seen(
 def _ways(status: Status, before: LaunchSummary, after: LaunchSummary) -> Seen | None:
     """The worst conflicts of a kind of access on either side; accesses that are not there have
     none."""
-    found = [(name, [launch.values.get(name, 1.0) for launch in (before, after)]) for name in _WAYS]
-    name, ways = max(found, key=lambda one: max(one[1]))
+    pairs = [(name, [launch.values.get(name, 1.0) for launch in (before, after)]) for name in _WAYS]
+    name, ways = max(pairs, key=lambda pair: max(pair[1]))
     if not _agrees(status, (ways[0] - ways[1]) / max(ways)):
         return None
     return Seen(name, before.get(name), after.get(name))

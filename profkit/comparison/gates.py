@@ -9,15 +9,17 @@ from enum import StrEnum
 
 import numpy as np
 
-from profkit.comparison.comparison import Diff, KernelDiff
-from profkit.comparison.finding_changes import WORTH, Seen, Status
+from profkit.comparison.comparison import Diff
+from profkit.comparison.finding_changes import WORTH, Status
 from profkit.comparison.repeats import Change, noise
+from profkit.comparison.text import seen
 from profkit.comparison.timed_change import TimedChange
 from profkit.core.errors import UsageError
 from profkit.core.expression import FUNCTIONS, Expression, NotAllowed, parse
 from profkit.core.suggestion import did_you_mean
+from profkit.core.unit_words import is_word, unit_after
 from profkit.report.catalog import catalog
-from profkit.report.summary import LaunchSummary
+from profkit.ui.text import compact, number
 
 BEFORE = "before_"
 """What stands before the name of a quantity of the earlier report."""
@@ -60,29 +62,17 @@ class Gate:
 
 
 @dataclass(frozen=True)
-class Amount:
-    """A number of a sentence, in a unit or of what is counted."""
-
-    value: float
-    unit: str
-
-
-Why = tuple[str | Amount | Seen, ...]
-"""A sentence: text, and between it the numbers, which are put in words where they are shown."""
-
-
-@dataclass(frozen=True)
 class Failure:
     """A gate that failed: on a kernel or timed variant by its name, "" for the reports as wholes.
 
-    `why` is a sentence with numbers; `at` is the place of the kernel in the comparison's kernels,
+    `why` is a sentence; `at` is the place of the kernel in the comparison's kernels,
     -1 where it is none of them. `unchecked`: there was nothing to ask the gate of.
     """
 
     gate: Gate
     kernel: str
-    why: Why
-    at: int = -1
+    why: str
+    index: int = -1
     unchecked: bool = False
 
     @property
@@ -97,7 +87,14 @@ def parse_gates(texts: Iterable[str]) -> tuple[Gate, ...]:
     Raises UsageError for what is no gate, and for a value without one: of a variable that is not
     set there would be none to fail.
     """
-    return tuple(dict.fromkeys(gate for text in texts for gate in _listed(text)))
+    gates: dict[Gate, None] = {}
+    for text in texts:
+        parts = [part.strip() for part in _parts(text) if part.strip()]
+        if not parts:
+            remedy = f"leave it out, or write some of {_WRITTEN}"
+            raise _refused(f"{text[:80]!r} names no gate", remedy)
+        gates |= dict.fromkeys(map(_gate, parts))
+    return tuple(gates)
 
 
 def failures(diff: Diff, gates: Iterable[Gate]) -> tuple[Failure, ...]:
@@ -110,20 +107,20 @@ def failures(diff: Diff, gates: Iterable[Gate]) -> tuple[Failure, ...]:
 
 
 def _failures(diff: Diff, gate: Gate) -> Sequence[Failure]:
-    found = tuple(_ASK[gate.kind](diff, gate))
-    if found or not diff.refused:
-        return found
-    why = "not checked, nothing was compared: ", "; ".join(map(str, diff.obstacles))
+    failed = tuple(_ASK[gate.kind](diff, gate))
+    if failed or not diff.refused:
+        return failed
+    why = f"not checked, nothing was compared: {diff.obstacle_words}"
     return (Failure(gate, "", why, unchecked=True),)
 
 
 def exit_code(diffs: Iterable[Diff], failed: Iterable[Failure]) -> int:
     """1 where a gate failed; 3 where reports or kernels can't be compared, nothing was, or what a
     gate forbids is inconclusive; else 0."""
-    found = list(failed)
-    if any(not failure.undecided for failure in found):
+    every = list(failed)
+    if any(not failure.undecided for failure in every):
         return FAILED
-    return UNDECIDED if found or any(map(_is_open, diffs)) else 0
+    return UNDECIDED if every or any(map(_is_open, diffs)) else 0
 
 
 def _is_open(diff: Diff) -> bool:
@@ -133,25 +130,18 @@ def _is_open(diff: Diff) -> bool:
     return bool(diff.incomparable) and not diff.forced
 
 
-def _refused(what: str, remedy: str) -> UsageError:
-    return UsageError(f"--fail-on {what}", remedy)
-
-
-def _listed(text: str) -> list[Gate]:
-    found = [_gate(part.strip()) for part in _parts(text) if part.strip()]
-    if not found:
-        raise _refused(f"{text[:80]!r} names no gate", f"leave it out, or write some of {_WRITTEN}")
-    return found
+def _refused(problem: str, remedy: str) -> UsageError:
+    return UsageError(f"--fail-on {problem}", remedy)
 
 
 def _parts(text: str) -> Iterator[str]:
     """A list at its commas, those between parentheses apart."""
     depth = start = 0
-    for at, character in enumerate(text):
+    for position, character in enumerate(text):
         depth += {"(": 1, ")": -1}.get(character, 0)
         if character == "," and depth <= 0:
-            yield text[start:at]
-            start = at + 1
+            yield text[start:position]
+            start = position + 1
     yield text[start:]
 
 
@@ -197,23 +187,19 @@ def _condition(text: str) -> Expression:
         ) from None
     except ValueError as error:
         raise _refused(f"metric: {error}", f"write a comparison: {example}") from None
+    known = catalog().quantities
     for name in expression.names:
-        _check_name(name)
+        bare = name.removeprefix(BEFORE)
+        if bare not in known:
+            prefix = name.removesuffix(bare)
+            remedy = did_you_mean(
+                bare, known, "`profkit metrics` lists them", spelled=prefix.__add__
+            )
+            raise _refused(f"metric: {name!r} is no quantity", remedy)
     if not expression.is_condition:
         remedy = f"compare it with something: {example}"
         raise _refused(f"metric: {text[:80]!r} is no condition", remedy)
     return expression
-
-
-def _check_name(name: str) -> None:
-    known = catalog().quantities
-    bare = name.removeprefix(BEFORE)
-    if bare not in known:
-        prefix = name[: len(name) - len(bare)]
-        remedy = did_you_mean(
-            bare, known, "`profkit metrics` lists them", spelled=lambda near: prefix + near
-        )
-        raise _refused(f"metric: {name!r} is no quantity", remedy)
 
 
 @dataclass(frozen=True)
@@ -223,152 +209,134 @@ class _Verdict:
     name: str
     change: Change
     speedup: float
-    moved: Why
+    times: str
     why: str
-    at: int = -1
-
-    @property
-    def excess(self) -> float:
-        """The share by which it is slower."""
-        return 1 / self.speedup - 1
+    index: int = -1
 
 
 def _verdicts(diff: Diff) -> Iterator[_Verdict]:
-    for at, kernel in enumerate(diff.kernels):
+    for index, kernel in enumerate(diff.kernels):
+        name, profiled = kernel.after.name, kernel.profiled
         if kernel.timed and kernel.by_timing:
-            yield _of_timed(kernel.timed, kernel.after.name, at)
-        elif kernel.profiled:
-            why = "the ratio is between {:.3g}x and {:.3g}x".format(*kernel.profiled.range)
-            yield _Verdict(
-                kernel.after.name, kernel.change, kernel.speedup, _moved(kernel), why, at
+            yield _timed_verdict(kernel.timed, name, index)
+        elif profiled:
+            unit = "cycle" if kernel.in_cycles else "s"
+            times = (
+                group.median * (group.typical.get("sm_clock") if kernel.in_cycles else 1.0)
+                for group in (kernel.before, kernel.after)
             )
-    told = {id(kernel.timed) for kernel in diff.kernels if kernel.by_timing}
+            why = "the ratio is between {:.3g}x and {:.3g}x".format(*profiled.range)
+            words = f"{_arrow(times, unit)} by ncu"
+            yield _Verdict(name, profiled.change, profiled.speedup, words, why, index)
+    shown = {id(kernel.timed) for kernel in diff.kernels if kernel.by_timing}
     for timed in diff.timed:
-        if id(timed) not in told:
-            yield _of_timed(timed, timed.after.label)
+        if id(timed) not in shown:
+            yield _timed_verdict(timed, timed.after.label)
 
 
-def _of_timed(timed: TimedChange, name: str, at: int = -1) -> _Verdict:
-    before, after = (side.summary.median for side in (timed.before, timed.after))
-    moved = *_from_to(before, after), f" timed, {timed.how}"
-    return _Verdict(name, timed.change, timed.speedup, moved, timed.why, at)
+def _timed_verdict(timed: TimedChange, name: str, index: int = -1) -> _Verdict:
+    medians = (side.summary.median for side in (timed.before, timed.after))
+    words = f"{_arrow(medians)} timed, {timed.design}"
+    return _Verdict(name, timed.change, timed.speedup, words, timed.why, index)
 
 
-def _moved(kernel: KernelDiff) -> Why:
-    """A kernel's time before and after by ncu, or its cycles."""
-    before, after = (
-        group.median * (group.typical.get("sm_clock") if kernel.in_cycles else 1.0)
-        for group in (kernel.before, kernel.after)
-    )
-    return *_from_to(before, after, "cycle" if kernel.in_cycles else "s"), " by ncu"
+def _arrow(values: Iterable[float], unit: str = "s") -> str:
+    return " → ".join(_amount(value, unit) for value in values)
 
 
-def _from_to(before: float, after: float, unit: str = "s") -> Why:
-    return Amount(before, unit), " → ", Amount(after, unit)
+def _amount(value: float, unit: str) -> str:
+    return f"{compact(value)} {unit_after(value, unit)}" if is_word(unit) else number(value, unit)
 
 
 def _regressions(diff: Diff, gate: Gate) -> Iterator[Failure]:
     slower = [
-        one
-        for one in _verdicts(diff)
-        if one.change is Change.regressed and one.excess > gate.margin
+        verdict
+        for verdict in _verdicts(diff)
+        if verdict.change is Change.regressed and 1 / verdict.speedup - 1 > gate.margin
     ]
     allowed = f", more than {gate.margin * 100:g}%" if gate.margin else ""
-    for one in slower or _total(diff, gate):
-        why = *one.moved, ": ", Amount(one.excess, "1"), f" slower{allowed}"
-        yield Failure(gate, one.name, why, one.at)
+    for verdict in slower or _total(diff, gate):
+        why = f"{verdict.times}: {number(1 / verdict.speedup - 1, '1')} slower{allowed}"
+        yield Failure(gate, verdict.name, why, verdict.index)
 
 
 def _total(diff: Diff, gate: Gate) -> Iterator[_Verdict]:
     """All launches together, where ncu's durations are the verdict on every kernel and complete."""
     total = diff.total
     before, after = total.before + total.removed, total.after + total.added
-    told = all(
+    by_ncu = all(
         kernel.change is not Change.incomparable and not kernel.in_cycles and not kernel.by_timing
         for kernel in diff.kernels
     )
     whole = not any(group.failed for side in diff.sides for group in side.report.groups)
-    if not (told and whole and total.tells):
+    if not (by_ncu and whole and total.tells):
         return
     launches = (len(side.report.measured) for side in diff.sides)
     means = (time / count for time, count in zip((before, after), launches, strict=True))
     if after / before - 1 > max(gate.margin, noise(*means)):
-        moved: Why = "all launches together ", *_from_to(before, after), " by ncu"
+        words = f"all launches together {_arrow((before, after))} by ncu"
         for seconds, word in ((total.removed, "removed"), (total.added, "added")):
             if seconds:
-                moved = *moved, ", ", Amount(seconds, "s"), f" of it in {word} kernels"
-        yield _Verdict("", Change.regressed, before / after, moved, "")
+                words += f", {number(seconds, 's')} of it in {word} kernels"
+        yield _Verdict("", Change.regressed, before / after, words, "")
 
 
 def _inconclusive(diff: Diff, gate: Gate) -> Iterator[Failure]:
-    for one in _verdicts(diff):
-        if one.change is Change.inconclusive:
-            yield Failure(gate, one.name, (*one.moved, f": {one.why}"), one.at)
+    for verdict in _verdicts(diff):
+        if verdict.change is Change.inconclusive:
+            yield Failure(gate, verdict.name, f"{verdict.times}: {verdict.why}", verdict.index)
 
 
 def _incomparable(diff: Diff, gate: Gate) -> Iterator[Failure]:
     if diff.refused:
-        yield Failure(gate, "", ("; ".join(map(str, diff.obstacles)),))
-    for at, kernel in enumerate(diff.kernels):
+        yield Failure(gate, "", diff.obstacle_words)
+    for index, kernel in enumerate(diff.kernels):
         if kernel.change is Change.incomparable:
-            why = "; ".join(map(str, kernel.obstacles)) or "no duration on a side"
-            yield Failure(gate, kernel.after.name, (why,), at)
+            yield Failure(gate, kernel.after.name, kernel.obstacle_words, index)
 
 
 def _new_findings(diff: Diff, gate: Gate) -> Iterator[Failure]:
-    for at, kernel in enumerate(diff.kernels):
-        for one in kernel.findings:
-            if one.status is Status.new and one.promises >= WORTH:
-                why = f"{one.category} is new, its fix would give {one.promises:.2f}x"
-                seen: Why = ("; ", one.seen) if one.seen else ()
-                yield Failure(gate, kernel.after.name, (why, *seen), at)
+    for index, kernel in enumerate(diff.kernels):
+        for change in kernel.findings:
+            if change.status is Status.new and change.promises >= WORTH:
+                why = f"{change.category} is new, its fix would give {change.promises:.2f}x"
+                shown = f"; {seen(change.seen)}" if change.seen else ""
+                yield Failure(gate, kernel.after.name, why + shown, index)
 
 
 def _removed(diff: Diff, gate: Gate) -> Iterator[Failure]:
     for group in diff.removed:
-        launches = Amount(group.count, "launch")
-        known = not math.isnan(group.total)
-        spent: Why = (", it took ", Amount(group.total, "s")) if known else ()
-        yield Failure(gate, group.name, (launches, " before, none now", *spent))
+        spent = "" if math.isnan(group.total) else f", it took {number(group.total, 's')}"
+        launches = _amount(group.count, "launch")
+        yield Failure(gate, group.name, f"{launches} before, none now{spent}")
 
 
 def _metrics(diff: Diff, gate: Gate) -> Iterator[Failure]:
     """Kernels of which the expression holds, or can't be told; added ones have no before."""
     assert gate.expression is not None
-    asked = [(at, kernel.before, kernel.after) for at, kernel in enumerate(diff.kernels)]
-    if not any(name.startswith(BEFORE) for name in gate.expression.names):
+    names = gate.expression.names
+    asked = [(index, kernel.before, kernel.after) for index, kernel in enumerate(diff.kernels)]
+    if not any(name.startswith(BEFORE) for name in names):
         asked += [(-1, group, group) for group in diff.added]
-    for at, before, after in asked:
-        launches = {
-            name: (before if name.startswith(BEFORE) else after).typical
-            for name in gate.expression.names
-        }
-        values = {name: one.get(name.removeprefix(BEFORE)) for name, one in launches.items()}
-        columns = {name: np.array([value]) for name, value in values.items()}
-        truth = np.ravel(gate.expression(columns))[0]
+    for index, before, after in asked:
+        launches = {name: (before if name.startswith(BEFORE) else after).typical for name in names}
+        values = {name: launch.get(name.removeprefix(BEFORE)) for name, launch in launches.items()}
+        truth = np.ravel(
+            gate.expression({name: np.array([value]) for name, value in values.items()})
+        )[0]
+        units = {name: catalog().quantities[name.removeprefix(BEFORE)].unit for name in names}
+        amounts = ", ".join(f"{name} {_amount(values[name], units[name])}" for name in values)
+        missing = [
+            f"{name} is missing ({why})" if why else f"{name} is missing"
+            for name, launch in launches.items()
+            if math.isnan(values[name])
+            for why in (launch.why_missing(name.removeprefix(BEFORE)),)
+        ]
         if math.isnan(truth):
-            yield Failure(gate, after.name, _untold(launches, values), at)
+            why = "; ".join(missing) or f"no number comes of {amounts}"
+            yield Failure(gate, after.name, f"can't be told: {why}", index)
         elif truth:
-            yield Failure(gate, after.name, ("it holds: ", *_amounts(values)), at)
-
-
-def _amounts(values: Mapping[str, float]) -> Why:
-    told: list[str | Amount] = []
-    for name, value in values.items():
-        unit = catalog().quantities[name.removeprefix(BEFORE)].unit
-        told += [f"{', ' if told else ''}{name} ", Amount(value, unit)]
-    return tuple(told)
-
-
-def _untold(launches: Mapping[str, LaunchSummary], values: Mapping[str, float]) -> Why:
-    missing = []
-    for name, launch in launches.items():
-        if math.isnan(values[name]):
-            why = launch.why_missing(name.removeprefix(BEFORE))
-            missing.append(f"{name} is missing ({why})" if why else f"{name} is missing")
-    if not missing:
-        return "can't be told: no number comes of ", *_amounts(values)
-    return (f"can't be told: {'; '.join(missing)}",)
+            yield Failure(gate, after.name, f"it holds: {amounts}", index)
 
 
 _ASK: Mapping[GateKind, Callable[[Diff, Gate], Iterator[Failure]]] = {

@@ -40,13 +40,13 @@ def diff_github(document: Document) -> str:
     sources = Sources(Path.cwd(), document.with_host)
     for judged in document.comparisons:
         prefix = literal(f"{judged.label}: ") if len(document.comparisons) > 1 else ""
-        for one in _annotations(prefix, judged.diff, judged.failures, sources):
-            made[one.level].append(one)
-    shown = [one for level in made.values() for one in level[:MOST]]
+        for annotation in _annotations(prefix, judged.diff, judged.failures, sources):
+            made[annotation.level].append(annotation)
+    shown = [annotation for level in made.values() for annotation in level[:MOST]]
     left = [f"{len(level) - MOST} more {name}s" for name, level in made.items() if level[MOST:]]
     if left:
         shown.append(_Annotation("notice", "profkit diff", f"{', '.join(left)} not shown", None))
-    return "".join(f"{_command(one)}\n" for one in shown)
+    return "".join(f"{_command(annotation)}\n" for annotation in shown)
 
 
 def append_summary(markdown: str, path: str) -> None:
@@ -67,32 +67,34 @@ def _annotations(
     prefix: str, diff: Diff, failed: Sequence[Failure], sources: Sources
 ) -> Iterator[_Annotation]:
     if diff.refused:
-        why = literal("; ".join(map(str, diff.obstacles)))
+        why = literal(diff.obstacle_words)
         yield _Annotation("error", "profkit: incomparable", f"{prefix}{why}", None)
-        failed = [one for one in failed if not one.undecided]
-    for one in failed:
-        at = sources.of_failure(one, diff)
-        yield _Annotation("error", f"profkit: {one.gate}", f"{prefix}{parts.failure(one)}", at)
+        failed = [failure for failure in failed if not failure.undecided]
+    for failure in failed:
+        spot = sources.failure_spot(failure, diff)
+        yield _Annotation(
+            "error", f"profkit: {failure.gate}", f"{prefix}{parts.failure(failure)}", spot
+        )
     if diff.refused:
         return
-    told_of = {one.at for one in failed if one.gate.kind is GateKind.new_finding}
+    told_of = {failure.index for failure in failed if failure.gate.kind is GateKind.new_finding}
     for finding in brought(diff):
-        if finding.change.status is Status.new and finding.at in told_of:
+        if finding.change.status is Status.new and finding.index in told_of:
             continue
-        at = sources.of_item(finding.item)
+        spot = sources.item_spot(finding.item)
         title = f"profkit: {finding.change.category}"
-        yield _Annotation("warning", title, f"{prefix}{finding.message}", at)
+        yield _Annotation("warning", title, f"{prefix}{finding.message}", spot)
     alone = len(diff.kernels) == 1 and not diff.removed and not diff.added
-    told = words.headline(diff.kernels[0]) if alone else words.summary(diff)
-    yield _Annotation("notice", "profkit diff", literal(f"{prefix}{told}"), None)
+    outcome = words.headline(diff.kernels[0]) if alone else words.summary(diff)
+    yield _Annotation("notice", "profkit diff", literal(f"{prefix}{outcome}"), None)
 
 
-def _command(one: _Annotation) -> str:
-    properties = {"title": one.title}
-    if one.spot:
-        properties = {"file": one.spot.file, "line": str(one.spot.line), **properties}
-    told = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"::{one.level} {told}::{_data(one.message)}"
+def _command(annotation: _Annotation) -> str:
+    properties = {"title": annotation.title}
+    if annotation.spot:
+        properties = {"file": annotation.spot.file, "line": str(annotation.spot.line), **properties}
+    fields = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{annotation.level} {fields}::{_data(annotation.message)}"
 
 
 def _data(text: str) -> str:

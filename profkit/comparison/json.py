@@ -14,9 +14,9 @@ from profkit.comparison.document import Document, Judged
 from profkit.comparison.finding_changes import FindingChange, Limit, Status
 from profkit.comparison.gates import Failure, GateKind
 from profkit.comparison.line_changes import LineChange
-from profkit.comparison.matching import How
+from profkit.comparison.matching import Basis
 from profkit.comparison.repeats import Change, Profiled
-from profkit.comparison.text import headline, reason
+from profkit.comparison.text import headline
 from profkit.comparison.timed_change import TimedChange
 from profkit.core.projection import Measured, Projection, project
 from profkit.core.typed_file import Count, File, Number, encode
@@ -47,7 +47,7 @@ class FailureRow(Projection, frozen=True, kw_only=True):
     gate: str
     kind: GateKind
     kernel: str | None
-    at: Count | None
+    index: Count | None = field(name="at")
     undecided: bool
     why: str
 
@@ -85,7 +85,7 @@ class TotalRow(Projection, frozen=True, kw_only=True):
 class MatchRow(Projection, frozen=True, kw_only=True):
     """What made two kernels a pair, and how alike their names are."""
 
-    how: How
+    basis: Basis = field(name="how")
     certain: bool
     likeness: Number
 
@@ -137,7 +137,7 @@ class TimedRow(Projection, frozen=True, kw_only=True):
 
     before: LatencyRow
     after: LatencyRow
-    how: Literal["interleaved", "within-run only"]
+    design: Literal["interleaved", "within-run only"] = field(name="how")
     verdict: Literal["IMPROVED", "REGRESSED", "SAME", "INCONCLUSIVE", "INVALID"]
     valid: bool
     speedup: Measured
@@ -205,7 +205,7 @@ class KernelDiffRow(Projection, frozen=True, kw_only=True):
     name: str
     headline: str
     change: Change = field(name="verdict")
-    by: Literal["timing", "ncu", "cycles"] | None
+    basis: Literal["timing", "ncu", "cycles"] | None = field(name="by")
     speedup: Measured
     saved: Measured = field(name="saved_s")
     match: MatchRow
@@ -264,25 +264,25 @@ class DiffFile(File, frozen=True, kw_only=True, tag="profkit.diff/1"):
 def diff_json(document: Document) -> str:
     """All kernels of all comparisons; `top` of each have their source lines."""
     alone = tuple(project(None, LeftOut, side=side, file=name) for side, name in document.left_out)
-    comparisons = tuple(_comparison(one, document) for one in document.comparisons)
+    comparisons = tuple(_comparison(judged, document) for judged in document.comparisons)
     file = DiffFile(profkit=__version__, comparisons=comparisons, left_out=alone)
     return encode(file, dense=False)
 
 
-def _comparison(one: Judged, document: Document) -> ComparisonRow:
-    diff, top = one.diff, document.top or len(one.diff.kernels)
+def _comparison(judged: Judged, document: Document) -> ComparisonRow:
+    diff, top = judged.diff, document.top or len(judged.diff.kernels)
     before, after = (_side(side, with_host=document.with_host) for side in diff.sides)
     return project(
         diff,
         ComparisonRow,
-        label=one.label,
+        label=judged.label,
         before=before,
         after=after,
-        failures=[_failure(failure) for failure in one.failures],
+        failures=[_failure(failure) for failure in judged.failures],
         counts={change: diff.counted(change) for change in Change},
         kernels=[
-            _kernel(kernel, with_lines=not top or at < top)
-            for at, kernel in enumerate(diff.kernels)
+            _kernel(kernel, with_lines=not top or index < top)
+            for index, kernel in enumerate(diff.kernels)
         ],
         removed_findings=[_item(item) for item in diff.removed_findings],
         timed=[_timed(timed) for timed in diff.timed],
@@ -302,9 +302,15 @@ def _side(side: Side, *, with_host: bool) -> SideRow:
     )
 
 
-def _failure(one: Failure) -> FailureRow:
-    at = one.at if one.at >= 0 else None
-    return project(one, FailureRow, gate=str(one.gate), kind=one.gate.kind, at=at, why=reason(one))
+def _failure(failure: Failure) -> FailureRow:
+    index = failure.index if failure.index >= 0 else None
+    return project(
+        failure,
+        FailureRow,
+        gate=str(failure.gate),
+        kind=failure.gate.kind,
+        index=index,
+    )
 
 
 def _kernel(kernel: KernelDiff, *, with_lines: bool) -> KernelDiffRow:
@@ -313,9 +319,9 @@ def _kernel(kernel: KernelDiff, *, with_lines: bool) -> KernelDiffRow:
         KernelDiffRow,
         name=kernel.after.name,
         headline=headline(kernel),
-        by=_basis(kernel),
+        basis=_basis(kernel),
         timed=_timed(kernel.timed) if kernel.timed else None,
-        findings=[_finding(one) for one in kernel.findings],
+        findings=[_finding(change) for change in kernel.findings],
         lines=kernel.lines if with_lines else None,
     )
 
@@ -329,18 +335,20 @@ def _basis(kernel: KernelDiff) -> str | None:
     return "cycles" if kernel.in_cycles else "ncu"
 
 
-def _timed(one: TimedChange) -> TimedRow:
-    return project(one, TimedRow, before=_latency(one.before), after=_latency(one.after))
+def _timed(timed: TimedChange) -> TimedRow:
+    return project(timed, TimedRow, before=_latency(timed.before), after=_latency(timed.after))
 
 
-def _latency(one: Timed) -> LatencyRow:
-    ends = (one.interval.low, one.interval.high) if one.interval else None
-    return project(one, LatencyRow, n=one.summary.n, median_s=one.summary.median, interval=ends)
+def _latency(latency: Timed) -> LatencyRow:
+    ends = (latency.interval.low, latency.interval.high) if latency.interval else None
+    return project(
+        latency, LatencyRow, n=latency.summary.n, median_s=latency.summary.median, interval=ends
+    )
 
 
-def _finding(one: FindingChange) -> FindingChangeRow:
-    before, after = (_item(item) if item else None for item in (one.before, one.after))
-    return project(one, FindingChangeRow, before=before, after=after)
+def _finding(change: FindingChange) -> FindingChangeRow:
+    before, after = (_item(item) if item else None for item in (change.before, change.after))
+    return project(change, FindingChangeRow, before=before, after=after)
 
 
 def _item(item: Item) -> FindingOfKernel:

@@ -27,9 +27,9 @@ def diff_junit(document: Document) -> str:
     or where the reports can't be compared; a kernel that can't be compared is `skipped` otherwise.
     """
     root = Xml.Element("testsuites", name="profkit diff")
-    for one in document.comparisons:
-        suite = Xml.SubElement(root, "testsuite", name=_text(one.label))
-        suite.extend(_cases(_text(one.label), one.diff, one.failures))
+    for judged in document.comparisons:
+        suite = Xml.SubElement(root, "testsuite", name=_text(judged.label))
+        suite.extend(_cases(_text(judged.label), judged.diff, judged.failures))
         _count(suite)
     _count(root)
     Xml.indent(root)
@@ -39,17 +39,17 @@ def diff_junit(document: Document) -> str:
 def _cases(label: str, diff: Diff, failed: Sequence[Failure]) -> Iterator[Xml.Element]:
     if diff.refused:
         case = Xml.Element("testcase", name=_WHOLE, classname=label, time="0")
-        why = _text("; ".join(map(str, diff.obstacles)))
+        why = _text(diff.obstacle_words)
         Xml.SubElement(case, "error", message=why, type="incomparable").text = why
         yield case
-        failed = [one for one in failed if not one.undecided]
+        failed = [failure for failure in failed if not failure.undecided]
     names = Counter(kernel.after.name for kernel in diff.kernels)
-    for at, kernel in enumerate(diff.kernels):
-        own = [failure for failure in failed if failure.at == at]
+    for index, kernel in enumerate(diff.kernels):
+        own = [failure for failure in failed if failure.index == index]
         yield _case(label, kernel, own, alone=names[kernel.after.name] == 1)
     others: dict[str, list[Failure]] = {}
     for failure in failed:
-        if failure.at < 0:
+        if failure.index < 0:
             others.setdefault(failure.kernel or _WHOLE, []).append(failure)
     for name, own in others.items():
         case = Xml.Element("testcase", name=_text(name), classname=label, time="0")
@@ -65,8 +65,7 @@ def _case(label: str, kernel: KernelDiff, failed: Sequence[Failure], *, alone: b
     if failed:
         _tell(case, failed)
     elif kernel.change is Change.incomparable:
-        why = "; ".join(map(str, kernel.obstacles)) or "no duration on a side"
-        Xml.SubElement(case, "skipped", message=_text(why))
+        Xml.SubElement(case, "skipped", message=_text(kernel.obstacle_words))
     lines = (words.headline(kernel), *words.evidence(kernel))
     Xml.SubElement(case, "system-out").text = "\n".join(map(_text, lines))
     return case
@@ -74,13 +73,13 @@ def _case(label: str, kernel: KernelDiff, failed: Sequence[Failure], *, alone: b
 
 def _tell(case: Xml.Element, failed: Sequence[Failure]) -> None:
     """One element for all gates that a case failed: readers look at the first alone."""
-    undecided = all(one.undecided for one in failed)
-    gates = ",".join(dict.fromkeys(str(one.gate) for one in failed))
-    message = "; ".join(words.reason(one) for one in failed)
+    undecided = all(failure.undecided for failure in failed)
+    gates = ",".join(dict.fromkeys(str(failure.gate) for failure in failed))
+    message = "; ".join(failure.why for failure in failed)
     element = Xml.SubElement(
         case, "error" if undecided else "failure", message=_text(message), type=_text(gates)
     )
-    element.text = "\n".join(_text(parts.failure(one)) for one in failed)
+    element.text = "\n".join(_text(parts.failure(failure)) for failure in failed)
 
 
 def _count(element: Xml.Element) -> None:

@@ -34,15 +34,19 @@ def line_changes(before: Sequence[LineCost], after: Sequence[LineCost]) -> tuple
     their texts, blanks apart: what was rewritten is a line gone and a line new. Lines without a
     known text are aligned by nothing, each is its own.
     """
-    found: list[LineChange] = []
+    changes: list[LineChange] = []
     files, files_after = _by_name(before), _by_name(after)
     for name, name_after in _paired(files, files_after):
-        found += _of_file(files.get(name, ()), files_after.get(name_after, ()))
-    return tuple(sorted(found, key=_rank))
+        changes += _of_file(files.get(name, ()), files_after.get(name_after, ()))
+    return tuple(sorted(changes, key=_rank))
 
 
-def _rank(one: LineChange) -> tuple[float, str, list[int]]:
-    return -abs(one.change), one.file, sorted((one.line_before or 0, one.line_after or 0))
+def _rank(change: LineChange) -> tuple[float, str, list[int]]:
+    return (
+        -abs(change.change),
+        change.file,
+        sorted((change.line_before or 0, change.line_after or 0)),
+    )
 
 
 def _paired(
@@ -58,28 +62,31 @@ def _paired(
 
 
 def _by_name(costs: Sequence[LineCost]) -> Mapping[str, Sequence[LineCost]]:
-    found: dict[str, list[LineCost]] = {}
+    by_name: dict[str, list[LineCost]] = {}
     for cost in sorted(costs, key=lambda cost: cost.line):
-        found.setdefault(PurePath(cost.file.replace("\\", "/")).stem, []).append(cost)
-    return found
+        by_name.setdefault(PurePath(cost.file.replace("\\", "/")).stem, []).append(cost)
+    return by_name
 
 
 def _of_file(before: Sequence[LineCost], after: Sequence[LineCost]) -> list[LineChange]:
     matched = _matched(before, after)
     partners = set(matched.values())
-    found = [
-        _line(cost, after[matched[at]] if at in matched else None) for at, cost in enumerate(before)
+    changes = [
+        _line(cost, after[matched[index]] if index in matched else None)
+        for index, cost in enumerate(before)
     ]
-    return found + [_line(None, cost) for at, cost in enumerate(after) if at not in partners]
+    return changes + [
+        _line(None, cost) for index, cost in enumerate(after) if index not in partners
+    ]
 
 
 def _matched(before: Sequence[LineCost], after: Sequence[LineCost]) -> dict[int, int]:
     """Positions of the same line. `difflib` decides by order between equals: it is given one."""
     texts, texts_after = ([_text(cost) for cost in side] for side in (before, after))
     if texts_after < texts:
-        return {at: other for other, at in _matched(after, before).items()}
-    keys = [text or f"0:{at}" for at, text in enumerate(texts)]
-    keys_after = [text or f"1:{at}" for at, text in enumerate(texts_after)]
+        return {index: other for other, index in _matched(after, before).items()}
+    keys = [text or f"0:{index}" for index, text in enumerate(texts)]
+    keys_after = [text or f"1:{index}" for index, text in enumerate(texts_after)]
     matcher = difflib.SequenceMatcher(None, keys, keys_after, autojunk=False)
     return {
         block.a + step: block.b + step
@@ -88,16 +95,16 @@ def _matched(before: Sequence[LineCost], after: Sequence[LineCost]) -> dict[int,
     }
 
 
-def _line(one: LineCost | None, other: LineCost | None) -> LineChange:
-    known = other or one
+def _line(before: LineCost | None, after: LineCost | None) -> LineChange:
+    known = after or before
     assert known
     return LineChange(
         PurePath(known.file).name,
-        one.line if one else None,
-        other.line if other else None,
+        before.line if before else None,
+        after.line if after else None,
         known.text,
-        one.seconds if one else 0.0,
-        other.seconds if other else 0.0,
+        before.seconds if before else 0.0,
+        after.seconds if after else 0.0,
     )
 
 

@@ -36,11 +36,11 @@ class _Part:
 
     count: int
     made: Iterator[str]
-    taken: list[str] = field(default_factory=list)
+    pieces: list[str] = field(default_factory=list)
 
     @property
     def left(self) -> int:
-        return self.count - len(self.taken)
+        return self.count - len(self.pieces)
 
 
 @dataclass
@@ -67,7 +67,7 @@ def diff_markdown(document: Document) -> str:
         lines += ["", _prose(cut(line, _LONGEST))]
     if len(alone) > _FAILURES:
         lines += ["", f"{len(alone) - _FAILURES} more reports are on one side only"]
-    sections = [_section(one, document) for one in document.comparisons]
+    sections = [_section(judged, document) for judged in document.comparisons]
     _fit(sections, MOST - _size(lines) - _OVERHEAD)
     for section in sections:
         lines += _lines(section)
@@ -80,7 +80,8 @@ def diff_markdown(document: Document) -> str:
 def _section(judged: Judged, document: Document) -> _Section:
     diff, failed = judged.diff, judged.failures
     head = [
-        f"- **failed** {_prose(cut(parts.failure(one), _LONGEST))}" for one in failed[:_FAILURES]
+        f"- **failed** {_prose(cut(parts.failure(failure), _LONGEST))}"
+        for failure in failed[:_FAILURES]
     ]
     if len(failed) > _FAILURES:
         head.append(f"- {len(failed) - _FAILURES} more failed")
@@ -91,7 +92,7 @@ def _section(judged: Judged, document: Document) -> _Section:
     head += [f"- {_prose(line)}" for line in parts.timed(diff)[:_FAILURES]]
     moved, same = parts.ordered(judged)
     chosen, apart = [*moved, *same][: document.top or None], parts.apart(diff)
-    details = (_detail(one, show_all=document.show_all) for one in chosen)
+    details = (_detail(failure, show_all=document.show_all) for failure in chosen)
     return _Section(
         judged.label,
         head,
@@ -125,7 +126,7 @@ def _take(part: _Part, room: int) -> int:
         needed = _size([piece, ""])
         if needed > room:
             break
-        part.taken.append(piece)
+        part.pieces.append(piece)
         room -= needed
     return room
 
@@ -134,21 +135,21 @@ def _lines(section: _Section) -> list[str]:
     if not section.whole:
         return []
     lines = ["", _title(section), *(["", *section.head] if section.head else [])]
-    rows = section.moved.taken or section.same.taken
-    folded = rows[_ROWS:] + (section.same.taken if section.moved.taken else [])
+    rows = section.moved.pieces or section.same.pieces
+    folded = rows[_ROWS:] + (section.same.pieces if section.moved.pieces else [])
     if rows:
         lines += ["", *_table(rows[:_ROWS])]
     if folded:
-        told = plural(len(folded), "kernel")
-        lines += ["", f"{_OPEN}{told} more</summary>", "", *_table(folded), "", _CLOSE]
-    for piece in (*section.apart.taken, *section.details.taken):
+        more = plural(len(folded), "kernel")
+        lines += ["", f"{_OPEN}{more} more</summary>", "", *_table(folded), "", _CLOSE]
+    for piece in (*section.apart.pieces, *section.details.pieces):
         lines += ["", piece]
     unshown = (
         (section.moved.left + section.same.left, "kernels"),
         (section.apart.left, "tables of removed or added kernels"),
         (section.details.left, "kernels in detail"),
     )
-    left = [f"{count} {what}" for count, what in unshown if count]
+    left = [f"{count} {noun}" for count, noun in unshown if count]
     return (
         [*lines, "", f"Left out, for want of room: {', '.join(left)}. --format json has all."]
         if left
@@ -161,9 +162,9 @@ def _title(section: _Section) -> str:
 
 
 def _row(kernel: KernelDiff) -> str:
-    name, times, ratio, told = parts.row(kernel)
+    name, times, ratio, outcome = parts.row(kernel)
     strong = "**" if kernel.change is Change.regressed else ""
-    cells = (_cell(times), f"{strong}{_cell(ratio)}{strong}", _cell(cut(told, _LONGEST)))
+    cells = (_cell(times), f"{strong}{_cell(ratio)}{strong}", _cell(cut(outcome, _LONGEST)))
     return f"| {code(name, in_table=True)} | {' | '.join(cells)} |"
 
 
@@ -172,11 +173,11 @@ def _table(rows: Sequence[str]) -> list[str]:
 
 
 def _detail(kernel: KernelDiff, *, show_all: bool) -> str:
-    found = parts.detail(kernel, show_all=show_all)
-    lines = [f"{_OPEN}{_summary(found.headline)}</summary>"]
-    for evidence in found.evidence:
+    detail = parts.detail(kernel, show_all=show_all)
+    lines = [f"{_OPEN}{_summary(detail.headline)}</summary>"]
+    for evidence in detail.evidence:
         lines += ["", _prose(evidence)]
-    for grid in found.grids:
+    for grid in detail.grids:
         lines += ["", *_titled(grid)]
     return "\n".join([*lines, "", _CLOSE])
 
@@ -184,12 +185,12 @@ def _detail(kernel: KernelDiff, *, show_all: bool) -> str:
 def _folded(grid: Grid) -> str:
     """A table of kernels behind its title and their number."""
     shown = Grid(grid.title, grid.columns, grid.rows[:_ROWS])
-    told = f"{grid.title}: {len(grid.rows)}"
+    title = f"{grid.title}: {len(grid.rows)}"
     rows = [f"| {code(name, in_table=True)} | {_cell(time)} |" for name, time in shown.rows]
     lines = [f"| {' | '.join(grid.columns)} |", "|---|---|", *rows]
     left = len(grid.rows) - len(shown.rows)
     note = ["", f"{left} more"] if left else []
-    return "\n".join([f"{_OPEN}{_summary(told)}</summary>", "", *lines, *note, "", _CLOSE])
+    return "\n".join([f"{_OPEN}{_summary(title)}</summary>", "", *lines, *note, "", _CLOSE])
 
 
 def _titled(grid: Grid) -> list[str]:

@@ -32,7 +32,7 @@ class Mode(StrEnum):
     nvtx = "nvtx"
 
 
-class How(StrEnum):
+class Basis(StrEnum):
     """What made two kernels a pair."""
 
     same = "same name and launch shape"
@@ -52,18 +52,18 @@ class Match:
 
     before: Group
     after: Group
-    how: How
+    basis: Basis
     likeness: float = 1.0
 
     @property
     def certain(self) -> bool:
         """Whether the demangled name, or the user, tells it."""
-        return self.how in {How.same, How.shape, How.asked}
+        return self.basis in {Basis.same, Basis.shape, Basis.asked}
 
     @property
     def is_named(self) -> bool:
         """Whether names, ranges or the user join them: not only that nothing else is there."""
-        return self.how not in {How.only, How.left}
+        return self.basis not in {Basis.only, Basis.left}
 
 
 @dataclass(frozen=True)
@@ -90,22 +90,22 @@ def match(
     `does_same_work` of the two.
     """
     still = _Open(before, after)
-    for one, other in (names or {}).items():
-        ours = [group for group in still.left.values() if one in _names(group)]
-        theirs = [group for group in still.right.values() if other in _names(group)]
-        still.pair(zip(ours, theirs, strict=False), How.asked, 1.0)
+    for earlier, later in (names or {}).items():
+        ours = [group for group in still.left.values() if earlier in _names(group)]
+        theirs = [group for group in still.right.values() if later in _names(group)]
+        still.pair(zip(ours, theirs, strict=False), Basis.asked, 1.0)
     if mode is Mode.order:
-        still.pair(zip(still.left.values(), still.right.values(), strict=False), How.order, 1.0)
+        still.pair(zip(still.left.values(), still.right.values(), strict=False), Basis.order, 1.0)
     else:
         _by_rules(still, mode)
-    if len(before) == len(after) == 1 and not still.found and mode is not Mode.name:
-        still.pair([(before[0], after[0])], How.only)
+    if len(before) == len(after) == 1 and not still.pairs and mode is not Mode.name:
+        still.pair([(before[0], after[0])], Basis.only)
     last = list(zip(still.left.values(), still.right.values(), strict=False))
     if len(still.left) == len(still.right) == 1 and mode is not Mode.name:
-        still.pair((pair for pair in last if does_same_work(*pair)), How.left)
-    place = {id(group): at for at, group in enumerate(before)}
+        still.pair((pair for pair in last if does_same_work(*pair)), Basis.left)
+    place = {id(group): index for index, group in enumerate(before)}
     return Matching(
-        tuple(sorted(still.found, key=lambda one: place[id(one.before)])),
+        tuple(sorted(still.pairs, key=lambda earlier: place[id(earlier.before)])),
         tuple(group for group in before if id(group) in still.left),
         tuple(group for group in after if id(group) in still.right),
     )
@@ -117,21 +117,24 @@ class _Open:
 
     def __init__(self, before: Sequence[Group], after: Sequence[Group]) -> None:
         self.left, self.right = (
-            {id(group): group for group in sorted(side, key=lambda one: one.launches[0].index)}
+            {
+                id(group): group
+                for group in sorted(side, key=lambda earlier: earlier.launches[0].index)
+            }
             for side in (before, after)
         )
-        self.found: list[Match] = []
+        self.pairs: list[Match] = []
 
     def pair(
-        self, pairs: Iterable[tuple[Group, Group]], how: How, likeness: float | None = None
+        self, pairs: Iterable[tuple[Group, Group]], basis: Basis, likeness: float | None = None
     ) -> None:
         """Make pairs, as like as their names unless that is given."""
-        for one, other in list(pairs):
-            del self.left[id(one)], self.right[id(other)]
-            own = alike(one.name, other.name) if likeness is None else likeness
-            self.found.append(Match(one, other, how, own))
+        for earlier, later in list(pairs):
+            del self.left[id(earlier)], self.right[id(later)]
+            own = alike(earlier.name, later.name) if likeness is None else likeness
+            self.pairs.append(Match(earlier, later, basis, own))
 
-    def join(self, key: Callable[[Group], Hashable], how: How) -> None:
+    def join(self, key: Callable[[Group], Hashable], basis: Basis) -> None:
         """Pair equal keys, those of one key in order; keys that are empty match nothing."""
         theirs: dict[Hashable, list[Group]] = {}
         for group in self.right.values():
@@ -142,18 +145,20 @@ class _Open:
                 for group in self.left.values()
                 if key(group) and theirs.get(key(group))
             ],
-            how,
+            basis,
         )
 
 
 def _by_rules(still: _Open, mode: Mode) -> None:
     if mode is Mode.nvtx:
-        still.join(lambda group: (*_ranges(group), group.name) if _ranges(group) else (), How.nvtx)
-        still.join(_ranges, How.nvtx)
-    still.join(lambda group: (group.name, group.grid, group.block), How.same)
-    still.join(lambda group: group.name, How.shape)
+        still.join(
+            lambda group: (*_ranges(group), group.name) if _ranges(group) else (), Basis.nvtx
+        )
+        still.join(_ranges, Basis.nvtx)
+    still.join(lambda group: (group.name, group.grid, group.block), Basis.same)
+    still.join(lambda group: group.name, Basis.shape)
     if mode is not Mode.name:
-        still.join(lambda group: plain(group.name), How.function)
+        still.join(lambda group: plain(group.name), Basis.function)
         _pair_like(still)
 
 
@@ -166,29 +171,29 @@ def _pair_like(still: _Open) -> None:
     ours, theirs = list(still.left.values()), list(still.right.values())
     words = {id(group): _words(group.name) for group in (*ours, *theirs)}
     likely = [
-        (likeness, -abs(at - near), at, other)
-        for at, near in enumerate(_places(ours, theirs))
+        (likeness, -abs(index - near), index, other)
+        for index, near in enumerate(_places(ours, theirs))
         for other in range(max(0, near - _NEAR), min(len(theirs), near + _NEAR + 1))
-        if (likeness := _overlap(words[id(ours[at])], words[id(theirs[other])])) >= LIKE
+        if (likeness := _overlap(words[id(ours[index])], words[id(theirs[other])])) >= LIKE
     ]
-    for likeness, _, at, other in sorted(likely, reverse=True):
-        if id(ours[at]) in still.left and id(theirs[other]) in still.right:
-            still.pair([(ours[at], theirs[other])], How.renamed, likeness)
+    for likeness, _, index, other in sorted(likely, reverse=True):
+        if id(ours[index]) in still.left and id(theirs[other]) in still.right:
+            still.pair([(ours[index], theirs[other])], Basis.renamed, likeness)
 
 
 def _places(ours: Sequence[Group], theirs: Sequence[Group]) -> list[int]:
     """Where in the other sequence each would be if both ran alike."""
     scale = (len(theirs) - 1) / max(len(ours) - 1, 1)
-    return [round(at * scale) for at in range(len(ours))]
+    return [round(index * scale) for index in range(len(ours))]
 
 
-def alike(one: str, other: str) -> float:
+def alike(first: str, second: str) -> float:
     """The share of words that two names have in common, of those of both (Jaccard's index)."""
-    return 1.0 if one == other else _overlap(_words(one), _words(other))
+    return 1.0 if first == second else _overlap(_words(first), _words(second))
 
 
-def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
-    return len(one & other) / max(len(one | other), 1)
+def _overlap(first: frozenset[str], second: frozenset[str]) -> float:
+    return len(first & second) / max(len(first | second), 1)
 
 
 def _words(name: str) -> frozenset[str]:

@@ -121,9 +121,9 @@ def size_evidence(before: LaunchSummary, after: LaunchSummary) -> SizeEvidence:
     sides = _amounts(before), _amounts(after)
     threads = _threads(before), _threads(after)
     measures = [
-        Measure(kind, label, one, other)
-        for (kind, label, one, least), (_, _, other, _) in zip(*sides, strict=True)
-        if one > least and other > least
+        Measure(kind, label, amount, amount_after)
+        for (kind, label, amount, least), (_, _, amount_after, _) in zip(*sides, strict=True)
+        if amount > least and amount_after > least
     ]
     return SizeEvidence(threads, tuple(measures))
 
@@ -169,5 +169,5 @@ def _threads(launch: LaunchSummary) -> float:
     return launch.get("grid_size") * launch.get("block_size")
 
 
-def _near(one: float, other: float) -> bool:
-    return abs(math.log(one / other)) <= math.log1p(EQUAL)
+def _near(first: float, second: float) -> bool:
+    return abs(math.log(first / second)) <= math.log1p(EQUAL)

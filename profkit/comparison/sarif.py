@@ -50,16 +50,20 @@ def diff_sarif(document: Document) -> str:
         name = judged.label if len(document.comparisons) > 1 else ""
         diff, failed = judged.diff, judged.failures
         report = Spot(sources.named(diff.sides[1].report.path), 1)
-        if diff.refused and not any(one.gate.kind is GateKind.incomparable for one in failed):
+        if diff.refused and not any(
+            failure.gate.kind is GateKind.incomparable for failure in failed
+        ):
             results.append(_failed(name, _refusal(diff), report, rules))
         results += [
-            _failed(name, one, sources.of_failure(one, diff) or report, rules)
-            for one in failed
-            if one.gate.kind is not GateKind.new_finding or one.unchecked
+            _failed(name, failure, sources.failure_spot(failure, diff) or report, rules)
+            for failure in failed
+            if failure.gate.kind is not GateKind.new_finding or failure.unchecked
         ]
-        forbidden = {one.at for one in failed if one.gate.kind is GateKind.new_finding}
+        forbidden = {
+            failure.index for failure in failed if failure.gate.kind is GateKind.new_finding
+        }
         results += [
-            _found(name, finding, sources.of_item(finding.item) or report, rules, forbidden)
+            _finding(name, finding, sources.item_spot(finding.item) or report, rules, forbidden)
             for finding in brought(diff)
         ]
     results.sort(key=lambda result: result["level"] != _ERROR)
@@ -75,26 +79,30 @@ def diff_sarif(document: Document) -> str:
 
 def _refusal(diff: Diff) -> Failure:
     """Reports that can't be compared, as the gate that nobody has to ask for."""
-    return Failure(Gate(GateKind.incomparable), "", ("; ".join(map(str, diff.obstacles)),))
+    return Failure(Gate(GateKind.incomparable), "", diff.obstacle_words)
 
 
-def _failed(label: str, one: Failure, at: Spot, rules: dict[str, Json]) -> Json:
-    kind = one.gate.kind
+def _failed(label: str, failure: Failure, spot: Spot, rules: dict[str, Json]) -> Json:
+    kind = failure.gate.kind
     rule = _rule(rules, f"gate/{kind}", _GATES[kind], "")
-    level = _WARNING if one.undecided else _ERROR
-    return _result(rule, level, parts.failure(one), at, (label, one.kernel, str(one.gate)))
+    level = _WARNING if failure.undecided else _ERROR
+    return _result(
+        rule, level, parts.failure(failure), spot, (label, failure.kernel, str(failure.gate))
+    )
 
 
-def _found(
-    label: str, one: Brought, at: Spot, rules: dict[str, Json], forbidden: Collection[int]
+def _finding(
+    label: str, finding: Brought, spot: Spot, rules: dict[str, Json], forbidden: Collection[int]
 ) -> Json:
     """A finding; an error where a gate forbids new ones on its kernel."""
-    error = one.change.status is Status.new and one.at in forbidden
-    told = one.item.rule
-    rule = _rule(rules, told.name, told.title, told.explanation)
-    name = one.kernel.after.name
-    made = _result(rule, _ERROR if error else _WARNING, one.message, at, (label, name, told.name))
-    return made | {"properties": {"status": one.change.status.value}}
+    error = finding.change.status is Status.new and finding.index in forbidden
+    source = finding.item.rule
+    rule = _rule(rules, source.name, source.title, source.explanation)
+    name = finding.kernel.after.name
+    made = _result(
+        rule, _ERROR if error else _WARNING, finding.message, spot, (label, name, source.name)
+    )
+    return made | {"properties": {"status": finding.change.status.value}}
 
 
 def _rule(rules: dict[str, Json], name: str, title: str, help: str) -> tuple[str, int]:
@@ -110,25 +118,25 @@ def _rule(rules: dict[str, Json], name: str, title: str, help: str) -> tuple[str
 
 
 def _result(
-    rule: tuple[str, int], level: str, message: str, at: Spot, identity: tuple[str, str, str]
+    rule: tuple[str, int], level: str, message: str, spot: Spot, identity: tuple[str, str, str]
 ) -> Json:
     kernel = identity[1]
     location: Json = {
         "physicalLocation": {
-            "artifactLocation": _artifact(at.file),
-            "region": {"startLine": at.line},
+            "artifactLocation": _artifact(spot.file),
+            "region": {"startLine": spot.line},
         }
     }
     if kernel:
         location["logicalLocations"] = [{"name": literal(kernel), "kind": "function"}]
-    told = "\0".join(identity).encode("utf-8", "replace")
+    digest = "\0".join(identity).encode("utf-8", "replace")
     return {
         "ruleId": rule[0],
         "ruleIndex": rule[1],
         "level": level,
         "message": {"text": literal(message)},
         "locations": [location],
-        "partialFingerprints": {"profkitDiff/v1": hashlib.sha256(told).hexdigest()[:32]},
+        "partialFingerprints": {"profkitDiff/v1": hashlib.sha256(digest).hexdigest()[:32]},
     }
 
 

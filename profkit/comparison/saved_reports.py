@@ -78,20 +78,29 @@ def save(name: str, path: Path, gpu: str, root: Path = ROOT) -> Baseline:
     for a file that is not what its manifest says and EnvironmentProblem where nothing can be
     written.
     """
-    _check_name(name)
-    reports = _reports(path)
-    home = root / name / _folder(gpu)
+    home = _home(name, gpu, root)
+    reports = {path.name: path}
+    if path.is_dir():
+        reports = {file.relative_to(path).as_posix(): file for file in reports_in(path)}
+    elif not path.is_file():
+        raise BadInput(f"{path}: no such file", "check the path")
     try:
         home.mkdir(parents=True, exist_ok=True)
         with file_lock(home / _LOCK, f"{home}: another process is saving this baseline"):
             folder = home / secrets.token_hex(6)
             try:
                 files = _copied(reports, folder)
-                write_atomic(home / _INDEX, _index(name, gpu, folder, files))
+                index = Index(
+                    name=name, gpu=gpu, saved=timestamp(), folder=folder.name,
+                    reports=tuple(reports), files=files,
+                )  # fmt: skip
+                write_atomic(home / _INDEX, encode(index, dense=False))
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)
                 raise
-            _remove_others(home, folder)
+            for other in home.iterdir():  # what was there before, and what killed saves left
+                if other.is_dir() and other != folder:
+                    shutil.rmtree(other, ignore_errors=True)
     except OSError as error:
         raise EnvironmentProblem(
             f"{home}: can't be written ({error.strerror})", "free room or change its permissions"
@@ -104,96 +113,9 @@ def find(name: str, gpu: str, root: Path = ROOT) -> Baseline:
 
     Raises UsageError for a wrong name, BadInput where there is none or where it was changed.
     """
-    _check_name(name)
-    home = root / name / _folder(gpu)
+    home = _home(name, gpu, root)
     if not (home / _INDEX).is_file():
         raise _absent(name, gpu, root)
-    return _read(home)
-
-
-def baselines(root: Path = ROOT) -> dict[str, tuple[str, ...]]:
-    """The names under which something is kept, each with its GPUs."""
-    found: dict[str, tuple[str, ...]] = {}
-    for index in sorted(root.glob(f"*/*/{_INDEX}")):
-        name = index.parent.parent.name
-        found[name] = (*found.get(name, ()), read_file(index, Index, _ANEW).gpu)
-    return found
-
-
-def _check_name(name: str) -> None:
-    if not _NAME.fullmatch(name) or name.endswith("."):
-        plain = file_name(name, "._", "-").strip(".-_")[:64]
-        raise UsageError(
-            f"baseline {name[:80]!r}: a name has letters, digits, '.', '_' and '-', at most 64",
-            f"use {plain}" if _NAME.fullmatch(plain) else "use main",
-        )
-
-
-def _folder(gpu: str) -> str:
-    return file_name(gpu, "._").strip("._") or "unknown"
-
-
-def _absent(name: str, gpu: str, root: Path) -> BadInput:
-    there = baselines(root)
-    keep = f"keep one with `profkit diff REPORT --save-baseline {name}`"
-    if name in there:
-        others = ", ".join(there[name])
-        return BadInput(f"baseline {name} in {root} is of {others}, none of {gpu}", keep)
-    known = f"there are {', '.join(there)}" if there else "there is none at all"
-    return BadInput(f"no baseline {name} in {root}, {known}", keep)
-
-
-def _reports(path: Path) -> dict[str, Path]:
-    """The reports that a path names, by their place in a baseline."""
-    if path.is_dir():
-        return {file.relative_to(path).as_posix(): file for file in reports_in(path)}
-    if not path.is_file():
-        raise BadInput(f"{path}: no such file", "check the path")
-    return {path.name: path}
-
-
-def _copied(reports: Mapping[str, Path], folder: Path) -> dict[str, FileEntry]:
-    """Copies of reports and of what lies beside them, as the index lists them."""
-    files: dict[str, Path] = {}
-    for place, report in reports.items():
-        files[place] = report
-        at = PurePosixPath(place)
-        files |= {str(at.with_name(file.name)): file for file in _beside(report)}
-    return {place: _copy(source, folder / place) for place, source in files.items()}
-
-
-def _beside(report: Path) -> list[Path]:
-    if not (report.parent / MANIFEST).is_file():
-        return []
-    return [file for name in _BESIDE if (file := report.parent / name).is_file()]
-
-
-def _copy(source: Path, target: Path) -> FileEntry:
-    if source.name != MANIFEST:
-        check_unchanged(source)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(source, target)
-    with target.open("rb") as file:
-        os.fsync(file.fileno())
-    return FileEntry(bytes=target.stat().st_size, sha256=digest(target))
-
-
-def _index(name: str, gpu: str, folder: Path, files: dict[str, FileEntry]) -> str:
-    reports = tuple(place for place in files if PurePosixPath(place).name not in _BESIDE)
-    index = Index(
-        name=name, gpu=gpu, saved=timestamp(), folder=folder.name, reports=reports, files=files
-    )
-    return encode(index, dense=False)
-
-
-def _remove_others(home: Path, folder: Path) -> None:
-    """Remove what was kept before, and what killed saves left."""
-    for other in home.iterdir():
-        if other.is_dir() and other != folder:
-            shutil.rmtree(other, ignore_errors=True)
-
-
-def _read(home: Path) -> Baseline:
     index = read_file(home / _INDEX, Index, _ANEW)
     folder = home / index.folder
     for place, entry in index.files.items():
@@ -204,6 +126,59 @@ def _read(home: Path) -> Baseline:
             raise BadInput(f"{file}: changed since it was saved", _ANEW)
     path = folder / index.reports[0] if len(index.reports) == 1 else folder
     return Baseline(index.name, index.gpu, datetime.fromisoformat(index.saved), path)
+
+
+def baselines(root: Path = ROOT) -> dict[str, tuple[str, ...]]:
+    """The names under which something is kept, each with its GPUs."""
+    names: dict[str, tuple[str, ...]] = {}
+    for index in sorted(root.glob(f"*/*/{_INDEX}")):
+        name = index.parent.parent.name
+        names[name] = (*names.get(name, ()), read_file(index, Index, _ANEW).gpu)
+    return names
+
+
+def _home(name: str, gpu: str, root: Path) -> Path:
+    """The folder of a name and GPU; raises UsageError for a wrong name."""
+    if not _NAME.fullmatch(name) or name.endswith("."):
+        plain = file_name(name, "._", "-").strip(".-_")[:64]
+        raise UsageError(
+            f"baseline {name[:80]!r}: a name has letters, digits, '.', '_' and '-', at most 64",
+            f"use {plain}" if _NAME.fullmatch(plain) else "use main",
+        )
+    return root / name / (file_name(gpu, "._").strip("._") or "unknown")
+
+
+def _absent(name: str, gpu: str, root: Path) -> BadInput:
+    known = baselines(root)
+    keep = f"keep one with `profkit diff REPORT --save-baseline {name}`"
+    if name in known:
+        others = ", ".join(known[name])
+        return BadInput(f"baseline {name} in {root} is of {others}, none of {gpu}", keep)
+    names = f"there are {', '.join(known)}" if known else "there is none at all"
+    return BadInput(f"no baseline {name} in {root}, {names}", keep)
+
+
+def _copied(reports: Mapping[str, Path], folder: Path) -> dict[str, FileEntry]:
+    """Copies of reports and of what lies beside them in their runs, as the index lists them."""
+    files = dict(reports)
+    for place, report in reports.items():
+        if (report.parent / MANIFEST).is_file():
+            files |= {
+                str(PurePosixPath(place).with_name(name)): file
+                for name in _BESIDE
+                if (file := report.parent / name).is_file()
+            }
+    return {place: _copy(source, folder / place) for place, source in files.items()}
+
+
+def _copy(source: Path, target: Path) -> FileEntry:
+    if source.name != MANIFEST:
+        check_unchanged(source)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, target)
+    with target.open("rb") as file:
+        os.fsync(file.fileno())
+    return FileEntry(bytes=target.stat().st_size, sha256=digest(target))
 
 
 def _is_inside(place: str) -> bool:

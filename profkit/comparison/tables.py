@@ -36,16 +36,16 @@ class Detail:
 
 def row(kernel: KernelDiff) -> tuple[str, str, str, str]:
     """A kernel in a table: name, times, ratio, what became of it."""
-    told = "; ".join(literal(part) for part in words.told(kernel))
-    return words.name(kernel), words.times(kernel), words.ratio(kernel), told
+    outcome = "; ".join(literal(part) for part in words.outcome(kernel))
+    return words.name(kernel), words.times(kernel), words.ratio(kernel), outcome
 
 
 def ordered(judged: Judged) -> tuple[list[KernelDiff], list[KernelDiff]]:
     """The kernels to be seen first, those that fail a gate before all, and those that are SAME."""
-    failing = {failure.at for failure in judged.failures}
+    failing = {failure.index for failure in judged.failures}
     kernels = judged.diff.kernels
-    first = [kernel for at, kernel in enumerate(kernels) if at in failing]
-    others = [kernel for at, kernel in enumerate(kernels) if at not in failing]
+    first = [kernel for index, kernel in enumerate(kernels) if index in failing]
+    others = [kernel for index, kernel in enumerate(kernels) if index not in failing]
     first += [kernel for kernel in others if kernel.change is not Change.same]
     return first, [kernel for kernel in others if kernel.change is Change.same]
 
@@ -58,7 +58,7 @@ def detail(kernel: KernelDiff, *, show_all: bool) -> Detail:
             grids.append(why(kernel.attribution))
         grids += [_findings(kernel, show_all=show_all), *moved(kernel, show_all=show_all)]
     if show_all:
-        rows = tuple((literal(words.only_words(one)),) for one in kernel.one_sided)
+        rows = tuple((literal(words.only_words(quantity)),) for quantity in kernel.one_sided)
         grids.append(Grid("Recorded on one side only", ("Quantity",), rows))
     evidence = tuple(literal(line) for line in words.evidence(kernel))
     shown = tuple(grid for grid in grids if grid.rows)
@@ -82,7 +82,9 @@ def apart(diff: Diff) -> tuple[Grid, ...]:
 
 def timed(diff: Diff) -> tuple[str, ...]:
     """The verdicts on timed variants that are not already a kernel's."""
-    return tuple(literal(f"{one.after.label}: {words.timing(one)}") for one in diff.variants)
+    return tuple(
+        literal(f"{variant.after.label}: {words.timing(variant)}") for variant in diff.variants
+    )
 
 
 def only_in(document: Document) -> tuple[str, ...]:
@@ -90,29 +92,29 @@ def only_in(document: Document) -> tuple[str, ...]:
     return tuple(literal(f"only in {side}: {name}") for side, name in document.left_out)
 
 
-def failure(one: Failure) -> str:
+def failure(failed: Failure) -> str:
     """A failed gate in a sentence: `regression:5%: transpose: 330.2 µs → 412.1 µs ...`."""
-    told = str(one.gate), one.kernel, words.reason(one)
-    return literal(": ".join(part for part in told if part))
+    parts = str(failed.gate), failed.kernel, failed.why
+    return literal(": ".join(part for part in parts if part))
 
 
 def failed_in_words(document: Document) -> str:
     """How many gates failed how often, in a line; "" where none did."""
-    found = [failure for one in document.comparisons for failure in one.failures]
-    if not found:
+    failed = [failure for judged in document.comparisons for failure in judged.failures]
+    if not failed:
         return ""
-    gates = len({str(one.gate) for one in found})
-    return f"{plural(gates, 'gate')} failed, {plural(len(found), 'reason')}"
+    gates = len({str(judged.gate) for judged in failed})
+    return f"{plural(gates, 'gate')} failed, {plural(len(failed), 'reason')}"
 
 
 def why(attribution: Attribution) -> Grid:
     """The causes worth a line, the sum of the smaller ones, and of all."""
-    told, rest = words.causes(attribution)
+    causes, rest = words.causes(attribution)
     rows = [
         (literal(words.label(cause)), words.signed(cause.seconds), *words.cause_values(cause))
-        for cause in told
+        for cause in causes
     ]
-    smaller = len(attribution.causes) - len(told)
+    smaller = len(attribution.causes) - len(causes)
     if smaller:
         rows.append((f"{smaller} smaller", words.signed(rest), "", ""))
     rows.append(("sum", words.signed(attribution.change), "", ""))
@@ -122,25 +124,25 @@ def why(attribution: Attribution) -> Grid:
 
 
 def _findings(kernel: KernelDiff, *, show_all: bool) -> Grid:
-    found = [one for one in kernel.findings if show_all or one.tells]
-    shown = found if show_all else found[:_FINDINGS]
+    findings = [change for change in kernel.findings if show_all or change.tells]
+    shown = findings if show_all else findings[:_FINDINGS]
     rows = tuple(
         (
-            one.category,
-            one.status.value,
-            literal(words.seen(one.seen)) if one.seen else "",
-            words.fix_saves(one),
-            words.estimate_held(one, kernel).removeprefix(f"{one.category}: "),
+            change.category,
+            change.status.value,
+            literal(words.seen(change.seen)) if change.seen else "",
+            words.fix_saves(change),
+            words.estimate_held(change, kernel).removeprefix(f"{change.category}: "),
         )
-        for one in shown
+        for change in shown
     )
     columns = ("Finding", "Became", "Seen in", "A fix saves", "Estimate")
-    left = len(found) - len(shown)
+    left = len(findings) - len(shown)
     return Grid("Findings", columns, rows, f"{left} more" if left else "")
 
 
 def _changed(changed: Sequence[Changed], *, show_all: bool) -> Grid:
-    shown = changed if show_all else [one for one in changed if one.shown][:_CHANGES]
+    shown = changed if show_all else [change for change in changed if change.shown][:_CHANGES]
     left = len(changed) - len(shown)
     note = f"{left} more, of less weight or within noise" if left else ""
     columns = ("Quantity", "Before → after", "Change")
@@ -149,8 +151,12 @@ def _changed(changed: Sequence[Changed], *, show_all: bool) -> Grid:
 
 def _lines(lines: Sequence[LineChange], *, show_all: bool) -> Grid:
     shown = lines if show_all else lines[:_LINES]
-    told = [(line.file, *words.line_words(line)) for line in shown]
-    rows = tuple((f"{literal(file)}:{where}", spent, text) for file, where, spent, text in told)
+    rows = []
+    for line in shown:
+        where, spent, text = words.line_words(line)
+        rows.append((f"{literal(line.file)}:{where}", spent, text))
     left = len(lines) - len(shown)
     note = f"{plural(left, 'line')} more" if left else ""
-    return Grid("By source line (samples as time)", ("Line", "Before → after", SOURCE), rows, note)
+    return Grid(
+        "By source line (samples as time)", ("Line", "Before → after", SOURCE), tuple(rows), note
+    )

@@ -32,24 +32,24 @@ _MATCH = "--match order pairs kernels by their sequence, --match FILE by the nam
 _STYLES = {Change.improved: "green", Change.regressed: "red", Change.same: "dim"}
 
 
-def diff_view(found: Diff, title: str, top: int, width: int, *, everything: bool) -> Group:
+def diff_view(diff: Diff, title: str, top: int, width: int, *, everything: bool) -> Group:
     """The first `top` kernels (0: all) in detail, the others in a line each.
 
     Where `width` is short bars go and words are shortened, numbers never.
     """
     parts: list[RenderableType] = [Text(title, "bold")]
-    if found.refused:
-        parts += [Text(f"! INCOMPARABLE  {obstacle}", "yellow") for obstacle in found.obstacles]
-        hint = _FORCE if can_be_forced(found.obstacles) else _MATCH
-        return Group(*parts, Text(hint, "dim"), *_others(found, ()))
-    parts += [Text(f"! forced though {obstacle}", "yellow") for obstacle in found.obstacles]
-    shown = found.kernels[: top or None]
-    if len(found.kernels) > 1 or found.removed or found.added:
-        parts += [Text(words.summary(found)), *_total(found)]
-    parts += _variants(found)
+    if diff.refused:
+        parts += [Text(f"! INCOMPARABLE  {obstacle}", "yellow") for obstacle in diff.obstacles]
+        hint = _FORCE if can_be_forced(diff.obstacles) else _MATCH
+        return Group(*parts, Text(hint, "dim"), *_others(diff, ()))
+    parts += [Text(f"! forced though {obstacle}", "yellow") for obstacle in diff.obstacles]
+    shown = diff.kernels[: top or None]
+    if len(diff.kernels) > 1 or diff.removed or diff.added:
+        parts += [Text(words.summary(diff)), *_total(diff)]
+    parts += _variants(diff)
     for kernel in shown:
         parts += [Text(), *_kernel(kernel, width, everything=everything)]
-    parts += _others(found, shown)
+    parts += _others(diff, shown)
     return Group(*parts)
 
 
@@ -58,16 +58,18 @@ def failures_view(failed: Sequence[Failure]) -> RenderableType:
     table = Table.grid(padding=(0, _GAP, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for one in failed:
-        table.add_row(Text("FAILED"), Text(failure(one)))
+    for gate_failure in failed:
+        table.add_row(Text("FAILED"), Text(failure(gate_failure)))
     return table
 
 
-def _variants(found: Diff) -> list[RenderableType]:
+def _variants(diff: Diff) -> list[RenderableType]:
     """The timed variants that are no single kernel's."""
-    if not found.variants:
+    if not diff.variants:
         return []
-    lines = [_indented(f"{words.variant(one)}  {words.timing(one)}") for one in found.variants]
+    lines = [
+        _indented(f"{words.variant(variant)}  {words.timing(variant)}") for variant in diff.variants
+    ]
     return [Text(), Text("Timed variants of several launches", "bold"), *lines]
 
 
@@ -85,15 +87,15 @@ def _kernel(kernel: KernelDiff, width: int, *, everything: bool) -> list[Rendera
     for grid in moved(kernel, show_all=everything):
         parts += _table(grid, width)
     if everything:
-        parts += [Text(f"  {words.only_words(one)}", "dim") for one in kernel.one_sided]
+        parts += [Text(f"  {words.only_words(quantity)}", "dim") for quantity in kernel.one_sided]
     elif kernel.one_sided:
-        told = plural(len(kernel.one_sided), "quantity")
-        parts.append(Text(f"  {told} recorded on one side only: --all lists them", "dim"))
+        count = plural(len(kernel.one_sided), "quantity")
+        parts.append(Text(f"  {count} recorded on one side only: --all lists them", "dim"))
     return parts
 
 
-def _indented(line: str, by: int = 2) -> RenderableType:
-    return Padding(Text(literal(line), "dim"), (0, 0, 0, by))
+def _indented(line: str, indent: int = 2) -> RenderableType:
+    return Padding(Text(literal(line), "dim"), (0, 0, 0, indent))
 
 
 def _why(attribution: Attribution, width: int) -> list[RenderableType]:
@@ -120,16 +122,16 @@ def _why(attribution: Attribution, width: int) -> list[RenderableType]:
 
 
 def _findings(kernel: KernelDiff, *, everything: bool) -> list[RenderableType]:
-    found = [one for one in kernel.findings if everything or one.tells]
-    if not found:
+    findings = [change for change in kernel.findings if everything or change.tells]
+    if not findings:
         return []
     parts: list[RenderableType] = [Text(), Text("Findings", "bold")]
-    for one in found if everything else found[:_FINDINGS]:
-        parts.append(Padding(Text(words.finding(one)), (0, 0, 0, 2)))
-        held = words.estimate_held(one, kernel)
+    for change in findings if everything else findings[:_FINDINGS]:
+        parts.append(Padding(Text(words.finding(change)), (0, 0, 0, 2)))
+        held = words.estimate_held(change, kernel)
         if held:
             parts.append(_indented(held, 4))
-    left = len(found) - _FINDINGS
+    left = len(findings) - _FINDINGS
     if left > 0 and not everything:
         parts.append(Text(f"  {left} more: --all", "dim"))
     return parts
@@ -140,8 +142,8 @@ def _table(grid: Grid, width: int) -> list[RenderableType]:
     rows = [(f"  {name}", values, last) for name, values, last in grid.rows]
     longest = width
     if grid.columns[-1] == SOURCE:
-        taken = sum(max(len(row[at]) for row in rows) + _GAP for at in (0, 1))
-        longest = min(width - taken, _LONGEST_LINE)
+        used = sum(max(len(row[column]) for row in rows) + _GAP for column in (0, 1))
+        longest = min(width - used, _LONGEST_LINE)
     cells: list[tuple[Text, ...]] = [
         (Text(name), Text(values), Text(cut(last, longest), "dim")) for name, values, last in rows
     ]
@@ -155,42 +157,42 @@ def _fitted(rows: Sequence[tuple[Text, ...]], width: int, numbers: Collection[in
     """A table whose first column has the room that the others leave, its words shortened to it;
     the columns of `numbers` are set to the right."""
     others = range(1, len(rows[0]))
-    taken = sum(max(row[at].cell_len for row in rows) + _GAP for at in others)
-    room = max(width - taken, _NARROWEST)
+    used = sum(max(row[column].cell_len for row in rows) + _GAP for column in others)
+    room = max(width - used, _NARROWEST)
     table = Table.grid(padding=(0, _GAP, 0, 0))
-    for at in range(len(rows[0])):
-        table.add_column(justify="right" if at in numbers else "left", no_wrap=True)
+    for column in range(len(rows[0])):
+        table.add_column(justify="right" if column in numbers else "left", no_wrap=True)
     for name, *values in rows:
         table.add_row(Text(shorten(name.plain, room), name.style, spans=name.spans), *values)
     return table
 
 
-def _total(found: Diff) -> list[RenderableType]:
-    causes = [cause for cause in found.total.causes if cause.kind is not CauseKind.rest][:4]
-    change = found.total.after - found.total.before
-    if len(found.kernels) < 2 or not change:
+def _total(diff: Diff) -> list[RenderableType]:
+    causes = [cause for cause in diff.total.causes if cause.kind is not CauseKind.rest][:4]
+    change = diff.total.after - diff.total.before
+    if len(diff.kernels) < 2 or not change:
         return []
-    told = ", ".join(f"{words.label(one)} {words.signed(one.seconds)}" for one in causes)
-    return [Text(f"  of compared kernels {words.signed(change)}: {told}", "dim")]
+    parts = ", ".join(f"{words.label(cause)} {words.signed(cause.seconds)}" for cause in causes)
+    return [Text(f"  of compared kernels {words.signed(change)}: {parts}", "dim")]
 
 
-def _others(found: Diff, shown: Sequence[KernelDiff]) -> list[RenderableType]:
+def _others(diff: Diff, shown: Sequence[KernelDiff]) -> list[RenderableType]:
     parts: list[RenderableType] = []
-    left = found.kernels[len(shown) :]
+    left = diff.kernels[len(shown) :]
     if left:
         parts += [Text(), Text("Other kernels", "bold")]
-        differing = [one for one in left if one.change is not Change.same]
-        parts += [Text(f"  {words.headline(one)}") for one in differing[:_OTHERS]]
+        differing = [kernel for kernel in left if kernel.change is not Change.same]
+        parts += [Text(f"  {words.headline(kernel)}") for kernel in differing[:_OTHERS]]
         rest = len(left) - len(differing[:_OTHERS])
         if rest:
             parts.append(Text(f"  {plural(rest, 'kernel')} more: --top 0 shows all", "dim"))
-    for title, groups in (("Removed", found.removed), ("Added", found.added)):
+    for title, groups in (("Removed", diff.removed), ("Added", diff.added)):
         if groups:
             parts += [Text(), Text(f"{title} kernels", "bold")]
             named = words.gone(groups)
             parts += [Text(f"  {time:>9}  {name}") for name, time in named[:_GONE]]
             if len(named) > _GONE:
                 parts.append(Text(f"  {len(named) - _GONE} more", "dim"))
-        if groups is found.removed and (went := words.went(found)):
+        if groups is diff.removed and (went := words.went(diff)):
             parts.append(_indented(f"resolved with them: {went}"))
     return parts

@@ -7,14 +7,12 @@ from collections.abc import Iterable, Sequence
 
 from profkit.comparison.attribution import Attribution, Cause, CauseKind
 from profkit.comparison.changes import Changed, OneSided
-from profkit.comparison.comparison import Diff, KernelDiff, Total
-from profkit.comparison.finding_changes import WORTH, FindingChange, Limit, Seen, Status
-from profkit.comparison.gates import Amount, Failure
+from profkit.comparison.comparison import Diff, KernelDiff
+from profkit.comparison.finding_changes import WORTH, FindingChange, Seen, Status
 from profkit.comparison.line_changes import LineChange
-from profkit.comparison.matching import How
+from profkit.comparison.matching import Basis
 from profkit.comparison.repeats import Change
 from profkit.comparison.timed_change import TimedChange
-from profkit.core.unit_words import is_word, unit_after
 from profkit.report.catalog import catalog
 from profkit.report.names import function_name
 from profkit.report.summary import Group
@@ -40,60 +38,59 @@ _EXPLAINED = {
 
 def headline(kernel: KernelDiff) -> str:
     """A kernel read aloud: name, times, ratio, what was resolved, what limits it now."""
-    parts = [name(kernel), times(kernel), ratio(kernel), "; ".join(told(kernel))]
+    parts = [name(kernel), times(kernel), ratio(kernel), "; ".join(outcome(kernel))]
     return "   ".join(part for part in parts if part)
 
 
 def name(kernel: KernelDiff) -> str:
     """The kernel's name, both where it changed, and how often it ran."""
     sides = (kernel.before, kernel.after)
-    one, other = (function_name(group, _LONGEST_NAME, sides) for group in sides)
-    return one if one == other else f"{one}{_ARROW}{other}"
+    before, after = (function_name(group, _LONGEST_NAME, sides) for group in sides)
+    return before if before == after else f"{before}{_ARROW}{after}"
+
+
+def _seconds(values: Iterable[float]) -> str:
+    """Times before and after."""
+    return _ARROW.join(number(value, "s") for value in values)
 
 
 def times(kernel: KernelDiff) -> str:
     """What the verdict rests on: timed medians, ncu's, or cycles where the clock differs."""
+    groups = (kernel.before, kernel.after)
     if kernel.timed and kernel.by_timing:
-        return _ARROW.join(
-            number(side.summary.median, "s") for side in (kernel.timed.before, kernel.timed.after)
-        )
+        return _seconds(side.summary.median for side in (kernel.timed.before, kernel.timed.after))
     if kernel.in_cycles:
-        cycles = (
-            group.median * group.typical.get("sm_clock") for group in (kernel.before, kernel.after)
-        )
-        return f"{_ARROW.join(compact(value) for value in cycles)} cycles"
-    return _ARROW.join(number(group.median, "s") for group in (kernel.before, kernel.after))
+        cycles = (compact(group.median * group.typical.get("sm_clock")) for group in groups)
+        return f"{_ARROW.join(cycles)} cycles"
+    return _seconds(group.median for group in groups)
 
 
 def ratio(kernel: KernelDiff) -> str:
     """How many times as fast or slow: `2.31x faster`, `SAME (0.4% slower)`, `INCOMPARABLE`."""
-    change = kernel.change
-    if change is Change.incomparable:
-        return change.value
-    if change is Change.same:
-        return f"{change.value} ({_by_how_much(kernel.speedup)})"
-    said = faster(kernel.speedup)
-    return said if change is not Change.inconclusive else f"{change.value} ({said})"
+    change, speedup = kernel.change.value, kernel.speedup
+    match kernel.change:
+        case Change.incomparable:
+            return change
+        case Change.same if abs(math.log(speedup)) < _NO_DIFFERENCE:
+            return f"{change} (no difference)"
+        case Change.same:
+            word = "faster" if speedup > 1 else "slower"
+            return f"{change} ({percent(max(speedup, 1 / speedup) - 1)} {word})"
+        case Change.inconclusive:
+            return f"{change} ({faster(speedup)})"
+    return faster(speedup)
 
 
 def faster(speedup: float) -> str:
     """`2.31x faster`, or the reciprocal and `slower`."""
     if abs(math.log(speedup)) < _NO_DIFFERENCE:
         return "no faster, no slower"
-    word = "faster" if speedup >= 1 else "slower"
-    factor = speedup if speedup >= 1 else 1 / speedup
+    factor = max(speedup, 1 / speedup)
     digits = 0 if factor >= 100 else 1 if factor >= 10 else 2
-    return f"{factor:,.{digits}f}x {word}"
+    return f"{factor:,.{digits}f}x {'faster' if speedup >= 1 else 'slower'}"
 
 
-def _by_how_much(speedup: float) -> str:
-    if abs(math.log(speedup)) < _NO_DIFFERENCE:
-        return "no difference"
-    share = speedup - 1 if speedup > 1 else 1 / speedup - 1
-    return f"{percent(share)} {'faster' if speedup > 1 else 'slower'}"
-
-
-def told(kernel: KernelDiff) -> Iterable[str]:
+def outcome(kernel: KernelDiff) -> Iterable[str]:
     """What became of its findings and what limits it now; of one not compared, why not."""
     if kernel.change is Change.incomparable:
         yield "; ".join(map(str, kernel.obstacles))
@@ -101,52 +98,51 @@ def told(kernel: KernelDiff) -> Iterable[str]:
     if kernel.change is Change.same:
         return
     resolved = kernel.resolved[:_RESOLVED_TOLD]
-    new = [one for one in kernel.findings if one.status is Status.new and one.tells]
+    new = [change for change in kernel.findings if change.status is Status.new and change.tells]
     if resolved:
-        yield ", ".join(finding(one) for one in resolved)
+        yield ", ".join(finding(change) for change in resolved)
     elif kernel.attribution and (cause := _main_cause(kernel.attribution)):
         yield cause_words(cause)
     if new and kernel.change is Change.regressed:
-        yield ", ".join(finding(one) for one in new[:_RESOLVED_TOLD])
-    if kernel.limit and kernel.limit.name not in {one.category for one in resolved}:
-        word = "still" if kernel.limit.name in _lasting(kernel) else "now"
-        perhaps = "" if kernel.limit.certain else "perhaps "
-        yield f"{perhaps}{word} limited by {limited(kernel.limit)}"
+        yield ", ".join(finding(change) for change in new[:_RESOLVED_TOLD])
+    limit = kernel.limit
+    if limit and limit.name not in {change.category for change in resolved}:
+        lasting = {Status.unchanged, Status.eased, Status.heavier}
+        still = {change.category for change in kernel.findings if change.status in lasting}
+        perhaps, word = (
+            "" if limit.certain else "perhaps ",
+            "still" if limit.name in still else "now",
+        )
+        busy = "" if limit.busy is None else f" ({percent(limit.busy)} busy)"
+        yield f"{perhaps}{word} limited by {limit.name}{busy}"
 
 
-def _lasting(kernel: KernelDiff) -> set[str]:
-    lasting = {Status.unchanged, Status.eased, Status.heavier}
-    return {one.category for one in kernel.findings if one.status in lasting}
-
-
-def limited(limit: Limit) -> str:
-    """What limits: `l2_bandwidth (84.2% busy)`."""
-    return limit.name if limit.busy is None else f"{limit.name} ({percent(limit.busy)} busy)"
-
-
-def finding(one: FindingChange) -> str:
+def finding(change: FindingChange) -> str:
     """A finding and what became of it: `shared_bank_conflicts resolved (32-way → none)`."""
-    said = f"{one.category} {one.status.value}"
-    details = [seen(one.seen)] if one.seen else []
-    if one.status is Status.resolved and one.after and one.after.finding.estimate:
-        details.append(f"{number(one.saved_after, 's')} of {number(one.saved_before, 's')} left")
-    if one.is_at_threshold:
+    became = f"{change.category} {change.status.value}"
+    details = [seen(change.seen)] if change.seen else []
+    if change.status is Status.resolved and change.after and change.after.finding.estimate:
+        details.append(
+            f"{number(change.saved_after, 's')} of {number(change.saved_before, 's')} left"
+        )
+    if change.is_at_threshold:
         details.append("at the threshold of its rule")
-    return f"{said} ({', '.join(details)})" if details else said
+    return f"{became} ({', '.join(details)})" if details else became
 
 
-def fix_saves(one: FindingChange) -> str:
+def fix_saves(change: FindingChange) -> str:
     """The time of a launch that a fix was, and is, taken to save; "" where none was promised."""
-    saved = one.saved_before, one.saved_after
-    return _ARROW.join(number(seconds, "s") for seconds in saved) if any(saved) else ""
+    saved = change.saved_before, change.saved_after
+    return _seconds(saved) if any(saved) else ""
 
 
-def seen(one: Seen) -> str:
+def seen(shift: Seen) -> str:
     """The quantity that shows it: `32-way → none`, `xu_busy 92.1% → 9.8%`."""
-    if one.name.startswith("shared_ways"):
-        return _ARROW.join(_ways(value) for value in (one.before, one.after))
-    unit = catalog().quantities[one.name].unit
-    return f"{one.name} {_ARROW.join(quantity(value, unit) for value in (one.before, one.after))}"
+    if shift.name.startswith("shared_ways"):
+        return _ARROW.join(_ways(value) for value in (shift.before, shift.after))
+    unit = catalog().quantities[shift.name].unit
+    values = (quantity(value, unit) for value in (shift.before, shift.after))
+    return f"{shift.name} {_ARROW.join(values)}"
 
 
 def _ways(value: float) -> str:
@@ -160,44 +156,27 @@ def quantity(value: float, unit: str) -> str:
     return number(value, unit) if unit in {"1", "s", "B", "B/s", "Hz", "FLOP"} else compact(value)
 
 
-def reason(one: Failure) -> str:
-    """Why a gate failed, in a sentence."""
-    return "".join(part if isinstance(part, str) else _amount(part) for part in one.why)
-
-
-def _amount(one: Amount | Seen) -> str:
-    if isinstance(one, Seen):
-        return seen(one)
-    if is_word(one.unit):
-        return f"{compact(one.value)} {unit_after(one.value, one.unit)}"
-    return number(one.value, one.unit)
-
-
 def why(attribution: Attribution) -> str:
     """The change in a sentence: its largest cause, and what works against it."""
     cause = _main_cause(attribution)
     if cause is None:
         return ""
-    along = sum(one.seconds for one in attribution.causes if one.seconds * cause.seconds > 0)
+    along = sum(part.seconds for part in attribution.causes if part.seconds * cause.seconds > 0)
     word = "mostly" if cause.seconds / along > _MOST else "first"
-    said = f"{word} {cause_words(cause)} ({signed(cause.seconds)})"
-    against = [one for one in attribution.causes if one.seconds * attribution.change < 0]
+    sentence = f"{word} {cause_words(cause)} ({signed(cause.seconds)})"
+    against = [part for part in attribution.causes if part.seconds * attribution.change < 0]
     if against and abs(against[0].seconds) >= abs(attribution.change) / 4:
-        said += f", {_against(cause, against[0], attribution.change)}"
-    return said
-
-
-def _against(cause: Cause, other: Cause, change: float) -> str:
-    """What works against a change's largest cause, and that alone it would outweigh it."""
-    told = f"{cause_words(other)} ({signed(other.seconds)})"
-    if abs(other.seconds) < abs(cause.seconds):
-        return f"partly offset by {told}"
-    return f"outweighed by {told}; with all other causes {signed(change)}"
+        words = f"{cause_words(against[0])} ({signed(against[0].seconds)})"
+        if abs(against[0].seconds) < abs(cause.seconds):
+            return f"{sentence}, partly offset by {words}"
+        change = signed(attribution.change)
+        return f"{sentence}, outweighed by {words}; with all other causes {change}"
+    return sentence
 
 
 def _main_cause(attribution: Attribution) -> Cause | None:
     """The largest cause of a change that goes its way; None where nothing known is."""
-    along = [one for one in attribution.causes if one.seconds * attribution.change > 0]
+    along = [cause for cause in attribution.causes if cause.seconds * attribution.change > 0]
     return along[0] if along and along[0].kind is not CauseKind.rest else None
 
 
@@ -208,11 +187,9 @@ def cause_words(cause: Cause) -> str:
         return cause.label
     if cause.kind is CauseKind.stall:
         return f"{'more' if more else 'less'} {label(cause)} an instruction"
+    words = ("lower", "higher") if cause.kind is CauseKind.clock else ("fewer", "more")
     factor = cause.after / cause.before if more else cause.before / cause.after
-    word = "higher" if cause.kind is CauseKind.clock else "more"
-    return (
-        f"{factor:.2f}x {word if more else 'lower' if word == 'higher' else 'fewer'} {cause.label}"
-    )
+    return f"{factor:.2f}x {words[more]} {cause.label}"
 
 
 def label(cause: Cause) -> str:
@@ -242,9 +219,11 @@ def signed(seconds: float) -> str:
 
 def causes(attribution: Attribution) -> tuple[tuple[Cause, ...], float]:
     """The causes worth a line, and the sum of the others (s)."""
-    largest = max((abs(one.seconds) for one in attribution.causes), default=0.0)
-    told = tuple(one for one in attribution.causes if abs(one.seconds) >= SMALL_CAUSE * largest > 0)
-    return told, attribution.change - sum(one.seconds for one in told)
+    largest = max((abs(cause.seconds) for cause in attribution.causes), default=0.0)
+    large = tuple(
+        cause for cause in attribution.causes if abs(cause.seconds) >= SMALL_CAUSE * largest > 0
+    )
+    return large, attribution.change - sum(cause.seconds for cause in large)
 
 
 def evidence(kernel: KernelDiff) -> list[str]:
@@ -255,14 +234,14 @@ def evidence(kernel: KernelDiff) -> list[str]:
     if kernel.profiled and not kernel.by_timing:
         lines.append(_profiled(kernel))
     elif kernel.by_timing:
-        medians = _ARROW.join(number(group.median, "s") for group in (kernel.before, kernel.after))
+        medians = _seconds(group.median for group in (kernel.before, kernel.after))
         ratio = kernel.before.median / kernel.after.median
         known = f", {faster(ratio)}" if math.isfinite(ratio) and ratio > 0 else ""
         lines.append(f"under ncu {medians}{known}")
     if kernel.in_cycles and not kernel.by_timing:
         lines.append("cycles compared, not time: what memory limits needs more of them at more MHz")
     lines += [f"differs: {obstacle}" for obstacle in kernel.obstacles if kernel.profiled]
-    if kernel.match.how is not How.same:
+    if kernel.match.basis is not Basis.same:
         lines.append(f"matched: {matched(kernel)}")
     if size := equal_work(kernel):
         lines.append(size)
@@ -283,121 +262,101 @@ def equal_work(kernel: KernelDiff) -> str:
 
 def matched(kernel: KernelDiff) -> str:
     """How a kernel was matched, with launch shapes where they differ."""
-    how = kernel.match.how.value
-    shapes = [f"{extent(one.grid)} × {extent(one.block)}" for one in (kernel.before, kernel.after)]
-    return how if shapes[0] == shapes[1] else f"{how}, {_ARROW.join(shapes)}"
+    basis = kernel.match.basis.value
+    shapes = [
+        f"{extent(group.grid)} × {extent(group.block)}" for group in (kernel.before, kernel.after)
+    ]
+    return basis if shapes[0] == shapes[1] else f"{basis}, {_ARROW.join(shapes)}"
 
 
 def timing(timed: TimedChange) -> str:
     """The timed verdict in a line."""
-    said = (
+    factor = (
         times_as_fast(timed.speedup, timed.low, timed.high)
         if timed.low is not None and timed.high is not None
         else f"{faster(timed.speedup)}, no interval"
     )
     verdict = timed.verdict
     medians = f"{latency_words(timed.before)}{_ARROW}{latency_words(timed.after)}"
-    return f"timed, {timed.how}: {medians}   {said}   {verdict}, {timed.why}"
+    return f"timed, {timed.design}: {medians}   {factor}   {verdict}, {timed.why}"
 
 
 def variant(timed: TimedChange) -> str:
     """The variant's label, both where they differ."""
-    one, other = literal(timed.before.label), literal(timed.after.label)
-    return one if one == other else f"{one}{_ARROW}{other}"
+    before, after = literal(timed.before.label), literal(timed.after.label)
+    return before if before == after else f"{before}{_ARROW}{after}"
 
 
-def estimate_held(one: FindingChange, kernel: KernelDiff) -> str:
+def estimate_held(change: FindingChange, kernel: KernelDiff) -> str:
     """What the earlier report promised for a finding against what was achieved; "" without."""
-    estimate = one.before.finding.estimate if one.before else None
-    if estimate is None or one.status is not Status.resolved or math.isnan(kernel.speedup):
+    estimate = change.before.finding.estimate if change.before else None
+    if estimate is None or change.status is not Status.resolved or math.isnan(kernel.speedup):
         return ""
     inside = estimate.low <= kernel.speedup <= estimate.high
     return (
-        f"{one.category}: {gain(estimate)} was promised, {kernel.speedup:.2f}x achieved, "
+        f"{change.category}: {gain(estimate)} was promised, {kernel.speedup:.2f}x achieved, "
         f"{'inside' if inside else 'outside'} the range"
     )
 
 
-def change_words(one: Changed) -> tuple[str, str, str]:
+def change_words(change: Changed) -> tuple[str, str, str]:
     """A change as name, values, and how much: `-78.3%`, `+5.2 points`."""
-    values = _ARROW.join(quantity(value, one.unit) for value in (one.before, one.after))
-    return one.name, values, _how_much(one)
+    values = _ARROW.join(quantity(value, change.unit) for value in (change.before, change.after))
+    if change.unit == "1":
+        amount = f"{(change.after - change.before) * 100:+.1f} points"
+    elif change.before == 0 or change.after == 0:
+        amount = "gone" if change.before else "new"
+    else:
+        factor = change.after / change.before
+        larger = 1 / factor if 0 < factor <= 0.5 else factor
+        times = f"{larger:,.0f}x" if larger >= 100 else f"{larger:.3g}x"
+        less = f"{times} less" if larger != factor else f"{factor - 1:+.1%}"
+        amount = times if factor >= 2 else less
+    return change.name, values, amount
 
 
-def _how_much(one: Changed) -> str:
-    if one.unit == "1":
-        return f"{(one.after - one.before) * 100:+.1f} points"
-    if one.before == 0:
-        return "new"
-    if one.after == 0:
-        return "gone"
-    factor = one.after / one.before
-    if 0 < factor <= 0.5:
-        return f"{_times(1 / factor)} less"
-    return _times(factor) if factor >= 2 else f"{factor - 1:+.1%}"
-
-
-def _times(factor: float) -> str:
-    return f"{factor:,.0f}x" if factor >= 100 else f"{factor:.3g}x"
-
-
-def only_words(one: OneSided) -> str:
+def only_words(entry: OneSided) -> str:
     """A quantity that one side alone has."""
-    return f"{one.name} only {one.side} ({quantity(one.value, one.unit)}): {one.why}"
+    return f"{entry.name} only {entry.side} ({quantity(entry.value, entry.unit)}): {entry.why}"
 
 
-def line_words(one: LineChange) -> tuple[str, str, str]:
+def line_words(line: LineChange) -> tuple[str, str, str]:
     """A source line: where, seconds before and after, text."""
-    where = str(one.line_after or one.line_before)
-    if one.line_before and one.line_after and one.line_before != one.line_after:
-        where = f"{one.line_before}{_ARROW}{one.line_after}"
-    mark = "" if one.line_before and one.line_after else " (gone)" if one.line_before else " (new)"
-    spent = _ARROW.join(number(value, "s") if value else "0" for value in (one.before, one.after))
-    return f"{where}{mark}", spent, literal(" ".join(one.text.split()))
+    where = str(line.line_after or line.line_before)
+    if line.line_before and line.line_after and line.line_before != line.line_after:
+        where = f"{line.line_before}{_ARROW}{line.line_after}"
+    mark = (
+        "" if line.line_before and line.line_after else " (gone)" if line.line_before else " (new)"
+    )
+    spent = _ARROW.join(number(value, "s") if value else "0" for value in (line.before, line.after))
+    return f"{where}{mark}", spent, literal(" ".join(line.text.split()))
 
 
-def summary(found: Diff) -> str:
+def summary(diff: Diff) -> str:
     """All kernels in a line: the time of those compared, how many of each verdict, and the rest."""
-    total = found.total
-    counts = [
-        f"{found.counted(change)} {change.value}" for change in Change if found.counted(change)
-    ]
-    rest = [
-        f"{len(groups)} {word}" + (f" ({number(seconds, 's')})" if seconds else "")
-        for groups, word, seconds in (
-            (found.removed, "removed", total.removed),
-            (found.added, "added", total.added),
-        )
-        if groups
-    ]
-    if total.tells:
-        rest += _left_out(total)
-    kernels = f"{plural(len(found.kernels), 'kernel')} matched"
-    parts = kernels, _sum(total), ", ".join((*counts, *rest))
-    return "   ".join(part for part in parts if part)
-
-
-def _sum(total: Total) -> str:
-    """The time of the compared kernels, and how many times as fast where that is the kernels'."""
-    if not total.tells:
-        return ""
-    times = f"{number(total.before, 's')}{_ARROW}{number(total.after, 's')}"
-    if not math.isnan(total.speedup):
-        return f"{times}   {faster(total.speedup)}"
+    total = diff.total
     before, after = total.launches
-    return f"{times}   {plural(before, 'launch')}{_ARROW}{after}"
-
-
-def _left_out(total: Total) -> list[str]:
-    """What the sums do not count."""
-    return [
-        f"the times without {plural(count, 'kernel')} {why}"
-        for count, why in (
-            (total.unmeasured, "not measured whole"),
-            (total.incomparable, "that can't be compared"),
-        )
-        if count
-    ]
+    times = _seconds((total.before, total.after)) if total.tells else ""
+    if times:
+        known = not math.isnan(total.speedup)
+        launches = f"{plural(before, 'launch')}{_ARROW}{after}"
+        times += f"   {faster(total.speedup) if known else launches}"
+    counts = [f"{diff.counted(change)} {change.value}" for change in Change if diff.counted(change)]
+    for groups, word, seconds in (
+        (diff.removed, "removed", total.removed),
+        (diff.added, "added", total.added),
+    ):
+        if groups:
+            spent = f" ({number(seconds, 's')})" if seconds else ""
+            counts.append(f"{len(groups)} {word}{spent}")
+    for count, reason in (
+        (total.unmeasured, "not measured whole"),
+        (total.incomparable, "that can't be compared"),
+    ):
+        if count and times:
+            counts.append(f"the times without {plural(count, 'kernel')} {reason}")
+    parts = f"{plural(len(diff.kernels), 'kernel')} matched", times, ", ".join(counts)
+    return "   ".join(part for part in parts if part)
 
 
 def gone(groups: Sequence[Group]) -> list[tuple[str, str]]:
@@ -410,17 +369,17 @@ def _short(group: Group) -> str:
     return function_name(group, _LONGEST_NAME)
 
 
-def went(found: Diff) -> str:
+def went(diff: Diff) -> str:
     """The findings that promised time on kernels that are gone: `dram_bandwidth (leaky_relu)`;
     "" where nothing was compared, for nothing shows that their work is done."""
-    if found.refused:
+    if diff.refused:
         return ""
-    told = dict.fromkeys(
+    findings = dict.fromkeys(
         f"{item.rule.category} ({_short(item.group)})"
-        for item in found.removed_findings
+        for item in diff.removed_findings
         if item.group and item.finding.estimate and item.finding.estimate.likely >= WORTH
     )
-    return ", ".join(told)
+    return ", ".join(findings)
 
 
 def finding_on(item: Item) -> str:
@@ -439,10 +398,14 @@ def promise_on(item: Item) -> str:
 
 def _profiled(kernel: KernelDiff) -> str:
     assert kernel.profiled is not None
-    found = kernel.profiled
-    repeats = " and ".join(plural(count, "launch") for count in found.repeats)
-    sides = repeats if found.repeats[0] != found.repeats[1] else f"{repeats.split(' and ')[0]} each"
+    profiled = kernel.profiled
+    repeats = " and ".join(plural(count, "launch") for count in profiled.repeats)
+    sides = (
+        repeats
+        if profiled.repeats[0] != profiled.repeats[1]
+        else f"{repeats.split(' and ')[0]} each"
+    )
     return (
-        f"by ncu's durations, {sides}: they repeat within {found.noise:.0%}, "
-        f"so the ratio is between {found.range[0]:.3g}x and {found.range[1]:.3g}x"
+        f"by ncu's durations, {sides}: they repeat within {profiled.noise:.0%}, "
+        f"so the ratio is between {profiled.range[0]:.3g}x and {profiled.range[1]:.3g}x"
     )

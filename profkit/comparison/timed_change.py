@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from profkit.comparison.comparability import Problem, problem_of
 from profkit.comparison.repeats import NOISE, Change
 from profkit.report.summary import Group, ReportSummary
-from profkit.timing.latency import (
-    Pair,
-    Timed,
-    analyze_latency,
-    compare_saved,
-    compare_with,
-    interleaved,
-)
+from profkit.timing.latency import Timed, analyze_latency, compare_saved, compare_with, interleaved
 from profkit.timing.latency_file import Saved
-from profkit.timing.latency_format import Latency
 from profkit.timing.results import DEFAULT, Classic, Thresholds, Verdict
 
 INTERLEAVED = "interleaved"
@@ -37,7 +29,7 @@ class TimedChange:
 
     before: Timed
     after: Timed
-    how: str
+    design: str
     change: Change
     speedup: float
     low: float | None
@@ -60,9 +52,9 @@ class Timings:
     path: str
     timed: Mapping[str, Timed]
 
-    def of(self, group: Group) -> str:
+    def label_of(self, group: Group) -> str:
         """The one variant that all launches of a group belong to, by its NVTX range; "" if none."""
-        labels = self._labels(group)
+        labels = set(self._labels(group))
         return labels.pop() if len(labels) == 1 else ""
 
     def problem_of(self, group: Group) -> Problem | None:
@@ -73,32 +65,25 @@ class Timings:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """What the variants declare to compute."""
-        declared = (problem_of(one.latency.target) for one in self.timed.values())
+        declared = (problem_of(timed.latency.target) for timed in self.timed.values())
         return tuple(dict.fromkeys(filter(None, declared)))
 
     def launches_of(self, report: ReportSummary) -> Mapping[str, int]:
         """How many launches of a report each variant has."""
-        return Counter(
-            label
-            for launch in report.launches
-            for label in launch.launch.nvtx
-            if label in self.timed
-        )
+        return Counter(self._labels(report))
 
-    def _labels(self, group: Group) -> set[str]:
-        return {
-            label
-            for launch in group.launches
-            for label in launch.launch.nvtx
-            if label in self.timed
-        }
+    def _labels(self, launches: Group | ReportSummary) -> Iterator[str]:
+        nvtx = (label for launch in launches.launches for label in launch.launch.nvtx)
+        return (label for label in nvtx if label in self.timed)
 
 
 def timings(saved: Saved | None) -> Timings:
     """The latencies of a file, analyzed; none where there is no file."""
     if saved is None:
         return Timings("", {})
-    return Timings(saved.path, {one.label: analyze_latency(one) for one in saved.latencies})
+    return Timings(
+        saved.path, {latency.label: analyze_latency(latency) for latency in saved.latencies}
+    )
 
 
 def timed_change(
@@ -114,72 +99,40 @@ def timed_change(
     `floor` is the machine's A/A floor between runs, a share. Raises BadInput for samples that
     differ beyond measure.
     """
-    one, other = before.timed[labels[0]], after.timed[labels[1]]
-    if _of_one_run(before, after, labels) and _in_turns(one.latency, other.latency):
-        (pair,) = compare_with(one, (other,), thresholds=thresholds)
-        return _of_pair(pair)
-    return _of_saved(one, other, NOISE if floor is None else floor, thresholds)
-
-
-def same_samples(one: Timed, other: Timed) -> bool:
-    """Whether two latencies are one measurement, wherever their files lie."""
-    return one.latency.blocks == other.latency.blocks
-
-
-def _of_one_run(before: Timings, after: Timings, labels: tuple[str, str]) -> bool:
-    """Whether both sides hold the same samples of both variants: a file, or a copy of it."""
+    earlier, later = before.timed[labels[0]], after.timed[labels[1]]
     sides = [[side.timed.get(label) for label in labels] for side in (before, after)]
-    return all(
-        one and other and same_samples(one, other) for one, other in zip(*sides, strict=True)
+    one_run = all(
+        first and second and same_samples(first, second)
+        for first, second in zip(*sides, strict=True)
     )
-
-
-def _in_turns(one: Latency, other: Latency) -> bool:
-    return len(one.blocks) == len(other.blocks) > 1 and interleaved(one, other)
-
-
-def _of_pair(pair: Pair) -> TimedChange:
-    found = pair.comparison
+    blocks = len(earlier.latency.blocks), len(later.latency.blocks)
+    if one_run and blocks[0] == blocks[1] > 1 and interleaved(earlier.latency, later.latency):
+        (pair,) = compare_with(earlier, (later,), thresholds=thresholds)
+        result = pair.comparison
+        why = "; ".join(result.details) or result.reason
+        valid = result.verdict is not Verdict.INVALID
+        return TimedChange(
+            pair.a, pair.b, INTERLEAVED, _CHANGES[result.verdict], result.speedup, result.low,
+            result.high, result.margin.value, why, result.classic, valid,
+        )  # fmt: skip
+    floor = NOISE if floor is None else floor
+    saved = compare_saved(earlier, later, thresholds=thresholds, floor=floor, force=False)
+    within, obstacles = saved.within, saved.obstacles
     return TimedChange(
-        before=pair.a,
-        after=pair.b,
-        how=INTERLEAVED,
-        change=_change(found.verdict),
-        speedup=found.speedup,
-        low=found.low,
-        high=found.high,
-        margin=found.margin.value,
-        why="; ".join(found.details) or found.reason.value,
-        classic=found.classic,
-        valid=found.verdict is not Verdict.INVALID,
-    )
+        earlier, later, WITHIN_RUN,
+        Change.inconclusive if obstacles else _CHANGES[within.verdict], within.speedup, within.low,
+        within.high, within.margin.value if within.margin else None,
+        "; ".join(obstacles) or within.reason.value, saved.classic, not obstacles,
+    )  # fmt: skip
 
 
-def _of_saved(one: Timed, other: Timed, floor: float, thresholds: Thresholds) -> TimedChange:
-    found = compare_saved(one, other, thresholds=thresholds, floor=floor, force=False)
-    within = found.within
-    return TimedChange(
-        before=one,
-        after=other,
-        how=WITHIN_RUN,
-        change=Change.inconclusive if found.obstacles else _change(within.verdict),
-        speedup=within.speedup,
-        low=within.low,
-        high=within.high,
-        margin=within.margin.value if within.margin else None,
-        why="; ".join(found.obstacles) or within.reason.value,
-        classic=found.classic,
-        valid=not found.obstacles,
-    )
+def same_samples(first: Timed, second: Timed) -> bool:
+    """Whether two latencies are one measurement, wherever their files lie."""
+    return first.latency.blocks == second.latency.blocks
 
 
-def _change(verdict: Verdict) -> Change:
-    match verdict:
-        case Verdict.IMPROVED:
-            return Change.improved
-        case Verdict.REGRESSED:
-            return Change.regressed
-        case Verdict.SAME:
-            return Change.same
-        case _:
-            return Change.inconclusive
+_CHANGES = {
+    Verdict.IMPROVED: Change.improved, Verdict.REGRESSED: Change.regressed,
+    Verdict.SAME: Change.same, Verdict.INCONCLUSIVE: Change.inconclusive,
+    Verdict.INVALID: Change.inconclusive,
+}  # fmt: skip

@@ -12,21 +12,9 @@ Column = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 
-def _known(value: Column) -> Column:
-    return np.where(np.isnan(value), 0.0, 1.0)
-
-
-def _otherwise(value: Column, instead: Column) -> Column:
-    return np.where(np.isnan(value), instead, value)
-
-
 def _where(condition: Column, value: Column, other: Column) -> Column:
     chosen = np.where(condition != 0, value, other)
     return np.where(np.isnan(condition), np.nan, chosen)
-
-
-def _clip(value: Column, low: Column, high: Column) -> Column:
-    return np.minimum(np.maximum(value, low), high)
 
 
 def _more_warps(issued: Column, warps: Column, factor: Column) -> Column:
@@ -45,13 +33,27 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "abs": np.abs,
     "sqrt": np.sqrt,
     "ceil": np.ceil,
-    "clip": _clip,
+    "clip": lambda value, low, high: np.minimum(np.maximum(value, low), high),
     "where": _where,
     "more_warps": _more_warps,
-    "known": _known,
-    "otherwise": _otherwise,
+    "known": lambda value: np.where(np.isnan(value), 0.0, 1.0),
+    "otherwise": lambda value, default: np.where(np.isnan(value), default, value),
+    # A hit rate of no accesses is none.
+    "only_if": lambda value, base: np.where(base == 0, np.nan, value + 0 * base),
+    # Zero where nothing was counted, whether or not the excess is known.
+    "net_of": lambda total, excess: np.where(total == 0, 0.0, np.maximum(total - excess, 0.0)),
+    # A unit that did nothing did no work.
+    "idle": lambda value: np.where(value == 0, 0.0, np.nan),
+    # What may be left out of a sum.
+    "negligible": lambda value, whole: np.where(value < 0.01 * whole, 0.0, np.nan),
+    # Of a unit's parts: how busy the unit is.
+    "largest": lambda *values: np.maximum.reduce(values),
+    # What an allocation takes.
+    "round_up": lambda value, unit: np.ceil(value / unit) * unit,
+    # A count that was recorded as a rate.
+    "count": np.rint,
 }
-"""The functions of rules, by name."""
+"""The functions of rules and of the catalogue's formulas, by name."""
 
 
 def compared(holds: Callable[[Any, Any], Any], left: Column, right: Column) -> Any:
@@ -78,5 +80,5 @@ def over(combine: Callable[[Any, Any], Any], values: Any) -> Any:
 
 def finite(value: Any) -> Column:
     """The values, NaN in place of infinities."""
-    found = np.asarray(value, dtype=np.float64)
-    return np.where(np.isfinite(found), found, np.nan)
+    values = np.asarray(value, dtype=np.float64)
+    return np.where(np.isfinite(values), values, np.nan)

@@ -39,56 +39,33 @@ Arity = tuple[int, int]
 """The fewest and the most values that a function takes."""
 
 FUNCTIONS: Mapping[str, Arity] = {
-    "min": (2, 16),
-    "max": (2, 16),
-    "abs": (1, 1),
-    "sqrt": (1, 1),
-    "ceil": (1, 1),
-    "clip": (3, 3),
-    "where": (3, 3),
-    "more_warps": (3, 3),
-    "known": (1, 1),
-    "otherwise": (2, 2),
-}
+    "min": (2, 16), "max": (2, 16), "abs": (1, 1), "sqrt": (1, 1), "ceil": (1, 1), "clip": (3, 3),
+    "where": (3, 3), "more_warps": (3, 3), "known": (1, 1), "otherwise": (2, 2),
+}  # fmt: skip
+"""The functions of rules."""
 _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-}
-_COMPARISONS: Mapping[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
-    ast.Lt: ("<", operator.lt),
-    ast.LtE: ("<=", operator.le),
-    ast.Gt: (">", operator.gt),
-    ast.GtE: (">=", operator.ge),
-    ast.Eq: ("==", operator.eq),
-    ast.NotEq: ("!=", operator.ne),
-}
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+}  # fmt: skip
+_SIGNS: Mapping[type[ast.cmpop], str] = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+}  # fmt: skip
+HOLDS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+"""What each sign of a comparison means."""
 
 
 @dataclass(frozen=True)
 class Language:
-    """What an expression may hold beside arithmetic: names with dots, conditions, functions.
-
-    `computed` imports what the functions compute, which takes numpy: not to check an expression.
-    """
+    """What an expression may hold beside arithmetic: functions, conditions, names with dots."""
 
     functions: Mapping[str, Arity]
-    computed: Callable[[], Mapping[str, Callable[..., Any]]]
     conditions: bool = True
     dotted: bool = False
 
 
-def _rules_functions() -> Mapping[str, Callable[..., Any]]:
-    from profkit.core import columns
-
-    return columns.FUNCTIONS
-
-
-RULES = Language(FUNCTIONS, _rules_functions)
-
-HOLDS: Mapping[str, Callable[[Any, Any], bool]] = dict(_COMPARISONS.values())
-"""What each sign of a comparison means."""
+RULES = Language(FUNCTIONS)
 
 
 @dataclass(frozen=True)
@@ -209,7 +186,7 @@ def _parts(node: ast.expr, language: Language) -> list[ast.expr]:
         case ast.BoolOp(values=values) if language.conditions:
             return values
         case ast.Compare(left=left, ops=[op], comparators=[right]) if (
-            language.conditions and type(op) in _COMPARISONS
+            language.conditions and type(op) in _SIGNS
         ):
             return [left, right]
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in language.functions:
@@ -223,32 +200,32 @@ def _refused(node: ast.expr) -> NotAllowed:
     return NotAllowed(ast.unparse(node)[:80])
 
 
-def _evaluate(node: ast.expr, columns: Mapping[str, Column], language: Language) -> Any:
+def _evaluate(node: ast.expr, values: Mapping[str, Column], language: Language) -> Any:
     import numpy as np
 
-    from profkit.core.columns import both, compared, negated, over
+    from profkit.core import columns
 
     match node:
         case ast.Name() | ast.Attribute():
-            return columns[_name(node, language)]
+            return values[_name(node, language)]
         case ast.Constant(value=value):
             return np.float64(value)  # type: ignore[arg-type]
-    parts = [_evaluate(part, columns, language) for part in _parts(node, language)]
+    parts = [_evaluate(part, values, language) for part in _parts(node, language)]
     match node:
         case ast.UnaryOp(op=ast.USub()):
             return -parts[0]
         case ast.UnaryOp():
-            return negated(parts[0])
+            return columns.negated(parts[0])
         case ast.BinOp(op=operation):
             return _BINARY[type(operation)](*parts)
         case ast.Compare(ops=[sign]):
-            return compared(_COMPARISONS[type(sign)][1], *parts)
+            return columns.compared(HOLDS[_SIGNS[type(sign)]], *parts)
         case ast.BoolOp(op=ast.And()):
-            return over(both, parts)
+            return columns.over(columns.both, parts)
         case ast.BoolOp():
-            return negated(over(both, [negated(part) for part in parts]))
+            return columns.negated(columns.over(columns.both, map(columns.negated, parts)))
         case ast.Call(func=ast.Name(id=name)):
-            return language.computed()[name](*parts)
+            return columns.FUNCTIONS[name](*parts)
     raise _refused(node)
 
 
@@ -256,7 +233,7 @@ def _comparisons(node: ast.expr) -> Iterator[Comparison]:
     match node:
         case ast.Compare(left=left, ops=[sign], comparators=[right]):
             first, second = (_expression(side, RULES) for side in (left, right))
-            yield Comparison(first, _COMPARISONS[type(sign)][0], second)
+            yield Comparison(first, _SIGNS[type(sign)], second)
         case ast.BoolOp(values=values):
             for value in values:
                 yield from _comparisons(value)

@@ -65,11 +65,6 @@ def _is_row(item: Any) -> bool:
     return isinstance(item, dict) and all(map(_is_plain, item.values()))
 
 
-def nullable(value: float) -> float | None:
-    """A number as JSON has it: null for NaN. An infinity stays, which no text is made of."""
-    return None if math.isnan(value) else value
-
-
 def finite(value: float) -> float | None:
     """A number as JSON has it: null for NaN and for infinities."""
     return value if math.isfinite(value) else None

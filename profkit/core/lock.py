@@ -54,12 +54,26 @@ def gpu_lock(gpu: str) -> Iterator[None]:
     Raises EnvironmentProblem when another process of any user holds it, and when it can't be had.
     """
     path = Path(os.environ.get("PROFKIT_LOCK_DIR") or "/tmp") / f"profkit-gpu-{file_name(gpu)}.lock"
+    descriptor = -1
     try:
         descriptor = _opened(path)
+        take(descriptor)
+        with suppress(OSError):  # another user's file stays as it is; the lock holds
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
+    except BlockingIOError:
+        holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
+        os.close(descriptor)
+        device = "the CPU" if gpu == "cpu" else f"GPU {gpu}"
+        raise EnvironmentProblem(f"{device} is being measured by process {holder}", _BUSY) from None
     except OSError as error:
-        raise _unusable(path, error) from None
+        if descriptor >= 0:
+            os.close(descriptor)
+        raise EnvironmentProblem(
+            f"{path}: can't be locked ({error.strerror})",
+            "remove it, or name another folder in PROFKIT_LOCK_DIR",
+        ) from None
     try:
-        _take_gpu(descriptor, gpu, path)
         yield
     finally:
         os.close(descriptor)
@@ -77,24 +91,3 @@ def _opened(path: Path) -> int:
     except PermissionError:
         pass
     return os.open(path, os.O_RDONLY | _SAFE)
-
-
-def _take_gpu(descriptor: int, gpu: str, path: Path) -> None:
-    try:
-        take(descriptor)
-    except BlockingIOError:
-        holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
-        what = "the CPU" if gpu == "cpu" else f"GPU {gpu}"
-        raise EnvironmentProblem(f"{what} is being measured by process {holder}", _BUSY) from None
-    except OSError as error:
-        raise _unusable(path, error) from None
-    with suppress(OSError):  # another user's file stays as it is; the lock holds
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
-
-
-def _unusable(path: Path, error: OSError) -> EnvironmentProblem:
-    return EnvironmentProblem(
-        f"{path}: can't be locked ({error.strerror})",
-        "remove it, or name another folder in PROFKIT_LOCK_DIR",
-    )

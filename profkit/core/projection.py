@@ -68,23 +68,21 @@ def _has_null(type: Type) -> bool:
     match type:
         case UnionType():
             return type.includes_none
-        case VarTupleType():
-            return _has_null(type.item_type)
-        case TupleType():
-            return any(map(_has_null, type.item_types))
-        case DictType():
-            return _has_null(type.value_type)
+        case VarTupleType(item_type=part) | DictType(value_type=part):
+            return _has_null(part)
+        case TupleType(item_types=parts):
+            return any(map(_has_null, parts))
     return False
 
 
-def project(source: Any, model: type[M], /, **given: Any) -> M:
+def project(source: Any, model: type[M], /, **values: Any) -> M:
     """The model of an object; raises ValidationError for what it is not.
 
     A field that the object lacks keeps its default.
     """
     names = zip(model.__struct_fields__, model.__struct_encode_fields__, strict=True)
-    values = {
-        key: given[name] if name in given else getattr(source, name, UNSET) for name, key in names
+    row = {
+        key: values[name] if name in values else getattr(source, name, UNSET) for name, key in names
     }
-    known = {key: value for key, value in values.items() if value is not UNSET}
+    known = {key: value for key, value in row.items() if value is not UNSET}
     return msgspec.convert(known, model, from_attributes=True)

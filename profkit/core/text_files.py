@@ -145,8 +145,3 @@ def brief_words(error: Exception) -> str:
 def shipped_text(package: str, name: str) -> str:
     """A text that comes with the package."""
     return files(package).joinpath(name).read_text(encoding="utf-8")
-
-
-def shipped_json(package: str, name: str) -> Any:
-    """A JSON document that comes with the package."""
-    return json.loads(shipped_text(package, name))

@@ -120,10 +120,10 @@ def convert(document: Any, model: type[M]) -> M:
     try:
         return msgspec.convert(document, model)
     except msgspec.ValidationError as error:
-        place, told = _located(document, model, str(error))
+        place, problem = _located(document, model, str(error))
         steps = (f".{step}" if isinstance(step, _Field) else f"[{brief(step)}]" for step in place)
-        where = "".join(steps).lstrip(".")
-        raise Malformed(f"{where}: {told}" if where else told) from None
+        path = "".join(steps).lstrip(".")
+        raise Malformed(f"{path}: {problem}" if path else problem) from None
 
 
 def fault(part: Any, kind: Any) -> tuple[Place, str] | None:
@@ -135,10 +135,19 @@ def fault(part: Any, kind: Any) -> tuple[Place, str] | None:
     return None
 
 
+def number(value: Any, label: str, low: float = -_LARGEST, high: float = _LARGEST) -> float:
+    """The value, a number from `low` to `high`; raises BadInput, naming it `label`."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise BadInput(f"{label} is {brief(value)}, not a number")
+    if not low <= value <= high:
+        raise BadInput(f"{label} is {brief(value)}, not from {low:g} to {high:g}")
+    return value
+
+
 def plain(model: Any) -> dict[str, Any]:
     """A model, or a dataclass, as dictionaries and lists."""
-    told: dict[str, Any] = msgspec.to_builtins(model, enc_hook=_builtin)
-    return told
+    document: dict[str, Any] = msgspec.to_builtins(model, enc_hook=_builtin)
+    return document
 
 
 def part(source: Any, *names: str) -> dict[str, Any]:
@@ -186,12 +195,12 @@ def json_schema(model: type[Model] | tuple[type[Model], ...], title: str) -> dic
 
 
 def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    row: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in row:
             raise Malformed(f"has the key {brief(key)} twice")
-        found[key] = value
-    return found
+        row[key] = value
+    return row
 
 
 def _builtin(value: Any) -> Any:
@@ -204,14 +213,14 @@ def _builtin(value: Any) -> Any:
 
 def _located(document: Any, model: Any, error: str) -> tuple[Place, str]:
     """An error of msgspec with the key where that has `[...]`, and in our words."""
-    what, _, place = error.partition(" - at `")
+    problem, _, place = error.partition(" - at `")
     steps: list[str | int] = []
     value = document
     for name, index, any_key in _STEP.findall(place.rstrip("`").removeprefix("$")):
         step = _failing(document, value, model, error) if any_key else (name or int(index))
         steps.append(_Field(step) if name else step)
         value = value[step]
-    return tuple(steps), brief_words(ValueError(what[:1].lower() + what[1:].replace("`", "")))
+    return tuple(steps), brief_words(ValueError(problem[:1].lower() + problem[1:].replace("`", "")))
 
 
 def _failing(document: Any, place: dict[str, Any], model: Any, error: str) -> str:
@@ -223,11 +232,11 @@ def _failing(document: Any, place: dict[str, Any], model: Any, error: str) -> st
         place.update(rows[:count])
         try:
             msgspec.convert(document, model)
-        except msgspec.ValidationError as found:
-            return str(found) == error
+        except msgspec.ValidationError as problem:
+            return str(problem) == error
         return False
 
-    key = rows[bisect_left(range(len(rows)), True, key=lambda at: fails(at + 1))][0]
+    key = rows[bisect_left(range(len(rows)), True, key=lambda index: fails(index + 1))][0]
     place.clear()
     place.update(rows)
     return key

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from profkit.core.version import __version__
@@ -53,7 +54,7 @@ class Content:
     report: ReportSummary
     groups: tuple[Group, ...]
     detailed: tuple[Group, ...]
-    found: Checklist
+    checklist: Checklist
     roofline: Roofline | None = None
     timelines: Mapping[int, KernelTimeline] = field(default_factory=dict)
     sources: Mapping[int, SourceView] = field(default_factory=dict)
@@ -63,42 +64,52 @@ class Content:
 
 def page_data(content: Content, *, with_host: bool) -> dict[str, Any]:
     """The page of a report; computer name, paths and arguments only `with_host`."""
-    report, found, latency = content.report, content.found, content.latency
+    report, checklist, latency = content.report, content.checklist, content.latency
     name = file_name(report.path, with_host=with_host)
     short, brief = (
         told_apart([literal(group.name) for group in content.groups], width)
         for width in (_SHORT_NAME, _BRIEF_NAME)
     )
     detailed = {group.typical.index for group in content.detailed}
-    sources = {at: source_data(view) for at, view in content.sources.items() if at in detailed}
-    timelines = {at: one for at, one in content.timelines.items() if at in detailed}
+    sources = {key: source_data(view) for key, view in content.sources.items() if key in detailed}
+    timelines = {
+        key: charts.timeline_chart(timeline)
+        for key, timeline in content.timelines.items()
+        if key in detailed
+    }
     measured = [group for group in content.groups if group.count > group.failed]
     leading = measured[:_FIRST_KERNELS]
+    target = content.manifest.target if content.manifest else ""
+    latency_words: ModuleType | None = None
+    if latency:
+        from profkit.timing import latency_view
+
+        latency_words = latency_view
     return {
         "version": __version__,
         "content": content,
         "report": report,
-        "found": found,
+        "found": checklist,
         "roofline": content.roofline,
         "latency": latency,
         "run": content.manifest or Manifest(),
-        "title": _title(content, name),
+        "title": target or Path(name).name.partition(".ncu-rep")[0],
         "file": name,
         "key": _key,
         "report_key": _report_key(report),
-        "lead": _lead(found, short),
+        "lead": _lead(checklist, short),
         "leading": leading,
         "others": [group for group in measured if group not in leading and group.share > 0],
         "columns": _columns(),
         "shares": _SHARES,
         "detailed": detailed,
         "sources": sources,
-        "short": lambda one: _named(one, short),
-        "brief": lambda one: _named(one, brief),
-        "along": _axis(found),
+        "short": lambda kernel: _named(kernel, short),
+        "brief": lambda kernel: _named(kernel, brief),
+        "along": _axis(checklist),
         "points_grid": lambda roofline: charts.points_grid(roofline, short),
         "settle": charts.settling_command(latency) if latency else "",
-        "latency_words": _latency_words() if latency else None,
+        "latency_words": latency_words,
         "overview": overview,
         "panels": panels,
         "words": words,
@@ -109,62 +120,53 @@ def page_data(content: Content, *, with_host: bool) -> dict[str, Any]:
             "roofline": charts.roofline_chart(content.roofline, short)
             if content.roofline
             else None,
-            "timelines": {at: charts.timeline_chart(one) for at, one in timelines.items()},
+            "timelines": timelines,
             "sources": sources,
             "latency": charts.latency_chart(latency) if latency else None,
         },
     }
 
 
-def _latency_words() -> Any:
-    from profkit.timing import latency_view
-
-    return latency_view
-
-
-def _title(content: Content, name: str) -> str:
-    target = content.manifest.target if content.manifest else ""
-    return target or Path(name).name.partition(".ncu-rep")[0]
-
-
 def _report_key(report: ReportSummary) -> str:
     """What tells this report from others where a browser keeps the ticks of many."""
-    told = f"{Path(report.path).name} {report.session.created} {report.total!r}"
-    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    text = f"{Path(report.path).name} {report.session.created} {report.total!r}"
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _key(item: Item) -> str:
     """What tells a finding from others of its report."""
-    at = item.group.typical.index if item.group else -1
-    told = f"{item.rule.name} {item.group and item.group.name} {at}"
-    return hashlib.sha256(told.encode()).hexdigest()[:12]
+    index = item.group.typical.index if item.group else -1
+    text = f"{item.rule.name} {item.group and item.group.name} {index}"
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def _named(one: Group | Outside | None, short: Mapping[str, str]) -> str:
+def _named(kernel: Group | Outside | None, short: Mapping[str, str]) -> str:
     """A kernel's name, short; None is the timeline."""
-    if one is None:
+    if kernel is None:
         return words.TIMELINE
-    name = literal(one.name)
+    name = literal(kernel.name)
     return short.get(name, name)
 
 
-def _lead(found: Checklist, short: Mapping[str, str]) -> Mapping[str, str]:
+def _lead(checklist: Checklist, short: Mapping[str, str]) -> Mapping[str, str]:
     """The answer in a sentence: what limits, where, and what a fix would give.
 
     Where another variant proves more than any fix promises, that.
     """
-    first = next(iter(found.findings), None)
-    if found.headline:
+    first = next(iter(checklist.findings), None)
+    title, where = "Can't tell" if checklist.inconclusive else "Nothing found", ""
+    gives = words.summary(checklist) if not (checklist.headline or first) else ""
+    if checklist.headline:
         finding = f"; first finding: {first.rule.title}" if first else ""
-        gives = f"{words.proof_source(found.headline)}{finding}"
-        return {"what": words.proof_line(found.headline), "where": "", "gives": gives}
-    if first is None:
-        what = "Can't tell" if found.inconclusive else "Nothing found"
-        return {"what": what, "where": "", "gives": words.summary(found)}
-    estimate = first.finding.estimate
-    gain = f"a fix gives {words.gain(estimate)} here, " if estimate else ""
-    gives = f"{gain}{words.whole_gain(first)}" if estimate else words.prospects(first)
-    return {"what": first.rule.title, "where": _named(first.group, short), "gives": gives}
+        title = words.proof_line(checklist.headline)
+        gives = f"{words.proof_source(checklist.headline)}{finding}"
+    elif first:
+        estimate = first.finding.estimate
+        title, where = first.rule.title, _named(first.group, short)
+        gives = words.prospects(first)
+        if estimate:
+            gives = f"a fix gives {words.gain(estimate)} here, {words.whole_gain(first)}"
+    return {"what": title, "where": where, "gives": gives}
 
 
 def _columns() -> list[tuple[str, str, str]]:
@@ -184,8 +186,8 @@ def _columns() -> list[tuple[str, str, str]]:
     ]
 
 
-def _axis(found: Checklist) -> Any:
+def _axis(checklist: Checklist) -> Any:
     """Where a factor lies on a logarithmic axis from 1 to the largest, in per cent of it."""
-    estimates = (item.finding.estimate for item in found.items)
-    most = max((one.high for one in estimates if one), default=1.0)
+    estimates = (item.finding.estimate for item in checklist.items)
+    most = max((row.high for row in estimates if row), default=1.0)
     return lambda factor: round(100 * math.log(factor) / math.log(max(most, _LEAST_MOST)), 1)

@@ -46,7 +46,7 @@ def run_parts(report: Path) -> RunParts:
 
 def page_html(
     report: Report,
-    found: Checklist,
+    checklist: Checklist,
     *,
     groups: Sequence[Group] | None = None,
     top: int = DETAILED,
@@ -59,37 +59,24 @@ def page_html(
     (0: all) are shown in detail. `run` is what its run holds, looked up beside it unless given.
     """
     from profkit.page.html import render_page
-
-    made = content(report, found, groups=groups, top=top, run=run)
-    return render_page(page_data(made, with_host=with_host))
-
-
-def content(
-    report: Report,
-    found: Checklist,
-    *,
-    groups: Sequence[Group] | None = None,
-    top: int = DETAILED,
-    run: RunParts | None = None,
-) -> Content:
-    """What the page of a report is made of; see `page_html`."""
     from profkit.roofline.roofline import roofline
 
     shown = tuple(report.summary.groups if groups is None else groups)
     detailed = shown[: top or None]
-    beside = run or run_parts(report.path)
-    timed = beside.latency.timed if beside.latency else ()
-    return Content(
+    parts = run or run_parts(report.path)
+    timed = parts.latency.timed if parts.latency else ()
+    content = Content(
         report=report.summary,
         groups=shown,
         detailed=detailed,
-        found=found,
-        roofline=roofline(report.summary, latencies=timed, variants=beside.variants),
+        checklist=checklist,
+        roofline=roofline(report.summary, latencies=timed, variants=parts.variants),
         timelines=_timelines(report, detailed),
-        sources=_sources(report, found, detailed),
-        latency=judged(beside.latency) if beside.latency else None,
-        manifest=beside.manifest,
+        sources=_sources(report, checklist, detailed),
+        latency=judged(parts.latency) if parts.latency else None,
+        manifest=parts.manifest,
     )
+    return render_page(page_data(content, with_host=with_host))
 
 
 def _latency(report: Path) -> LatencyReport | None:
@@ -129,27 +116,23 @@ def _manifest(report: Path) -> Manifest | None:
 
 
 def _timelines(report: Report, groups: Sequence[Group]) -> Mapping[int, KernelTimeline]:
-    found = {}
-    for group in groups:
-        at = group.typical.index
-        timeline = report.kernel(at).timeline()
-        if timeline is not None:
-            found[at] = timeline
-    return found
+    indexes = [group.typical.index for group in groups]
+    timelines = {index: report.kernel(index).timeline() for index in indexes}
+    return {index: timeline for index, timeline in timelines.items() if timeline is not None}
 
 
-def _sources(report: Report, found: Checklist, groups: Sequence[Group]) -> Mapping[int, SourceView]:
+def _sources(
+    report: Report, checklist: Checklist, groups: Sequence[Group]
+) -> Mapping[int, SourceView]:
     """Source views of the kernels that matter, while there is room: disassembling takes time."""
-    made: dict[int, SourceView] = {}
+    views: dict[int, SourceView] = {}
     left = _MOST_INSTRUCTIONS
     for group in groups:
-        at = group.typical.index
         if left <= 0 or not group.share >= _WORTH_SOURCE:
             continue
-        kernel = report.kernel(at)
+        kernel = report.kernel(group.typical.index)
         size = kernel.instruction_count()
-        if not 0 < size <= left:
-            continue
-        made[at] = kernel.source_view(found)
-        left -= size
-    return made
+        if 0 < size <= left:
+            views[group.typical.index] = kernel.source_view(checklist)
+            left -= size
+    return views

@@ -29,7 +29,7 @@ from profkit.capture.correctness import Status
 from profkit.capture.doctor import WARNING, gpu_checks
 from profkit.capture.environment import digest, fingerprint_without_torch
 from profkit.capture.gpu import VISIBLE, GpuState, NoDriver, chosen, lock_name, visibility
-from profkit.capture.process import Finished, TimedOut, reduced_environment, run
+from profkit.capture.process import TimedOut, reduced_environment, run
 from profkit.capture.target_format import CheckFile
 from profkit.capture.tools import Tool, find
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
@@ -38,16 +38,16 @@ from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest as file_digest
 from profkit.core.timestamp import timestamp
-from profkit.core.typed_file import convert, plain, read_file
+from profkit.core.typed_file import convert, part, plain, read_file
 from profkit.core.version import __version__
 from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
 from profkit.rules.checklist_markdown import checklist_markdown
 from profkit.runs.manifest import DriverGpu, FileEntry, Manifest, Policy, Stage
-from profkit.runs.run import Draft, draft, free_room, keep, listed
-from profkit.timeline.summary import TimelineSummary
+from profkit.runs.run import draft, free_room, keep, listed
+from profkit.timeline.summary import TimelineSummary, summarize_timeline
 from profkit.timing.results import DEFAULT
-from profkit.timing.variants import read_variants
+from profkit.timing.variants import Variants, read_variants
 
 if TYPE_CHECKING:
     from profkit.timeline.reader import Timeline
@@ -100,7 +100,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A kept run: its folder, what it holds, where the time went, what was worth a warning."""
+    """A saved run: its folder, what it holds, seconds by stage, warnings."""
 
     folder: Path
     report: ReportSummary
@@ -127,7 +127,7 @@ def timing_of(plan: Plan, variants: Sequence[str]) -> TimingPlan:
     """How the variants of a profile are timed: so that a verdict is possible, in bounded time."""
     from profkit.timing.measurement import COMPARED_BLOCKS, Subject, TimingPlan
 
-    kept = {name: os.environ[name] for name in plan.keep_variables if name in os.environ}
+    environment = {name: os.environ[name] for name in plan.keep_variables if name in os.environ}
     return TimingPlan(
         subjects=(Subject(Path(plan.program[0]), tuple(variants)),),
         arguments=plan.program[1:],
@@ -136,7 +136,7 @@ def timing_of(plan: Plan, variants: Sequence[str]) -> TimingPlan:
         seconds=None if plan.samples else _SAMPLING,
         gpu=plan.gpu,
         check=False,
-        environment=kept,
+        environment=environment,
     )
 
 
@@ -196,52 +196,76 @@ class _Profile:
             ) from error
 
     def _run(self) -> Outcome:
+        from profkit.page.page import RunParts, page_html
+
+        plan = self._plan
         with self._stage("prepare"):
-            tool = _required_ncu()
+            if (tool := find("ncu")) is None:
+                raise EnvironmentProblem(
+                    "ncu was not found", "install Nsight Compute, see `profkit doctor`"
+                )
             gpu = self._gpu()
             _room(self._out)
-            collected = _collected(self._plan.options.sections)
-            self._look_for_variables()
+            sections = _sections(plan.options.sections)
+            for name in plan.keep_variables:
+                if name not in os.environ:
+                    unset = "a variable of --keep-env is not set"
+                    self._warn(f"--keep-env {name}: it is not set", unset)
         with (
-            gpu_lock(lock_name(gpu, self._plan.gpu, self._visible)),
-            draft(self._out, self._plan.name) as where,
+            gpu_lock(lock_name(gpu, plan.gpu, self._visible)),
+            draft(self._out, plan.name) as run_draft,
         ):
-            checked = self._check(where, gpu) if self._plan.is_target else None
-            timed = checked and self._plan.samples != 0
-            latency = self._time(where, checked) if checked and timed else None
-            recorded_timeline = self._record_timeline(where) if self._plan.timeline else None
+            folder = run_draft.folder
+            checked = self._check(folder, gpu) if plan.is_target else None
+            latency = self._time(folder, checked) if checked and plan.samples != 0 else None
+            recorded_timeline = self._record_timeline(folder) if plan.timeline else None
             timeline = self._read_timeline(recorded_timeline) if recorded_timeline else None
-            recorded = self._record(tool, where, _expected_launches(self._plan.options, timeline))
-            report, seen = self._ingest(recorded, timeline)
-            if self._plan.compress:
+            recorded = self._record(tool, folder, _expected_launches(plan.options, timeline))
+            with self._stage("read"):
+                report = load(recorded, check_half_from=_CHECK_HALF_FROM)
+                report.summary  # noqa: B018  (analysis is part of this stage's time)
+                summary = summarize_timeline(timeline) if timeline else None
+            if plan.compress:
                 with self._stage("compress"):
                     _compress(recorded)
+                recorded = recorded.with_suffix(".ncu-repz")
             with self._stage("write"):
-                found = report.checklist(
-                    variants=read_variants(where.folder), timeline=seen.quantities if seen else {}
-                )
-                self._write(where, report, found)
-                self._draw(where, report, latency)
-                versions = _versions(tool, find("nsys") if timeline else None)
-                manifest = self._manifest(versions, gpu, checked, report, recorded, collected)
-                self._write_page(where, report, found, latency, manifest)
-                folder = keep(where, manifest)
-        shown = self._plan.out / folder.relative_to(self._out)
+                variants = read_variants(folder)
+                quantities = summary.quantities if summary else {}
+                checklist = report.checklist(variants=variants, timeline=quantities)
+                self._write(folder, report, checklist)
+                self._draw(folder, report, latency, variants)
+                nsys_tool = find("nsys") if timeline else None
+                versions = {
+                    "profkit": __version__,
+                    "python": platform.python_version(),
+                    "ncu": tool.version_text,
+                    "nsys": nsys_tool.version_text if nsys_tool else None,
+                }
+                manifest = self._manifest(versions, gpu, checked, report, sections)
+                size = FileEntry(launches=len(report), bytes=0, sha256="")
+                manifest = structs.replace(manifest, files={recorded.name: size})
+                files = listed(folder, manifest.files)
+                parts = RunParts(latency, variants, structs.replace(manifest, files=files))
+                page = page_html(report, checklist, run=parts)
+                (folder / "report.html").write_text(page, encoding="utf-8")
+                saved = keep(run_draft, manifest)
+        shown = plan.out / saved.relative_to(self._out)
         return Outcome(
             shown,
-            replace(report.summary, path=str(shown / self._kept_as(recorded))),
-            found,
-            seen,
+            replace(report.summary, path=str(shown / recorded.name)),
+            checklist,
+            summary,
             checked,
             latency,
             tuple(self._stages),
             tuple(self._warnings),
         )
 
-    def _warn(self, told: str, shareable: str = "") -> None:
-        """Tell a warning; `shareable` goes into the manifest where `told` may be private."""
-        self._warnings.append(told)
-        self._shareable_warnings.append(shareable or told)
+    def _warn(self, warning: str, shareable: str = "") -> None:
+        """Show a warning; `shareable` goes into the manifest where `warning` may be private."""
+        self._warnings.append(warning)
+        self._shareable_warnings.append(shareable or warning)
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:
@@ -264,58 +288,65 @@ class _Profile:
             self._environment |= visibility(gpu, self._plan.gpu, self._visible)
         for check in gpu_checks(gpu) if gpu else ():
             if check.status == WARNING:
-                told = f"{check.name} {check.found}: {check.costs}; {check.remedy}"
-                self._warn(told, f"{check.name}: {check.costs}")
+                warning = f"{check.name} {check.found}: {check.costs}; {check.remedy}"
+                self._warn(warning, f"{check.name}: {check.costs}")
         return gpu
 
-    def _look_for_variables(self) -> None:
-        for name in self._plan.keep_variables:
-            if name not in os.environ:
-                self._warn(
-                    f"--keep-env {name}: it is not set", "a variable of --keep-env is not set"
-                )
-
     def _target(self, *arguments: str) -> list[str]:
-        chosen = [word for name in self._plan.variants for word in ("--variant", name)]
-        return [sys.executable, *self._plan.program, *chosen, *arguments]
+        selected = [word for name in self._plan.variants for word in ("--variant", name)]
+        return [sys.executable, *self._plan.program, *selected, *arguments]
 
     def _program(self) -> list[str]:
         return self._target() if self._plan.is_target else list(self._plan.program)
 
-    def _check(self, where: Draft, gpu: GpuState | None) -> CheckFile:
-        told = where.folder / "check.json"
+    def _check(self, folder: Path, gpu: GpuState | None) -> CheckFile:
+        path, name = folder / "check.json", self._plan.name
         with self._stage("check"):
             try:
                 finished = run(
-                    self._target("--check", "--report", str(told)),
+                    self._target("--check", "--report", str(path)),
                     environment=self._environment,
                     timeout=self._plan.timeout,
                 )
             except TimedOut as error:
                 raise TargetFailed(
-                    f"{self._plan.name}: its check was ended after {error.seconds:.0f} s",
-                    "raise --timeout",
+                    f"{name}: its check was ended after {error.seconds:.0f} s", "raise --timeout"
                 ) from None
         alone = shlex.join(("python", *self._plan.program))
-        if not told.is_file() and _knows_no_check(finished):
+        status, output = finished.status, finished.output
+        # a script that took no notice of --check, or did not know it
+        if not path.is_file() and (status == 0 or "unrecognized arguments: --check" in output):
             raise TargetFailed(
                 f"{self._plan.program[0]} is no profkit target", f"profile it with `-- {alone}`"
             )
-        if finished.status not in {0, _FAILED_CHECK} or not told.is_file():
-            kind = _KINDS.get(finished.status, TargetFailed)
-            raise kind(
-                f"{self._plan.name} ended with status {finished.status}: "
-                f"{_last_line(finished.output)}",
-                f"run it alone: {alone}",
-            )
-        checked = _checked(told, self._plan.name, alone)
-        if finished.status == _FAILED_CHECK:
-            raise TargetFailed(_what_failed(self._plan.name, checked), "mend it before profiling")
-        if gpu and not _is_on(gpu, checked):
+        if status not in {0, _FAILED_CHECK} or not path.is_file():
+            lines = [line.strip() for line in output.splitlines() if line.strip()]
+            last = lines[-1][:300] if lines else "it said nothing"
+            kind = _KINDS.get(status, TargetFailed)
+            raise kind(f"{name} ended with status {status}: {last}", f"run it alone: {alone}")
+        try:  # the script may be anybody's, and its report too
+            checked = read_file(path, CheckFile)
+        except BadInput as error:
+            why = error.message.rpartition(f"{path}: ")[2]
+            raise TargetFailed(
+                f"{name}: the report of its check can't be read ({why})",
+                f"run it alone: {alone} --check",
+            ) from None
+        if status == _FAILED_CHECK:
+            wrong = [
+                f"{variant.name} ({variant.reason or variant.error})"
+                for variant in checked.variants
+                if variant.status is Status.failed
+            ]
+            message = f"{name}: wrong results from {', '.join(wrong) or 'a variant'}"
+            raise TargetFailed(message, "mend it before profiling")
+        uuid = (checked.fingerprint.gpu or Device()).uuid
+        # as far as both are known; a MIG instance has its own UUID
+        if gpu and uuid and gpu.uuid and not gpu.mig and uuid != gpu.uuid:
             self._warn(f"the target ran on another GPU than {gpu.index}, which was to be profiled")
         return checked
 
-    def _time(self, where: Draft, checked: CheckFile) -> LatencyReport | None:
+    def _time(self, folder: Path, checked: CheckFile) -> LatencyReport | None:
         """Latencies of the variants; those that can't be had cost a warning, not the run."""
         from profkit.timing.latency_json import latency_json
         from profkit.timing.measurement import latency_report, measure
@@ -324,21 +355,17 @@ class _Profile:
         plan = timing_of(self._plan, right)
         try:
             with self._stage("time"):
-                timing = measure(plan, lambda stage, what: self._tell("time", f"{stage} {what}"))
+                timing = measure(
+                    plan, lambda stage, detail: self._tell("time", f"{stage} {detail}")
+                )
                 report = latency_report(timing, plan)
         except ProfkitError as error:
             self._warn(f"no latencies: {error}", "no latencies: the timing failed")
             return None
-        self._look_for_fewer(report)
-        (where.folder / "latency.json").write_text(latency_json(report), encoding="utf-8")
-        return report
-
-    def _look_for_fewer(self, report: LatencyReport) -> None:
-        """Warn of variants that are too slow for as many samples as a verdict takes."""
         few = [
-            one.label
-            for one in report.timed
-            if min(len(block.samples) for block in one.latency.blocks) < DEFAULT.samples
+            timed.label
+            for timed in report.timed
+            if min(len(block.samples) for block in timed.latency.blocks) < DEFAULT.samples
         ]
         if few and self._plan.samples is None:
             self._warn(
@@ -346,35 +373,42 @@ class _Profile:
                 f"{_SAMPLING:g} s; a verdict takes `profkit time --compare`",
                 "slow variants have fewer samples than a verdict takes",
             )
+        (folder / "latency.json").write_text(latency_json(report), encoding="utf-8")
+        return report
 
-    def _record(self, tool: Tool, where: Draft, launches: int | None) -> Path:
-        report = where.folder / f"{self._plan.name}.ncu-rep"
+    def _record(self, tool: Tool, folder: Path, launches: int | None) -> Path:
+        report = folder / f"{self._plan.name}.ncu-rep"
         options = self._plan.options
         if self._plan.is_target:
-            options = _in_marked_region(options)
-        words = ncu.command(tool, options, report, self._program())
+            options = replace(options, profile_from_start=False)
+
+        def show(progress: ncu.Progress) -> None:
+            known = launches and launches >= progress.kernels
+            total = f" of {launches}" if known else ""
+            kernel = f"kernel {progress.kernels}{total} {progress.name}"
+            self._tell("ncu", f"{kernel}, {progress.passes} passes done")
+
         with self._stage("ncu"):
             errors = ncu.profile(
-                words,
+                ncu.command(tool, options, report, self._program()),
                 report,
                 environment=self._environment,
                 timeout=self._plan.timeout,
-                on_progress=lambda seen: self._tell("ncu", _progress(seen, launches)),
+                on_progress=show,
             )
         if errors:
             self._warn(f"ncu told an error: {errors[-1][:300]}", "ncu told an error")
         return report
 
-    def _record_timeline(self, where: Draft) -> Path | None:
+    def _record_timeline(self, folder: Path) -> Path | None:
         """The scrubbed timeline; a timeline that can't be had costs a warning, not the run."""
-        tool = find("nsys")
-        if tool is None:
+        if (tool := find("nsys")) is None:
             self._warn("no timeline: nsys was not found (see `profkit doctor`)")
             return None
-        database = where.folder / "timeline.sqlite"
+        database = folder / "timeline.sqlite"
         with (
             self._stage("nsys"),
-            tempfile.TemporaryDirectory(prefix=".nsys-", dir=where.folder) as temporary,
+            tempfile.TemporaryDirectory(prefix=".nsys-", dir=folder) as temporary,
         ):
             try:
                 self._export_timeline(tool, Path(temporary), database)
@@ -386,11 +420,21 @@ class _Profile:
             except BadInput as error:
                 self._warn(f"no timeline: {error}", _UNREADABLE)
             except OSError as error:
-                self._warn(
-                    f"no timeline: {error.strerror or error}", "no timeline: it can't be written"
-                )
+                problem = error.strerror or error
+                self._warn(f"no timeline: {problem}", "no timeline: it can't be written")
             database.unlink(missing_ok=True)
         return None
+
+    def _read_timeline(self, database: Path) -> Timeline | None:
+        from profkit.timeline.reader import read
+
+        with self._stage("timeline"):
+            try:
+                return read(database)
+            except BadInput as error:
+                database.unlink(missing_ok=True)
+                self._warn(f"no timeline: {error}", _UNREADABLE)
+                return None
 
     def _export_timeline(self, tool: Tool, temporary: Path, database: Path) -> None:
         from profkit.timeline.redaction import scrub
@@ -413,60 +457,24 @@ class _Profile:
             shutil.copyfile(recorded, database.with_suffix(".nsys-rep"))
             self._warn("timeline.nsys-rep holds host, user and environment: don't share it")
 
-    def _read_timeline(self, database: Path) -> Timeline | None:
-        from profkit.timeline.reader import read
-
-        with self._stage("timeline"):
-            try:
-                return read(database)
-            except BadInput as error:
-                database.unlink(missing_ok=True)
-                self._warn(f"no timeline: {error}", _UNREADABLE)
-                return None
-
-    def _ingest(
-        self, recorded: Path, timeline: Timeline | None
-    ) -> tuple[Report, TimelineSummary | None]:
-        from profkit.timeline.summary import summarize_timeline
-
-        with self._stage("read"):
-            report = load(recorded, check_half_from=_CHECK_HALF_FROM)
-            report.summary  # noqa: B018  (analysis is part of this stage's time)
-            return report, summarize_timeline(timeline) if timeline else None
-
-    def _kept_as(self, recorded: Path) -> str:
-        return recorded.name + "z" if self._plan.compress else recorded.name
-
-    def _write(self, where: Draft, report: Report, found: Checklist) -> None:
+    def _write(self, folder: Path, report: Report, checklist: Checklist) -> None:
         summary = report.summary
-        text = report_json([(summary, summary.groups, found)], 0, with_host=False)
-        (where.folder / "analysis.json").write_text(text, encoding="utf-8")
-        text = checklist_markdown(summary, found, 0)
-        (where.folder / "checklist.md").write_text(text, encoding="utf-8")
+        text = report_json([(summary, summary.groups, checklist)], 0, with_host=False)
+        (folder / "analysis.json").write_text(text, encoding="utf-8")
+        text = checklist_markdown(summary, checklist, 0)
+        (folder / "checklist.md").write_text(text, encoding="utf-8")
         if problem := lacking("a table", "pandas", "pyarrow"):
             self._warn(f"no kernels.parquet: {problem}", f"no kernels.parquet: {problem.message}")
         else:
-            report.kernels.to_parquet(where.folder / "kernels.parquet")
+            report.kernels.to_parquet(folder / "kernels.parquet")
 
-    def _write_page(
+    def _draw(
         self,
-        where: Draft,
+        folder: Path,
         report: Report,
-        found: Checklist,
         latency: LatencyReport | None,
-        manifest: Manifest,
+        variants: Variants | None,
     ) -> None:
-        """The run's page, which tells of the files beside it."""
-        from profkit.page.page import RunParts, page_html
-
-        files = listed(where.folder, manifest.files)
-        beside = structs.replace(manifest, files=files)
-        run = RunParts(latency, read_variants(where.folder), beside)
-        (where.folder / "report.html").write_text(
-            page_html(report, found, run=run), encoding="utf-8"
-        )
-
-    def _draw(self, where: Draft, report: Report, latency: LatencyReport | None) -> None:
         """The roofline, where a kernel has a place on it; the verb says why where none has."""
         if problem := lacking("a plot", "matplotlib"):
             self._warn(f"no roofline.png: {problem}", f"no roofline.png: {problem.message}")
@@ -474,12 +482,11 @@ class _Profile:
         from profkit.roofline.plot import plot_rooflines
         from profkit.roofline.roofline import roofline
 
-        variants = read_variants(where.folder)
         timed = latency.timed if latency else ()
-        found = roofline(report.summary, latencies=timed, variants=variants)
-        for suffix in (".png", ".svg") if found.points else ():
-            path = where.folder / f"roofline{suffix}"
-            plot_rooflines([found], path, title=self._plan.name)
+        points = roofline(report.summary, latencies=timed, variants=variants)
+        for suffix in (".png", ".svg") if points.points else ():
+            path = folder / f"roofline{suffix}"
+            plot_rooflines([points], path, title=self._plan.name)
 
     def _manifest(
         self,
@@ -487,11 +494,9 @@ class _Profile:
         gpu: GpuState | None,
         checked: CheckFile | None,
         report: Report,
-        recorded: Path,
-        collected: Mapping[str, str],
+        sections: Mapping[str, str],
     ) -> Manifest:
         session = report.session
-        launches = len(report)
         fingerprint = (checked.fingerprint if checked else None) or convert(
             fingerprint_without_torch(
                 gpu.uuid if gpu else None, {"ncu": versions["ncu"]}, self._environment
@@ -503,49 +508,26 @@ class _Profile:
             target=self._plan.name,
             command=session.shareable_command(),
             versions=dict(versions),
-            gpu=_shareable(gpu),
+            gpu=DriverGpu(**part(gpu, *DriverGpu.__struct_fields__)) if gpu else None,
             fingerprint=fingerprint,
             fingerprint_sha256=digest(plain(fingerprint)),
             policy=Policy(
-                **collected,
+                **sections,
                 clock_control=session.clock_control,
                 cache_control=session.cache_control,
                 replay_mode=session.replay_mode,
             ),
-            launches=launches,
+            launches=len(report),
             stages=tuple(self._stages),
             warnings=tuple(self._shareable_warnings),
-            files={self._kept_as(recorded): FileEntry(launches=launches, bytes=0, sha256="")},
         )
 
 
-def _versions(ncu_tool: Tool, nsys_tool: Tool | None) -> dict[str, str | None]:
-    return {
-        "profkit": __version__,
-        "python": platform.python_version(),
-        "ncu": ncu_tool.version_text,
-        "nsys": nsys_tool.version_text if nsys_tool else None,
-    }
-
-
-def _collected(sections: str) -> dict[str, str]:
+def _sections(sections: str) -> dict[str, str]:
     """What --set asked for, for the manifest: a file by its name and SHA-256, without its path."""
     if sections in ncu.SETS:
         return {"set": sections}
     return {"set": Path(sections).name, "set_sha256": file_digest(Path(sections))}
-
-
-def _required_ncu() -> Tool:
-    tool = find("ncu")
-    if tool is None:
-        raise EnvironmentProblem(
-            "ncu was not found", "install Nsight Compute, see `profkit doctor`"
-        )
-    return tool
-
-
-def _in_marked_region(options: ncu.NcuOptions) -> ncu.NcuOptions:
-    return replace(options, profile_from_start=False)
 
 
 def _expected_launches(options: ncu.NcuOptions, timeline: Timeline | None) -> int | None:
@@ -561,55 +543,12 @@ def _expected_launches(options: ncu.NcuOptions, timeline: Timeline | None) -> in
     return left if options.launch_count is None else min(left, options.launch_count)
 
 
-def _progress(seen: ncu.Progress, launches: int | None) -> str:
-    of = f" of {launches}" if launches and launches >= seen.kernels else ""
-    return f"kernel {seen.kernels}{of} {seen.name}, {seen.passes} passes done"
-
-
 def _room(out: Path) -> None:
     folder, free = free_room(out)
     if free < _ROOM_WANTED:
         raise EnvironmentProblem(
             f"{folder}: only {free >> 20} MiB free", "make room, or give --out another disk"
         )
-
-
-def _knows_no_check(finished: Finished) -> bool:
-    """Whether a script took no notice of --check, or did not know it."""
-    return finished.status == 0 or "unrecognized arguments: --check" in finished.output
-
-
-def _checked(report: Path, name: str, alone: str) -> CheckFile:
-    """What a target's check reported; the script may be anybody's, and its report too."""
-    try:
-        return read_file(report, CheckFile)
-    except BadInput as error:
-        why = error.message.rpartition(f"{report}: ")[2]
-        raise TargetFailed(
-            f"{name}: the report of its check can't be read ({why})",
-            f"run it alone: {alone} --check",
-        ) from None
-
-
-def _is_on(gpu: GpuState, checked: CheckFile) -> bool:
-    """Whether the check ran on this GPU, as far as both tell; a MIG instance has its own UUID."""
-    ran_on = (checked.fingerprint.gpu or Device()).uuid
-    return not ran_on or not gpu.uuid or bool(gpu.mig) or ran_on == gpu.uuid
-
-
-def _what_failed(name: str, checked: CheckFile) -> str:
-    failed = [
-        f"{variant.name} ({variant.reason or variant.error})"
-        for variant in checked.variants
-        if variant.status is Status.failed
-    ]
-    return f"{name}: wrong results from {', '.join(failed) or 'a variant'}"
-
-
-def _shareable(gpu: GpuState | None) -> DriverGpu | None:
-    if gpu is None:
-        return None
-    return DriverGpu(**{name: getattr(gpu, name) for name in DriverGpu.__struct_fields__})
 
 
 def _compress(report: Path) -> None:
@@ -620,8 +559,3 @@ def _compress(report: Path) -> None:
             plain, packed, size=report.stat().st_size
         )
     report.unlink()
-
-
-def _last_line(output: str) -> str:
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return lines[-1][:300] if lines else "it said nothing"

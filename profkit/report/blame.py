@@ -26,10 +26,8 @@ LONG, SHORT, FIXED = "long_scoreboard", "short_scoreboard", "wait"
 
 
 GLOBAL_LOADS = opcodes("global_loads")
-_SLOW: Mapping[str, frozenset[str]] = {
-    LONG: opcodes("global_loads", LONG),
-    SHORT: opcodes(SHORT),
-}
+_SLOW: Mapping[str, frozenset[str]] = {LONG: opcodes("global_loads", LONG), SHORT: opcodes(SHORT)}
+_ALL_SLOW = _SLOW[LONG] | _SLOW[SHORT]
 _STORES = opcodes("memory_stores")
 AWAITED: Mapping[str, str] = {f"awaited_{reason}": reason for reason in (LONG, SHORT, FIXED)}
 """What rules may blame beside line quantities: the instructions that others wait for."""
@@ -70,140 +68,141 @@ class Samples:
     @cached_property
     def total(self) -> float:
         """All samples."""
-        return sum(sum(self.by_reason(at).values()) for at in range(len(self.rows)))
+        return sum(sum(self.by_reason(index).values()) for index in range(len(self.rows)))
 
-    def by_reason(self, at: int) -> Mapping[str, float]:
+    def by_reason(self, index: int) -> Mapping[str, float]:
         """The samples at an instruction by what the warp did."""
         return {
             name.removeprefix(SAMPLES): value
-            for name, value in self.rows[at].values.items()
+            for name, value in self.rows[index].values.items()
             if name.startswith(SAMPLES)
         }
 
     def issued(self, places: Collection[int]) -> float:
         """Samples in which a warp issued one of these instructions."""
-        return sum(self.rows[at].values.get(f"{SAMPLES}selected", 0.0) for at in places)
+        return sum(self.rows[index].values.get(f"{SAMPLES}selected", 0.0) for index in places)
 
-    def executed(self, at: int) -> float:
-        return self.rows[at].values.get(EXECUTED, 0.0)
+    def executed(self, index: int) -> float:
+        return self.rows[index].values.get(EXECUTED, 0.0)
 
     def waits(self, reason: str) -> tuple[Wait, ...]:
         """The samples of a reason by waiter and producer; those without a producer left out."""
         if reason not in self._waits:
-            self._waits[reason] = tuple(self._found(reason))
+            self._waits[reason] = tuple(self._causes(reason))
         return self._waits[reason]
 
     @cached_property
     def _waits(self) -> dict[str, tuple[Wait, ...]]:
         return {}
 
-    def _found(self, reason: str) -> Iterator[Wait]:
-        for at, row in enumerate(self.rows):
+    def _causes(self, reason: str) -> Iterator[Wait]:
+        for index, row in enumerate(self.rows):
             samples = row.values.get(SAMPLES + reason, 0.0)
-            if not samples:
-                continue
-            producers = self.awaited(at, reason)
-            runs = [self.executed(producer) for producer in producers]
-            total = sum(runs)
-            for producer, run in zip(producers, runs, strict=True):
-                share = run / total if total else 1 / len(producers)
+            producers = self.awaited(index, reason) if samples else ()
+            total = sum(map(self.executed, producers))
+            for producer in producers:
+                share = self.executed(producer) / total if total else 1 / len(producers)
                 if share:
-                    yield Wait(at, producer, reason, samples * share)
+                    yield Wait(index, producer, reason, samples * share)
 
-    def awaited(self, at: int, reason: str) -> tuple[int, ...]:
+    def awaited(self, index: int, reason: str) -> tuple[int, ...]:
         """The instructions that a stalled one may wait for, nearest first.
 
         They write what it reads, else they read or write what it overwrites. A fixed latency
         without a producer is that of the instruction before.
         """
-        one = self.flow.operations[at]
-        if one.base == "DEPBAR":
-            return self._copies_before(at)
-        found = self._fitting(at, one.reads, reason) or self._fitting(at, one.writes, reason)
-        found = found or self._readers(at, one.writes, reason)
-        if reason == FIXED and not found and at:
-            return (at - 1,)
-        return found
-
-    def _fitting(self, at: int, registers: Sequence[str], reason: str) -> tuple[int, ...]:
-        """Producers of registers of the kind that the reason tells of, not yet awaited before."""
-        slow = _SLOW.get(reason)
-        found = dict.fromkeys(
-            producer for name in registers for producer in self.flow.producers(name, at)
+        waiter = self.flow.operations[index]
+        if waiter.base == "DEPBAR":
+            return self._copies_before(index)
+        producers = (
+            self._fitting(index, waiter.reads, reason)
+            or self._fitting(index, waiter.writes, reason)
+            or self._readers(index, waiter.writes, reason)
         )
-        operations = self.flow.operations
+        return (index - 1,) if reason == FIXED and not producers and index else producers
+
+    def _fitting(self, index: int, registers: Sequence[str], reason: str) -> tuple[int, ...]:
+        """Producers of registers of the kind that the reason names, not yet awaited before."""
+        operations, slow = self.flow.operations, _SLOW.get(reason)
+        producers = dict.fromkeys(
+            producer for name in registers for producer in self.flow.producers(name, index)
+        )
         if slow is None:
-            quick = frozenset().union(*_SLOW.values())
-            return tuple(one for one in found if operations[one].base not in quick)[:1]
-        fitting = tuple(one for one in found if operations[one].base in slow)
-        return tuple(one for one in fitting if not self._was_awaited(one, at)) or fitting
+            quick = (place for place in producers if operations[place].base not in _ALL_SLOW)
+            return tuple(quick)[:1]
+        fitting = tuple(place for place in producers if operations[place].base in slow)
+        return tuple(place for place in fitting if not self._was_awaited(place, index)) or fitting
 
-    def _was_awaited(self, producer: int, at: int) -> bool:
+    def _was_awaited(self, producer: int, index: int) -> bool:
         """Whether an instruction on the way, in the blocks at its ends, used the result before."""
-        blocks, written = self.flow.blocks, set(self.flow.operations[producer].writes)
-        start, end = blocks[self.flow.block_of(producer)], blocks[self.flow.block_of(at)]
-        straight = start is end and producer < at
+        blocks, registers = self.flow.blocks, set(self.flow.operations[producer].writes)
+        start, end = blocks[self.flow.block_of(producer)], blocks[self.flow.block_of(index)]
+        straight = start is end and producer < index
         between = [
-            *range(producer + 1, at if straight else start.end),
-            *range(at if straight else end.start, at),
+            *range(producer + 1, index if straight else start.end),
+            *range(index if straight else end.start, index),
         ]
-        return any(written.intersection(self.flow.operations[one].reads) for one in between)
+        return any(registers.intersection(self.flow.operations[step].reads) for step in between)
 
-    def _readers(self, at: int, registers: Sequence[str], reason: str) -> tuple[int, ...]:
+    def _readers(self, index: int, registers: Sequence[str], reason: str) -> tuple[int, ...]:
         """The nearest operation before that still reads what this one overwrites."""
         slow = _SLOW.get(reason, frozenset()) | _STORES
-        block = self.flow.blocks[self.flow.block_of(at)]
-        before = [*range(at - 1, block.start - 1, -1), *range(block.end - 1, at, -1)]
-        for one in before:
-            operation = self.flow.operations[one]
+        block = self.flow.blocks[self.flow.block_of(index)]
+        for step in [*range(index - 1, block.start - 1, -1), *range(block.end - 1, index, -1)]:
+            operation = self.flow.operations[step]
             if operation.base in slow and set(registers).intersection(operation.reads):
-                return (one,)
+                return (step,)
         return ()
 
-    def _copies_before(self, at: int) -> tuple[int, ...]:
+    def _copies_before(self, index: int) -> tuple[int, ...]:
         """The asynchronous copies of the nearest block before that has any."""
-        loop = self.flow.loop_of(at)
-        before = [number for number, block in enumerate(self.flow.blocks) if block.start <= at]
+        loop, blocks = self.flow.loop_of(index), self.flow.blocks
+        before = [number for number, block in enumerate(blocks) if block.start <= index]
         around = [number for number in sorted(loop.blocks) if number not in before] if loop else []
-        for number in [*before[::-1], *around[::-1]]:
-            block = self.flow.blocks[number]
-            places = range(block.start, min(block.end, at) if block.start <= at else block.end)
-            copies = [one for one in places if self.flow.operations[one].base == "LDGSTS"]
+        for block in (blocks[number] for number in [*before[::-1], *around[::-1]]):
+            end = min(block.end, index) if block.start <= index else block.end
+            copies = [
+                place
+                for place in range(block.start, end)
+                if self.flow.operations[place].base == "LDGSTS"
+            ]
             if copies:
                 return tuple(copies[::-1])
         return ()
 
-    def feeding(self, at: int) -> tuple[int, ...]:
+    def feeding(self, index: int) -> tuple[int, ...]:
         """The loads whose results make up the address of this one, inside its innermost loop."""
-        return self._loads_above(at, lambda one: () if one.base in GLOBAL_LOADS else one.reads)
+        return self._loads_above(
+            index, lambda step: () if step.base in GLOBAL_LOADS else step.reads
+        )
 
-    def is_linked(self, at: int) -> bool:
+    def is_linked(self, index: int) -> bool:
         """Whether a load's address rests on a chain of loads, each needing the one before: the walk
         of a list or a tree, a search. Around the loop, or unrolled in a straight line."""
-        chain = {at, *self._loads_above(at, lambda one: one.reads)}
-        if self.flow.loop_of(at) is None:
-            return self._chain_length(at) >= _CHAIN
-        return any(one in self._loads_above(one, lambda above: above.reads) for one in chain)
 
-    def _chain_length(self, at: int) -> int:
-        """Loads in a row from the first to this one, counted up to where it is a chain."""
-        length, above = 1, {at}
-        while above and length < _CHAIN:
-            above = {other for one in above for other in self.feeding(one)} - {at}
-            length += bool(above)
-        return length
+        def above(load: int) -> tuple[int, ...]:
+            return self._loads_above(load, lambda step: step.reads)
+
+        if self.flow.loop_of(index) is not None:
+            return any(load in above(load) for load in {index, *above(index)})
+        length, loads = 1, {index}
+        while loads and length < _CHAIN:
+            loads = {other for load in loads for other in self.feeding(load)} - {index}
+            length += bool(loads)
+        return length >= _CHAIN
 
     def _loads_above(
-        self, at: int, through: Callable[[Operation], Sequence[str]]
+        self, index: int, through: Callable[[Operation], Sequence[str]]
     ) -> tuple[int, ...]:
-        operations, loop = self.flow.operations, self.flow.loop_of(at)
+        operations, loop = self.flow.operations, self.flow.loop_of(index)
         within = loop.blocks if loop else None
-        places = self.flow.sources(at, operations[at].addresses, within, through)
-        return tuple(one for one in places if operations[one].base in GLOBAL_LOADS)
+        places = self.flow.sources(index, operations[index].addresses, within, through)
+        return tuple(place for place in places if operations[place].base in GLOBAL_LOADS)
 
     def places(self, loop: Loop | None) -> tuple[int, ...]:
         """The instructions of a loop with those inside it; those of no loop where it is None."""
-        if loop is None:
-            return tuple(at for at in range(len(self.rows)) if self.flow.loop_of(at) is None)
-        blocks = (self.flow.blocks[number] for number in loop.blocks)
-        return tuple(at for block in blocks for at in range(block.start, block.end))
+        return tuple(
+            index
+            for index in range(len(self.rows))
+            if (self.flow.block_of(index) in loop.blocks if loop else not self.flow.loop_of(index))
+        )

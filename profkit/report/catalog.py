@@ -6,15 +6,14 @@ The data is `catalog.yaml` beside this module; its head comment says how an entr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
 from profkit.core.yaml_files import shipped_yaml
 from profkit.report.formula import Formula, parse
-from profkit.report.sass_tensor import HALF_ACCUMULATE, HMMA, KINDS, SPARSE
-
-ComputeCapability = tuple[int, int]
+from profkit.report.gpus import ComputeCapability, parse_capability
+from profkit.report.sass import HALF_ACCUMULATE, HMMA, KINDS, SPARSE
 
 TENSOR_CODE: Mapping[str, str] = {
     f"code_tensor_{kind}": kind for kind in (*KINDS, HMMA, SPARSE, HALF_ACCUMULATE)
@@ -109,10 +108,21 @@ class Catalog:
     device: Mapping[str, str]
     sections: Mapping[str, str]
     kernel_start: str
-    metric_names: tuple[str, ...] = field(default=())
 
     def group(self, name: str) -> Iterator[Quantity]:
         return (entry for entry in self.quantities.values() if entry.group == name)
+
+    @cached_property
+    def metric_names(self) -> tuple[str, ...]:
+        """ncu's names in the formulas."""
+        names = (
+            name
+            for entry in self.quantities.values()
+            for alternative in entry.alternatives
+            for name in alternative.formula.names
+            if name not in self.quantities and name not in TENSOR_CODE
+        )
+        return tuple(dict.fromkeys(names))
 
     @cached_property
     def checked(self) -> frozenset[str]:
@@ -120,18 +130,15 @@ class Catalog:
 
         They rest, by however many formulas, on one that is computed only where it is worth it.
         """
-        found = {
-            entry.name for entry in self.quantities.values() if entry.computed in self.quantities
-        }
-        before = 0
-        while len(found) > before:
-            before = len(found)
-            found |= {
-                entry.name
-                for entry in self.quantities.values()
-                if any(found.intersection(item.formula.names) for item in entry.alternatives)
-            }
-        return frozenset(found)
+        entries = self.quantities.values()
+        names = {entry.name for entry in entries if entry.computed in self.quantities}
+        size = 0
+        while len(names) > size:
+            size = len(names)
+            for entry in entries:
+                if any(names.intersection(item.formula.names) for item in entry.alternatives):
+                    names.add(entry.name)
+        return frozenset(names)
 
 
 @cache
@@ -142,89 +149,51 @@ def catalog() -> Catalog:
 
 def build(data: Mapping[str, Any]) -> Catalog:
     """A catalogue from parsed YAML; raises ValueError that names the entry at fault."""
-    quantities: dict[str, Quantity] = {}
-    for group in data["groups"]:
-        for name, entry in group["quantities"].items():
-            quantities[name] = _quantity(name, entry, group)
-    metrics = _metric_names(quantities)
+    lines, series = data["lines"], data["series"]
     return Catalog(
-        quantities=quantities,
+        quantities={
+            name: _quantity(name, entry, group)
+            for group in data["groups"]
+            for name, entry in group["quantities"].items()
+        },
         titles={group["group"]: group["title"] for group in data["groups"]},
         breakdowns=_recorded(data["breakdowns"], ""),
-        lines=_recorded(data["lines"]["quantities"], data["lines"]["section"]),
-        series=_recorded(data["series"]["quantities"], data["series"]["section"]),
+        lines=_recorded(lines["quantities"], lines["section"]),
+        series=_recorded(series["quantities"], series["section"]),
         device=data["device"],
         sections=data["sections"],
-        kernel_start=data["lines"]["kernel_start"],
-        metric_names=metrics,
+        kernel_start=lines["kernel_start"],
     )
 
 
-def _metric_names(quantities: Mapping[str, Quantity]) -> tuple[str, ...]:
-    names: dict[str, None] = {}
-    for quantity in quantities.values():
-        for alternative in quantity.alternatives:
-            names.update(dict.fromkeys(alternative.formula.names))
-    return tuple(name for name in names if name not in quantities and name not in TENSOR_CODE)
-
-
-def _quantity(name: str, entry: Mapping[str, Any], group: Mapping[str, Any]) -> Quantity:
-    listed = entry.get("formulas", [entry["formula"]] if "formula" in entry else [])
-    within = entry.get("within")
+def _quantity(name: str, entry: dict[str, Any], group: Mapping[str, Any]) -> Quantity:
+    row = {key: group[key] for key in ("section", "source", "absent_on") if key in group} | entry
+    formulas = [row.pop("formula")] if "formula" in row else row.pop("formulas", ())
     try:
+        for key in ("absent_on", "none_on"):
+            row[key] = tuple(map(parse_range, row.get(key, ())))
+        row["within"] = tuple(row.get("within", ())) or None
         return Quantity(
-            name=name,
-            group=group["group"],
-            unit=str(entry["unit"]),
-            meaning=entry["meaning"],
-            section=entry.get("section", group["section"]),
-            source=entry.get("source", group["source"]),
-            alternatives=tuple(_alternative(item) for item in listed),
-            absent_on=tuple(
-                parse_range(span) for span in entry.get("absent_on", group.get("absent_on", []))
-            ),
-            within=(float(within[0]), float(within[1])) if within else None,
-            computed=entry.get("computed", ""),
-            none_on=tuple(parse_range(span) for span in entry.get("none_on", [])),
+            name, group["group"], alternatives=tuple(map(_alternative, formulas)), **row
         )
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, TypeError) as error:
         raise ValueError(f"catalogue entry {name}: {error}") from error
 
 
 def _alternative(item: str | Mapping[str, Any]) -> Alternative:
-    if isinstance(item, str):
-        item = {"formula": item}
-    return Alternative(
-        formula=parse(item["formula"]),
-        cc=parse_range(item.get("cc", "7.0-")),
-        lead=bool(item.get("lead", False)),
-        shortest=float(item.get("from", 0.0)),
-    )
+    row: Mapping[str, Any] = {"formula": item} if isinstance(item, str) else item
+    span = parse_range(row.get("cc", "7.0-"))
+    return Alternative(parse(row["formula"]), span, row.get("lead", False), row.get("from", 0.0))
 
 
 def parse_range(text: str) -> Range:
     """Read `9.0`, `8.0-8.9` or `10.0-` (and newer)."""
     low, dash, high = text.partition("-")
-    first = _capability(low)
+    first = parse_capability(low)
     if not dash:
         return Range(first, first)
-    return Range(first, _capability(high) if high else NEWEST)
-
-
-def _capability(text: str) -> ComputeCapability:
-    major, _, minor = text.partition(".")
-    return int(major), int(minor)
+    return Range(first, parse_capability(high) if high else NEWEST)
 
 
 def _recorded(entries: Mapping[str, Any], section: str) -> Mapping[str, Recorded]:
-    return {
-        name: Recorded(
-            name=name,
-            unit=str(entry["unit"]),
-            meaning=entry["meaning"],
-            metric=entry["metric"],
-            section=entry.get("section", section),
-            by=entry.get("by", ""),
-        )
-        for name, entry in entries.items()
-    }
+    return {name: Recorded(name, **{"section": section, **row}) for name, row in entries.items()}

@@ -7,7 +7,7 @@ is corrected here; a contradiction is said.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,61 +35,56 @@ _LOST = "warp samples were dropped (buffer full): per-line shares are biased"
 
 def contradictions(values: Mapping[str, float], gpu: Gpu) -> tuple[str, ...]:
     """What contradicts in a launch's quantities, one sentence each."""
-    found = (
+    notes = (
         *_out_of_bounds(values),
         _stalls_against_latency(values),
         _traffic_against_rate(values),
         _clock_against_chip(values, gpu),
         _LOST if values.get("pc_samples_dropped_bytes", 0.0) > 0 else "",
     )
-    return tuple(filter(None, found))
+    return tuple(filter(None, notes))
 
 
 def impossible(values: Mapping[str, float]) -> frozenset[str]:
     """The quantities whose recorded value lies outside what it can be."""
-    return frozenset(
-        name
-        for name, entry in catalog().quantities.items()
-        if name in values and entry.within is not None and _outside(values[name], *entry.within)
-    )
+    names = set()
+    for name in values.keys() & catalog().quantities.keys():
+        if bounds := catalog().quantities[name].within:
+            slack = TOLERANCES.bound * (bounds[1] - bounds[0])
+            if not bounds[0] - slack <= values[name] <= bounds[1] + slack:
+                names.add(name)
+    return frozenset(names)
 
 
-def _outside(value: float, low: float, high: float) -> bool:
-    slack = TOLERANCES.bound * (high - low)
-    return not low - slack <= value <= high + slack
-
-
-def _out_of_bounds(values: Mapping[str, float]) -> list[str]:
-    found = []
+def _out_of_bounds(values: Mapping[str, float]) -> Iterator[str]:
     for name in sorted(impossible(values)):
-        low, high = catalog().quantities[name].within or (0.0, 0.0)
-        value = values[name]
-        reads = f"{value:.1%}, beyond {high:.0%}" if (low, high) == (0, 1) else f"{value:.4g}"
-        found.append(f"{name} reads {reads}: it can't be, don't rely on it here")
-    return found
+        bounds, value = catalog().quantities[name].within, values[name]
+        reads = f"{value:.1%}, beyond 100%" if bounds == (0, 1) else f"{value:.4g}"
+        yield f"{name} reads {reads}: it can't be, don't rely on it here"
 
 
 def _stalls_against_latency(values: Mapping[str, float]) -> str:
     latency = values.get("warp_latency", math.nan)
     stalls = [value for name, value in values.items() if name.startswith("stall_")]
     total = sum(value for value in stalls if not math.isnan(value))
-    off = total / latency - 1 if latency and stalls else 0.0
-    if not abs(off) > TOLERANCES.disagreement:
+    difference = total / latency - 1 if latency and stalls else 0.0
+    if not abs(difference) > TOLERANCES.disagreement:
         return ""
     return (
         f"warp stalls add up to {total:.1f} cycles, the measured latency is {latency:.1f} "
-        f"({off:+.0%}): different passes; shares are of the sum"
+        f"({difference:+.0%}): different passes; shares are of the sum"
     )
 
 
 def _traffic_against_rate(values: Mapping[str, float]) -> str:
-    by_rate = values.get("dram_bandwidth", math.nan) * values.get("duration", math.nan)
-    by_count = values.get("dram_bytes", math.nan)
-    off = by_rate / by_count - 1 if by_count else 0.0
-    if not abs(off) > TOLERANCES.disagreement:
+    rate, duration, traffic = (
+        values.get(name, math.nan) for name in ("dram_bandwidth", "duration", "dram_bytes")
+    )
+    difference = rate * duration / traffic - 1 if traffic else 0.0
+    if not abs(difference) > TOLERANCES.disagreement:
         return ""
     return (
-        f"DRAM bandwidth x duration is {off:+.0%} off the DRAM bytes counted: "
+        f"DRAM bandwidth x duration is {difference:+.0%} off the DRAM bytes counted: "
         "the launch is too short or too uneven between passes"
     )
 

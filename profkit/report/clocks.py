@@ -35,14 +35,13 @@ def clock_error(launch: Clocked) -> float:
     return CLOCK_ERROR / launch.duration
 
 
-def clocks_apart(name: str, one: Clocked, other: Clocked, threshold: float) -> bool:
+def clocks_apart(name: str, first: Clocked, second: Clocked, threshold: float) -> bool:
     """Whether two launches certainly ran at clocks (`sm_clock`, `dram_clock`) a share apart.
 
     False where either is unknown, and where the difference may be an error of reading.
     """
-    clocks = sorted((one.get(name), other.get(name)))
-    least = max(threshold, clock_error(one) + clock_error(other))
-    return clocks[1] > clocks[0] * (1 + least)
+    low, high = sorted((first.get(name), second.get(name)))
+    return high > low * (1 + max(threshold, clock_error(first) + clock_error(second)))
 
 
 def is_read(launch: Clocked, name: str) -> bool:
@@ -53,7 +52,5 @@ def is_read(launch: Clocked, name: str) -> bool:
 def span(name: str, launches: Sequence[LaunchT]) -> tuple[LaunchT, LaunchT] | None:
     """The launches of the lowest and the highest clock of those that count; None without one."""
     counting = [launch for launch in launches if is_read(launch, name)]
-    if not counting:
-        return None
     ordered = sorted(counting, key=lambda launch: launch.get(name))
-    return ordered[0], ordered[-1]
+    return (ordered[0], ordered[-1]) if ordered else None

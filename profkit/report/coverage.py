@@ -37,29 +37,23 @@ class Coverage:
 
 def coverage(launches: Sequence[LaunchSummary]) -> tuple[Coverage, ...]:
     """Every catalogue quantity against the launches, in the order of the catalogue."""
-    return tuple(_one(quantity, launches) for quantity in catalog().quantities.values())
+    return tuple(_coverage(quantity, launches) for quantity in catalog().quantities.values())
 
 
-def _one(quantity: Quantity, launches: Sequence[LaunchSummary]) -> Coverage:
+def _coverage(quantity: Quantity, launches: Sequence[LaunchSummary]) -> Coverage:
     name = quantity.name
-    having = [launch for launch in launches if name in launch.values]
-    values = [launch.values[name] for launch in having]
+    present = [launch for launch in launches if name in launch.values]
+    values = [launch.values[name] for launch in present]
+    formulas = {launch.formulas[name] for launch in present}
+    plain = all(formula and parse(formula).is_plain for formula in formulas)
     reasons = Counter(launch.missing[name] for launch in launches if name in launch.missing)
     return Coverage(
         quantity=quantity,
-        status=_status(having, name),
-        present=len(having),
-        doubtful=sum(name in launch.impossible for launch in having),
+        status=("found" if plain else "derived") if present else "missing",
+        present=len(present),
+        doubtful=sum(name in launch.impossible for launch in present),
         launches=len(launches),
         low=min(values, default=math.nan),
         high=max(values, default=math.nan),
         reasons=tuple(reasons.most_common()),
     )
-
-
-def _status(having: Sequence[LaunchSummary], name: str) -> str:
-    if not having:
-        return "missing"
-    formulas = {launch.formulas[name] for launch in having}
-    plain = all(formula and parse(formula).is_plain for formula in formulas)
-    return "found" if plain else "derived"

@@ -55,12 +55,12 @@ class Floor:
 def floors(values: Mapping[str, float]) -> tuple[Floor, ...]:
     """The floors of one launch from its catalogue quantities, highest first."""
     duration = values.get("duration", math.nan)
-    found = [
+    candidates = [
         Floor(name, label, values[name], values[name] * duration / REACH.get(name, 1.0))
         for name, label in RESOURCES.items()
         if name in values and not math.isnan(values[name])
     ]
-    return tuple(sorted(found, key=lambda floor: -floor.seconds))
+    return tuple(sorted(candidates, key=lambda floor: -floor.seconds))
 
 
 def shares(columns: Mapping[str, Column]) -> Mapping[str, Column]:

@@ -7,48 +7,27 @@ NaN (missing) propagates, and what has no value (0/0, x/0) becomes NaN.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from profkit.core import expression
-from profkit.core.expression import Expression, Language
 
-
-def _computed() -> Mapping[str, Callable[..., Any]]:
-    from profkit.report.formula_functions import FUNCTIONS
-
-    return FUNCTIONS
-
-
-_LANGUAGE = Language(
-    functions={
-        "only_if": (2, 2),
-        "net_of": (2, 2),
-        "idle": (1, 1),
-        "negligible": (2, 2),
-        "largest": (1, 16),
-        "round_up": (2, 2),
-        "count": (1, 1),
-    },
-    computed=_computed,
-    conditions=False,
-    dotted=True,
-)
+_FUNCTIONS: dict[str, expression.Arity] = {
+    "only_if": (2, 2), "net_of": (2, 2), "idle": (1, 1), "negligible": (2, 2), "largest": (1, 16),
+    "round_up": (2, 2), "count": (1, 1),
+}  # fmt: skip
+_LANGUAGE = expression.Language(_FUNCTIONS, conditions=False, dotted=True)
 _INFERENCES = {"idle", "negligible"}
 
 
 @dataclass(frozen=True)
-class Formula(Expression):
+class Formula(expression.Expression):
     """A checked formula of the catalogue."""
 
     @property
     def infers(self) -> bool:
         """Whether the formula concludes from other facts, and says nothing where it can't."""
-        calls = (node for node in ast.walk(self.tree) if isinstance(node, ast.Call))
-        return any(
-            isinstance(call.func, ast.Name) and call.func.id in _INFERENCES for call in calls
-        )
+        names = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
+        return bool(names & _INFERENCES)
 
     @property
     def is_plain(self) -> bool:

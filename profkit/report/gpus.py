@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Mapping
@@ -11,10 +12,11 @@ from typing import Any, TypeVar
 
 from profkit.core.errors import UsageError
 from profkit.core.yaml_files import shipped_yaml
-from profkit.report.catalog import ComputeCapability, parse_range
 from profkit.report.occupancy import Chip
 
-_Told = TypeVar("_Told")
+ComputeCapability = tuple[int, int]
+
+_Value = TypeVar("_Value")
 _MAKER = {"nvidia", "tesla", "geforce", "quadro", "gpu", "tensor", "core"}
 _BRANDS = {"nvidia", "tesla", "geforce"}
 # Words that make another product of a name: without them a name never means such a product.
@@ -136,13 +138,13 @@ def sm_limits(cc: ComputeCapability) -> SmLimits | None:
 
 def all_sm_limits() -> list[SmLimits]:
     """The limits of every compute capability that the table has."""
-    found = []
+    limits = []
     for key, row in _document()["sm"].items():
-        cc = parse_range(key).low
+        cc = parse_capability(key)
         chip = Chip(row["warps"], row["blocks"], _REGISTERS, row["shared"] * 1024, _SCHEDULERS)
         reserved = _RESERVED if cc >= (8, 0) else 0
-        found.append(SmLimits(cc, chip, reserved, row["block_shared"] * 1024))
-    return found
+        limits.append(SmLimits(cc, chip, reserved, row["block_shared"] * 1024))
+    return limits
 
 
 def units_source() -> str:
@@ -177,13 +179,8 @@ class Gpu:
 
     @property
     def chip(self) -> Chip:
-        return Chip(
-            self.warps_per_sm,
-            self.blocks_per_sm,
-            self.registers_per_sm,
-            self.shared_per_sm,
-            self.schedulers_per_sm,
-        )
+        units = ("warps", "blocks", "registers", "shared", "schedulers")
+        return Chip(*(getattr(self, f"{unit}_per_sm") for unit in units))
 
     @property
     def dram_peak(self) -> float:
@@ -203,7 +200,7 @@ class Gpu:
             return units
         if "GTX" in self.name:
             return 0.0
-        return units * _tensor_shares(_document()["geforce"]).get(peak, 1.0)
+        return units * _tensor(_document()["geforce"]).get(peak, 1.0)
 
     @property
     def accumulation_scale(self) -> float:
@@ -212,6 +209,12 @@ class Gpu:
             return 1.0
         full = flop_per_cycle(self.cc).get("tensor_fp16", 0.0)
         return self.per_cycle("tensor_fp16") / full if full else 1.0
+
+
+def parse_capability(text: str) -> ComputeCapability:
+    """Read `9.0`."""
+    major, _, minor = text.partition(".")
+    return int(major), int(minor)
 
 
 def capability(device: Mapping[str, str | float]) -> ComputeCapability:
@@ -231,30 +234,20 @@ def gpu_of(device: Mapping[str, str | float]) -> Gpu:
     def number(key: str) -> int:
         return int(device.get(key, 0))
 
-    name = str(device.get("name", "unknown GPU"))
-    clock = number("clock_khz") * 1e3
-    memory_clock = number("memory_clock_khz") * 1e3
-    datasheet, note = find_datasheet(
-        name,
-        capability(device),
-        number("sm_count"),
-        number("memory_bytes"),
-        _dram_rate(memory_clock, number("memory_bus_bits")),
-    )
-    if datasheet and datasheet.laptop and 0 < clock < datasheet.boost * _SAME_CLOCK:
+    name, cc = str(device.get("name", "unknown GPU")), capability(device)
+    counts = {key: number(key) for key in _COUNTS}
+    clock, memory_clock = number("clock_khz") * 1e3, number("memory_clock_khz") * 1e3
+    dram = _dram_rate(memory_clock, counts["memory_bus_bits"])
+    sheet, note = find_datasheet(name, cc, counts["sm_count"], counts["memory_bytes"], dram)
+    if sheet and sheet.laptop and 0 < clock < sheet.boost * _SAME_CLOCK:
         note = (
-            f"laptops set their own power limit: datasheet peaks are at {datasheet.boost / 1e6:.0f}"
+            f"laptops set their own power limit: datasheet peaks are at {sheet.boost / 1e6:.0f}"
             f" MHz, the limit of this GPU is {clock / 1e6:.0f} MHz"
         )
     return Gpu(
-        name=name,
-        cc=capability(device),
-        clock=clock,
-        memory_clock=memory_clock,
-        **{key: number(key) for key in _COUNTS},
-        datasheet=datasheet,
-        datasheet_note=note,
-    )
+        name, cc, clock=clock, memory_clock=memory_clock, **counts,
+        datasheet=sheet, datasheet_note=note,
+    )  # fmt: skip
 
 
 def _dram_rate(memory_clock: float, bus_bits: int) -> float:
@@ -271,7 +264,8 @@ def find_datasheet(
     """
     if _PART.search(name):
         return None, f"{name} is a part of a chip: the product's datasheet does not apply"
-    rows = [row for row in _table() if _driver_name(name) in map(_driver_name, row["names"])]
+    words, table = _driver_name(name), _document()["gpus"]
+    rows = [row for row in table if words in map(_driver_name, row["names"])]
     if not rows:
         return None, "no datasheet figures for this GPU"
 
@@ -291,9 +285,7 @@ def find_datasheet(
 def _driver_name(name: str) -> tuple[str, ...]:
     """The words of a name as drivers print it, in lower case, without maker and brand before it."""
     words = re.findall(r"[a-z0-9]+", name.lower())
-    while words and words[0] in _BRANDS:
-        words.pop(0)
-    return tuple(words)
+    return tuple(itertools.dropwhile(_BRANDS.__contains__, words))
 
 
 def datasheet_named(name: str) -> Datasheet | None:
@@ -320,7 +312,7 @@ def datasheets_named(name: str) -> tuple[Datasheet, ...]:
         return ()
     return tuple(
         _datasheet(row)
-        for row in _table()
+        for row in _document()["gpus"]
         if _chip(row["name"]) in asked
         and asked <= _known_words(row)
         and _words(row["name"]) & _TIERS <= asked
@@ -330,7 +322,7 @@ def datasheets_named(name: str) -> tuple[Datasheet, ...]:
 @cache
 def all_datasheets() -> tuple[Datasheet, ...]:
     """Every product of the table."""
-    return tuple(map(_datasheet, _table()))
+    return tuple(map(_datasheet, _document()["gpus"]))
 
 
 def _chip(name: str) -> str:
@@ -353,61 +345,54 @@ def _known_words(row: Mapping[str, Any]) -> set[str]:
 def _datasheet(row: Mapping[str, Any]) -> Datasheet:
     recalled = set(row.get("recalled", ()))
 
-    def peak(value: float, unit: float, *names: str) -> Peak:
-        return Peak(value * unit, not recalled & set(names))
-
-    def tensor(rates: Mapping[str, float]) -> dict[str, Peak]:
+    def peaks(prefix: str, rates: Mapping[str, float], unit: float = 1e12) -> dict[str, Peak]:
         return {
-            f"tensor_{name}": peak(value, 1e12, "tensor", name, f"tensor_{name}")
-            for name, value in rates.items()
+            f"{prefix.replace('vector_', '')}{name}": Peak(
+                rate * unit, recalled.isdisjoint((prefix[:-1], name, prefix + name))
+            )
+            for name, rate in rates.items()
         }
 
-    cc = parse_range(row["cc"]).low
-    peaks = tensor(row["tensor"])
-    if cc >= (8, 0):
-        peaks["tensor_bf16"] = peaks["tensor_fp16"]
-    for name, value in row["vector"].items():
-        peaks[name] = peak(value, 1e12, name, f"vector_{name}")
-    peaks["dram"] = peak(row["dram"], 1e9, "dram")
+    def clock(key: str) -> float:
+        return float(row.get(key, row["boost"]) * 1e6)
+
+    cc = parse_capability(row["cc"])
+    tensor = peaks("tensor_", row["tensor"])
+    dram = peaks("", {"dram": row["dram"]}, 1e9)
+    also = {
+        name: tuple(rate * 1e12 for rate in rates) for name, rates in row.get("also", {}).items()
+    }
     return Datasheet(
         name=row["name"],
         cc=cc,
         sm_count=row["sms"],
-        peaks=peaks,
-        boost=row["boost"] * 1e6,
-        tensor_clock=row.get("tensor_clock", row["boost"]) * 1e6,
-        vector_clock=row.get("vector_clock", row["boost"]) * 1e6,
-        l2=peak(row["l2"], 2**20, "l2"),
-        f16_accumulate=tensor(row.get("tensor_f16", {})),
-        scale=_tensor_shares(row.get("scale", {})),
-        also=_with_bf16(
-            {
-                name: tuple(value * 1e12 for value in values)
-                for name, values in row.get("also", {}).items()
-            }
-        ),
+        peaks=(_with_bf16(tensor) if cc >= (8, 0) else tensor)
+        | peaks("vector_", row["vector"])
+        | dram,
+        boost=clock("boost"),
+        tensor_clock=clock("tensor_clock"),
+        vector_clock=clock("vector_clock"),
+        l2=peaks("", {"l2": row["l2"]}, 2**20)["l2"],
+        f16_accumulate=peaks("tensor_", row.get("tensor_f16", {})),
+        scale=_tensor(row.get("scale", {})),
+        also=_with_bf16(also),
         limited=frozenset(row.get("limited", ())),
         memory=row["memory"],
         source=row["source"],
-        clocks_verified=not recalled & {"boost", "tensor_clock"},
+        clocks_verified=recalled.isdisjoint({"boost", "tensor_clock"}),
         sparse=row.get("sparse", False),
         laptop=row.get("laptop", False),
     )
 
 
-def _tensor_shares(row: Mapping[str, float]) -> dict[str, float]:
+def _tensor(shares: Mapping[str, float]) -> dict[str, float]:
     """Shares of the tensor rates by peak."""
-    return _with_bf16({f"tensor_{name}": share for name, share in row.items()})
+    return _with_bf16({f"tensor_{name}": share for name, share in shares.items()})
 
 
-def _with_bf16(told: dict[str, _Told]) -> dict[str, _Told]:
-    """What is told by peak; bf16 has that of fp16."""
-    return told | {"tensor_bf16": told["tensor_fp16"]} if "tensor_fp16" in told else told
-
-
-def _table() -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = _document()["gpus"]
-    return rows
+def _with_bf16(peaks: dict[str, _Value]) -> dict[str, _Value]:
+    """Values by peak; bf16 has that of fp16."""
+    return peaks | {"tensor_bf16": peaks["tensor_fp16"]} if "tensor_fp16" in peaks else peaks
 
 
 @cache

@@ -1,7 +1,7 @@
-"""How much memory there is for a report, and whether the vendor's reader gets by with it.
+"""Where a report is put to be read: unpacked, and into how much memory.
 
-That reader keeps every launch it has opened, and ends the process where memory runs out. So a
-report that may be too large is read in a process of its own first.
+The vendor's reader keeps every launch it has opened, and ends the process where memory runs out. So
+a report that may be too large is read in a process of its own first.
 """
 
 from __future__ import annotations
@@ -9,13 +9,18 @@ from __future__ import annotations
 import math
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from profkit.core.errors import BadInput
+from profkit.core.errors import BadInput, EnvironmentProblem
+
+Progress = Callable[[int, int], None]
 
 _MOST_FOR_A_BYTE = 25
 """Bytes of memory that a byte of a plain report takes, at most: 4 to 20 were measured on reports of
@@ -35,8 +40,10 @@ _FILES = {
 
 def available() -> float:
     """Bytes of memory that this process may still take; infinity where nothing limits it."""
-    machine = _in_proc("meminfo", "MemAvailable")
-    return min(_below_the_limit(), math.inf if machine is None else machine, *_in_the_groups())
+    machine = _proc_bytes("meminfo", "MemAvailable")
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    limits = [] if soft == resource.RLIM_INFINITY else [max(0, soft - _address_space())]
+    return min(math.inf if machine is None else machine, *limits, *_group_limits())
 
 
 def ensure_room(path: Path, size: int, launches: int) -> bool:
@@ -58,29 +65,8 @@ def try_reading(
     Raises BadInput where that runs out of memory, with a fifth of it left for what follows.
     """
     room = available()
-    if not _can_be_read(file, shared, int(room * _SHARE_TO_TRY), launches, progress):
-        raise too_large(path, launches, room)
-
-
-def too_large(path: Path, launches: int, room: float) -> BadInput:
-    """The failure of a report that memory does not suffice for."""
-    count = "1 launch" if launches == 1 else f"{launches:,} launches"
-    return BadInput(
-        f"{path}: the report of {count} takes more memory than there is ({room / 1e9:.1f} GB)",
-        "read it on a machine with more, or record fewer launches (ncu --launch-count)",
-    )
-
-
-Progress = Callable[[int, int], None]
-
-
-def _can_be_read(
-    file: str, shared: Sequence[int], room: int, launches: int, progress: Progress | None
-) -> bool:
-    """Whether a process of its own lives to open every launch in so many bytes."""
-    command = [sys.executable, "-m", "profkit.report.memory", file, str(room)]
     trial = subprocess.Popen(
-        command,
+        [sys.executable, "-m", "profkit.report.memory", file, str(int(room * _SHARE_TO_TRY))],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         pass_fds=shared,
@@ -97,7 +83,17 @@ def _can_be_read(
         except BaseException:
             trial.kill()
             raise
-    return trial.returncode == 0
+    if trial.returncode:
+        raise too_large(path, launches, room)
+
+
+def too_large(path: Path, launches: int, room: float) -> BadInput:
+    """The failure of a report that memory does not suffice for."""
+    count = "1 launch" if launches == 1 else f"{launches:,} launches"
+    return BadInput(
+        f"{path}: the report of {count} takes more memory than there is ({room / 1e9:.1f} GB)",
+        "read it on a machine with more, or record fewer launches (ncu --launch-count)",
+    )
 
 
 def _try(file: str, room: int) -> None:
@@ -118,56 +114,85 @@ def _try(file: str, room: int) -> None:
     except MemoryError:
         sys.exit(1)
     except (RuntimeError, SystemError, ValueError, LookupError, TypeError):
-        return  # damage is told by whoever reads it next
+        return  # whoever reads it next reports the damage
 
 
-def _in_proc(place: str, name: str) -> int | None:
+def _proc_bytes(place: str, name: str) -> int | None:
     """Bytes of a line of a file in /proc; None without it."""
+    sizes = (
+        line.split()[1] for line in _lines(Path("/proc", place)) if line.startswith(f"{name}:")
+    )
+    return next((int(size) * 1024 for size in sizes), None)
+
+
+def _lines(path: Path) -> list[str]:
     try:
-        lines = Path("/proc", place).read_text(encoding="ascii").splitlines()
+        return path.read_text(encoding="utf-8").splitlines()
     except OSError:
-        return None
-    found = (int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
-    return next(found, None)
+        return []
 
 
 def _address_space() -> int:
-    return _in_proc("self/status", "VmSize") or 0
+    return _proc_bytes("self/status", "VmSize") or 0
 
 
-def _below_the_limit() -> float:
-    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return math.inf if soft == resource.RLIM_INFINITY else max(0, soft - _address_space())
-
-
-def _in_the_groups() -> Iterator[float]:
+def _group_limits() -> Iterator[float]:
     """What each of the process's control groups leaves (versions 2 and 1)."""
     yield math.inf
-    try:
-        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return
-    for _, controllers, group in (line.split(":", 2) for line in lines):
+    for line in _lines(Path("/proc/self/cgroup")):
+        _, controllers, group = line.split(":", 2)
         if controllers in _FILES:
             root, limit, usage = _FILES[controllers]
             place = root / group.lstrip("/")
             for folder in (place, *place.parents):
                 if folder.is_relative_to(root):
-                    yield _left_in(folder, limit, usage)
+                    yield _group_limit(folder, limit, usage)
 
 
-def _left_in(folder: Path, limit: str, usage: str) -> float:
+def _group_limit(folder: Path, limit: str, usage: str) -> float:
     """What a control group leaves; files that it has cached can be dropped for it."""
     try:
-        most = (folder / limit).read_text(encoding="ascii").strip()
-        taken = int((folder / usage).read_text(encoding="ascii"))
-        stat = dict(
-            line.split() for line in (folder / "memory.stat").read_text("ascii").splitlines()
-        )
+        most, used = ((folder / name).read_text("ascii").strip() for name in (limit, usage))
+        lines = (folder / "memory.stat").read_text("ascii").splitlines()
+        stat = dict(line.split() for line in lines)
+        cached = int(stat.get("inactive_file", stat.get("total_inactive_file", 0)))
+        return math.inf if most == "max" else max(0, int(most) - int(used) + cached)
     except (OSError, ValueError):
         return math.inf
-    cached = int(stat.get("inactive_file", stat.get("total_inactive_file", 0)))
-    return math.inf if most == "max" else max(0, int(most) - taken + cached)
+
+
+class Unpacked:
+    """The plain bytes of a zstd file, in a file without a name below TMPDIR.
+
+    Having no name it goes with the process that holds it open, whatever signal ends that, and
+    nobody else can open it. It is open as long as this object lives; `path` is for this process.
+
+    Raises BadInput for data that is no zstd data, EnvironmentProblem where there is no room for it.
+    """
+
+    def __init__(self, packed: Path) -> None:
+        import zstandard
+
+        folder = tempfile.gettempdir()
+        try:
+            with packed.open("rb") as source, tempfile.TemporaryFile(dir=folder) as plain:
+                frames = zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True)
+                shutil.copyfileobj(frames, plain)
+                plain.flush()
+                self.descriptor = os.dup(plain.fileno())
+        except zstandard.ZstdError:
+            raise BadInput(f"{packed}: the report is damaged, its compressed data is") from None
+        except OSError as error:
+            raise EnvironmentProblem(
+                f"{packed}: can't be unpacked into {folder} ({error.strerror})",
+                "set TMPDIR to a folder with room",
+            ) from None
+        weakref.finalize(self, os.close, self.descriptor)
+
+    @property
+    def path(self) -> str:
+        """What to open it by."""
+        return f"/proc/self/fd/{self.descriptor}"
 
 
 if __name__ == "__main__":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,8 +40,8 @@ def own_names(names: Iterable[str]) -> Mapping[str, str]:
     """Demangled names without return type, namespaces, templates and parameters, where what is left
     tells a name from all others: `flash_fwd_kernel`. The others stay as they are."""
     own = {name: _own(name) for name in names}
-    taken = list(own.values())
-    return {name: text if taken.count(text) == 1 else name for name, text in own.items()}
+    texts = list(own.values())
+    return {name: text if texts.count(text) == 1 else name for name, text in own.items()}
 
 
 def _own(name: str) -> str:
@@ -60,55 +62,40 @@ def told_apart(names: Iterable[str], width: int) -> Mapping[str, str]:
     What is too long loses its namespaces first and then its middle; where that makes names of
     several kernels alike, what is left of them is the beginning and the place where they part.
     """
-    bare = {name: _bare(name, width) for name in dict.fromkeys(names)}
+    bare = {}
+    for name in names:
+        text = name.removeprefix(_RETURNS_NOTHING)
+        bare[name] = text if len(text) <= width else _NAMESPACES.sub("", text)
     for group in _by_text(bare):
         if len(group) > 1:
             bare |= {name: name for name in group}
-    return {name: text for group in _alike(bare, width) for name, text in group.items()}
-
-
-def _bare(name: str, width: int) -> str:
-    text = name.removeprefix(_RETURNS_NOTHING)
-    return text if len(text) <= width else _NAMESPACES.sub("", text)
-
-
-def _alike(bare: Mapping[str, str], width: int) -> Iterable[Mapping[str, str]]:
-    """Groups of names, each name with its text."""
     shown = {name: shorten(text, width) for name, text in bare.items()}
     for group in _by_text(shown):
-        if len(group) == 1:
-            yield {name: shown[name] for name in group}
-        else:
-            yield _parted({name: bare[name] for name in group}, width)
-
-
-def _parted(bare: Mapping[str, str], width: int) -> Mapping[str, str]:
-    """Names that begin and end alike, by their beginning and what follows where they part."""
-    same = _beginning(bare.values())
-    word = _WORD.search(same)
-    head = max(1, width // 3)
-    at = max(head, word.start() if word else len(same))
-    if len(same) - at > width // 3:
-        at = len(same)
-    shown = {
-        name: f"{text[:head]}…{cut(text[at:], width - head - 1)}" for name, text in bare.items()
-    }
-    for group in _by_text(shown):
-        some = {name: bare[name] for name in group}
-        if 1 < len(group) < len(bare):
-            shown |= _parted(some, width)
+        if len(group) > 1:
+            shown |= _distinct({name: bare[name] for name in group}, width)
     return shown
 
 
-def _beginning(texts: Collection[str]) -> str:
-    """What all of some texts begin with."""
-    first, last = min(texts), max(texts)
-    parting = (at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
-    return first[: next(parting, len(first))]
+def _distinct(bare: Mapping[str, str], width: int) -> Mapping[str, str]:
+    """Names that begin and end alike, by their beginning and what follows where they part."""
+    ends = zip(min(bare.values()), max(bare.values()), strict=False)
+    same = "".join(first for first, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], ends))
+    word = _WORD.search(same)
+    head = max(1, width // 3)
+    start = max(head, word.start() if word else len(same))
+    if len(same) - start > width // 3:
+        start = len(same)
+    shown = {
+        name: f"{text[:head]}…{cut(text[start:], width - head - 1)}" for name, text in bare.items()
+    }
+    for group in _by_text(shown):
+        if 1 < len(group) < len(bare):
+            shown |= _distinct({name: bare[name] for name in group}, width)
+    return shown
 
 
-def _by_text(shown: Mapping[str, str]) -> Iterable[Sequence[str]]:
-    groups: dict[str, list[str]] = {}
+def _by_text(shown: Mapping[str, str]) -> Sequence[Sequence[str]]:
+    groups = defaultdict(list)
     for name, text in shown.items():
-        groups.setdefault(text, []).append(name)
-    return groups.values()
+        groups[text].append(name)
+    return list(groups.values())

@@ -112,34 +112,54 @@ def next_step(limits: Limits, needs: BlockNeeds, chip: Chip) -> NextStep | None:
     Where warps or the cap on blocks limit, another block size with the same registers a thread and
     the same shared memory a block; else fewer registers or less shared memory for one more block.
     """
-    held_by = limiters(limits, needs, chip)
-    if not held_by:
+    bounds = limiters(limits, needs, chip)
+    if not bounds:
         return None
-    if "warps" in held_by or "blocks" in held_by:
+    if "warps" in bounds or "blocks" in bounds:
         return _other_block_size(limits, needs, chip)
     blocks = limits.resident + 1
-    changes: dict[str, int] = {}
-    for limiter in held_by:
-        if limiter == "shared" and blocks_by_shared(needs, chip) >= blocks:
-            continue
-        most = _most(limiter, blocks, needs, chip)
-        if most is None:
-            return None
-        changes[limiter] = most
+    # The most that a block may take where one more is to fit; its own part of shared memory.
+    registers = (
+        registers
+        for registers in range(_MAX_REGISTERS, 0, -1)
+        if blocks_by_registers(registers, needs.threads, chip) >= blocks
+    )
+    share = chip.shared // blocks // _SHARED_UNIT * _SHARED_UNIT - needs.shared_driver
+    if "shared" in bounds and blocks_by_shared(needs, chip) >= blocks:
+        bounds = tuple(name for name in bounds if name != "shared")
+    most = {
+        "registers": next(registers, 0) if "registers" in bounds else 0,
+        "shared": max(share, 0),
+    }
+    changes = {name: most.get(name, 0) for name in bounds}
+    if not all(changes.values()):
+        return None
     warps = min(blocks * warps_per_block(needs.threads), chip.warps)
-    return NextStep(blocks, warps, changes, _needs_carveout(blocks, needs, changes))
+    return _step(blocks, warps, changes, needs)
 
 
-def _needs_carveout(blocks: int, needs: BlockNeeds, changes: dict[str, int]) -> bool:
+def _step(blocks: int, warps: int, changes: dict[str, int], needs: BlockNeeds) -> NextStep:
     own = changes.get("shared", needs.shared - needs.shared_driver)
-    return blocks * (own + needs.shared_driver) > needs.carveout > 0
+    carveout = blocks * (own + needs.shared_driver) > needs.carveout > 0
+    return NextStep(blocks, warps, changes, carveout)
 
 
 def _other_block_size(limits: Limits, needs: BlockNeeds, chip: Chip) -> NextStep | None:
-    """The block size that makes the most warps resident, the nearest where several do."""
+    """The block size that makes the most warps resident, the nearest where several do.
+
+    Its blocks have the same registers a thread and shared memory a block.
+    """
+
+    def blocks(threads: int) -> int:
+        return min(
+            chip.blocks,
+            chip.warps // warps_per_block(threads),
+            blocks_by_registers(needs.registers, threads, chip),
+            blocks_by_shared(needs, chip),
+        )
 
     def warps(threads: int) -> int:
-        return _blocks(threads, needs, chip) * warps_per_block(threads)
+        return blocks(threads) * warps_per_block(threads)
 
     best = max(
         range(WARP, _MAX_THREADS + WARP, WARP),
@@ -147,31 +167,4 @@ def _other_block_size(limits: Limits, needs: BlockNeeds, chip: Chip) -> NextStep
     )
     if warps(best) <= limits.resident * warps_per_block(needs.threads):
         return None
-    blocks, changes = _blocks(best, needs, chip), {"threads": best}
-    return NextStep(blocks, warps(best), changes, _needs_carveout(blocks, needs, changes))
-
-
-def _blocks(threads: int, needs: BlockNeeds, chip: Chip) -> int:
-    """Blocks of another size, with the same registers a thread and shared memory a block."""
-    return min(
-        chip.blocks,
-        chip.warps // warps_per_block(threads),
-        blocks_by_registers(needs.registers, threads, chip),
-        blocks_by_shared(needs, chip),
-    )
-
-
-def _most(limiter: str, blocks: int, needs: BlockNeeds, chip: Chip) -> int | None:
-    match limiter:
-        case "registers":
-            fits = (
-                registers
-                for registers in range(_MAX_REGISTERS, 0, -1)
-                if blocks_by_registers(registers, needs.threads, chip) >= blocks
-            )
-            return next(fits, None)
-        case "shared":
-            share = chip.shared // blocks // _SHARED_UNIT * _SHARED_UNIT - needs.shared_driver
-            return share if share > 0 else None
-        case _:
-            return None
+    return _step(blocks(best), warps(best), {"threads": best}, needs)

@@ -13,7 +13,7 @@ from profkit.ui.text import extent, literal, number, percent, plural
 from profkit.ui.view import Grid, Panel, Row
 
 if TYPE_CHECKING:
-    from profkit.report.reader import RuleResult
+    from profkit.report.gpus import Gpu
     from profkit.report.session import Session
     from profkit.report.summary import Group, LaunchSummary, ReportSummary
 
@@ -24,10 +24,10 @@ def headline(report: ReportSummary) -> str:
     """The report in one line."""
     kernels = len({launch.name for launch in report.launches})
     shapes = len(report.groups)
-    what = f"{plural(len(report.launches), 'launch')} of {plural(kernels, 'kernel')}"
+    launches = f"{plural(len(report.launches), 'launch')} of {plural(kernels, 'kernel')}"
     if shapes > kernels:
-        what += f" in {plural(shapes, 'shape')}"
-    line = f"{what}, {number(report.total, 's')} of GPU time under ncu"
+        launches += f" in {plural(shapes, 'shape')}"
+    line = f"{launches}, {number(report.total, 's')} of GPU time under ncu"
     if len(report.launches) < report.recorded:
         line += f"; kept of {report.recorded:,}, shares are of these"
     return line
@@ -36,94 +36,84 @@ def headline(report: ReportSummary) -> str:
 def recording(report: ReportSummary, *, with_host: bool) -> Panel:
     """Where, when and how the report was recorded."""
     session = report.session
-    rows = [*(Row("GPU", _gpu(report, at)) for at in range(len(report.gpus)))]
-    rows.append(Row("Recorded", _recorded(session)))
-    rows.append(Row("Clocks", _clocks(report)))
-    rows.append(Row("Policy", _policy(report)))
+    versions = (("CUDA", session.cuda_version), ("driver", session.driver_version))
+    recorded = (
+        f"{session.created:%Y-%m-%d %H:%M:%S} UTC" if session.created else "date unknown",
+        f"ncu {session.ncu_version or 'version unknown'}",
+        *(f"{name} {version}" for name, version in versions if version),
+    )
     command = session.command if with_host else session.shareable_command()
-    rows.append(Row("Command", literal(command) or "not in the report"))
-    if with_host:
-        host = ", ".join(filter(None, (session.host_name, session.os, session.processor)))
-        rows.append(Row("Host", literal(host) or "not in the report"))
-    return Panel("Recording", tuple(rows))
+    host = ", ".join(filter(None, (session.host_name, session.os, session.processor)))
+    rows = [
+        *(Row("GPU", _gpu(gpu)) for gpu in report.gpus),
+        Row("Recorded", ", ".join(recorded)),
+        Row("Clocks", _clocks(report)),
+        Row("Policy", _policy(report)),
+        Row("Command", literal(command) or "not in the report"),
+        Row("Host", literal(host) or "not in the report"),
+    ]
+    return Panel("Recording", tuple(rows if with_host else rows[:-1]))
 
 
-def _gpu(report: ReportSummary, at: int) -> str:
-    gpu = report.gpus[at]
-    parts = [
+def _gpu(gpu: Gpu) -> str:
+    parts = (
         literal(gpu.name),
         f"CC {gpu.cc[0]}.{gpu.cc[1]}" if gpu.cc[0] else "",
         plural(gpu.sm_count, "SM") if gpu.sm_count else "",
         f"{gpu.l2_bytes / 2**20:.0f} MiB L2" if gpu.l2_bytes else "",
         f"{gpu.memory_bytes / 2**30:.0f} GiB" if gpu.memory_bytes else "",
         f"{number(gpu.dram_peak, 'B/s')} by memory clock and bus" if gpu.dram_peak else "",
-    ]
-    return ", ".join(filter(None, parts))
-
-
-def _recorded(session: Session) -> str:
-    when = f"{session.created:%Y-%m-%d %H:%M:%S} UTC" if session.created else "date unknown"
-    parts = [
-        when,
-        f"ncu {session.ncu_version}" if session.ncu_version else "ncu version unknown",
-        f"CUDA {session.cuda_version}" if session.cuda_version else "",
-        f"driver {session.driver_version}" if session.driver_version else "",
-    ]
+    )
     return ", ".join(filter(None, parts))
 
 
 def _clocks(report: ReportSummary) -> str:
     parts = []
-    most = max((gpu.clock for gpu in report.gpus), default=0.0)
-    for label, name in (("SM", "sm_clock"), ("DRAM", "dram_clock")):
+    highest = max((gpu.clock for gpu in report.gpus), default=0.0)
+    for label, name, limit in (("SM", "sm_clock", highest), ("DRAM", "dram_clock", 0.0)):
+        # Nominal clocks are of launches that read one but are too short for that.
+        nominal = [item.get(f"roof_{name}") for item in report.launches if name in item.values]
         if clocks := span(name, report.launches):
-            low, high = (launch.get(name) for launch in clocks)
-            parts.append(f"{label} {_span(low, high)}")
-            if label == "SM" and most:
-                parts[0] += f" held (chip: {number(most, 'Hz')})"
-        elif nominal := _nominal(report, name):
-            parts.append(f"{label} {_span(min(nominal), max(nominal))} nominal (too short to read)")
+            maximum = f" held (chip: {number(limit, 'Hz')})" if limit else ""
+            parts.append(f"{label} {_gigahertz(launch.get(name) for launch in clocks)}{maximum}")
+        elif nominal:
+            parts.append(f"{label} {_gigahertz(nominal)} nominal (too short to read)")
     return ", ".join(parts) or "not collected"
 
 
-def _nominal(report: ReportSummary, name: str) -> list[float]:
-    """Nominal clocks of launches that read one but are too short for that."""
-    return [launch.get(f"roof_{name}") for launch in report.launches if name in launch.values]
-
-
-def _span(low: float, high: float) -> str:
-    first, last = f"{low / 1e9:.2f}", f"{high / 1e9:.2f}"
-    return f"{first} GHz" if first == last else f"{first} to {last} GHz"
+def _gigahertz(clocks: Iterable[float]) -> str:
+    known = list(clocks)
+    ends = (f"{clock / 1e9:.2f}" for clock in (min(known), max(known)))
+    return f"{' to '.join(dict.fromkeys(ends))} GHz"
 
 
 def _policy(report: ReportSummary) -> str:
     session = report.session
     if not session.clock_control:
         return "clock, cache and replay policy unknown (no command line in the report)"
-    words = []
-    for name, value in (
-        ("clock-control", session.clock_control),
-        ("cache-control", session.cache_control),
-        ("replay-mode", session.replay_mode),
-    ):
-        words.append(f"{name} {literal(value)}{' (default)' if name in session.assumed else ''}")
-    passes = [
-        launch.values["replay_passes"]
-        for launch in report.launches
-        if "replay_passes" in launch.values
+    words = [
+        f"{name} {literal(value)}{' (default)' if name in session.assumed else ''}"
+        for name, value in (
+            ("clock-control", session.clock_control),
+            ("cache-control", session.cache_control),
+            ("replay-mode", session.replay_mode),
+        )
     ]
-    if passes:
-        low, high = int(min(passes)), int(max(passes))
+    counts = (launch.get("replay_passes") for launch in report.launches)
+    if passes := [int(count) for count in counts if count == count]:
+        low, high = min(passes), max(passes)
         words.append(plural(low, "pass") if low == high else f"{low} to {high} passes")
     return ", ".join(words)
 
 
-def groups_grid(shown: Iterable[Group], sorted_by: str = "") -> Grid:
+def groups_grid(groups: Iterable[Group], sorted_by: str = "") -> Grid:
     """The table of kernels; with a column for the catalogue quantity that it is sorted by."""
     entry = catalog().quantities.get(sorted_by)
     rows = []
-    for rank, group in enumerate(shown, start=1):
+    for rank, group in enumerate(groups, start=1):
         measured = group.count - group.failed
+        repeated = measured > 1
+        spread = f"±{percent((group.high - group.low) / 2 / group.median)}" if repeated else ""
         rows.append(
             (
                 str(rank),
@@ -131,8 +121,8 @@ def groups_grid(shown: Iterable[Group], sorted_by: str = "") -> Grid:
                 f"{extent(group.grid)} / {extent(group.block)}",
                 str(group.count) + (f" ({group.failed} failed)" if group.failed else ""),
                 number(group.total, "s") if measured else "counters failed",
-                number(group.median, "s") if measured > 1 else "",
-                _spread(group) if measured > 1 else "",
+                number(group.median, "s") if repeated else "",
+                spread,
                 percent(group.share) if measured else "n/a",
                 *((value_of(group.typical, entry),) if entry else ()),
             )
@@ -141,12 +131,10 @@ def groups_grid(shown: Iterable[Group], sorted_by: str = "") -> Grid:
     return Grid("Kernels", (*columns, sorted_by) if entry else columns, tuple(rows))
 
 
-def why_unknown(shown: Iterable[Group], name: str) -> list[str]:
+def why_unknown(groups: Iterable[Group], name: str) -> list[str]:
     """Why the quantity that kernels are sorted by is unknown of some, each reason once."""
-    reasons = dict.fromkeys(
-        reason for group in shown if (reason := group.typical.why_missing(name))
-    )
-    return [f"{name} n/a: {literal(reason)}" for reason in reasons]
+    reasons = dict.fromkeys(group.typical.why_missing(name) for group in groups)
+    return [f"{name} n/a: {literal(reason)}" for reason in reasons if reason]
 
 
 def about(group: Group) -> str:
@@ -160,42 +148,25 @@ def about(group: Group) -> str:
 
 
 def value_of(launch: LaunchSummary, entry: Quantity) -> str:
-    """A quantity of a launch, marked when it can't be."""
+    """A quantity of a launch, an impossible one marked."""
     text = number(launch.get(entry.name), entry.unit)
     return text + ("?" if entry.name in launch.impossible else "")
 
 
-def _spread(group: Group) -> str:
-    return f"±{percent((group.high - group.low) / 2 / group.median)}"
-
-
 def rule_rows(launch: LaunchSummary) -> tuple[Row, ...]:
     """What ncu's own rules advise; their estimates are theirs, and only global ones are time."""
-    advice = [rule for rule in launch.rules if rule.kind in {"optimization", "warning", "error"}]
-    ordered = sorted(advice, key=lambda rule: -_claimed(rule))
-    return tuple(
-        Row(literal(rule.title), _claim(rule), literal(_first_sentence(rule.message)))
-        for rule in ordered
-    )
-
-
-def _claimed(rule: RuleResult) -> float:
-    return rule.speedup if rule.speedup is not None and rule.scope == "global" else -1.0
-
-
-def _claim(rule: RuleResult) -> str:
-    if rule.speedup is None:
-        return ""
-    if rule.speedup <= 0:
-        return "no gain"
-    if rule.scope == "global":
-        return f"claims {percent(rule.speedup)} less time"
-    return f"claims {percent(rule.speedup)} local"
-
-
-def _first_sentence(text: str) -> str:
-    head, dot, _ = text.partition(". ")
-    return head + "." if dot else text
+    advice = []
+    for rule in launch.rules:
+        if rule.kind in {"optimization", "warning", "error"}:
+            speedup = -1.0 if rule.speedup is None else rule.speedup
+            whole = rule.scope == "global"
+            claim = f"claims {percent(speedup)} {'less time' if whole else 'local'}"
+            if speedup <= 0:
+                claim = "" if rule.speedup is None else "no gain"
+            head, dot, _ = rule.message.partition(". ")
+            row = Row(literal(rule.title), claim, literal(head + dot.strip()))
+            advice.append((-speedup if whole else 1.0, row))
+    return tuple(row for _, row in sorted(advice, key=lambda item: item[0]))
 
 
 def all_gaps(launches: Iterable[LaunchSummary], session: Session) -> list[str]:
@@ -206,16 +177,20 @@ def all_gaps(launches: Iterable[LaunchSummary], session: Session) -> list[str]:
 def gaps(launch: LaunchSummary, session: Session) -> str:
     """What the report can't tell of a launch, and which sections might; "" when it is whole."""
     absent = [name for name, reason in launch.missing.items() if reason in _ABSENT]
-    asked = [name for name, reason in launch.missing.items() if reason.startswith(NOT_COLLECTED)]
-    wanted = [name for name in asked if name not in absent]
-    said = []
+    wanted = [
+        name
+        for name, reason in launch.missing.items()
+        if reason.startswith(NOT_COLLECTED) and reason not in _ABSENT
+    ]
+    notes = []
     if wanted:
         sections = dict.fromkeys(catalog().quantities[name].section for name in wanted)
-        add = f"add sections {', '.join(section for section in sections if section != 'any')}"
-        full = "full" in session.options.get("set", "").split(",")
-        how = add if full else f"record with ncu --set full, or {add}"
-        said.append(f"{plural(len(wanted), 'quantity')} of the catalogue not collected: {how}")
+        remedy = f"add sections {', '.join(section for section in sections if section != 'any')}"
+        if "full" not in session.options.get("set", "").split(","):
+            remedy = f"record with ncu --set full, or {remedy}"
+        count = plural(len(wanted), "quantity")
+        notes.append(f"{count} of the catalogue not collected: {remedy}")
     if absent:
-        what = plural(len(absent), "quantity")
-        said.append(f"{what} that ncu {session.ncu_version} does not collect: a newer one may")
-    return "; ".join(said)
+        count = plural(len(absent), "quantity")
+        notes.append(f"{count} that ncu {session.ncu_version} does not collect: a newer one may")
+    return "; ".join(notes)

@@ -18,19 +18,18 @@ A boundary is known to one sample, where the plateau outlasts half of its ramps 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Any
 
+import numpy as np
+
+from profkit.core.columns import Column as Samples
+from profkit.report.reader import to_si
 from profkit.report.resources import TRACKS
-from profkit.report.time_series import Series
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Samples = NDArray[np.float64]
-    _Cut = tuple[Samples, Samples]
+_Cut = tuple[Samples, Samples]
+"""Times and values."""
 
 FEWEST_SAMPLES = 20
 """A phase's boundary is known to a sample: with fewer, not to 5% of the kernel's life."""
@@ -38,7 +37,7 @@ FEWEST_SAMPLES = 20
 HALF = 0.5
 _SMOOTHED = 5
 _OWN_ACTIVITY = 0.05
-_APART = 0.05
+_DISAGREEMENT = 0.05
 
 ACTIVE_CYCLES, ACTIVE_IPC, ISSUED = "sm_active_cycles", "ipc_active", "issue_busy"
 CLUSTERS = "clusters_active"
@@ -50,6 +49,51 @@ SOURCES = frozenset({*TRACKS, ACTIVE_CYCLES, ACTIVE_IPC} - {"sm_active"})
 
 BUSY = tuple(name for name, (_, unit) in TRACKS.items() if unit == "1" and name != "sm_active")
 """The tracks that may be the driver: shares of what the resource can do at most."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """Samples of one metric: `times` in seconds since the first sample, `values` in SI units.
+
+    A time is that of the start of the interval that the value is for. `stamp` is the first sample's
+    in nanoseconds: series of the same pass have the same.
+    """
+
+    times: tuple[float, ...]
+    values: tuple[float, ...]
+    stamp: int
+
+
+def series(action: Any, ending: str) -> Series | None:
+    """The time series whose ncu name ends with `ending`; None where the launch has none.
+
+    ncu puts the counter domain and the trigger group in front of a sampled metric's name. The first
+    sample carries no time stamp of its own (0): it opens the first interval and is left out.
+    """
+    for name in action.metric_names():
+        prefix, separator, rest = name.rpartition(ending)
+        sampled = prefix == "pmsampling:" or ("Triage" in prefix and prefix.endswith("."))
+        if not (separator and not rest and sampled):
+            continue
+        metric = action.metric_by_name(name)
+        if metric.num_instances() and metric.has_correlation_ids():
+            return _read(metric)
+    return None
+
+
+def _read(metric: Any) -> Series:
+    stamps, unit = metric.correlation_ids(), metric.unit()
+    samples = [
+        (stamp, to_si(metric.as_double(index), unit))
+        for index in range(metric.num_instances())
+        if (stamp := stamps.as_uint64(index)) > 0
+    ]
+    first = samples[0][0] if samples else 0
+    return Series(
+        times=tuple((stamp - first) / 1e9 for stamp, _ in samples),
+        values=tuple(value for _, value in samples),
+        stamp=first,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +156,7 @@ class KernelTimeline:
         """A phase's share of the kernel's life: 0 for one that it lacks, NaN without phases."""
         if not self.phases:
             return math.nan
-        seconds = sum(one.seconds for one in self.phases if one.name == phase)
+        seconds = sum(part.seconds for part in self.phases if part.name == phase)
         return seconds / (self.end - self.start)
 
 
@@ -128,14 +172,15 @@ class Course:
 
 def course(values: Sequence[float] | Samples) -> Course | None:
     """Where a signal is steady; None where it is never above 0. NaN counts as 0."""
-    import numpy as np
-
     raw = np.nan_to_num(np.asarray(values, dtype=float))
     smooth = _smoothed(raw)
     if not smooth.sum() > 0:
         return None
-    plateau = smooth[smooth >= HALF * _median_by_work(smooth)]
-    rate = float(np.median(plateau))
+    # The rate that half of all work was done at or above.
+    ordered = np.sort(smooth)
+    work = np.cumsum(ordered)
+    median = float(ordered[np.searchsorted(work, work[-1] / 2)])
+    rate = float(np.median(smooth[smooth >= HALF * median]))
     above = np.flatnonzero(smooth >= HALF * rate)
     below = float(np.mean(raw < HALF * rate))
     return Course(int(above[0]), int(above[-1]) + 1, rate, below)
@@ -143,8 +188,6 @@ def course(values: Sequence[float] | Samples) -> Course | None:
 
 def _smoothed(values: Samples) -> Samples:
     """Each value's median with its neighbors, zeros beyond the ends; upper of two middle ones."""
-    import numpy as np
-
     size = min(_SMOOTHED, len(values))
     if not size:
         return values
@@ -152,15 +195,6 @@ def _smoothed(values: Samples) -> Samples:
     windows = np.lib.stride_tricks.sliding_window_view(padded, size)
     smooth: Samples = np.sort(windows, axis=1)[:, size // 2]
     return smooth
-
-
-def _median_by_work(values: Samples) -> float:
-    """The rate that half of all work was done at or above."""
-    import numpy as np
-
-    ordered = np.sort(values)
-    work = np.cumsum(ordered)
-    return float(ordered[np.searchsorted(work, work[-1] / 2)])
 
 
 def kernel_timeline(
@@ -178,8 +212,6 @@ def kernel_timeline(
     launch's quantities of the same names, which a track's mean is held against; `several` is a
     range of launches replayed as one, which has no phases.
     """
-    import numpy as np
-
     activity = sampled.get(ACTIVE_CYCLES)
     active = np.flatnonzero(activity.values) if activity else np.array([])
     if activity is None or not len(active):
@@ -193,8 +225,8 @@ def kernel_timeline(
     for name, series in sampled.items():
         if series.stamp == activity.stamp and len(series.times) == len(activity.times):
             cut[name] = times - times[0], np.asarray(series.values, dtype=float)[alive]
-        elif (found := _aligned(series, length)) is not None:
-            cut[name] = found
+        elif (aligned := _aligned(series, length)) is not None:
+            cut[name] = aligned
             elsewhere.append(name)
     _derive(cut, schedulers)
     tracks = tuple(
@@ -202,6 +234,18 @@ def kernel_timeline(
         for name, (label, unit) in TRACKS.items()
         if name in cut
     )
+    driver = _driver(tracks)
+    signal = course(driver.values) if driver else None
+    problem = ""
+    if several:
+        problem = "no phases: a range of launches, sampled as one"
+    elif len(times) < FEWEST_SAMPLES:
+        problem = (
+            f"no phases: {len(times)} samples of the kernel, at least {FEWEST_SAMPLES} are needed"
+        )
+    elif signal is None:
+        problem = "no phases: nothing that was sampled was busy"
+    notes = [*_notes(cut, elsewhere), *_contradictions(tracks, counters or {})]
     timeline = KernelTimeline(
         launch=launch,
         duration=duration,
@@ -212,10 +256,10 @@ def kernel_timeline(
         steady={},
         below_half=math.nan,
         driver="",
-        notes=(*_notes(cut, elsewhere), *_apart(tracks, counters or {})),
+        notes=(*notes, problem) if problem else tuple(notes),
         period=period,
     )
-    return _with_phases(timeline, len(times), several=several)
+    return timeline if problem or not driver or not signal else _divided(timeline, driver, signal)
 
 
 def _notes(cut: Collection[str], elsewhere: Collection[str]) -> Iterator[str]:
@@ -228,72 +272,53 @@ def _notes(cut: Collection[str], elsewhere: Collection[str]) -> Iterator[str]:
         yield f"sampled in another pass, put where they begin: {', '.join(moved)}"
 
 
-def _apart(tracks: Collection[Track], counters: Mapping[str, float]) -> Iterator[str]:
+def _contradictions(tracks: Collection[Track], counters: Mapping[str, float]) -> Iterator[str]:
     """Tracks that say something else than the counters do: ncu makes some of other parts."""
-    import numpy as np
-
     for track in tracks:
         whole = counters.get(track.name, math.nan)
-        known = track.values[np.isfinite(track.values)]
-        mean = float(np.mean(known)) if len(known) else math.nan
-        if track.name in BUSY and abs(mean - whole) > _APART:
+        mean = _finite(np.mean, track.values)
+        if track.name in BUSY and abs(mean - whole) > _DISAGREEMENT:
             yield f"{track.label}: {mean:.0%} on average, the kernel's counters say {whole:.0%}"
 
 
-def _with_phases(timeline: KernelTimeline, samples: int, *, several: bool) -> KernelTimeline:
-    driver = _driver(timeline.tracks)
-    found = course(driver.values) if driver else None
-    if several:
-        why = "no phases: a range of launches, sampled as one"
-    elif samples < FEWEST_SAMPLES:
-        why = f"no phases: {samples} samples of the kernel, at least {FEWEST_SAMPLES} are needed"
-    elif driver is None or found is None:
-        why = "no phases: nothing that was sampled was busy"
-    else:
-        return _parted(timeline, driver, found)
-    return replace(timeline, notes=(*timeline.notes, why))
+def _finite(statistic: Callable[[Samples], np.floating[Any]], values: Samples) -> float:
+    """A statistic of the values that are known; NaN without any."""
+    known = values[np.isfinite(values)]
+    return float(statistic(known)) if len(known) else math.nan
 
 
-def _parted(timeline: KernelTimeline, driver: Track, found: Course) -> KernelTimeline:
-    edges = [*(float(time) for time in driver.times), timeline.end]
+def _divided(timeline: KernelTimeline, driver: Track, signal: Course) -> KernelTimeline:
+    edges = [*driver.times, timeline.end]
+    first, past = float(edges[signal.first]), float(edges[signal.past])
     parts = (
-        Phase("prologue", timeline.start, edges[found.first]),
-        Phase("steady", edges[found.first], edges[found.past]),
-        Phase("tail", edges[found.past], timeline.end),
+        Phase("prologue", timeline.start, first),
+        Phase("steady", first, past),
+        Phase("tail", past, timeline.end),
     )
     return replace(
         timeline,
         phases=tuple(part for part in parts if part.seconds > 0),
-        steady={track.name: _median(track, parts[1]) for track in timeline.tracks},
-        below_half=found.below_half,
+        steady={
+            track.name: _finite(
+                np.median, track.values[(track.times >= first) & (track.times < past)]
+            )
+            for track in timeline.tracks
+        },
+        below_half=signal.below_half,
         driver=driver.name,
     )
 
 
 def _driver(tracks: Collection[Track]) -> Track | None:
     """The resource that was used most, by the mean over the kernel's life."""
-    import numpy as np
-
-    means = {
-        track: float(np.nanmean(track.values))
-        for track in tracks
-        if track.name in BUSY and np.isfinite(track.values).any()
-    }
-    return max(means, key=lambda track: means[track], default=None)
-
-
-def _median(track: Track, phase: Phase) -> float:
-    import numpy as np
-
-    inside = track.values[(track.times >= phase.start) & (track.times < phase.end)]
-    known = inside[np.isfinite(inside)]
-    return float(np.median(known)) if len(known) else math.nan
+    candidates = [
+        track for track in tracks if track.name in BUSY and np.isfinite(track.values).any()
+    ]
+    return max(candidates, key=lambda track: float(np.nanmean(track.values)), default=None)
 
 
 def _aligned(series: Series, length: float) -> _Cut | None:
     """A series of another pass from its first activity on, for the kernel's length."""
-    import numpy as np
-
     times, values = np.asarray(series.times), np.asarray(series.values, dtype=float)
     if not len(values) or not np.nanmax(values) > 0:
         return None
@@ -303,36 +328,24 @@ def _aligned(series: Series, length: float) -> _Cut | None:
 
 
 def _derive(cut: dict[str, _Cut], schedulers: int) -> None:
-    """Add what SMs' cycles tell: the share of SMs at work, and clusters from cluster-cycles."""
-    import numpy as np
-
-    clusters = cut.pop(CLUSTERS, None)
-    cycles = _cycles(cut, schedulers)
-    if cycles is None:
-        return
-    times, active = cut[ACTIVE_CYCLES]
-    cut["sm_active"] = times, np.minimum(active / cycles, 1.0)
-    if clusters is not None and len(clusters[1]) == len(cycles) and clusters[1].any():
-        cut[CLUSTERS] = times, clusters[1] / cycles
-
-
-def _cycles(cut: Mapping[str, _Cut], schedulers: int) -> Samples | None:
-    """An SM's cycles in each interval.
+    """Add what SMs' cycles tell: the share of SMs at work, and clusters from cluster-cycles.
 
     Instructions a cycle with work and a cycle in all tell which share of cycles had work. Where
     none was issued, the clock is that of the other intervals.
     """
-    import numpy as np
-
+    clusters = cut.pop(CLUSTERS, None)
     if not (schedulers and {ISSUED, ACTIVE_IPC} <= set(cut)):
-        return None
+        return
     active, issued, ipc = (cut[name][1] for name in (ACTIVE_CYCLES, ISSUED, ACTIVE_IPC))
     if not len(issued) == len(ipc) == len(active):
-        return None
-    told = (issued > 0) & (ipc > 0) & (active > 0)
-    if not told.any():
-        return None
-    share = issued[told] * schedulers / ipc[told]
-    found = np.full(len(active), float(np.median(active[told] / share)))
-    found[told] = active[told] / share
-    return found
+        return
+    known = (issued > 0) & (ipc > 0) & (active > 0)
+    if not known.any():
+        return
+    measured = active[known] / (issued[known] * schedulers / ipc[known])
+    cycles = np.full(len(active), float(np.median(measured)))
+    cycles[known] = measured
+    times = cut[ACTIVE_CYCLES][0]
+    cut["sm_active"] = times, np.minimum(active / cycles, 1.0)
+    if clusters is not None and len(clusters[1]) == len(cycles) and clusters[1].any():
+        cut[CLUSTERS] = times, clusters[1] / cycles

@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from itertools import product
 
 import numpy as np
 
 from profkit.core.columns import Column, Mask
-from profkit.report.catalog import (
-    TENSOR_CODE,
-    Alternative,
-    Catalog,
-    ComputeCapability,
-    Quantity,
-    catalog,
-)
+from profkit.report.catalog import TENSOR_CODE, Alternative, Quantity, catalog
 from profkit.report.gpus import capability
 from profkit.report.reader import RawReport, Request
 from profkit.report.resources import INSTRUCTION_CLASSES
 from profkit.report.sass import (
     class_instructions,
+    executed_opcodes,
     half_instructions,
     half_precision_moves,
     tensor_instructions,
+    tensor_operations,
 )
-from profkit.report.sass_tensor import executed_opcodes, tensor_operations
 from profkit.report.source_lines import executed_where
 
 NOT_HERE = "not on this architecture"
@@ -78,92 +70,48 @@ def evaluate(raw: RawReport, *, check_half_from: float = 0.0) -> Quantities:
     counters claim at least `check_half_from` of the half-precision roof (0: wherever they are not
     zero). Elsewhere the half-precision work stays unknown.
     """
-    entries = catalog()
-    executed = entries.lines["instructions_executed"].metric
-    threads = entries.lines["thread_instructions"].metric
-
-    def moves(at: int, claimed: float) -> float:
-        if claimed == 0 or not claimed >= check_half_from:
-            return 0.0 if claimed == 0 else np.nan
-        return half_precision_moves(raw.actions[at], threads)
-
-    def opcodes(at: int) -> Mapping[str, float]:
-        return raw.launches[at].breakdowns["instructions_by_opcode"]
-
-    def of_class(kind: str, at: int, _: float) -> float:
-        return class_instructions(kind, opcodes(at))
-
-    def by_access(kind: str, key: str, at: int, _: float) -> float:
-        parts = raw.launches[at].breakdowns[f"shared_{kind}_by_access"]
-        return parts.get(key, 0.0) if parts else np.nan
-
-    def math_calls(at: int, _: float) -> float:
-        return executed_where(raw.actions[at], executed, _MATH_CALL) if opcodes(at) else np.nan
-
-    def tensor_code(at: int) -> Mapping[str, float] | None:
-        ran = executed_opcodes(raw.actions[at], executed)
-        return None if ran is None else tensor_operations(ran)
-
-    computed: dict[str, Callable[[int, float], float]] = {
-        "flop_fp16_moves": moves,
-        "half_instructions": lambda at, _: half_instructions(opcodes(at)),
-        "tensor_instructions": lambda at, _: tensor_instructions(opcodes(at)),
-        "math_call_instructions": math_calls,
-    }
-    for one in INSTRUCTION_CLASSES:
-        computed[f"{one}_instructions"] = partial(of_class, one)
-    for kind, (access, key) in product(("executed", "ideal"), _ACCESS_TYPES.items()):
-        computed[f"shared_{kind}_{access}"] = partial(by_access, kind, key)
-    capabilities = [capability(launch.device) for launch in raw.launches]
-    return _Evaluation(
-        entries, capabilities, raw.columns, raw.recorded, computed, tensor_code
-    ).run()
+    return _Evaluation(raw, check_half_from).run()
 
 
 class _Evaluation:
     """One pass over the catalogue; quantities that formulas name are evaluated on demand."""
 
-    def __init__(
-        self,
-        entries: Catalog,
-        capabilities: Sequence[ComputeCapability],
-        columns: Mapping[str, Column],
-        recorded: Mapping[str, Mask],
-        computed: Mapping[str, Callable[[int, float], float]],
-        tensor_code: Callable[[int], Mapping[str, float] | None],
-    ) -> None:
-        self._entries = entries
-        self._capabilities = capabilities
-        self._computed = computed
-        self._tensor_code = tensor_code
-        self._columns = dict(columns)
-        self._available = dict(recorded)
+    def __init__(self, raw: RawReport, check_half_from: float) -> None:
+        self._raw = raw
+        self._check_half_from = check_half_from
+        self._entries = catalog()
+        self._capabilities = [capability(launch.device) for launch in raw.launches]
+        self._unknown = np.full(len(raw.launches), np.nan)
+        self._nowhere = np.zeros(len(raw.launches), dtype=bool)
+        self._columns = dict(raw.columns)
+        self._available = dict(raw.recorded)
         self._missing: dict[str, tuple[str | None, ...]] = {}
         self._formulas: dict[str, tuple[str | None, ...]] = {}
+        self._executed = self._entries.lines["instructions_executed"].metric
 
     def run(self) -> Quantities:
         for name in self._entries.quantities:
             self._require(name)
         return Quantities(
             values={name: self._columns[name] for name in self._entries.quantities},
-            missing=self._without_collected_sections(),
+            missing=self._reasons(),
             formulas=self._formulas,
         )
 
-    def _without_collected_sections(self) -> Mapping[str, tuple[str | None, ...]]:
+    def _reasons(self) -> Mapping[str, tuple[str | None, ...]]:
         """The reasons, none of which asks for a section that the launch evidently has."""
         pointless = [
             {
                 _not_collected(section)
                 for section, mark in self._entries.sections.items()
-                if self._missing[mark][at] is None
+                if self._missing[mark][index] is None
             }
-            for at in range(len(self._capabilities))
+            for index in range(len(self._capabilities))
         ]
         return {
             name: tuple(
-                NOT_IN_VERSION if reason in pointless[at] else reason
-                for at, reason in enumerate(reasons)
+                NOT_IN_VERSION if reason in present else reason
+                for reason, present in zip(reasons, pointless, strict=True)
             )
             for name, reasons in self._missing.items()
         }
@@ -179,54 +127,76 @@ class _Evaluation:
 
     def _read_tensor_code(self) -> None:
         """The columns of tensor operations by machine code: looked up where such code ran."""
-        launches = range(len(self._capabilities))
         self._require("tensor_instructions")
         self._require("tensor_busy")
         counted, busy = self._columns["tensor_instructions"], self._columns["tensor_busy"]
         ran = (counted > 0) | (np.isnan(counted) & (busy > 0))
-        by_launch = [self._tensor_code(at) if ran[at] else None for at in launches]
+        operations = [
+            tensor_operations(code)
+            if was_run and (code := executed_opcodes(action, self._executed)) is not None
+            else None
+            for was_run, action in zip(ran, self._raw.actions or (None,) * len(ran), strict=True)
+        ]
         for name, kind in TENSOR_CODE.items():
-            column = [np.nan if code is None else code[kind] for code in by_launch]
+            column = [np.nan if work is None else work[kind] for work in operations]
             self._columns[name] = np.array(column, dtype=np.float64)
             self._available[name] = ~np.isnan(self._columns[name])
 
     def _evaluate(self, quantity: Quantity) -> None:
-        launches = len(self._capabilities)
-        value = np.full(launches, np.nan)
-        source: list[str | None] = [None] * launches
-        tried = np.zeros(launches, dtype=bool)
-        here = np.array([quantity.exists_on(cc) for cc in self._capabilities], dtype=bool)
+        value = self._unknown.copy()
+        source: list[str | None] = [None] * len(value)
+        tried = self._nowhere.copy()
+        present = np.array([quantity.exists_on(cc) for cc in self._capabilities], dtype=bool)
         if quantity.computed:
-            value = np.where(here, self._compute(quantity), np.nan)
-            source = [quantity.computed] * launches
-        for at in np.flatnonzero([quantity.is_none_on(cc) for cc in self._capabilities]):
-            value[at], source[at] = 0.0, "0"
+            value = np.where(present, self._compute(quantity), np.nan)
+            source = [quantity.computed] * len(value)
+        for index in np.flatnonzero([quantity.is_none_on(cc) for cc in self._capabilities]):
+            value[index], source[index] = 0.0, "0"
         for alternative in quantity.alternatives:
-            usable = self._usable(alternative, here & np.isnan(value))
+            usable = self._usable(alternative, present & np.isnan(value))
             if not usable.any():
                 continue
             result = alternative.formula(self._columns)
-            for at in np.flatnonzero(usable & ~np.isnan(result)):
-                value[at] = result[at]
-                source[at] = alternative.formula.text
+            for index in np.flatnonzero(usable & ~np.isnan(result)):
+                value[index], source[index] = result[index], alternative.formula.text
             tried |= usable & (~np.isnan(result) if alternative.formula.infers else True)
         self._columns[quantity.name] = value
         self._available[quantity.name] = ~np.isnan(value) | tried
         self._formulas[quantity.name] = tuple(source)
         self._missing[quantity.name] = tuple(
-            self._reason(quantity, at, bool(tried[at])) if np.isnan(value[at]) else None
-            for at in range(launches)
+            self._reason(quantity, index, bool(tried[index])) if np.isnan(value[index]) else None
+            for index in range(len(value))
         )
 
     def _compute(self, quantity: Quantity) -> Column:
-        launches = range(len(self._capabilities))
-        given = (
-            self._columns[quantity.computed]
-            if self._require(quantity.computed)
-            else np.full(len(launches), np.nan)
-        )
-        compute = self._computed[quantity.name]
-        return np.array([compute(at, given[at]) for at in launches], dtype=np.float64)
+        known = self._require(quantity.computed)
+        base = self._columns[quantity.computed] if known else self._unknown
+        values = (self._value(quantity.name, index, claim) for index, claim in enumerate(base))
+        return np.fromiter(values, dtype=np.float64, count=len(base))
+
+    def _value(self, name: str, index: int, claim: float) -> float:
+        """What no formula can give of a launch; `claim` is what the quantity that it is computed
+        from says."""
+        breakdowns = self._raw.launches[index].breakdowns
+        kind = name.removesuffix("_instructions")
+        if name == "flop_fp16_moves":
+            if claim == 0 or not claim >= self._check_half_from:
+                return 0.0 if claim == 0 else np.nan
+            threads = self._entries.lines["thread_instructions"].metric
+            return half_precision_moves(self._raw.actions[index], threads)
+        if kind == name:
+            table, access = name.rsplit("_", 1)
+            parts = breakdowns[f"{table}_by_access"]
+            return parts.get(_ACCESS_TYPES[access], 0.0) if parts else np.nan
+        opcodes = breakdowns["instructions_by_opcode"]
+        match kind:
+            case "half":
+                return half_instructions(opcodes)
+            case "tensor":
+                return tensor_instructions(opcodes)
+            case "math_call" if opcodes:
+                return executed_where(self._raw.actions[index], self._executed, _MATH_CALL)
+        return class_instructions(kind, opcodes) if kind in INSTRUCTION_CLASSES else np.nan
 
     def _usable(self, alternative: Alternative, wanted: Mask) -> Mask:
         """The launches of those wanted that the alternative is for and that recorded its inputs."""
@@ -236,54 +206,43 @@ class _Evaluation:
             usable &= self._columns["duration"] >= alternative.shortest
         for name in alternative.formula.names:
             if not usable.any() or not self._require(name):
-                return np.zeros_like(usable)
+                return self._nowhere
             usable &= self._available[name]
         return usable
 
-    def _reason(self, quantity: Quantity, at: int, tried: bool) -> str:
-        cc = self._capabilities[at]
-        nothing_missing = (None,) * len(self._capabilities)
-        tried_nowhere = np.zeros(len(self._capabilities), dtype=bool)
+    def _is_available(self, name: str, index: int) -> bool:
+        return bool(self._available.get(name, self._nowhere)[index])
+
+    def _reason(self, quantity: Quantity, index: int, tried: bool) -> str:
+        cc = self._capabilities[index]
         if not quantity.exists_on(cc):
             return NOT_HERE
         matching = [item for item in quantity.alternatives if cc in item.cc]
         if not matching and not quantity.computed:
             return UNKNOWN_HERE
-        if quantity.computed and self._available.get(quantity.computed, tried_nowhere)[at]:
+        if quantity.computed and self._is_available(quantity.computed, index):
             return NOT_CHECKED
         for name in matching[0].formula.names if matching else ():
-            reason = self._missing.get(name, nothing_missing)[at]
-            if reason is not None:
+            if name in self._missing and (reason := self._missing[name][index]) is not None:
                 return reason
-        if self._is_too_short(matching, at):
-            return TOO_SHORT
-        if tried:
-            inputs = {name for item in matching for name in item.formula.names}
-            silent = any(
-                name in self._columns
-                and self._available[name][at]
-                and np.isnan(self._columns[name][at])
-                and name not in self._entries.quantities
-                for name in inputs
-            )
-            return NO_VALUE if silent else UNDEFINED
-        return _not_collected(quantity.section)
-
-    def _is_too_short(self, matching: Sequence[Alternative], at: int) -> bool:
-        """Whether a longer launch would have had a value by what this one recorded."""
-        return any(
-            item.shortest > self._columns["duration"][at]
-            and all(
-                name in self._columns and self._available[name][at] for name in item.formula.names
-            )
+        # A longer launch would have had a value by what this one recorded.
+        if any(
+            item.shortest > self._columns["duration"][index]
+            and all(self._is_available(name, index) for name in item.formula.names)
             for item in matching
             if item.shortest
+        ):
+            return TOO_SHORT
+        if not tried:
+            return _not_collected(quantity.section)
+        counters = {name for item in matching for name in item.formula.names}
+        silent = any(
+            self._is_available(name, index) and np.isnan(self._columns[name][index])
+            for name in counters - self._entries.quantities.keys()
         )
+        return NO_VALUE if silent else UNDEFINED
 
 
 def _not_collected(section: str) -> str:
-    return (
-        NOT_COLLECTED
-        if section == "any"
-        else f"{NOT_COLLECTED}; record with ncu --section {section}"
-    )
+    remedy = "" if section == "any" else f"; record with ncu --section {section}"
+    return f"{NOT_COLLECTED}{remedy}"

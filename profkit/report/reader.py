@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import open_regular
-from profkit.report.framing import ZSTD_MAGIC, Framing, check
-from profkit.report.memory import available, ensure_room, too_large, try_reading
+from profkit.report.framing import REPEAT, ZSTD_MAGIC, Framing, check
+from profkit.report.memory import Unpacked, available, ensure_room, too_large, try_reading
 from profkit.report.paths import without_homes
 from profkit.report.session import Session, decode
-from profkit.report.unpacked import Unpacked
 
 if TYPE_CHECKING:
     from profkit.core.columns import Column, Mask
@@ -77,7 +76,7 @@ class Launch:
     @cached_property
     def rules(self) -> tuple[RuleResult, ...]:
         """What ncu's own rules said."""
-        return tuple(_rule(result) for result in self.rule_results)
+        return tuple(map(_rule, self.rule_results))
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,10 @@ def read(
     """
     framing = check(path)
     suffices = ensure_room(path, framing.size, framing.launches)
-    plain = Unpacked(path) if _is_packed(path) else None
+    with open_regular(path) as source:
+        # The vendor's reader would leave its file behind where a signal ends the process.
+        packed = source.read(len(ZSTD_MAGIC)) == ZSTD_MAGIC
+    plain = Unpacked(path) if packed else None
     file = plain.path if plain else str(path.absolute())
     if not suffices:
         shared = [plain.descriptor] if plain else []
@@ -144,15 +146,13 @@ def read(
             if progress:
                 progress(len(launches), framing.launches)
     if len(launches) < framing.launches:
-        raise BadInput(
-            f"{path}: {len(launches)} of the {framing.launches} launches announced can be read",
-            "copy it again or record it anew",
-        )
+        message = f"{len(launches)} of the {framing.launches} launches announced can be read"
+        raise BadInput(f"{path}: {message}", REPEAT)
     import numpy as np
 
     arrays = {name: np.array(column, dtype=np.float64) for name, column in values.items()}
     recorded = {name: array != _ABSENT for name, array in arrays.items() if any(array != _ABSENT)}
-    columns = {name: np.where(there, arrays[name], np.nan) for name, there in recorded.items()}
+    columns = {name: np.where(mask, arrays[name], np.nan) for name, mask in recorded.items()}
     return RawReport(path, framing, session, tuple(launches), columns, recorded, tuple(actions))
 
 
@@ -164,16 +164,7 @@ def damage_of(path: Path, launches: int) -> Iterator[None]:
     except MemoryError:
         raise too_large(path, launches, available()) from None
     except (RuntimeError, SystemError, ValueError, LookupError, TypeError) as error:
-        raise BadInput(
-            f"{path}: the report is damaged ({error})", "copy it again or record it anew"
-        ) from error
-
-
-def _is_packed(path: Path) -> bool:
-    """Whether a report is compressed: the vendor's reader would unpack it into a file that is left
-    behind where a signal ends the process."""
-    with open_regular(path) as file:
-        return file.read(len(ZSTD_MAGIC)) == ZSTD_MAGIC
+        raise BadInput(f"{path}: the report is damaged ({error})", REPEAT) from error
 
 
 def _actions(file: str) -> Iterator[Any]:
@@ -200,16 +191,20 @@ def to_si(value: float, unit: str) -> float:
     return value * _MULTIPLES.get(unit, 1.0)
 
 
-def by_address(action: Any, metric_name: str) -> dict[int, float] | None:
+Values = dict[int, float]
+"""The values of a metric by program counter."""
+
+
+def by_address(action: Any, metric_name: str) -> Values | None:
     """The values (SI) of a metric by program counter; None where the launch has none."""
     metric = action.metric_by_name(metric_name)
     if metric is None or not metric.has_correlation_ids():
         return None
     counters, unit = metric.correlation_ids(), metric.unit()
-    values: dict[int, float] = {}
-    for at in range(metric.num_instances()):
-        address = counters.as_uint64(at)
-        values[address] = values.get(address, 0.0) + to_si(float(metric.as_double(at)), unit)
+    values: Values = {}
+    for index in range(metric.num_instances()):
+        address = counters.as_uint64(index)
+        values[address] = values.get(address, 0.0) + to_si(float(metric.as_double(index)), unit)
     return values
 
 
@@ -249,10 +244,8 @@ def _launch(index: int, action: Any, request: Request) -> Launch:
         nvtx=_nvtx(action.nvtx_state()),
         rule_results=tuple(action.rule_results_as_dicts()),
         breakdowns={
-            name: _breakdown_by(action, metric, by)
-            if by
-            else _breakdown(action.metric_by_name(metric))
-            for name, (metric, by) in request.breakdowns.items()
+            name: _breakdown(action, metric, keys)
+            for name, (metric, keys) in request.breakdowns.items()
         },
         device={
             key: metric.value()
@@ -266,13 +259,12 @@ _WORKLOADS = {0: "kernel", 1: "range", 2: "command list", 3: "graph", 4: "subgri
 
 
 def _nvtx(state: Any) -> tuple[str, ...]:
-    if state is None:
-        return ()
-    ranges: list[str] = []
-    for domain_id in state.domains():
-        domain = state.domain_by_id(domain_id)
-        ranges += [*domain.push_pop_ranges(), *domain.start_end_ranges()]
-    return tuple(map(without_homes, ranges))
+    domains = map(state.domain_by_id, state.domains()) if state is not None else ()
+    return tuple(
+        without_homes(name)
+        for domain in domains
+        for name in (*domain.push_pop_ranges(), *domain.start_end_ranges())
+    )
 
 
 _KINDS = {0: "none", 1: "ok", 2: "optimization", 3: "warning", 4: "error"}
@@ -282,41 +274,36 @@ _SCOPES = {1: "local", 2: "global"}
 def _rule(result: Mapping[str, Any]) -> RuleResult:
     message = result["rule_message"]
     estimate = result.get("speedup_estimation")
+    # Links are marked; ncu shows the address of one kind, the text of the others.
+    text = _MARK.sub(
+        lambda mark: mark["first" if mark["kind"] == "url" else "second"], message["message"]
+    )
     return RuleResult(
         rule=result["rule_identifier"],
         section=result["section_identifier"],
         kind=_KINDS.get(message["type"], "none"),
         title=without_homes(message["title"] or result["name"]),
-        message=_unmark(message["message"]),
+        message=without_homes(text.strip()),
         speedup=float(estimate["speedup"]) / 100 if estimate else None,
         scope=_SCOPES.get(estimate["type"], "") if estimate else "",
     )
 
 
-def _unmark(text: str) -> str:
-    """A rule's message without its link marks (the text that ncu would show for each) and homes."""
-
-    def shown(match: re.Match[str]) -> str:
-        return match["first"] if match["kind"] == "url" else match["second"]
-
-    return without_homes(_MARK.sub(shown, text).strip())
-
-
-def _breakdown(metric: Any) -> Mapping[str, float]:
-    if metric is None or not metric.has_correlation_ids():
+def _breakdown(action: Any, metric_name: str, key_metric: str) -> Mapping[str, float]:
+    """The values of a metric by its own keys, or their sums for each value of another metric."""
+    metric = action.metric_by_name(metric_name)
+    if metric is None or (key_metric and action.metric_by_name(key_metric) is None):
+        return {}
+    if key_metric:
+        return _sums(by_address(action, metric_name), by_address(action, key_metric))
+    if not metric.has_correlation_ids():
         return {}
     keys = metric.correlation_ids()
-    return {
-        str(keys.value(at)): float(metric.value(at))
-        for at in range(min(metric.num_instances(), keys.num_instances()))
-    }
+    instances = range(min(metric.num_instances(), keys.num_instances()))
+    return {str(keys.value(index)): float(metric.value(index)) for index in instances}
 
 
-def _breakdown_by(action: Any, metric_name: str, by: str) -> Mapping[str, float]:
-    """The sums of a per-instruction metric for each value of another one; {} without either."""
-    if action.metric_by_name(metric_name) is None or action.metric_by_name(by) is None:
-        return {}
-    values, keys = by_address(action, metric_name), by_address(action, by)
+def _sums(values: Values | None, keys: Values | None) -> Mapping[str, float]:
     if values is None or keys is None:
         return {"": 0.0}
     sums: dict[str, float] = {}

@@ -1,35 +1,61 @@
-"""What the machine code says that the counters do not."""
+"""What the machine code says that the counters do not: work by instruction, times how often it ran.
+
+Counters of tensor-core work exist from CC 8.0 on and only in some sections; instruction counts
+exist wherever ncu imported the machine code. An instruction's shape m x n x k is in its name
+(NVIDIA, PTX ISA, "Matrix shape" of mma and wgmma): it does 2 m n k operations.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from profkit.report.reader import by_address
 from profkit.report.resources import CLASS_OF
 
 _HALF_WEIGHTS = {"HFMA2": 4, "HADD2": 2, "HMUL2": 2}
-_ZERO = "RZ"
+
+KINDS = ("fp16", "bf16", "tf32", "fp64", "fp8", "fp4", "int8")
+HMMA = "hmma"
+SPARSE = "sparse"
+HALF_ACCUMULATE = "fp16_accumulate"
+
+# A warp's m and n are 8 or 16 and 8; k is the rest: 16816 is 16 x 8 x 16.
+_WARP_SHAPE = re.compile(r"(16|8)(8)(\d+)")
+_GROUP_SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)")
+_WARPS_OF_A_GROUP = 4
+# Volta's m8n8k4 product is done by each of the four quarters of a warp, in as many instructions
+# (STEP0, STEP1, ...) as an accumulator has words a thread and row: 4 of FP32, 2 of FP16.
+_QUARTERS = 4
+_STEPS = {"F32": 4, "F16": 2}
+_FAMILIES = {
+    "HMMA": "fp16", "HGMMA": "fp16", "DMMA": "fp64", "QMMA": "fp8", "QGMMA": "fp8",
+    "OMMA": "fp4", "IMMA": "int8", "IGMMA": "int8",
+}  # fmt: skip
+_UNCOUNTED = frozenset({"BMMA", "BGMMA"})
+_NARROW_INTEGERS = frozenset({"S4", "U4"})
 
 
 def class_instructions(kind: str, opcodes: Mapping[str, float]) -> float:
     """Warp instructions of a class; NaN without opcode counts."""
-    return _counted(opcodes, lambda base: CLASS_OF.get(base) == kind)
+    return _count(opcodes, lambda base: CLASS_OF.get(base) == kind)
 
 
 def half_instructions(opcodes: Mapping[str, float]) -> float:
     """Warp instructions with a half-precision vector opcode; NaN without opcode counts."""
-    return _counted(opcodes, lambda base: base in _HALF_WEIGHTS)
+    return _count(opcodes, _HALF_WEIGHTS.__contains__)
 
 
 def tensor_instructions(opcodes: Mapping[str, float]) -> float:
     """Warp instructions with a tensor-core opcode (they all end in MMA); NaN without counts."""
-    return _counted(opcodes, lambda base: base.endswith("MMA"))
+    return _count(opcodes, lambda base: base.endswith("MMA"))
 
 
-def _counted(opcodes: Mapping[str, float], of_kind: Callable[[str], bool]) -> float:
-    fitting = (count for opcode, count in opcodes.items() if of_kind(_base(opcode)))
-    return sum(fitting) if opcodes else float("nan")
+def _count(opcodes: Mapping[str, float], fits: Callable[[str], bool]) -> float:
+    fitting = (times for opcode, times in opcodes.items() if fits(opcode.split(".")[0]))
+    return sum(fitting) if opcodes else math.nan
 
 
 def machine_code(action: Any, address: int) -> str:
@@ -41,6 +67,23 @@ def machine_code(action: Any, address: int) -> str:
     return text if text.strip("? ") else ""
 
 
+def executed_code(action: Any, metric_name: str) -> list[tuple[str, float]] | None:
+    """Each instruction that ran, its predicate left out, and how often; None where it or that is
+    not known."""
+    counts = by_address(action, metric_name)
+    if counts is None:
+        return None
+    code = [(machine_code(action, address), times) for address, times in counts.items() if times]
+    return (
+        [(_GUARD.sub("", text), times) for text, times in code]
+        if all(text for text, _ in code)
+        else None
+    )
+
+
+_GUARD = re.compile(r"^@\S+ ?")
+
+
 def half_precision_moves(action: Any, thread_counts: str) -> float:
     """FLOP that half-precision counters hold of instructions that compute nothing.
 
@@ -49,39 +92,64 @@ def half_precision_moves(action: Any, thread_counts: str) -> float:
     HADD2 and HMUL2 2) whether it computes or not. `thread_counts` is the metric with the threads
     that executed each program counter. NaN where the launch has none, or no machine code for it.
     """
-    counts = by_address(action, thread_counts)
-    if counts is None:
-        return float("nan")
-    flop = 0.0
-    for address, threads in counts.items():
-        if threads:
-            instruction = machine_code(action, address)
-            if not instruction:
-                return float("nan")
-            flop += threads * half_flop_of_move(instruction)
-    return flop
+    code = executed_code(action, thread_counts)
+    if code is None:
+        return math.nan
+    return sum(threads * half_flop_of_move(text) for text, threads in code)
 
 
 def half_flop_of_move(instruction: str) -> int:
     """FLOP a thread is credited with for a half-precision instruction that moves or converts."""
-    words = instruction.split(maxsplit=1)
-    if words and words[0].startswith("@"):
-        words = words[1].split(maxsplit=1) if len(words) > 1 else []
-    if len(words) < 2:
-        return 0
-    opcode = _base(words[0])
-    weight = _HALF_WEIGHTS.get(opcode, 0)
-    if not weight:
-        return 0
-    sources = [_register(operand) for operand in words[1].split(",")[1:3]]
-    zeros = sources.count(_ZERO)
-    moves = zeros == 2 if opcode == "HFMA2" else zeros >= 1
-    return weight if moves else 0
+    opcode, _, operands = _GUARD.sub("", instruction).partition(" ")
+    base = opcode.split(".")[0]
+    sources = [term.strip().lstrip("-|").split(".")[0].rstrip("|") for term in operands.split(",")]
+    zeros = sources[1:3].count("RZ")
+    return _HALF_WEIGHTS.get(base, 0) if zeros > (base == "HFMA2") else 0
 
 
-def _base(opcode: str) -> str:
-    return opcode.split(".")[0]
+def executed_opcodes(action: Any, metric_name: str) -> list[tuple[str, float]] | None:
+    """The opcode with modifiers of each instruction that ran and how often; None without counts."""
+    code = executed_code(action, metric_name)
+    return code and [(text.split(" ")[0], times) for text, times in code]
 
 
-def _register(operand: str) -> str:
-    return operand.strip().lstrip("-|").split(".")[0].rstrip("|")
+def tensor_operations(executed: Iterable[tuple[str, float]]) -> Mapping[str, float] | None:
+    """Operations by KINDS, HMMA, SPARSE and HALF_ACCUMULATE from (instruction, times) pairs.
+
+    One-bit and 4-bit integer products are left out. None where an instruction's work is not in its
+    name: tcgen05 (UTCHMMA and its kin) takes its shape from a register.
+    """
+    totals = dict.fromkeys((*KINDS, HMMA, SPARSE, HALF_ACCUMULATE), 0.0)
+    for opcode, times in executed:
+        base, *modifiers = opcode.split(".")
+        kind = _FAMILIES.get(base, "")
+        narrow = kind == "int8" and not _NARROW_INTEGERS.isdisjoint(modifiers)
+        if not base.endswith("MMA") or base in _UNCOUNTED or not times or narrow:
+            continue
+        operations = _operations(modifiers) if kind else math.nan
+        if math.isnan(operations):
+            return None
+        if base in {"HMMA", "HGMMA"}:
+            kind = "bf16" if "BF16" in modifiers else "tf32" if "TF32" in modifiers else kind
+        counted = {
+            kind: True,
+            HMMA: base == "HMMA",
+            SPARSE: "SP" in modifiers,
+            HALF_ACCUMULATE: kind == "fp16" and "F32" not in modifiers,
+        }
+        for key in filter(counted.get, counted):
+            totals[key] += operations * times
+    return totals
+
+
+def _operations(modifiers: list[str]) -> float:
+    """The operations of an instruction for one warp; NaN where unknown."""
+    for modifier in modifiers:
+        if group := _GROUP_SHAPE.fullmatch(modifier):
+            return 2.0 * math.prod(map(int, group.groups())) / _WARPS_OF_A_GROUP
+        if warp := _WARP_SHAPE.fullmatch(modifier):
+            operations = 2.0 * math.prod(map(int, warp.groups()))
+            if any(word.startswith("STEP") for word in modifiers):
+                return operations * _QUARTERS / _STEPS["F32" if "F32" in modifiers else "F16"]
+            return operations
+    return math.nan

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import and_, or_
 
 from profkit.report.sass_text import Operation
 
@@ -47,37 +49,29 @@ class Flow:
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
         """The basic blocks, in the order of the code."""
-        ends = [at + 1 for at, one in enumerate(self.operations) if one.base in _ENDS]
-        targets = [self._at(one.target) for one in self.operations if one.target is not None]
-        starts = sorted({0, *ends, *filter(None, targets)} - {len(self.operations)})
-        place = {start: number for number, start in enumerate(starts)}
-        found = []
-        for number, start in enumerate(starts):
-            end = starts[number + 1] if number + 1 < len(starts) else len(self.operations)
-            after = [place[at] for at in self._after(end - 1) if at in place]
-            found.append(Block(start, end, tuple(dict.fromkeys(after))))
-        return tuple(found) if self.operations else ()
+        operations = self.operations
+        ends = [index + 1 for index, step in enumerate(operations) if step.base in _ENDS]
+        targets = [self._target(step) for step in operations]
+        starts = sorted({0, *ends, *filter(None, targets)} - {len(operations)})
+        numbers = {start: number for number, start in enumerate(starts)}
+        blocks = []
+        for start, end in zip(starts, [*starts[1:], len(operations)], strict=False):
+            after = (numbers[index] for index in self._after(end - 1) if index in numbers)
+            blocks.append(Block(start, end, tuple(dict.fromkeys(after))))
+        return tuple(blocks)
 
-    def block_of(self, at: int) -> int:
+    def block_of(self, index: int) -> int:
         """The block that an operation is in."""
-        return self._block_of[at]
+        return self._block_of[index]
 
-    def loop_of(self, at: int) -> Loop | None:
+    def loop_of(self, index: int) -> Loop | None:
         """The innermost loop that an operation is in."""
-        return self._innermost.get(self._block_of[at])
+        return self._innermost.get(self._block_of[index])
 
-    def leads(self, at: int, to: int) -> bool:
+    def leads(self, first: int, last: int) -> bool:
         """Whether control may go from one operation to a later one."""
-        seen: set[int] = set()
-        waiting = [self._block_of[at]]
-        while waiting:
-            number = waiting.pop()
-            if number == self._block_of[to]:
-                return True
-            if number not in seen:
-                seen.add(number)
-                waiting += self.blocks[number].successors
-        return False
+        successors = [block.successors for block in self.blocks]
+        return self._block_of[last] in _reached([self._block_of[first]], successors)
 
     @cached_property
     def loops(self) -> tuple[Loop, ...]:
@@ -85,42 +79,39 @@ class Flow:
         bodies: dict[int, set[int]] = {}
         for tail, block in enumerate(self.blocks):
             for head in block.successors:
-                if self._dominates(head, tail):
-                    bodies.setdefault(head, {head}).update(self._body(head, tail))
-        found = [
+                if head == tail or self._dominators.get(tail, 0) >> head & 1:
+                    body = _reached([tail], self._predecessors, {head})
+                    bodies.setdefault(head, {head}).update(body)
+        loops = [
             Loop(head, frozenset(body), sum(head in other for other in bodies.values()) - 1)
             for head, body in bodies.items()
         ]
-        return tuple(sorted(found, key=lambda loop: (loop.depth, loop.head)))
+        return tuple(sorted(loops, key=lambda loop: (loop.depth, loop.head)))
 
     def producers(
-        self, register: str, at: int, within: frozenset[int] | None = None
+        self, register: str, index: int, within: frozenset[int] | None = None
     ) -> tuple[int, ...]:
         """The operations whose value of a register an operation at this place may read.
 
         Nearest first: up the straight line, then by the ways that lead here, around loops too. A
         write under another predicate may leave an older value. `within` keeps to some blocks.
         """
-        return tuple(dict.fromkeys(self._writers(register, at, within)))
+        return tuple(dict.fromkeys(self._writers(register, index, within)))
 
-    def _writers(self, register: str, at: int, within: frozenset[int] | None) -> Iterator[int]:
-        waiting = [(self._block_of[at], at)]
+    def _writers(self, register: str, index: int, within: frozenset[int] | None) -> Iterator[int]:
+        waiting = [(self._block_of[index], index)]
         seen: set[int] = set()
-        while waiting:
-            number, before = waiting.pop(0)
+        for number, end in waiting:  # which grows
             writes = self._writes[number].get(register, ())
-            certain = False
-            for writer in reversed(writes[: bisect_left(writes, before)]):
+            for writer in reversed(writes[: bisect_left(writes, end)]):
                 yield writer
-                certain = not self.operations[writer].conditional or self._agree(writer, at)
-                if certain:
+                if not self.operations[writer].conditional or self._agree(writer, index):
                     break
-            if certain:
-                continue
-            for other in self._predecessors[number]:
-                if other not in seen and (within is None or other in within):
-                    seen.add(other)
-                    waiting.append((other, self.blocks[other].end))
+            else:
+                for other in self._predecessors[number]:
+                    if other not in seen and (within is None or other in within):
+                        seen.add(other)
+                        waiting.append((other, self.blocks[other].end))
 
     def _agree(self, writer: int, reader: int) -> bool:
         """Whether both run under the same predicate, one after the other in one block."""
@@ -129,33 +120,34 @@ class Flow:
             return False
         number = self._block_of[writer]
         changes = self._writes[number].get(guard.lstrip("!"), ())
-        return number == self._block_of[reader] and not any(writer <= at < reader for at in changes)
+        return number == self._block_of[reader] and not any(
+            writer <= change < reader for change in changes
+        )
 
     def sources(
         self,
-        at: int,
+        index: int,
         registers: Sequence[str],
         within: frozenset[int] | None = None,
-        through: Callable[[Operation], Sequence[str]] = lambda one: one.reads,
+        through: Callable[[Operation], Sequence[str]] = lambda operation: operation.reads,
     ) -> tuple[int, ...]:
         """The backward slice: all operations that some registers' values at a place rest on.
 
         `through` tells which registers of a producer to follow further, none to end there.
         """
-        found: dict[int, None] = {}
-        asked: set[tuple[str, int]] = set()
-        waiting = [(register, at) for register in registers]
+        sources: dict[int, None] = {}
+        seen: set[tuple[str, int]] = set()
+        waiting = [(register, index) for register in registers]
         while waiting:
             register, place = waiting.pop()
-            if (register, place) in asked:
+            if (register, place) in seen:
                 continue
-            asked.add((register, place))
+            seen.add((register, place))
             for producer in self.producers(register, place, within):
-                if producer not in found:
-                    found[producer] = None
-                    one = self.operations[producer]
-                    waiting += [(name, producer) for name in through(one)]
-        return tuple(found)
+                if producer not in sources:
+                    sources[producer] = None
+                    waiting += [(name, producer) for name in through(self.operations[producer])]
+        return tuple(sources)
 
     def live(self) -> list[int]:
         """How many general registers hold a value still needed, at each operation.
@@ -164,184 +156,117 @@ class Flow:
         that may not happen ends no value. What a called function or an indirect branch needs is
         not known: there it may be more.
         """
-        before = self._live_before()
-        found = [0] * len(self.operations)
-        for block in self.blocks:
-            needed = 0
-            for other in block.successors:
-                needed |= before[other]
-            for at in range(block.end - 1, block.start - 1, -1):
-                writes, reads = self._masks[at]
-                after = needed | writes
-                needed = needed & ~self._kills(at) | reads
-                found[at] = max(needed.bit_count(), after.bit_count())
-        return found
-
-    def _live_before(self) -> list[int]:
-        """For each block the registers needed where it starts, a bit a register."""
-        kills, reads = [], []
-        for block in self.blocks:
-            killed = needed = 0
-            for at in range(block.end - 1, block.start - 1, -1):
-                needed = needed & ~self._kills(at) | self._masks[at][1]
-                killed |= self._kills(at)
-            kills.append(killed)
-            reads.append(needed)
-        before = list(reads)
+        masks = [(_mask(step.writes), _mask(step.reads)) for step in self.operations]
+        counts = [0] * len(self.operations)
+        needs = [0] * len(self.blocks)
         changed = True
         while changed:
             changed = False
-            for number in range(len(self.blocks) - 1, -1, -1):
-                after = 0
-                for other in self.blocks[number].successors:
-                    after |= before[other]
-                needed = after & ~kills[number] | reads[number]
-                changed |= needed != before[number]
-                before[number] = needed
-        return before
+            for number, block in reversed(list(enumerate(self.blocks))):
+                needed = reduce(or_, (needs[other] for other in block.successors), 0)
+                for index in reversed(range(block.start, block.end)):
+                    writes, reads = masks[index]
+                    left = needed | writes
+                    kills = 0 if self.operations[index].conditional else writes
+                    needed = needed & ~kills | reads
+                    counts[index] = max(needed.bit_count(), left.bit_count())
+                changed |= needed != needs[number]
+                needs[number] = needed
+        return counts
 
-    def _kills(self, at: int) -> int:
-        return 0 if self.operations[at].conditional else self._masks[at][0]
-
-    @cached_property
-    def _masks(self) -> Sequence[tuple[int, int]]:
-        """What each operation writes and reads of the general registers, a bit a register."""
-        return [(_mask(one.writes), _mask(one.reads)) for one in self.operations]
-
-    def _at(self, address: int) -> int | None:
-        """The place of an address; None where the code does not have it."""
-        return self._places.get(address)
+    def _target(self, operation: Operation) -> int | None:
+        """The place that an operation names; None where the code does not have it."""
+        return None if operation.target is None else self._places.get(operation.target)
 
     @cached_property
     def _places(self) -> Mapping[int, int]:
-        return {address: at for at, address in enumerate(self.addresses)}
+        return {address: index for index, address in enumerate(self.addresses)}
 
-    def _after(self, at: int) -> Iterator[int]:
+    def _after(self, index: int) -> Iterator[int]:
         """Where control may go after the last operation of a block."""
-        one = self.operations[at]
-        target = self._at(one.target) if one.target is not None else None
-        may_not = one.conditional or any(
-            name.startswith(("P", "UP")) for name in one.reads if one.base in {"BRA", "EXIT"}
+        last = self.operations[index]
+        target = self._target(last)
+        predicated = last.base in {"BRA", "EXIT"} and any(
+            name.startswith(("P", "UP")) for name in last.reads
         )
-        if one.base in _JUMPS | {"CALL", "WARPSYNC"} and target is not None:
+        if last.base in _JUMPS | {"CALL", "WARPSYNC"} and target is not None:
             yield target
-        if one.base == "BSYNC":
-            yield from self._joins.get(one.terms[:1], ())
-        ends = one.base in _LEAVES | _JUMPS | _UNKNOWN
-        if (not ends or may_not or "DIV" in one.modifiers) and at + 1 < len(self.operations):
-            yield at + 1
+        if last.base == "BSYNC":
+            yield from self._convergence[last.terms[:1]]
+        ends = last.base in _LEAVES | _JUMPS | _UNKNOWN
+        may_continue = not ends or last.conditional or predicated or "DIV" in last.modifiers
+        if may_continue and index + 1 < len(self.operations):
+            yield index + 1
 
     @cached_property
-    def _joins(self) -> Mapping[tuple[str, ...], tuple[int, ...]]:
+    def _convergence(self) -> Mapping[tuple[str, ...], list[int]]:
         """By convergence barrier, the places where its warps go on together."""
-        found: dict[tuple[str, ...], tuple[int, ...]] = {}
-        for one in self.operations:
-            at = self._at(one.target) if one.base == "BSSY" and one.target else None
-            if at is not None and self.operations[at].base != "BSYNC":
-                found[one.terms[:1]] = (*found.get(one.terms[:1], ()), at)
-        return found
+        places = defaultdict(list)
+        for operation in self.operations:
+            target = self._target(operation) if operation.base == "BSSY" else None
+            if target is not None and self.operations[target].base != "BSYNC":
+                places[operation.terms[:1]].append(target)
+        return places
 
     @cached_property
     def _block_of(self) -> Sequence[int]:
-        return [number for number, block in enumerate(self.blocks) for _ in range(*_span(block))]
+        spans = (block.end - block.start for block in self.blocks)
+        return [number for number, size in enumerate(spans) for _ in range(size)]
 
     @cached_property
     def _predecessors(self) -> Sequence[Sequence[int]]:
-        found: list[list[int]] = [[] for _ in self.blocks]
+        predecessors: list[list[int]] = [[] for _ in self.blocks]
         for number, block in enumerate(self.blocks):
             for other in block.successors:
-                found[other].append(number)
-        return found
+                predecessors[other].append(number)
+        return predecessors
 
     @cached_property
     def _writes(self) -> Sequence[Mapping[str, list[int]]]:
         """For each block the places that write each register."""
-        found: list[dict[str, list[int]]] = []
-        for block in self.blocks:
-            writes: dict[str, list[int]] = {}
-            for at in range(*_span(block)):
-                for name in self.operations[at].writes:
-                    writes.setdefault(name, []).append(at)
-            found.append(writes)
-        return found
-
-    @cached_property
-    def _order(self) -> Sequence[int]:
-        """Blocks in reverse postorder from the entries: the first, and those nothing leads to."""
-        entries = [0] + [at for at, before in enumerate(self._predecessors) if at and not before]
-        seen: set[int] = set()
-        order: list[int] = []
-        for entry in entries:
-            stack = [(entry, iter(self.blocks[entry].successors))] if entry not in seen else []
-            seen.add(entry)
-            while stack:
-                number, rest = stack[-1]
-                following = next((other for other in rest if other not in seen), None)
-                if following is None:
-                    order.append(number)
-                    stack.pop()
-                else:
-                    seen.add(following)
-                    stack.append((following, iter(self.blocks[following].successors)))
-        return order[::-1]
+        places: list[dict[str, list[int]]] = [{} for _ in self.blocks]
+        for index, number in enumerate(self._block_of):
+            for name in self.operations[index].writes:
+                places[number].setdefault(name, []).append(index)
+        return places
 
     @cached_property
     def _dominators(self) -> Mapping[int, int]:
-        """The immediate dominator of each block (Cooper, Harvey and Kennedy); -1 above entries."""
-        rank = {number: at for at, number in enumerate(self._order)}
-        immediate: dict[int, int] = {}
+        """The dominators of each block that an entry leads to, a bit a block.
 
-        def common(one: int, other: int) -> int:
-            while one != other:
-                if one == -1 or other == -1:
-                    return -1
-                if rank[one] > rank[other]:
-                    one = immediate[one]
-                else:
-                    other = immediate[other]
-            return one
-
+        Entries are the first block and those that nothing leads to.
+        """
+        entries = {number for number, before in enumerate(self._predecessors) if not before} | {0}
+        reached = sorted(_reached(entries, [block.successors for block in self.blocks]))
+        dominators = dict.fromkeys(reached, -1) | {entry: 1 << entry for entry in entries}
         changed = True
         while changed:
             changed = False
-            for number in self._order:
-                known = [other for other in self._predecessors[number] if other in immediate]
-                above = known[0] if known and number else -1
-                for other in known[1:]:
-                    above = common(above, other)
-                if immediate.get(number) != above:
-                    immediate[number] = above
-                    changed = True
-        return immediate
-
-    def _dominates(self, head: int, tail: int) -> bool:
-        while tail != head and tail != -1:
-            tail = self._dominators.get(tail, -1)
-        return tail == head
-
-    def _body(self, head: int, tail: int) -> set[int]:
-        """The blocks of the loop that the edge from `tail` back to `head` closes."""
-        body = {head, tail}
-        waiting = [tail] if tail != head else []
-        while waiting:
-            for other in self._predecessors[waiting.pop()]:
-                if other not in body:
-                    body.add(other)
-                    waiting.append(other)
-        return body
+            for number in reached:
+                if number not in entries:
+                    before = (dominators.get(other, -1) for other in self._predecessors[number])
+                    mask = reduce(and_, before) | 1 << number
+                    changed |= mask != dominators[number]
+                    dominators[number] = mask
+        return dominators
 
     @cached_property
     def _innermost(self) -> Mapping[int, Loop]:
         return {number: loop for loop in self.loops for number in loop.blocks}
 
 
-def _span(block: Block) -> tuple[int, int]:
-    return block.start, block.end
+def _reached(
+    starts: Iterable[int], edges: Sequence[Sequence[int]], ends: Iterable[int] = ()
+) -> set[int]:
+    """The blocks that edges lead to from some blocks, these among them, not beyond `ends`."""
+    reached, waiting = set(ends), [start for start in starts if start not in set(ends)]
+    reached |= set(waiting)
+    while waiting:
+        following = [other for other in edges[waiting.pop()] if other not in reached]
+        reached.update(following)
+        waiting += following
+    return reached
 
 
 def _mask(names: Sequence[str]) -> int:
-    found = 0
-    for name in names:
-        if name.startswith("R"):
-            found |= 1 << int(name[1:])
-    return found
+    return reduce(or_, (1 << int(name[1:]) for name in names if name.startswith("R")), 0)

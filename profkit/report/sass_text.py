@@ -53,7 +53,7 @@ class Operation:
 
 
 _REGISTER = re.compile(r"(?<![\w\]])(UR|UP|R|P)(\d+)(?![\dx])")
-_ONE = re.compile(r"[-!~|]*(UR|UP|R|P)(\d+|Z|T)(?:\.[\w.]+)?\|?")
+_OPERAND = re.compile(r"[-!~|]*(UR|UP|R|P)(\d+|Z|T)(?:\.[\w.]+)?\|?")
 _CONSTANT = re.compile(r"c\[(0x[0-9a-f]+)\]\[(0x[0-9a-f]+)\]")
 _BRACKETED = re.compile(r"(?P<kind>\w*)\[(?P<inside>[^\]]*)\](?:\[(?P<more>[^\]]*)\])?")
 _GUARD = re.compile(r"@(!?)(U?P(?:\d|T))\s+")
@@ -77,39 +77,42 @@ def parse(text: str) -> Operation:
     """Read an instruction as the vendor prints it, such as `@!P0 LDG.E.64 R2, desc[UR4][R2.64]`."""
     text = text.strip().rstrip(";").strip()
     guard = ""
-    if told := _GUARD.match(text):
-        guard = told[1] + told[2]
-        text = text[told.end() :]
+    if match := _GUARD.match(text):
+        guard = match[1] + match[2]
+        text = text[match.end() :]
     opcode, _, rest = text.partition(" ")
     terms = tuple(term.strip() for term in rest.split(",") if term.strip())
-    base = opcode.partition(".")[0]
+    base, *modifiers = opcode.split(".")
     results = _results(base, terms)
-    width = _Widths(base, opcode.split(".")[1:])
     writes: list[str] = []
     reads: list[str] = [guard.lstrip("!")] if guard and not guard.endswith("T") else []
     addresses: list[str] = []
-    for at, term in enumerate(terms):
-        if at < results:
-            writes += _registers(term, width.of_result(term))
+    for index, term in enumerate(terms):
+        if index < results:
+            width = 1 if _is_predicate(term) else _width(base, modifiers, None)
+            writes += _registers(term, width)
         elif "[" in term:
-            at_address, others = _address(term, base)
-            addresses += at_address
-            reads += (*at_address, *others)
+            address, others = _address(term, base)
+            addresses += address
+            reads += (*address, *others)
         else:
-            reads += _registers(term, width.of_source(at - results))
-    if guard == "!PT":
-        writes = []
+            reads += _registers(term, _width(base, modifiers, index - results))
+    branches = base in _BRANCHES and terms and _TARGET.fullmatch(terms[-1])
     return Operation(
         guard="" if guard in {"PT", "UPT"} else guard,
         opcode=opcode,
         terms=terms,
         results=results,
-        writes=_once(writes),
-        reads=_once(reads),
-        addresses=_once(addresses),
-        constants=tuple((int(bank, 16), int(at, 16)) for bank, at in _CONSTANT.findall(rest)),
-        target=_target(base, terms),
+        writes=() if guard == "!PT" else _unique(writes),
+        reads=_unique(reads),
+        addresses=_unique(addresses),
+        constants=tuple((int(bank, 16), int(byte, 16)) for bank, byte in _CONSTANT.findall(rest)),
+        target=int(terms[-1], 16) if branches else None,
     )
+
+
+def _unique(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
 
 
 def _results(base: str, terms: Sequence[str]) -> int:
@@ -136,120 +139,83 @@ def _is_predicate(term: str) -> bool:
 def _registers(term: str, width: int) -> list[str]:
     """The registers of an operand; all predicates of `PR`."""
     if term.partition(".")[0] == "PR":
-        return [f"P{at}" for at in range(7)]
-    told = _ONE.fullmatch(term)
-    if told is None or not told[2].isdigit():
-        return [] if told else [kind + number for kind, number in _REGISTER.findall(term)]
-    first = int(told[2])
-    return [f"{told[1]}{first + at}" for at in range(width if told[1] in {"R", "UR"} else 1)]
+        return [f"P{number}" for number in range(7)]
+    match = _OPERAND.fullmatch(term)
+    if match is None:
+        return [kind + number for kind, number in _REGISTER.findall(term)]
+    if not match[2].isdigit():
+        return []
+    return _span(match[1], int(match[2]), width if match[1] in {"R", "UR"} else 1)
+
+
+def _span(kind: str, first: int, width: int) -> list[str]:
+    return [f"{kind}{number}" for number in range(first, first + width)]
 
 
 def _address(term: str, base: str) -> tuple[list[str], list[str]]:
     """Registers of a memory operand: those of the address, and those of a descriptor."""
-    told = _BRACKETED.search(term)
-    if told is None:
+    match = _BRACKETED.search(term)
+    if match is None:
         return [], []
-    inside, more = told["inside"], told["more"]
-    if told["kind"].startswith(("desc", "gdesc", "cx", "c")) and (
-        more is not None or told["kind"] == "gdesc"
-    ):
-        described = _wide(inside, 4 if told["kind"] == "gdesc" else 2)
-        if told["kind"] == "c":
-            return _wide(more or "", 1), []
-        return _wide(more or "", 1, base), described
-    return _wide(inside, 1, base), []
+    kind, inside, more = match["kind"], match["inside"], match["more"]
+    described = kind.startswith(("desc", "gdesc", "c")) and (more is not None or kind == "gdesc")
+    if not described:
+        return _wide(inside, 1, base), []
+    if kind == "c":
+        return _wide(more or "", 1), []
+    return _wide(more or "", 1, base), _wide(inside, 4 if kind == "gdesc" else 2)
 
 
 def _wide(inside: str, width: int, base: str = "") -> list[str]:
     """The registers between brackets; one marked `.64`, and Volta's global addresses, are pairs."""
-    found = []
-    for told in _REGISTER.finditer(inside):
-        kind, first = told[1], int(told[2])
-        pair = inside[told.end() :].startswith(".64") or (
-            base in _GLOBAL and "." not in inside[told.end() : told.end() + 1] and kind == "R"
-        )
-        found += [f"{kind}{first + at}" for at in range(2 if pair else width)]
-    return found
+    registers = []
+    for match in _REGISTER.finditer(inside):
+        rest = inside[match.end() :]
+        volta = base in _GLOBAL and not rest.startswith(".") and match[1] == "R"
+        pair = rest.startswith(".64") or volta
+        registers += _span(match[1], int(match[2]), 2 if pair else width)
+    return registers
 
 
-def _target(base: str, terms: Sequence[str]) -> int | None:
-    if base not in _BRANCHES or not terms:
-        return None
-    return int(terms[-1], 16) if _TARGET.fullmatch(terms[-1]) else None
-
-
-def _once(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(names))
-
-
-class _Widths:
-    """How many registers the operands of an opcode take."""
-
-    def __init__(self, base: str, modifiers: Sequence[str]) -> None:
-        self._base = base
-        self._modifiers = modifiers
-        self._types = [one for one in modifiers if _TYPES.fullmatch(one)]
-
-    def of_result(self, term: str) -> int:
-        base, modifiers = self._base, self._modifiers
-        if _is_predicate(term):
-            return 1
-        if base in _CONVERSIONS:
-            return 2 if self._converted[0].endswith("64") else 1
-        if base in _TWO_RESULTS:
-            return 2
-        if base.endswith("MMA"):
-            return self._matrix(0)
-        if base == "LDSM":
-            return next((int(one) for one in ("4", "2") if one in modifiers), 1)
-        if "WIDE" in modifiers or base in _DOUBLE | {"LEPC"}:
-            return 2
+def _width(base: str, modifiers: Sequence[str], source: int | None) -> int:
+    """How many registers a result takes, or the operand that is the source of this number."""
+    if base in _CONVERSIONS:
+        return 2 if _converted(base, modifiers)[source is not None].endswith("64") else 1
+    if base.endswith("MMA"):
+        return _matrix(base, modifiers, 0 if source is None else source + 1)
+    if base == ("LDSM" if source is None else "STSM"):
+        return next((int(count) for count in ("4", "2") if count in modifiers), 1)
+    plain = 4 if "128" in modifiers else 2 if "64" in modifiers else 1
+    double = base in _DOUBLE
+    if source is None:
         if base == "CS2R":
-            return 1 if "32" in modifiers else 2
-        return self._plain
+            plain = 1 if "32" in modifiers else 2
+        double |= base in _TWO_RESULTS or base == "LEPC" or "WIDE" in modifiers
+    elif base in {"IMAD", "UIMAD"}:
+        plain = 2 if source == 2 and ("WIDE" in modifiers or "HI" in modifiers) else 1
+    elif base in _LOADS:
+        plain = 1
+    return 2 if double else plain
 
-    def of_source(self, at: int) -> int:
-        base, modifiers = self._base, self._modifiers
-        if base in _CONVERSIONS:
-            return 2 if self._converted[1].endswith("64") else 1
-        if base in {"IMAD", "UIMAD"}:
-            return 2 if at == 2 and ("WIDE" in modifiers or "HI" in modifiers) else 1
-        if base in _DOUBLE:
-            return 2
-        if base.endswith("MMA"):
-            return self._matrix(at + 1)
-        if base == "STSM":
-            return next((int(one) for one in ("4", "2") if one in modifiers), 1)
-        if base in _LOADS:
-            return 1
-        return self._plain
 
-    @property
-    def _plain(self) -> int:
-        if "128" in self._modifiers:
-            return 4
-        return 2 if "64" in self._modifiers else 1
+def _converted(base: str, modifiers: Sequence[str]) -> tuple[str, str]:
+    """The types of a conversion's result and source."""
+    types = [modifier for modifier in modifiers if _TYPES.fullmatch(modifier)]
+    if len(types) > 1:
+        return types[0], types[1]
+    only = types[0] if types else ""
+    if base == "FRND":
+        return only, only
+    of_result = only.startswith(("S", "U")) == (base in {"F2I", "I2I"})
+    return (only, "") if of_result else ("", only)
 
-    @property
-    def _converted(self) -> tuple[str, str]:
-        """The types of a conversion's result and source."""
-        types, base = self._types, self._base
-        if len(types) > 1:
-            return types[0], types[1]
-        only = types[0] if types else ""
-        if base == "FRND":
-            return only, only
-        integer = only.startswith(("S", "U"))
-        of_result = integer == (base in {"F2I", "I2I"})
-        return (only, "") if of_result else ("", only)
 
-    def _matrix(self, at: int) -> int:
-        """Registers of the operands D, A, B, C of a matrix product; those of 16x8x16 by default."""
-        shape = next((one for one in self._modifiers if one[:1].isdigit()), "16816")
-        if told := _SHAPE.match(shape):
-            columns = int(told[1])
-            return (4, 4)[at] if at == 1 else columns // (2 if "F32" in self._modifiers else 4)
-        small = shape in {"1688", "16816", "8816"} and (self._base == "IMMA" or shape == "1688")
-        if self._base == "HMMA" and "F16" in self._modifiers and at in {0, 3}:
-            return 2
-        return ((4, 2, 1, 4) if small else (4, 4, 2, 4))[at] if at < 4 else 1
+def _matrix(base: str, modifiers: Sequence[str], operand: int) -> int:
+    """Registers of the operands D, A, B, C of a matrix product; those of 16x8x16 by default."""
+    shape = next((modifier for modifier in modifiers if modifier[:1].isdigit()), "16816")
+    if match := _SHAPE.match(shape):
+        return 4 if operand == 1 else int(match[1]) // (2 if "F32" in modifiers else 4)
+    if base == "HMMA" and "F16" in modifiers and operand in {0, 3}:
+        return 2
+    small = shape == "1688" or (base == "IMMA" and shape in {"16816", "8816"})
+    return ((4, 2, 1, 4) if small else (4, 4, 2, 4))[operand] if operand < 4 else 1

@@ -55,14 +55,8 @@ class Session:
     def shareable_command(self) -> str:
         """The command line without folders and without the profiled program's arguments."""
         own, program = _split(self.command)
-        if not own:
-            return ""
-        words = [_base_name(word) for word in own]
-        if program:
-            words.append(_base_name(program[0]))
-        if len(program) > 1:
-            words.append("...")
-        return " ".join(words)
+        words = [*own, *program[:1]] if own else []
+        return " ".join([*map(_base_name, words), *(["..."] if own and program[1:] else [])])
 
 
 def decode(messages: Iterable[bytes]) -> Session:
@@ -86,56 +80,38 @@ def decode(messages: Iterable[bytes]) -> Session:
     command = wire.text(merged, _COMMAND).strip()
     ncu_version = versions.get("Nsight Compute Target", "").split(" ")[0]
     options = _options(command)
-    policy, assumed = _policy(options, settings, ncu_version, known=bool(command or settings))
+    defaults = {
+        "clock_control": (_default_clock_control(ncu_version), _SETTINGS_CLOCK),
+        "cache_control": ("all", 0),
+        "replay_mode": ("kernel", _SETTINGS_REPLAY),
+    }
+    policy = {
+        name: options.get(name.replace("_", "-")) or wire.text(settings, field).lower()
+        for name, (_, field) in defaults.items()
+    }
+    unset = [name for name, value in policy.items() if (command or settings) and not value]
     created = wire.number(merged, _CREATED)
+    try:
+        time = datetime.fromtimestamp(created, UTC) if created else None
+    except (OverflowError, OSError):
+        raise ValueError(f"recorded {created} s after 1970") from None
     return Session(
-        created=_time(created),
+        created=time,
         ncu_version=ncu_version,
         cuda_version=versions.get("CUDA Version", ""),
         driver_version=versions.get("Display Driver Version", ""),
         command=command,
         options=options,
-        clock_control=policy["clock-control"],
-        cache_control=policy["cache-control"],
-        replay_mode=policy["replay-mode"],
-        assumed=assumed,
+        **policy | {name: defaults[name][0] for name in unset},
+        assumed=frozenset(name.replace("_", "-") for name in unset),
         os=wire.text(system, _SYSTEM_OS),
-        processor=_first_line(wire.text(system, _SYSTEM_PROCESSOR)),
+        # Old versions of ncu put the rest of /proc/cpuinfo after the name.
+        processor=wire.text(system, _SYSTEM_PROCESSOR).strip().partition("\n")[0].strip(),
         host_name=wire.text(system, _SYSTEM_NAME),
         addresses=tuple(
             wire.text(address, 1) for address in wire.messages(system, _SYSTEM_ADDRESSES)
         ),
     )
-
-
-def _time(created: int) -> datetime | None:
-    """The time of so many seconds since 1970; None where there is none."""
-    try:
-        return datetime.fromtimestamp(created, UTC) if created else None
-    except (OverflowError, OSError):
-        raise ValueError(f"recorded {created} s after 1970") from None
-
-
-def _first_line(text: str) -> str:
-    """A name without what old versions of ncu put after it: the rest of /proc/cpuinfo."""
-    return text.strip().partition("\n")[0].strip()
-
-
-def _policy(
-    options: Mapping[str, str], settings: wire.Message, ncu_version: str, *, known: bool
-) -> tuple[Mapping[str, str], frozenset[str]]:
-    """The policies in force, and which of them are ncu's defaults; empty when nothing is known."""
-    defaults = {
-        "clock-control": (_default_clock_control(ncu_version), _SETTINGS_CLOCK),
-        "cache-control": ("all", None),
-        "replay-mode": ("kernel", _SETTINGS_REPLAY),
-    }
-    policy: dict[str, str] = {}
-    for name, (_, field) in defaults.items():
-        in_gui = wire.text(settings, field).lower() if field else ""
-        policy[name] = options.get(name) or in_gui
-    assumed = frozenset(name for name, told in policy.items() if known and not told)
-    return policy | {name: defaults[name][0] for name in assumed}, assumed
 
 
 def _default_clock_control(ncu_version: str) -> str:
@@ -151,23 +127,23 @@ def _default_clock_control(ncu_version: str) -> str:
 def _options(command: str) -> Mapping[str, str]:
     """ncu's own options by long name; one given several times keeps all values, comma-separated."""
     own, _ = _split(command)
-    found: dict[str, list[str]] = {}
+    options: dict[str, list[str]] = {}
     words = iter(own[1:])
     for word in words:
         name, equals, value = word.partition("=")
         if not equals and word not in _SWITCHES:
             value = next(words, "")
-        found.setdefault(name.lstrip("-"), []).append(value)
-    return {name: ",".join(values) for name, values in found.items()}
+        options.setdefault(name.lstrip("-"), []).append(value)
+    return {name: ",".join(values) for name, values in options.items()}
 
 
 def _split(command: str) -> tuple[list[str], list[str]]:
     """ncu and its options; the profiled program and its arguments."""
     words = _words(command)
-    at = 1
-    while at < len(words) and words[at].startswith("-"):
-        at += 1 if "=" in words[at] or words[at] in _SWITCHES else 2
-    return words[:at], words[at:]
+    place = 1
+    while place < len(words) and words[place].startswith("-"):
+        place += 1 if "=" in words[place] or words[place] in _SWITCHES else 2
+    return words[:place], words[place:]
 
 
 def _words(command: str) -> list[str]:

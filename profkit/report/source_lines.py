@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -31,11 +32,20 @@ def instructions(action: Any, metrics: Mapping[str, str]) -> list[Instruction]:
     `metrics` maps the name to give a value to ncu's name of it; the list is empty where the launch
     has none of them.
     """
-    values: dict[int, dict[str, float]] = {}
+    values: defaultdict[int, dict[str, float]] = defaultdict(dict)
     for name, metric_name in metrics.items():
         for address, value in (by_address(action, metric_name) or {}).items():
-            values.setdefault(address, {})[name] = value
-    return [_instruction(action, address, row) for address, row in sorted(values.items())]
+            values[address][name] = value
+    return [
+        Instruction(address, machine_code(action, address), *_location(action, address), row)
+        for address, row in sorted(values.items())
+    ]
+
+
+def _location(action: Any, address: int) -> tuple[str, int]:
+    """The source file and line of an instruction; "" and 0 where no source is known."""
+    source = action.source_info(address)
+    return (posix(source.file_name()), source.line()) if source else ("", 0)
 
 
 def counted(action: Any, metric_name: str) -> int:
@@ -63,17 +73,6 @@ def source_text(action: Any) -> Callable[[str, int], str]:
         return source_files(action).get(file, ())
 
     return lambda file, line: lines(file)[line - 1] if 0 < line <= len(lines(file)) else ""
-
-
-def _instruction(action: Any, address: int, values: Mapping[str, float]) -> Instruction:
-    source = action.source_info(address)
-    return Instruction(
-        address=address,
-        sass=machine_code(action, address),
-        file=posix(source.file_name()) if source else "",
-        line=source.line() if source else 0,
-        values=values,
-    )
 
 
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{3,}\b")
@@ -164,25 +163,22 @@ def hottest(
     `code` keeps the instructions whose machine code has it; without it, only what is returned is
     disassembled. Empty where the launch has nothing of the metrics.
     """
-    values: dict[int, float] = {}
+    values: defaultdict[int, float] = defaultdict(float)
     for name in metric_names:
         for address, value in (by_address(action, name) or {}).items():
-            values[address] = values.get(address, 0.0) + value
+            values[address] += value
     if code:
-        values = {
-            address: value
-            for address, value in values.items()
-            if value > 0 and code.search(machine_code(action, address))
-        }
+        for address, value in list(values.items()):
+            if not (value > 0 and code.search(machine_code(action, address))):
+                del values[address]
     total = sum(values.values())
     if not total > 0:
         return ()
-    found: dict[tuple[str, int, int], float] = {}
+    places: defaultdict[tuple[str, int, int], float] = defaultdict(float)
     for address, value in values.items():
         source = action.source_info(address)
-        key = (posix(source.file_name()), source.line(), 0) if source else ("", 0, address)
-        found[key] = found.get(key, 0.0) + value
-    largest = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:most]
+        places[(*_location(action, address), 0 if source else address)] += value
+    largest = sorted(places.items(), key=lambda item: (-item[1], item[0]))[:most]
     return tuple(
         Place(file, line, "" if line else machine_code(action, address), value / total, address)
         for (file, line, address), value in largest
@@ -203,7 +199,7 @@ def executed_where(action: Any, metric_name: str, text: re.Pattern[str]) -> floa
     total = 0.0
     for address, value in values.items():
         source = action.source_info(address)
-        own = lines.get(source.file_name(), ()) if source is not None else ()
-        if source is not None and 0 < source.line() <= len(own):
-            total += value if text.search(own[source.line() - 1]) else 0.0
+        code = lines.get(source.file_name(), ()) if source is not None else ()
+        if source is not None and 0 < source.line() <= len(code):
+            total += value if text.search(code[source.line() - 1]) else 0.0
     return total

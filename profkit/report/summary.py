@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 NOT_STALLED = frozenset({"selected", "not_selected"})
 # Chosen well above the 2% that keep two reports from being compared.
 _CLOCK_MOVED = 0.05
-_OF_A_RANGE = (
+_REPLAYED_RANGE = (
     "a range of launches replayed as one: time and counters are those of all of them, launch shape "
     "and occupancy those of one"
 )
@@ -118,11 +119,11 @@ class LaunchSummary:
 
     @property
     def grid(self) -> tuple[int, ...]:
-        return self._extent("grid_x", "grid_y", "grid_z")
+        return self._extent("grid")
 
     @property
     def block(self) -> tuple[int, ...]:
-        return self._extent("block_x", "block_y", "block_z")
+        return self._extent("block")
 
     @property
     def rules(self) -> Sequence[RuleResult]:
@@ -130,13 +131,15 @@ class LaunchSummary:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        above = tuple(
-            f"{work.label} reads {work.share:.0%} of its roof: don't rely on it here"
-            for work in self.work
-            if work.share > 1 + TOLERANCES.bound
+        return (
+            *([_REPLAYED_RANGE] if self.launch.workload == "range" else []),
+            *contradictions(self.values, self.gpu),
+            *(
+                f"{work.label} reads {work.share:.0%} of its roof: don't rely on it here"
+                for work in self.work
+                if work.share > 1 + TOLERANCES.bound
+            ),
         )
-        of_several = (_OF_A_RANGE,) if self.launch.workload == "range" else ()
-        return of_several + contradictions(self.values, self.gpu) + above
 
     @cached_property
     def impossible(self) -> frozenset[str]:
@@ -166,14 +169,12 @@ class LaunchSummary:
         """The parts of a breakdown as (key, value, share), largest first."""
         parts = self.launch.breakdowns.get(name, {})
         total = sum(parts.values())
-        if not total:
-            return []
-        ordered = sorted(parts.items(), key=lambda part: (-part[1], part[0]))
+        ordered = sorted(parts.items(), key=lambda part: (-part[1], part[0])) if total else []
         return [(key, value, value / total) for key, value in ordered]
 
-    def _extent(self, *names: str) -> tuple[int, ...]:
-        values = [self.get(name) for name in names]
-        return () if any(math.isnan(value) for value in values) else tuple(map(int, values))
+    def _extent(self, shape: str) -> tuple[int, ...]:
+        values = [self.get(f"{shape}_{axis}") for axis in "xyz"]
+        return () if any(map(math.isnan, values)) else tuple(map(int, values))
 
 
 @dataclass(frozen=True)
@@ -240,84 +241,72 @@ class ReportSummary:
 
 def summarize(raw: RawReport, quantities: Quantities) -> ReportSummary:
     """Everything that the views of a report show."""
-    launches = tuple(_launch(raw, quantities, at) for at in range(len(raw.launches)))
-    return ReportSummary(
-        path=str(raw.path),
-        session=raw.session,
-        recorded=raw.framing.launches,
-        launches=launches,
-        groups=groups(launches),
-        notes=_notes(launches, raw.session),
-    )
+    launches = tuple(_launch(raw, quantities, row) for row in range(len(raw.launches)))
+    notes = tuple(_notes(launches, raw.session))
+    recorded = raw.framing.launches
+    return ReportSummary(str(raw.path), raw.session, recorded, launches, groups(launches), notes)
 
 
-def _launch(raw: RawReport, quantities: Quantities, at: int) -> LaunchSummary:
+def _launch(raw: RawReport, quantities: Quantities, row: int) -> LaunchSummary:
+    launch = raw.launches[row]
     values: dict[str, float] = {}
     missing: dict[str, str] = {}
     formulas: dict[str, str] = {}
     for name, column in quantities.values.items():
-        reason = quantities.missing[name][at]
+        reason = quantities.missing[name][row]
         if reason is None:
-            values[name] = float(column[at])
-            formulas[name] = quantities.formulas[name][at] or ""
+            values[name] = float(column[row])
+            formulas[name] = quantities.formulas[name][row] or ""
         else:
             missing[name] = reason
-    launch = raw.launches[at]
     return LaunchSummary(launch, gpu_of(launch.device), values, missing, formulas)
 
 
 def groups(launches: Sequence[LaunchSummary]) -> tuple[Group, ...]:
     """Launches by kernel, shape and GPU, most time first; groups without a measured launch last."""
     total = sum(launch.duration for launch in launches if not launch.failed)
-    found: dict[tuple[object, ...], list[LaunchSummary]] = {}
+    by_shape = defaultdict(list)
+    names = defaultdict(list)
     for launch in launches:
-        key = (launch.name, launch.grid, launch.block, launch.gpu.name)
-        found.setdefault(key, []).append(launch)
-    grouped = sorted(
-        (_group(members, total) for members in found.values()), key=lambda group: -group.total
-    )
-    names: dict[str, list[str]] = {}
-    for launch in launches:
-        names.setdefault(launch.launch.function or launch.name, []).append(launch.name)
-    return tuple(
-        replace(group, namesakes=tuple(dict.fromkeys([group.name, *names[group.function]])))
-        for group in grouped
-    )
-
-
-def _group(members: Sequence[LaunchSummary], total: float) -> Group:
-    measured = sorted(
-        (launch for launch in members if not launch.failed), key=lambda launch: launch.duration
-    )
-    times = [launch.duration for launch in measured]
-    return Group(
-        name=members[0].name,
-        grid=members[0].grid,
-        block=members[0].block,
-        launches=tuple(members),
-        failed=len(members) - len(measured),
-        total=sum(times),
-        median=statistics.median(times) if times else math.nan,
-        low=times[0] if times else math.nan,
-        high=times[-1] if times else math.nan,
-        share=sum(times) / total if total else math.nan,
-        typical=measured[(len(measured) - 1) // 2] if measured else members[0],
-    )
+        by_shape[launch.name, launch.grid, launch.block, launch.gpu.name].append(launch)
+        names[launch.launch.function or launch.name].append(launch.name)
+    unordered = []
+    for (name, grid, block, _), members in by_shape.items():
+        measured = [launch for launch in members if not launch.failed]
+        measured.sort(key=lambda launch: launch.duration)
+        times = [launch.duration for launch in measured] or [math.nan]
+        time = sum(times) if measured else 0
+        namesakes = names[members[0].launch.function or name]
+        group = Group(
+            name=name,
+            grid=grid,
+            block=block,
+            launches=tuple(members),
+            failed=len(members) - len(measured),
+            total=time,
+            median=statistics.median(times),
+            low=times[0],
+            high=times[-1],
+            share=time / total if total else math.nan,
+            typical=measured[(len(measured) - 1) // 2] if measured else members[0],
+            namesakes=tuple(dict.fromkeys([name, *namesakes])),
+        )
+        unordered.append(group)
+    return tuple(sorted(unordered, key=lambda group: -group.total))
 
 
 def stalls(values: Mapping[str, float]) -> tuple[Stall, ...]:
     """Warp states, largest first; shares add up to 1. Empty where they were not collected."""
     cycles = {
-        name.removeprefix("stall_"): values[name]
-        for name in (entry.name for entry in catalog().group("stalls"))
-        if name.startswith("stall_") and name in values
+        entry.name.removeprefix("stall_"): values[entry.name]
+        for entry in catalog().group("stalls")
+        if entry.name.startswith("stall_") and entry.name in values
     }
     total = sum(cycles.values())
-    if not total:
-        return ()
     return tuple(
         Stall(reason, value, value / total, reason not in NOT_STALLED)
         for reason, value in sorted(cycles.items(), key=lambda item: (-item[1], item[0]))
+        if total
     )
 
 
@@ -338,15 +327,19 @@ def _work(launch: LaunchSummary, precision: str) -> Work:
     kind = "ops" if precision.endswith("int8") else "flop"
     operations = launch.get(f"{kind}_{precision}")
     sheet = launch.gpu.datasheet.peaks.get(precision) if launch.gpu.datasheet else None
+    # The mma.sync roof where that path did most of the work and is not the chip's fastest.
+    path = launch.get(f"peak_rate_{precision}_hmma")
+    mostly = launch.get("flop_tensor_hmma") > launch.get("flop_tensor") / 2
+    is_slower = mostly and path < launch.get(f"peak_rate_{precision}")
     return Work(
         precision=precision,
         label=PRECISIONS[precision],
         operations=operations,
         rate=operations / launch.duration if launch.duration else math.nan,
         peak=held_peak(launch, precision)[0],
-        path_peak=_path_peak(launch, precision),
+        path_peak=path if is_slower else math.nan,
         datasheet=sheet.value * _accumulation(launch, precision) if sheet else math.nan,
-        verified=sheet.verified if sheet else False,
+        verified=sheet is not None and sheet.verified,
     )
 
 
@@ -364,63 +357,44 @@ def _accumulation(launch: LaunchSummary, precision: str) -> float:
     return 1 / (part * scale + 1 - part)
 
 
-def _path_peak(launch: LaunchSummary, precision: str) -> float:
-    """The mma.sync roof where that path did most of the work and is not the chip's fastest."""
-    path = launch.get(f"peak_rate_{precision}_hmma")
-    mostly = launch.get("flop_tensor_hmma") > launch.get("flop_tensor") / 2
-    return path if mostly and path < launch.get(f"peak_rate_{precision}") else math.nan
-
-
 _NEEDS = (
     "block_size", "registers_per_thread", "shared_per_block", "shared_driver", "shared_carveout",
 )  # fmt: skip
 
 
 def _occupancy(launch: LaunchSummary) -> Occupancy | None:
-    limits = Limits(
-        {
-            key: int(launch.values[name])
-            for key in ("registers", "shared", "warps", "blocks", "barriers")
-            if (name := f"occupancy_limit_{key}") in launch.values
-        }
-    )
+    names = ("registers", "shared", "warps", "blocks", "barriers")
+    blocks = {name: launch.get(f"occupancy_limit_{name}") for name in names}
+    limits = Limits({name: int(most) for name, most in blocks.items() if not math.isnan(most)})
     if not limits.blocks or "block_size" not in launch.values:
         return None
     needs = BlockNeeds(*(int(launch.values.get(name, 0)) for name in _NEEDS))
     chip = launch.gpu.chip
     if not all((chip.warps, chip.blocks, chip.registers, chip.shared, chip.schedulers)):
         return Occupancy(limits, (), needs, None, resident_at_once=False)
-    at_once = launch.get("grid_size") <= launch.get("sm_count") * limits.resident
-    step = None if at_once else next_step(limits, needs, chip)
-    return Occupancy(limits, limiters(limits, needs, chip), needs, step, at_once)
+    resident = launch.get("grid_size") <= launch.get("sm_count") * limits.resident
+    step = None if resident else next_step(limits, needs, chip)
+    return Occupancy(limits, limiters(limits, needs, chip), needs, step, resident)
 
 
-def _notes(launches: Sequence[LaunchSummary], session: Session) -> tuple[str, ...]:
-    notes = []
-    failed = sum(launch.failed for launch in launches)
-    if failed:
-        notes.append(
+def _notes(launches: Sequence[LaunchSummary], session: Session) -> Iterator[str]:
+    if failed := sum(launch.failed for launch in launches):
+        yield (
             f"{failed} of {len(launches)} launches have no duration: their counters failed, "
             "they are not ranked; profile them again"
         )
     if session.clock_control == "base":
-        how = "ncu's default then" if "clock-control" in session.assumed else "as asked"
-        notes.append(
-            f"ncu set the SM clock to base ({how}): launches run slower than without it, "
+        origin = "ncu's default then" if "clock-control" in session.assumed else "as asked"
+        yield (
+            f"ncu set the SM clock to base ({origin}): launches run slower than without it, "
             "and memory looks faster beside compute"
         )
     clocks = span("sm_clock", launches)
     if clocks and clocks_apart("sm_clock", *clocks, _CLOCK_MOVED):
         low, high = (launch.get("sm_clock") / 1e9 for launch in clocks)
-        notes.append(
+        yield (
             f"the SM clock moved between launches, {low:.2f} to {high:.2f} GHz: "
             "their times don't compare where compute limits them"
         )
-    sheet_notes = dict.fromkeys(
-        launch.gpu.datasheet_note for launch in launches if launch.gpu.datasheet_note
-    )
-    notes += [
-        f"{note}; the roofs are the report's own, at the clock that was held"
-        for note in sheet_notes
-    ]
-    return tuple(notes)
+    for note in filter(None, dict.fromkeys(launch.gpu.datasheet_note for launch in launches)):
+        yield f"{note}; the roofs are the report's own, at the clock that was held"

@@ -15,39 +15,36 @@ Message = Mapping[int, Sequence[int | bytes]]
 def decode(data: bytes) -> Message:
     """The values of each field number, in order; raises ValueError where `data` is no message."""
     fields: defaultdict[int, list[int | bytes]] = defaultdict(list)
-    at = 0
-    while at < len(data):
-        key, at = _varint(data, at)
-        match key & 7:
-            case 0:
-                value, at = _varint(data, at)
-                fields[key >> 3].append(value)
-                continue
-            case 1:
-                size = 8
-            case 2:
-                size, at = _varint(data, at)
-            case 5:
-                size = 4
-            case wire_type:
-                raise ValueError(f"wire type {wire_type}")
-        if at + size > len(data):
+    sizes = {1: 8, 5: 4}
+    place = 0
+    while place < len(data):
+        key, place = _varint(data, place)
+        field, kind = key >> 3, key & 7
+        if kind in {0, 2}:
+            value, place = _varint(data, place)
+        elif kind not in sizes:
+            raise ValueError(f"wire type {kind}")
+        if kind == 0:
+            fields[field].append(value)
+            continue
+        end = place + sizes.get(kind, value if kind == 2 else 0)
+        if end > len(data):
             raise ValueError("field runs past the end")
-        fields[key >> 3].append(data[at : at + size])
-        at += size
+        fields[field].append(data[place:end])
+        place = end
     return fields
 
 
 def number(message: Message, field: int, default: int = 0) -> int:
     """The last number of a field."""
-    values = [value for value in message.get(field, ()) if isinstance(value, int)]
-    return values[-1] if values else default
+    values = (value for value in reversed(message.get(field, ())) if isinstance(value, int))
+    return next(values, default)
 
 
 def text(message: Message, field: int) -> str:
     """The last string of a field; undecodable bytes become U+FFFD."""
-    values = [value for value in message.get(field, ()) if isinstance(value, bytes)]
-    return values[-1].decode("utf-8", "replace") if values else ""
+    values = (value for value in reversed(message.get(field, ())) if isinstance(value, bytes))
+    return next(values, b"").decode("utf-8", "replace")
 
 
 def messages(message: Message, field: int) -> list[Message]:
@@ -62,14 +59,11 @@ def messages(message: Message, field: int) -> list[Message]:
     return decoded
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        if at >= len(data) or shift > 63:
-            raise ValueError("number runs past the end")
-        byte = data[at]
-        at += 1
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    """A number and the place after it."""
+    value = 0
+    for shift, byte in zip(range(0, 64, 7), data[place : place + 10], strict=False):
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value, at
-        shift += 7
+            return value, place + shift // 7 + 1
+    raise ValueError("number runs past the end")

@@ -1,44 +1,71 @@
-"""Measured roofs on disk: as a file of `profkit ceilings`, and kept for each GPU of this user."""
+"""Measured roofs of a GPU: rates from samples, their checks, their file, those saved per GPU."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from math import nan
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from reprlib import repr as brief
-from typing import Annotated, Any, Literal
+from statistics import median
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, field, structs
 
+from profkit.capture.gpu import Moment
+from profkit.core import typed_file
 from profkit.core.errors import BadInput, EnvironmentProblem
 from profkit.core.file_name import file_name
 from profkit.core.fingerprint import Device, Fingerprint
-from profkit.core.json_text import finite
 from profkit.core.state_folder import state_folder, write_state
-from profkit.core.typed_file import (
-    Amount,
-    Count,
-    File,
-    Model,
-    convert,
-    encode,
-    plain,
-    read_file,
-)
+from profkit.core.typed_file import Amount, Count, Model
 from profkit.core.version import __version__
-from profkit.roofline.ceilings import (
-    LABELS,
-    Ceiling,
-    Ceilings,
-    unfit,
-)
+from profkit.core.yaml_files import shipped_yaml
+from profkit.report.gpus import Datasheet
+from profkit.timing.statistics import summarize
+
+BYTES, FLOP, OPERATIONS = "B/s", "FLOP/s", "op/s"
+MMA_SYNC = "_mma_sync"
+
+LABELS: Mapping[str, str] = shipped_yaml("profkit.roofline", "roofs.yaml")
+"""Every roof that can be measured, and its label."""
 
 STATISTIC = (
     "rate: median over short bursts of calls, each after a pause; "
     "steady: median over blocks of back-to-back calls, after a warm-up to a steady SM clock"
 )
+SLOW_TO_RISE = 0.02
+"""By how much of it a steady rate may exceed a burst's before the burst is doubted."""
+
 _REMEDY = "run `profkit ceilings` on it, or give --ceilings FILE"
+_SETTINGS = (
+    "name", "uuid", "multiprocessors", "memory_bytes", "mig", "ecc", "power_limit", "sm_clock_max",
+    "sm_clock_application",
+)  # fmt: skip
+_L1_FILL = 64  # bytes a cycle and multiprocessor from L2, on every GPU from Volta on
+
+if TYPE_CHECKING:
+    Known = float
+else:
+    Known = Amount | None
+Rate = Annotated[float, Meta(ge=1e-3, le=1e30)]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A load as it was timed: seconds a call, the GPU at the start of each block of samples.
+
+    `samples` and `moments` are of bursts after pauses, those of `steady` of a load that had been
+    on for long; empty where it was not. `amount` is what a call moves or computes, `method` says in
+    words what was called.
+    """
+
+    method: str
+    amount: float
+    samples: tuple[float, ...]
+    moments: tuple[Moment, ...]
+    steady_samples: tuple[float, ...] = ()
+    steady_moments: tuple[Moment, ...] = ()
 
 
 class CeilingRow(Model, frozen=True, kw_only=True):
@@ -48,52 +75,55 @@ class CeilingRow(Model, frozen=True, kw_only=True):
     the median's interval, `level` is the coverage that it claims. `steady` and what is named so are
     under a steady load. `problem` says why the rate can't be what it is called."""
 
+    # NaN is null in the file. Clocks (Hz), power (W) and temperature (degrees C) are medians.
     name: Annotated[str, Meta(extra_json_schema={"enum": list(LABELS)})]
-    rate: Annotated[float, Meta(ge=1e-3, le=1e30)]
+    rate: Rate
     unit: Literal["B/s", "FLOP/s", "op/s"]
-    how: str
-    amount: Annotated[float, Meta(ge=1e-3, le=1e30)]
+    method: str = field(name="how")
+    amount: Rate
     samples: Annotated[int, Meta(ge=1)]
-    low: Amount | None = None
-    high: Amount | None = None
-    level: Amount | None = None
-    sm_clock: Amount | None = None
-    sm_clock_low: Amount | None = None
-    sm_clock_high: Amount | None = None
-    power: Amount | None = None
-    temperature: Amount | None = None
-    peak: Amount | None = None
-    steady: Amount | None = None
-    steady_clock: Amount | None = None
-    steady_power: Amount | None = None
+    low: Known = math.nan
+    high: Known = math.nan
+    level: Known = math.nan
+    sm_clock: Known = math.nan
+    sm_clock_low: Known = math.nan
+    sm_clock_high: Known = math.nan
+    power: Known = math.nan
+    temperature: Known = math.nan
+    peak: Known = math.nan
+    steady: Known = math.nan
+    steady_clock: Known = math.nan
+    steady_power: Known = math.nan
     throttled_by: tuple[str, ...] = ()
     steady_throttled_by: tuple[str, ...] = ()
-    share: Amount | None = None
+    share: Known = math.nan
     verified: bool = False
     problem: str = ""
 
     def __post_init__(self) -> None:
         if self.name not in LABELS:
             raise ValueError(f"{brief(self.name)} is none of {', '.join(LABELS)}")
+        for name in self.__struct_fields__:
+            if getattr(self, name) is None:
+                structs.force_setattr(self, name, math.nan)
+        structs.force_setattr(self, "share", self.rate / self.peak if self.peak else math.nan)
 
     @property
-    def ceiling(self) -> Ceiling:
-        """What is not known is NaN."""
-        fields: dict[str, Any] = structs.asdict(self)
-        known: dict[str, Any] = {
-            name: nan if value is None else value
-            for name, value in fields.items()
-            if name != "share"
-        }
-        return Ceiling(**known)
+    def label(self) -> str:
+        return LABELS[self.name]
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether a steady load did better, so that the bursts were over before the clock rose."""
+        return self.steady > self.rate * (1 + SLOW_TO_RISE)
 
 
-class CeilingFile(File, frozen=True, kw_only=True, tag="profkit.ceilings/1"):
+class CeilingFile(typed_file.Output, frozen=True, kw_only=True, tag="profkit.ceilings/1"):
     """Measured roofs of one GPU. SI units: B/s, FLOP/s, op/s, Hz, W, degrees C, seconds; what is
     not known is null. `statistic` is what every rate is taken from, `left_out` has the roofs that
     could not be measured, and why, `neighbours` counts processes of others on the GPU."""
 
-    profkit: str = ""
+    profkit: str = __version__
     created: str = ""
     statistic: str = STATISTIC
     gpu: Device
@@ -106,57 +136,161 @@ class CeilingFile(File, frozen=True, kw_only=True, tag="profkit.ceilings/1"):
     def __post_init__(self) -> None:
         if not self.gpu.name:
             raise ValueError("gpu has no 'name'")
-        if len({row.name for row in self.ceilings}) < len(self.ceilings):
+        if len(self.rates) < len(self.ceilings):
             raise ValueError("the same roof stands there twice")
 
+    @property
+    def rates(self) -> dict[str, CeilingRow]:
+        """The roofs by name."""
+        return {row.name: row for row in self.ceilings}
 
-def read_ceilings(path: Path | str) -> Ceilings:
+    @property
+    def plain(self) -> dict[str, float]:
+        """The rates alone, by name; those that can't be are left out."""
+        return {row.name: row.rate for row in self.ceilings if not row.problem}
+
+    @property
+    def device(self) -> dict[str, Any]:
+        """The GPU's settings that roofs depend on, as far as they are known."""
+        known = typed_file.plain(self.fingerprint.gpu or Device())
+        return {**known, "name": self.gpu.name, "uuid": self.gpu.uuid or None}
+
+
+def unit_of(name: str) -> Literal["B/s", "FLOP/s", "op/s"]:
+    """The unit of a roof."""
+    if name in {"dram", "dram_read", "l2"}:
+        return "B/s"
+    return "op/s" if "int8" in name else "FLOP/s"
+
+
+def ceiling(
+    name: str, loads: Sequence[Measured], sheet: Datasheet | None, sm_count: int
+) -> CeilingRow:
+    """The roof of the load whose bursts are fastest; raises BadInput for bad samples.
+
+    `sheet` is the GPU's datasheet, None where none applies.
+    """
+    summaries = [summarize(load.samples) for load in loads]
+    rates = [load.amount / summary.median for load, summary in zip(loads, summaries, strict=True)]
+    best = max(range(len(loads)), key=rates.__getitem__)
+    load, summary, rate = loads[best], summaries[best], rates[best]
+    interval = summary.interval
+    clocks = _values(load.moments, "sm_clock")
+    clock = _median(clocks)
+    peak = sheet.peaks.get(_physical(name)) if sheet else None
+    boost = sheet.boost if sheet else math.nan
+    return CeilingRow(
+        name=name,
+        rate=rate,
+        low=load.amount / interval.high if interval else math.nan,
+        high=load.amount / interval.low if interval else math.nan,
+        unit=unit_of(name),
+        method=load.method + (f" (the fastest of {len(loads)} ways)" if len(loads) > 1 else ""),
+        amount=load.amount,
+        samples=summary.n,
+        level=(interval.level if interval else None) or math.nan,
+        sm_clock=clock,
+        power=_median(_values(load.moments, "power")),
+        temperature=_median(_values(load.moments, "temperature")),
+        throttled_by=_reasons(load.moments),
+        peak=peak.value if peak else math.nan,
+        verified=peak.verified if peak else False,
+        problem=_problem(name, rate, peak.value if peak else math.nan, boost, clock, sm_count),
+        sm_clock_low=min(clocks, default=math.nan),
+        sm_clock_high=max(clocks, default=math.nan),
+        steady=load.amount / _median(load.steady_samples),
+        steady_clock=_median(_values(load.steady_moments, "sm_clock")),
+        steady_power=_median(_values(load.steady_moments, "power")),
+        steady_throttled_by=_reasons(load.steady_moments),
+    )
+
+
+def cross_checked(rows: Mapping[str, CeilingRow]) -> Mapping[str, CeilingRow]:
+    """The roofs by name, each with what another one says against it."""
+    dram = max((rows[name].rate for name in ("dram", "dram_read") if name in rows), default=0.0)
+    l2 = rows.get("l2")
+    if l2 is None or l2.problem or l2.rate > dram:
+        return rows
+    problem = "no faster than DRAM: what was read did not stay in L2"
+    return {**rows, "l2": structs.replace(l2, problem=problem)}
+
+
+def _problem(name: str, rate: float, peak: float, boost: float, clock: float, sm_count: int) -> str:
+    """Why a rate is impossible; "" where it is not known to be.
+
+    `peak` is the datasheet's at `boost` (Hz): units that run faster may do so much more.
+    """
+    if unit_of(name) == BYTES:
+        if rate > peak:
+            return "above the datasheet's peak: not all of it came from DRAM"
+        if name == "l2" and rate > _L1_FILL * sm_count * clock:
+            return f"above {_L1_FILL} B a cycle and SM: not all of it came from L2"
+        return ""
+    faster = clock / boost
+    if rate > peak * max(1.0, faster if math.isfinite(faster) else 1.0):
+        return "above the datasheet's peak at the clock that it ran at: the count can't be right"
+    return ""
+
+
+def _physical(name: str) -> str:
+    """The datasheet's name for what a roof can't exceed."""
+    return "dram" if name == "dram_read" else name.removesuffix(MMA_SYNC)
+
+
+def _values(moments: Sequence[Moment], name: str) -> list[float]:
+    return [value for moment in moments if (value := getattr(moment, name)) is not None]
+
+
+def _reasons(moments: Sequence[Moment]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(reason for moment in moments for reason in moment.throttled_by))
+
+
+def _median(values: Sequence[float]) -> float:
+    return median(values) if values else math.nan
+
+
+def unfit(ceilings: CeilingFile, gpu: Mapping[str, Any]) -> tuple[str, ...]:
+    """Why these are not the roofs of a report's GPU, empty where nothing known speaks against it.
+
+    `gpu` is a fingerprint's device, or as much of one as is known: "name", "uuid",
+    "multiprocessors", "memory_bytes", "power_limit" (W), "ecc", "mig", clocks (Hz). What either
+    side does not know is not compared.
+    """
+    measured = ceilings.device
+    return tuple(
+        f"{name.replace('_', ' ')} {measured[name]} when measured, {gpu[name]} in the report"
+        for name in _SETTINGS
+        if measured.get(name) is not None
+        and gpu.get(name) is not None
+        and measured[name] != gpu[name]
+    )
+
+
+def read_ceilings(path: Path | str) -> CeilingFile:
     """The roofs in a file that `profkit ceilings` wrote; raises BadInput for any other."""
-    file = read_file(Path(path), CeilingFile, "give a file of `profkit ceilings -o`")
-    return Ceilings(
-        gpu=file.gpu.name or "",
-        uuid=file.gpu.uuid or "",
-        rates={row.name: row.ceiling for row in file.ceilings},
-        created=file.created,
-        seconds=file.seconds,
-        left_out=file.left_out,
-        fingerprint=plain(file.fingerprint),
-        neighbours=file.neighbours,
-    )
+    return typed_file.read_file(Path(path), CeilingFile, "give a file of `profkit ceilings -o`")
 
 
-def ceilings_json(ceilings: Ceilings) -> str:
-    """The document `profkit.ceilings/1`; what is not known is null."""
-    fingerprint = convert(ceilings.fingerprint, Fingerprint)
-    gpu = fingerprint.gpu or Device()
-    file = CeilingFile(
-        profkit=__version__,
-        created=ceilings.created,
-        gpu=structs.replace(gpu, name=ceilings.gpu, uuid=ceilings.uuid or None),
-        ceilings=tuple(_row(ceiling) for ceiling in ceilings.rates.values()),
-        left_out=dict(ceilings.left_out),
-        neighbours=ceilings.neighbours,
-        seconds=ceilings.seconds,
-        fingerprint=fingerprint,
-    )
-    return encode(file, dense=False)
+def ceilings_json(ceilings: CeilingFile) -> str:
+    """The document `profkit.ceilings/1`."""
+    return typed_file.encode(ceilings, dense=False)
 
 
-def keep_ceilings(ceilings: Ceilings) -> Path:
-    """Keep roofs for later plots of reports from this GPU; their file.
+def keep_ceilings(ceilings: CeilingFile) -> Path:
+    """Save roofs for later plots of reports from this GPU; their file.
 
-    One that has a `problem` is not kept. Roofs of this GPU kept before stay where these lack them
+    One that has a `problem` is not saved. Roofs of this GPU saved before stay where these lack them
     and the GPU's settings are the same. Raises EnvironmentProblem where nothing can be written.
     """
-    sound = {name: one for name, one in ceilings.rates.items() if not one.problem}
-    ceilings = replace(ceilings, rates=sound)
-    path = _file(ceilings.uuid or ceilings.gpu)
-    write_state(path, ceilings_json(_with_kept(ceilings, path)))
+    sound = tuple(row for row in ceilings.ceilings if not row.problem)
+    name = file_name(ceilings.gpu.uuid or ceilings.gpu.name or "")
+    path = state_folder("ceilings") / f"{name}.json"
+    write_state(path, ceilings_json(_merged(structs.replace(ceilings, ceilings=sound), path)))
     return path
 
 
-def find_ceilings(gpu: Mapping[str, Any]) -> Ceilings:
-    """The roofs kept of a GPU, the newest where several fit.
+def find_ceilings(gpu: Mapping[str, Any]) -> CeilingFile:
+    """The roofs saved of a GPU, the newest where several fit.
 
     `gpu` is what is known of it, as for `unfit`; "name" at least. Where its UUID is not known,
     roofs of another GPU of that name are taken.
@@ -164,53 +298,42 @@ def find_ceilings(gpu: Mapping[str, Any]) -> Ceilings:
     Raises EnvironmentProblem where there are none, or none that still hold.
     """
     name = str(gpu.get("name") or "unknown GPU")
-    kept = [one for one in _all_kept() if one.gpu == name]
-    fitting = [one for one in kept if not unfit(one, gpu)]
-    if fitting:
-        return max(fitting, key=lambda one: one.created)
-    if not kept:
+    saved = [file for file in _all_saved() if file.gpu.name == name]
+    if not saved:
         raise EnvironmentProblem(f"no measured roofs of {name} are kept here", _REMEDY)
-    newest = max(kept, key=lambda one: one.created)
+    fitting = [file for file in saved if not unfit(file, gpu)]
+    newest = max(fitting or saved, key=lambda file: file.created)
+    if fitting:
+        return newest
     raise EnvironmentProblem(
         f"the measured roofs kept of {name} are not this one's ({unfit(newest, gpu)[0]})", _REMEDY
     )
 
 
-def _with_kept(ceilings: Ceilings, path: Path) -> Ceilings:
+def _merged(ceilings: CeilingFile, path: Path) -> CeilingFile:
     """These roofs, and those of the file that these lack."""
     try:
         before = read_ceilings(path)
     except BadInput:
         return ceilings
-    if unfit(before, {**(ceilings.fingerprint.get("gpu") or {}), "uuid": ceilings.uuid or None}):
+    settings = typed_file.plain(ceilings.fingerprint.gpu or Device())
+    if unfit(before, {**settings, "uuid": ceilings.gpu.uuid or None}):
         return ceilings
-    left_out = {**before.left_out, **ceilings.left_out}
-    rates = {
-        name: (ceilings.rates.get(name) or before.rates[name])
-        for name in LABELS
-        if name in ceilings.rates or (name in before.rates and name not in ceilings.left_out)
-    }
-    left_out = {name: why for name, why in left_out.items() if name not in rates}
-    return replace(ceilings, rates=rates, left_out=left_out)
+    stay = {name: row for name, row in before.rates.items() if name not in ceilings.left_out}
+    rows = {**stay, **ceilings.rates}
+    reasons = {**before.left_out, **ceilings.left_out}
+    return structs.replace(
+        ceilings,
+        ceilings=tuple(rows[name] for name in LABELS if name in rows),
+        left_out={name: reason for name, reason in reasons.items() if name not in rows},
+    )
 
 
-def _all_kept() -> list[Ceilings]:
-    kept = []
+def _all_saved() -> list[CeilingFile]:
+    saved = []
     for path in sorted(state_folder("ceilings").glob("*.json")):
         try:
-            kept.append(read_ceilings(path))
+            saved.append(read_ceilings(path))
         except BadInput:
             continue
-    return kept
-
-
-def _row(ceiling: Ceiling) -> CeilingRow:
-    values = {name: getattr(ceiling, name) for name in CeilingRow.__struct_fields__}
-    row: dict[str, Any] = {
-        name: finite(value) if isinstance(value, float) else value for name, value in values.items()
-    }
-    return CeilingRow(**row)
-
-
-def _file(gpu: str) -> Path:
-    return state_folder("ceilings") / f"{file_name(gpu)}.json"
+    return saved

@@ -6,15 +6,18 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from typing import Any
+
+from msgspec import structs
 
 from profkit.capture.gpu import VISIBLE, GpuState, Moment, NoDriver, chosen, lock_name, visibility
 from profkit.core.errors import EnvironmentProblem, UsageError
+from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.lock import gpu_lock
 from profkit.core.timestamp import timestamp
-from profkit.report.gpus import Datasheet, find_datasheet
-from profkit.roofline.ceilings import LABELS, Ceilings, Measured, ceiling, held_together
+from profkit.core.typed_file import convert
+from profkit.report.gpus import find_datasheet
+from profkit.roofline.ceiling_file import LABELS, CeilingFile, Measured, ceiling, cross_checked
 from profkit.timing.turns import worker
 
 SEED = 42
@@ -33,16 +36,16 @@ def roofs_named(words: str | None) -> tuple[str, ...]:
         return tuple(LABELS)
     chosen_names: set[str] = set()
     for word in filter(None, re.split(r"[,\s]+", words)):
-        found = {name for name in LABELS if name == word or name.startswith(f"{word}_")}
-        if not found:
+        names = {name for name in LABELS if name == word or name.startswith(f"{word}_")}
+        if not names:
             raise UsageError(f"--only {word!r} is no roof", f"use {', '.join(LABELS)}")
-        chosen_names |= {word} if word in LABELS else found
+        chosen_names |= {word} if word in LABELS else names
     if not chosen_names:
         raise UsageError("--only names no roof", f"use {', '.join(LABELS)}")
     return tuple(name for name in LABELS if name in chosen_names)
 
 
-def measure_ceilings(names: Sequence[str], gpu: int | None, tell: Tell) -> Ceilings:
+def measure_ceilings(names: Sequence[str], gpu: int | None, tell: Tell) -> CeilingFile:
     """Measure roofs, alone on the GPU as far as profkit can tell; `tell` gets (stage, what).
 
     Raises EnvironmentProblem without a GPU or torch, and where none of the roofs can be measured;
@@ -51,38 +54,38 @@ def measure_ceilings(names: Sequence[str], gpu: int | None, tell: Tell) -> Ceili
     started = time.monotonic()
     visible = os.environ.get(VISIBLE)
     state = _gpu(gpu, visible)
-    with gpu_lock(lock_name(state, gpu, visible)), ExitStack() as stack:
+    with gpu_lock(lock_name(state, gpu, visible)):
         tell("start", "")
         environment = visibility(state, gpu, visible)
-        turn = stack.enter_context(
-            worker("the measurement", environment=environment, module=_WORKER)
-        )
-        opened = turn.ask("open", seed=SEED)
-        told = {}
-        for at, name in enumerate(names, start=1):
-            tell("measure", f"{at} of {len(names)}, {LABELS[name]}")
-            told[name] = turn.ask("measure", name=name)
-    left_out = {name: one["left_out"] for name, one in told.items() if "left_out" in one}
+        with worker("the measurement", environment=environment, module=_WORKER) as turn:
+            opened = turn.ask("open", seed=SEED)
+            answers = {}
+            for number, name in enumerate(names, start=1):
+                tell("measure", f"{number} of {len(names)}, {LABELS[name]}")
+                answers[name] = turn.ask("measure", name=name)
+    left_out = {name: row["left_out"] for name, row in answers.items() if "left_out" in row}
     if len(left_out) == len(names):
-        why = "; ".join(dict.fromkeys(left_out.values()))
-        raise EnvironmentProblem(f"no roof can be measured here: {why}", "see `profkit doctor`")
-    device = opened["fingerprint"]["gpu"]
-    sheet = _datasheet(device, opened["machine"])
-    rates = {
-        name: ceiling(
-            name, [_measured(load) for load in one["loads"]], sheet, opened["machine"]["sm_count"]
+        reasons = "; ".join(dict.fromkeys(left_out.values()))
+        raise EnvironmentProblem(f"no roof can be measured here: {reasons}", "see `profkit doctor`")
+    fingerprint = convert(opened["fingerprint"], Fingerprint)
+    device, machine = fingerprint.gpu or Device(), opened["machine"]
+    sheet = None
+    if not device.mig:
+        sheet, _ = find_datasheet(
+            str(device.name), tuple(machine["cc"]), machine["sm_count"], machine["memory_bytes"]
         )
-        for name, one in told.items()
+    rows = {
+        name: ceiling(name, [_measured(load) for load in row["loads"]], sheet, machine["sm_count"])
+        for name, row in answers.items()
         if name not in left_out
     }
-    return Ceilings(
-        gpu=device["name"],
-        uuid=device.get("uuid") or "",
-        rates=held_together(rates),
+    return CeilingFile(
+        gpu=structs.replace(device, uuid=device.uuid or None),
+        ceilings=tuple(cross_checked(rows).values()),
         created=timestamp(),
         seconds=time.monotonic() - started,
         left_out=left_out,
-        fingerprint=opened["fingerprint"],
+        fingerprint=fingerprint,
         neighbours=len(state.processes) if state else 0,
     )
 
@@ -98,25 +101,12 @@ def _gpu(index: int | None, visible: str | None) -> GpuState | None:
     return state
 
 
-def _datasheet(device: Mapping[str, Any], machine: Mapping[str, Any]) -> Datasheet | None:
-    if device.get("mig"):
-        return None
-    major, minor = machine["cc"]
-    sheet, _ = find_datasheet(
-        device["name"], (major, minor), machine["sm_count"], machine["memory_bytes"]
-    )
-    return sheet
-
-
 def _measured(load: Mapping[str, Any]) -> Measured:
+    bursts, steady = load["bursts"], load["steady"]
     return Measured(
-        how=load["how"],
-        amount=load["amount"],
-        samples=_samples(load["bursts"]),
-        moments=_moments(load["bursts"]),
-        steady_samples=_samples(load["steady"]),
-        steady_moments=_moments(load["steady"]),
-    )
+        load["how"], load["amount"], _samples(bursts), _moments(bursts),
+        _samples(steady), _moments(steady),
+    )  # fmt: skip
 
 
 def _samples(blocks: Sequence[Mapping[str, Any]]) -> tuple[float, ...]:
@@ -124,15 +114,11 @@ def _samples(blocks: Sequence[Mapping[str, Any]]) -> tuple[float, ...]:
 
 
 def _moments(blocks: Sequence[Mapping[str, Any]]) -> tuple[Moment, ...]:
-    """The GPU during blocks; its SM clock as counted over a block, else as told before it."""
-    return tuple(
-        Moment(
-            **{
-                **block["gpu"],
-                "sm_clock": block.get("sm_clock") or block["gpu"]["sm_clock"],
-                "throttled_by": tuple(block["gpu"]["throttled_by"]),
-            }
-        )
-        for block in blocks
-        if block["gpu"] is not None
-    )
+    """The GPU during blocks; its SM clock as measured over a block, else as NVML has it before."""
+    moments = []
+    for block in blocks:
+        if block["gpu"] is not None:
+            moment = convert(block["gpu"], Moment)
+            clock = block.get("sm_clock") or moment.sm_clock
+            moments.append(structs.replace(moment, sm_clock=clock))
+    return tuple(moments)

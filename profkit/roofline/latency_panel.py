@@ -8,22 +8,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from profkit.roofline.joins import Track
+from profkit.roofline import drawing
+from profkit.roofline.drawing import INK, LEFT, LINE, RIGHT, SMALL, TEXT, TINY, WIDTH
 from profkit.roofline.labels import spread
 from profkit.roofline.roofline import Point
 from profkit.roofline.roofline_view import short_names, time_words
-from profkit.roofline.style import (
-    FAINT,
-    INK,
-    LEFT,
-    LINE,
-    RIGHT,
-    SMALL,
-    TEXT,
-    TINY,
-    WIDTH,
-    draw_quietly,
-)
+from profkit.roofline.tracks import Track
 from profkit.ui.text import number
 
 # Inches: the lines, what is above and below them; the numbers' margin and the gap between columns.
@@ -33,18 +23,21 @@ _WORDS = TINY - 0.6  # points
 _MOST_LINES, _LONGEST_NAME = 40, 24
 _MARKER = 3.4  # points
 
+Line = tuple[tuple[float, str], ...]
+"""Cells of a table, each with its distance from the left (inches)."""
+
 
 @dataclass(frozen=True)
 class Panel:
     """`stops` are the reports' names, `shape` the one number they are, or "". `table` has lines of
-    cells, each with its distance from the left (inches): none where there are too many to show."""
+    cells: none where there are too many to show."""
 
     tracks: tuple[Track, ...]
     names: tuple[str, ...]
     stops: tuple[str, ...]
     shape: str
     colour: str
-    table: tuple[tuple[tuple[float, str], ...], ...]
+    table: tuple[Line, ...]
 
     @property
     def height(self) -> float:
@@ -58,28 +51,24 @@ class Panel:
     @property
     def limits(self) -> tuple[float, float]:
         """The seconds that are shown."""
-        ends = [end for one in self.points for end in (one.seconds, *one.interval)]
+        ends = [end for point in self.points for end in (point.seconds, *point.interval)]
         known = [end for end in ends if not math.isnan(end)]
         return min(known) / 1.5, max(known) * 1.5
 
     @property
     def has_brackets(self) -> bool:
-        return bool(self.table) and any(_has_interval(point) for point in self.points)
+        return bool(self.table) and any(map(_has_interval, self.points))
 
     @property
     def has_whiskers(self) -> bool:
-        return any(self.is_seen(point) for point in self.points)
+        return any(map(self.is_seen, self.points))
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> list[str]:
         """What the picture can't show of its latencies."""
-        without = sum(not _has_interval(point) for point in self.points)
-        found = []
-        if without:
-            found.append(f"{without} of {len(self.points)} latencies have no interval")
-        if not self.table:
-            found.append("no room for latencies in numbers: see --table")
-        return tuple(found)
+        bare = sum(not _has_interval(point) for point in self.points)
+        notes = [f"{bare} of {len(self.points)} latencies have no interval"] if bare else []
+        return notes if self.table else [*notes, "no room for latencies in numbers: see --table"]
 
     def is_seen(self, point: Point) -> bool:
         """Whether a whisker is longer than its marker; False where there is none."""
@@ -94,51 +83,45 @@ def _has_interval(point: Point) -> bool:
 
 def panel_of(tracks: Sequence[Track], stops: Sequence[str], shape: str, colour: str) -> Panel:
     """The panel of these tracks; `stops` names each report."""
-    short = short_names((one.name for one in tracks), _LONGEST_NAME)
-    names = tuple(short[one.name] for one in tracks)
+    short = short_names((track.name for track in tracks), _LONGEST_NAME)
+    names = tuple(short[track.name] for track in tracks)
     table = _table(tracks, names, stops, shape)
-    kept = tuple(table) if len(table) <= _MOST_LINES else ()
-    return Panel(tuple(tracks), names, tuple(stops), shape, colour, kept)
+    shown = tuple(table) if len(table) <= _MOST_LINES else ()
+    return Panel(tuple(tracks), names, tuple(stops), shape, colour, shown)
 
 
 def _table(
     tracks: Sequence[Track], names: Sequence[str], stops: Sequence[str], shape: str
-) -> list[tuple[tuple[float, str], ...]]:
+) -> list[Line]:
     """A line a stop and a column a kernel, in blocks no wider than the picture."""
-    cells = [{at: _words(point) for at, point in track.stops} for track in tracks]
-    first = _MARGIN + _GAP + max(map(_width, [shape, *stops]))
-    wide = [
-        _GAP + max(map(_width, [name, *own.values()]))
-        for name, own in zip(names, cells, strict=True)
-    ]
-    found = []
-    for block in _blocks(wide, WIDTH - first):
-        found.append(_line(shape, first, [(names[column], wide[column]) for column in block]))
-        for at, stop in enumerate(stops):
-            own = [(cells[column].get(at, ""), wide[column]) for column in block]
-            found.append(_line(stop, first, own))
-    return found
+    rows = range(len(stops))
+    columns = []
+    for track, name in zip(tracks, names, strict=True):
+        texts = {stop: _words(point) for stop, point in track.stops}
+        columns.append([name, *(texts.get(row, "") for row in rows)])
+    widths = [_GAP + max(map(_width, column)) for column in columns]
+    heads = [shape, *stops]
+    first = _MARGIN + _GAP + max(map(_width, heads))
+    lines: list[Line] = []
+    for block in _blocks(widths, WIDTH - first):
+        starts = list(accumulate((widths[column] for column in block), initial=first))
+        for row, head in enumerate(heads):
+            cells = (columns[column][row] for column in block)
+            lines.append(((_MARGIN, head), *zip(starts, cells, strict=False)))
+    return lines
 
 
-def _blocks(wide: Sequence[float], room: float) -> list[list[int]]:
+def _blocks(widths: Sequence[float], room: float) -> list[list[int]]:
     """Columns that fit abreast, in their order; one that is too wide stands alone."""
-    found: list[list[int]] = []
+    blocks: list[list[int]] = []
     left = 0.0
-    for column, width in enumerate(wide):
-        if not found or width - _GAP > left:
-            found.append([])
+    for column, width in enumerate(widths):
+        if not blocks or width - _GAP > left:
+            blocks.append([])
             left = room
-        found[-1].append(column)
+        blocks[-1].append(column)
         left -= width
-    return found
-
-
-def _line(
-    head: str, first: float, cells: Sequence[tuple[str, float]]
-) -> tuple[tuple[float, str], ...]:
-    """Texts and where they begin, of cells and the widths of their columns."""
-    starts = accumulate((width for _, width in cells), initial=first)
-    return ((_MARGIN, head), *((at, text) for at, (text, _) in zip(starts, cells, strict=False)))
+    return blocks
 
 
 def _words(point: Point) -> str:
@@ -165,35 +148,30 @@ def draw_panel(figure: Any, panel: Panel, bottom: float) -> None:
     for track in panel.tracks:
         _draw_track(axes, panel, track)
     _draw_names(axes, panel)
-    for at, line in enumerate(reversed(panel.table)):
+    for row, line in enumerate(reversed(panel.table)):
         for left, text in line:
             figure.text(
-                left / WIDTH, (bottom + 0.05 + at * LINE) / total, text, fontsize=_WORDS, color=INK,
-                va="bottom", parse_math=False, gid="latency:words",
+                left / WIDTH, (bottom + 0.05 + row * LINE) / total, text, fontsize=_WORDS,
+                color=INK, va="bottom", parse_math=False, gid="latency:words",
             )  # fmt: skip
 
 
 def _draw_axes(axes: Any, panel: Panel) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
     axes.set_yscale("log")
     axes.set_ylim(*panel.limits)
     axes.set_xlim(-0.4, len(panel.stops) - 0.6)
     low, high = panel.limits
-    steps = (1.0,) if high / low > 100 else (1.0, 2.0, 5.0)
-    axes.yaxis.set_major_locator(LogLocator(base=10, subs=steps, numticks=20))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    drawing.scale(axes.yaxis, (1.0,) if high / low > 100 else (1.0, 2.0, 5.0), _tick)
     widest = max(map(_width, panel.stops)) + _GAP / 2
     every = math.ceil(widest * len(panel.stops) / (WIDTH - LEFT - RIGHT))
-    shown = range(0, len(panel.stops), every)
-    axes.set_xticks(list(shown), [panel.stops[at] for at in shown], parse_math=False)
+    ticks = list(range(0, len(panel.stops), every))
+    axes.set_xticks(ticks, [panel.stops[tick] for tick in ticks], parse_math=False)
     axes.set_xlabel(panel.shape, fontsize=SMALL, color=INK, labelpad=1, parse_math=False)
     axes.annotate(
         "latency", (0, 1), (-LEFT * 72 + _MARGIN * 72, 4), xycoords="axes fraction",
         textcoords="offset points", fontsize=TEXT, color=INK, va="bottom", annotation_clip=False,
     )  # fmt: skip
-    draw_quietly(axes, TINY, "y")
+    drawing.draw_quietly(axes, TINY, "y")
 
 
 def _tick(seconds: float) -> str:
@@ -203,37 +181,29 @@ def _tick(seconds: float) -> str:
 
 
 def _draw_track(axes: Any, panel: Panel, track: Track) -> None:
-    at, points = zip(*track.stops, strict=True)
+    stops, points = zip(*track.stops, strict=True)
     axes.plot(
-        at, [point.seconds for point in points], color=panel.colour, linewidth=1.1, marker="o",
+        stops, [point.seconds for point in points], color=panel.colour, linewidth=1.1, marker="o",
         markersize=_MARKER, markeredgecolor="white", markeredgewidth=0.4, zorder=3,
         gid=f"latency:{track.name}",
     )  # fmt: skip
     for stop, point in track.stops:
         if _has_interval(point):
-            seen = panel.is_seen(point)
-            axes.plot(
-                (stop, stop), point.interval, color=INK, linewidth=0.9, zorder=4 if seen else 2.5,
-                marker="_" if seen else "", markersize=4, gid=f"interval:{track.name}:{stop}",
+            drawing.whisker(
+                axes, stop, point.interval, 2.5, seen=panel.is_seen(point), front=4,
+                gid=f"interval:{track.name}:{stop}",
             )  # fmt: skip
 
 
 def _draw_names(axes: Any, panel: Panel) -> None:
     """Each kernel's name in the right margin, led to from its last point."""
     low, high = panel.limits
-    wanted = [
-        math.log(track.stops[-1][1].seconds / low) / math.log(high / low) for track in panel.tracks
-    ]
+    lasts = [track.stops[-1][1] for track in panel.tracks]
+    wanted = [math.log(point.seconds / low) / math.log(high / low) for point in lasts]
     centres = spread(wanted, [LINE / _HIGH] * len(wanted), 0.0, 1.1)
-    for track, name, up, at in zip(panel.tracks, panel.names, wanted, centres, strict=True):
-        if not name:
-            continue
-        x = (track.stops[-1][0] + 0.4) / (len(panel.stops) - 0.2)
-        axes.plot(
-            (x, 1.0, 1.035), (up, up, at), transform=axes.transAxes, color=FAINT, linewidth=0.6,
-            zorder=1.5, clip_on=False,
-        )  # fmt: skip
-        axes.annotate(
-            name, (1.045, at), xycoords="axes fraction", fontsize=SMALL, color=INK, va="center",
-            annotation_clip=False, parse_math=False, gid=f"latency-name:{track.name}",
-        )  # fmt: skip
+    for track, name, up, centre in zip(panel.tracks, panel.names, wanted, centres, strict=True):
+        if name:
+            across = (track.stops[-1][0] + 0.4) / (len(panel.stops) - 0.2)
+            drawing.lead(axes, across, up, centre)
+            gid = f"latency-name:{track.name}"
+            drawing.beside(axes, name, centre, fontsize=SMALL, color=INK, va="center", gid=gid)

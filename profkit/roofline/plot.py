@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from profkit.core.errors import BadInput, UsageError
-from profkit.roofline.joins import Join, joins, tracks
-from profkit.roofline.labels import Box, Room, spread
-from profkit.roofline.latency_panel import Panel, draw_panel, panel_of
-from profkit.roofline.roofline import Point, Roofline
-from profkit.roofline.roofline_view import rate_unit, subjects, time_words
-from profkit.roofline.roofs import LEVEL_LABELS, LEVELS, Peaks, Roof
-from profkit.roofline.style import (
+from profkit.roofline import drawing
+from profkit.roofline.drawing import (
     COLOURS,
     FAINT,
     INK,
@@ -28,8 +25,13 @@ from profkit.roofline.style import (
     TEXT,
     TINY,
     WIDTH,
-    draw_quietly,
-)
+)  # fmt: skip
+from profkit.roofline.labels import Box, Room, spread
+from profkit.roofline.latency_panel import Panel, draw_panel, panel_of
+from profkit.roofline.roofline import Point, Roofline
+from profkit.roofline.roofline_view import Subject, rate_unit, subjects, time_words
+from profkit.roofline.roofs import LEVEL_LABELS, Peaks, Roof, split
+from profkit.roofline.tracks import Step, steps, tracks
 from profkit.ui.picture import check_picture, save_picture
 from profkit.ui.text import literal, plural, shorten
 
@@ -57,51 +59,54 @@ class Joined(StrEnum):
 
 
 @dataclass(frozen=True)
-class _Series:
-    """The points of one kernel and precision in report number `at`, by level, and its twin."""
+class _Series(Subject):
+    """The points of one kernel and precision in report number `report`, labelled `run`."""
 
-    at: int
-    name: str
+    report: int
     run: str
-    points: tuple[Point, ...]
-    twin: Point | None
     area: float
-
-    @property
-    def main(self) -> Point:
-        return self.points[0]
 
     @property
     def label(self) -> str:
         """The kernel, the report, or both where both are needed to tell it."""
-        return ", ".join(filter(None, (self.name, self.run)))
-
-    @property
-    def all(self) -> tuple[Point, ...]:
-        """The points, the twin behind them."""
-        return self.points if self.twin is None else (*self.points, self.twin)
+        return ", ".join(filter(None, (self.text, self.run)))
 
 
-@dataclass(frozen=True)
-class _Frame:
-    """The part of the plane that is shown, and its size in inches."""
+class _Frame(Room):
+    """The axes, the part of the plane that they show, and what takes room on it: in points from
+    the lower left corner. Sizes are in inches."""
 
-    x: tuple[float, float]
-    y: tuple[float, float]
-    width: float
-    height: float
+    def __init__(
+        self, axes: Any, x: tuple[float, float], y: tuple[float, float], height: float
+    ) -> None:
+        self.axes, self.x, self.y = axes, x, y
+        self.width, self.height = WIDTH - LEFT - RIGHT, height
+        super().__init__(self.width * 72, (self.height + 0.2) * 72)
 
     def across(self, intensity: float) -> float:
-        """Where an intensity is, as a share of the width."""
+        """An intensity's place as a share of the width."""
         return _between(intensity, *self.x)
 
     def up(self, rate: float) -> float:
-        """Where a rate is, as a share of the height."""
+        """A rate's place as a share of the height."""
         return _between(rate, *self.y)
 
-    def at(self, intensity: float, rate: float) -> tuple[float, float]:
-        """Where a point is, in points from the lower left corner."""
+    def position(self, intensity: float, rate: float) -> tuple[float, float]:
         return self.across(intensity) * self.width * 72, self.up(rate) * self.height * 72
+
+    def drawn(self, point: Point) -> tuple[float, float]:
+        """A point's position: at the edge where it lies to the right of the picture."""
+        return self.position(min(point.intensity, self.x[1]), point.rate)
+
+    def marker(self, point: Point, area: float) -> Box:
+        x, y = self.drawn(point)
+        half = math.sqrt(area) / 2
+        return (x - half, y - half, x + half, y + half)
+
+    def is_seen(self, point: Point, area: float) -> bool:
+        """Whether a whisker is longer than the marker that it stands behind."""
+        high = (self.up(point.high) - self.up(point.low)) * self.height * 72
+        return high > math.sqrt(area)
 
     @property
     def slope(self) -> float:
@@ -157,43 +162,64 @@ def figure_of(
             "leave out -o for the numbers",
         )
     roofs = _merged(rooflines)
-    steps = _joins(rooflines, joined)
-    named = _named(series, steps, joined)
+    path = joined is Joined.path
+    links = () if joined is Joined.apart else steps(rooflines)
+    named = _named(series, links if path else ())
     labelled = named[:_MOST_LABELS]
-    height = max(_PLOT_HEIGHT, 2.0 * LINE * (len(labelled) + len(_alike(roofs))))
-    frame = _frame(series, roofs, height)
+    height = max(_PLOT_HEIGHT, 2.0 * LINE * (len(labelled) + len(_by_rate(roofs))))
     figure = Figure()
-    axes = figure.add_axes((0, 0, 1, 1))
-    room = _room(frame, series, steps)
-    _draw_axes(axes, frame)
-    unnumbered = _draw_roofs(axes, frame, room, roofs, series)
-    _draw_joins(axes, steps, joined)
-    unnamed = _name_stops(axes, frame, room, series) if joined is Joined.path else 0
-    for one in series:
-        _draw_series(axes, frame, one, levelled=joined is not Joined.path)
-    _draw_labels(axes, frame, _labels(frame, labelled, roofs))
-    panel = _panel(rooflines, series, labels) if joined is Joined.path else None
+    frame = _frame(figure.add_axes((0, 0, 1, 1)), series, roofs, height)
+    _take_room(frame, series, links)
+    _draw_axes(frame)
+    unnumbered = _draw_roofs(frame, roofs, series)
+    for link in links:
+        _draw_link(frame.axes, link, arrow=joined is Joined.arrows)
+    unnamed = _name_stops(frame, series) if path else 0
+    for row in series:
+        _draw_series(frame, row, levelled=not path)
+    _draw_labels(frame, _labels(frame, labelled, roofs))
+    panel = _panel(rooflines, series, labels) if path else None
     flags = _flag_lines(series)
-    seen = any(_is_seen(frame, point, one.area) for one in series for point in one.points)
-    notes = _filled(
+    seen = any(frame.is_seen(point, row.area) for row in series for point in row.points)
+    shape = _shape([row.run for row in series]) if path else ""
+    outside = sum(len(roofline.outside) for roofline in rooflines)
+    lacking = f" ({unnumbered} unnumbered: see --table)" if unnumbered else ""
+    notes = {
+        "marker area: share of time": any(row.area != _ONE_AREA for row in series),
+        "hollow: work and bytes that the target declares": any(row.twin for row in series),
+        f"◇ ridge, FLOP/B{lacking}": len(roofs) > 1 and any(roof.is_memory for roof in roofs),
+        "nothing is joined: no kernel of one name has a point in two reports": (
+            joined is not Joined.apart and not links
+        ),
+        f"numbers beside points: {shape}": bool(shape),
+        f"{plural(unnamed, 'stop')} without room for a name": bool(unnamed),
+        f"{len(named) - _MOST_LABELS} more without a label": len(named) > _MOST_LABELS,
+        f"{plural(outside, 'kernel')} without a point: no FLOP, or unknown": bool(outside),
+    }
+    lines = _filled(
         [
             *_time_notes(series, labelled, panel, seen=seen),
-            *_mark_notes(series, roofs, unnumbered),
-            *_join_notes(series, steps, joined, unnamed),
-            *_absence_notes(rooflines, len(named)),
+            *(note for note, holds in notes.items() if holds),
         ]
     )
-    feet = LINE * (len(flags) + len(notes)) + 0.06
+    feet = LINE * (len(flags) + len(lines)) + 0.06
     under = _BOTTOM + feet + (panel.height if panel else 0.0)
     total = _TOP + height + under
     figure.set_size_inches(WIDTH, total)
-    axes.set_position((LEFT / WIDTH, under / total, frame.width / WIDTH, height / total))
+    frame.axes.set_position((LEFT / WIDTH, under / total, frame.width / WIDTH, height / total))
     _draw_head(figure, title, rooflines, series)
     if panel is not None:
         draw_panel(figure, panel, feet)
-    _draw_feet(figure, flags, notes, total)
+    rows = [*((text, _ALARM) for text in flags), *((text, SOFT) for text in lines)]
+    for row_number, (text, colour) in enumerate(reversed(rows)):
+        y = (0.06 + row_number * LINE) / total
+        _write(figure, literal(text), (0.012, y), fontsize=TINY, color=colour, va="bottom")
     _cut_to_canvas(figure)
     return figure
+
+
+def _write(figure: Any, text: str, place: tuple[float, float], **style: Any) -> None:
+    figure.text(*place, text, parse_math=False, **style)
 
 
 def _cut_to_canvas(figure: Any) -> None:
@@ -219,32 +245,32 @@ def _panel(
     rooflines: Sequence[Roofline], series: Sequence[_Series], labels: Sequence[str]
 ) -> Panel | None:
     """The latencies over the stops; None where none are timed."""
-    found = tracks(rooflines)
-    if not found:
+    latencies = tracks(rooflines)
+    if not latencies:
         return None
-    runs = list(labels) or [str(at) for at in range(len(rooflines))]
+    runs = list(labels) or [str(index) for index in range(len(rooflines))]
     words = _stop_words(runs)
     colour = COLOURS[series[0].main.level]
-    return panel_of(found, [words[run] for run in runs], _shape(runs), colour)
+    return panel_of(latencies, [words[run] for run in runs], _shape(runs), colour)
 
 
 def _why_none(rooflines: Sequence[Roofline]) -> str:
-    reasons = dict.fromkeys(one.why for roofline in rooflines for one in roofline.outside)
-    return next(iter(reasons), "no launch was measured")
+    reasons = (kernel.why for roofline in rooflines for kernel in roofline.outside)
+    return next(reasons, "no launch was measured")
 
 
 def _series(rooflines: Sequence[Roofline], labels: Sequence[str]) -> list[_Series]:
-    found = []
-    for run, roofline in enumerate(rooflines):
-        shown = subjects(roofline.points, _LONGEST_NAME)
-        told = {one.main.share for one in shown}
-        for one in shown:
-            alone = bool(labels) and len(shown) == 1
-            same = len(told) == 1 or math.isnan(one.main.share)
-            area = _ONE_AREA if same else _LEAST_AREA + _AREA * one.main.share
-            name, told_run = "" if alone else one.text, labels[run] if labels else ""
-            found.append(_Series(run, name, told_run, one.points, one.twin, area))
-    return found
+    series = []
+    for report, roofline in enumerate(rooflines):
+        kernels = subjects(roofline.points, _LONGEST_NAME)
+        same = len({kernel.main.share for kernel in kernels}) == 1
+        for kernel in kernels:
+            share = kernel.main.share
+            area = _ONE_AREA if same or math.isnan(share) else _LEAST_AREA + _AREA * share
+            text = "" if labels and len(kernels) == 1 else kernel.text
+            run = labels[report] if labels else ""
+            series.append(_Series(text, kernel.points, kernel.twin, report, run, area))
+    return series
 
 
 def _merged(rooflines: Sequence[Roofline]) -> tuple[Roof, ...]:
@@ -254,27 +280,23 @@ def _merged(rooflines: Sequence[Roofline]) -> tuple[Roof, ...]:
         raise UsageError(
             f"different GPUs have different roofs: {', '.join(gpus)}", "plot them apart"
         )
-    found: dict[str, Roof] = {}
+    highest: dict[str, Roof] = {}
     for roof in (roof for roofline in rooflines for roof in roofline.roofs):
-        if roof.key not in found or roof.rate > found[roof.key].rate:
-            found[roof.key] = roof
-    return tuple(found.values())
+        if roof.key not in highest or roof.rate > highest[roof.key].rate:
+            highest[roof.key] = roof
+    return tuple(highest.values())
 
 
-def _joins(rooflines: Sequence[Roofline], joined: Joined) -> tuple[Join, ...]:
-    return () if joined is Joined.apart else joins(rooflines)
+def _named(series: Sequence[_Series], links: Sequence[Step]) -> list[_Series]:
+    """Those to be labelled, most time first: all that no link leads on from."""
+    left = {(link.start, id(link.before)) for link in links}
+    named = (row for row in series if (row.report, id(row.main)) not in left)
+    return sorted(named, key=lambda row: -row.main.share)
 
 
-def _named(series: Sequence[_Series], steps: Sequence[Join], joined: Joined) -> list[_Series]:
-    """Those to be labelled, most time first: all, or the last of each path."""
-    left = {(step.start, id(step.before)) for step in steps if joined is Joined.path}
-    named = (one for one in series if (one.at, id(one.main)) not in left)
-    return sorted(named, key=lambda one: -one.main.share)
-
-
-def _frame(series: Sequence[_Series], roofs: Sequence[Roof], height: float) -> _Frame:
-    points = [point for one in series for point in one.all]
-    memory, compute = _parted(roofs)
+def _frame(axes: Any, series: Sequence[_Series], roofs: Sequence[Roof], height: float) -> _Frame:
+    points = [point for row in series for point in row.all]
+    memory, compute = split(roofs)
     ridges = [top.rate / line.rate for top in compute for line in memory]
     intensities = [point.intensity for point in points]
     rates = [point.rate for point in points]
@@ -282,21 +304,13 @@ def _frame(series: Sequence[_Series], roofs: Sequence[Roof], height: float) -> _
     bottom = min([*rates, *(roof.rate / 10 for roof in compute)]) / 2.5
     left = min([*intensities, *ridges]) / 4
     right = min(max([*intensities, *(ridge * 4 for ridge in ridges)]) * 2.5, left * _WIDEST)
-    return _Frame((left, right), (bottom, top), WIDTH - LEFT - RIGHT, height)
+    return _Frame(axes, (left, right), (bottom, top), height)
 
 
-def _parted(roofs: Iterable[Roof]) -> tuple[list[Roof], list[Roof]]:
-    """Roofs of memory and roofs of arithmetic."""
-    roofs = list(roofs)
-    return (
-        [roof for roof in roofs if roof.is_memory],
-        [roof for roof in roofs if not roof.is_memory],
-    )
+def _draw_axes(frame: _Frame) -> None:
+    from matplotlib.ticker import LogLocator
 
-
-def _draw_axes(axes: Any, frame: _Frame) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
+    axes = frame.axes
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(*frame.x)
@@ -308,14 +322,13 @@ def _draw_axes(axes: Any, frame: _Frame) -> None:
     )  # fmt: skip
     wide = frame.x[1] / frame.x[0] >= _MANY_DECADES
     for axis, unit in ((axes.xaxis, 1.0), (axes.yaxis, 1e12)):
-        axis.set_major_locator(LogLocator(base=10, numticks=20))
-        axis.set_major_formatter(FuncFormatter(lambda value, _, by=unit: _tick(value / by, wide)))
+        drawing.scale(axis, (1.0,), partial(_tick, unit, wide))
         axis.set_minor_locator(LogLocator(base=10, subs=tuple(range(2, 10)), numticks=20))
-        axis.set_minor_formatter(NullFormatter())
-    draw_quietly(axes, SMALL, "both")
+    drawing.draw_quietly(axes, SMALL, "both")
 
 
-def _tick(value: float, powers: bool) -> str:
+def _tick(unit: float, powers: bool, number: float) -> str:
+    value = number / unit
     if 0.0009 < value < (200 if powers else 20_000):
         return f"{value:,g}"
     return rf"$10^{{{round(math.log10(value))}}}$"
@@ -332,91 +345,61 @@ def _three(value: float) -> str:
     return f"{value:,.{max(0, 2 - math.floor(math.log10(value) + 1e-9))}f}"
 
 
-def _draw_roofs(
-    axes: Any, frame: _Frame, room: Room, roofs: Sequence[Roof], series: Sequence[_Series]
-) -> int:
+def _draw_roofs(frame: _Frame, roofs: Sequence[Roof], series: Sequence[_Series]) -> int:
     """Roofs with their names and ridges. Returns how many ridges have no room for a number."""
-    memory, compute = _parted(roofs)
+    memory, compute = split(roofs)
     top = max((roof.rate for roof in compute), default=frame.y[1])
     fastest = max((roof.rate for roof in memory), default=math.nan)
-    for line in memory:
-        ends = (frame.y[0] / line.rate, top / line.rate)
-        _draw_roof(axes, line, ends, (frame.y[0], top), COLOURS[line.key])
-        begin, end = (frame.at(x, 1)[0] for x in ends)
-        room.draw(begin, end, _rising(frame, line.rate))
-    for roof in compute:
-        begin = roof.rate / fastest if memory else frame.x[0]
-        _draw_roof(axes, roof, (begin, frame.x[1]), (roof.rate, roof.rate), INK)
-        room.draw(frame.at(begin, 1)[0], frame.width * 72, _level(frame, roof.rate))
-    for line in memory:
-        _label_line(axes, frame, room, line)
-    held = {point.roof for one in series for point in one.points}
-    return _mark_ridges(axes, frame, room, memory, [roof for roof in compute if roof.key in held])
-
-
-def _draw_roof(
-    axes: Any, roof: Roof, x: tuple[float, float], y: tuple[float, float], colour: str
-) -> None:
-    axes.plot(
-        x, y, color=colour, linewidth=1.3, zorder=2, gid=f"roof:{roof.key}", solid_capstyle="butt"
-    )
-
-
-def _level(frame: _Frame, rate: float) -> Callable[[float], float]:
-    height = frame.at(1, rate)[1]
-    return lambda _: height
-
-
-def _rising(frame: _Frame, bandwidth: float) -> Callable[[float], float]:
-    start, low = frame.at(frame.y[0] / bandwidth, frame.y[0])
     rise = math.tan(math.radians(frame.slope))
-    return lambda across: low + (across - start) * rise
+    for roof in [*memory, *compute]:
+        if roof.is_memory:
+            x, y = (frame.y[0] / roof.rate, top / roof.rate), (frame.y[0], top)
+        else:
+            begin = roof.rate / fastest if memory else frame.x[0]
+            x, y = (begin, frame.x[1]), (roof.rate, roof.rate)
+        frame.axes.plot(
+            x, y, color=COLOURS.get(roof.key, INK), linewidth=1.3, zorder=2,
+            gid=f"roof:{roof.key}", solid_capstyle="butt",
+        )  # fmt: skip
+        left, low = frame.position(x[0], y[0])
+        frame.draw(left, frame.position(x[1], 1)[0], low, rise if roof.is_memory else 0.0)
+    for line in memory:
+        _label_line(frame, line)
+    used = {point.roof for row in series for point in row.points}
+    return _mark_ridges(frame, memory, [roof for roof in compute if roof.key in used])
 
 
-def _room(frame: _Frame, series: Sequence[_Series], joined: Sequence[Join]) -> Room:
-    """The plane with the points on it, and what joins them."""
-    room = Room(frame.width * 72, (frame.height + 0.2) * 72)
-    for one in series:
-        for point in one.all:
-            room.take(_marker(frame, point, one.area))
-    for join in joined:
-        (left, low), (right, high) = (_shown(frame, point) for point in (join.before, join.after))
-        steps = max(1, math.ceil(math.hypot(right - left, high - low) / _STEP))
-        for step in range(steps + 1):
-            x = left + (right - left) * step / steps
-            y = low + (high - low) * step / steps
-            room.take((x - _DOT, y - _DOT, x + _DOT, y + _DOT))
-    return room
+def _take_room(frame: _Frame, series: Sequence[_Series], links: Sequence[Step]) -> None:
+    """The points, and what joins them."""
+    for row in series:
+        for point in row.all:
+            frame.take(frame.marker(point, row.area))
+    for link in links:
+        (left, low), (right, high) = (frame.drawn(point) for point in (link.before, link.after))
+        count = max(1, math.ceil(math.hypot(right - left, high - low) / _STEP))
+        for step in range(count + 1):
+            x = left + (right - left) * step / count
+            y = low + (high - low) * step / count
+            frame.take((x - _DOT, y - _DOT, x + _DOT, y + _DOT))
 
 
-def _shown(frame: _Frame, point: Point) -> tuple[float, float]:
-    """Where a point is drawn: at the edge where it lies to the right of the picture."""
-    return frame.at(min(point.intensity, frame.x[1]), point.rate)
-
-
-def _marker(frame: _Frame, point: Point, area: float) -> Box:
-    x, y = _shown(frame, point)
-    half = math.sqrt(area) / 2
-    return (x - half, y - half, x + half, y + half)
-
-
-def _label_line(axes: Any, frame: _Frame, room: Room, line: Roof) -> None:
+def _label_line(frame: _Frame, line: Roof) -> None:
     """A memory roof's name along it, above or below it, as near to where it enters the picture as
     there is room; where it enters where there is none."""
     text = f"{line.label} {rate_words(line.rate, 'B/s')}"
     enters = max(0.0, frame.across(frame.y[0] / line.rate)) + 0.04
-    tried = [
+    places = [
         (frame.x[0] * (frame.x[1] / frame.x[0]) ** (enters + step * 0.02), above)
         for step in range(15)
         for above in (True, False)
     ]
-    slants = [_slant(frame, x, x * line.rate, len(text), above=above) for x, above in tried]
-    free = (at for at, slant in enumerate(slants) if all(map(room.is_free, slant)))
+    slants = [_slant(frame, x, x * line.rate, len(text), above=above) for x, above in places]
+    free = (index for index, slant in enumerate(slants) if all(map(frame.is_free, slant)))
     chosen = next(free, 0)
     for box in slants[chosen]:
-        room.take(box)
-    x, above = tried[chosen]
-    axes.annotate(
+        frame.take(box)
+    x, above = places[chosen]
+    frame.axes.annotate(
         text, (x, x * line.rate), (-1.5, 2.5) if above else (1.5, -2.5),
         textcoords="offset points", rotation=frame.slope, rotation_mode="anchor", fontsize=TINY,
         color=COLOURS[line.key], ha="left", va="bottom" if above else "top", zorder=6,
@@ -426,50 +409,48 @@ def _label_line(axes: Any, frame: _Frame, room: Room, line: Roof) -> None:
 
 def _slant(frame: _Frame, x: float, y: float, letters: int, *, above: bool) -> list[Box]:
     """Small boxes that cover a text that stands on, or hangs from, a line of memory."""
-    turned = math.radians(frame.slope)
-    across, up = math.cos(turned), math.sin(turned)
-    left, low = frame.at(x, y)
+    angle = math.radians(frame.slope)
+    across, up = math.cos(angle), math.sin(angle)
+    left, low = frame.position(x, y)
     side = 1 if above else -1
     length, height = letters * _LETTER * TINY, 1.1 * TINY
-    found = []
+    boxes = []
     for step in range(math.ceil(length / _STEP) + 1):
         for rise in (0.0, 0.5, 1.0):
             along, away = step * _STEP, side * (_LIFT + rise * height)
-            at, high = left + along * across - away * up, low + along * up + away * across
-            found.append((at - _DOT, high - _DOT, at + _DOT, high + _DOT))
-    return found
+            x, y = left + along * across - away * up, low + along * up + away * across
+            boxes.append((x - _DOT, y - _DOT, x + _DOT, y + _DOT))
+    return boxes
 
 
-def _mark_ridges(
-    axes: Any, frame: _Frame, room: Room, memory: Sequence[Roof], compute: Sequence[Roof]
-) -> int:
+def _mark_ridges(frame: _Frame, memory: Sequence[Roof], compute: Sequence[Roof]) -> int:
     """A diamond where a line of memory meets a roof; its intensity beside it where there is room,
     slow memory and high roofs first. Returns how many have none."""
     unnumbered = 0
-    for line in sorted(memory, key=lambda line: line.rate):
-        for roof in sorted(compute, key=lambda roof: -roof.rate):
-            ridge = roof.rate / line.rate
-            axes.plot(
-                ridge, roof.rate, marker="D", markersize=3, markerfacecolor="white",
-                markeredgecolor=INK, markeredgewidth=0.7, zorder=3,
-                gid=f"ridge:{line.key}:{roof.key}", linestyle="none",
-            )  # fmt: skip
-            text = _three(ridge)
-            x, y = frame.at(ridge, roof.rate)
-            wide = _LETTER * len(text) * TINY
-            left, right = (x - wide - 2.5, x - 2.5), (x + 2.5, x + wide + 2.5)
-            above, below = (y + 1.2, y + 1 + TINY), (y - 1 - TINY, y - 1.2)
-            corners = [(left, above), (right, below), (right, above)]
-            at = room.place([(a, c, b, d) for (a, b), (c, d) in corners])
-            if at is None:
-                unnumbered += 1
-                continue
-            axes.annotate(
-                text, (ridge, roof.rate), (-2.5 if at == 0 else 2.5, -2.2 if at == 1 else 2),
-                textcoords="offset points", fontsize=TINY - 0.4, color=COLOURS[line.key],
-                ha="right" if at == 0 else "left", va="top" if at == 1 else "bottom", zorder=6,
-                gid=f"number:{line.key}:{roof.key}",
-            )  # fmt: skip
+    lines = sorted(memory, key=lambda line: line.rate)
+    for line, roof in product(lines, sorted(compute, key=lambda roof: -roof.rate)):
+        ridge = roof.rate / line.rate
+        frame.axes.plot(
+            ridge, roof.rate, marker="D", markersize=3, markerfacecolor="white",
+            markeredgecolor=INK, markeredgewidth=0.7, zorder=3,
+            gid=f"ridge:{line.key}:{roof.key}", linestyle="none",
+        )  # fmt: skip
+        text = _three(ridge)
+        x, y = frame.position(ridge, roof.rate)
+        wide = _LETTER * len(text) * TINY
+        left, right = (x - wide - 2.5, x - 2.5), (x + 2.5, x + wide + 2.5)
+        above, below = (y + 1.2, y + 1 + TINY), (y - 1 - TINY, y - 1.2)
+        corners = [(left, above), (right, below), (right, above)]
+        corner = frame.place([(a, c, b, d) for (a, b), (c, d) in corners])
+        if corner is None:
+            unnumbered += 1
+            continue
+        frame.axes.annotate(
+            text, (ridge, roof.rate), (2.5 if corner else -2.5, -2.2 if corner == 1 else 2),
+            textcoords="offset points", fontsize=TINY - 0.4, color=COLOURS[line.key],
+            ha="left" if corner else "right", va="top" if corner == 1 else "bottom", zorder=6,
+            gid=f"number:{line.key}:{roof.key}",
+        )  # fmt: skip
     return unnumbered
 
 
@@ -479,99 +460,82 @@ def _halo() -> list[Any]:
     return [withStroke(linewidth=2, foreground="white")]
 
 
-def _draw_series(axes: Any, frame: _Frame, one: _Series, *, levelled: bool) -> None:
-    rate = one.main.rate
-    shown = [min(point.intensity, frame.x[1]) for point in one.points]
-    if levelled and len(shown) > 1:
-        axes.plot(shown, [rate] * len(shown), color=SOFT, linewidth=0.7, zorder=3.5)
-    for point, x in zip(one.points, shown, strict=True):
-        _draw_whisker(axes, frame, point, x, one.area)
-        beyond = point.intensity > frame.x[1]
+def _draw_series(frame: _Frame, row: _Series, *, levelled: bool) -> None:
+    axes, rate = frame.axes, row.main.rate
+    across = [min(point.intensity, frame.x[1]) for point in row.points]
+    if levelled and len(across) > 1:
+        axes.plot(across, [rate] * len(across), color=SOFT, linewidth=0.7, zorder=3.5)
+    for point, x in zip(row.points, across, strict=True):
+        if not math.isnan(point.low):
+            drawing.whisker(
+                axes, x, (point.low, point.high), 3.6, seen=frame.is_seen(point, row.area),
+                front=5, gid=f"whisker:{point.name}:{point.level}",
+            )  # fmt: skip
+        outside = point.intensity > frame.x[1]
         axes.scatter(
-            [x], [rate], s=one.area, zorder=4.5, clip_on=False,
-            marker=">" if beyond else _MARKERS[point.level], color=COLOURS[point.level],
+            [x], [rate], s=row.area, zorder=4.5, clip_on=False,
+            marker=">" if outside else _MARKERS[point.level], color=COLOURS[point.level],
             edgecolors="white", linewidths=0.6, gid=f"point:{point.name}:{point.level}",
         )  # fmt: skip
-        if point.flags:
-            _mark_impossible(axes, point, x, one.area)
-    if one.twin is not None:
-        _draw_twin(axes, one.main, one.twin)
-
-
-def _draw_whisker(axes: Any, frame: _Frame, point: Point, x: float, area: float) -> None:
-    """From one end of the interval to the other; with ends where the marker doesn't hide them."""
-    if math.isnan(point.low):
-        return
-    seen = _is_seen(frame, point, area)
-    axes.plot(
-        (x, x), (point.low, point.high), color=INK, linewidth=0.9, zorder=5 if seen else 3.6,
-        marker="_" if seen else "", markersize=4,
-        gid=f"whisker:{point.name}:{point.level}",
-    )  # fmt: skip
-
-
-def _is_seen(frame: _Frame, point: Point, area: float) -> bool:
-    """Whether a whisker is longer than the marker that it stands behind; False where none is."""
-    high = (frame.up(point.high) - frame.up(point.low)) * frame.height * 72
-    return high > math.sqrt(area)
-
-
-def _draw_twin(axes: Any, point: Point, twin: Point) -> None:
-    ends = ((point.intensity, twin.intensity), (point.rate, twin.rate))
-    axes.plot(*ends, color=COLOURS["dram"], linewidth=0.9, linestyle=":", zorder=4.6)
-    axes.scatter(
-        [twin.intensity], [twin.rate], s=_TWIN_AREA, facecolors="white", zorder=4.7,
-        edgecolors=COLOURS["dram"], linewidths=1.1, gid=f"twin:{twin.name}", marker="o",
-    )  # fmt: skip
-    if twin.flags:
+        _mark_impossible(axes, point, x, row.area)
+    if (twin := row.twin) is not None:
+        ends = ((row.main.intensity, twin.intensity), (row.main.rate, twin.rate))
+        axes.plot(*ends, color=COLOURS["dram"], linewidth=0.9, linestyle=":", zorder=4.6)
+        axes.scatter(
+            [twin.intensity], [twin.rate], s=_TWIN_AREA, facecolors="white", zorder=4.7,
+            edgecolors=COLOURS["dram"], linewidths=1.1, gid=f"twin:{twin.name}", marker="o",
+        )  # fmt: skip
         _mark_impossible(axes, twin, twin.intensity, _TWIN_AREA)
 
 
 def _mark_impossible(axes: Any, point: Point, x: float, area: float) -> None:
-    axes.scatter(
-        [x], [point.rate], s=2 * area + 60, facecolors="none", edgecolors=_ALARM,
-        linewidths=1.2, zorder=5.5, gid=f"flag:{point.name}:{point.level}",
+    if point.flags:
+        axes.scatter(
+            [x], [point.rate], s=2 * area + 60, facecolors="none", edgecolors=_ALARM,
+            linewidths=1.2, zorder=5.5, gid=f"flag:{point.name}:{point.level}",
+        )  # fmt: skip
+        axes.scatter([x], [point.rate], s=22, marker="x", color=_ALARM, linewidths=1.2, zorder=5.6)
+
+
+def _draw_link(axes: Any, link: Step, *, arrow: bool) -> None:
+    before, after = link.before, link.after
+    axes.annotate(
+        "", (after.intensity, after.rate), (before.intensity, before.rate), zorder=3.8,
+        arrowprops={
+            "arrowstyle": "-|>" if arrow else "-", "color": COLOURS[after.level], "linewidth": 1.1,
+            "shrinkA": 4, "shrinkB": 5, "mutation_scale": 9,
+        },
     )  # fmt: skip
-    axes.scatter([x], [point.rate], s=22, marker="x", color=_ALARM, linewidths=1.2, zorder=5.6)
 
 
-def _draw_joins(axes: Any, steps: Sequence[Join], joined: Joined) -> None:
-    for step in steps:
-        colour = COLOURS[step.after.level]
-        _join(axes, step.before, step.after, colour, arrow=joined is Joined.arrows)
-
-
-def _name_stops(axes: Any, frame: _Frame, room: Room, series: Sequence[_Series]) -> int:
+def _name_stops(frame: _Frame, series: Sequence[_Series]) -> int:
     """Which report each stop of a path is of, beside its points of the first level: once for those
     that stand together. Returns how many found no room."""
-    words = _stop_words(one.run for one in series)
     unnamed = 0
-    markers = [(one.run, _marker(frame, one.main, one.area)) for one in series]
-    for run, stop in words.items():
+    markers = [(row.run, frame.marker(row.main, row.area)) for row in series]
+    for run, stop in _stop_words(row.run for row in series).items():
         own = [box for other, box in markers if other == run]
         for column in _columns(own, [box for other, box in markers if other != run]):
             sides = _beside(column, _LETTER * len(stop) * TINY, TINY, frame.height * 72)
-            at = room.place(sides)
-            if at is None:
+            side = frame.place(sides)
+            if side is None:
                 unnamed += 1
                 continue
-            left, low, right, high = sides[at]
+            left, low, right, high = sides[side]
             middle = ((left + right) / 2, (low + high) / 2)
-            axes.annotate(
+            frame.axes.annotate(
                 stop, (0, 0), middle, xycoords="axes points", textcoords="axes points",
                 fontsize=TINY - 0.6, color=SOFT, ha="center", va="center", zorder=6,
                 parse_math=False, path_effects=_halo(), gid=f"stop:{run}",
             )  # fmt: skip
-            _lead(axes, column, sides[at])
+            _lead(frame.axes, column, sides[side])
     return unnamed
 
 
 def _stop_words(runs: Iterable[str]) -> dict[str, str]:
     """What names each stop: the value alone where one shape tells all apart."""
-    told = list(dict.fromkeys(runs))
-    if _shape(told):
-        return {run: run.partition("=")[2] for run in told}
-    return {run: run for run in told}
+    names = list(dict.fromkeys(runs))
+    return {run: run.partition("=")[2] if _shape(names) else run for run in names}
 
 
 def _shape(runs: Sequence[str]) -> str:
@@ -584,10 +548,10 @@ def _shape(runs: Sequence[str]) -> str:
 def _columns(markers: Iterable[Box], others: Sequence[Box]) -> list[Box]:
     """Around each set of a stop's markers that stand above one another or side by side, with no
     other stop's among them."""
-    found: list[Box] = []
+    columns: list[Box] = []
     for marker in markers:
         column = marker
-        for box in list(found):
+        for box in list(columns):
             both = (
                 min(column[0], box[0]), min(column[1], box[1]),
                 max(column[2], box[2]), max(column[3], box[3]),
@@ -595,10 +559,10 @@ def _columns(markers: Iterable[Box], others: Sequence[Box]) -> list[Box]:
             above = column[0] < box[2] and box[0] < column[2]
             alone = not any(_gap(both, other) == 0 for other in others)
             if _gap(column, box) < _TOGETHER or (above and alone):
-                found.remove(box)
+                columns.remove(box)
                 column = both
-        found.append(column)
-    return found
+        columns.append(column)
+    return columns
 
 
 def _gap(a: Box, b: Box) -> float:
@@ -634,18 +598,7 @@ def _lead(axes: Any, column: Box, label: Box) -> None:
     axes.annotate("", foot, head, xycoords="axes points", textcoords="axes points", arrowprops=line)
 
 
-def _join(axes: Any, before: Point, after: Point, colour: str, *, arrow: bool) -> None:
-    axes.annotate(
-        "", (after.intensity, after.rate), (before.intensity, before.rate), zorder=3.8,
-        arrowprops={
-            "arrowstyle": "-|>" if arrow else "-", "color": colour, "linewidth": 1.1,
-            "shrinkA": 4, "shrinkB": 5, "mutation_scale": 9,
-        },
-    )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Label:
+class _Label(NamedTuple):
     """Two lines in the right margin, led to from a point at the left (a share of the width)."""
 
     up: float
@@ -653,69 +606,72 @@ class _Label:
     first: str
     second: str
     colour: str
-    is_roof: bool = False
+    is_roof: bool
 
 
 def _labels(frame: _Frame, series: Sequence[_Series], roofs: Sequence[Roof]) -> list[_Label]:
     """Of the kernels, and of the roofs of arithmetic, those of one rate together."""
-    found = []
-    for one in series:
-        right = max(min(frame.across(point.intensity), 1.0) for point in one.points)
-        colour = _ALARM if any(point.flags for point in one.points) else INK
-        up = frame.up(one.main.rate)
-        found.append(_Label(up, right, one.label, time_words(one.main), colour))
-    for words, group in _alike(roofs).items():
+    labels = []
+    for row in series:
+        right = max(min(frame.across(point.intensity), 1.0) for point in row.points)
+        colour = _ALARM if any(point.flags for point in row.points) else INK
+        up = frame.up(row.main.rate)
+        labels.append(_Label(up, right, row.label, time_words(row.main), colour, is_roof=False))
+    for words, group in _by_rate(roofs).items():
         names = " / ".join(roof.label for roof in group)
-        found.append(_Label(frame.up(group[0].rate), 1.0, names, words, INK, is_roof=True))
-    return found
+        labels.append(_Label(frame.up(group[0].rate), 1.0, names, words, INK, is_roof=True))
+    return labels
 
 
-def _alike(roofs: Iterable[Roof]) -> dict[str, list[Roof]]:
-    found: dict[str, list[Roof]] = {}
-    for roof in _parted(roofs)[1]:
-        found.setdefault(rate_words(roof.rate, rate_unit(roof.key)), []).append(roof)
-    return found
+def _by_rate(roofs: Iterable[Roof]) -> dict[str, list[Roof]]:
+    groups: dict[str, list[Roof]] = {}
+    for roof in split(roofs)[1]:
+        groups.setdefault(rate_words(roof.rate, rate_unit(roof.key)), []).append(roof)
+    return groups
 
 
-def _draw_labels(axes: Any, frame: _Frame, labels: Sequence[_Label]) -> None:
+def _draw_labels(frame: _Frame, labels: Sequence[_Label]) -> None:
     """Labels in the right margin, none over another."""
     heights = [LINE * 1.95 / frame.height] * len(labels)
     centres = spread([label.up for label in labels], heights, 0.0, 1.06)
-    for label, at in zip(labels, centres, strict=True):
-        axes.plot(
-            (label.across, 1.0, 1.035), (label.up, label.up, at), transform=axes.transAxes,
-            color=INK if label.is_roof else FAINT, linewidth=0.6, zorder=1.5, clip_on=False,
+    for label, centre in zip(labels, centres, strict=True):
+        colour = INK if label.is_roof else FAINT
+        drawing.lead(frame.axes, label.across, label.up, centre, colour)
+        style = {
+            "style": "italic" if label.is_roof else "normal", "gid": f"label:{label.first}",
+        }  # fmt: skip
+        drawing.beside(
+            frame.axes, label.first, centre, 0.5, va="bottom", fontsize=SMALL, color=label.colour,
+            **style,
         )  # fmt: skip
-        lines = (
-            (label.first, 0.5, "bottom", SMALL, label.colour),
-            (label.second, -0.5, "top", TINY, SOFT),
+        drawing.beside(
+            frame.axes, label.second, centre, -0.5, va="top", fontsize=TINY, color=SOFT, **style
         )
-        for text, lift, edge, size, colour in lines:
-            axes.annotate(
-                text, (1.045, at), (0, lift), xycoords="axes fraction",
-                textcoords="offset points", fontsize=size, color=colour, va=edge,
-                style="italic" if label.is_roof else "normal", annotation_clip=False,
-                parse_math=False, gid=f"label:{label.first}",
-            )  # fmt: skip
 
 
 def _draw_head(
     figure: Any, title: str, rooflines: Sequence[Roofline], series: Sequence[_Series]
 ) -> None:
     total = figure.get_figheight()
-    sources = dict.fromkeys(roof.source for one in rooflines for roof in one.roofs)
-    kinds = [_source(source, rooflines) for source in sources]
-    about = ", ".join([rooflines[0].gpu, *kinds])
+    sources = dict.fromkeys(roof.source for roofline in rooflines for roof in roofline.roofs)
+    about = ", ".join([rooflines[0].gpu, *(_source(source, rooflines) for source in sources)])
     left = 0.012
-    figure.text(left, 1 - 0.15 / total, literal(title), fontsize=TEXT + 1, color=INK,
-                va="center", weight="bold", parse_math=False)  # fmt: skip
-    figure.text(left, 1 - 0.32 / total, literal(about), fontsize=SMALL, color=SOFT, va="center",
-                parse_math=False)  # fmt: skip
-    levels = [level for level in LEVELS if any(p.level == level for s in series for p in s.points)]
-    handles = [_handle(_MARKERS[level], COLOURS[level], LEVEL_LABELS[level]) for level in levels]
-    if any(one.twin for one in series):
+    _write(
+        figure, literal(title), (left, 1 - 0.15 / total), fontsize=TEXT + 1, color=INK,
+        va="center", weight="bold",
+    )  # fmt: skip
+    place = (left, 1 - 0.32 / total)
+    _write(figure, literal(about), place, fontsize=SMALL, color=SOFT, va="center")
+    points = [point for row in series for point in row.points]
+    used = {point.level for point in points}
+    handles = [
+        _handle(_MARKERS[level], COLOURS[level], label)
+        for level, label in LEVEL_LABELS.items()
+        if level in used
+    ]
+    if any(row.twin for row in series):
         handles.append(_handle("o", COLOURS["dram"], "declared work", hollow=True))
-    if any(point.flags for one in series for point in one.all):
+    if any(point.flags for row in series for point in row.all):
         handles.append(_handle("x", _ALARM, "can't be: see below"))
     figure.legend(
         handles=handles, loc="upper left", bbox_to_anchor=(left, 1 - 0.44 / total), ncols=6,
@@ -727,9 +683,9 @@ def _draw_head(
 def _source(source: Peaks, rooflines: Sequence[Roofline]) -> str:
     if source is not Peaks.held:
         return f"{source} roofs"
-    clocks = sorted(one.sm_clock / 1e9 for one in rooflines if not math.isnan(one.sm_clock))
-    told = dict.fromkeys(f"{clock:.2f}" for clock in clocks[:: max(1, len(clocks) - 1)])
-    return f"roofs at the held clock, SM {' to '.join(told)} GHz" if told else "roofs as held"
+    clocks = sorted(row.sm_clock / 1e9 for row in rooflines if not math.isnan(row.sm_clock))
+    ends = dict.fromkeys(f"{clock:.2f}" for clock in clocks[:: max(1, len(clocks) - 1)])
+    return f"roofs at the held clock, SM {' to '.join(ends)} GHz" if ends else "roofs as held"
 
 
 def _handle(marker: str, colour: str, label: str, *, hollow: bool = False) -> Any:
@@ -741,83 +697,39 @@ def _handle(marker: str, colour: str, label: str, *, hollow: bool = False) -> An
     )  # fmt: skip
 
 
-def _draw_feet(figure: Any, flags: Sequence[str], notes: Sequence[str], total: float) -> None:
-    lines = [*((text, _ALARM) for text in flags), *((text, SOFT) for text in notes)]
-    for at, (text, colour) in enumerate(reversed(lines)):
-        figure.text(0.012, (0.06 + at * LINE) / total, literal(text), fontsize=TINY, color=colour,
-                    va="bottom", parse_math=False)  # fmt: skip
-
-
 def _flag_lines(series: Sequence[_Series]) -> list[str]:
-    said = dict.fromkeys(
-        f"× {one.label}{_which(point)}: {flag}"
-        for one in series
-        for point in one.all
+    texts = dict.fromkeys(
+        f"× {row.label}{' (declared)' if point.algorithmic else ''}: {flag}"
+        for row in series
+        for point in row.all
         for flag in point.flags
     )
-    return [line for text in said for line in _wrapped(text)]
-
-
-def _which(point: Point) -> str:
-    return " (declared)" if point.algorithmic else ""
+    return [line for text in texts for line in _wrapped(text)]
 
 
 def _time_notes(
     series: Sequence[_Series], labelled: Sequence[_Series], panel: Panel | None, *, seen: bool
 ) -> list[str]:
     """What the times are, and where their intervals stand."""
-    parts = []
-    if any(one.main.timed for one in series):
-        bracketed = any(not math.isnan(one.main.low) for one in labelled)
+    notes = []
+    if any(row.main.timed for row in series):
+        brackets = any(not math.isnan(row.main.low) for row in labelled)
         marks = {
-            "brackets": bracketed or (panel is not None and panel.has_brackets),
+            "brackets": brackets or (panel is not None and panel.has_brackets),
             "whiskers": seen or (panel is not None and panel.has_whiskers),
         }
-        shown = " and ".join(mark for mark, there in marks.items() if there)
-        parts.append("rates by the timed median" + (f", {shown} its interval" if shown else ""))
-    if not all(one.main.timed for one in series):
-        parts.append("times by ncu are its durations")
-    return parts + (list(panel.notes) if panel else [])
-
-
-def _mark_notes(series: Sequence[_Series], roofs: Sequence[Roof], unnumbered: int) -> list[str]:
-    lacking = f" ({unnumbered} unnumbered: see --table)" if unnumbered else ""
-    notes = {
-        "marker area: share of time": any(one.area != _ONE_AREA for one in series),
-        "hollow: work and bytes that the target declares": any(one.twin for one in series),
-        f"◇ ridge, FLOP/B{lacking}": len(roofs) > 1 and any(roof.is_memory for roof in roofs),
-    }
-    return [note for note, holds in notes.items() if holds]
-
-
-def _join_notes(
-    series: Sequence[_Series], steps: Sequence[Join], joined: Joined, unnamed: int
-) -> list[str]:
-    shape = _shape([one.run for one in series]) if joined is Joined.path else ""
-    notes = {
-        "nothing is joined: no kernel of one name has a point in two reports": (
-            joined is not Joined.apart and not steps
-        ),
-        f"numbers beside points: {shape}": bool(shape),
-        f"{plural(unnamed, 'stop')} without room for a name": bool(unnamed),
-    }
-    return [note for note, holds in notes.items() if holds]
-
-
-def _absence_notes(rooflines: Sequence[Roofline], named: int) -> list[str]:
-    outside = sum(len(roofline.outside) for roofline in rooflines)
-    notes = {
-        f"{named - _MOST_LABELS} more without a label": named > _MOST_LABELS,
-        f"{plural(outside, 'kernel')} without a point: no FLOP, or unknown": bool(outside),
-    }
-    return [note for note, holds in notes.items() if holds]
+        shown = " and ".join(mark for mark, drawn in marks.items() if drawn)
+        notes.append("rates by the timed median" + (f", {shown} its interval" if shown else ""))
+    if not all(row.main.timed for row in series):
+        notes.append("times by ncu are its durations")
+    return notes + (panel.notes if panel else [])
 
 
 def _filled(parts: Sequence[str]) -> list[str]:
     """Lines of as many parts as fit, each part whole where it is no longer than a line."""
     lines: list[str] = []
-    for at, part in enumerate(parts):
-        text = part + (";" if at < len(parts) - 1 else "")
+    for index, part in enumerate(parts):
+        text = part + (";" if index < len(parts) - 1 else "")
         if lines and len(lines[-1]) + 1 + len(text) <= _NOTE_WIDTH:
             lines[-1] += f" {text}"
         else:

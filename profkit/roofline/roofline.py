@@ -129,16 +129,25 @@ class _Subject:
         return max(self.launches, key=lambda launch: launch.duration)
 
     @property
-    def kernels(self) -> tuple[str, ...]:
-        return tuple(launch.name for launch in self.launches)
-
-    @property
-    def profiled(self) -> float:
+    def seconds(self) -> float:
+        if self.timed:
+            return self.timed.summary.median
         return sum(launch.duration for launch in self.launches)
 
+    def traffic(self, level: str) -> float:
+        """Bytes of a level over the launches; NaN where any lacks them."""
+        return sum(traffic(launch, level) for launch in self.launches)
+
     @property
-    def seconds(self) -> float:
-        return self.timed.summary.median if self.timed else self.profiled
+    def tensor_unknown(self) -> str:
+        """Why it is not known what the tensor cores did; "" where it is.
+
+        They do hundreds of times the work of the other units, so nothing else is a kernel's main
+        work.
+        """
+        names = ("flop_tensor", "ops_tensor_int8")
+        reasons = (launch.why_missing(name) for launch in self.launches for name in names)
+        return next(filter(None, reasons), "")
 
 
 @dataclass(frozen=True)
@@ -156,9 +165,9 @@ def known_names(peaks: str, levels: Iterable[str], precision: str | None) -> Non
     asked += [("level", level, LEVELS) for level in levels]
     if precision is not None:
         asked.append(("precision", precision, (*PRECISIONS, EVERY)))
-    for what, name, known in asked:
+    for kind, name, known in asked:
         if name not in known:
-            raise UsageError(f"no {what} {name!r}", f"there are {', '.join(known)}")
+            raise UsageError(f"no {kind} {name!r}", f"there are {', '.join(known)}")
 
 
 def roofline(
@@ -185,29 +194,27 @@ def roofline(
     subjects = _matching(subjects, kernel, report.path)
     launches = [launch for subject in subjects for launch in subject.launches]
     best = reference(launches)
-    chosen = Roofs(peaks, measured or {}, best)
     known_names(peaks, levels, precision)
+    plane = _Plane(report, Roofs(peaks, measured or {}, best), levels, precision)
     points: list[Point] = []
     outside: list[Outside] = []
-    work = variants.work if variants else {}
     for subject in subjects:
-        made = _points(subject, chosen, levels, precision, report, work)
-        points += made
-        if made and (reason := _tensor_unknown(subject)):
+        own = plane.points(subject, variants.work if variants else {})
+        points += own
+        if own and (reason := subject.tensor_unknown):
             notes.append(f"{subject.name}: points leave out tensor-core work, unknown ({reason})")
-        if not made:
-            outside.append(_outside(subject, chosen, levels, precision))
+        if not own:
+            outside.append(plane.outside(subject))
     used = {point.roof for point in points} | set(used_keys(launches))
     used |= {precision} & PRECISIONS.keys() if precision else set()
-    roofs = drawn(best, launches, chosen, levels, used)
-    gpus = report.gpus
+    roofs = drawn(best, launches, plane.roofs, levels, used)
     return Roofline(
         title=report.path,
-        gpu=gpus[0].name if gpus else "",
+        gpu=report.gpus[0].name if report.gpus else "",
         sm_clock=best.get("roof_sm_clock") if best else math.nan,
         roofs=roofs,
         points=tuple(points),
-        notes=tuple(dict.fromkeys(notes + chosen.notes(roofs, report))),
+        notes=tuple(dict.fromkeys(notes + plane.roofs.notes(roofs, report))),
         outside=tuple(outside),
     )
 
@@ -216,28 +223,24 @@ def _subjects(
     report: ReportSummary, timed: Sequence[Timed], variants: Variants | None
 ) -> tuple[list[_Subject], list[str]]:
     """What to show: the variants that the launches tell, then the other kernels by shape."""
-    by_label = {one.label: one for one in timed}
+    by_label = {row.label: row for row in timed}
     names = dict.fromkeys([*(variants.passed if variants else ()), *by_label])
-    if names and _in_part(report):
+    # Launches of a variant may be missing: filtered here, or by ncu when it recorded.
+    in_part = len(report.launches) < report.recorded or _FILTERS & set(report.session.options)
+    if names and in_part:
         return _kernels(report, report.launches), [
             "only some launches were recorded or kept: ncu's durations, for a latency is of all"
         ]
     left = list(report.launches)
-    found: list[_Subject] = []
+    subjects: list[_Subject] = []
     for name in names:
         own = [launch for launch in left if name in launch.launch.nvtx]
         if not own or any(launch.failed for launch in own):
             continue
         left = [launch for launch in left if launch not in own]
         share = sum(launch.duration for launch in own) / report.total
-        found.append(_Subject(name, tuple(own), share, by_label.get(name)))
-    notes = _timing_notes(found, timed)
-    return found + _kernels(report, left), notes
-
-
-def _in_part(report: ReportSummary) -> bool:
-    """Whether launches of a variant may be missing: filtered here, or by ncu when it recorded."""
-    return len(report.launches) < report.recorded or bool(_FILTERS & set(report.session.options))
+        subjects.append(_Subject(name, tuple(own), share, by_label.get(name)))
+    return subjects + _kernels(report, left), _timing_notes(subjects, timed)
 
 
 def _matching(subjects: list[_Subject], kernel: str | None, path: str) -> list[_Subject]:
@@ -247,16 +250,16 @@ def _matching(subjects: list[_Subject], kernel: str | None, path: str) -> list[_
         pattern = re.compile(kernel)
     except re.error as error:
         raise UsageError(f"--kernel {kernel!r} is no regular expression ({error})") from None
-    found = [
+    matching = [
         subject
         for subject in subjects
-        if any(pattern.search(name) for name in (subject.name, *subject.kernels))
+        if any(map(pattern.search, (subject.name, *(row.name for row in subject.launches))))
     ]
-    if not found:
+    if not matching:
         raise NothingMatches(
             f"{path}: no kernel or variant matches {kernel!r}", "see `profkit analyze`"
         )
-    return found
+    return matching
 
 
 def _kernels(report: ReportSummary, launches: Sequence[LaunchSummary]) -> list[_Subject]:
@@ -268,149 +271,156 @@ def _kernels(report: ReportSummary, launches: Sequence[LaunchSummary]) -> list[_
     ]
 
 
-def _timing_notes(found: Sequence[_Subject], timed: Sequence[Timed]) -> list[str]:
+def _timing_notes(subjects: Sequence[_Subject], timed: Sequence[Timed]) -> list[str]:
     if not timed:
         return []
-    own = [subject.timed for subject in found if subject.timed]
+    own = [subject.timed for subject in subjects if subject.timed]
     if not own:
-        labels = ", ".join(one.label for one in timed)
+        labels = ", ".join(row.label for row in timed)
         return [f"no launch lies in an NVTX range named {labels}: ncu's durations are shown"]
-    ways = dict.fromkeys(_how(one) for one in own)
+    methods = dict.fromkeys(map(_method, own))
     notes = [
-        f"rates are by timed latency ({'; '.join(ways)}): median, whisker its 95% interval; "
+        f"rates are by timed latency ({'; '.join(methods)}): median, whisker its 95% interval; "
         "work and bytes are ncu's",
         "timed calls are held against the roofs that are drawn; their own clock may have been "
         "another, so what they attained of a compute roof is rough",
     ]
-    waiting = [one.label for one in own if one.launch_bound]
-    if waiting:
-        notes.append(f"{', '.join(waiting)}: the host submits slower than the GPU works")
+    if waiting := ", ".join(row.label for row in own if row.launch_bound):
+        notes.append(f"{waiting}: the host submits slower than the GPU works")
     return notes
 
 
-def _how(timed: Timed) -> str:
+def _method(timed: Timed) -> str:
     cache = f"{timed.latency.cache} L2" if timed.latency.cache else ""
     return ", ".join(filter(None, (timed.latency.timer, cache))) or "how is unknown"
 
 
-def _points(
-    subject: _Subject,
-    roofs: Roofs,
-    levels: Sequence[str],
-    precision: str | None,
-    report: ReportSummary,
-    work: Mapping[str, float],
-) -> list[Point]:
-    points = []
-    for doing in _chosen(subject, roofs, precision):
-        for level in levels:
-            moved = _traffic(subject, level)
-            if moved > 0:
-                points.append(_point(subject, doing, level, moved, roofs, report))
-    declared = subject.timed.latency.target.work if subject.timed else None
-    told = plain(declared) if declared else work or {}
-    flop, least = (told.get(key) or 0.0 for key in ("flop", "bytes"))
-    main = next(iter(_chosen(subject, roofs, precision)), None)
-    if main and flop and least and "dram" in levels:
-        twin = replace(main, operations=flop)
-        points.append(_point(subject, twin, "dram", least, roofs, report, algorithmic=True))
-    return points
+@dataclass(frozen=True)
+class _Plane:
+    """Where subjects get their points: under these roofs, at these levels, of this precision."""
+
+    report: ReportSummary
+    roofs: Roofs
+    levels: Sequence[str]
+    precision: str | None
+
+    def points(self, subject: _Subject, work: Mapping[str, float]) -> list[Point]:
+        chosen = self._chosen(subject)
+        points = [
+            self._point(subject, doing, level, moved)
+            for doing in chosen
+            for level in self.levels
+            if (moved := subject.traffic(level)) > 0
+        ]
+        declared = subject.timed.latency.target.work if subject.timed else None
+        amounts = plain(declared) if declared else work or {}
+        flop, least = (amounts.get(key) or 0.0 for key in ("flop", "bytes"))
+        if chosen and flop and least and "dram" in self.levels:
+            twin = replace(chosen[0], operations=flop)
+            points.append(self._point(subject, twin, "dram", least, algorithmic=True))
+        return points
+
+    def outside(self, subject: _Subject) -> Outside:
+        return Outside(
+            name=subject.name,
+            launch=subject.typical.index,
+            seconds=subject.seconds,
+            share=subject.share,
+            why=self._why_outside(subject),
+            memory={
+                level: subject.traffic(level) / subject.seconds / self._memory(subject, level).rate
+                for level in self.levels
+            },
+        )
+
+    def _memory(self, subject: _Subject, level: str) -> Roof:
+        return self.roofs.over(subject.typical, level, timed=subject.timed is not None)
+
+    def _chosen(self, subject: _Subject) -> list[_Doing]:
+        doings = self._doings(subject)
+        if self.precision is None:
+            return [] if subject.tensor_unknown else doings[:1]
+        return [row for row in doings if self.precision in {EVERY, row.precision}]
+
+    def _doings(self, subject: _Subject) -> list[_Doing]:
+        """Work by precision, nearest to its roof first; a roof is of the launch that does most."""
+        doings = []
+        for index, precision in enumerate(PRECISIONS):
+            pairs = [(launch.work[index], launch) for launch in subject.launches]
+            pairs = [pair for pair in pairs if pair[0].operations > 0]
+            if pairs:
+                most, launch = max(pairs, key=lambda pair: pair[0].operations)
+                total = sum(work.operations for work, _ in pairs)
+                roof = self.roofs.over(launch, key_of(most), timed=subject.timed is not None)
+                doings.append(_Doing(precision, total, roof))
+        shares = {row.precision: row.operations / row.roof.rate for row in doings}
+        return sorted(doings, key=lambda row: -or_least(shares[row.precision]))
+
+    def _point(
+        self, subject: _Subject, doing: _Doing, level: str, moved: float, *,
+        algorithmic: bool = False,
+    ) -> Point:  # fmt: skip
+        memory = self._memory(subject, level)
+        intensity, rate = doing.operations / moved, doing.operations / subject.seconds
+        interval = subject.timed.interval if subject.timed else None
+        bound, limit = attainable(doing.roof, memory, intensity)
+        point = Point(
+            name=subject.name,
+            launch=subject.typical.index,
+            level=level,
+            precision=doing.precision,
+            intensity=intensity,
+            rate=rate,
+            low=doing.operations / interval.high if interval else math.nan,
+            high=doing.operations / interval.low if interval else math.nan,
+            seconds=subject.seconds,
+            timed=subject.timed is not None,
+            share=subject.share,
+            algorithmic=algorithmic,
+            roof=doing.roof.key,
+            of_roof=rate / doing.roof.rate,
+            attainable=bound,
+            attained=rate / bound,
+            bound_by=limit or None,
+            flags=(),
+        )
+        return structs.replace(point, flags=_flags(point, doing.roof, memory, subject, self.report))
+
+    def _why_outside(self, subject: _Subject) -> str:
+        missing = subject.typical.why_missing
+        if self._chosen(subject):
+            reason = next(filter(None, (missing(TRAFFIC[level]) for level in self.levels)), "")
+            return f"bytes unknown: {reason}" if reason else "no bytes moved at these levels"
+        if self.precision not in {None, EVERY}:
+            return f"no {PRECISIONS.get(self.precision or '', self.precision)} work"
+        if unknown := missing("flop_fp32"):
+            return f"work unknown: {unknown}"
+        reason = subject.tensor_unknown
+        return f"tensor-core work unknown: {reason}" if reason else "no floating-point work"
 
 
-def _chosen(subject: _Subject, roofs: Roofs, precision: str | None) -> list[_Doing]:
-    doings = _doings(subject, roofs)
-    if precision is None:
-        return [] if _tensor_unknown(subject) else doings[:1]
-    return doings if precision == EVERY else [one for one in doings if one.precision == precision]
-
-
-def _tensor_unknown(subject: _Subject) -> str:
-    """Why it is not known what the tensor cores did; "" where it is.
-
-    They do hundreds of times the work of the other units, so nothing else is a kernel's main work.
-    """
-    reasons = (
-        launch.why_missing(name)
-        for launch in subject.launches
-        for name in ("flop_tensor", "ops_tensor_int8")
-    )
-    return next((reason for reason in reasons if reason), "")
-
-
-def _doings(subject: _Subject, roofs: Roofs) -> list[_Doing]:
-    """Work by precision, nearest to its roof first; a roof is that of the launch that does most."""
-    found = []
-    for at, precision in enumerate(PRECISIONS):
-        done = [(launch.work[at], launch) for launch in subject.launches]
-        done = [(work, launch) for work, launch in done if work.operations > 0]
-        if done:
-            most, launch = max(done, key=lambda pair: pair[0].operations)
-            total = sum(work.operations for work, _ in done)
-            roof = roofs.over(launch, key_of(most), timed=subject.timed is not None)
-            found.append(_Doing(precision, total, roof))
-    return sorted(found, key=lambda one: _order(one.operations / one.roof.rate))
-
-
-def _order(share: float) -> float:
-    return math.inf if math.isnan(share) else -share
-
-
-def _traffic(subject: _Subject, level: str) -> float:
-    """Bytes of a level over the launches; NaN where any lacks them."""
-    return sum(traffic(launch, level) for launch in subject.launches)
-
-
-def _point(
-    subject: _Subject,
-    doing: _Doing,
-    level: str,
-    moved: float,
-    roofs: Roofs,
-    report: ReportSummary,
-    *,
-    algorithmic: bool = False,
-) -> Point:
-    memory = roofs.over(subject.typical, level, timed=subject.timed is not None)
-    intensity, rate = doing.operations / moved, doing.operations / subject.seconds
-    interval = subject.timed.interval if subject.timed else None
-    bound, limit = attainable(doing.roof, memory, intensity)
-    point = Point(
-        name=subject.name,
-        launch=subject.typical.index,
-        level=level,
-        precision=doing.precision,
-        intensity=intensity,
-        rate=rate,
-        low=doing.operations / interval.high if interval else math.nan,
-        high=doing.operations / interval.low if interval else math.nan,
-        seconds=subject.seconds,
-        timed=subject.timed is not None,
-        share=subject.share,
-        algorithmic=algorithmic,
-        roof=doing.roof.key,
-        of_roof=rate / doing.roof.rate,
-        attainable=bound,
-        attained=rate / bound,
-        bound_by=limit or None,
-        flags=(),
-    )
-    return structs.replace(point, flags=_flags(point, doing.roof, memory, subject, report))
+def or_least(share: float) -> float:
+    """A share to order by: what is not known is less than any that is."""
+    return -math.inf if math.isnan(share) else share
 
 
 def _flags(
     point: Point, compute: Roof, memory: Roof, subject: _Subject, report: ReportSummary
 ) -> tuple[str, ...]:
     """Why a point can't be where it is; nothing for one below its roofs."""
-    found = []
-    over = point.rate / compute.rate
-    if over > 1 + TOLERANCES.bound:
-        found.append(
-            f"{over:.0%} of {compute.label}: {_why_above(point, compute, subject, report)}"
-        )
-    over = point.rate / (point.intensity * memory.rate)
-    if over > 1 + TOLERANCES.bound:
-        found.append(f"{over:.0%} of {memory.label}: {_why_faster(point, memory, subject)}")
-    return tuple(found)
+    flags = []
+    excess = point.rate / compute.rate
+    if excess > 1 + TOLERANCES.bound:
+        reason = _why_above(point, compute, subject, report)
+        flags.append(f"{excess:.0%} of {compute.label}: {reason}")
+    excess = point.rate / (point.intensity * memory.rate)
+    if excess > 1 + TOLERANCES.bound:
+        reason = _why_faster(point, memory, subject)
+        flags.append(f"{excess:.0%} of {memory.label}: {reason}")
+    return tuple(flags)
+
+
+_BENCHMARK = "the measured roof is what one benchmark reached, no bound"
 
 
 def _why_above(point: Point, roof: Roof, subject: _Subject, report: ReportSummary) -> str:
@@ -419,7 +429,7 @@ def _why_above(point: Point, roof: Roof, subject: _Subject, report: ReportSummar
     at_base = roof.source is Peaks.held and report.session.clock_control == "base"
     sparse = point.precision.startswith("tensor") and launch.get("flop_tensor_sparse") > 0
     causes = {
-        "the measured roof is what one benchmark reached, no bound": roof.source is Peaks.measured,
+        _BENCHMARK: roof.source is Peaks.measured,
         "sparse instructions, which a dense roof does not bound": sparse,
         "accumulation in half precision, which may run above this roof": (
             point.precision == "tensor_fp16" and in_half
@@ -431,7 +441,7 @@ def _why_above(point: Point, roof: Roof, subject: _Subject, report: ReportSummar
         ),
         "the wrong roof for the work, or counters of passes that differ": True,
     }
-    return next(why for why, holds in causes.items() if holds)
+    return next(cause for cause, holds in causes.items() if holds)
 
 
 def _why_faster(point: Point, roof: Roof, subject: _Subject) -> str:
@@ -439,44 +449,8 @@ def _why_faster(point: Point, roof: Roof, subject: _Subject) -> str:
     causes = {
         "declared bytes can come from a cache instead": point.algorithmic,
         "timed with a warm cache, hits counted as DRAM traffic": point.level == "dram" and warm,
-        "the measured roof is what one benchmark reached, no bound": roof.source is Peaks.measured,
+        _BENCHMARK: roof.source is Peaks.measured,
         "faster when timed than under ncu: hits, or another clock, move fewer bytes": point.timed,
         "counters of passes that differ, or a memory clock above the roof's": True,
     }
-    return next(why for why, holds in causes.items() if holds)
-
-
-def _outside(
-    subject: _Subject, roofs: Roofs, levels: Sequence[str], precision: str | None
-) -> Outside:
-    launch = subject.typical
-    shares = {
-        level: _traffic(subject, level)
-        / subject.seconds
-        / roofs.over(launch, level, timed=subject.timed is not None).rate
-        for level in levels
-    }
-    return Outside(
-        name=subject.name,
-        launch=launch.index,
-        seconds=subject.seconds,
-        share=subject.share,
-        why=_why_outside(subject, roofs, levels, precision),
-        memory=shares,
-    )
-
-
-def _why_outside(
-    subject: _Subject, roofs: Roofs, levels: Sequence[str], precision: str | None
-) -> str:
-    if _chosen(subject, roofs, precision):
-        names = [TRAFFIC[level] for level in levels]
-        reasons = (subject.typical.why_missing(name) for name in names)
-        told = next((reason for reason in reasons if reason), "")
-        return f"bytes unknown: {told}" if told else "no bytes moved at these levels"
-    if precision not in {None, EVERY}:
-        return f"no {PRECISIONS.get(precision or '', precision)} work"
-    if unknown := subject.typical.why_missing("flop_fp32"):
-        return f"work unknown: {unknown}"
-    reason = _tensor_unknown(subject)
-    return f"tensor-core work unknown: {reason}" if reason else "no floating-point work"
+    return next(cause for cause, holds in causes.items() if holds)

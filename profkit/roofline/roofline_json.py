@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profkit.core.typed_file import Model, Output, Real, encode
+from profkit.core.typed_file import Model, Output, Real, encode, part
 from profkit.core.version import __version__
 from profkit.report.names import file_name
 from profkit.roofline.roofline import Outside, Point, Roofline
-from profkit.roofline.roofs import Roof
+from profkit.roofline.roofs import Roof, split
 
 
 class Ridge(Model, frozen=True):
@@ -42,23 +42,15 @@ class RooflineFile(Output, frozen=True, kw_only=True, tag="profkit.roofline/1"):
 
 def rooflines_json(rooflines: Sequence[Roofline]) -> str:
     """All rooflines in one document."""
-    reports = tuple(_report(roofline) for roofline in rooflines)
+    reports = tuple(map(_report, rooflines))
     return encode(RooflineFile(profkit=__version__, reports=reports), dense=False)
 
 
 def _report(roofline: Roofline) -> ReportRoofline:
-    memory, compute = (
-        [roof for roof in roofline.roofs if roof.is_memory is kind] for kind in (True, False)
-    )
+    memory, compute = split(roofline.roofs)
+    ridges = (Ridge(line.key, top.key, top.rate / line.rate) for line in memory for top in compute)
     return ReportRoofline(
         report=file_name(roofline.title, with_host=False),
-        gpu=roofline.gpu,
-        sm_clock=roofline.sm_clock,
-        roofs=roofline.roofs,
-        ridges=tuple(
-            Ridge(line.key, roof.key, roof.rate / line.rate) for line in memory for roof in compute
-        ),
-        points=roofline.points,
-        outside=roofline.outside,
-        notes=roofline.notes,
+        ridges=tuple(ridges),
+        **part(roofline, "gpu", "sm_clock", "roofs", "points", "outside", "notes"),
     )

@@ -12,17 +12,15 @@ from rich.text import Text
 
 from profkit.report.names import file_name, own_names, told_apart
 from profkit.report.resources import PRECISIONS
-from profkit.roofline.joins import or_least
-from profkit.roofline.roofline import Outside, Point, Roofline
-from profkit.roofline.roofs import LEVEL_LABELS, Roof
+from profkit.roofline.roofline import Outside, Point, Roofline, or_least
+from profkit.roofline.roofs import LEVEL_LABELS, Roof, split
 from profkit.ui.markdown import escape
 from profkit.ui.markdown import table_of as markdown_table
-from profkit.ui.terminal import console, rendered, table_of
+from profkit.ui.terminal import console, note, rendered, table_of
 from profkit.ui.text import literal, number, percent, seconds_between, shorten
 from profkit.ui.view import Grid
 
 _LONGEST_NAME, _WHOLE_NAME = 22, 60
-_DECLARED = "declared"
 _UNDER = "The nearest roof, of memory or of arithmetic, is the one that leaves least room above it"
 _ATTAINED = (
     "attained: of the lower of its roof and the level's line there; by ncu's times, of those at "
@@ -46,7 +44,7 @@ def _view(roofline: Roofline, width: int) -> RenderableType:
     parts: list[RenderableType] = [
         Text(shorten(literal(roofline.title), width), "bold"),
         Text(about(roofline)),
-        *(Text(f"! {literal(note)}", "yellow") for note in roofline.notes),
+        *(note(literal(text)) for text in roofline.notes),
     ]
     parts += [table_of(grid) for grid in _grids(roofline, _LONGEST_NAME)]
     parts += [Text(f"× {line}", "red") for line in flag_lines(roofline)]
@@ -72,7 +70,8 @@ def about(roofline: Roofline) -> str:
 def flag_lines(roofline: Roofline) -> list[str]:
     """Each point that can't be where it is, and why."""
     return [
-        f"{literal(point.name)}, {_level(point)}: {flag}"
+        f"{literal(point.name)}, "
+        f"{'declared' if point.algorithmic else LEVEL_LABELS[point.level]}: {flag}"
         for point in roofline.points
         for flag in point.flags
     ]
@@ -81,17 +80,16 @@ def flag_lines(roofline: Roofline) -> list[str]:
 def _grids(roofline: Roofline, longest: int) -> Iterable[Grid]:
     if roofline.roofs:
         yield _roofs(roofline.roofs)
-    shown = subjects(roofline.points, longest)
-    if shown:
-        yield _kernels(roofline, shown)
-        yield _levels(shown)
+    if kernels := subjects(roofline.points, longest):
+        yield _kernels(roofline, kernels)
+        yield _levels(kernels)
     if roofline.outside:
         yield _outside(roofline.outside, longest)
 
 
 def _roofs(roofs: Sequence[Roof]) -> Grid:
     """Roofs of memory and of arithmetic, the latter with the ridge of each level."""
-    memory = [roof for roof in roofs if roof.is_memory]
+    memory, _ = split(roofs)
     rows = []
     for roof in roofs:
         ridges = ["" if roof.is_memory else _bare(roof.rate / line.rate) for line in memory]
@@ -124,100 +122,85 @@ class Subject:
         return self.points[0]
 
     @property
-    def tightest(self) -> Point:
-        """The point that comes nearest to what it could attain."""
-        return max(self.points, key=lambda point: or_least(point.attained))
+    def all(self) -> tuple[Point, ...]:
+        """The points, the twin behind them."""
+        return self.points if self.twin is None else (*self.points, self.twin)
 
 
 def subjects(points: Sequence[Point], longest: int) -> list[Subject]:
     """Points by kernel, launch and precision, each with a short name unlike the others."""
-    kept: dict[tuple[str, int, str], list[Point]] = {}
+    groups: dict[tuple[str, int, str], list[Point]] = {}
     for point in points:
-        kept.setdefault((point.name, point.launch, point.precision), []).append(point)
-    short = short_names((name for name, _, _ in kept), longest)
-    launches = Counter(name for name, _ in {(name, launch) for name, launch, _ in kept})
-    precisions = Counter((name, launch) for name, launch, _ in kept)
-    found = []
-    for (name, launch, precision), own in kept.items():
+        groups.setdefault((point.name, point.launch, point.precision), []).append(point)
+    short = short_names((name for name, _, _ in groups), longest)
+    launches = Counter(name for name, _ in {(name, launch) for name, launch, _ in groups})
+    precisions = Counter((name, launch) for name, launch, _ in groups)
+    rows = []
+    for (name, launch, precision), group in groups.items():
         text = short[name] + (f" #{launch}" if launches[name] > 1 else "")
         if precisions[name, launch] > 1:
             text += f", {PRECISIONS[precision]}"
-        measured = tuple(point for point in own if not point.algorithmic)
-        twin = next((point for point in own if point.algorithmic), None)
+        measured = tuple(point for point in group if not point.algorithmic)
         if measured:
-            found.append(Subject(text, measured, twin))
-    return found
+            twin = next((point for point in group if point.algorithmic), None)
+            rows.append(Subject(text, measured, twin))
+    return rows
 
 
-def _kernels(roofline: Roofline, shown: Sequence[Subject]) -> Grid:
+def _kernels(roofline: Roofline, kernels: Sequence[Subject]) -> Grid:
+    def share_of(share: float, key: str | None) -> str:
+        """`17.9% of DRAM`."""
+        roof = roofline.roof(key)
+        return f"{percent(share)} of {roof.label if roof else 'unknown'}"
+
     rows = []
-    for one in shown:
-        point, tightest = one.main, one.tightest
-        flagged = any(point.flags for point in one.points)
-        rate = number(point.rate, rate_unit(point.precision))
-        own = _share_of(point.of_roof, point.roof, roofline)
+    for kernel in kernels:
+        point = kernel.main
+        tightest = max(kernel.points, key=lambda point: or_least(point.attained))
         nearest = "the same"
         if tightest.bound_by != point.roof:
-            nearest = _share_of(tightest.attained, tightest.bound_by, roofline)
-        nearest += " ×" if flagged else ""
-        rows.append((one.text, time_words(point), rate, own, nearest))
+            nearest = share_of(tightest.attained, tightest.bound_by)
+        nearest += " ×" if any(point.flags for point in kernel.points) else ""
+        rate = number(point.rate, rate_unit(point.precision))
+        own = share_of(point.of_roof, point.roof)
+        rows.append((kernel.text, time_words(point), rate, own, nearest))
     columns = ("Kernel", "Time", "Rate", "Of its roof", "Of the nearest")
     return Grid("Kernels", columns, tuple(rows), _UNDER)
 
 
-def _levels(shown: Sequence[Subject]) -> Grid:
+def _levels(kernels: Sequence[Subject]) -> Grid:
     """Intensity at each level and the share attained there; the declared intensity beside them."""
-    levels = list(dict.fromkeys(point.level for one in shown for point in one.points))
-    twins = any(one.twin for one in shown)
+    levels = list(dict.fromkeys(point.level for kernel in kernels for point in kernel.points))
+    twins = any(kernel.twin for kernel in kernels)
     rows = []
-    for one in shown:
-        by_level = {point.level: point for point in one.points}
-        cells = [cell for level in levels for cell in _at_level(by_level.get(level))]
+    for kernel in kernels:
+        cells = [kernel.text]
+        by_level = {point.level: point for point in kernel.points}
+        for level in levels:
+            point = by_level.get(level)
+            flag = " ×" if point and point.flags else ""
+            cells += [_bare(point.intensity), percent(point.attained) + flag] if point else ["", ""]
         if twins:
-            cells.append(_intensity(one.twin) if one.twin else "")
-        rows.append((one.text, *cells))
+            twin = kernel.twin
+            cells.append(_bare(twin.intensity) + (" ×" if twin.flags else "") if twin else "")
+        rows.append(tuple(cells))
     heads = [head for level in levels for head in (LEVEL_LABELS[level], "attained")]
     columns = ("FLOP/B at", *heads, *(["declared"] if twins else []))
     return Grid("Intensity", columns, tuple(rows), _ATTAINED)
 
 
-def _at_level(point: Point | None) -> tuple[str, str]:
-    if point is None:
-        return "", ""
-    return _intensity(point), percent(point.attained) + (" ×" if point.flags else "")
-
-
-def _intensity(point: Point) -> str:
-    flag = " ×" if point.algorithmic and point.flags else ""
-    return _bare(point.intensity) + flag
-
-
-def _level(point: Point) -> str:
-    return _DECLARED if point.algorithmic else LEVEL_LABELS[point.level]
-
-
-def _share_of(share: float, key: str | None, roofline: Roofline) -> str:
-    """`17.9% of DRAM`."""
-    return f"{percent(share)} of {_label(key, roofline)}"
-
-
-def _label(key: str | None, roofline: Roofline) -> str:
-    roof = roofline.roof(key)
-    return roof.label if roof else "unknown"
-
-
 def _outside(outside: Sequence[Outside], longest: int) -> Grid:
-    names = short_names((one.name for one in outside), longest)
-    again = {one.name for one in outside if [two.name for two in outside].count(one.name) > 1}
-    levels = list(dict.fromkeys(level for one in outside for level in one.memory))
+    names = short_names((kernel.name for kernel in outside), longest)
+    counts = Counter(kernel.name for kernel in outside)
+    levels = list(dict.fromkeys(level for kernel in outside for level in kernel.memory))
     rows = tuple(
         (
-            names[one.name] + (f" #{one.launch}" if one.name in again else ""),
-            *(percent(one.memory[level]) for level in levels),
-            f"{number(one.seconds, 's')}",
-            one.why,
+            names[kernel.name] + (f" #{kernel.launch}" if counts[kernel.name] > 1 else ""),
+            *(percent(kernel.memory[level]) for level in levels),
+            number(kernel.seconds, "s"),
+            kernel.why,
         )
-        for one in outside
+        for kernel in outside
     )
     columns = ("Kernel", *(f"of {LEVEL_LABELS[level]}" for level in levels), "Time", "Why")
     return Grid("Without a point", columns, rows)
@@ -225,9 +208,9 @@ def _outside(outside: Sequence[Outside], longest: int) -> Grid:
 
 def short_names(names: Iterable[str], width: int) -> dict[str, str]:
     """A short text for each kernel's name, no two alike."""
-    own = own_names(dict.fromkeys(names))
-    shown = told_apart((literal(text) for text in own.values()), width)
-    return {name: shown[literal(text)] for name, text in own.items()}
+    texts = {name: literal(text) for name, text in own_names(dict.fromkeys(names)).items()}
+    short = told_apart(texts.values(), width)
+    return {name: short[text] for name, text in texts.items()}
 
 
 def time_words(point: Point) -> str:

@@ -59,6 +59,12 @@ class Roof(Model, frozen=True):
     by_units: bool = False
 
 
+def split(roofs: Iterable[Roof]) -> tuple[list[Roof], list[Roof]]:
+    """Roofs of memory and roofs of arithmetic."""
+    every = list(roofs)
+    return [r for r in every if r.is_memory], [r for r in every if not r.is_memory]
+
+
 @dataclass(frozen=True)
 class Roofs:
     """Where roofs are taken from; for what a source lacks, the report's own stands in for.
@@ -76,13 +82,13 @@ class Roofs:
         It is the launch's own under ncu. A timed call ran at a clock that nobody knows: the roof is
         the one that is drawn, of the report's highest clock.
         """
-        own = self.of(launch, key)
+        own = self.roof(launch, key)
         if not timed or self.reference is None or own.source is not Peaks.held:
             return own
-        drawn = self.of(self.reference, key)
+        drawn = self.roof(self.reference, key)
         return own if math.isnan(drawn.rate) else drawn
 
-    def of(self, launch: LaunchSummary, key: str) -> Roof:
+    def roof(self, launch: LaunchSummary, key: str) -> Roof:
         """The roof of a key for a launch; its rate is NaN where nothing tells it."""
         is_memory = key in LEVELS
         rate, by_units = _held(launch, key)
@@ -90,18 +96,18 @@ class Roofs:
         if self.peaks is Peaks.measured and key in self.measured:
             rate, source = self.measured[key], Peaks.measured
         if self.peaks is Peaks.datasheet:
-            told, looked_up = _datasheet(launch, key)
-            if not math.isnan(told):
-                rate, source, verified = told, Peaks.datasheet, looked_up
+            figure, looked_up = _datasheet(launch, key)
+            if not math.isnan(figure):
+                rate, source, verified = figure, Peaks.datasheet, looked_up
         by_units = by_units and source is Peaks.held
         return Roof(key, _label(key, launch), rate, source, is_memory, verified, by_units)
 
     def notes(self, drawn: Sequence[Roof], report: ReportSummary) -> list[str]:
         """What a reader of the roofs must know."""
-        found = list(report.notes)
+        general = list(report.notes)
         nominal = [label for key, label in _CLOCKS.items() if self._is_nominal(key, drawn)]
         if nominal:
-            found.append(
+            general.append(
                 f"roofs stand at the nominal {' and '.join(nominal)} clock: "
                 "the launches are too short to read the one that was held"
             )
@@ -120,7 +126,7 @@ class Roofs:
                 [roof.label for roof in drawn if not roof.verified],
             ),
         )
-        return found + [note.format(", ".join(labels)) for note, labels in notes if labels]
+        return general + [note.format(", ".join(labels)) for note, labels in notes if labels]
 
     def _is_nominal(self, clock: str, drawn: Iterable[Roof]) -> bool:
         """Whether drawn roofs of the report stand at a clock that was not read."""
@@ -207,10 +213,7 @@ def drawn(
         return ()
     order = [key for precision in PRECISIONS for key in (precision, precision + MMA_SYNC)]
     keys = [*levels, *sorted(set(used), key=order.index)]
-    tried = [best, *launches]
-    found = (_known(roofs.of(launch, key) for launch in tried) for key in keys)
-    return tuple(roof for roof in found if roof is not None)
-
-
-def _known(roofs: Iterable[Roof]) -> Roof | None:
-    return next((roof for roof in roofs if not math.isnan(roof.rate)), None)
+    launches = [best, *launches]
+    every = ((roofs.roof(launch, key) for launch in launches) for key in keys)
+    known = (next((roof for roof in row if not math.isnan(roof.rate)), None) for row in every)
+    return tuple(roof for roof in known if roof is not None)

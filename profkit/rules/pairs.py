@@ -22,9 +22,8 @@ from typing import Any, TypeVar
 from msgspec import Struct, convert
 
 from profkit.core.errors import BadInput
-from profkit.core.fields import number
 from profkit.core.text_files import read_json
-from profkit.core.typed_file import fault
+from profkit.core.typed_file import fault, number
 from profkit.core.yaml_files import read_yaml
 from profkit.timing.latency_file import IN_A_RUN, UNITS, read_latencies
 from profkit.timing.latency_format import SCHEMA

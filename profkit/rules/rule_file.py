@@ -25,7 +25,8 @@ from profkit.core.text_files import Malformed, read_text
 from profkit.core.typed_file import Model, Place, fault
 from profkit.core.yaml_files import compose_yaml
 from profkit.report.blame import AWAITED, COUNTED, SAMPLES
-from profkit.report.catalog import ComputeCapability, catalog
+from profkit.report.catalog import catalog
+from profkit.report.gpus import ComputeCapability
 from profkit.report.resources import RESOURCES
 from profkit.rules.samples import BEFORE, SAMPLED, Match
 from profkit.timeline import region

@@ -20,9 +20,8 @@ from msgspec import Meta
 from profkit.core.typed_file import Model
 from profkit.core.yaml_files import shipped_yaml
 from profkit.report.blame import GLOBAL_LOADS, LONG, Samples, Wait
-from profkit.report.overhead import overhead_share
-from profkit.report.rereads import reread_share
 from profkit.report.source_lines import Place
+from profkit.report.spare_work import overhead_share, reread_share
 
 if TYPE_CHECKING:
     from profkit.report.sass_flow import Loop

@@ -133,21 +133,14 @@ def _remove_abandoned(parent: Path) -> None:
 
 
 def _is_abandoned(folder: Path) -> bool:
-    try:
-        with (folder / _LOCK).open("r+", encoding="utf-8") as held:
-            take(held.fileno())
-    except FileNotFoundError:  # not locked yet, not any more, or never
-        return _age(folder) > _SURELY_LOCKED
-    except OSError:
-        return False
-    return True
-
-
-def _age(folder: Path) -> float:
-    try:
-        return time.time() - folder.stat().st_mtime
-    except OSError:
-        return 0.0
+    with suppress(OSError):
+        try:
+            with (folder / _LOCK).open("r+", encoding="utf-8") as lock:
+                take(lock.fileno())
+            return True
+        except FileNotFoundError:  # not locked yet, not any more, or never
+            return time.time() - folder.stat().st_mtime > _SURELY_LOCKED
+    return False
 
 
 def free_room(out: Path) -> tuple[Path, int]:

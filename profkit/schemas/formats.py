@@ -14,7 +14,7 @@ def formats() -> Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]]
     from profkit.analysis.source_json import SourceViewFile
     from profkit.analysis.timeline_json import ExportFile, ExportsFile
     from profkit.audit.view import AuditFile
-    from profkit.capture.doctor_view import DoctorFile
+    from profkit.capture.doctor import DoctorFile
     from profkit.capture.target_format import CheckFile, TargetFile
     from profkit.comparison.json import DiffFile
     from profkit.roofline.ceiling_file import CeilingFile
@@ -26,7 +26,7 @@ def formats() -> Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]]
     from profkit.study.json import BaselineFile
     from profkit.study.matrix import MatrixFile
     from profkit.study.plan_format import PlanFile
-    from profkit.timing.calibration_view import CalibrationFile
+    from profkit.timing.calibration import CalibrationFile
     from profkit.timing.cell import Cell
     from profkit.timing.compare_view import CompareFile
     from profkit.timing.latency_format import LatencyFile

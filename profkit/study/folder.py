@@ -110,8 +110,8 @@ def read_cells(folder: Path) -> tuple[Cell, ...]:
 
 
 def _cells_in(folder: Path) -> tuple[Cell, ...]:
-    found = [read_cell(file) for file in sorted(folder.glob("[!.]*.json"))]
-    return tuple(sorted(found, key=lambda cell: (cell.at, cell.backend)))
+    cells = [read_cell(file) for file in sorted(folder.glob("[!.]*.json"))]
+    return tuple(sorted(cells, key=lambda cell: (cell.at, cell.backend)))
 
 
 def read_profiles(folder: Path) -> tuple[ProfiledCell, ...]:
@@ -133,9 +133,9 @@ def write_profiles(folder: Path, profiles: Sequence[ProfiledCell]) -> None:
 
 
 def _unwritable(path: Path, error: OSError) -> EnvironmentProblem:
-    told = f"{path}: can't be written ({error.strerror})"
+    message = f"{path}: can't be written ({error.strerror})"
     if error.errno in _FULL:
         return EnvironmentProblem(
-            f"{told}; what was measured before is kept", "make room, then go on with --resume"
+            f"{message}; what was measured before is kept", "make room, then go on with --resume"
         )
-    return EnvironmentProblem(told, "give --out a folder that can be")
+    return EnvironmentProblem(message, "give --out a folder that can be")

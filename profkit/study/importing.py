@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import UNSET, structs
 
+from profkit.capture.environment import digest as environment_digest
 from profkit.capture.target import NAME
-from profkit.capture.work import Work
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.regular_file import digest
@@ -31,15 +32,15 @@ from profkit.study.matrix import (
     Matrix,
     MatrixShape,
     Value,
+    attention_work,
     dtype_named,
     matrix_of,
     shape_name,
 )
 from profkit.study.plan_format import IMPORTED, Asked, Backend, PlanFile, Program
-from profkit.study.self_reported import Said, said_in
 from profkit.timing.cell import Cell, CellStatus, Source
 from profkit.timing.latency_file import read_latencies
-from profkit.timing.latency_format import Declared, Latency, MemoryUse
+from profkit.timing.latency_format import Declared, MemoryUse
 
 _NAMES = {
     "batch": ("batch", "batch_size", "B"),
@@ -51,8 +52,22 @@ _NAMES = {
     "causal": ("causal", "is_causal"),
 }
 _UNITS_APART = 100  # a median of other samples than all may differ; by so much it is a unit
-_MEND = "mend the shape that it gives"
-_ELEMENT_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
+_REMEDY = "mend the shape that it gives"
+_VERSIONS = {
+    "python": ("python_version",),
+    "torch": ("pytorch_version", "torch_version", "pytorch", "torch"),
+    "cuda": ("cuda_version", "cuda"),
+    "cudnn": ("cudnn_version", "cudnn"),
+    "triton": ("triton_version", "triton"),
+}
+_DRIVER = ("driver_version", "driver")
+_TIMES = ("timestamp", "datetime", "date")
+_GPU = ("gpu", "gpu_name", "device_name")
+_PEAKS = dict.fromkeys(("peak_allocated_mb", "peak_memory_mb", "peak_mb"), 2**20) | dict.fromkeys(
+    ("peak_allocated", "peak_bytes"), 1
+)  # MB are those of 2^20, as torch's users write them
+_LONGEST = 100
+_MOST_MEMORY = 2**50
 
 
 def import_latencies(
@@ -82,21 +97,27 @@ def import_latencies(
             f"{len(files)} files for the {len(matrix.shapes)} shapes of {matrix.name}",
             "name the files in the order of its shapes",
         )
-    documents = [_document(path) for path in files]
-    said = [said_in(document) for document in documents]
-    told = [_told(path, document) for path, document in zip(files, documents, strict=True)]
-    shapes = matrix or _own_shapes(files, told)
-    for path, sizes, shape in zip(files, told, shapes.shapes, strict=True):
-        _check_shape(path, sizes, shape)
-    sheet = _asked_sheet(gpu, files, said) if gpu else _said_sheet(said)
+    imports = [_Import(path, document, _facts(document)) for path in files
+               for document in [_document(path)]]  # fmt: skip
+    sizes = [_sizes(path, document) for path, document, _ in imports]
+    shapes = matrix or _own_shapes(files, sizes)
+    for path, arguments, shape in zip(files, sizes, shapes.shapes, strict=True):
+        for name, value in arguments.items():
+            if shape.arguments.get(name, value) != value:
+                raise UsageError(
+                    f"{path}: is of {name} {value}, {shape.name} of {shape.arguments[name]}",
+                    "name the files in the order of the matrix",
+                )
+    sheet = _datasheet(gpu, imports)
     cells = [
-        _cell(path, document, at, shape, backend, sheet, unit)
-        for at, (path, document, shape) in enumerate(
-            zip(files, documents, shapes.shapes, strict=True)
-        )
+        _cell(source, place, shape, backend, sheet, unit)
+        for place, (source, shape) in enumerate(zip(imports, shapes.shapes, strict=True))
     ]
-    if any(one.environment for one in said):
-        cells = [_with_said(cell, one, sheet) for cell, one in zip(cells, said, strict=True)]
+    if any(source.facts.has_environment for source in imports):
+        cells = [
+            _with_environment(cell, source.facts, sheet)
+            for cell, source in zip(cells, imports, strict=True)
+        ]
     with held(folder):
         drop_unplanned(folder)
         for cell in cells:
@@ -104,39 +125,106 @@ def import_latencies(
         write_plan(folder, _plan(shapes, cells, backend, sheet, command))  # without it it is none
 
 
-def _asked_sheet(gpu: str, files: Sequence[Path], said: Sequence[Said]) -> Datasheet:
-    """The datasheet that is asked for; raises UsageError for none, or where a file names another
-    GPU."""
+class _Facts(NamedTuple):
+    """What a file says of where and when its samples are from, "" or None where it says nothing."""
+
+    gpu: str
+    driver: str
+    versions: Mapping[str, str]
+    time: str
+    peak_memory: int | None
+
+    @property
+    def has_environment(self) -> bool:
+        return bool(self.gpu or self.driver or self.versions)
+
+
+class _Import(NamedTuple):
+    path: Path
+    document: Mapping[str, Any]
+    facts: _Facts
+
+
+def _facts(document: Mapping[str, Any]) -> _Facts:
+    """Words at the top of a file or a level below, in any of the spellings that are usual."""
+    gpu, versions = document.get("gpu"), {}
+    for name, spellings in _VERSIONS.items():
+        if version := _text(document, spellings):
+            versions[name] = version
+    peaks = (
+        round(value * unit)
+        for level in _levels(document)
+        for name, unit in _PEAKS.items()
+        if isinstance(value := level.get(name), int | float) and 1 < value * unit < _MOST_MEMORY
+    )
+    return _Facts(
+        gpu=_text({"name": gpu.get("name")}, ("name",))
+        if isinstance(gpu, Mapping)
+        else _text(document, _GPU),
+        driver=_text(document, _DRIVER),
+        versions=versions,
+        time=_text(document, _TIMES),
+        peak_memory=next(peaks, None),
+    )
+
+
+def _text(document: Mapping[str, Any], spellings: tuple[str, ...]) -> str:
+    for level in _levels(document):
+        for name in spellings:
+            value = level.get(name)
+            if isinstance(value, str) and 0 < len(value.strip()) <= _LONGEST:
+                return " ".join(value.split())
+    return ""
+
+
+def _levels(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield document
+    yield from (value for value in document.values() if isinstance(value, Mapping))
+
+
+def _datasheet(gpu: str | None, imports: Sequence[_Import]) -> Datasheet | None:
+    """The datasheet that is asked for, else that of the GPU which all files name.
+
+    Raises UsageError where none is of the name, or a file names another GPU.
+    """
+    if not gpu:
+        names = {source.facts.gpu for source in imports}
+        with suppress(UsageError):
+            return datasheet_named(names.pop() if len(names) == 1 else "")
+        return None
     sheet = datasheet_named(gpu)
     if sheet is None:
         raise UsageError(f"--gpu {gpu!r}: no datasheet figures for it", "leave it out")
-    for path, one in zip(files, said, strict=True):
-        meant = datasheets_named(one.gpu)
+    for path, _, facts in imports:
+        meant = datasheets_named(facts.gpu)
         if meant and sheet not in meant:
             raise UsageError(
-                f"{path}: says to be of {one.gpu}, not {sheet.name}", "leave --gpu out"
+                f"{path}: says to be of {facts.gpu}, not {sheet.name}", "leave --gpu out"
             )
     return sheet
 
 
-def _said_sheet(said: Sequence[Said]) -> Datasheet | None:
-    """The datasheet of the GPU that all files name; None where they don't, or it has none."""
-    names = {one.gpu for one in said}
-    name = names.pop() if len(names) == 1 else ""
-    try:
-        return datasheet_named(name)
-    except UsageError:
-        return None
-
-
-def _with_said(cell: Cell, said: Said, sheet: Datasheet | None) -> Cell:
+def _with_environment(cell: Cell, facts: _Facts, sheet: Datasheet | None) -> Cell:
     """The cell with the environment that its file says, where the file has no fingerprint."""
     if cell.fingerprint or cell.latency is None:
         return cell
-    dtype = cell.latency.target.dtype or None
-    fingerprint, sha = said.fingerprint(sheet.name if sheet else "", dtype)
+    fingerprint = {
+        "gpu": {
+            "name": facts.gpu or (sheet.name if sheet else "") or "not known",
+            "driver": facts.driver or None,
+        },
+        "versions": dict(facts.versions),
+        "compiler": None,
+        "dtype": cell.latency.target.dtype or None,
+        "flags": None,
+        "variables": {},
+        "commit": None,
+        "said": True,
+    }
     return structs.replace(
-        cell, fingerprint=convert(fingerprint, Fingerprint), fingerprint_sha256=sha
+        cell,
+        fingerprint=convert(fingerprint, Fingerprint),
+        fingerprint_sha256=environment_digest(fingerprint),
     )
 
 
@@ -155,86 +243,83 @@ def _document(path: Path) -> Mapping[str, Any]:
     }
 
 
-def _own_shapes(files: Sequence[Path], told: Sequence[Mapping[str, Value]]) -> Matrix:
-    rows = [sizes or {"file": path.stem} for path, sizes in zip(files, told, strict=True)]
-    by_shape: dict[str, list[Path]] = {}
+def _own_shapes(files: Sequence[Path], sizes: Sequence[Mapping[str, Value]]) -> Matrix:
+    rows = [arguments or {"file": path.stem} for path, arguments in zip(files, sizes, strict=True)]
+    by_shape: dict[str, list[str]] = {}
     for path, row in zip(files, rows, strict=True):
-        by_shape.setdefault(shape_name(row), []).append(path)
+        by_shape.setdefault(shape_name(row), []).append(str(path))
     for name, paths in by_shape.items():
         if len(paths) > 1:
             raise UsageError(
-                f"{', '.join(map(str, paths))} are all of the shape {name}",
+                f"{', '.join(paths)} are all of the shape {name}",
                 "import one of them, the others into a baseline of their own",
             )
     return matrix_of(IMPORTED, "", rows)
 
 
-def _check_shape(path: Path, sizes: Mapping[str, Value], shape: MatrixShape) -> None:
-    """Raises UsageError where a file says to be of another shape."""
-    for name, value in sizes.items():
-        if shape.arguments.get(name, value) != value:
-            raise UsageError(
-                f"{path}: is of {name} {value}, {shape.name} of {shape.arguments[name]}",
-                "name the files in the order of the matrix",
-            )
-
-
-def _told(path: Path, document: Mapping[str, Any]) -> dict[str, Value]:
+def _sizes(path: Path, document: Mapping[str, Any]) -> dict[str, Value]:
     """The shape that a file gives, under `config` or at its top; raises BadInput for what can't be
     one."""
     config = document.get("config")
     config = config if isinstance(config, dict) else document
-    found: dict[str, Value] = {}
-    for name, spellings in _NAMES.items():
-        value = next((config[one] for one in spellings if one in config), None)
-        if value is not None:
-            found[name] = _size(path, name, value)
-    return found
+    values = {
+        name: next((config[spelling] for spelling in spellings if spelling in config), None)
+        for name, spellings in _NAMES.items()
+    }
+    return {name: _size(path, name, value) for name, value in values.items() if value is not None}
 
 
 def _size(path: Path, name: str, value: Any) -> Value:
     if name == "dtype":
         dtype = dtype_named(value) if isinstance(value, str) else None
         if dtype is None:
-            raise BadInput(f"{path}: dtype {value!r} is none that is known", _MEND)
+            raise BadInput(f"{path}: dtype {value!r} is none that is known", _REMEDY)
         return dtype
     if name == "causal" and isinstance(value, bool):
         return value
     if name != "causal" and type(value) is int and value >= 1:
         return value
-    what = "neither true nor false" if name == "causal" else "no size"
-    raise BadInput(f"{path}: {name} {value!r} is {what}", _MEND)
+    fault = "neither true nor false" if name == "causal" else "no size"
+    raise BadInput(f"{path}: {name} {value!r} is {fault}", _REMEDY)
 
 
 def _cell(
-    path: Path,
-    document: Mapping[str, Any],
-    at: int,
+    source: _Import,
+    place: int,
     shape: MatrixShape,
     backend: str,
     sheet: Datasheet | None,
     unit: str | None,
 ) -> Cell:
+    path, document, facts = source
     saved = read_latencies(path, unit)
     if len(saved.latencies) > 1:
         raise UsageError(
             f"{path}: holds {len(saved.latencies)} series", "import files of one series each"
         )
     (latency,) = saved.latencies
-    said = saved.claimed.median if saved.claimed else None
-    if said and not 1 / _UNITS_APART < said / median(latency.samples) < _UNITS_APART:
+    own = median(latency.samples)
+    claimed = saved.claimed.median if saved.claimed else None
+    if claimed and not 1 / _UNITS_APART < claimed / own < _UNITS_APART:
         raise BadInput(
-            f"{path}: says a median of {said:.4g} s, that of its samples is "
-            f"{median(latency.samples):.4g} s",
+            f"{path}: says a median of {claimed:.4g} s, that of its samples is {own:.4g} s",
             "one of them is in another unit: mend the file",
         )
+    try:
+        target = latency.target or _target(shape)
+    except ValueError as error:
+        raise BadInput(f"{path}: {error}", _REMEDY) from None
+    ready = latency.ready
+    if facts.peak_memory and ready.memory is UNSET:
+        ready = structs.replace(ready, memory=MemoryUse(peak_allocated=facts.peak_memory))
+    device = latency.gpu or (_device(sheet) if sheet else Device())
     return Cell(
         shape=shape.name,
-        at=at,
+        at=place,
         arguments=dict(shape.arguments),
         backend=backend,
         status=CellStatus.imported,
-        latency=_with_shape(path, document, latency, backend, shape, sheet),
+        latency=structs.replace(latency, label=backend, target=target, gpu=device, ready=ready),
         fingerprint=saved.fingerprint,
         fingerprint_sha256=saved.fingerprint_sha256,
         created=timestamp(),
@@ -242,55 +327,23 @@ def _cell(
             file=path.name,
             sha256=digest(path),
             said=dict(document),
-            median=said,
-            taken=said_in(document).taken or None,
+            median=claimed,
+            taken=facts.time or None,
         ),
     )
 
 
-def _with_shape(
-    path: Path,
-    document: Mapping[str, Any],
-    latency: Latency,
-    backend: str,
-    shape: MatrixShape,
-    sheet: Datasheet | None,
-) -> Latency:
-    """A latency with the target, memory and GPU that were told, where it does not know its own."""
-    try:
-        target = latency.target or _target(shape)
-    except ValueError as error:
-        raise BadInput(f"{path}: {error}", _MEND) from None
-    ready, peak = latency.ready, said_in(document).peak_memory
-    if peak and ready.memory is UNSET:
-        ready = structs.replace(ready, memory=MemoryUse(peak_allocated=peak))
-    gpu = latency.gpu or (_gpu(sheet) if sheet else Device())
-    return structs.replace(latency, label=backend, target=target, gpu=gpu, ready=ready)
-
-
 def _target(shape: MatrixShape) -> Declared:
-    told = dict(shape.arguments)
-    dtype = told.pop("dtype", None)
+    """A target of these sizes, with the work of attention where all of them are known."""
+    sizes = dict(shape.arguments)
+    work = attention_work(sizes)
+    dtype = sizes.pop("dtype", None)
     name = None if dtype is None else str(dtype)
-    return Declared(name=IMPORTED, shapes=told, dtype=name, work=_work(told, str(dtype)))
+    return Declared(name=IMPORTED, shapes=sizes, dtype=name, work=work)
 
 
-def _work(sizes: Mapping[str, Any], dtype: str) -> Work | None:
-    """The work of attention of these sizes; None where one of them is not known."""
-    needed = ("batch", "heads", "length", "dim")
-    if dtype not in _ELEMENT_BYTES or any(name not in sizes for name in needed):
-        return None
-    return Work.attention(
-        *(sizes[name] for name in needed),
-        element_bytes=_ELEMENT_BYTES[dtype],
-        causal=bool(sizes.get("causal", False)),
-        backward=bool(sizes.get("backward", False)),
-        kv_heads=sizes.get("kv_heads"),
-    )
-
-
-def _gpu(sheet: Datasheet) -> Device:
-    """A whole product as a fingerprint has it; what nobody told is left out."""
+def _device(sheet: Datasheet) -> Device:
+    """A whole product as a fingerprint has it; what nobody knows is left out."""
     return Device(
         name=sheet.name,
         compute_capability=f"{sheet.cc[0]}.{sheet.cc[1]}",

@@ -208,7 +208,7 @@ def _contrast(versus: Versus) -> Contrast:
         a=pair.a.label,
         b=pair.b.label,
         **part(comparison, *_OF_THE_VERDICT),
-        reason=comparison.reason.value,
+        reason=comparison.reason,
         margin=comparison.margin.value,
         overlap=versus.overlap,
         delta=comparison.classic.delta,

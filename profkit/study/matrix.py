@@ -7,10 +7,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType, field
 
+from profkit.capture.work import Work
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.typed_file import File, Model, of_schema
 from profkit.core.yaml_files import read_yaml
@@ -19,8 +20,9 @@ Value: TypeAlias = str | int | float | bool
 Options: TypeAlias = Annotated[dict[str, Value], Meta(min_length=1)]
 
 MOST_SHAPES = 10_000
+_ELEMENT_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 _SHORT = {"batch": "b", "heads": "h", "kv_heads": "kv", "length": "s", "dim": "d"}
-_ORDER = {name: at for at, name in enumerate((*_SHORT, "dtype", "causal", "backward"))}
+_ORDER = (*_SHORT, "dtype", "causal", "backward")
 _DTYPES = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64"}
 _OTHER_DTYPES = {"float8_e4m3fn", "float8_e5m2", "int8", "uint8"}
 _ALSO_CALLED = {"half": "float16", "float": "float32", "double": "float64"}
@@ -132,9 +134,23 @@ def combined(sizes: Mapping[str, Sequence[Value]]) -> list[dict[str, Value]]:
 
 def shape_name(arguments: Mapping[str, Value]) -> str:
     """A short name that can be a file's: `b32-h8-s512-d64-fp16-causal`."""
-    ordered = sorted(arguments, key=lambda name: _ORDER.get(name, len(_ORDER)))
+    ordered = sorted(arguments, key=lambda name: (*_ORDER, name).index(name))
     parts = [_part(name, arguments[name]) for name in ordered if arguments[name] is not False]
     return "-".join(parts) or "as-declared"
+
+
+def attention_work(sizes: Mapping[str, Any]) -> Work | None:
+    """The work of attention of these options; None where one of its sizes is not known."""
+    needed = [sizes[name] for name in ("batch", "heads", "length", "dim") if name in sizes]
+    if sizes.get("dtype") not in _ELEMENT_BYTES or len(needed) < 4:
+        return None
+    return Work.attention(
+        *needed,
+        element_bytes=_ELEMENT_BYTES[sizes["dtype"]],
+        causal=bool(sizes.get("causal", False)),
+        backward=bool(sizes.get("backward", False)),
+        kv_heads=sizes.get("kv_heads"),
+    )
 
 
 def _part(name: str, value: Value) -> str:

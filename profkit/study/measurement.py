@@ -13,10 +13,10 @@ import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from profkit.capture.environment import digest
 from profkit.core.errors import EnvironmentProblem, ProfkitError
@@ -28,7 +28,6 @@ from profkit.study.json import cell_json
 from profkit.study.matrix import MatrixShape
 from profkit.study.plan import BaselinePlan, Declared
 from profkit.study.plan_format import MeasuredOn, PlanFile, Run
-from profkit.study.record import runs_on_record
 from profkit.timing.budget import GPU_PROBES, Outlook, Todo
 from profkit.timing.cell import MISSING, Cell, CellStatus
 from profkit.timing.measurement import (
@@ -92,7 +91,7 @@ class _Lost(Exception):
 class Measuring:
     """The work on one folder; `todo` has what is missing, in the shuffled order.
 
-    `kept` is the plan as it is to be kept, with the backends that are on record.
+    `file` is the plan as it is to be saved, with the backends that are on record.
     """
 
     def __init__(
@@ -100,17 +99,19 @@ class Measuring:
         plan: BaselinePlan,
         process: Process,
         declared: Declared,
-        kept: PlanFile,
+        file: PlanFile,
         started: float,
         tell: Tell,
     ) -> None:
         self._plan = plan
         self._process = process
         self._declared = declared
-        self._kept = kept
+        self._file = file
         self._started = started
-        self._before = kept.seconds or 0.0
-        self._runs = runs_on_record(kept)
+        self._before = file.seconds or 0.0
+        self._runs = file.runs or ()
+        if file.runs is UNSET and file.measured_on is not None:  # a run that kept no account
+            self._runs = (Run(command=file.command, created=file.created, processes=None),)
         self._measured_by: set[int] = set()
         self._created = timestamp()
         self._tell = tell
@@ -125,7 +126,7 @@ class Measuring:
         self._about = {backend.name: backend for backend in declared.backends}
         self.todo = self._missing()
 
-    def _missing(self) -> list[_Missing]:
+    def _missing(self) -> list[_Round]:
         """What to measure of each shape that lacks cells.
 
         Beside them the first that has a time, which they are compared with: its blocks of then
@@ -137,20 +138,20 @@ class Measuring:
         available = self._declared.available
         order = list(enumerate(self._plan.matrix.shapes))
         random.Random(self._plan.seed).shuffle(order)
-        found = []
-        for at, shape in order:
+        rounds = []
+        for place, shape in order:
             names = [name for name in available if f"{shape.name}.{name}" not in done]
             known = [name for name in available if f"{shape.name}.{name}" in timed]
             if names:
                 first = next(name for name in available if name in {*names, *known})
                 again = known if first in names else known[:1]
                 together = [name for name in available if name in {*names, *again}]
-                found.append(_Missing(at, shape, together, tuple(again)))
-        return found
+                rounds.append(_Round(place, shape, together, tuple(again)))
+        return rounds
 
     def check_device(self) -> None:
         """Raises EnvironmentProblem on another GPU than the one that the baseline was begun on."""
-        if self._kept.measured_on is not None:
+        if self._file.measured_on is not None:
             self._check_device(self._process.turn.ask("where", device=self._plan.device))
 
     def run(self) -> None:
@@ -158,23 +159,23 @@ class Measuring:
         than the one that the baseline was begun on."""
         self.check_device()
         self._note_time()
-        for place, missing in enumerate(self.todo):
-            later = [one.todo for one in self.todo[place + 1 :]]
-            rest = self._left_words([missing.todo, *later])
-            self._stage = f"{place + 1} of {len(self.todo)}  {missing.shape.name}{rest}"
+        for index, round_ in enumerate(self.todo):
+            later = [other.todo for other in self.todo[index + 1 :]]
+            rest = self._left_words([round_.todo, *later])
+            self._stage = f"{index + 1} of {len(self.todo)}  {round_.shape.name}{rest}"
             self._tell(self._stage, "")
-            self._shape(missing, later)
+            self._shape(round_, later)
             self._note_time()
 
-    def _shape(self, missing: _Missing, later: Sequence[Todo]) -> None:
+    def _shape(self, round_: _Round, later: Sequence[Todo]) -> None:
         """Measure a shape, again without the culprit where one takes the process with it."""
-        round_ = _Round(
-            missing.at, missing.shape, secrets.token_hex(6), time.monotonic(), missing.again
-        )
-        left = list(missing.names)
+        self._round_started = time.monotonic()
+        left = list(round_.names)
         while not set(left) <= set(round_.again):
             if not self._outlook.fits((round_.shape.name, left), self._budget_left()):
-                self._give_up(round_, left, CellStatus.no_time, self._no_time_words())
+                spent = "on others" if self._measured_by else "before it came to measuring"
+                reason = f"the budget of {_minutes(self._plan.budget or 0.0)} was spent {spent}"
+                self._give_up(round_, left, CellStatus.no_time, reason)
                 return
             try:
                 self._measure(round_, left, later)
@@ -182,32 +183,34 @@ class Measuring:
             except _Lost as lost:
                 self._process.end()
                 culprits = [lost.culprit] if lost.culprit in left else left
-                status = _status_of(lost.why)
-                self._give_up(round_, culprits, status, lost.why)
+                self._give_up(round_, culprits, _status_of(lost.why), lost.why)
                 left = [name for name in left if name not in culprits]
 
-    def _measure(
-        self,
-        round_: _Round,
-        names: Sequence[str],
-        later: Sequence[Todo],
-    ) -> None:
+    def _measure(self, round_: _Round, names: Sequence[str], later: Sequence[Todo]) -> None:
         started = time.monotonic()
         opened = self._opened(round_, names)
         if opened is None:
             return
-        series = self._prepared(round_, opened)
-        if all(one.variant in round_.again for one in series):
+        ready = self._prepared(round_, opened)
+        if all(series.variant in round_.again for series in ready):
             return
-        calls = {one.variant: float(one.ready["rough"]) for one in series}
-        self._outlook.saw_preparation(time.monotonic() - started, list(calls.values()))
-        samples = {one.variant: one.sample_seconds for one in series}
+        calls = [float(series.ready["rough"]) for series in ready]
+        self._outlook.saw_preparation(time.monotonic() - started, calls)
+        samples = {series.variant: series.sample_seconds for series in ready}
         wanted = self._outlook.samples(samples, later, self._budget_left())
-        random.Random(f"{self._plan.seed} {round_.shape.name}").shuffle(series)
-        taken = self._take_turns(round_, series, wanted)
-        self._note_process()
-        for one in sorted(taken, key=lambda one: one.variant not in round_.again):
-            self._keep(round_, self._measured_cell(round_, one, opened.told))
+        random.Random(f"{self._plan.seed} {round_.shape.name}").shuffle(ready)
+        measured = self._take_turns(round_, ready, wanted)
+        if self._process.number not in self._measured_by:  # before the cells are saved
+            self._measured_by.add(self._process.number)
+            self._note_time()
+        for series in sorted(measured, key=lambda series: series.variant not in round_.again):
+            latency = series.latency(self._plan.timing)
+            count, fewer = len(latency.samples), ""
+            if count < self._plan.samples:
+                budget = _minutes(self._plan.budget or 0.0)
+                fewer = f"{count} of {self._plan.samples}, for the budget of {budget}"
+            self._save(round_, series.variant, opened.answer, status=CellStatus.measured,
+                       latency=latency, fewer=fewer)  # fmt: skip
 
     def _opened(self, round_: _Round, names: Sequence[str]) -> Opened | None:
         """The target at a shape, with what can't be measured kept as such; None: nothing can."""
@@ -215,7 +218,7 @@ class Measuring:
         subject = replace(timing.subjects[0], variants=tuple(names))
         timing = replace(timing, arguments=round_.shape.words)
         try:
-            opened = open_target(self._process.turn, subject, timing, self._told)
+            opened = open_target(self._process.turn, subject, timing, self._show)
         except Died as error:
             raise _Lost(error.doing, self._words(error)) from None
         except EnvironmentProblem:
@@ -225,28 +228,28 @@ class Measuring:
                 raise _Lost("", error.message) from None
             self._give_up(round_, names, _status_of(error.message), error.message)
             return None
-        self._check_device(opened.told)
-        lost = next((n for n, why in opened.wrong.items() if _DEVICE_LOST.search(why)), None)
+        self._check_device(opened.answer)
+        lost = next((name for name, why in opened.wrong.items() if _DEVICE_LOST.search(why)), None)
         if lost is not None:
             raise _Lost(lost, opened.wrong[lost])
         for name, why in opened.wrong.items():
-            self._give_up(round_, [name], _status_of_wrong(why), why, opened.told)
+            self._give_up(round_, [name], _status_of_wrong(why), why, opened.answer)
         for name, why in opened.left_out.items():
-            self._give_up(round_, [name], CellStatus.unsupported, why, opened.told)
+            self._give_up(round_, [name], CellStatus.unsupported, why, opened.answer)
         return opened
 
-    def _check_device(self, told: Mapping[str, Any]) -> None:
+    def _check_device(self, answer: Mapping[str, Any]) -> None:
         """Refuse another GPU than the one that the baseline was begun on."""
-        gpu = convert(of_device(told)["gpu"] or {}, Device)
+        gpu = convert(of_device(answer)["gpu"] or {}, Device)
         identity = MeasuredOn(
-            device=told["device"],
+            device=answer["device"],
             name=known(gpu.name),
             uuid=known(gpu.uuid),
             multiprocessors=known(gpu.multiprocessors),
         )
-        before = self._kept.measured_on
+        before = self._file.measured_on
         if before is None:
-            self._kept = structs.replace(self._kept, measured_on=identity, gpu=gpu or None)
+            self._file = structs.replace(self._file, measured_on=identity, gpu=gpu or None)
             self._note_time()
         elif before != identity:
             raise EnvironmentProblem(
@@ -257,55 +260,58 @@ class Measuring:
 
     def _prepared(self, round_: _Round, opened: Opened) -> list[Series]:
         ready = []
-        for one in opened.series:
-            self._told("warm up", one.variant)
-            with self._kept_when_it_fails(round_, one, opened.told):
-                one.prepare(self._plan.timing)
-                ready.append(one)
-                self._outlook.saw_call(round_.shape.name, one.variant, float(one.ready["rough"]))
+        for series in opened.series:
+            self._show("warm up", series.variant)
+            with self._saved_when_it_fails(round_, series, opened.answer):
+                series.prepare(self._plan.timing)
+                ready.append(series)
+                call = float(series.ready["rough"])
+                self._outlook.saw_call(round_.shape.name, series.variant, call)
         return ready
 
     def _take_turns(
-        self, round_: _Round, series: Sequence[Series], wanted: Mapping[str, int]
+        self, round_: _Round, ready: Sequence[Series], wanted: Mapping[str, int]
     ) -> list[Series]:
         """Blocks in turns, in changing order, until all are there or the time is over; the series
         that were not lost on the way."""
-        live = list(series)
-        at = 0
+        live = list(ready)
+        turn = 0
         for block in range(self._plan.blocks):
-            for one in [live[place] for place in order(len(live), block)]:
-                self._told("time", f"block {block + 1} of {self._plan.blocks}, {one.variant}")
-                taken = False
-                with self._kept_when_it_fails(round_, one, one.told):
+            for series in [live[place] for place in order(len(live), block)]:
+                variant = series.variant
+                self._show("time", f"block {block + 1} of {self._plan.blocks}, {variant}")
+                failed = True
+                with self._saved_when_it_fails(round_, series, series.answer):
                     if len(live) == 1 and block:
-                        one.spacer(wanted[one.variant])
-                        at += 1
-                    one.block(wanted[one.variant], at)
-                    taken = True
-                if not taken:
-                    live.remove(one)
-                at += 1
+                        series.spacer(wanted[variant])
+                        turn += 1
+                    series.block(wanted[variant], turn)
+                    failed = False
+                if failed:
+                    live.remove(series)
+                turn += 1
             if self._budget_left() <= 0:
                 break
-        for one in live:
-            samples = sum(len(block["samples"]) for block in one.blocks)
-            seconds = sum(block["seconds"] - sum(block["samples"]) for block in one.blocks)
+        for series in live:
+            samples = sum(len(block["samples"]) for block in series.blocks)
+            seconds = sum(block["seconds"] - sum(block["samples"]) for block in series.blocks)
             self._outlook.saw_gap(seconds / samples)
         return live
 
     @contextmanager
-    def _kept_when_it_fails(
-        self, round_: _Round, one: Series, told: Mapping[str, Any]
+    def _saved_when_it_fails(
+        self, round_: _Round, series: Series, answer: Mapping[str, Any]
     ) -> Iterator[None]:
         """A failure of one backend is kept as its cell; raises _Lost where it took all with it."""
         try:
             yield
         except Died as error:
-            raise _Lost(one.variant, self._words(error)) from None
+            raise _Lost(series.variant, self._words(error)) from None
         except ProfkitError as error:
             if _DEVICE_LOST.search(error.message):
-                raise _Lost(one.variant, error.message) from None
-            self._give_up(round_, [one.variant], _status_of(error.message), error.message, told)
+                raise _Lost(series.variant, error.message) from None
+            status = _status_of(error.message)
+            self._give_up(round_, [series.variant], status, error.message, answer)
 
     def _words(self, error: Died) -> str:
         if isinstance(error, Silent):
@@ -317,10 +323,6 @@ class Measuring:
             return math.inf
         return self._plan.budget - (time.monotonic() - self._started)
 
-    def _no_time_words(self) -> str:
-        on = "on others" if self._measured_by else "before it came to measuring"
-        return f"the budget of {_minutes(self._plan.budget or 0.0)} was spent {on}"
-
     def _left_words(self, later: Sequence[Todo]) -> str:
         """About how much longer it takes, once that can be told."""
         if not self._outlook.knows:
@@ -328,102 +330,68 @@ class Measuring:
         rest = min(self._outlook.seconds(later), max(0.0, self._budget_left()))
         return f"  about {_minutes(rest)} left"
 
-    def _told(self, stage: str, what: str) -> None:
-        self._tell(self._stage, f"{stage} {what}")
-
-    def _measured_cell(self, round_: _Round, one: Series, told: Mapping[str, Any]) -> Cell:
-        latency = one.latency(self._plan.timing)
-        taken = len(latency.samples)
-        fewer = ""
-        if taken < self._plan.samples:
-            fewer = f"{taken} of {self._plan.samples}, for the budget of " + _minutes(
-                self._plan.budget or 0.0
-            )
-        cell = self._cell(round_, one.variant, told, status=CellStatus.measured, latency=latency)
-        return structs.replace(cell, fewer=fewer)
+    def _show(self, stage: str, detail: str) -> None:
+        self._tell(self._stage, f"{stage} {detail}")
 
     def _give_up(
         self,
         round_: _Round,
         names: Sequence[str],
         status: CellStatus,
-        why: str,
-        told: Mapping[str, Any] | None = None,
+        reason: str,
+        answer: Mapping[str, Any] | None = None,
     ) -> None:
         for name in names:
-            self._keep(round_, self._cell(round_, name, told or {}, status=status, reason=why))
+            self._save(round_, name, answer or {}, status=status, reason=reason)
 
-    def _cell(self, round_: _Round, name: str, told: Mapping[str, Any], **found: Any) -> Cell:
-        surroundings = dict(of_device(told)) if told else {}
-        of_variant = told.get("variants", {}).get(name, {})
-        return Cell(
+    def _save(self, round_: _Round, name: str, answer: Mapping[str, Any], **outcome: Any) -> None:
+        """A file for the cell; for one that is there already another one, if it has a time."""
+        surroundings = dict(of_device(answer)) if answer else {}
+        cell = Cell(
             shape=round_.shape.name,
-            at=round_.at,
+            at=round_.place,
             arguments=dict(round_.shape.arguments),
             backend=name,
             version=self._about[name].version,
             setting=self._about[name].setting,
-            chosen=of_variant.get("chosen"),
+            chosen=answer.get("variants", {}).get(name, {}).get("chosen"),
             asked=self._plan.samples,
-            round=round_.name,
+            round=round_.id,
             fingerprint=convert(surroundings, Fingerprint),
             fingerprint_sha256=digest(surroundings) if surroundings else None,
             created=timestamp(),
-            seconds=time.monotonic() - round_.started,
-            **found,
+            seconds=time.monotonic() - self._round_started,
+            **outcome,
         )
-
-    def _keep(self, round_: _Round, cell: Cell) -> None:
-        """A file for the cell; for one that is there already another one, if it has a time."""
         if cell.backend not in round_.again:
             write_whole(cell_file(self._plan.out, cell.id), cell_json(cell))
         elif cell.latency:
             keep_again(self._plan.out, cell, cell_json(cell))
 
-    def _note_process(self) -> None:
-        """Keep that this process measured, before its cells are kept."""
-        if self._process.number not in self._measured_by:
-            self._measured_by.add(self._process.number)
-            self._note_time()
-
     def _note_time(self) -> None:
         """Keep what it took so far, and the GPU."""
-        this = Run(
-            command=self._plan.command,
-            created=self._created,
-            processes=len(self._measured_by),
-        )
-        self._kept = structs.replace(
-            self._kept,
-            seconds=self._before + time.monotonic() - self._started,
-            runs=(*self._runs, *([this] if self._measured_by else [])),
-        )
-        write_plan(self._plan.out, self._kept)
-
-
-@dataclass(frozen=True)
-class _Missing:
-    """What is to be measured of a shape; those of `again` have their cells already."""
-
-    at: int
-    shape: MatrixShape
-    names: Sequence[str]
-    again: Sequence[str]
-
-    @property
-    def todo(self) -> Todo:
-        return self.shape.name, self.names
+        count, runs = len(self._measured_by), self._runs
+        if count:
+            run = Run(command=self._plan.command, created=self._created, processes=count)
+            runs = (*runs, run)
+        seconds = self._before + time.monotonic() - self._started
+        self._file = structs.replace(self._file, seconds=seconds, runs=runs)
+        write_plan(self._plan.out, self._file)
 
 
 @dataclass(frozen=True)
 class _Round:
-    """A shape that is being measured: its place, and the name of what takes turns now."""
+    """A shape to be measured by backends in turns; those of `again` have their cells already."""
 
-    at: int
+    place: int
     shape: MatrixShape
-    name: str
-    started: float
+    names: Sequence[str]
     again: Sequence[str]
+    id: str = field(default_factory=lambda: secrets.token_hex(6))
+
+    @property
+    def todo(self) -> Todo:
+        return self.shape.name, self.names
 
 
 def _status_of(why: str) -> CellStatus:

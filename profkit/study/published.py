@@ -5,7 +5,8 @@ What else was published with the figures is held against them, and against datas
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -14,17 +15,15 @@ from typing import Any
 
 from profkit.audit.audit import Outcome, examine
 from profkit.audit.claims import read_claims
-from profkit.capture.work import Work
 from profkit.core.fingerprint import Device
 from profkit.core.typed_file import known
 from profkit.core.yaml_files import shipped_yaml
 from profkit.report.gpus import datasheet_named
-from profkit.study.summary import GAPS, Row
+from profkit.study.matrix import attention_work
+from profkit.study.summary import Row
 from profkit.timing.cell import CellStatus
 from profkit.timing.latency import POWER_CAP, compute_peak
-from profkit.timing.results import Reason
 
-_ELEMENT_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 _RATES = {"tflops": 1e12, "gflops": 1e9}
 _SHAPE = ("batch", "heads", "kv_heads", "length", "dim", "dtype", "causal", "backward")
 _SAME_DIGITS = 1e-3
@@ -102,7 +101,7 @@ class Shortfall:
 
 
 @dataclass(frozen=True)
-class Against:
+class PublishedPair:
     """A cell beside a published figure of its shape.
 
     `rate_ratio` is the cell's FLOP rate over the published one, `share_ratio` the same of the
@@ -122,49 +121,24 @@ class Against:
     faults: tuple[Fault, ...]
     shortfall: Shortfall | None = None
 
-    @property
-    def claims_nothing(self) -> bool:
-        """Whether the cell's interval claims nothing for gaps of the host."""
-        return self.row.claim == GAPS
 
-
-@dataclass(frozen=True)
-class Overclaims:
+def overclaims(pairs: Iterable[PublishedPair]) -> Counter[str]:
     """How many published intervals of a baseline's own samples are faulty, and by which faults.
 
-    One may have several: `autocorrelated` samples, a run that is `drifting`, slow first samples
-    (`started_up`), a width of `one_tick` of the timer.
+    One may have several: dependent samples, by its reasons, and a width of `one_tick` of the timer.
     """
-
-    judged: int
-    faulty: int
-    autocorrelated: int
-    drifting: int
-    started_up: int
-    one_tick: int
-
-
-def overclaims(found: Sequence[Against]) -> Overclaims:
-    """What is wrong with the published intervals of the samples that the cells were made of."""
-    judged = [one for one in found if one.same_samples and one.figure.low is not None]
-    faulty = [one for one in judged if one.faults]
-
-    def because(reason: Reason) -> int:
-        return sum(reason.value in one.row.dependence for one in faulty)
-
-    return Overclaims(
-        judged=len(judged),
-        faulty=len(faulty),
-        autocorrelated=because(Reason.AUTOCORRELATED),
-        drifting=because(Reason.DRIFTING),
-        started_up=because(Reason.START_UP),
-        one_tick=sum(Fault.one_tick in one.faults for one in faulty),
-    )
+    counts: Counter[str] = Counter()
+    for pair in pairs:
+        if pair.same_samples and pair.figure.low is not None:
+            faulty = bool(pair.faults)
+            counts.update(judged=1, faulty=faulty, one_tick=Fault.one_tick in pair.faults)
+            counts.update(pair.row.dependence if faulty else ())
+    return counts
 
 
-def wrong_claims(found: Sequence[Against]) -> tuple[Outcome, ...]:
+def wrong_claims(pairs: Iterable[PublishedPair]) -> tuple[Outcome, ...]:
     """What was published with these figures and does not hold, by `profkit audit`."""
-    studies = {one.figure.study for one in found}
+    studies = {pair.figure.study for pair in pairs}
     return tuple(
         outcome
         for outcome in _audited()
@@ -178,19 +152,18 @@ def _audited() -> tuple[Outcome, ...]:
         return examine(read_claims(path).claims).outcomes
 
 
-def against_published(
+def published_pairs(
     rows: Sequence[Row], gpu: str | None, chip: Device | None = None
-) -> tuple[Against, ...]:
+) -> tuple[PublishedPair, ...]:
     """Each figure whose shape the baseline has, beside the cell of its backend or the fastest.
 
     `gpu` is the name of the product's datasheet, `chip` the GPU.
     """
-    found = []
-    for figure in published():
-        row = _counterpart(rows, figure)
-        if row is not None:
-            found.append(_against(row, figure, gpu, chip or Device()))
-    return tuple(found)
+    return tuple(
+        _pair(row, figure, gpu, chip or Device())
+        for figure in published()
+        if (row := _counterpart(rows, figure)) is not None
+    )
 
 
 def _counterpart(rows: Sequence[Row], figure: Figure) -> Row | None:
@@ -203,7 +176,7 @@ def _counterpart(rows: Sequence[Row], figure: Figure) -> Row | None:
     return max(own or same, key=lambda row: row.flop_rate or 0.0, default=None)
 
 
-def _against(row: Row, figure: Figure, gpu: str | None, chip: Device) -> Against:
+def _pair(row: Row, figure: Figure, gpu: str | None, chip: Device) -> PublishedPair:
     same_gpu = gpu is not None and figure.gpu == gpu
     rate, seconds = row.flop_rate or 0.0, row.seconds or 0.0
     share = row.share_of_datasheet
@@ -215,7 +188,7 @@ def _against(row: Row, figure: Figure, gpu: str | None, chip: Device) -> Against
     )
     ratio = rate / figure.flop_rate
     short = same_gpu and not same_samples and ratio < _NEAR
-    return Against(
+    return PublishedPair(
         row=row,
         figure=figure,
         rate_ratio=ratio,
@@ -278,9 +251,10 @@ def _figure(series: Mapping[str, Any], values: Mapping[str, Any]) -> Figure:
         values[name] / 1e3 if name in values else None
         for name in ("median_ms", "low_ms", "high_ms")
     )
+    work = attention_work(shape)
     rate = next(
         (values[name] * unit for name, unit in _RATES.items() if name in values),
-        _flop(shape) / (seconds or 1.0),
+        (work.flop if work else 0.0) / (seconds or 1.0),
     )
     sheet = datasheet_named(series["gpu"])
     key = compute_peak(series["dtype"], sheet.peaks) if sheet else ""
@@ -297,14 +271,3 @@ def _figure(series: Mapping[str, Any], values: Mapping[str, Any]) -> Figure:
         share=rate / sheet.peaks[key].value if sheet and key else None,
         study=series.get("study", ""),
     )
-
-
-def _flop(shape: Mapping[str, Any]) -> float:
-    sizes = (shape[name] for name in ("batch", "heads", "length", "dim"))
-    return Work.attention(
-        *sizes,
-        element_bytes=_ELEMENT_BYTES[shape["dtype"]],
-        causal=shape["causal"],
-        backward=shape["backward"],
-        kv_heads=shape["kv_heads"],
-    ).flop

@@ -6,10 +6,12 @@ What is in the folder is enough to go on after an interruption of any kind.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from profkit.core.errors import BadInput, ProfkitError, UsageError
@@ -19,8 +21,9 @@ from profkit.core.lock import gpu_lock
 from profkit.core.regular_file import digest
 from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import encode, part
-from profkit.study.evidence import top_rows
+from profkit.recording import recording
 from profkit.study.folder import (
+    PROFILES,
     SUMMARY,
     TABLE,
     has_cells,
@@ -29,15 +32,15 @@ from profkit.study.folder import (
     read_cells,
     read_plan,
     read_profiles,
+    write_profiles,
     write_whole,
 )
 from profkit.study.json import BaselineFile, cells_parquet, summary_file
+from profkit.study.matrix import MatrixShape
 from profkit.study.measurement import Measuring, Process
 from profkit.study.plan import BaselinePlan, Declared, Profiled
-from profkit.study.plan_format import Asked, Backend, PlanFile, Program
-from profkit.study.profiles import profile_cells
-from profkit.study.record import backends_on_record
-from profkit.study.summary import Baseline, Row, derive
+from profkit.study.plan_format import Asked, Backend, PlanFile, ProfiledCell, Program
+from profkit.study.summary import Baseline, Row, derive, top_rows
 from profkit.timing.cell import MISSING, Cell, CellStatus
 from profkit.timing.floor import read_floor
 from profkit.timing.measurement import Tell, lock_of
@@ -53,18 +56,14 @@ def run_baseline(plan: BaselinePlan, tell: Tell) -> Baseline:
     """
     started = time.monotonic()
     _measure(plan, started, tell)
-    found = summarise(plan.out)
+    baseline = summarise(plan.out)
     if plan.profiled is Profiled.none:
-        return found
-    timed = [row for row in found.rows if row.is_timed]
-    chosen = _top(timed) if plan.profiled is Profiled.top else timed
-    profile_cells(plan, chosen, started, tell)
+        return baseline
+    timed = [row for row in baseline.rows if row.is_timed]
+    if plan.profiled is Profiled.top:
+        timed = list(top_rows(row for row in timed if row.flop_rate))
+    _profile_cells(plan, timed, started, tell)
     return summarise(plan.out)
-
-
-def _top(timed: Sequence[Row]) -> Sequence[Row]:
-    """The fastest backend of each of the shapes with the highest FLOP rates."""
-    return top_rows([row for row in timed if row.flop_rate])
 
 
 def _measure(plan: BaselinePlan, started: float, tell: Tell) -> None:
@@ -72,11 +71,20 @@ def _measure(plan: BaselinePlan, started: float, tell: Tell) -> None:
     with gpu_lock(lock_of(plan.timing)), held(plan.out), Process(plan) as process:
         tell("start", "")
         declared = _declared(plan, process, before)
-        kept = before or _first_plan(plan, declared)
-        cells, shapes = read_cells(plan.out), len(plan.matrix.shapes)
-        backends = backends_on_record(kept.backends, declared.backends, cells, shapes)
-        work = Measuring(plan, process, declared, replace(kept, backends=backends), started, tell)
-        if work.todo or backends != kept.backends or before is None:
+        file = before or PlanFile(
+            asked=_asked(plan),
+            target=Program(name=declared.name, file=plan.target.name, sha256=digest(plan.target)),
+            gpu=None,
+            measured_on=None,
+            budget=plan.budget,
+            command=plan.command,
+            created=timestamp(),
+            seconds=0.0,
+            backends=(),
+        )
+        backends = _recorded_backends(plan, file.backends, declared.backends)
+        work = Measuring(plan, process, declared, replace(file, backends=backends), started, tell)
+        if work.todo or backends != file.backends or before is None:
             work.run()
         elif plan.profiled is not Profiled.none:
             work.check_device()
@@ -100,9 +108,9 @@ def _continued(plan: BaselinePlan) -> PlanFile | None:
     for name in Asked.__struct_fields__:
         was = getattr(before.asked, name)
         if was != getattr(asked, name):
-            told = f", {was}" if isinstance(was, int | float | str) else ""
+            value = f", {was}" if isinstance(was, int | float | str) else ""
             raise UsageError(
-                f"{plan.out}: was begun with another {name}{told}",
+                f"{plan.out}: was begun with another {name}{value}",
                 "give the same options, or --out another folder",
             )
     return before
@@ -122,38 +130,32 @@ def _declared(plan: BaselinePlan, process: Process, before: PlanFile | None) -> 
     """Ask the target; raises what it raises where not one shape can be had, UsageError for a
     backend that it never had."""
     flop: dict[str, float] = {}
-    told: Mapping[str, Any] | None = None
-    failure: ProfkitError | None = None
+    answers: list[Mapping[str, Any]] = []
+    failures: list[ProfkitError] = []
     for shape in plan.matrix.shapes:
         try:
-            declared = process.turn.ask(
-                "declare", path=str(plan.target), arguments=list(shape.words)
-            )
+            arguments = list(shape.words)
+            answer = process.turn.ask("declare", path=str(plan.target), arguments=arguments)
         except Silent:
             raise
         except ProfkitError as error:
             if isinstance(error, Died):
                 process.end()
-            failure = failure or error
+            failures.append(error)
             continue
-        told = told or declared
-        work = declared["target"]["work"]
+        answers.append(answer)
+        work = answer["target"]["work"]
         if work and work["flop"] > 0:  # by which a call's time is expected
             flop[shape.name] = work["flop"]
-    if told is None:
-        assert failure is not None
-        raise failure
-    known = told["variants"]
+    if not answers:
+        raise failures[0]
+    target, known = answers[0]["target"]["name"], answers[0]["variants"]
     begun = [backend.name for backend in before.backends] if before else []
     names = list(plan.backends) or list(dict.fromkeys([*begun, *known]))
     for name in names:
         if name not in known and name not in begun:
-            raise UsageError(
-                f"{told['target']['name']} has no backend {name!r}", f"it has {', '.join(known)}"
-            )
-    return Declared(
-        told["target"]["name"], tuple(_backend(name, known.get(name)) for name in names), flop
-    )
+            raise UsageError(f"{target} has no backend {name!r}", f"it has {', '.join(known)}")
+    return Declared(target, tuple(_backend(name, known.get(name)) for name in names), flop)
 
 
 def _backend(name: str, about: Mapping[str, Any] | None) -> Backend:
@@ -169,18 +171,74 @@ def _backend(name: str, about: Mapping[str, Any] | None) -> Backend:
     )
 
 
-def _first_plan(plan: BaselinePlan, declared: Declared) -> PlanFile:
-    return PlanFile(
-        asked=_asked(plan),
-        target=Program(name=declared.name, file=plan.target.name, sha256=digest(plan.target)),
-        gpu=None,
-        measured_on=None,
-        budget=plan.budget,
-        command=plan.command,
-        created=timestamp(),
-        seconds=0.0,
-        backends=(),
+def _recorded_backends(
+    plan: BaselinePlan, before: Sequence[Backend], now: Sequence[Backend]
+) -> tuple[Backend, ...]:
+    """The backends `now`, those that have cells as they were when these were measured.
+
+    `gone` says beside why one can't be had any more that lacks cells of the shapes.
+    """
+    old = {backend.name: backend for backend in before}
+    settled = Counter(cell.backend for cell in read_cells(plan.out) if cell.status not in MISSING)
+    backends = []
+    for backend in now:
+        count, recorded = settled[backend.name], old.get(backend.name)
+        if (
+            recorded
+            and recorded.available >= backend.available
+            and (count or not recorded.available)
+        ):
+            gone = 0 < count < len(plan.matrix.shapes) and not backend.available
+            backend = replace(recorded, gone=backend.reason if gone else UNSET)
+        backends.append(backend)
+    return tuple(backends)
+
+
+def _profile_cells(plan: BaselinePlan, rows: Sequence[Row], started: float, tell: Tell) -> None:
+    """Profile cells that were not yet; what can't be profiled is saved with its reason.
+
+    The plan's budget counts from `started`, of the monotonic clock.
+    """
+    profiles = [profile for profile in read_profiles(plan.out) if profile.folder]
+    done = {profile.id for profile in profiles}
+    todo = [row for row in rows if row.id not in done]
+    with held(plan.out):
+        (plan.out / PROFILES).mkdir(exist_ok=True)
+        for number, row in enumerate(todo, 1):
+            stage = f"profile {number} of {len(todo)}  {row.id}"
+            try:
+                folder, reason = _profile(plan, row, started, stage, tell), ""
+            except UsageError:
+                raise
+            except ProfkitError as error:
+                folder, reason = None, error.message
+            profiles.append(ProfiledCell(id=row.id, folder=folder, reason=reason))
+            write_profiles(plan.out, profiles)
+
+
+def _profile(plan: BaselinePlan, row: Row, started: float, stage: str, tell: Tell) -> str:
+    """The folder of a profile, in the baseline's."""
+
+    def show(_: str, detail: str) -> None:
+        tell(stage, detail)
+
+    left = None if plan.budget is None else plan.budget - (time.monotonic() - started)
+    if left is not None and left <= 0:
+        raise ProfkitError("the budget was spent before")
+    outcome = recording.profile(
+        recording.Plan(
+            program=(str(plan.target), *MatrixShape(row.shape, row.arguments).words),
+            variants=(row.backend,),
+            out=plan.out / PROFILES,
+            gpu=plan.gpu,
+            timeout=left,
+            timeline=False,
+            samples=0,
+            compress=True,
+        ),
+        show,
     )
+    return str(outcome.folder.relative_to(plan.out))
 
 
 def summarise(folder: Path) -> Baseline:
@@ -225,22 +283,22 @@ def derived_summary(folder: Path) -> tuple[Baseline, BaselineFile]:
 def _with_unavailable(cells: Sequence[Cell], plan: PlanFile) -> tuple[Cell, ...]:
     """The cells, and one for each that no backend is there for: for want of time no more."""
     away = {backend.name for backend in plan.backends if not backend.available or backend.gone}
-    cells = [cell for cell in cells if cell.status not in MISSING or cell.backend not in away]
-    known = {cell.id for cell in cells}
-    rank = {backend.name: at for at, backend in enumerate(plan.backends)}
+    present = [cell for cell in cells if cell.status not in MISSING or cell.backend not in away]
+    known = {cell.id for cell in present}
+    rank = {backend.name: place for place, backend in enumerate(plan.backends)}
     missing = [
         Cell(
             shape=shape.name,
-            at=at,
+            at=place,
             arguments=shape.arguments,
             backend=backend.name,
             status=CellStatus.unavailable,
             reason=backend.gone or backend.reason,
             setting=backend.setting,
         )
-        for at, shape in enumerate(plan.asked.matrix.shapes)
+        for place, shape in enumerate(plan.asked.matrix.shapes)
         for backend in plan.backends
         if backend.name in away and f"{shape.name}.{backend.name}" not in known
     ]
-    every = (*cells, *missing)
+    every = [*present, *missing]
     return tuple(sorted(every, key=lambda cell: (cell.at, rank.get(cell.backend, len(rank)))))

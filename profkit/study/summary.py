@@ -9,14 +9,15 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from msgspec import UNSET, field, structs
 
-from profkit.core.fingerprint import Device
+from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.typed_file import Model, known, part
 from profkit.report.gpus import Datasheet
 from profkit.timing.cell import Cell, CellStatus
@@ -34,6 +35,9 @@ from profkit.timing.latency_format import Latency, MemoryUse
 from profkit.timing.results import DEFAULT, Interval, State, Thresholds, Verdict
 from profkit.timing.statistics import DRIFT_MATTERS, intervals_apart
 from profkit.timing.verdict import Reason, holm
+
+T = TypeVar("T")
+Key = TypeVar("Key", bound=Hashable)
 
 THRESHOLDS: Thresholds = structs.replace(DEFAULT, samples=FEWEST_IN_A_BLOCK)
 _SIZES = ("batch", "heads", "kv_heads", "length", "dim")
@@ -199,7 +203,7 @@ class Best(Model, frozen=True):
     verdict that they are slower, of sizes those whose intervals of the rate overlap.
     """
 
-    what: Literal["backend", "batch", "length"]
+    kind: Literal["backend", "batch", "length"] = field(name="what")
     where: dict[str, Any]
     among: int
     id: str
@@ -225,28 +229,39 @@ class Baseline:
     @property
     def counts(self) -> dict[str, int]:
         """Cells by status."""
-        found: dict[str, int] = {}
-        for row in self.rows:
-            found[row.status.value] = found.get(row.status.value, 0) + 1
-        return found
+        return dict(Counter(row.status.value for row in self.rows))
+
+
+def grouped(pairs: Iterable[tuple[Key, T]]) -> dict[Key, list[T]]:
+    """Values by their keys, in the order in which these first appear."""
+    groups: dict[Key, list[T]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def flagged_cells(rows: Iterable[Row]) -> dict[str, list[str]]:
     """What is to be doubted, each with the cells that it is of."""
-    found: dict[str, list[str]] = {}
-    for row in rows:
-        for flag in row.flags:
-            found.setdefault(flag, []).append(row.id)
-    return found
+    return grouped((flag, row.id) for row in rows for flag in row.flags)
 
 
 def unmeasured(rows: Iterable[Row]) -> dict[tuple[str, CellStatus, str], list[str]]:
     """The shapes that were not measured, by backend, status and reason."""
-    found: dict[tuple[str, CellStatus, str], list[str]] = {}
-    for row in rows:
-        if row.status not in {CellStatus.measured, CellStatus.imported}:
-            found.setdefault((row.backend, row.status, row.reason), []).append(row.shape)
-    return found
+    return grouped(
+        ((row.backend, row.status, row.reason), row.shape)
+        for row in rows
+        if row.status not in {CellStatus.measured, CellStatus.imported}
+    )
+
+
+def top_rows(rows: Iterable[Row], most: int = 3) -> tuple[Row, ...]:
+    """The fastest timed cell of each of the `most` shapes with the highest FLOP rates.
+
+    Where no rate is known, those of the shapes in their order.
+    """
+    shapes = grouped((row.shape, row) for row in rows if row.is_timed).values()
+    fastest = [min(group, key=lambda row: row.seconds or 0.0) for group in shapes]
+    return tuple(sorted(fastest, key=lambda row: -(row.flop_rate or 0.0))[:most])
 
 
 def derive(
@@ -295,23 +310,21 @@ def _row(cell: Cell, timed: Timed | None, gpu: Device, sheet: Datasheet | None) 
     if timed is None:
         return row
     row = _with_statistics(row, timed)
-    said = cell.source.median if cell.source else None
-    return _flagged(_with_rates(row, timed, sheet), timed, said)
+    claimed = cell.source.median if cell.source else None
+    return _flagged(_with_rates(row, timed, sheet), timed, claimed)
 
 
-def _sizes(told: Mapping[str, Any]) -> dict[str, Any]:
+def _sizes(options: Mapping[str, Any]) -> dict[str, Any]:
     """What the options of an attention target say; nothing for another target."""
-    found = {name: told[name] for name in _SIZES if _is_size(told.get(name))}
-    if isinstance(told.get("dtype"), str):
-        found["dtype"] = told["dtype"]
-    if "heads" in found:
-        found.setdefault("kv_heads", found["heads"])
-        found |= {name: bool(told.get(name, False)) for name in ("causal", "backward")}
-    return found
-
-
-def _is_size(value: Any) -> bool:
-    return type(value) is int and value > 0
+    sizes = {
+        name: value for name in _SIZES if type(value := options.get(name)) is int and value > 0
+    }
+    if isinstance(options.get("dtype"), str):
+        sizes["dtype"] = options["dtype"]
+    if "heads" in sizes:
+        sizes.setdefault("kv_heads", sizes["heads"])
+        sizes |= {name: bool(options.get(name, False)) for name in ("causal", "backward")}
+    return sizes
 
 
 def _with_statistics(row: Row, timed: Timed) -> Row:
@@ -367,8 +380,8 @@ def _claim(interval: Interval | None, overtaken: int | None, n: int) -> str | No
 
 def _power(latency: Latency) -> float | None:
     """The median (W) of what the driver told before the blocks; None where it told none."""
-    told = [block.gpu.power for block in latency.blocks if block.gpu and block.gpu.power]
-    return median(told) if told else None
+    powers = [block.gpu.power for block in latency.blocks if block.gpu and block.gpu.power]
+    return median(powers) if powers else None
 
 
 def _overtaken(timed: Timed) -> int | None:
@@ -462,11 +475,11 @@ def _over(above: float | None, below: float | None) -> float | None:
     return above / below if above is not None and below else None
 
 
-def _flagged(row: Row, timed: Timed, said: float | None) -> Row:
-    """The row with its flags; `said` is the median (s) that an imported file gives."""
+def _flagged(row: Row, timed: Timed, claimed: float | None) -> Row:
+    """The row with its flags; `claimed` is the median (s) that an imported file gives."""
     flags = []
-    if said and row.seconds and abs(said / row.seconds - 1) >= _SAID_OFF:
-        flags.append(f"the file's own median is {said / row.seconds - 1:+.1%} off its samples")
+    if claimed and row.seconds and abs(claimed / row.seconds - 1) >= _ROUNDED:
+        flags.append(f"the file's own median is {claimed / row.seconds - 1:+.1%} off its samples")
     if max(row.share_of_held or 0.0, row.share_of_datasheet or 0.0) > 1:
         flags.append("above the dense peak: less was done than declared, or by another unit")
     if (row.share_of_dram or 0.0) > 1:
@@ -487,12 +500,12 @@ def _doubts_of_samples(row: Row) -> Iterator[str]:
     elif row.independence == State.UNKNOWN.value and abs(row.drift or 0.0) >= DRIFT_MATTERS:
         yield f"the halves of the samples differ by {row.drift:+.1%}, too few to tell drift by"
     if row.overtaken:
-        what = f"{row.overtaken} of {row.n} samples may hold gaps of the host"
-        yield f"{what}: the interval claims nothing" if row.claim == GAPS else what
+        gaps = f"{row.overtaken} of {row.n} samples may hold gaps of the host"
+        yield f"{gaps}: the interval claims nothing" if row.claim == GAPS else gaps
 
 
 _FEWEST_BLOCKS = 2
-_SAID_OFF = 0.001  # figures are rounded
+_ROUNDED = 0.001  # figures are rounded
 
 
 Rounds: TypeAlias = Mapping[str, Sequence[Mapping[str, Timed]]]
@@ -500,11 +513,10 @@ Rounds: TypeAlias = Mapping[str, Sequence[Mapping[str, Timed]]]
 
 
 def _rounds(measured: Iterable[tuple[Cell, Timed]]) -> Rounds:
-    found: dict[str, dict[str, dict[str, Timed]]] = {}
-    for cell, timed in measured:
-        if cell.round:
-            found.setdefault(cell.shape, {}).setdefault(cell.round, {})[cell.backend] = timed
-    return {shape: list(rounds.values()) for shape, rounds in found.items()}
+    rounds = grouped(
+        ((cell.shape, cell.round), (cell.backend, timed)) for cell, timed in measured if cell.round
+    )
+    return grouped((shape, dict(backends)) for (shape, _), backends in rounds.items())
 
 
 def _references(rounds: Rounds, order: Sequence[str]) -> dict[str, str]:
@@ -533,8 +545,8 @@ def _not_compared(rounds: Rounds, references: Mapping[str, str]) -> Iterator[str
         every = dict.fromkeys(name for group in groups for name in group)
         apart += [f"{shape}.{name}" for name in every if name not in beside]
     if apart:
-        told = f"{apart[0]} and {len(apart) - 1} more are" if apart[1:] else f"{apart[0]} is"
-        yield f"{told} not compared: measured in another round than what they would be held against"
+        who = f"{apart[0]} and {len(apart) - 1} more are" if apart[1:] else f"{apart[0]} is"
+        yield f"{who} not compared: measured in another round than what they would be held against"
 
 
 def _comparisons(
@@ -545,7 +557,7 @@ def _comparisons(
     floor: float | None,
 ) -> tuple[Versus, ...]:
     """Backends of a shape that took turns with its reference against that, corrected for all."""
-    found: list[tuple[str, Pair]] = []
+    versus: list[tuple[str, Pair]] = []
     for shape, groups in rounds.items():
         done = {references[shape]}
         for group in groups:
@@ -554,21 +566,21 @@ def _comparisons(
                 continue
             names = sorted(set(group) - done, key=lambda name: _place(name, order))
             done |= set(names)
-            twins = {name for name in names if _one_kernel(shape, references[shape], name, rows)}
+            twins = {name for name in names if is_same_kernel(shape, references[shape], name, rows)}
             pairs = _held_against(first, [group[name] for name in names], twins, floor)
-            found += [(shape, pair) for pair in pairs]
-    corrected = holm([pair.comparison for _, pair in found])
+            versus += [(shape, pair) for pair in pairs]
+    corrected = holm([pair.comparison for _, pair in versus])
     claiming = {row.id for row in rows if row.level is not None}
     return tuple(
         _versus(shape, replace(pair, comparison=comparison), claiming)
-        for (shape, pair), comparison in zip(found, corrected, strict=True)
+        for (shape, pair), comparison in zip(versus, corrected, strict=True)
     )
 
 
-def _one_kernel(shape: str, one: str, other: str, rows: Sequence[Row]) -> bool:
+def is_same_kernel(shape: str, backend: str, other: str, rows: Sequence[Row]) -> bool:
     """Whether one of two backends came down to the other at a shape."""
     chosen = {row.backend: row.chosen for row in rows if row.shape == shape}
-    return chosen.get(one) == other or chosen.get(other) == one
+    return chosen.get(backend) == other or chosen.get(other) == backend
 
 
 def _held_against(
@@ -598,12 +610,11 @@ def _held_against(
 
 def _withheld(pair: Pair, strict: Pair) -> Pair:
     """A verdict of a difference only where it is one by the larger margin too; never of none."""
-    told = {Verdict.IMPROVED, Verdict.REGRESSED}
-    if pair.comparison.verdict not in told:
+    if pair.comparison.verdict not in {Verdict.IMPROVED, Verdict.REGRESSED}:
         return pair
     if strict.comparison.verdict is not Verdict.SAME:
         return strict
-    open_ = replace(
+    open_ = structs.replace(
         strict.comparison, verdict=Verdict.INCONCLUSIVE, reason=Reason.AT_MARGIN, blocks_needed=None
     )
     return replace(strict, comparison=open_)
@@ -612,35 +623,27 @@ def _withheld(pair: Pair, strict: Pair) -> Pair:
 def _versus(shape: str, pair: Pair, claiming: Set[str]) -> Versus:
     """`claiming` are the cells whose intervals claim a level."""
     ids = {f"{shape}.{side.label}" for side in (pair.a, pair.b)}
-    comparison = pair.comparison
-    claimable = (
-        comparison.classic.claimable and comparison.verdict is Verdict.IMPROVED and ids <= claiming
-    )
-    return Versus(shape, pair, _overlap(pair), claimable)
-
-
-def _overlap(pair: Pair) -> bool | None:
     disjoint = intervals_apart(pair.a.interval, pair.b.interval)
-    return None if disjoint is None else not disjoint
+    faster = pair.comparison.verdict is Verdict.IMPROVED and pair.comparison.classic.claimable
+    overlap = None if disjoint is None else not disjoint
+    return Versus(shape, pair, overlap, faster and ids <= claiming)
 
 
 def _scaling(rows: Iterable[Row]) -> Iterator[Scaling]:
     timed = [row for row in rows if row.is_timed]
     for along in ("length", "batch", "heads", "dim", _SAME_TOKENS):
         for _, group in _neighbours(timed, along):
-            for one, other in itertools.pairwise(group):
-                step = _step(one, other, along)
-                if step is not None:
-                    yield step
+            steps = (_step(row, other, along) for row, other in itertools.pairwise(group))
+            yield from filter(None, steps)
 
 
 def _neighbours(rows: Sequence[Row], along: str) -> Iterator[tuple[Any, list[Row]]]:
     """Cells that differ in one size alone, by that size; each group with what it has in common."""
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        if _size(row, along) is not None:
-            key = tuple(_common(row, along).items())
-            groups.setdefault((key, _other_options(row)), []).append(row)
+    groups = grouped(
+        ((tuple(_common(row, along).items()), _other_options(row)), row)
+        for row in rows
+        if _size(row, along) is not None
+    )
     for (key, _), group in groups.items():
         group.sort(key=lambda row: _size(row, along) or 0)
         sizes = [_size(row, along) for row in group]
@@ -673,19 +676,18 @@ def _common(row: Row, along: str) -> dict[str, Any]:
     return {**shared, along: None}
 
 
-def _step(one: Row, other: Row, along: str) -> Scaling | None:
-    small, large = _size(one, along), _size(other, along)
-    if not small or not large or not one.seconds or not other.seconds:
+def _step(row: Row, other: Row, along: str) -> Scaling | None:
+    small, large = _size(row, along), _size(other, along)
+    if not small or not large or not row.seconds or not other.seconds:
         return None
-    if along == _SAME_TOKENS and one.batch == other.batch:
+    if along == _SAME_TOKENS and row.batch == other.batch:
         return None
-    factor = large / small
-    ratio = other.seconds / one.seconds
-    flop = _over(other.flop, one.flop)
+    factor, ratio = large / small, other.seconds / row.seconds
+    flop = _over(other.flop, row.flop)
     return Scaling(
-        backend=one.backend,
+        backend=row.backend,
         along=along,
-        before=one.id,
+        before=row.id,
         after=other.id,
         factor=factor,
         time_ratio=ratio,
@@ -700,11 +702,8 @@ def _best_backends(rows: Sequence[Row], rounds: Rounds, floor: float | None) -> 
 
     Every other is tested against it in the round that both took turns in, corrected for all tests.
     """
-    groups = [
-        [row for row in rows if row.shape == shape and row.seconds is not None]
-        for shape in dict.fromkeys(row.shape for row in rows)
-    ]
-    leaders = [min(group, key=lambda row: row.seconds or math.inf) for group in groups if group]
+    groups = grouped((row.shape, row) for row in rows if row.is_timed).values()
+    leaders = [min(group, key=lambda row: row.seconds or math.inf) for group in groups]
     tests = [
         (leader, pair)
         for leader in leaders
@@ -716,7 +715,7 @@ def _best_backends(rows: Sequence[Row], rounds: Rounds, floor: float | None) -> 
         for (leader, pair), comparison in zip(tests, corrected, strict=True)
         if comparison.verdict is Verdict.REGRESSED
     }
-    for group, leader in zip(filter(None, groups), leaders, strict=True):
+    for group, leader in zip(groups, leaders, strict=True):
         yield Best(
             "backend",
             {"shape": leader.shape},
@@ -739,7 +738,7 @@ def _against_leader(
     if first is None or len(first.latency.blocks) < _FEWEST_BLOCKS:
         return ()
     others = [name for name in group if name != leader.backend]
-    twins = {name for name in others if _one_kernel(leader.shape, leader.backend, name, rows)}
+    twins = {name for name in others if is_same_kernel(leader.shape, leader.backend, name, rows)}
     return _held_against(first, [group[name] for name in others], twins, floor)
 
 
@@ -770,21 +769,20 @@ def _may_reach(row: Row, best: Row) -> bool:
 
 
 def _notes(cells: Sequence[Cell], rows: Sequence[Row]) -> Iterator[str]:
-    environments = [
-        structs.replace(cell.fingerprint, dtype=UNSET)
-        for cell in cells
-        if cell.latency and cell.fingerprint
-    ]
-    environments = [one for at, one in enumerate(environments) if one not in environments[:at]]
+    environments: list[Fingerprint] = []
+    for cell in cells:
+        environment = structs.replace(cell.fingerprint, dtype=UNSET)
+        if cell.latency and cell.fingerprint and environment not in environments:
+            environments.append(environment)
     if len(environments) > 1:
         yield f"measured in {len(environments)} environments: compare their fingerprints"
-    versions: dict[str, list[str]] = {}
-    for cell in cells:
-        if cell.latency and cell.version and cell.version not in versions.get(cell.backend, []):
-            versions.setdefault(cell.backend, []).append(cell.version)
+    versions = grouped(
+        (cell.backend, cell.version) for cell in cells if cell.latency and cell.version
+    )
     for backend, several in versions.items():
-        if len(several) > 1:
-            yield f"{backend} was measured in {len(several)} versions: {'; '.join(several)}"
+        distinct = list(dict.fromkeys(several))
+        if len(distinct) > 1:
+            yield f"{backend} was measured in {len(distinct)} versions: {'; '.join(distinct)}"
     few = sum(bool(row.fewer) for row in rows)
     if few:
         yield f"{few} cells have fewer samples than asked for, to keep the budget"

@@ -8,8 +8,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from profkit.study.plan_format import PlanFile
+from profkit.study.report_words import STATUS, bare_digits, digits
 from profkit.study.summary import Baseline, Row, Versus, flagged_cells, unmeasured
-from profkit.study.written.words import STATUS, bare_digits, digits
 from profkit.timing.results import Verdict
 from profkit.ui.terminal import console, rendered, table_of
 from profkit.ui.text import literal, number, percent, plural, shorten
@@ -63,13 +63,14 @@ def _medians(baseline: Baseline, width: int) -> Grid:
     timed = [row for row in baseline.rows if row.is_timed]
     backends = list(dict.fromkeys(row.backend for row in timed))
     by_cell = {(row.shape, row.backend): row for row in timed}
-    best = {name for one in baseline.best if one.what == "backend" for name in (one.id, *one.tied)}
+    fastest = [best for best in baseline.best if best.kind == "backend"]
+    marked = {name for best in fastest for name in (best.id, *best.tied)}
     fits = max(1, (width - _LONGEST_NAME) // 11)
     shown = backends[:fits]
     rows = tuple(
         (
             shorten(literal(shape), _LONGEST_NAME),
-            *(_median(by_cell.get((shape, name)), best) for name in shown),
+            *(_median(by_cell.get((shape, name)), marked) for name in shown),
         )
         for shape in dict.fromkeys(row.shape for row in timed)
     )
@@ -88,19 +89,19 @@ def _median(row: Row | None, best: Set[str]) -> str:
 def _fastest(baseline: Baseline) -> Grid:
     """The fastest of each shape, its rates, and what it is against the reference backend."""
     rows = {row.id: row for row in baseline.rows}
-    versus = {(one.shape, one.pair.b.label): one for one in baseline.comparisons}
-    references = {one.pair.a.label for one in baseline.comparisons}
+    versus = {(pair.shape, pair.pair.b.label): pair for pair in baseline.comparisons}
+    references = {pair.pair.a.label for pair in baseline.comparisons}
     reference = references.pop() if len(references) == 1 else "its reference" * bool(references)
-    told = [
+    fastest = [
         _fastest_row(rows[best.id], best.tied, versus.get((best.where["shape"], best.backend)))
         for best in baseline.best
-        if best.what == "backend"
+        if best.kind == "backend"
     ]
     columns = ("Shape", "Fastest", "Median", "FLOP/s", "Of peak", "Regime", f"Against {reference}")
     return Grid(
         "The fastest of each shape",
         columns if reference else columns[:-1],
-        tuple(row if reference else row[:-1] for row in told),
+        tuple(row if reference else row[:-1] for row in fastest),
         "Of peak: of the datasheet's dense peak" if baseline.datasheet else "",
     )
 

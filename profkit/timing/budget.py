@@ -29,8 +29,8 @@ def level(costs: Sequence[float], seconds: float) -> float:
     """
     left = seconds
     ascending = sorted(costs)
-    for at, cost in enumerate(ascending):
-        fair = max(left, 0.0) / (len(ascending) - at)
+    for index, cost in enumerate(ascending):
+        fair = max(left, 0.0) / (len(ascending) - index)
         if cost > fair:
             return fair
         left -= cost

@@ -17,6 +17,7 @@ from profkit.ui.markdown import escape
 from profkit.ui.terminal import rendered
 from profkit.ui.text import literal, percent, plural
 
+_SETTLE = "to settle it: time both in turns, profkit time --compare or --against"
 _IN_TURNS = "measured one after the other, not in turns: "
 
 
@@ -72,11 +73,8 @@ def saved_text(
         file = CompareFile(profkit=__version__, files=names, pairs=rows, only=(first, second))
         return encode(file, dense=False)
     blocks = [_lines(pair) for pair in pairs]
-    left = [
-        literal(f"only in {name}: {', '.join(labels)}")
-        for name, labels in zip(names, only, strict=True)
-        if labels
-    ]
+    sides = zip(names, only, strict=True)
+    left = [literal(f"only in {name}: {', '.join(labels)}") for name, labels in sides if labels]
     if format == "markdown":
         parts = [f"# {escape(title)}"]
         for heading, *lines in blocks:
@@ -92,30 +90,30 @@ def saved_text(
 
 
 def _lines(pair: SavedPair) -> list[str]:
-    within = pair.within
-    label = pair.a.label if pair.a.label == pair.b.label else f"{pair.a.label} → {pair.b.label}"
-    verdict = "INCOMPARABLE" if pair.open and pair.obstacles else within.verdict.name
-    times = f"{latency_words(pair.a)} → {latency_words(pair.b)}"
-    lines = [f"{literal(label)}  {times}   {_ratio(pair)}  {verdict}"]
-    lines += [f"measured differently: {literal(what)}" for what in pair.obstacles]
-    lines += [_standing(pair), classic_line(pair.classic)]
-    lines += [f"measured with other versions: {literal(what)}" for what in pair.notes]
-    lines += [f"{name} {doubt}" for name, doubt in _doubts(pair)]
-    if pair.open:
-        lines.append("to settle it: time both in turns, profkit time --compare or --against")
-    return lines
+    within, a, b = pair.within, pair.a, pair.b
+    label = a.label if a.label == b.label else f"{a.label} → {b.label}"
+    ratio = f"{within.speedup:.2f}x as fast, no interval"
+    if within.low is not None and within.high is not None:
+        ratio = times_as_fast(within.speedup, within.low, within.high)
+    times = f"{latency_words(a)} → {latency_words(b)}"
+    return [
+        f"{literal(label)}  {times}   {ratio}  {_verdict(pair).upper()}",
+        *(f"measured differently: {literal(fact)}" for fact in pair.obstacles),
+        _standing(pair),
+        classic_line(pair.classic),
+        *(f"measured with other versions: {literal(fact)}" for fact in pair.notes),
+        *_doubts(pair),
+        *[_SETTLE] * pair.open,
+    ]
 
 
-def _doubts(pair: SavedPair) -> list[tuple[str, str]]:
+def _verdict(pair: SavedPair) -> str:
+    return "incomparable" if pair.open and pair.obstacles else pair.within.verdict.value
+
+
+def _doubts(pair: SavedPair) -> tuple[str, ...]:
     sides = (("before:", pair.a), ("after:", pair.b))
-    return [(name, doubt) for name, side in sides for doubt in doubts([side])]
-
-
-def _ratio(pair: SavedPair) -> str:
-    within = pair.within
-    if within.low is None or within.high is None:
-        return f"{within.speedup:.2f}x as fast, no interval"
-    return times_as_fast(within.speedup, within.low, within.high)
+    return tuple(f"{name} {doubt}" for name, side in sides for doubt in doubts([side]))
 
 
 def _standing(pair: SavedPair) -> str:
@@ -130,21 +128,17 @@ def _standing(pair: SavedPair) -> str:
             f"{_IN_TURNS}the interval holds for these two runs only, and says nothing of the "
             "builds while this GPU's A/A floor is unknown (profkit calibrate, or --floor)"
         )
-    return (
-        f"{_IN_TURNS}{within.reason.value}; margin {percent(within.margin.value)} "
-        f"({within.margin.source.value})"
-    )
+    margin = f"margin {percent(within.margin.value)} ({within.margin.source.value})"
+    return f"{_IN_TURNS}{within.reason}; {margin}"
 
 
 def _pair(pair: SavedPair) -> SavedVerdict:
-    within = pair.within
     return SavedVerdict(
         a=pair.a.label,
         b=pair.b.label,
-        verdict="incomparable" if pair.open and pair.obstacles else within.verdict.value,
-        reason=within.reason.value,
+        verdict=_verdict(pair),
         medians=(pair.a.summary.median, pair.b.summary.median),
-        **part(within, "speedup", "low", "high", "margin"),
+        **part(pair.within, "reason", "speedup", "low", "high", "margin"),
         **part(pair, "floor", "obstacles", "notes", "classic"),
-        doubts=tuple(f"{name} {doubt}" for name, doubt in _doubts(pair)),
+        doubts=_doubts(pair),
     )

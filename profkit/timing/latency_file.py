@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from profkit.core.errors import BadInput, UsageError
-from profkit.core.fields import number
 from profkit.core.fingerprint import Fingerprint
 from profkit.core.integrity import check_unchanged
 from profkit.core.text_files import WrongFormat, parse_json, read_text
-from profkit.core.typed_file import decode
+from profkit.core.typed_file import decode, number
 from profkit.timing.cell import SCHEMA as CELL_SCHEMA
 from profkit.timing.cell import Cell
 from profkit.timing.latency_format import LONGEST, SHORTEST, Latency, LatencyFile, Recorded
@@ -55,7 +54,9 @@ def read_latencies(path: Path, unit: str | None = None) -> Saved:
     `unit` is that of a bare list, which can't tell. Raises BadInput for a file without latencies
     or with anything in them that can't be, UsageError where the unit is needed and missing.
     """
-    path = _in_a_run(path) if path.is_dir() else path
+    if path.is_dir():  # of a target's folder, that of its only run
+        runs = sorted(path.glob(f"[!.]*/{IN_A_RUN}"))
+        path = runs[0] if len(runs) == 1 else path / IN_A_RUN
     text = read_text(path)
     check_unchanged(path)
     try:
@@ -64,36 +65,29 @@ def read_latencies(path: Path, unit: str | None = None) -> Saved:
         raise BadInput(f"{path}: {error.message}", error.remedy or "check the file") from None
 
 
-def _in_a_run(folder: Path) -> Path:
-    """The latencies of a run's folder, or of a target's that holds one run."""
-    runs = sorted(folder.glob(f"[!.]*/{IN_A_RUN}"))
-    return runs[0] if len(runs) == 1 else folder / IN_A_RUN
-
-
 def _read(path: Path, text: str, unit: str | None) -> Saved:
     try:
         document = parse_json(text)
     except WrongFormat:
-        document = _numbers_by_line(text)
+        try:
+            document = [float(word) for word in text.split()]
+        except ValueError:
+            raise BadInput("neither JSON nor a number a line") from None
     if isinstance(document, list):
         return Saved(str(path), (_bare(path, document, unit),))
     if not isinstance(document, dict):
         raise BadInput("holds no latencies", "give a list, or what `profkit time` wrote")
-    if document.get("schema") == CELL_SCHEMA:
-        return _of_a_cell(path, text)
-    if not str(document.get("schema", "")).startswith("profkit."):
+    schema = str(document.get("schema", ""))
+    if schema == CELL_SCHEMA:
+        cell = decode(text, Cell)
+        if cell.latency is None:
+            raise BadInput("a cell that was not measured", "give another cell")
+        return Saved(str(path), (cell.latency,), cell.fingerprint, cell.fingerprint_sha256)
+    if not schema.startswith("profkit."):
         return _others(path, document, unit)
     file = decode(text, LatencyFile)
     latencies = tuple(series.latency for series in file.series)
     return Saved(str(path), latencies, file.fingerprint, file.fingerprint_sha256, file)
-
-
-def _of_a_cell(path: Path, text: str) -> Saved:
-    """The latency of a baseline's cell, with the surroundings that it was measured in."""
-    cell = decode(text, Cell)
-    if cell.latency is None:
-        raise BadInput("a cell that was not measured", "give another cell")
-    return Saved(str(path), (cell.latency,), cell.fingerprint, cell.fingerprint_sha256)
 
 
 def _others(path: Path, document: Mapping[str, Any], unit: str | None) -> Saved:
@@ -102,27 +96,20 @@ def _others(path: Path, document: Mapping[str, Any], unit: str | None) -> Saved:
         raise BadInput("holds no list of latencies", f"looked for {', '.join(_RAW)}")
     statistics = document.get("statistics")
     statistics = statistics if isinstance(statistics, dict) else {}
-    told = _implied_unit(statistics)
-    if unit is not None and told not in {None, unit}:
-        raise UsageError(f"{path}: says that its latencies are in {told}", "leave --unit out")
-    unit = unit or told
-    bare = _bare(path, document[key], unit)
+    names = [name for name in statistics if name.startswith(("median_", "mean_"))]
+    units = {name.rpartition("_")[2] for name in names} & set(UNITS)
+    implied = units.pop() if len(units) == 1 else None
+    if unit is not None and implied not in {None, unit}:
+        raise UsageError(f"{path}: says that its latencies are in {implied}", "leave --unit out")
+    unit = unit or implied
+    latency = _bare(path, document[key], unit)
     scale = UNITS[unit or "s"]
     claimed = Claimed(
         median=_scaled(statistics.get(f"median_{unit}", statistics.get("median")), scale),
         low=_scaled(statistics.get("ci_95_lower"), scale),
         high=_scaled(statistics.get("ci_95_upper"), scale),
     )
-    return Saved(str(path), (bare,), claimed=claimed)
-
-
-def _implied_unit(statistics: Mapping[str, Any]) -> str | None:
-    """The unit that the names of the statistics beside the samples tell: median_ms."""
-    units = {
-        name.rpartition("_")[2] for name in statistics if name.startswith(("median_", "mean_"))
-    }
-    known = units & set(UNITS)
-    return known.pop() if len(known) == 1 else None
+    return Saved(str(path), (latency,), claimed=claimed)
 
 
 def _bare(path: Path, values: Sequence[Any], unit: str | None) -> Latency:
@@ -132,18 +119,11 @@ def _bare(path: Path, values: Sequence[Any], unit: str | None) -> Latency:
         raise UsageError(
             f"{path}: the unit of its latencies is unknown", "say --unit ms (us, ns, s)"
         )
-    samples = tuple(_latency(value, UNITS[unit]) for value in values)
+    samples = tuple(_seconds(value, UNITS[unit]) for value in values)
     return Latency(label=path.stem, blocks=(Recorded(turn=0, samples=samples),))
 
 
-def _numbers_by_line(text: str) -> list[float]:
-    try:
-        return [float(word) for word in text.split()]
-    except ValueError:
-        raise BadInput("neither JSON nor a number a line") from None
-
-
-def _latency(value: Any, scale: float = 1.0) -> float:
+def _seconds(value: Any, scale: float) -> float:
     """A sample in seconds; raises BadInput for what no call can have taken."""
     seconds = number(value, "a sample") * scale
     if not SHORTEST <= seconds <= LONGEST:

@@ -15,7 +15,7 @@ from profkit.capture.gpu import Moment
 from profkit.capture.work import Work
 from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.typed_file import Amount, Count, Derived, Facts, File, Maybe, Model, Number
-from profkit.timing.results import Classic, Interval, Margin, Summary, Thresholds, Verdict
+from profkit.timing.results import Comparison, Interval, Summary, Thresholds
 
 SCHEMA = "profkit.time/1"
 CPU = "cpu"
@@ -128,6 +128,11 @@ class Latency(Setup, frozen=True, kw_only=True):
         return tuple(value for block in self.blocks for value in block.samples)
 
     @property
+    def moments(self) -> tuple[Moment, ...]:
+        """The GPU just before blocks, where the driver was asked."""
+        return tuple(block.gpu for block in self.blocks if block.gpu)
+
+    @property
     def clocks_counted(self) -> tuple[float, ...]:
         """The SM clock (Hz) of blocks as the SMs counted it; empty where under half have one."""
         counted = [block.sm_clock for block in self.blocks if block.sm_clock]
@@ -137,18 +142,13 @@ class Latency(Setup, frozen=True, kw_only=True):
     def cycles(self) -> tuple[float, ...]:
         """SM cycles of a call by block: its mean time, without a tenth of the samples at either
         end, at the clock that was counted over it."""
-        return tuple(
-            block.sm_clock * _trimmed_mean(block.samples)
-            for block in self.blocks
-            if block.sm_clock and self.clocks_counted
-        )
+        means = [(block.sm_clock, _trimmed_mean(block.samples)) for block in self.blocks]
+        return tuple(clock * mean for clock, mean in means if clock and self.clocks_counted)
 
     @property
     def clocks_read(self) -> tuple[float, ...]:
         """The SM clock (Hz) as the driver told it just before a block, where it did."""
-        return tuple(
-            block.gpu.sm_clock for block in self.blocks if block.gpu and block.gpu.sm_clock
-        )
+        return tuple(moment.sm_clock for moment in self.moments if moment.sm_clock)
 
     @property
     def clocks(self) -> tuple[float, ...]:
@@ -166,8 +166,8 @@ class Latency(Setup, frozen=True, kw_only=True):
 
 def _trimmed_mean(samples: Sequence[float]) -> float:
     cut = len(samples) // 10
-    kept = sorted(samples)[cut : len(samples) - cut]
-    return sum(kept) / len(kept)
+    middle = sorted(samples)[cut : len(samples) - cut]
+    return sum(middle) / len(middle)
 
 
 class Rate(Model, frozen=True, kw_only=True):
@@ -210,41 +210,6 @@ class Series(Setup, frozen=True, kw_only=True):
         return Latency(**{name: getattr(self, name) for name in Latency.__struct_fields__})
 
 
-class Compared(Model, frozen=True, kw_only=True):
-    """The verdict on `b` against `a`, the baseline, and what it rests on.
-
-    `speedup` is time of a over time of b: above 1, b is faster. `low` to `high` is its interval at
-    `level`, widened by `resolution`, the relative difference that the timer can't resolve.
-    `detectable` is the slowdown, as a share, that as many such blocks find at the planned power.
-    `clocks` (Hz) are those of a and of b where what each draws left them at two; the verdict is on
-    times. `ratios` are the typical times of b over that of a by block: the median over all pairs of
-    their samples (Hodges-Lehmann). `classic` is evidence alone. `settle` has the options to time
-    again with, which would settle an inconclusive.
-    """
-
-    a: str
-    b: str
-    verdict: Verdict
-    reason: str
-    details: tuple[str, ...]
-    clocks: tuple[float, float] | None = None
-    speedup: float
-    low: float
-    high: float
-    level: float
-    margin: Margin
-    resolution: Annotated[float, Meta(ge=0)] = 0.0
-    detectable: float
-    blocks: int
-    blocks_needed: int | None
-    p_value: float
-    p_adjusted: float | None
-    dependence: float | None
-    ratios: tuple[float, ...]
-    classic: Classic
-    settle: str | None
-
-
 class LatencyFile(File, frozen=True, kw_only=True, tag=SCHEMA):
     """Latencies with their samples, and verdicts.
 
@@ -258,7 +223,7 @@ class LatencyFile(File, frozen=True, kw_only=True, tag=SCHEMA):
     seed: Count | None = None
     warmup: Amount | None = None
     series: Annotated[tuple[Series, ...], Meta(min_length=1)]
-    comparisons: tuple[Compared, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
     thresholds: Thresholds = Thresholds()
     floor: Amount | None = None
     left_out: dict[str, str] = field(default_factory=dict)
@@ -269,12 +234,10 @@ class LatencyFile(File, frozen=True, kw_only=True, tag=SCHEMA):
     spans: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _refuse_twice("the label", [series.label for series in self.series])
-        _refuse_twice("turn", [block.turn for one in self.series for block in one.blocks])
-
-
-def _refuse_twice(what: str, values: Sequence[str] | Sequence[int]) -> None:
-    """Raise ValueError for two alike: series of one run have labels and turns of their own."""
-    ((value, count),) = Counter(values).most_common(1)
-    if count > 1:
-        raise ValueError(f"{what} {brief(value)} is there {count} times")
+        """Series of one run have labels and turns of their own."""
+        labels = Counter[str | int](series.label for series in self.series)
+        turns = Counter[str | int](block.turn for series in self.series for block in series.blocks)
+        for name, counts in (("the label", labels), ("turn", turns)):
+            ((value, count),) = counts.most_common(1)
+            if count > 1:
+                raise ValueError(f"{name} {brief(value)} is there {count} times")

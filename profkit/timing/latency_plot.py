@@ -19,6 +19,7 @@ _SPREAD = 0.16
 _INK, _SAMPLE, _VIOLIN = "#1b1b1b", "#2a6fbb", "#cfe0f2"
 _FAR, _APART = 6.0, 2.5
 _LONGEST_LABEL = 28
+_SCALES = ((1.0, "s", 0.1), (1e3, "ms", 1e-3), (1e6, "µs", 0.0))
 _BADGE = {
     Verdict.IMPROVED: "#2e7d32",
     Verdict.REGRESSED: "#c62828",
@@ -37,12 +38,14 @@ def plot_latencies(report: LatencyReport, path: Path) -> None:
     check_picture(path)
     from matplotlib.figure import Figure
 
-    groups = _groups(report.timed)
+    medians = [timed.summary.median for timed in report.timed]
+    groups = [report.timed]  # on one axis, but where it would hide the others' spread
+    if max(medians) >= _APART * min(medians):
+        groups = [(timed,) for timed in report.timed]
     height = max(_LEAST_HEIGHT, 1.0 + _ROW_HEIGHT * len(report.timed) + 0.3 * len(groups))
     figure = Figure(figsize=(_WIDTH, height), layout="constrained")
-    rows = figure.subplots(
-        len(groups), squeeze=False, gridspec_kw={"height_ratios": [len(group) for group in groups]}
-    )
+    ratios = [len(group) for group in groups]
+    rows = figure.subplots(len(groups), squeeze=False, gridspec_kw={"height_ratios": ratios})
     for (axes,), group in zip(rows, groups, strict=True):
         _panel(axes, group)
     rows[0][0].set_title(_title(report), loc="left", fontsize=10)
@@ -51,31 +54,26 @@ def plot_latencies(report: LatencyReport, path: Path) -> None:
     save_picture(figure, path)
 
 
-def _groups(timed: tuple[Timed, ...]) -> list[tuple[Timed, ...]]:
-    """All on one axis, or each on its own where one would hide the others' spread."""
-    medians = [one.summary.median for one in timed]
-    return [timed] if max(medians) < _APART * min(medians) else [(one,) for one in timed]
-
-
-def _panel(axes: Any, timed: tuple[Timed, ...]) -> None:
-    scale, unit = _scale(timed)
-    low, high = _limits(timed)
-    for row, one in enumerate(timed):
-        _draw(axes, row, one, scale, (low, high))
+def _panel(axes: Any, group: tuple[Timed, ...]) -> None:
+    largest = max(timed.summary.median for timed in group)
+    scale, unit = next((step for step in _SCALES if largest >= step[2]), _SCALES[-1])[:2]
+    low, high = _limits(group)
+    for row, timed in enumerate(group):
+        _draw(axes, row, timed, scale, (low, high))
+    labels = [
+        shorten(literal(timed.label), _LONGEST_LABEL).replace("$", r"\$")
+        + f"\n{latency_words(timed)}"
+        for timed in group
+    ]
     axes.set_xlim(low * scale, high * scale)
-    axes.set_ylim(len(timed) - 0.4, -0.6)
-    axes.set_yticks(range(len(timed)), [_row_label(one) for one in timed], fontsize=9)
+    axes.set_ylim(len(group) - 0.4, -0.6)
+    axes.set_yticks(range(len(group)), labels, fontsize=9)
     axes.set_xlabel(f"latency of a call ({unit})")
     axes.ticklabel_format(axis="x", useOffset=False)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", color="#e5e5e5", linewidth=0.6)
     axes.set_axisbelow(True)
-
-
-def _row_label(timed: Timed) -> str:
-    label = shorten(literal(timed.label), _LONGEST_LABEL).replace("$", r"\$")
-    return f"{label}\n{latency_words(timed)}"
 
 
 def badge(report: LatencyReport) -> str:
@@ -107,10 +105,10 @@ def _draw(axes: Any, row: int, timed: Timed, scale: float, limits: tuple[float, 
         style = ":" if interval.level is None else "-"
         axes.plot(ends, [row + 0.3] * 2, color=_INK, linewidth=2.2, linestyle=style, marker="|")
     axes.plot(summary.median * scale, row + 0.3, marker="o", color=_INK, markersize=4)
-    beyond = samples.size - inside.size
-    if beyond:
+    outside = samples.size - inside.size
+    if outside:
         axes.annotate(
-            f"{beyond} beyond, up to {samples.max() * scale:.4g}",
+            f"{outside} beyond, up to {samples.max() * scale:.4g}",
             (limits[1] * scale, row - 0.42), ha="right", va="center", fontsize=8, color="#8a1c1c",
         )  # fmt: skip
 
@@ -128,22 +126,14 @@ def _title(report: LatencyReport) -> str:
     return "\n".join(lines)
 
 
-def _limits(timed: tuple[Timed, ...]) -> tuple[float, float]:
+def _limits(group: tuple[Timed, ...]) -> tuple[float, float]:
     """From the fastest sample to the slowest that is not far beyond its series' own spread."""
     lows, highs = [], []
-    for one in timed:
-        samples = np.array(one.latency.samples)
+    for timed in group:
+        samples = np.array(timed.latency.samples)
         middle = np.median(samples)
         spread = np.quantile(samples, 0.75) - np.quantile(samples, 0.25) or 0.01 * middle
-        reachable = samples[samples <= middle + _FAR * spread]
         lows.append(samples.min())
-        highs.append(reachable.max())
+        highs.append(samples[samples <= middle + _FAR * spread].max())
     pad = 0.06 * (max(highs) - min(lows)) or 0.05 * max(highs)
     return max(0.0, float(min(lows) - pad)), float(max(highs) + pad)
-
-
-def _scale(timed: tuple[Timed, ...]) -> tuple[float, str]:
-    largest = max(one.summary.median for one in timed)
-    if largest >= 0.1:
-        return 1.0, "s"
-    return (1e3, "ms") if largest >= 1e-3 else (1e6, "µs")

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +17,15 @@ import numpy as np
 
 from profkit.capture.gpu import VISIBLE, GpuState, NoDriver, chosen, lock_name, visibility
 from profkit.capture.supervise import descendants
-from profkit.core.errors import (
-    BadInput,
-    EnvironmentProblem,
-    ProfkitError,
-    TargetFailed,
-    UsageError,
-)
+from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 from profkit.core.fingerprint import Fingerprint
 from profkit.core.lock import gpu_lock
 from profkit.core.typed_file import convert
+from profkit.timing import latency
 from profkit.timing.budget import samples_a_block
 from profkit.timing.floor import read_floor
-from profkit.timing.latency import LatencyReport, analyze_latency, compare_with
+from profkit.timing.latency import LatencyReport
+from profkit.timing.latency_file import Saved
 from profkit.timing.latency_format import Latency
 from profkit.timing.orders import order
 from profkit.timing.results import DEFAULT, Thresholds
@@ -97,16 +94,8 @@ class TimingPlan:
 
 
 @dataclass(frozen=True)
-class Span:
-    """A part of the work and its seconds."""
-
-    name: str
-    seconds: float
-
-
-@dataclass(frozen=True)
 class Timing:
-    """Latencies as they were taken, variants that can't run here and why, where time went.
+    """Latencies as measured, variants that can't run here and why, seconds by part of the work.
 
     `neighbours` counts the processes of others that the driver saw on the GPU at the start.
     """
@@ -115,7 +104,7 @@ class Timing:
     left_out: Mapping[str, str]
     fingerprint: Mapping[str, Any]
     fingerprint_sha256: str
-    spans: tuple[Span, ...]
+    spans: Mapping[str, float]
     seconds: float
     neighbours: int = 0
 
@@ -144,38 +133,30 @@ def latency_report(
     Raises EnvironmentProblem for a label that could not be timed here.
     """
     started = time.monotonic()
-    timed = {latency.label: analyze_latency(latency) for latency in timing.latencies}
     for label in labels:
-        if label not in timed:
+        if label not in {series.label for series in timing.latencies}:
             why = timing.left_out.get(label, "it was not timed")
             raise EnvironmentProblem(f"{label} can't run here: {why}", "compare others")
-    floor = _floor(plan, timing)
-    sides = [timed[label] for label in labels]
-    pairs = compare_with(sides[0], sides[1:], thresholds=thresholds, floor=floor) if sides else ()
-    statistics = time.monotonic() - started
-    return LatencyReport(
-        title=timing.latencies[0].target.name or "",
-        timed=tuple(timed.values()),
-        pairs=pairs,
+    known = read_floor(*timing.latencies[0].measured_with)
+    floors = (known.within_process, known.between_processes) if known else (None, None)
+    fingerprint = convert(timing.fingerprint, Fingerprint)
+    report = latency.latency_report(
+        Saved("", timing.latencies, fingerprint, timing.fingerprint_sha256),
+        labels,
         thresholds=thresholds,
-        floor=floor,
+        floor=floors[len(plan.subjects) > 1],
+    )
+    statistics = time.monotonic() - started
+    return replace(
+        report,
         left_out=timing.left_out,
-        fingerprint=convert(timing.fingerprint, Fingerprint),
-        fingerprint_sha256=timing.fingerprint_sha256,
         seed=plan.seed,
         warmup=plan.settings.warmup,
-        spans={span.name: span.seconds for span in timing.spans} | {"statistics": statistics},
+        spans={**timing.spans, "statistics": statistics},
         seconds=timing.seconds + statistics,
         neighbours=timing.neighbours,
         command=command,
     )
-
-
-def _floor(plan: TimingPlan, timing: Timing) -> float | None:
-    known = read_floor(*timing.latencies[0].measured_with)
-    if known is None:
-        return None
-    return known.within_process if len(plan.subjects) == 1 else known.between_processes
 
 
 def measure(plan: TimingPlan, tell: Tell, turns: Sequence[Turn] = ()) -> Timing:
@@ -198,22 +179,22 @@ def measure(plan: TimingPlan, tell: Tell, turns: Sequence[Turn] = ()) -> Timing:
             _open(turn, subject, plan, tell)
             for turn, subject in zip(turns, plan.subjects, strict=True)
         ]
-        left_out = {label: why for one in opened for label, why in one.left_out.items()}
-        series = [series for one in opened for series in one.series]
+        left_out = {label: why for each in opened for label, why in each.left_out.items()}
+        series = [series for each in opened for series in each.series]
         if not series:
-            whys = "; ".join(f"{label}: {why}" for label, why in left_out.items())
-            raise EnvironmentProblem(f"no variant can run here ({whys})", "choose others")
-        for one in series:
-            tell("warm up", one.label)
-            one.prepare(plan)
+            obstacles = "; ".join(f"{label}: {why}" for label, why in left_out.items())
+            raise EnvironmentProblem(f"no variant can run here ({obstacles})", "choose others")
+        for each in series:
+            tell("warm up", each.label)
+            each.prepare(plan)
         take_turns(series, plan, tell)
     seconds = time.monotonic() - started
     return Timing(
-        latencies=tuple(one.latency(plan) for one in series),
+        latencies=tuple(each.latency(plan) for each in series),
         left_out=left_out,
-        fingerprint=of_device(opened[0].told),
-        fingerprint_sha256=opened[0].told["fingerprint_sha256"],
-        spans=_spans([one.told["spans"] for one in opened], series, seconds),
+        fingerprint=of_device(opened[0].answer),
+        fingerprint_sha256=opened[0].answer["fingerprint_sha256"],
+        spans=_spans([each.answer["spans"] for each in opened], series, seconds),
         seconds=seconds,
         neighbours=neighbours,
     )
@@ -235,7 +216,7 @@ class Series:
     turn: Turn
     subject: Subject
     variant: str
-    told: Mapping[str, Any]
+    answer: Mapping[str, Any]
     check: Mapping[str, Any]
     ready: dict[str, Any] = field(default_factory=dict)
     blocks: list[dict[str, Any]] = field(default_factory=list)
@@ -249,28 +230,27 @@ class Series:
     def prepare(self, plan: TimingPlan) -> None:
         """Warm up; group calls where the timer's tick is coarse against the margin."""
         started = time.monotonic()
-        self._ask_to_prepare(plan.settings)
-        if plan.settings.cache is Cache.warm and plan.settings.timer in {
-            Timer.events,
-            Timer.graph,
-        }:
-            self.group = self._group(plan.margin)
+        self._prepare(plan.settings)
+        by_events = plan.settings.timer in {Timer.events, Timer.graph}
+        if plan.settings.cache is Cache.warm and by_events:
+            samples = np.array(self._samples(2 * _PROBE)["samples"])
+            coarse = _COARSE * (find_tick(samples) or 0.0)
+            wanted = math.ceil(coarse / (plan.margin * float(np.median(samples))))
+            self.group = max(1, min(wanted, _LARGEST_GROUP))
             if self.group > 1:
-                self._ask_to_prepare(replace(plan.settings, group=self.group))
+                self._prepare(replace(plan.settings, group=self.group))
         self.preparation = time.monotonic() - started
 
-    def block(self, samples: int, at: int) -> None:
-        """Take one block, the `at`-th of all."""
-        told = self._ask("block", variant=self.variant, samples=samples, host=self.ready["host"])
-        self.blocks.append({**told, "turn": at})
+    def block(self, samples: int, turn: int) -> None:
+        """Take one block, by its place among all."""
+        self.blocks.append({**self._samples(samples), "turn": turn})
 
     def spacer(self, samples: int) -> None:
         """Calls that are no samples, for as long as a block of `samples`, a quarter second at most.
 
         What changes slowly then changes between blocks too, and not within them alone.
         """
-        least = max(1, min(samples, int(_SPACER / max(self.sample_seconds, 1e-9))))
-        self._ask("block", variant=self.variant, samples=least, host=self.ready["host"])
+        self._samples(max(1, min(samples, int(_SPACER / max(self.sample_seconds, 1e-9)))))
 
     def samples_in_a_block(self, plan: TimingPlan) -> int:
         """As many as planned, or as the plan's seconds allow."""
@@ -287,8 +267,8 @@ class Series:
                 "blocks": self.blocks,
                 "timer": plan.settings.timer.value if self.on_gpu else Timer.wall.value,
                 "cache": plan.settings.cache.value if self.on_gpu else Cache.warm.value,
-                "target": self.told["target"] | {"variants": [self.variant]},
-                "gpu": (self.told["fingerprint"].get("gpu") or {}) if self.on_gpu else {},
+                "target": self.answer["target"] | {"variants": [self.variant]},
+                "gpu": (self.answer["fingerprint"].get("gpu") or {}) if self.on_gpu else {},
                 "ready": {**self.ready, "group": self.group},
                 "check": self.check,
             },
@@ -297,37 +277,31 @@ class Series:
 
     @property
     def on_gpu(self) -> bool:
-        return bool(self.told["device"] == "cuda")
+        return bool(self.answer["device"] == "cuda")
 
     @property
     def sample_seconds(self) -> float:
         """About what a sample takes, its calls and the flush before them; once prepared."""
         return float(self.ready["rough"]) * self.group + float(self.ready["flush"])
 
-    def _ask_to_prepare(self, settings: Settings) -> None:
-        self.ready = self._ask("prepare", variant=self.variant, **asdict(settings))
+    def _prepare(self, settings: Settings) -> None:
+        self.ready = self._ask("prepare", **asdict(settings))
+
+    def _samples(self, samples: int) -> Any:
+        return self._ask("block", samples=samples, host=self.ready["host"])
 
     def _ask(self, do: str, **arguments: Any) -> Any:
         try:
-            return self.turn.ask(do, **arguments)
+            return self.turn.ask(do, variant=self.variant, **arguments)
         except ProfkitError as error:
             raise type(error)(f"{self.label}: {error.message}", error.remedy) from None
-
-    def _group(self, margin: float) -> int:
-        probe = self._ask(
-            "block", variant=self.variant, samples=2 * _PROBE, host=self.ready["host"]
-        )
-        samples = np.array(probe["samples"])
-        tick = find_tick(samples) or 0.0
-        wanted = math.ceil(_COARSE * tick / (margin * float(np.median(samples))))
-        return max(1, min(wanted, _LARGEST_GROUP))
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A process that has its target: what it told, its series, what can't run here or is wrong."""
+    """A process that has its target: its answer, its series, what can't run here or is wrong."""
 
-    told: Mapping[str, Any]
+    answer: Mapping[str, Any]
     series: tuple[Series, ...]
     left_out: Mapping[str, str]
     wrong: Mapping[str, str]
@@ -336,7 +310,7 @@ class Opened:
 def _open(turn: Turn, subject: Subject, plan: TimingPlan, tell: Tell) -> Opened:
     opened = open_target(turn, subject, plan, tell)
     if opened.wrong:
-        name = opened.told["target"]["name"]
+        name = opened.answer["target"]["name"]
         wrong = ", ".join(f"{label} ({why})" for label, why in opened.wrong.items())
         raise TargetFailed(f"{name}: wrong results from {wrong}", "mend it first")
     return opened
@@ -345,7 +319,7 @@ def _open(turn: Turn, subject: Subject, plan: TimingPlan, tell: Tell) -> Opened:
 def open_target(turn: Turn, subject: Subject, plan: TimingPlan, tell: Tell) -> Opened:
     """Have a process load a target, check its variants and make the inputs."""
     tell("check", f"{subject.label or subject.path.name}")
-    told = turn.ask(
+    answer = turn.ask(
         "open",
         path=str(subject.path),
         arguments=list(plan.arguments),
@@ -355,21 +329,22 @@ def open_target(turn: Turn, subject: Subject, plan: TimingPlan, tell: Tell) -> O
         check=plan.check,
         foreign=str(subject.foreign) if subject.foreign else None,
     )
-    checks = {check["name"]: check for check in told["checks"]}
+    checks = {check["name"]: check for check in answer["checks"]}
     wrong = {
         name: check["reason"] or f"relative error {check['error']:.1e}"
         for name, check in checks.items()
         if check["status"] == "failed"
     }
-    left_out = {
-        subject.labelled(name): check["reason"]
-        for name, check in checks.items()
-        if check["status"] == "unsupported"
+    unsupported = {
+        name: check["reason"] for name, check in checks.items() if check["status"] == "unsupported"
     }
-    known = told["target"]["variants"]
-    names = [name for name in known if name not in wrong and subject.labelled(name) not in left_out]
-    series = tuple(Series(turn, subject, name, told, checks.get(name, {})) for name in names)
-    return Opened(told, series, left_out, wrong)
+    series = tuple(
+        Series(turn, subject, name, answer, checks.get(name, {}))
+        for name in answer["target"]["variants"]
+        if name not in {*wrong, *unsupported}
+    )
+    left_out = {subject.labelled(name): why for name, why in unsupported.items()}
+    return Opened(answer, series, left_out, wrong)
 
 
 @dataclass(frozen=True)
@@ -396,7 +371,10 @@ def repeat(plan: TimingPlan, comparisons: int, processes: int, tell: Tell) -> Re
     started = time.monotonic()
     with gpu_lock(lock_of(plan)):
         within = _in_one_process(plan, comparisons, tell)
-        between = [_in_two_processes(plan, at, processes, tell) for at in range(processes)]
+        between = [
+            _in_two_processes(plan, f"pair {index + 1} of {processes}", tell)
+            for index in range(processes)
+        ]
     runs = [side for pair in between for side in pair]
     took = time.monotonic() - started
     return Repeats(tuple(within), tuple(between), tuple(runs), took)
@@ -411,36 +389,32 @@ def _in_one_process(
     with process_of(subject, environment) as turn:
         opened = _open(turn, subject, plan, tell)
         if len(opened.series) != 1:
-            names = ", ".join(opened.told["target"]["variants"])
+            names = ", ".join(opened.answer["target"]["variants"])
             raise UsageError("a machine is calibrated with one variant", f"name one of {names}")
         (first,) = opened.series
         tell("warm up", first.label)
         first.prepare(plan)
-        for at in range(comparisons):
-            tell("time", f"A/A {at + 1} of {comparisons}")
-            sides = [replace(first, blocks=[]), replace(first, blocks=[])]
-            take_turns(sides, plan, _silent)
-            pairs.append((sides[0].latency(plan), sides[1].latency(plan)))
+        for index in range(comparisons):
+            tell("time", f"A/A {index + 1} of {comparisons}")
+            a, b = replace(first, blocks=[]), replace(first, blocks=[])
+            take_turns([a, b], plan, lambda _stage, _detail: None)
+            pairs.append((a.latency(plan), b.latency(plan)))
     return pairs
 
 
-def _in_two_processes(
-    plan: TimingPlan, at: int, processes: int, tell: Tell
-) -> tuple[Latency, Latency]:
+def _in_two_processes(plan: TimingPlan, words: str, tell: Tell) -> tuple[Latency, Latency]:
     (subject,) = plan.subjects
     twins = tuple(replace(subject, label=letter) for letter in "AB")
-    timing = measure(
-        replace(plan, subjects=twins),
-        lambda _, what: tell("processes", f"pair {at + 1} of {processes}, {what}"),
-    )
+    plan = replace(plan, subjects=twins)
+    timing = measure(plan, lambda _, detail: tell("processes", f"{words}, {detail}"))
     first, second = timing.latencies
     return first, second
 
 
-def of_device(told: Mapping[str, Any]) -> Mapping[str, Any]:
+def of_device(answer: Mapping[str, Any]) -> Mapping[str, Any]:
     """The fingerprint, without a GPU that was not used."""
-    surroundings: Mapping[str, Any] = told["fingerprint"]
-    return surroundings if told["device"] == "cuda" else {**surroundings, "gpu": None}
+    surroundings: Mapping[str, Any] = answer["fingerprint"]
+    return surroundings if answer["device"] == "cuda" else {**surroundings, "gpu": None}
 
 
 def take_turns(series: Sequence[Series], plan: TimingPlan, tell: Tell) -> None:
@@ -448,41 +422,35 @@ def take_turns(series: Sequence[Series], plan: TimingPlan, tell: Tell) -> None:
 
     One alone takes turns with calls of its own that are no samples.
     """
-    at = 0
+    turns = count()
     for block in range(plan.blocks):
-        for one in (series[place] for place in order(len(series), block)):
-            tell("time", f"block {block + 1} of {plan.blocks}, {one.label}")
-            samples = one.samples_in_a_block(plan)
+        for each in (series[place] for place in order(len(series), block)):
+            tell("time", f"block {block + 1} of {plan.blocks}, {each.label}")
+            samples = each.samples_in_a_block(plan)
             if len(series) == 1 and block:
-                one.spacer(samples)
-                at += 1
-            one.block(samples, at)
-            at += 1
-
-
-def _silent(_stage: str, _what: str) -> None:
-    return None
+                each.spacer(samples)
+                next(turns)
+            each.block(samples, next(turns))
 
 
 def _spans(
-    told: Sequence[Mapping[str, float]], series: Sequence[Series], whole: float
-) -> tuple[Span, ...]:
+    processes: Sequence[Mapping[str, float]], series: Sequence[Series], whole: float
+) -> dict[str, float]:
     """Where the wall time went; the processes import side by side, the slowest counts."""
-    blocks = [(one, block) for one in series for block in one.blocks]
-    measured = sum(sum(block["samples"]) * one.group for one, block in blocks)
-    flushes = sum(len(block["samples"]) * one.ready["flush"] for one, block in blocks)
+    blocks = [(each, block) for each in series for block in each.blocks]
+    measured = sum(sum(block["samples"]) * each.group for each, block in blocks)
+    flushes = sum(len(block["samples"]) * each.ready["flush"] for each, block in blocks)
     in_blocks = sum(block["seconds"] for _, block in blocks)
     spans = {
-        "imports": max(one["imports"] for one in told),
-        "check": sum(one["check"] for one in told),
-        "inputs": sum(one["inputs"] for one in told),
-        "warm-up": sum(one.preparation for one in series),
+        "imports": max(each["imports"] for each in processes),
+        "check": sum(each["check"] for each in processes),
+        "inputs": sum(each["inputs"] for each in processes),
+        "warm-up": sum(each.preparation for each in series),
         "measured": measured,
         "flushes": flushes,
         "queueing": max(0.0, in_blocks - measured - flushes),
     }
-    spans["other"] = max(0.0, whole - sum(spans.values()))
-    return tuple(Span(name, seconds) for name, seconds in spans.items())
+    return spans | {"other": max(0.0, whole - sum(spans.values()))}
 
 
 def _gpu(plan: TimingPlan) -> GpuState | None:

@@ -10,8 +10,7 @@ from profkit.core.typed_file import File, Model, encode, part
 from profkit.core.version import __version__
 from profkit.timing.latency_format import Declared
 from profkit.timing.latency_view import change, latency_words
-from profkit.timing.optimizing import Optimum
-from profkit.timing.optimum import LOOKS, Candidate, Outcome, Standing
+from profkit.timing.optimum import LOOKS, Candidate, Optimum, Outcome, Standing
 from profkit.timing.results import Verdict
 from profkit.timing.verdict import Reason
 from profkit.ui.terminal import rendered, table_of
@@ -27,22 +26,22 @@ _STANDING = {
 }
 
 
-def optimize_terminal(found: Optimum, *, to_file: bool = False) -> str:
+def optimize_terminal(optimum: Optimum, *, to_file: bool = False) -> str:
     """The verdict first, then every variant."""
-    work = (found.target.work.what if found.target.work else "") or ""
+    work = (optimum.target.work.what if optimum.target.work else "") or ""
     parts: list[RenderableType] = [
-        Text(literal(f"{found.target.name}  {work}"), "bold"),
-        Text(literal(verdict_words(found))),
+        Text(literal(f"{optimum.target.name}  {work}"), "bold"),
+        Text(literal(verdict_words(optimum))),
     ]
-    setting = setting_of(found)
-    if setting:
+    if setting := _setting(optimum):
         parts.append(Text(literal(f"  {setting}"), "cyan"))
-    parts.append(table_of(_grid(found), numbers=True))
-    if found.left_out:
+    parts.append(table_of(_grid(optimum), numbers=True))
+    if optimum.left_out:
         parts.append(Text())
-    parts += [Text(literal(f"! {name}: {why}"), "yellow") for name, why in found.left_out.items()]
-    spent = f"{_seconds(found.seconds)} of {_seconds(found.budget)}, {found.blocks} blocks"
-    parts += [Text(), Text(f"Time    {spent}")]
+    obstacles = optimum.left_out.items()
+    parts += [Text(literal(f"! {name}: {why}"), "yellow") for name, why in obstacles]
+    times = f"{_seconds(optimum.seconds)} of {_seconds(optimum.budget)}"
+    parts += [Text(), Text(f"Time    {times}, {optimum.blocks} blocks")]
     return rendered(Group(*parts), to_file=to_file)
 
 
@@ -50,65 +49,60 @@ def _seconds(value: float) -> str:
     return f"{value:.0f} s" if value >= 10 else f"{value:.2g} s"
 
 
-def verdict_words(found: Optimum) -> str:
+def verdict_words(optimum: Optimum) -> str:
     """The verdict in a sentence."""
-    in_use, best = found.in_use.label, found.decision.candidate
-    target = f"{found.speedup:.2f}x"
-    match found.decision.outcome:
+    in_use, best = optimum.in_use.label, optimum.decision.candidate
+    match optimum.decision.outcome:
         case Outcome.use if best:
-            return f"Use {best.label}: {change(best.pair.comparison)} than {in_use}"
+            return f"Use {best.label}: {change(best.comparison)} than {in_use}"
         case Outcome.keep:
-            already = f" ({in_use} is already {found.chosen})" if found.chosen else ""
-            words = f"Keep {in_use}{already}: nothing else is {target} as fast"
-            if best and best.standing is Standing.short and best.pair.comparison.low > 1:
-                return f"{words}; {best.label} is {change(best.pair.comparison)}"
+            already = f" ({in_use} is already {optimum.chosen})" if optimum.chosen else ""
+            words = f"Keep {in_use}{already}: nothing else is {optimum.speedup:.2f}x as fast"
+            if best and best.standing is Standing.short and best.comparison.low > 1:
+                return f"{words}; {best.label} is {change(best.comparison)}"
             return f"{words}, nothing to gain"
         case Outcome.invalid:
             return "Not a measurement to believe: the environment moved"
-        case _:
-            best_words = f", {best.label} looks best" if best else ""
-            if found.blocks >= LOOKS[-1]:
-                return f"Not decided{best_words}: {found.blocks} blocks scatter too much to tell"
-            return f"Not decided{best_words}: give a longer --budget"
+    best_words = f", {best.label} looks best" if best else ""
+    if optimum.blocks >= LOOKS[-1]:
+        return f"Not decided{best_words}: {optimum.blocks} blocks scatter too much to tell"
+    return f"Not decided{best_words}: give a longer --budget"
 
 
-def setting_of(found: Optimum) -> str:
-    """What a program writes to have what is recommended; "" where nothing is."""
-    best = found.decision.candidate
-    if found.decision.outcome is Outcome.use and best:
-        return found.settings.get(best.label, "")
-    return ""
+def _use(optimum: Optimum) -> str | None:
+    """The variant to use, None where none is recommended."""
+    best = optimum.decision.candidate
+    return best.label if best and optimum.decision.outcome is Outcome.use else None
 
 
-def _grid(found: Optimum) -> Grid:
-    rows = [(literal(found.in_use.label), latency_words(found.in_use), "in use", "")]
-    rows += [
-        (
-            literal(one.label),
-            latency_words(one.pair.b),
-            change(one.pair.comparison),
-            _STANDING[one.standing],
-        )
-        for one in _ranked(found)
-    ]
+def _setting(optimum: Optimum) -> str | None:
+    """What a program writes to have what is recommended."""
+    return optimum.settings.get(_use(optimum) or "")
+
+
+def _grid(optimum: Optimum) -> Grid:
+    in_use, ranking = optimum.in_use, _ranking(optimum)
+    rows = [(literal(in_use.label), latency_words(in_use), "in use", "")]
+    for candidate in ranking:
+        words = latency_words(candidate.pair.b), change(candidate.comparison)
+        rows.append((literal(candidate.label), *words, _STANDING[candidate.standing]))
+    differ = any(
+        abs(in_use.summary.median / each.pair.b.summary.median / each.comparison.speedup - 1)
+        > _VISIBLE
+        for each in ranking
+    )
     return Grid(
-        f"Variants, {found.speedup:.2f}x asked for",
-        ("Variant", "Median", f"Against {literal(found.in_use.label)}", ""),
+        f"Variants, {optimum.speedup:.2f}x asked for",
+        ("Variant", "Median", f"Against {literal(in_use.label)}", ""),
         tuple(rows),
         "Ratios are the mean over blocks that took turns, medians are over all samples"
-        if any(_differ(found, one) for one in found.candidates)
+        if differ
         else "",
     )
 
 
-def _differ(found: Optimum, one: Candidate) -> bool:
-    """Whether the ratio of the medians is visibly another than that of the blocks."""
-    medians = found.in_use.summary.median / one.pair.b.summary.median
-    return abs(medians / one.pair.comparison.speedup - 1) > _VISIBLE
-
-
-def _ranked(found: Optimum) -> list[Candidate]:
-    return sorted(found.candidates, key=lambda one: -one.pair.comparison.speedup)
+def _ranking(optimum: Optimum) -> list[Candidate]:
+    return sorted(optimum.candidates, key=lambda candidate: -candidate.comparison.speedup)
 
 
 class TimedCandidate(Model, frozen=True, kw_only=True):
@@ -154,35 +148,29 @@ class OptimizeFile(File, frozen=True, kw_only=True, tag="profkit.optimize/1"):
     fingerprint_sha256: str
 
 
-def optimize_json(found: Optimum) -> str:
+def optimize_json(optimum: Optimum) -> str:
     """The decision with what it rests on."""
-    best = found.decision.candidate
+    candidates = tuple(
+        TimedCandidate(
+            variant=candidate.label,
+            standing=candidate.standing,
+            median=candidate.pair.b.summary.median,
+            **part(candidate.comparison, *TimedCandidate.__struct_fields__[3:]),
+        )
+        for candidate in _ranking(optimum)
+    )
     file = OptimizeFile(
         profkit=__version__,
-        target=found.target,
-        in_use=found.in_use.label,
-        chosen=found.chosen,
-        target_speedup=found.speedup,
-        outcome=found.decision.outcome,
-        verdict=verdict_words(found),
-        use=best.label if best and found.decision.outcome is Outcome.use else None,
-        setting=setting_of(found) or None,
-        median=found.in_use.summary.median,
-        candidates=tuple(map(_candidate, _ranked(found))),
-        left_out=dict(found.left_out),
-        blocks=found.blocks,
-        budget=found.budget,
-        seconds=found.seconds,
-        fingerprint=found.fingerprint,
-        fingerprint_sha256=found.fingerprint_sha256,
+        in_use=optimum.in_use.label,
+        target_speedup=optimum.speedup,
+        outcome=optimum.decision.outcome,
+        verdict=verdict_words(optimum),
+        use=_use(optimum),
+        setting=_setting(optimum),
+        median=optimum.in_use.summary.median,
+        candidates=candidates,
+        left_out=dict(optimum.left_out),
+        **part(optimum, "target", "chosen", "blocks", "budget", "seconds"),
+        **part(optimum, "fingerprint", "fingerprint_sha256"),
     )
     return encode(file, dense=False)
-
-
-def _candidate(candidate: Candidate) -> TimedCandidate:
-    return TimedCandidate(
-        variant=candidate.label,
-        standing=candidate.standing,
-        median=candidate.pair.b.summary.median,
-        **part(candidate.pair.comparison, *TimedCandidate.__struct_fields__[3:]),
-    )

@@ -1,21 +1,34 @@
-"""Which variant to use: each against the one in use, looked at while the measurement goes on.
+"""Which variant of a target to use: all take turns until that is decided or the time is over.
 
-Looking several times gives chance several chances: the levels of the intervals are raised so that
-all looks together err no more often than one would (Bonferroni over the looks).
+Each is held against the one in use, looked at while the measurement goes on. Looking several times
+gives chance several chances: the levels of the intervals are raised so that all looks together err
+no more often than one would (Bonferroni over the looks).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from msgspec import structs
 
-from profkit.timing.latency import Pair
-from profkit.timing.results import DEFAULT, Thresholds, Verdict
-from profkit.timing.verdict import Comparison
+from profkit.core.errors import EnvironmentProblem, TargetFailed, UsageError
+from profkit.core.fingerprint import Fingerprint
+from profkit.core.lock import gpu_lock
+from profkit.core.typed_file import convert
+from profkit.timing import measurement
+from profkit.timing.floor import read_floor
+from profkit.timing.latency import Pair, Timed, analyze_latency, compare_with
+from profkit.timing.latency_format import Declared
+from profkit.timing.measurement import Opened, Series, Tell, TimingPlan
+from profkit.timing.orders import order
+from profkit.timing.results import DEFAULT, Comparison, Thresholds, Verdict
+from profkit.timing.verdict import holm
 
+_MOST, _FEWEST = 30, 10
+_FEWEST_BLOCKS = 6
 LOOKS = (8, 16, 32, 64)
 """After how many blocks a side the verdicts are looked at."""
 
@@ -49,6 +62,10 @@ class Candidate:
     def label(self) -> str:
         return self.pair.b.label
 
+    @property
+    def comparison(self) -> Comparison:
+        return self.pair.comparison
+
 
 @dataclass(frozen=True)
 class Decision:
@@ -61,12 +78,8 @@ class Decision:
 
 def thresholds_of_looks(looks: int = len(LOOKS), base: Thresholds = DEFAULT) -> Thresholds:
     """Thresholds for verdicts that are looked at so many times; blocks of 10 samples will do."""
-    return structs.replace(
-        base,
-        level=1 - (1 - base.level) / looks,
-        same_level=1 - (1 - base.same_level) / looks,
-        samples=10,
-    )
+    level, same_level = (1 - (1 - level) / looks for level in (base.level, base.same_level))
+    return structs.replace(base, level=level, same_level=same_level, samples=10)
 
 
 def standing(comparison: Comparison, target: float) -> Standing:
@@ -80,21 +93,184 @@ def standing(comparison: Comparison, target: float) -> Standing:
 
 def decide(candidates: Sequence[Candidate]) -> Decision:
     """The decision that the candidates allow; to use one, only the open ones must not be faster."""
-    reaching = [one for one in candidates if one.standing is Standing.reaches]
-    if reaching:
-        best = max(reaching, key=_speedup)
-        rivals = [one for one in candidates if one.standing is Standing.open]
-        if any(one.pair.comparison.speedup > best.pair.comparison.speedup for one in rivals):
-            return Decision(Outcome.undecided, best)
-        return Decision(Outcome.use, best)
-    faster = [one for one in candidates if _speedup(one) > 1]
-    best_known = max(faster, key=_speedup) if faster else None
-    if any(one.standing is Standing.open for one in candidates):
-        return Decision(Outcome.undecided, best_known)
-    if any(one.standing is Standing.invalid for one in candidates):
-        return Decision(Outcome.invalid, best_known)
-    return Decision(Outcome.keep, best_known)
+    ranking = sorted(candidates, key=lambda candidate: -candidate.comparison.speedup)
+    standings = {candidate.standing for candidate in candidates}
+    if Standing.reaches in standings:
+        best = next(each for each in ranking if each.standing is Standing.reaches)
+        rivals = [each for each in candidates if each.standing is Standing.open]
+        faster = any(each.comparison.speedup > best.comparison.speedup for each in rivals)
+        return Decision(Outcome.undecided if faster else Outcome.use, best)
+    outcome = Outcome.invalid if Standing.invalid in standings else Outcome.keep
+    if Standing.open in standings:
+        outcome = Outcome.undecided
+    leads = ranking and ranking[0].comparison.speedup > 1
+    return Decision(outcome, ranking[0] if leads else None)
 
 
-def _speedup(candidate: Candidate) -> float:
-    return candidate.pair.comparison.speedup
+@dataclass(frozen=True)
+class Optimum:
+    """The result: the decision, the variant in use, every candidate, what could not run.
+
+    `settings` is what a program writes to have a variant, `chosen` the variant that the one in use
+    comes down to, None where it does not say. `blocks` were taken of the one in use, `budget` and
+    `seconds` are wall time.
+    """
+
+    target: Declared
+    decision: Decision
+    in_use: Timed
+    candidates: tuple[Candidate, ...]
+    left_out: Mapping[str, str]
+    settings: Mapping[str, str]
+    chosen: str | None
+    speedup: float
+    budget: float
+    seconds: float
+    blocks: int
+    fingerprint: Fingerprint
+    fingerprint_sha256: str
+
+
+def optimize(
+    plan: TimingPlan, in_use: str | None, speedup: float, budget: float, tell: Tell
+) -> Optimum:
+    """Find the variant to use: one that is `speedup` times as fast as `in_use` (None: the first).
+
+    Raises UsageError for a variant that there is not or one alone, TargetFailed where the one in
+    use is wrong or all others are, EnvironmentProblem where it or none of the others can run here.
+    """
+    started = time.monotonic()
+    (subject,) = plan.subjects
+    environment = measurement.environment_of(plan)
+    with (
+        gpu_lock(measurement.lock_of(plan)),
+        measurement.process_of(subject, environment) as turn,
+    ):
+        tell("start", "")
+        opened = measurement.open_target(turn, subject, plan, tell)
+        name = in_use or opened.answer["target"]["variants"][0]
+        ours, others = _sides(opened, name)
+        for series in (ours, *others):
+            tell("warm up", series.label)
+            series.prepare(plan)
+        search = _Search(ours, others, plan, speedup, started + budget, tell)
+        search.run()
+    answer = opened.answer
+    variants = answer["variants"]
+    return Optimum(
+        target=convert(answer["target"], Declared),
+        decision=search.decision,
+        in_use=search.timed(ours),
+        candidates=tuple(search.candidates.values()),
+        left_out={**opened.left_out, **opened.wrong},
+        settings={key: row["setting"] for key, row in variants.items() if row["setting"]},
+        chosen=variants[name]["chosen"],
+        speedup=speedup,
+        budget=budget,
+        seconds=time.monotonic() - started,
+        blocks=len(ours.blocks),
+        fingerprint=convert(measurement.of_device(answer), Fingerprint),
+        fingerprint_sha256=answer["fingerprint_sha256"],
+    )
+
+
+def _sides(opened: Opened, name: str) -> tuple[Series, list[Series]]:
+    """The variant in use and the others; raises with what is in the way."""
+    known = opened.answer["target"]["variants"]
+    if name not in known:
+        raise UsageError(f"no variant {name!r}", f"there are {', '.join(known)}")
+    if name in opened.wrong:
+        raise TargetFailed(f"{name}: {opened.wrong[name]}", "mend it first")
+    if name in opened.left_out:
+        raise EnvironmentProblem(
+            f"{name} can't run here: {opened.left_out[name]}", "name another with --baseline"
+        )
+    if len(known) < 2:
+        raise UsageError(f"{name} is the only variant", "name a target that has alternatives")
+    others = [series for series in opened.series if series.variant != name]
+    if not others:
+        kind = EnvironmentProblem if opened.left_out else TargetFailed
+        obstacles = {**opened.left_out, **opened.wrong}
+        words = "; ".join(f"{label}: {why}" for label, why in obstacles.items())
+        raise kind(f"nothing to compare {name} with ({words})", "name variants that can run here")
+    return next(series for series in opened.series if series.variant == name), others
+
+
+class _Search:
+    """Blocks in turns, looked at now and then; what has fallen short takes no more of them."""
+
+    def __init__(
+        self,
+        ours: Series,
+        others: Sequence[Series],
+        plan: TimingPlan,
+        speedup: float,
+        until: float,
+        tell: Tell,
+    ) -> None:
+        self._ours, self._live, self._plan = ours, list(others), plan
+        self._speedup, self._until, self._tell = speedup, until, tell
+        self._turn = 0
+        # As many samples a block as let the first look come in a third of the time.
+        sample = sum(series.sample_seconds for series in (ours, *others))
+        left = (until - time.monotonic()) / 3
+        self._samples = max(_FEWEST, min(_MOST, int(left / (LOOKS[0] * sample))))
+        self.candidates: dict[str, Candidate] = {}
+        self.decision = Decision(Outcome.keep, None)
+
+    def run(self) -> None:
+        """Until every candidate is decided, the looks are over or the time is."""
+        for look in LOOKS:
+            if not self._live or not self._take_blocks(look):
+                break
+            self._look()
+        if self._live and len(self._ours.blocks) >= _FEWEST_BLOCKS:
+            self._look()
+
+    def timed(self, series: Series) -> Timed:
+        """The latency of a series as it is."""
+        return analyze_latency(series.latency(self._plan))
+
+    def _take_blocks(self, until: int) -> bool:
+        """Take blocks up to so many; False where the time is over before."""
+        while (index := len(self._ours.blocks)) < until:
+            if index >= _FEWEST_BLOCKS and time.monotonic() >= self._until:
+                return False
+            live = [self._ours, *self._live]
+            for place in order(len(live), index):
+                self._tell("time", f"block {index + 1}, {live[place].label}")
+                live[place].block(self._samples, self._turn)
+                self._turn += 1
+        return True
+
+    def _look(self) -> None:
+        """Compare what still takes turns; let go of what is decided and not the best."""
+        ours = self.timed(self._ours)
+        known = read_floor(*ours.latency.measured_with)
+        pairs = {label: candidate.pair for label, candidate in self.candidates.items()}
+        pairs |= {
+            pair.b.label: pair
+            for pair in compare_with(
+                ours,
+                [self.timed(series) for series in self._live],
+                thresholds=thresholds_of_looks(),
+                floor=known.within_process if known else None,
+            )
+        }
+        corrected = holm([pair.comparison for pair in pairs.values()])
+        for pair, comparison in zip(pairs.values(), corrected, strict=True):
+            candidate = Candidate(
+                replace(pair, comparison=comparison), standing(comparison, self._speedup)
+            )
+            self.candidates[candidate.label] = candidate
+        self.decision = decide(list(self.candidates.values()))
+        if self.decision.outcome is not Outcome.undecided:
+            self._live = []
+        self._live = [series for series in self._live if self._matters(series.label)]
+
+    def _matters(self, label: str) -> bool:
+        """Whether a variant has not fallen short and may yet be the best."""
+        candidate, best = self.candidates[label], self.decision.candidate
+        if candidate.standing is Standing.short:
+            return False
+        return best is None or candidate.comparison.high >= best.comparison.low

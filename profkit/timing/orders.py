@@ -28,19 +28,19 @@ def order(count: int, block: int) -> Order:
 def _arranged(count: int) -> tuple[Order, ...]:
     """The design's rows, each next one such that all up to it are as balanced as can be."""
     left = [*_design(count), *_design(count)]
-    found: list[Order] = [left.pop(0)]
-    leads = _leads(found[0])
+    rows: list[Order] = [left.pop(0)]
+    leads = _leads(rows[0])
     while left:
-        best = min(left, key=partial(_imbalance, found[-1], leads))
+        best = min(left, key=partial(_imbalance, rows[-1], leads))
         left.remove(best)
-        found.append(best)
+        rows.append(best)
         leads = leads + _leads(best)
-    return tuple(found)
+    return tuple(rows)
 
 
 def _design(count: int) -> Sequence[Order]:
     """Rows in which each follows each other equally often; of an odd count, with their mirrors."""
-    zigzag = [(at + 1) // 2 if at % 2 else -at // 2 for at in range(count)]
+    zigzag = [(step + 1) // 2 if step % 2 else -step // 2 for step in range(count)]
     rows = [tuple((step + shift) % count for step in zigzag) for shift in range(count)]
     if count % 2:
         rows += [row[::-1] for row in rows]
@@ -48,16 +48,16 @@ def _design(count: int) -> Sequence[Order]:
 
 
 def _leads(row: Order) -> NDArray[np.int64]:
-    """(count, count): 1 where the one of the line goes before the one of the column, else -1."""
+    """(count, count): 1 where the series of the line precedes that of the column, else -1."""
     places = np.argsort(row)
-    found: NDArray[np.int64] = np.sign(places - places[:, np.newaxis])
-    return found
+    signs: NDArray[np.int64] = np.sign(places - places[:, np.newaxis])
+    return signs
 
 
 def _imbalance(before: Order, leads: NDArray[np.int64], row: Order) -> tuple[bool, int, int]:
-    """Whether one follows itself, the worst pair's lead with this row, the sum over pairs.
+    """Whether a series follows itself, the worst pair's lead with this row, the sum over pairs.
 
     Of two, one follows itself or goes before the other each time; the latter is worse.
     """
-    found = np.abs(leads + _leads(row))
-    return len(row) > 2 and before[-1] == row[0], int(found.max()), int(found.sum())
+    sums = np.abs(leads + _leads(row))
+    return len(row) > 2 and before[-1] == row[0], int(sums.max()), int(sums.sum())

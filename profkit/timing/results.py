@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import Enum
+from typing import Annotated
+
+from msgspec import Meta
 
 from profkit.core.typed_file import Model
 
@@ -121,8 +123,7 @@ class Summary(Model, frozen=True):
     independence: Independence
 
 
-@dataclass(frozen=True)
-class Delta:
+class Delta(Model, frozen=True):
     """Cliff's delta: P(a > b) - P(a < b), its size in words, and the Mann-Whitney p-value."""
 
     value: float
@@ -191,6 +192,45 @@ class Margin(Model, frozen=True):
     @property
     def log(self) -> float:
         return math.log1p(self.value)
+
+
+class Comparison(Model, frozen=True, kw_only=True):
+    """The verdict on `b` against `a`, the baseline, and what it rests on.
+
+    `reason` is one of `profkit.timing.verdict.Reason`, `details` are the reasons for INVALID.
+    `speedup` is time of a over time of b (geometric mean over blocks): above 1, b is faster. `low`
+    to `high` is its interval at `level`, widened by `resolution`, the relative difference that the
+    timer can't resolve. `detectable` is the slowdown, as a share, that as many such blocks find at
+    the planned power. `clocks` (Hz) are those of a and of b where what each draws left them at two;
+    the verdict is on times. `blocks_needed` is set for an INCONCLUSIVE that more blocks would
+    settle if the effect and the scatter stay as they are. `p_value`: chance of a difference this
+    far beyond the margin where there is none beyond it; `p_adjusted` among the comparisons made
+    with it. `ratios` are the typical times of b over that of a by block: the median over all pairs
+    of their samples (Hodges-Lehmann). `classic` is evidence alone. `settle` has the options to time
+    again with, which would settle an inconclusive.
+    """
+
+    a: str = ""
+    b: str = ""
+    verdict: Verdict
+    reason: str
+    details: tuple[str, ...]
+    clocks: tuple[float, float] | None = None
+    speedup: float
+    low: float
+    high: float
+    level: float
+    margin: Margin
+    resolution: Annotated[float, Meta(ge=0)] = 0.0
+    detectable: float
+    blocks: int
+    blocks_needed: int | None
+    p_value: float
+    p_adjusted: float | None
+    dependence: float | None
+    ratios: tuple[float, ...]
+    classic: Classic
+    settle: str | None = None
 
 
 DEFAULT = Thresholds()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -16,30 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from profkit.core.text_files import shipped_text
+
 _ENTRY = b"profkit_read_clocks"
 _SLOTS = 1024
-_PTX = b"""
-.version 6.4
-.target sm_70
-.address_size 64
-.visible .entry profkit_read_clocks(.param .u64 slots)
-{
-    .reg .pred %outside;
-    .reg .b32 %sm;
-    .reg .b64 %address, %offset, %cycles, %nanoseconds;
-    mov.u64 %cycles, %clock64;
-    mov.u64 %nanoseconds, %globaltimer;
-    mov.u32 %sm, %smid;
-    setp.ge.u32 %outside, %sm, 1024;
-    @%outside ret;
-    ld.param.u64 %address, [slots];
-    cvta.to.global.u64 %address, %address;
-    mul.wide.u32 %offset, %sm, 16;
-    add.s64 %address, %address, %offset;
-    st.global.v2.u64 [%address], {%cycles, %nanoseconds};
-    ret;
-}
-"""
 _PROVED_ON = 20_000_000
 _HELD = 5_000_000
 _SAME_TIME = 0.01
@@ -83,16 +64,16 @@ def tick(*readings: Readings) -> int:
 
     It is the common divisor of what lies between readings: of few of them a multiple of the tick.
     """
-    times = np.unique(np.concatenate([one[one[:, 1] > 0, 1] for one in readings]))
+    times = np.unique(np.concatenate([reading[reading[:, 1] > 0, 1] for reading in readings]))
     return int(np.gcd.reduce(np.diff(times))) if times.size > 1 else 0
 
 
-def mean_clock(stretches: list[Stretch | None]) -> float | None:
+def mean_clock(stretches: Sequence[Stretch | None]) -> float | None:
     """The mean clock (Hz) over stretches; None where one of them is not known."""
-    known = [one for one in stretches if one is not None]
+    known = [stretch for stretch in stretches if stretch is not None]
     if not known or len(known) < len(stretches):
         return None
-    return sum(one.cycles for one in known) / sum(one.seconds for one in known)
+    return sum(each.cycles for each in known) / sum(each.seconds for each in known)
 
 
 class ClockReader:
@@ -153,12 +134,12 @@ def _believed(reader: ClockReader) -> bool:
         reader.end()
         last.record()
         torch.cuda.synchronize()
-        found = reader.stretch()
+        stretch = reader.stretch()
     seconds = first.elapsed_time(last) * 1e-3
     return (
-        found is not None
-        and abs(found.cycles / _PROVED_ON - 1) <= _ALIKE
-        and abs(found.seconds / seconds - 1) <= _SAME_TIME
+        stretch is not None
+        and abs(stretch.cycles / _PROVED_ON - 1) <= _ALIKE
+        and abs(stretch.seconds / seconds - 1) <= _SAME_TIME
     )
 
 
@@ -169,7 +150,8 @@ def _reader() -> ClockReader:
     driver = ctypes.CDLL("libcuda.so.1")
     module, function = ctypes.c_void_p(), ctypes.c_void_p()
     torch.cuda.synchronize()
-    _done(driver.cuModuleLoadData(ctypes.byref(module), _PTX))
+    program = shipped_text("profkit.timing", "sm_clock.ptx").encode()
+    _done(driver.cuModuleLoadData(ctypes.byref(module), program))
     _done(driver.cuModuleGetFunction(ctypes.byref(function), module, _ENTRY))
 
     def launch(address: int, blocks: int) -> None:

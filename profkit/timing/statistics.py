@@ -10,6 +10,8 @@ each number and shows its measured coverage.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
+from collections.abc import Collection
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -18,20 +20,8 @@ import numpy.typing as npt
 
 from profkit.core.distributions import median_rank, normal_cdf, normal_quantile, t_quantile
 from profkit.core.errors import BadInput
-from profkit.timing.ranks import mann_whitney, ranks
-from profkit.timing.results import (
-    Claim,
-    Classic,
-    Delta,
-    Drift,
-    Independence,
-    Interval,
-    Percentile,
-    Reason,
-    Separation,
-    State,
-    Summary,
-)
+from profkit.timing import results
+from profkit.timing.results import Claim, Drift, Independence, Interval, Reason, State, Summary
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
@@ -45,12 +35,11 @@ TESTABLE = 65
 CLAIMABLE_SPEEDUP = 1.10
 CLAIMABLE_DELTA = 0.3
 
-_AUTOCORRELATION_ALPHA = 0.025
-_DRIFT_ALPHA = 0.01
-_STARTUP_ALPHA = 0.01
+_AUTOCORRELATION_ALPHA, _DRIFT_ALPHA, _STARTUP_ALPHA = 0.025, 0.01, 0.01
 _OUTLIER = 3.5
 _MAD_TO_SIGMA = 1.4826
 _HIGHEST_CORRELATION = 0.99
+_SEPARATED = (0.147, 0.33, 0.474)
 _LIMIT_95 = 1.645
 _FLOAT32 = 2.0**-22
 _TICK_SAMPLES = 64
@@ -59,6 +48,7 @@ _TICK_NEAR = 1 / 8
 _TICK_NEARLY_ALL = 0.9
 _TICK_EXACT = 0.5
 _ROUNDING = 1e-9  # of a sum of shares
+_MOST_EXACT = 8  # samples of the smaller side, where the p-value of different ones is exact
 _REMEMBERED = 512  # runs of samples: a report asks for those of a cell five times
 
 
@@ -81,10 +71,12 @@ def _summary(samples: bytes, tick: float | None) -> Summary:
     correlation = rank_correlation(times)
     drift = _drift(times)
     independence = _independence(times, correlation, drift, startup)
+    reasons = independence.reasons if independence.state is State.NOT_INDEPENDENT else ()
     effective = float(n)
-    if correlation is not None and Reason.AUTOCORRELATED in independence.reasons:
+    if correlation is not None and Reason.AUTOCORRELATED in reasons:
         effective = effective_size(n, correlation)
-    refused = _refusal(times, tick, independence, correlation, drift)
+    refused = _refusal(times, tick, reasons, drift)
+    draws = math.floor(effective)
     std = float(times.std(ddof=1)) if n > 1 else None
     mean = float(times.mean())
     return Summary(
@@ -93,8 +85,11 @@ def _summary(samples: bytes, tick: float | None) -> Summary:
         mean=mean,
         std=std,
         cv=None if std is None else std / mean,
-        percentiles=tuple(_percentile(times, q) for q in PERCENTILES),
-        interval=None if refused else _interval(times, tick, independence, effective, startup),
+        percentiles=tuple(
+            results.Percentile(q, float(np.quantile(times, q)) if n >= needs else None, needs)
+            for q, needs in zip(PERCENTILES, map(samples_needed, PERCENTILES), strict=True)
+        ),
+        interval=None if refused else _interval(times, tick, reasons, draws, startup),
         refused=refused,
         order_interval=_order_interval(times, tick),
         tick=tick,
@@ -188,12 +183,6 @@ def _widest_grid(levels: Array, shares: Array, anchor: float, steps: Array) -> f
         if holds.any():
             return float(anchor / part[holds.argmax()])
     return None
-
-
-def _percentile(times: Array, q: float) -> Percentile:
-    needs = samples_needed(q)
-    value = float(np.quantile(times, q)) if times.size >= needs else None
-    return Percentile(q, value, needs)
 
 
 def rank_correlation(times: Array) -> float | None:
@@ -298,19 +287,6 @@ def _outliers(times: Array, tick: float) -> tuple[int, int]:
     return int((np.abs(away) > _OUTLIER * scale).sum()), int(np.cumprod(slow).sum())
 
 
-def _starts_slow(times: Array, startup: int) -> bool:
-    """Whether the slow samples at the beginning are beyond chance.
-
-    In exchangeable samples the first k are all among the w slowest with probability
-    C(w, k) / C(n, k).
-    """
-    if startup == 0:
-        return False
-    slowest = int((times >= times[:startup].min()).sum())
-    chance = math.comb(slowest, startup) / math.comb(times.size, startup)
-    return chance <= _STARTUP_ALPHA
-
-
 def _independence(
     times: Array, correlation: float | None, drift: Drift | None, startup: int
 ) -> Independence:
@@ -325,8 +301,11 @@ def _independence(
         reasons.append(Reason.AUTOCORRELATED)
     if drift is not None and drift.p_value < _DRIFT_ALPHA:
         reasons.append(Reason.DRIFTING)
-    if _starts_slow(times, startup):
-        reasons.append(Reason.START_UP)
+    if startup:
+        # In exchangeable samples the first k are all among the w slowest with C(w, k) / C(n, k).
+        slowest = int((times >= times[:startup].min()).sum())
+        if math.comb(slowest, startup) / math.comb(n, startup) <= _STARTUP_ALPHA:
+            reasons.append(Reason.START_UP)
     if reasons:
         return Independence(State.NOT_INDEPENDENT, tuple(reasons))
     if n < TESTABLE:
@@ -337,11 +316,7 @@ def _independence(
 
 
 def _refusal(
-    times: Array,
-    tick: float | None,
-    independence: Independence,
-    correlation: float | None,
-    drift: Drift | None,
+    times: Array, tick: float | None, reasons: Collection[Reason], drift: Drift | None
 ) -> Reason | None:
     """Why there is no interval: equal samples, a drift that matters, or too little to go by.
 
@@ -352,12 +327,12 @@ def _refusal(
         return Reason.TOO_FEW
     if np.ptp(times) == 0 and not tick:
         return Reason.CONSTANT
-    if drift and Reason.DRIFTING in independence.reasons and abs(drift.relative) >= DRIFT_MATTERS:
+    if drift and Reason.DRIFTING in reasons and abs(drift.relative) >= DRIFT_MATTERS:
         return Reason.DRIFTING
-    if correlation is None or Reason.AUTOCORRELATED not in independence.reasons:
+    correlation = rank_correlation(times) if Reason.AUTOCORRELATED in reasons else None
+    if correlation is None or _effective_at_least(times.size, correlation) >= FEWEST:
         return None
-    scarce = _effective_at_least(times.size, correlation) < FEWEST
-    return Reason.AUTOCORRELATED if scarce else None
+    return Reason.AUTOCORRELATED
 
 
 @lru_cache(maxsize=256)
@@ -405,11 +380,7 @@ def bootstrap_tail(n: int) -> float:
 
 
 def _interval(
-    times: Array,
-    tick: float | None,
-    independence: Independence,
-    effective: float,
-    startup: int,
+    times: Array, tick: float | None, reasons: Collection[Reason], draws: int, startup: int
 ) -> Interval:
     """The bootstrap interval, as wide as the dependence and the tick ask for.
 
@@ -418,23 +389,21 @@ def _interval(
     little, those of both its halves. A time can be a tick off either way, whatever the phase of the
     two readings, so both ends give way by a tick.
     """
-    draws = math.floor(effective)
     low, high = bootstrap_median(times, draws)
-    if Reason.START_UP in independence.reasons and times.size - startup >= FEWEST:
+    if Reason.START_UP in reasons and times.size - startup >= FEWEST:
         steady = bootstrap_median(times[startup:], min(draws, times.size - startup))
         low, high = min(low, steady[0]), max(high, steady[1])
-    if Reason.DRIFTING in independence.reasons:
+    if Reason.DRIFTING in reasons:
         for half in np.array_split(times, 2):
             ends = bootstrap_median(half, max(min(draws // 2, half.size), FEWEST))
             low, high = min(low, ends[0]), max(high, ends[1])
-    low, high, resolution = _give_way(low, high, tick)
-    dependent = independence.state is State.NOT_INDEPENDENT
-    return Interval(low, high, None, Claim.WIDENED if dependent else Claim.WITHIN_RUN, resolution)
+    return _within_run(low, high, tick, Claim.WIDENED if reasons else Claim.WITHIN_RUN)
 
 
-def _give_way(low: float, high: float, tick: float | None) -> tuple[float, float, float]:
-    resolution = tick or 0.0
-    return max(low - resolution, 0.0), high + resolution, resolution
+def _within_run(low: float, high: float, tick: float | None, claim: Claim) -> Interval:
+    """An interval without a level, a tick wider at either end."""
+    tick = tick or 0.0
+    return Interval(max(low - tick, 0.0), high + tick, None, claim, tick)
 
 
 def _order_interval(times: Array, tick: float | None) -> Interval | None:
@@ -446,12 +415,58 @@ def _order_interval(times: Array, tick: float | None) -> Interval | None:
         return None
     below = median_rank(n, LEVEL)
     ordered = np.sort(times)
-    ends = float(ordered[below]), float(ordered[n - 1 - below])
-    low, high, resolution = _give_way(*ends, tick)
-    return Interval(low, high, None, Claim.WITHIN_RUN, resolution)
+    low, high = float(ordered[below]), float(ordered[n - 1 - below])
+    return _within_run(low, high, tick, Claim.WITHIN_RUN)
 
 
-def cliffs_delta(a: npt.ArrayLike, b: npt.ArrayLike) -> Delta:
+def ranks(values: Array) -> Array:
+    """The rank of each value from 1 up; equal values share the mean of theirs. Shape (n,)."""
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    means: Array = ((last - counts + 1 + last) / 2)[places]
+    return means
+
+
+def mann_whitney(a: Array, b: Array) -> tuple[float, float]:
+    """U of `a` (pairs in which it is larger, equal ones by half), and its two-sided p-value.
+
+    Normal with ties and continuity corrected for, exact for few different samples (Mann and Whitney
+    1947, Ann. Math. Stat. 18, 50-60). Shapes (n,) and (m,).
+    """
+    n, m = a.size, b.size
+    both = np.concatenate([a, b])
+    u = float(ranks(both)[:n].sum()) - n * (n + 1) / 2
+    larger = max(u, n * m - u)
+    _, counts = np.unique(both, return_counts=True)
+    if counts.max() == 1 and min(n, m) <= _MOST_EXACT:
+        return u, min(1.0, 2 * _exact_tail(int(larger), n, m))
+    ties = float((counts.astype(float) ** 3 - counts).sum())
+    variance = n * m / 12 * ((n + m + 1) - ties / ((n + m) * (n + m - 1)))
+    if variance <= 0:  # all are equal
+        return u, 1.0
+    z = (larger - n * m / 2 - 0.5) / math.sqrt(variance)
+    return u, min(1.0, 2 * normal_cdf(-z))
+
+
+def _exact_tail(u: int, n: int, m: int) -> float:
+    """P(U >= u) where all orders of n and m different samples are equally likely.
+
+    The number of orders by U is a Gaussian binomial coefficient: the product of
+    (1 - q^(m + i)) / (1 - q^i) for i from 1 to n.
+    """
+    few, many = sorted((n, m))
+    below = n * m - u  # P(U >= u) = P(U <= n m - u), in integers of any size
+    orders = np.zeros(below + 1, dtype=object)
+    orders[0] = 1
+    for i in range(1, few + 1):
+        if many + i <= below:
+            orders[many + i :] = orders[many + i :] - orders[: below + 1 - many - i]
+        for start in range(min(i, below + 1)):
+            orders[start::i] = np.cumsum(orders[start::i])
+    return int(orders.sum()) / math.comb(n + m, n)
+
+
+def cliffs_delta(a: npt.ArrayLike, b: npt.ArrayLike) -> results.Delta:
     """How far two samples are separated: 2 U / (n m) - 1 (Cliff 1993).
 
     Positive where `a` is larger. It measures separation, not size: 1 says that every sample of `a`
@@ -461,21 +476,12 @@ def cliffs_delta(a: npt.ArrayLike, b: npt.ArrayLike) -> Delta:
     first, second = checked(a), checked(b)
     u, p_value = mann_whitney(first, second)
     value = 2 * u / (first.size * second.size) - 1
-    return Delta(value, _separation(abs(value)), p_value)
+    return results.Delta(
+        value, list(results.Separation)[bisect_right(_SEPARATED, abs(value))], p_value
+    )
 
 
-def _separation(size: float) -> Separation:
-    for limit, separation in (
-        (0.147, Separation.NEGLIGIBLE),
-        (0.33, Separation.SMALL),
-        (0.474, Separation.MEDIUM),
-    ):
-        if size < limit:
-            return separation
-    return Separation.LARGE
-
-
-def classic(a: npt.ArrayLike, b: npt.ArrayLike, tick: float | None = None) -> Classic:
+def classic(a: npt.ArrayLike, b: npt.ArrayLike, tick: float | None = None) -> results.Classic:
     """The classic rule for "B is faster than A", over all launches of both sides.
 
     `a` has shape (n,), `b` (m,): s, each in the order taken; `tick` as in `summarize`. Raises
@@ -488,7 +494,7 @@ def classic(a: npt.ArrayLike, b: npt.ArrayLike, tick: float | None = None) -> Cl
     claimable = (
         apart is True and abs(delta.value) >= CLAIMABLE_DELTA and speedup >= CLAIMABLE_SPEEDUP
     )
-    return Classic(delta.value, delta.separation, delta.p_value, apart, speedup, claimable)
+    return results.Classic(delta.value, delta.separation, delta.p_value, apart, speedup, claimable)
 
 
 def intervals_apart(a: Interval | None, b: Interval | None) -> bool | None:

@@ -15,10 +15,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from profkit.capture.gpu import Moment, Watch
 from profkit.core.errors import EnvironmentProblem, TargetFailed
+from profkit.timing.latency_format import MemoryUse
 from profkit.timing.sm_clock import ClockReader, Stretch, clock_reader, mean_clock
 
 Call = Callable[[], object]
@@ -28,20 +30,16 @@ _steps = random.Random(0)
 LEAD_IN, _LEAD_OUT = 3, 8
 _BEHIND = 0.5e-3
 _MOST_CALLS = 500
-_PROBED, _FEWEST_PROBED = 20, 3
-_PROBING = 0.1
+_PROBED, _FEWEST_PROBED, _PROBING = 20, 3, 0.1
 _LONGEST_HOLD, _HELD = 0.1, 0.05
 _QUEUEING, _MARGIN = 40e-6, 1.5
 _LOOK = 0.01
 _STEPS = 4
-_STEADY = 0.01
-_STEADY_READINGS = 3
-_WARMUP_ROUND = 0.02
-_WARMUP_LIMIT = 6
+_STEADY, _STEADY_READINGS = 0.01, 3
+_WARMUP_ROUND, _WARMUP_LIMIT = 0.02, 6
 _FLUSHED = 2
 _SEEN_FROM = 1.5
-_ESCAPED_FROM = 50e-6
-_ESCAPED_SHARE = 0.25
+_ESCAPED_FROM, _ESCAPED_SHARE = 50e-6, 0.25
 _SAMPLE = "profkit.sample"
 
 
@@ -76,18 +74,6 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Memory:
-    """Device memory of torch in bytes: the peaks during a call, inputs and outputs included.
-
-    `allocations` is how many tensors a call takes from torch's pool.
-    """
-
-    peak_allocated: int
-    peak_reserved: int
-    allocations: int
-
-
-@dataclass(frozen=True)
 class Ready:
     """What was learnt of a call before it was timed, in seconds.
 
@@ -103,7 +89,7 @@ class Ready:
     warmup: float
     steady: bool | None
     waits: bool
-    memory: Memory | None
+    memory: MemoryUse | None
 
 
 @dataclass(frozen=True)
@@ -124,7 +110,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class _Taken:
+class _Batch:
     """Seconds a call, how many samples the GPU began too early, and the SM clock (Hz).
 
     `queueing` is what the host needed to queue a sample, in seconds, where it was slowest.
@@ -155,22 +141,22 @@ class Stopwatch:
         Raises TargetFailed for a call that launches nothing, hides work on a stream of its own or
         allocates device memory each time.
         """
-        if not self._on_gpu:
-            started = time.perf_counter()
-            rough = self._warm_up_host()
-            took = time.perf_counter() - started
-            return Ready(rough, rough, 0.0, 0.0, took, None, False, None)
-
         started = time.perf_counter()
+        if not self._on_gpu:
+            times = _by_host_clock(self._call, 1)
+            while time.perf_counter() - started < self._settings.warmup:
+                times += _by_host_clock(self._call, 1)
+            rough = statistics.median(times)
+            return Ready(rough, rough, 0.0, 0.0, time.perf_counter() - started, None, False, None)
         steady = self._warm_up()
-        took = time.perf_counter() - started
+        warmup = time.perf_counter() - started
         self._clock = clock_reader()
         host, waits = self._submission()
         memory = self._memory()
         self._find_escaped_work()
         group = self._settings.group
-        empty = _median(_Sampling(_nothing), _PROBED)
-        probed = _by_events(self._sampling(host), self._probed())
+        empty = _median(_nothing)
+        probed = _by_events(self._sampling(host), self._probes())
         self._queueing = 0.0 if waits else probed.queueing
         rough = statistics.median(probed.samples)
         if rough * group < _SEEN_FROM * empty:
@@ -179,16 +165,8 @@ class Stopwatch:
                 f"and {empty * 1e6:.2f} µs of no call at all",
                 "return from `run` after the launch, on torch's current stream",
             )
-        return Ready(
-            rough=rough,
-            host=host,
-            empty=empty,
-            flush=self._flush_seconds(),
-            warmup=took,
-            steady=steady,
-            waits=waits,
-            memory=memory,
-        )
+        flush = 0.0 if self._settings.cache is Cache.warm else _median(_l2_flush())
+        return Ready(rough, host, empty, flush, warmup, steady, waits, memory)
 
     def block(self, samples: int, host: float) -> Block:
         """Take samples; `host` is the submission time of a call, as `prepare` found it.
@@ -204,9 +182,9 @@ class Stopwatch:
         moment = self._lead_in()
         before = torch.cuda.memory_stats().get("num_device_alloc", 0)
         take = _by_cupti if self._settings.timer is Timer.cupti else _by_events
-        taken = take(self._sampling(host), samples)
+        batch = take(self._sampling(host), samples)
         if self._queueing:  # unknown of a call that waits for the GPU
-            self._queueing = max(self._queueing, taken.queueing)
+            self._queueing = max(self._queueing, batch.queueing)
         allocated = torch.cuda.memory_stats().get("num_device_alloc", 0) - before
         if allocated:
             raise TargetFailed(
@@ -214,15 +192,15 @@ class Stopwatch:
                 f"{samples} samples)",
                 "allocate it in `inputs`, or reuse it",
             )
-        took = time.perf_counter() - started
-        return Block(tuple(taken.samples), took, moment, taken.overtaken, taken.sm_clock)
+        seconds = time.perf_counter() - started
+        return Block(tuple(batch.samples), seconds, moment, batch.overtaken, batch.sm_clock)
 
     def _sampling(self, host: float) -> _Sampling:
         behind = math.ceil(_BEHIND / (self._roughly * self._settings.group))
         return _Sampling(
             call=self._timed,
             group=self._settings.group,
-            before=self._flush(),
+            before=_l2_flush() if self._settings.cache is Cache.cold else _nothing,
             queueing=max(self._queueing, host * self._settings.group + _QUEUEING),
             behind=max(1, min(_LEAD_OUT, behind)),
             clock=self._clock,
@@ -245,7 +223,7 @@ class Stopwatch:
         """How many calls fill some seconds, the queue not overfull."""
         return max(1, min(_MOST_CALLS, math.ceil(seconds / self._roughly)))
 
-    def _probed(self) -> int:
+    def _probes(self) -> int:
         """How many calls answer a question: fewer of long ones."""
         return max(_FEWEST_PROBED, min(_PROBED, math.ceil(_PROBING / self._roughly)))
 
@@ -256,7 +234,10 @@ class Stopwatch:
         started = time.perf_counter()
         self._timed()
         torch.cuda.synchronize()
-        self._roughly = _wall(self._timed)
+        once = time.perf_counter()
+        self._timed()
+        torch.cuda.synchronize()
+        self._roughly = time.perf_counter() - once
         clocks: list[float | None] = []
         while True:
             for _ in range(self._calls_in(_WARMUP_ROUND)):
@@ -271,32 +252,22 @@ class Stopwatch:
             ):
                 return steady
 
-    def _warm_up_host(self) -> float:
-        started = time.perf_counter()
-        taken = _by_host_clock(self._call, 1)
-        while time.perf_counter() - started < self._settings.warmup:
-            taken += _by_host_clock(self._call, 1)
-        return statistics.median(taken)
-
     def _submission(self) -> tuple[float, bool]:
         """What the host needs to submit a call, and whether a call waits for the GPU."""
         import torch
 
-        taken = []
-        for _ in range(self._probed()):
-            started = time.perf_counter()
-            self._timed()
-            taken.append(time.perf_counter() - started)
+        times = []
+        for _ in range(self._probes()):
+            times += _by_host_clock(self._timed, 1)
             torch.cuda.synchronize()
-        host = statistics.median(taken)
+        host = statistics.median(times)
         torch.cuda._sleep(_cycles(_HELD))
-        started = time.perf_counter()
-        self._timed()
-        waits = time.perf_counter() - started > host + _HELD / 2
+        (held,) = _by_host_clock(self._timed, 1)
+        waits = held > host + _HELD / 2
         torch.cuda.synchronize()
         return host, waits
 
-    def _memory(self) -> Memory:
+    def _memory(self) -> MemoryUse:
         import torch
 
         scratch = 0
@@ -310,7 +281,7 @@ class Stopwatch:
         torch.cuda.synchronize()
         after = torch.cuda.memory_stats()
         count = "allocation.all.allocated"
-        return Memory(
+        return MemoryUse(
             peak_allocated=after["allocated_bytes.all.peak"] - scratch,
             peak_reserved=after["reserved_bytes.all.peak"] - scratch,
             allocations=after[count] - before[count],
@@ -321,15 +292,13 @@ class Stopwatch:
 
         torch.cuda.synchronize()
         start, end = _events(2)
-        calls = self._probed()
+        calls = self._probes()
         start.record()
         for _ in range(calls):
             self._call()
         end.record()
         end.synchronize()
-        ours = time.perf_counter()
-        torch.cuda.synchronize()
-        escaped = time.perf_counter() - ours
+        (escaped,) = _by_host_clock(torch.cuda.synchronize, 1)
         if escaped > max(_ESCAPED_FROM, _ESCAPED_SHARE * start.elapsed_time(end) * 1e-3):
             raise TargetFailed(
                 f"work goes on for {escaped * 1e6:.0f} µs after the current stream has finished "
@@ -337,25 +306,12 @@ class Stopwatch:
                 "let the current stream wait for it: torch.cuda.current_stream().wait_stream(...)",
             )
 
-    def _flush(self) -> Call:
-        return _l2_flush() if self._settings.cache is Cache.cold else _nothing
-
-    def _flush_seconds(self) -> float:
-        if self._settings.cache is Cache.warm:
-            return 0.0
-        return _median(_Sampling(_l2_flush()), _PROBED)
-
 
 def l2_bytes() -> int:
     """The size of the current device's L2 cache."""
     import torch
 
     return int(torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size)
-
-
-def _hold(sampling: _Sampling, samples: int) -> float:
-    """Seconds for which the GPU is held while the host queues that many samples."""
-    return min(_LONGEST_HOLD, _MARGIN * samples * sampling.queueing)
 
 
 @dataclass(frozen=True)
@@ -372,59 +328,51 @@ class _Sampling:
     behind: int = _LEAD_OUT
     clock: ClockReader | None = None
 
+    def hold(self, samples: int) -> int:
+        """Cycles for which the GPU is held while the host queues that many samples."""
+        return _cycles(min(_LONGEST_HOLD, _MARGIN * samples * self.queueing))
 
-def _median(sampling: _Sampling, samples: int) -> float:
-    return statistics.median(_by_events(sampling, samples).samples)
+
+def _median(call: Call) -> float:
+    return statistics.median(_by_events(_Sampling(call), _PROBED).samples)
 
 
-def _by_events(sampling: _Sampling, samples: int) -> _Taken:
+def _by_events(sampling: _Sampling, samples: int) -> _Batch:
     """Samples between pairs of events.
 
     As many are queued at once as the host can queue while the GPU is held.
     """
     at_once = max(1, int(_LONGEST_HOLD / (_MARGIN * sampling.queueing)))
-    counts = [min(at_once, samples - taken) for taken in range(0, samples, at_once)]
-    queued = [_queued(sampling, count) for count in counts]
-    return _Taken(
-        samples=[seconds for some in queued for seconds in some.times],
-        overtaken=sum(some.overtaken for some in queued),
-        sm_clock=mean_clock([some.stretch for some in queued]),
-        queueing=max(some.queueing for some in queued),
+    counts = [min(at_once, samples - first) for first in range(0, samples, at_once)]
+    times, overtaken, stretches, queueing = zip(
+        *(_queued(sampling, count) for count in counts), strict=True
     )
+    return _Batch(list(chain(*times)), sum(overtaken), mean_clock(stretches), max(queueing))
 
 
-@dataclass(frozen=True)
-class _Queued:
-    """What was queued at once: seconds a call, how many began too early, the SMs' cycles.
-
-    `queueing` is what the host needed for a sample.
-    """
-
-    times: list[float]
-    overtaken: int
-    stretch: Stretch | None
-    queueing: float
-
-
-def _queued(sampling: _Sampling, samples: int) -> _Queued:
+def _queued(sampling: _Sampling, samples: int) -> tuple[list[float], int, Stretch | None, float]:
     """Samples that are queued at once, behind a kernel that waits.
 
+    Seconds a call, how many began too early, the SMs' cycles, and what the host needed for each.
     What a launch costs alternates from one to the next (0.4 to 0.8 µs on an H200), and so would the
     samples, in step with what lies between them: a random number of tiny kernels breaks the step.
     Some calls more keep the queue filled behind the last sample, which would be faster otherwise.
     """
     import torch
 
-    pairs = _event_pairs(samples + sampling.behind)
+    events = _events(2 * (samples + sampling.behind))
+    for event in events:  # the first recording creates it
+        event.record()
+    pairs = list(zip(events[::2], events[1::2], strict=True))
     tiny, clock = _tiny(), sampling.clock
     overtaken = 0
     torch.cuda.synchronize()
-    torch.cuda._sleep(_cycles(_hold(sampling, samples)))
+    torch.cuda._sleep(sampling.hold(samples))
     started = time.perf_counter()
     if clock:
         clock.begin()
-    for at, (start, end) in enumerate(pairs):
-        if clock and at == samples:
+    for index, (start, end) in enumerate(pairs):
+        if clock and index == samples:
             clock.end()
         for _ in range(_steps.randrange(_STEPS)):
             tiny.zero_()
@@ -433,21 +381,11 @@ def _queued(sampling: _Sampling, samples: int) -> _Queued:
         for _ in range(sampling.group):
             sampling.call()
         end.record()
-        overtaken += at < samples and start.query()
+        overtaken += index < samples and start.query()
     queueing = (time.perf_counter() - started) / len(pairs)
     torch.cuda.synchronize()
     times = [start.elapsed_time(end) * 1e-3 / sampling.group for start, end in pairs[:samples]]
-    return _Queued(times, overtaken, clock.stretch() if clock else None, queueing)
-
-
-def _wall(call: Call) -> float:
-    """Wall seconds of a call, the device idle before and after."""
-    import torch
-
-    started = time.perf_counter()
-    call()
-    torch.cuda.synchronize()
-    return time.perf_counter() - started
+    return times, overtaken, clock.stretch() if clock else None, queueing
 
 
 @cache
@@ -457,19 +395,7 @@ def _tiny() -> Any:
     return torch.zeros(1, device="cuda")
 
 
-def _event_pairs(count: int) -> list[tuple[Any, ...]]:
-    """Pairs of events that have been recorded before: the first time creates them."""
-    import torch
-
-    pairs = [tuple(_events(2)) for _ in range(count)]
-    for pair in pairs:
-        for event in pair:
-            event.record()
-    torch.cuda.synchronize()
-    return pairs
-
-
-def _by_cupti(sampling: _Sampling, samples: int) -> _Taken:
+def _by_cupti(sampling: _Sampling, samples: int) -> _Batch:
     """Seconds for which work of each call ran on the GPU, by torch's profiler (CUPTI)."""
     import torch
     from torch.autograd import DeviceType
@@ -479,7 +405,7 @@ def _by_cupti(sampling: _Sampling, samples: int) -> _Taken:
     torch.cuda.synchronize()
     activities = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
     with profile(activities=activities, acc_events=True) as profiler:
-        torch.cuda._sleep(_cycles(_hold(sampling, samples)))
+        torch.cuda._sleep(sampling.hold(samples))
         if clock:
             clock.begin()
         for _ in range(samples):
@@ -490,19 +416,19 @@ def _by_cupti(sampling: _Sampling, samples: int) -> _Taken:
             clock.end()
         torch.cuda.synchronize()
     stretch = clock.stretch() if clock else None
-    seen = [
+    events = [
         (event.start_ns(), event.start_ns() + event.duration_ns(), event.name())
         for event in profiler.profiler.kineto_results.events()
         if event.device_type() == DeviceType.CUDA
     ]
-    spans = sorted((start, end) for start, end, name in seen if name == _SAMPLE)
+    spans = sorted((start, end) for start, end, name in events if name == _SAMPLE)
     if len(spans) != samples:
         raise EnvironmentProblem(
             f"CUPTI recorded {len(spans)} of {samples} calls", "use --timer events"
         )
-    work = sorted((start, end) for start, end, name in seen if name != _SAMPLE)
+    work = sorted((start, end) for start, end, name in events if name != _SAMPLE)
     times = [_covered(span, work) * 1e-9 for span in spans]
-    return _Taken(times, None, mean_clock([stretch]), 0.0)
+    return _Batch(times, None, mean_clock([stretch]), 0.0)
 
 
 def _covered(span: tuple[int, int], work: Sequence[tuple[int, int]]) -> int:
@@ -517,12 +443,12 @@ def _covered(span: tuple[int, int], work: Sequence[tuple[int, int]]) -> int:
 
 
 def _by_host_clock(call: Call, samples: int) -> list[float]:
-    taken = []
+    times = []
     for _ in range(samples):
         started = time.perf_counter()
         call()
-        taken.append(time.perf_counter() - started)
-    return taken
+        times.append(time.perf_counter() - started)
+    return times
 
 
 def _captured(call: Call) -> Call:

@@ -11,12 +11,13 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from profkit.capture.process import end, reduced_environment, supervised
 from profkit.core.errors import BadInput, EnvironmentProblem, ProfkitError, TargetFailed, UsageError
 
 _TIMES_TARGETS = "profkit.timing.worker"
+_ALONE = "run it alone with --check"
 _PACKAGES = Path(__file__).parent.parent.parent
 _KINDS: Mapping[int, type[ProfkitError]] = {
     kind.exit_code: kind for kind in (UsageError, EnvironmentProblem, BadInput, TargetFailed)
@@ -26,43 +27,33 @@ _KINDS: Mapping[int, type[ProfkitError]] = {
 class Died(TargetFailed):
     """The process ended while it was asked; `doing` is the variant that it checked then, or ""."""
 
-    doing = ""
+    def __init__(self, message: str, remedy: str = "", doing: str = "") -> None:
+        super().__init__(message, remedy)
+        self.doing = doing
 
 
 class Silent(Died):
-    """The process said nothing for as long as it was given, and was ended."""
-
-
-class _Answers:
-    """JSON documents from a pipe, a line each; waits `patience` seconds for one, None: for ever."""
-
-    def __init__(self, descriptor: int, patience: float | None):
-        self._descriptor = descriptor
-        self._patience = patience
-        self._rest = b""
-
-    def next(self) -> Any:
-        """The next document, None at the end; raises TimeoutError."""
-        while b"\n" not in self._rest:
-            ready, _, _ = select.select([self._descriptor], [], [], self._patience)
-            if not ready:
-                raise TimeoutError
-            read = os.read(self._descriptor, 1 << 16)
-            if not read:
-                return None
-            self._rest += read
-        line, self._rest = self._rest.split(b"\n", 1)
-        return json.loads(line)
+    """The process gave no answer for as long as it had, and was ended."""
 
 
 class Turn:
-    """A living process that can be told to time; `worker` starts one."""
+    """A living process that can be asked to time; `worker` starts one.
 
-    def __init__(self, process: subprocess.Popen[bytes], answers: _Answers, said: Any, name: str):
-        self._process = process
-        self._answers = answers
-        self._said = said
-        self._name = name
+    It answers with JSON documents, a line each, in `answers`; `patience` seconds are waited for
+    one, None: for ever. `output` is what it printed.
+    """
+
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        answers: int,
+        patience: float | None,
+        output: IO[bytes],
+        name: str,
+    ):
+        self._process, self._answers, self._patience = process, answers, patience
+        self._output, self._name = output, name
+        self._rest = b""
 
     def ask(self, do: str, **arguments: Any) -> Any:
         """The answer to a request.
@@ -75,32 +66,39 @@ class Turn:
         try:
             self._process.stdin.write(json.dumps({"do": do, **arguments}).encode() + b"\n")
             self._process.stdin.flush()
-            while (answer := self._answers.next()) is not None and "doing" in answer:
+            while (answer := self._next()) is not None and "doing" in answer:
                 doing = answer["doing"]
         except BrokenPipeError:
             answer = None
         except TimeoutError:
             end(self._process)
-            raise self._lost(Silent, f"{self._name} gave no answer in time", doing) from None
+            raise Silent(f"{self._name} gave no answer in time", _ALONE, doing) from None
         if answer is None:
             status = self._process.wait()
-            words = f"ended with status {status} while it was timed: {self._last_words()}"
-            raise self._lost(Died, f"{self._name} {words}", doing)
+            self._output.seek(0)
+            lines = self._output.read().decode("utf-8", "replace").splitlines()
+            words = next(
+                (line.strip()[:300] for line in reversed(lines) if line.strip()), "no word"
+            )
+            message = f"{self._name} ended with status {status} while it was timed: {words}"
+            raise Died(message, _ALONE, doing)
         if "error" in answer:
             kind = _KINDS.get(answer["error"], TargetFailed)
             raise kind(answer["message"], answer["remedy"])
         return answer["told"]
 
-    @staticmethod
-    def _lost(kind: type[Died], message: str, doing: str) -> Died:
-        lost = kind(message, "run it alone with --check")
-        lost.doing = doing
-        return lost
-
-    def _last_words(self) -> str:
-        self._said.seek(0)
-        lines = self._said.read().decode("utf-8", "replace").splitlines()
-        return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "no word")
+    def _next(self) -> Any:
+        """The next document, None at the end; raises TimeoutError."""
+        while b"\n" not in self._rest:
+            ready, _, _ = select.select([self._answers], [], [], self._patience)
+            if not ready:
+                raise TimeoutError
+            chunk = os.read(self._answers, 1 << 16)
+            if not chunk:
+                return None
+            self._rest += chunk
+        line, self._rest = self._rest.split(b"\n", 1)
+        return json.loads(line)
 
 
 @contextmanager
@@ -121,36 +119,26 @@ def worker(
     holds.
     """
     reading, writing = os.pipe()
-    words = [sys.executable, "-P", "-m", module, str(writing)]
-    with tempfile.TemporaryFile() as said, os.fdopen(reading, "rb") as answers:
+    variables = reduced_environment() | dict(environment)
+    paths = [str(_PACKAGES), *filter(None, [variables.get("PYTHONPATH")])]
+    with tempfile.TemporaryFile() as output, os.fdopen(reading, "rb") as answers:
         try:
             process = subprocess.Popen(
-                supervised(words),
-                env=_with_profkit(environment),
+                supervised([sys.executable, "-P", "-m", module, str(writing)]),
+                env=variables | {"PYTHONPATH": os.pathsep.join(paths)},
                 cwd=root,
                 stdin=subprocess.PIPE,
-                stdout=said,
-                stderr=said,
+                stdout=output,
+                stderr=output,
                 pass_fds=(writing,),
                 start_new_session=True,
             )
         finally:
             os.close(writing)
         try:
-            yield Turn(process, _Answers(answers.fileno(), patience), said, name)
+            yield Turn(process, answers.fileno(), patience, output, name)
         finally:
             end(process)
-            _close(process)
-
-
-def _close(process: subprocess.Popen[bytes]) -> None:
-    """Close the pipe of the requests, of which one may be left that nobody has read."""
-    with suppress(OSError):
-        assert process.stdin is not None
-        process.stdin.close()
-
-
-def _with_profkit(environment: Mapping[str, str]) -> dict[str, str]:
-    whole = reduced_environment() | dict(environment)
-    paths = [str(_PACKAGES), *filter(None, [whole.get("PYTHONPATH")])]
-    return whole | {"PYTHONPATH": os.pathsep.join(paths)}
+            with suppress(OSError):  # a request may be left in its pipe that nobody has read
+                assert process.stdin is not None
+                process.stdin.close()

@@ -15,39 +15,20 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
+from enum import StrEnum
 from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import structs
 
-from profkit.core.distributions import (
-    chi_square_quantile,
-    increasing_root,
-    t_cdf,
-    t_quantile,
-)
+from profkit.core.distributions import chi_square_quantile, increasing_root, t_cdf, t_quantile
 from profkit.core.errors import BadInput
+from profkit.timing import results, statistics
 from profkit.timing.resolution import common_value, log_shift, open_ticks
-from profkit.timing.results import (
-    DEFAULT,
-    Classic,
-    Margin,
-    Source,
-    Summary,
-    Thresholds,
-    Verdict,
-)
-from profkit.timing.statistics import (
-    Array,
-    checked,
-    classic,
-    correlation_beyond_chance,
-    correlation_p_value,
-    effective_size,
-    rank_correlation,
-)
+from profkit.timing.results import DEFAULT, Comparison, Interval, Margin, Thresholds, Verdict
+from profkit.timing.statistics import Array, checked, effective_size
 
 Blocks: TypeAlias = Sequence[npt.ArrayLike]
 
@@ -58,14 +39,14 @@ _DEPENDENT_ALPHA = 0.025
 # One in forty comparisons of eight independent blocks looks autocorrelated, and the formula takes
 # it for one block then: 2% stay open however far the sides are apart. With four at least none does,
 # and false verdicts at AR(1) 0.7 over blocks stay what they were (0.3%; 20,000 simulations each).
-_LEAST_WORTH = 4.0
+_LEAST_SIZE = 4.0
 _WILD_ALPHA = 0.01
 _HIGHEST_EXPONENT = 700.0
 # Points of the quadrature over an error's estimate: within 0.2 points of power of 4,000 points.
 _QUADRATURE = 128
 
 
-class Reason(Enum):
+class Reason(StrEnum):
     """What a verdict rests on.
 
     BEYOND_MARGIN and WITHIN_MARGIN settle it. NEEDS_BLOCKS: more blocks would. AT_MARGIN: the
@@ -113,39 +94,6 @@ class Ruling:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """The verdict on B against A, and what it rests on.
-
-    `speedup` is time A / time B (geometric mean over blocks): above 1, B is faster. `low` to `high`
-    is its interval at `level`, widened by `resolution`, the relative difference that the timer
-    can't resolve. `margin` is relative, as is `detectable`: another experiment with as many such
-    blocks finds a slow-down of that size with the planned power.
-    `blocks_needed` is set for an INCONCLUSIVE that more blocks would settle if the effect and the
-    scatter stay as they are. `p_value`: chance of a difference this far beyond the margin where
-    there is none beyond it; `p_adjusted` among the comparisons given to `holm`. `ratios` are the
-    blocks' typical ratios B / A (see `log_shift`). `details` are the caller's reasons for INVALID.
-    """
-
-    verdict: Verdict
-    reason: Reason
-    speedup: float
-    low: float
-    high: float
-    level: float
-    margin: Margin
-    resolution: float
-    detectable: float
-    blocks: int
-    blocks_needed: int | None
-    p_value: float
-    p_adjusted: float | None
-    dependence: float | None
-    ratios: tuple[float, ...]
-    classic: Classic
-    details: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class WithinRun:
     """What two saved runs, not interleaved, say of B against A.
 
@@ -179,13 +127,15 @@ def compare(
     same build. `invalid` says why the measurement can't be believed.
     Raises BadInput for less than two blocks, unequal numbers of blocks, or bad samples.
     """
-    before, after = _blocks(a), _blocks(b)
+    before, after = ([checked(block) for block in side] for side in (a, b))
     if len(before) != len(after) or len(before) < _FEWEST_BLOCKS:
         raise BadInput(
             f"{len(before)} blocks of A and {len(after)} of B",
             "a comparison needs at least two blocks, as many of one side as of the other",
         )
-    tick = _checked_tick(tick) or common_value(before + after) or 0.0
+    if not (math.isfinite(tick) and tick >= 0):
+        raise BadInput(f"a tick of {tick} s is not a time")
+    tick = tick or common_value(before + after) or 0.0
     ratios = np.array([log_shift(*pair, tick) for pair in zip(before, after, strict=True)])
     shortest = float(min(np.median(_medians(side)) for side in (before, after)))
     resolution = open_ticks(before, after, tick) * tick / shortest
@@ -211,46 +161,34 @@ def compare(
         p_adjusted=None,
         dependence=ruling.dependence,
         ratios=tuple(np.exp(ratios).tolist()),
-        classic=classic(np.concatenate(before), np.concatenate(after), tick or None),
+        classic=statistics.classic(np.concatenate(before), np.concatenate(after), tick or None),
         details=tuple(invalid),
     )
 
 
-@dataclass(frozen=True)
-class OverBlocks:
-    """Where the typical median of a block lies (s), at confidence `level`: `low` to `high`."""
-
-    low: float
-    high: float
-    level: float
-
-
 def interval_over_blocks(
     side: Blocks, tick: float = 0.0, thresholds: Thresholds = DEFAULT
-) -> OverBlocks | None:
-    """Student's t interval over the logarithms of block medians, a tick wider at either end.
+) -> Interval | None:
+    """Student's t interval of the typical median of a block, over the logarithms of the medians; a
+    tick wider at either end.
 
     Samples of a block may depend on each other: it is the blocks that are taken for independent.
-    None where there are fewer blocks, or samples in one, than are judged, or where the blocks are
-    worth fewer since they are seen to depend on each other. Raises BadInput for bad samples.
+    None where there are fewer blocks, or samples in one, than are judged, or where their effective
+    number is less since they depend on each other. Raises BadInput for bad samples.
     """
-    blocks = _blocks(side)
+    blocks = [checked(block) for block in side]
     fewest = min((block.size for block in blocks), default=0)
     if len(blocks) < thresholds.blocks or fewest < thresholds.samples:
         return None
     medians = np.log(_medians(blocks))
-    estimate = _estimate(medians, rank_correlation(medians))
-    if estimate.worth < thresholds.blocks:
+    estimate = _estimate(medians, statistics.rank_correlation(medians))
+    if estimate.size < thresholds.blocks:
         return None
-    half = _t(estimate.freedom, (1 + thresholds.level) / 2) * estimate.error
+    half = estimate.t(thresholds.level) * estimate.error
     low, high = (_exp(estimate.effect + sign * half) for sign in (-1, 1))
     if estimate.scatter == 0:
         low = high = float(np.median(blocks[0]))
-    return OverBlocks(max(low - tick, 0.0), high + tick, thresholds.level)
-
-
-def _blocks(side: Blocks) -> list[Array]:
-    return [checked(block) for block in side]
+    return Interval(max(low - tick, 0.0), high + tick, thresholds.level, results.Claim.HOLDS, tick)
 
 
 def _medians(side: list[Array]) -> Array:
@@ -261,12 +199,6 @@ def _exp(exponent: float) -> float:
     return math.exp(exponent) if exponent < _HIGHEST_EXPONENT else math.inf
 
 
-def _checked_tick(tick: float) -> float:
-    if not (math.isfinite(tick) and tick >= 0):
-        raise BadInput(f"a tick of {tick} s is not a time")
-    return tick
-
-
 def margin_of(asked: float, floor: float) -> Margin:
     """The larger of the margin asked for and the A/A floor.
 
@@ -274,7 +206,11 @@ def margin_of(asked: float, floor: float) -> Margin:
     """
     if not all(math.isfinite(part) and part >= 0 for part in (asked, floor)):
         raise BadInput(f"margin {asked}, floor {floor}: not shares of a time")
-    return Margin(asked, Source.ASKED) if asked >= floor else Margin(floor, Source.FLOOR)
+    return (
+        Margin(asked, results.Source.ASKED)
+        if asked >= floor
+        else Margin(floor, results.Source.FLOOR)
+    )
 
 
 def judge(
@@ -294,7 +230,7 @@ def judge(
     """
     ratios = np.asarray(log_ratios, dtype=np.float64)
     bounds = _Bounds(margin.log, math.log1p(resolution))
-    dependence = rank_correlation(ratios)
+    dependence = statistics.rank_correlation(ratios)
     estimate = _estimate(ratios, dependence)
     verdict = _verdict(estimate, bounds, thresholds)
     reason = Reason.WITHIN_MARGIN if verdict is Verdict.SAME else Reason.BEYOND_MARGIN
@@ -307,15 +243,15 @@ def judge(
         needed = _blocks_needed(estimate, bounds, thresholds)
     if verdict is Verdict.INCONCLUSIVE and reason is Reason.BEYOND_MARGIN:
         reason = _why_open(ratios, estimate, bounds, thresholds, needed)
-    half = _t(estimate.freedom, (1 + thresholds.level) / 2) * estimate.error + bounds.slack
-    reach = _reach(estimate.worth, thresholds.level, thresholds.power)
+    half = estimate.t(thresholds.level) * estimate.error + bounds.slack
+    reach = _reach(estimate.size, thresholds.level, thresholds.power)
     return Ruling(
         verdict=verdict,
         reason=reason,
         effect=estimate.effect,
         low=estimate.effect - half,
         high=estimate.effect + half,
-        detectable=_exp(bounds.beyond + reach * estimate.error) - 1,
+        detectable=_exp(bounds.outer + reach * estimate.error) - 1,
         blocks_needed=needed,
         p_value=_difference_p(estimate, bounds),
         dependence=dependence,
@@ -324,19 +260,20 @@ def judge(
 
 @dataclass(frozen=True)
 class _Bounds:
-    """What a log ratio is held against: the margin, and the slack that the timer leaves."""
+    """What a log ratio is held against: the margin, and the slack that the timer leaves.
+
+    From `outer` on a difference is beyond the margin, up to `inner`, which may be negative, within.
+    """
 
     margin: float
     slack: float
 
     @property
-    def beyond(self) -> float:
-        """The log ratio from which on a difference is beyond the margin."""
+    def outer(self) -> float:
         return self.margin + self.slack
 
     @property
-    def within(self) -> float:
-        """The log ratio up to which a difference is within the margin; may be negative."""
+    def inner(self) -> float:
         return self.margin - self.slack
 
 
@@ -344,46 +281,42 @@ class _Bounds:
 class _Estimate:
     """A mean log ratio, its standard error, and what both come from.
 
-    `scatter` is the standard deviation of one block, `worth` the independent blocks that the blocks
-    are worth.
+    `scatter` is the standard deviation of one block, `size` the effective number of blocks.
     """
 
     effect: float
     scatter: float
     blocks: int
-    worth: float
+    size: float
 
     @property
     def error(self) -> float:
-        return self.scatter / math.sqrt(self.worth)
+        return self.scatter / math.sqrt(self.size)
 
     @property
     def freedom(self) -> float:
-        return max(self.worth - 1, 1.0)
+        return max(self.size - 1, 1.0)
 
-    def scaled_to(self, blocks: int) -> _Estimate:
-        """The same effect and scatter over another number of blocks."""
-        return replace(self, blocks=blocks, worth=max(blocks * self.worth / self.blocks, 2.0))
+    def t(self, level: float) -> float:
+        """Student's quantile of a two-sided interval."""
+        return t_quantile((1 + level) / 2, self.freedom)
 
 
 def _estimate(ratios: Array, dependence: float | None) -> _Estimate:
-    """The estimate over blocks, worth fewer of them where they depend on each other."""
+    """The estimate over blocks, of a smaller effective number where they depend on each other."""
     n = ratios.size
-    worth = float(n)
-    if dependence is not None and correlation_p_value(dependence, n) < _DEPENDENT_ALPHA:
-        worth = max(effective_size(n, dependence), min(worth, _LEAST_WORTH))
-    return _Estimate(float(ratios.mean()), float(ratios.std(ddof=1)), n, worth)
-
-
-def _t(freedom: float, probability: float) -> float:
-    return t_quantile(probability, freedom)
+    size = float(n)
+    p_value = 1.0 if dependence is None else statistics.correlation_p_value(dependence, n)
+    if dependence is not None and p_value < _DEPENDENT_ALPHA:
+        size = max(effective_size(n, dependence), min(size, _LEAST_SIZE))
+    return _Estimate(float(ratios.mean()), float(ratios.std(ddof=1)), n, size)
 
 
 @lru_cache(maxsize=1024)
 def _scales(freedom: float) -> Array:
     """What an error's estimate is of the error: chi / sqrt(freedom), equally likely values."""
     middles = [(place + 0.5) / _QUADRATURE for place in range(_QUADRATURE)]
-    scales: Array = np.sqrt([chi_square_quantile(one, freedom) / freedom for one in middles])
+    scales: Array = np.sqrt([chi_square_quantile(middle, freedom) / freedom for middle in middles])
     return scales
 
 
@@ -393,7 +326,7 @@ def _mean_below(z: Array) -> float:
 
 
 @lru_cache(maxsize=1024)
-def _reach(worth: float, level: float, power: float) -> float:
+def _reach(size: float, level: float, power: float) -> float:
     """How many standard errors, as estimated, beyond the margin an effect is found at the power.
 
     Another experiment has an error of its own. With E the true error, the estimates are E S and
@@ -401,30 +334,25 @@ def _reach(worth: float, level: float, power: float) -> float:
     Z + c S > t S', so that c is the quantile of (Z + t S') / S at the power. Where its blocks look
     dependent by chance, t and S' are those of fewer blocks.
     """
-    freedom, fewer = max(worth - 1, 1.0), _worth_by_chance(worth)
+    freedom, fewer = max(size - 1, 1.0), size
+    if size > _LEAST_SIZE:
+        correlation = statistics.correlation_beyond_chance(_DEPENDENT_ALPHA, size)
+        fewer = max(effective_size(size, correlation), _LEAST_SIZE)
     scales = _scales(freedom)
-    needed = _t(freedom, (1 + level) / 2)
-    by_chance = _t(max(fewer - 1, 1.0), (1 + level) / 2) * math.sqrt(worth / fewer)
+    needed = t_quantile((1 + level) / 2, freedom)
+    by_chance = t_quantile((1 + level) / 2, max(fewer - 1, 1.0)) * math.sqrt(size / fewer)
     cases = ((1 - _DEPENDENT_ALPHA, needed), (_DEPENDENT_ALPHA, by_chance))
 
     def excess(reach: float) -> tuple[float, float]:
-        found = slope = 0.0
-        for share, asked in cases:
-            z = np.subtract.outer(reach * scales, asked * scales)
-            found += share * _mean_below(z)
+        chance = slope = 0.0
+        for share, quantile in cases:
+            z = np.subtract.outer(reach * scales, quantile * scales)
+            chance += share * _mean_below(z)
             density = np.exp(-(z**2) / 2).mean(axis=1) / math.sqrt(2 * math.pi)
             slope += share * float((scales * density).mean())
-        return found - power, slope
+        return chance - power, slope
 
     return increasing_root(excess, needed)
-
-
-def _worth_by_chance(blocks: float) -> float:
-    """What independent blocks are taken to be worth where they just look dependent."""
-    if blocks <= _LEAST_WORTH:
-        return blocks
-    correlation = correlation_beyond_chance(_DEPENDENT_ALPHA, blocks)
-    return max(effective_size(blocks, correlation), _LEAST_WORTH)
 
 
 def _tail(estimate: _Estimate, distance: float) -> float:
@@ -436,13 +364,13 @@ def _tail(estimate: _Estimate, distance: float) -> float:
 
 def _difference_p(estimate: _Estimate, bounds: _Bounds) -> float:
     """Two-sided: below 1 - level exactly where the interval lies beyond the margin."""
-    return min(1.0, 2 * _tail(estimate, abs(estimate.effect) - bounds.beyond))
+    return min(1.0, 2 * _tail(estimate, abs(estimate.effect) - bounds.outer))
 
 
 def _verdict(estimate: _Estimate, bounds: _Bounds, thresholds: Thresholds) -> Verdict:
     if _difference_p(estimate, bounds) < 1 - thresholds.level:
         return Verdict.REGRESSED if estimate.effect > 0 else Verdict.IMPROVED
-    if _tail(estimate, bounds.within - abs(estimate.effect)) < (1 - thresholds.same_level) / 2:
+    if _tail(estimate, bounds.inner - abs(estimate.effect)) < (1 - thresholds.same_level) / 2:
         return Verdict.SAME
     return Verdict.INCONCLUSIVE
 
@@ -455,7 +383,7 @@ def _why_open(
     needed: int | None,
 ) -> Reason:
     """Why a sufficient number of blocks didn't settle it."""
-    independent = replace(estimate, worth=float(estimate.blocks))
+    independent = replace(estimate, size=float(estimate.blocks))
     if _verdict(independent, bounds, thresholds) is not Verdict.INCONCLUSIVE:
         return Reason.DEPENDENT_BLOCKS
     if _one_block_spoils(ratios, bounds, thresholds):
@@ -482,36 +410,36 @@ def _one_block_spoils(ratios: Array, bounds: _Bounds, thresholds: Thresholds) ->
     rest = _estimate(others, None)
     spread = rest.scatter * math.sqrt(1 + 1 / others.size)
     distance = abs(float(ratios[farthest]) - rest.effect)
-    beyond = distance > spread * _t(rest.freedom, 1 - _WILD_ALPHA / (2 * ratios.size))
+    beyond = distance > spread * t_quantile(1 - _WILD_ALPHA / (2 * ratios.size), rest.freedom)
     return beyond and _verdict(rest, bounds, thresholds) is not Verdict.INCONCLUSIVE
 
 
 def _blocks_needed(estimate: _Estimate, bounds: _Bounds, thresholds: Thresholds) -> int | None:
     """The blocks that settle it at the planned power if effect and scatter stay; None above 200."""
-    fewest = max(thresholds.blocks, estimate.blocks + 1)
-    counts = range(fewest, MOST_BLOCKS + 1)
-    at_least = bisect_left(
-        counts,
-        thresholds.power,
-        key=lambda blocks: _settling_power(estimate.scaled_to(blocks), bounds, thresholds),
-    )
-    return counts[at_least] if at_least < len(counts) else None
+    counts = range(max(thresholds.blocks, estimate.blocks + 1), MOST_BLOCKS + 1)
+
+    def power(blocks: int) -> float:
+        """The same effect and scatter over another number of blocks."""
+        size = max(blocks * estimate.size / estimate.blocks, 2.0)
+        return _settling_power(replace(estimate, blocks=blocks, size=size), bounds, thresholds)
+
+    index = bisect_left(counts, thresholds.power, key=power)
+    return counts[index] if index < len(counts) else None
 
 
 def _settling_power(estimate: _Estimate, bounds: _Bounds, thresholds: Thresholds) -> float:
     """The chance of a verdict where effect and scatter are as estimated; noncentral t."""
     size = abs(estimate.effect)
     if estimate.error == 0:
-        return float(size > bounds.beyond or size < bounds.within)
+        return float(size > bounds.outer or size < bounds.inner)
 
     def missed(distance: float, level: float) -> float:
-        reach = _t(estimate.freedom, (1 + level) / 2)
         scales = _scales(estimate.freedom)
-        return _mean_below(reach * scales - distance / estimate.error)
+        return _mean_below(estimate.t(level) * scales - distance / estimate.error)
 
     if size > bounds.margin:
-        return 1 - missed(size - bounds.beyond, thresholds.level)
-    return 1 - sum(missed(bounds.within - side, thresholds.same_level) for side in (size, -size))
+        return 1 - missed(size - bounds.outer, thresholds.level)
+    return 1 - sum(missed(bounds.inner - side, thresholds.same_level) for side in (size, -size))
 
 
 def holm(comparisons: Sequence[Comparison]) -> list[Comparison]:
@@ -520,26 +448,26 @@ def holm(comparisons: Sequence[Comparison]) -> list[Comparison]:
     A REGRESSED or IMPROVED whose adjusted p-value isn't below 1 - level becomes INCONCLUSIVE; no
     verdict becomes stronger. SAME stays: it raises no alarm. INVALID ones don't count.
     """
-    valid = [i for i, one in enumerate(comparisons) if one.verdict is not Verdict.INVALID]
+    valid = [i for i, pair in enumerate(comparisons) if pair.verdict is not Verdict.INVALID]
     valid.sort(key=lambda i: comparisons[i].p_value)
-    adjusted: dict[int, float] = {}
+    corrected = [structs.replace(pair, p_adjusted=None) for pair in comparisons]
     highest = 0.0
     for rank, index in enumerate(valid):
-        highest = max(highest, min(1.0, (len(valid) - rank) * comparisons[index].p_value))
-        adjusted[index] = highest
-    return [_corrected(one, adjusted.get(i)) for i, one in enumerate(comparisons)]
-
-
-def _corrected(comparison: Comparison, p_adjusted: float | None) -> Comparison:
-    comparison = replace(comparison, p_adjusted=p_adjusted)
-    claimed = comparison.verdict in {Verdict.REGRESSED, Verdict.IMPROVED}
-    if claimed and p_adjusted is not None and not p_adjusted < 1 - comparison.level:
-        return replace(comparison, verdict=Verdict.INCONCLUSIVE, reason=Reason.CORRECTED)
-    return comparison
+        pair = comparisons[index]
+        highest = max(highest, min(1.0, (len(valid) - rank) * pair.p_value))
+        corrected[index] = pair = structs.replace(pair, p_adjusted=highest)
+        claimed = pair.verdict in {Verdict.REGRESSED, Verdict.IMPROVED}
+        if claimed and not highest < 1 - pair.level:
+            verdict, reason = Verdict.INCONCLUSIVE, Reason.CORRECTED
+            corrected[index] = structs.replace(pair, verdict=verdict, reason=reason)
+    return corrected
 
 
 def single_runs(
-    a: Summary, b: Summary, floor: float | None = None, thresholds: Thresholds = DEFAULT
+    a: results.Summary,
+    b: results.Summary,
+    floor: float | None = None,
+    thresholds: Thresholds = DEFAULT,
 ) -> WithinRun:
     """What two saved runs say that were not interleaved: "within-run only".
 
@@ -551,9 +479,7 @@ def single_runs(
     """
     speedup = a.median / b.median
     if a.interval is None or b.interval is None or a.interval.low <= 0 or b.interval.low <= 0:
-        return WithinRun(
-            Verdict.INCONCLUSIVE, Reason.NO_INTERVAL, speedup, low=None, high=None, margin=None
-        )
+        return WithinRun(Verdict.INCONCLUSIVE, Reason.NO_INTERVAL, speedup, None, None, None)
     low, high = a.interval.low / b.interval.high, a.interval.high / b.interval.low
     if floor is None:
         return WithinRun(Verdict.INCONCLUSIVE, Reason.NOT_INTERLEAVED, speedup, low, high, None)

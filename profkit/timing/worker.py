@@ -18,22 +18,15 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
+from profkit.capture import target as targets
 from profkit.capture.environment import WORKSPACE, current_gpu, digest, fingerprint, lock
 from profkit.capture.gpu import NoDriver, Watch
-from profkit.capture.target import (
-    Inputs,
-    Target,
-    Unsupported,
-    Variant,
-    attempt,
-    load_target,
-    without_torch,
-)
+from profkit.capture.target import Inputs, Target, Unsupported, Variant, load_target
 from profkit.core.errors import EnvironmentProblem, ProfkitError, TargetFailed
 from profkit.core.typed_file import plain
 from profkit.timing.stopwatch import Cache, Settings, Stopwatch, Timer
@@ -46,7 +39,7 @@ class _Worker:
 
     def __init__(self, started: float) -> None:
         self._started: float | None = started
-        self.doing: Callable[[str], None] = _keep_quiet
+        self.doing: Callable[[str], None] = lambda _: None
         self._target: Target
         self._inputs: Inputs = {}
         self._stopwatches: dict[str, Stopwatch] = {}
@@ -65,17 +58,27 @@ class _Worker:
 
         Raises EnvironmentProblem where modules come from below `foreign`, which is another tree.
         """
-        started = self._started or time.perf_counter()
-        self._started = None
+        started, self._started = self._started or time.perf_counter(), None
         self._device = _device(device)
         imported = time.perf_counter()
-        self._let_go()
+        import torch
+
+        self.__dict__.pop("_target", None)
+        self._inputs = {}
+        self._stopwatches.clear()
+        if torch.cuda.is_initialized():
+            torch.cuda.empty_cache()
         self._target = load_target(Path(path), arguments)
         chosen = [variant.name for variant in self._target.chosen(variants)]
         lock(seed)
         self._inputs = self._target.inputs(self._device, seed)
         built = time.perf_counter()
-        verdicts = self._checked(chosen, seed) if check else []
+        verdicts = []
+        if check:
+            lock(seed, fill_new_memory=True)
+            verdicts = self._target.check(
+                self._device, seed, chosen, inputs=self._inputs, tell=self.doing
+            )
         lock(seed)
         checked = time.perf_counter()
         if foreign is not None:
@@ -85,7 +88,7 @@ class _Worker:
         return {
             "target": _plain(self._target.described() | {"variants": chosen}),
             "device": self._device,
-            "checks": verdicts,
+            "checks": [plain(verdict) for verdict in verdicts],
             "variants": {
                 variant.name: _about(variant, self._inputs)
                 for variant in self._target.chosen(chosen)
@@ -102,8 +105,9 @@ class _Worker:
     def where(self, device: str | None) -> Mapping[str, Any]:
         """The device that a target would run on, as "open" tells it."""
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", WORKSPACE)  # this may start CUDA
-        found = _device(device)
-        return {"device": found, "fingerprint": {"gpu": current_gpu() if found == "cuda" else None}}
+        device = _device(device)
+        gpu = current_gpu() if device == "cuda" else None
+        return {"device": device, "fingerprint": {"gpu": gpu}}
 
     def declare(self, path: str, arguments: Sequence[str]) -> Mapping[str, Any]:
         """Import the target and tell what it declares, and of each variant what it runs."""
@@ -115,16 +119,14 @@ class _Worker:
     def prepare(self, variant: str, timer: str, cache: str, warmup: float, group: int) -> Any:
         """Warm a variant up; see `profkit.timing.stopwatch.Ready`."""
         self._target.enter()
-        inputs = self._inputs
         (chosen,) = self._target.chosen([variant])
-        attempt(chosen, inputs)
+        targets.attempt(chosen, self._inputs)
         settings = Settings(Timer(timer), Cache(cache), warmup, group)
-        call = chosen.call
+        call = partial(chosen.call, self._inputs)
         with chosen.around():
-            self._stopwatches[variant] = Stopwatch(
-                lambda: call(inputs), self._device, settings, self._watch
-            )
-            return asdict(self._stopwatches[variant].prepare())
+            stopwatch = Stopwatch(call, self._device, settings, self._watch)
+            self._stopwatches[variant] = stopwatch
+            return plain(stopwatch.prepare())
 
     def block(self, variant: str, samples: int, host: float) -> Any:
         """Take a block of samples; see `profkit.timing.stopwatch.Block`."""
@@ -133,30 +135,13 @@ class _Worker:
         with chosen.around():
             return plain(self._stopwatches[variant].block(samples, host))
 
-    def _let_go(self) -> None:
-        """Give back the memory of the target before."""
-        import torch
-
-        self.__dict__.pop("_target", None)
-        self._inputs = {}
-        self._stopwatches.clear()
-        if torch.cuda.is_initialized():
-            torch.cuda.empty_cache()
-
-    def _checked(self, names: Sequence[str], seed: int) -> list[dict[str, Any]]:
-        lock(seed, fill_new_memory=True)
-        verdicts = self._target.check(
-            self._device, seed, names, inputs=self._inputs, tell=self.doing
-        )
-        return [plain(verdict) for verdict in verdicts]
-
 
 def _device(asked: str | None) -> str:
     """Where to run; raises EnvironmentProblem where there is no such device, or no torch."""
     try:
         import torch
     except ImportError:
-        raise without_torch() from None
+        raise targets.without_torch() from None
     if asked == "cpu":
         return "cpu"
     if not torch.cuda.is_available():
@@ -169,23 +154,17 @@ def _device(asked: str | None) -> str:
 def _about(variant: Variant, inputs: Inputs | None) -> dict[str, Any]:
     """What a variant tells of itself; `unavailable` says why what it runs is not installed."""
     about: dict[str, Any] = {"setting": variant.setting, "version": None, "unavailable": ""}
+    about["chosen"] = None
     try:
         about["version"] = variant.version() if variant.version else None
     except Unsupported as why:
         about["unavailable"] = str(why)
     except Exception as error:
         about["unavailable"] = f"its version can't be told ({_words(error)})"
-    return about | {"chosen": _chosen(variant, inputs)}
-
-
-def _chosen(variant: Variant, inputs: Inputs | None) -> str | None:
-    """The variant that it comes down to, None where it does not say or fails to."""
-    if variant.chooses is None or inputs is None:
-        return None
-    try:
-        return variant.chooses(inputs)
-    except Exception:
-        return None
+    with suppress(Exception):  # None where it does not say what it comes down to, or fails to
+        if variant.chooses and inputs is not None:
+            about["chosen"] = variant.chooses(inputs)
+    return about
 
 
 def _words(error: Exception) -> str:
@@ -205,23 +184,20 @@ def _plain(described: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _refuse_modules_from(tree: Path) -> None:
     """Raise where this process runs code of another tree: profkit itself apart."""
-    found = sorted(
-        name
-        for name, module in list(sys.modules.items())
-        if _lies_in(getattr(module, "__file__", None), tree)
-    )
-    if found:
+
+    def is_foreign(file: str | None) -> bool:
+        if not file or "site-packages" in file:
+            return False
+        path = Path(file).resolve()
+        return path.is_relative_to(tree) and not path.is_relative_to(_PROFKIT)
+
+    modules = sys.modules.copy().items()
+    names = [name for name, module in modules if is_foreign(getattr(module, "__file__", None))]
+    if names:
         raise EnvironmentProblem(
-            f"the commit's side imported {', '.join(found[:3])} from the working tree",
+            f"the commit's side imported {', '.join(sorted(names)[:3])} from the working tree",
             "import it from beside the target, not from an installed or a PYTHONPATH copy",
         )
-
-
-def _lies_in(file: str | None, tree: Path) -> bool:
-    if not file or "site-packages" in file:
-        return False
-    path = Path(file).resolve()
-    return path.is_relative_to(tree) and not path.is_relative_to(_PROFKIT)
 
 
 def watch(surroundings: Mapping[str, Any]) -> Watch | None:
@@ -232,35 +208,22 @@ def watch(surroundings: Mapping[str, Any]) -> Watch | None:
         return None
 
 
-def _keep_quiet(_: str) -> None:
-    return None
-
-
-def _say(answers: TextIO, variant: str) -> None:
-    """Say what is being checked, so that whoever asks knows what it was if the process ends."""
-    answers.write(json.dumps({"doing": variant}) + "\n")
-    answers.flush()
-
-
 def serve(worker: object, requests: TextIO, answers: TextIO) -> None:
     """Answer requests, which name methods of `worker`, until there are no more."""
     for line in requests:
         request = json.loads(line)
         try:
-            told = getattr(worker, request.pop("do"))(**request)
-            answer: dict[str, Any] = {"told": told}
+            answer = {"told": getattr(worker, request.pop("do"))(**request)}
         except ProfkitError as error:
-            answer = {
-                "error": error.exit_code, "message": error.message, "remedy": error.remedy
-            }  # fmt: skip
+            answer = {"error": error.exit_code, "message": error.message, "remedy": error.remedy}
         except Exception as error:
-            answer = {
-                "error": TargetFailed.exit_code,
-                "message": _words(error),
-                "remedy": "",
-            }
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
+            answer = {"error": TargetFailed.exit_code, "message": _words(error), "remedy": ""}
+        _write(answers, answer)
+
+
+def _write(answers: TextIO, answer: Mapping[str, Any]) -> None:
+    answers.write(json.dumps(answer) + "\n")
+    answers.flush()
 
 
 def main(argv: Sequence[str], make: Callable[[float], object] = _Worker) -> None:
@@ -279,7 +242,7 @@ def main(argv: Sequence[str], make: Callable[[float], object] = _Worker) -> None
     ):
         worker = make(started)
         if isinstance(worker, _Worker):
-            worker.doing = partial(_say, answers)
+            worker.doing = lambda variant: _write(answers, {"doing": variant})
         serve(worker, requests, answers)
 
 

@@ -120,11 +120,11 @@ class Document:
     @property
     def drawings(self) -> dict[str, str]:
         """Every SVG by the name of its file."""
-        found = {one.name: one.svg for one in self.blocks if isinstance(one, Figure)}
+        drawings: list[Figure | Badge] = []
         for block in self.blocks:
-            if isinstance(block, Badges):
-                found |= {badge.name: badge.svg for badge in block.badges}
-        return found
+            drawings += block.badges if isinstance(block, Badges) else ()
+            drawings += [block] if isinstance(block, Figure) else ()
+        return {drawing.name: drawing.svg for drawing in drawings}
 
 
 def spans(text: str) -> Iterator[Span]:
@@ -133,13 +133,9 @@ def spans(text: str) -> Iterator[Span]:
     for match in _MARKS.finditer(text):
         if match.start() > end:
             yield Span(literal(text[end : match.start()]))
-        code, strong, words, address = match.groups()
-        if code is not None:
-            yield Span(literal(code), Style.code)
-        elif strong is not None:
-            yield Span(literal(strong), Style.strong)
-        else:
-            yield Span(literal(words), Style.link, address)
+        code, strong, link, address = match.groups()
+        style = Style.code if code else Style.strong if strong else Style.link
+        yield Span(literal(code or strong or link), style, address or "")
         end = match.end()
     if end < len(text):
         yield Span(literal(text[end:]))

@@ -61,8 +61,8 @@ def _abreast(
     cells = [_lines(cell, width) for cell, width in zip(row, widths, strict=True)]
     for parts in zip_longest(*cells, fillvalue=""):
         padded = (
-            _padded(part, width, left=bool(numbers and at))
-            for at, (part, width) in enumerate(zip(parts, widths, strict=True))
+            _padded(part, width, left=bool(numbers and column))
+            for column, (part, width) in enumerate(zip(parts, widths, strict=True))
         )
         yield (" " * gap).join(padded).rstrip()
 
@@ -76,16 +76,15 @@ def _padded(text: str, width: int, *, left: bool = False) -> str:
 def _stacked(grid: Grid, width: int) -> list[str]:
     """Each row under the one before, a cell a line beside its column's name."""
     indent = 2
-    named = indent + max(map(cell_len, grid.columns)) + 2
-    found = []
+    margin = indent + max(map(cell_len, grid.columns)) + 2
+    stacked = []
     for row in grid.rows:
-        for at, (name, cell) in enumerate(zip(grid.columns, row, strict=True)):
-            head = _padded(f"{' ' * indent if at else ''}{name}", named)
-            lines = _lines(cell, max(1, width - named)) if cell else []
-            found += [
-                f"{head if line == 0 else ' ' * named}{text}" for line, text in enumerate(lines)
-            ]
-    return found
+        for column, (name, cell) in enumerate(zip(grid.columns, row, strict=True)):
+            head = _padded(f"{' ' * indent if column else ''}{name}", margin)
+            for line in _lines(cell, max(1, width - margin)) if cell else []:
+                stacked.append(head + line)
+                head = " " * margin
+    return stacked
 
 
 def _lines(text: str, width: int) -> list[str]:

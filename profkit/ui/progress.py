@@ -6,46 +6,33 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from types import TracebackType
 
-_WORTH_SHOWING = 2.0
+_SHOWN_AFTER = 2.0  # seconds; what is read sooner needs no progress
+_CLEAR = "\r\x1b[K"
 
 
-class Teller:
-    """Tells stages and what goes on in them; leaves a clean line behind."""
+@contextmanager
+def stage_progress() -> Iterator[Callable[[str, str], None]]:
+    """A function that shows a stage and what goes on in it; leaves a clean line behind."""
+    live, started, current = sys.stderr.isatty(), time.monotonic(), ""
 
-    def __init__(self) -> None:
-        self._live = sys.stderr.isatty()
-        self._started = time.monotonic()
-        self._stage = ""
-
-    def tell(self, stage: str, what: str) -> None:
-        """Say what goes on now; elsewhere than on a terminal only that a stage begins."""
+    def show(stage: str, detail: str) -> None:
+        nonlocal current
+        elapsed = time.monotonic() - started
         with suppress(OSError):  # nobody looks any more
-            self._write(stage, what)
-        self._stage = stage
+            if live:
+                sys.stderr.write(f"{_CLEAR}{elapsed:6.1f} s  {stage}  {detail}"[:100])
+                sys.stderr.flush()
+            elif stage != current:
+                sys.stderr.write(f"{elapsed:6.1f} s  {stage}\n")
+        current = stage
 
-    def _write(self, stage: str, what: str) -> None:
-        elapsed = time.monotonic() - self._started
-        if self._live:
-            sys.stderr.write(f"\r\x1b[K{elapsed:6.1f} s  {stage}  {what}"[:100])
-            sys.stderr.flush()
-        elif stage != self._stage:
-            sys.stderr.write(f"{elapsed:6.1f} s  {stage}\n")
-
-    def __enter__(self) -> Teller:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._live and self._stage:
+    try:
+        yield show
+    finally:
+        if live and current:
             with suppress(OSError):
-                sys.stderr.write("\r\x1b[K")
-        self._stage = ""
+                sys.stderr.write(_CLEAR)
 
 
 @contextmanager
@@ -56,14 +43,14 @@ def progress_line() -> Iterator[Callable[[int, int], None]]:
 
     def update(done: int, total: int) -> None:
         nonlocal shown
-        if not sys.stderr.isatty() or time.monotonic() - started < _WORTH_SHOWING:
-            return
-        shown = True
-        sys.stderr.write(f"\rreading {done} of {total}, {time.monotonic() - started:.0f} s\x1b[K")
-        sys.stderr.flush()
+        elapsed = time.monotonic() - started
+        if sys.stderr.isatty() and elapsed >= _SHOWN_AFTER:
+            shown = True
+            sys.stderr.write(f"\rreading {done} of {total}, {elapsed:.0f} s\x1b[K")
+            sys.stderr.flush()
 
     try:
         yield update
     finally:
         if shown:
-            sys.stderr.write("\r\x1b[K")
+            sys.stderr.write(_CLEAR)

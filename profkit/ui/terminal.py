@@ -33,9 +33,9 @@ def console(*, to_file: bool) -> Console:
 
 
 def _columns() -> int:
-    """What the environment asks for; 0 where it asks for nothing that is a width."""
-    asked = os.environ.get("COLUMNS", "")
-    return int(asked) if asked.isascii() and asked.isdigit() else 0
+    """The width that the environment requests; 0 where it is not a valid width."""
+    text = os.environ.get("COLUMNS", "")
+    return int(text) if text.isascii() and text.isdigit() else 0
 
 
 def _within(width: int) -> int:
@@ -52,24 +52,22 @@ def rendered(view: RenderableType, *, to_file: bool) -> str:
     return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
 
-def rows_of(rows: Sequence[tuple[str, str]], indent: int) -> RenderableType:
-    """Labels and what belongs to them; rows without the latter left out."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for label, value in rows:
-        if value:
-            table.add_row(Text(label, "dim"), Text(value))
-    return Padding(table, (0, 0, 0, indent))
+def rows_of(rows: Iterable[tuple[str, str]], indent: int) -> RenderableType:
+    """Labels and values in two columns; rows without a value left out."""
+    return Padding(_labelled(row for row in rows if row[1]), (0, 0, 0, indent))
 
 
 def facts(panel: Panel) -> Table:
     """A panel as two columns, labels and values."""
+    return _labelled((row.label, row.value) for row in panel.rows)
+
+
+def _labelled(rows: Iterable[tuple[str, str]]) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for row in panel.rows:
-        table.add_row(Text(row.label, "dim"), Text(row.value))
+    for label, value in rows:
+        table.add_row(Text(label, "dim"), Text(value))
     return table
 
 

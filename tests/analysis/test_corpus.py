@@ -104,7 +104,7 @@ def test_roofs_of_arithmetic_on_every_architecture(
 ) -> None:
     report = profkit.load(CORPUS / name)
     launch = report.summary.launches[0]
-    roof = Roofs(Peaks.held, {}).of(launch, precision)
+    roof = Roofs(Peaks.held, {}).roof(launch, precision)
     assert roof.rate == pytest.approx(per_cycle * launch.get("sm_clock"), rel=1e-6)
     assert roof.by_units == by_units
 
@@ -120,8 +120,8 @@ def test_counters_of_a_geforce_agree_with_the_units_table() -> None:
 def test_a_gtx_has_no_tensor_roof() -> None:
     launch = profkit.load(CORPUS / "Cartoonizer__gtx1660_7C.ncu-repz").summary.launches[0]
     roofs = Roofs(Peaks.held, {})
-    assert math.isnan(roofs.of(launch, "tensor_fp16").rate)
-    assert roofs.of(launch, "fp32").rate == pytest.approx(22 * 128 * launch.get("sm_clock"))
+    assert math.isnan(roofs.roof(launch, "tensor_fp16").rate)
+    assert roofs.roof(launch, "fp32").rate == pytest.approx(22 * 128 * launch.get("sm_clock"))
 
 
 def test_a_roof_by_units_says_so(profkit_cli: Callable[..., Result]) -> None:

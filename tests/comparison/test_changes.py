@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from profkit.capture.work import Work
 from profkit.comparison.changes import changes, one_sided
 from profkit.comparison.comparability import (
+    Aspect,
     Obstacle,
-    What,
     kernels_apart,
     only_the_clock,
     problem_of,
@@ -41,8 +41,8 @@ def group(times: Sequence[float], **values: float) -> Group:
     return made
 
 
-def obstacles(before: Group, after: Group) -> list[What]:
-    return [obstacle.what for obstacle in kernels_apart(before, after)]
+def obstacles(before: Group, after: Group) -> list[Aspect]:
+    return [obstacle.aspect for obstacle in kernels_apart(before, after)]
 
 
 # --- is it real?
@@ -91,7 +91,7 @@ def test_cycles_are_compared_where_the_clock_differs() -> None:
 
 def test_the_clock_alone_leaves_cycles() -> None:
     apart = kernels_apart(group([1e-3], sm_clock=1.98e9), group([1e-3], sm_clock=1.7e9))
-    assert apart == (Obstacle(What.clock, "1980 MHz", "1700 MHz"),)
+    assert apart == (Obstacle(Aspect.clock, "1980 MHz", "1700 MHz"),)
     assert only_the_clock(apart)
     both = kernels_apart(
         group([1e-3], sm_clock=1.98e9, dram_clock=3.2e9),
@@ -103,14 +103,14 @@ def test_the_clock_alone_leaves_cycles() -> None:
 
 def test_problem_size_by_work_or_by_what_the_runs_declare() -> None:
     small, large = (group([1e-3], **work(size)) for size in (1, 10))
-    assert obstacles(small, large) == [What.problem]
+    assert obstacles(small, large) == [Aspect.problem]
     one, other = (
         problem_of(Declared(name="gemm", dtype="float16", work=Work(1e9, 1e6), shapes={"n": size}))
         for size in (8, 9)
     )
     assert not kernels_apart(small, large, (one, one))
     (told,) = kernels_apart(small, small, (one, other))
-    assert told.what is What.problem
+    assert told.aspect is Aspect.problem
     assert "n=8" in told.before
     assert "n=9" in told.after
     assert kernels_apart(small, large, (one, None))
@@ -143,22 +143,22 @@ def test_a_size_that_moves_all_work_is_another_problem(
         if persistent:
             side["grid_size"] = 132.0
     before, after = (group([1e-3], **side) for side in sides)
-    assert obstacles(before, after) == obstacles(after, before) == [What.problem]
+    assert obstacles(before, after) == obstacles(after, before) == [Aspect.problem]
 
 
 def test_a_reduction_of_twice_the_input_is_another_problem() -> None:
     """Its output is the same, and says nothing of its size."""
     output = {"global_store_sectors": 1.0}
     before, after = (group([1e-3], **{**work(size), **output}) for size in (1, 2))
-    assert obstacles(before, after) == [What.problem]
+    assert obstacles(before, after) == [Aspect.problem]
     integers = [{**work(size), **output, "flop": 0.0} for size in (1, 2)]
-    assert obstacles(*(group([1e-3], **one) for one in integers)) == [What.problem]
+    assert obstacles(*(group([1e-3], **one) for one in integers)) == [Aspect.problem]
 
 
 def test_other_threads_without_counters_of_work_are_not_taken_for_one_problem() -> None:
     bare = dict.fromkeys((*ALL_WORK, "async_copy_bytes"), math.nan)
     one, other = (group([1e-3], **{**work(size), **bare}) for size in (1, 2))
-    assert obstacles(one, other) == [What.problem]
+    assert obstacles(one, other) == [Aspect.problem]
     assert not obstacles(one, one)
 
 
@@ -171,7 +171,7 @@ def test_short_launches_repeat_less_exactly() -> None:
 
 
 def test_counters_that_failed_are_no_time() -> None:
-    assert obstacles(group([float("nan")]), group([1e-3])) == [What.counters]
+    assert obstacles(group([float("nan")]), group([1e-3])) == [Aspect.counters]
 
 
 def test_reports_recorded_otherwise() -> None:
@@ -180,15 +180,15 @@ def test_reports_recorded_otherwise() -> None:
     def other(**changed: Any) -> ReportSummary:
         return dataclasses.replace(base, session=dataclasses.replace(base.session, **changed))
 
-    def reasons(report: ReportSummary) -> list[What]:
-        return [obstacle.what for obstacle in reports_apart(base, report)]
+    def reasons(report: ReportSummary) -> list[Aspect]:
+        return [obstacle.aspect for obstacle in reports_apart(base, report)]
 
     assert not reasons(base)
-    assert reasons(other(cache_control="none")) == [What.cache_control]
-    assert reasons(other(clock_control="base")) == [What.clock_control]
-    assert reasons(other(ncu_version="2026.1.0.0")) == [What.ncu_version]
+    assert reasons(other(cache_control="none")) == [Aspect.cache_control]
+    assert reasons(other(clock_control="base")) == [Aspect.clock_control]
+    assert reasons(other(ncu_version="2026.1.0.0")) == [Aspect.ncu_version]
     assert not reasons(other(ncu_version="2025.2.0.0"))
-    assert reasons(other(options={**base.session.options, "set": "basic"})) == [What.collected]
+    assert reasons(other(options={**base.session.options, "set": "basic"})) == [Aspect.collected]
     assert not reasons(other(ncu_version="", cache_control=""))
 
 

@@ -230,7 +230,7 @@ def test_variants_timed_in_turns_are_judged_by_them() -> None:
     )
     (kernel,) = profkit.diff(before, after).kernels
     assert kernel.timed is not None
-    assert kernel.timed.how == "interleaved"
+    assert kernel.timed.design == "interleaved"
     assert kernel.speedup == pytest.approx(431.0 / 205.2, rel=0.01)
     assert kernel.resolved[0].category == "shared_bank_conflicts"
 

@@ -57,7 +57,8 @@ def regressed() -> Diff:
     """A recorded pair turned round: bank conflicts are new, and the line is known."""
     before, after = (profkit.load(ROOT / SOURCE / f"{one}.ncu-repz") for one in ("after", "before"))
     sides = [
-        dataclasses.replace(side_of(one.summary), found=one.checklist()) for one in (before, after)
+        dataclasses.replace(side_of(side.summary), checklist=side.checklist())
+        for side in (before, after)
     ]
     return diff(sides[0], sides[1])
 

@@ -10,7 +10,7 @@ import yaml
 
 import profkit
 from profkit.comparison.attribution import factors_of, stalls_of
-from profkit.comparison.comparability import What
+from profkit.comparison.comparability import Aspect
 from profkit.comparison.comparison import Diff, KernelDiff, Side, diff
 from profkit.comparison.finding_changes import Status
 from profkit.comparison.repeats import Change
@@ -60,7 +60,7 @@ def test_pairs_compare_without_what_their_runs_declare(name: str) -> None:
     found = diff(bare(side(name, "before")), bare(side(name, "after")))
     assert not found.refused
     for kernel in found.kernels:
-        assert What.problem not in {obstacle.what for obstacle in kernel.obstacles}
+        assert Aspect.problem not in {obstacle.aspect for obstacle in kernel.obstacles}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -68,7 +68,7 @@ def test_the_defect_is_called_resolved(name: str) -> None:
     category = yaml.safe_load((PAIRS / name / "pair.yaml").read_text(encoding="utf-8"))["category"]
     found = pair(name)
     assert not found.refused
-    before = {item.rule.category for item in found.sides[0].found.items}
+    before = {item.rule.category for item in found.sides[0].checklist.items}
     if name in NOT_FOUND_BEFORE:
         assert category not in before
         return

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import Result
 
 import profkit
-from profkit.comparison.comparability import What
+from profkit.comparison.comparability import Aspect
 from profkit.comparison.comparison import diff
 from profkit.comparison.repeats import Change
 from profkit.comparison.text import evidence
@@ -66,7 +66,7 @@ def test_runs_of_one_target_are_judged_by_their_latencies(tmp_path: Path) -> Non
     (copy / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     found = profkit.diff(profkit.load(run), profkit.load(copy))
     timed = {kernel.timed.before.label: kernel for kernel in found.kernels if kernel.timed}
-    assert {kernel.timed.how for kernel in timed.values() if kernel.timed} == {"within-run only"}
+    assert {kernel.timed.design for kernel in timed.values() if kernel.timed} == {"within-run only"}
     assert timed["flash"].change is Change.regressed
     assert timed["flash"].speedup == pytest.approx(1 / 1.05)
     assert timed["custom"].change is Change.same
@@ -141,5 +141,5 @@ def test_sizes_of_a_sweep_are_other_problems_without_a_run_that_declares_them() 
     assert found.kernels
     for kernel in found.kernels:
         assert kernel.change is Change.incomparable
-        assert What.problem in {obstacle.what for obstacle in kernel.obstacles}
+        assert Aspect.problem in {obstacle.aspect for obstacle in kernel.obstacles}
     assert math.isnan(found.total.speedup)

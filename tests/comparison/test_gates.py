@@ -15,7 +15,7 @@ from profkit.comparison.comparison import diff
 from profkit.comparison.gates import Failure, GateKind, exit_code, failures, parse_gates
 from profkit.comparison.matching import Mode
 from profkit.comparison.repeats import Change
-from profkit.comparison.text import reason, summary
+from profkit.comparison.text import summary
 from profkit.comparison.timed_change import Timings
 from profkit.core.errors import UsageError
 from profkit.report.catalog import catalog
@@ -107,11 +107,11 @@ def test_no_quantity_is_taken_for_an_earlier_value() -> None:
 def test_a_regression_fails_beyond_its_margin_with_both_times() -> None:
     found = compared([Made("axpy", [100e-6])], [Made("axpy", [110e-6])])
     (failure,) = failures(found, parse_gates(["regression"]))
-    assert (failure.kernel, failure.at) == ("axpy", 0)
-    assert reason(failure) == "100.0 µs → 110.0 µs by ncu: 10.0% slower"
+    assert (failure.kernel, failure.index) == ("axpy", 0)
+    assert failure.why == "100.0 µs → 110.0 µs by ncu: 10.0% slower"
     assert failures(found, parse_gates(["regression:20%"])) == ()
     (above,) = failures(found, parse_gates(["regression:5%"]))
-    assert reason(above).endswith("10.0% slower, more than 5%")
+    assert above.why.endswith("10.0% slower, more than 5%")
     assert exit_code([found], [above]) == 1
 
 
@@ -144,9 +144,9 @@ def test_the_total_counts_where_no_kernel_is_a_reason() -> None:
     gates = parse_gates(["regression"])
     before = [Made("axpy", [100e-6])]
     (added,) = failures(compared(before, [*before, Made("quite_new", [50e-6])]), gates)
-    assert (added.kernel, added.at) == ("", -1)
-    assert "100.0 µs → 150.0 µs" in reason(added)
-    assert "50.00 µs of it in added kernels" in reason(added)
+    assert (added.kernel, added.index) == ("", -1)
+    assert "100.0 µs → 150.0 µs" in added.why
+    assert "50.00 µs of it in added kernels" in added.why
     more_launches = compared(before, [Made("axpy", [100e-6, 100e-6])])
     assert told(failures(more_launches, gates)) == [("regression", "")]
     slower_too = [Made("axpy", [110e-6]), Made("quite_new", [50e-6])]
@@ -209,8 +209,8 @@ def test_a_timed_regression_is_the_verdict_on_its_variant() -> None:
     found = diff(side_of(report, fast), side_of(report, slow))
     assert all(kernel.change is Change.same for kernel in found.kernels)
     (failure,) = failures(found, parse_gates(["regression"]))
-    assert failure.at == -1
-    assert "timed, within-run only" in reason(failure)
+    assert failure.index == -1
+    assert "timed, within-run only" in failure.why
     assert not failures(
         diff(side_of(report, slow), side_of(report, fast)), parse_gates(["regression"])
     )
@@ -218,7 +218,7 @@ def test_a_timed_regression_is_the_verdict_on_its_variant() -> None:
     (kernel,) = failures(
         diff(side_of(alone, fast), side_of(alone, slow)), parse_gates(["regression"])
     )
-    assert (kernel.kernel, kernel.at) == ("first", 0)
+    assert (kernel.kernel, kernel.index) == ("first", 0)
 
 
 # --- what can't be told
@@ -242,8 +242,8 @@ def test_a_kernel_that_cant_be_compared_exits_with_3() -> None:
     assert exit_code([found], failures(found, parse_gates(["removed"]))) == 3
     failed = failures(found, parse_gates(["incomparable"]))
     assert told(failed) == [("incomparable", "k")]
-    assert "problem size: 337,920 threads, 2e+09 FLOP" in reason(failed[0])
-    assert "against 3,379,200 threads, 2e+10 FLOP" in reason(failed[0])
+    assert "problem size: 337,920 threads, 2e+09 FLOP" in failed[0].why
+    assert "against 3,379,200 threads, 2e+10 FLOP" in failed[0].why
     assert exit_code([found], failures(found, parse_gates(["regression"]))) == 1
 
 
@@ -260,10 +260,10 @@ def test_of_refused_reports_no_gate_passes() -> None:
         GateKind.metric,
         GateKind.removed,
     ]
-    assert all(one.undecided and "cache control" in reason(one) for one in unchecked)
+    assert all(one.undecided and "cache control" in one.why for one in unchecked)
     assert exit_code([found], unchecked) == 3
     (failure,) = failures(found, parse_gates(["incomparable"]))
-    assert "cache control: all against none" in reason(failure)
+    assert "cache control: all against none" in failure.why
     assert exit_code([found], ()) == 3
     forced = diff(side_of(report), side_of(other), force=True)
     assert exit_code([forced], failures(forced, parse_gates(["regression"]))) == 0
@@ -329,8 +329,8 @@ def test_a_finding_that_a_change_brings_fails() -> None:
     before, after = (profkit.load(pair / f"{one}.ncu-repz") for one in ("before", "after"))
     gates = parse_gates(["new-finding"])
     (failure,) = failures(profkit.diff(after, before), gates)
-    assert reason(failure).startswith("shared_bank_conflicts is new, its fix would give 2.")
-    assert "; none → 32-way" in reason(failure)
+    assert failure.why.startswith("shared_bank_conflicts is new, its fix would give 2.")
+    assert "; none → 32-way" in failure.why
     assert failures(profkit.diff(before, after), gates) == ()
 
 
@@ -338,7 +338,7 @@ def test_kernels_that_are_gone_fail_where_asked() -> None:
     found = compared([Made("axpy", [1e-4]), Made("gone", [2e-5, 2e-5])], [Made("axpy", [1e-4])])
     (failure,) = failures(found, parse_gates(["removed"]))
     assert failure.kernel == "gone"
-    assert reason(failure) == "2 launches before, none now, it took 40.00 µs"
+    assert failure.why == "2 launches before, none now, it took 40.00 µs"
 
 
 def test_metrics_of_the_later_report_and_of_the_earlier() -> None:
@@ -351,13 +351,13 @@ def test_metrics_of_the_later_report_and_of_the_earlier() -> None:
     )  # fmt: skip
     (gate,) = parse_gates(["metric:registers_per_thread > 128"])
     failed = failures(found, [gate])
-    assert [(one.kernel, reason(one)) for one in failed] == [
+    assert [(one.kernel, one.why) for one in failed] == [
         ("a", "it holds: registers_per_thread 168 registers"),
         ("quite_new", "it holds: registers_per_thread 255 registers"),
     ]
     (grown,) = failures(found, parse_gates(["metric:dram_bytes > 1.1 * before_dram_bytes"]))
     assert grown.kernel == "b"
-    assert reason(grown) == "it holds: dram_bytes 1.200 MB, before_dram_bytes 1.000 MB"
+    assert grown.why == "it holds: dram_bytes 1.200 MB, before_dram_bytes 1.000 MB"
     assert exit_code([found], [grown]) == 1
 
 
@@ -366,8 +366,8 @@ def test_numbers_of_failures_are_in_their_units() -> None:
     found = compared([Made("a", [1e-4]), Made("gone", [12.4547808])], [Made("a", [1e-4], busy)])
     names = "l2_busy > 0.5 and local_memory_instructions > 1 and dram_bandwidth > 1"
     removed, metric = failures(found, parse_gates([f"removed,metric:{names}"]))
-    assert reason(removed) == "1 launch before, none now, it took 12.45 s"
-    assert reason(metric) == (
+    assert removed.why == "1 launch before, none now, it took 12.45 s"
+    assert metric.why == (
         "it holds: l2_busy 64.9%, local_memory_instructions 16.63 G instructions, "
         "dram_bandwidth 3.210 TB/s"
     )
@@ -377,10 +377,10 @@ def test_a_metric_that_is_missing_fails_and_says_so() -> None:
     nothing = {"dram_bytes": math.nan}
     found = compared([Made("a", [1e-4], nothing)], [Made("a", [1e-4])])
     (failure,) = failures(found, parse_gates(["metric:dram_bytes > before_dram_bytes"]))
-    assert reason(failure) == "can't be told: before_dram_bytes is missing (not collected)"
+    assert failure.why == "can't be told: before_dram_bytes is missing (not collected)"
     assert failure.gate.kind is GateKind.metric
     assert exit_code([found], [failure]) == 1
     told_anyway = "metric:known(before_dram_bytes) and dram_bytes > before_dram_bytes"
     assert failures(found, parse_gates([told_anyway])) == ()
     (zero,) = failures(found, parse_gates(["metric:sqrt(0 - dram_bytes) > 1"]))
-    assert "no number comes of" in reason(zero)
+    assert "no number comes of" in zero.why

@@ -19,7 +19,7 @@ from profkit.core.distributions import (
     t_quantile,
 )
 from profkit.report.phases import _smoothed
-from profkit.timing.ranks import mann_whitney, ranks
+from profkit.timing.statistics import mann_whitney, ranks
 
 FREEDOMS = st.floats(1, 2000)
 PROBABILITIES = st.floats(1e-4, 1 - 1e-4)

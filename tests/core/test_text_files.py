@@ -192,6 +192,8 @@ _FREE = {  # module: why it may read by itself
     "core/regular_file.py": "opens files",
     "core/text_files.py": "reads text",
     "core/yaml_files.py": "what is shipped",
+    "capture/environment.py": "what is shipped",
+    "commands/options.py": "what is shipped",
     "report/memory.py": "/proc and control groups",
     "report/unpacked.py": "bytes whose framing was walked before",
     "schemas/__main__.py": "the schemas that it writes",
@@ -200,7 +202,6 @@ _FREE = {  # module: why it may read by itself
     "timing/turns.py": "lines of profkit's own worker",
     "timing/worker.py": "lines of profkit's own process",
     "capture/backends.py": "sources of profkit itself",
-    "study/report_content.py": "a copy of its own document",
     "recording/recording.py": "the report that it has just recorded",
     "comparison/saved_reports.py": "the copy that it has just written",
 }

@@ -87,7 +87,7 @@ def _import_all() -> None:
         "profkit.commands.cli", "profkit.analysis.report", "profkit.rules.rule_file",
         "profkit.comparison.comparison",
         "profkit.timeline.summary", "profkit.audit.audit", "profkit.ui.terminal",
-        "profkit.timing.latency_view", "profkit.audit.claims", "profkit.study.report_content",
+        "profkit.timing.latency_view", "profkit.audit.claims", "profkit.study.report_document",
         "jsonschema", "matplotlib.figure", "ncu_report",
     ):  # fmt: skip
         importlib.import_module(name)

@@ -21,8 +21,7 @@ if not torch.cuda.is_available():
 
 from profkit.capture.cuda_source import compile_kernel  # noqa: E402
 from profkit.capture.target import Unsupported  # noqa: E402
-from profkit.roofline.ceiling_file import read_ceilings  # noqa: E402
-from profkit.roofline.ceilings import LABELS  # noqa: E402
+from profkit.roofline.ceiling_file import LABELS, read_ceilings  # noqa: E402
 from profkit.roofline.loads import loads  # noqa: E402
 from profkit.roofline.loads.counts import Machine  # noqa: E402
 

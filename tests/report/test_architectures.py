@@ -13,7 +13,7 @@ from typer.testing import Result
 import profkit
 from profkit.analysis.report import Kernel
 from profkit.report.catalog import catalog
-from profkit.report.sass_tensor import executed_opcodes, tensor_operations
+from profkit.report.sass import executed_opcodes, tensor_operations
 from tests.conftest import CORPUS, h200, needs_corpus
 
 Cli = Callable[..., Result]

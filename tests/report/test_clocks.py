@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.comparison.comparability import What, kernels_apart
+from profkit.comparison.comparability import Aspect, kernels_apart
 from profkit.report.clocks import CLOCK_ERROR, clock_error, clocks_apart, is_read
 from profkit.report.quantities import TOO_SHORT, evaluate
 from profkit.report.summary import LaunchSummary, groups, summarize
@@ -54,7 +54,7 @@ def test_clocks_of_short_launches_keep_nothing_from_being_compared(
 ) -> None:
     before, after = launch(seconds, dram=877e6), launch(seconds, dram=760e6)
     told = kernels_apart(groups([before])[0], groups([after])[0])
-    assert any(obstacle.what is What.memory_clock for obstacle in told) == apart
+    assert any(obstacle.aspect is Aspect.memory_clock for obstacle in told) == apart
 
 
 def test_a_difference_beyond_both_errors_counts() -> None:

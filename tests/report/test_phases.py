@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profkit.report.phases import FEWEST_SAMPLES, KernelTimeline, course, kernel_timeline
-from profkit.report.time_series import Series
+from profkit.report.phases import FEWEST_SAMPLES, KernelTimeline, Series, course, kernel_timeline
 
 PERIOD = 1.5e-6
 CYCLES = 3000.0

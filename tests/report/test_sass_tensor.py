@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profkit.report.sass_tensor import KINDS, tensor_operations
+from profkit.report.sass import KINDS, tensor_operations
 
 
 def work(opcode: str) -> dict[str, float]:

@@ -13,21 +13,26 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from profkit.capture.gpu import Moment
 from profkit.core.errors import BadInput, EnvironmentProblem, UsageError
+from profkit.core.fingerprint import Device, Fingerprint
+from profkit.core.typed_file import convert
 from profkit.report.gpus import Datasheet, find_datasheet
-from profkit.roofline.ceiling_file import ceilings_json, find_ceilings, keep_ceilings, read_ceilings
-from profkit.roofline.ceiling_measurement import roofs_named
-from profkit.roofline.ceilings import (
+from profkit.roofline.ceiling_file import (
     LABELS,
-    Ceiling,
-    Ceilings,
+    CeilingFile,
     Measured,
     ceiling,
-    held_together,
+    ceilings_json,
+    cross_checked,
+    find_ceilings,
+    keep_ceilings,
+    read_ceilings,
     unfit,
 )
+from profkit.roofline.ceiling_measurement import roofs_named
 from profkit.roofline.ceilings_view import ceilings_markdown, ceilings_terminal, warnings
 from profkit.roofline.loads import counts
 from profkit.roofline.loads.counts import Machine
@@ -56,10 +61,16 @@ def timed(seconds: float, amount: float, how: str = "copy.cu", clock: float = 1.
     return Measured(how, amount, samples, moments, (seconds * 1.25,) * 9, steady)
 
 
-def measured(*names: str, rate: float = 4e12, **fields: Any) -> Ceilings:
-    rates = {name: ceiling(name, [timed(1e-3, rate / 1e3)], None, 132) for name in names}
-    whole = Ceilings("NVIDIA H200", "GPU-1", rates, "2026-01-01T00:00:00+00:00", 40.0)
-    return replace(whole, **{"fingerprint": {"gpu": DEVICE}, **fields})
+def measured(
+    *names: str, rate: float = 4e12, device: dict[str, Any] = DEVICE, **fields: Any
+) -> CeilingFile:
+    rows = tuple(ceiling(name, [timed(1e-3, rate / 1e3)], None, 132) for name in names)
+    fingerprint = convert({"gpu": device}, Fingerprint)
+    whole = CeilingFile(
+        gpu=fingerprint.gpu or Device(), ceilings=rows, created="2026-01-01T00:00:00+00:00",
+        seconds=40.0, fingerprint=fingerprint,
+    )  # fmt: skip
+    return structs.replace(whole, **fields)
 
 
 # ---- Counts
@@ -139,7 +150,7 @@ def test_the_fastest_way_is_the_roof() -> None:
     ways = [timed(2e-3, 8e9, "slow"), timed(1e-3, 4.3e9, "fast"), timed(1e-3, 4.2e9, "other")]
     one = ceiling("dram", ways, None, 132)
     assert one.rate == pytest.approx(4.3e12)
-    assert one.how == "fast (the fastest of 3 ways)"
+    assert one.method == "fast (the fastest of 3 ways)"
     assert math.isnan(one.peak)
 
 
@@ -163,9 +174,9 @@ def test_rates_above_what_the_chip_can_do_are_impossible() -> None:
 
 def test_an_l2_no_faster_than_dram_was_missed() -> None:
     rates = {**measured("dram", rate=4e12).rates, **measured("l2", rate=3.9e12).rates}
-    assert "did not stay in L2" in held_together(rates)["l2"].problem
+    assert "did not stay in L2" in cross_checked(rates)["l2"].problem
     rates |= measured("l2", rate=7e12).rates
-    assert held_together(rates) == rates
+    assert cross_checked(rates) == rates
 
 
 def test_without_nvml_and_datasheet_nothing_is_made_up() -> None:
@@ -200,7 +211,7 @@ def test_a_file_says_what_was_measured(tmp_path: Path) -> None:
     file = tmp_path / "ceilings.json"
     file.write_text(text, encoding="utf-8")
     back = read_ceilings(file)
-    assert (back.gpu, back.uuid, back.left_out, back.neighbours) == (
+    assert (back.gpu.name, back.gpu.uuid, back.left_out, back.neighbours) == (
         "NVIDIA H200", "GPU-1", {"l2": "too small"}, 2,
     )  # fmt: skip
     assert back.rates["tensor_int8"].unit == "op/s"
@@ -277,9 +288,9 @@ def test_the_newest_of_a_model_is_taken_where_the_gpu_is_not_known() -> None:
     keep_ceilings(measured("dram"))
     other = {**DEVICE, "uuid": "GPU-2"}
     later = "2026-02-01T00:00:00+00:00"
-    keep_ceilings(measured("l2", uuid="GPU-2", created=later, fingerprint={"gpu": other}))
-    assert find_ceilings({"name": "NVIDIA H200"}).uuid == "GPU-2"
-    assert find_ceilings(DEVICE).uuid == "GPU-1"
+    keep_ceilings(measured("l2", device=other, created=later))
+    assert find_ceilings({"name": "NVIDIA H200"}).gpu.uuid == "GPU-2"
+    assert find_ceilings(DEVICE).gpu.uuid == "GPU-1"
 
 
 def test_roofs_of_another_gpu_are_refused() -> None:
@@ -308,15 +319,15 @@ def test_some_measured_anew_leave_the_others() -> None:
     keep_ceilings(measured("l2", rate=7e12))
     kept = find_ceilings(DEVICE)
     assert [round(one.rate / 1e12) for one in kept.rates.values()] == [4, 7]
-    slower = {"gpu": {**DEVICE, "power_limit": 500.0}}
-    keep_ceilings(measured("l2", fingerprint=slower))
+    slower = {**DEVICE, "power_limit": 500.0}
+    keep_ceilings(measured("l2", device=slower))
     assert set(find_ceilings({"name": "NVIDIA H200"}).rates) == {"l2"}
 
 
 def test_impossible_roofs_are_not_kept() -> None:
     whole = measured("dram", "l2")
-    bad = replace(whole.rates["l2"], problem="no faster than DRAM")
-    whole = replace(whole, rates={**whole.rates, "l2": bad})
+    bad = structs.replace(whole.rates["l2"], problem="no faster than DRAM")
+    whole = structs.replace(whole, ceilings=(whole.ceilings[0], bad))
     assert set(whole.plain) == {"dram"}
     keep_ceilings(whole)
     assert set(find_ceilings(DEVICE).rates) == {"dram"}
@@ -331,12 +342,13 @@ def test_what_can_not_be_kept_is_said(state: Path) -> None:
 # ---- Shown
 
 
-def shown(**change: Any) -> Ceilings:
-    rates: dict[str, Ceiling] = {
-        "dram": ceiling("dram", [timed(1e-3, 4.31e9)], sheet(), 132),
-        "tensor_fp16": ceiling("tensor_fp16", [timed(1.46e-3, 1.0995e12)], sheet(), 132),
-    }
-    return Ceilings("NVIDIA H200", "GPU-1", rates, seconds=41.2, **change)
+def shown(**change: Any) -> CeilingFile:
+    rows = (
+        ceiling("dram", [timed(1e-3, 4.31e9)], sheet(), 132),
+        ceiling("tensor_fp16", [timed(1.46e-3, 1.0995e12)], sheet(), 132),
+    )
+    gpu = Device(name="NVIDIA H200", uuid="GPU-1")
+    return CeilingFile(gpu=gpu, ceilings=rows, seconds=41.2, **change)
 
 
 def test_the_terminal_shows_rates_and_how_they_were_had() -> None:
@@ -358,8 +370,8 @@ def test_the_terminal_shows_rates_and_how_they_were_had() -> None:
 def test_what_speaks_against_roofs_is_shown() -> None:
     whole = shown(left_out={"tensor_fp8": "no such type"}, neighbours=1)
     hot = ("hardware thermal slowdown",)
-    bad = replace(whole.rates["dram"], problem="hits", steady=5e12, steady_throttled_by=hot)
-    whole = replace(whole, rates={**whole.rates, "dram": bad})
+    bad = structs.replace(whole.ceilings[0], problem="hits", steady=5e12, steady_throttled_by=hot)
+    whole = structs.replace(whole, ceilings=(bad, whole.ceilings[1]))
     assert warnings(whole) == (
         "DRAM copy: impossible, hits",
         "DRAM copy: the clock was held down (hardware thermal slowdown)",
@@ -373,19 +385,19 @@ def test_what_speaks_against_roofs_is_shown() -> None:
 
 def test_a_power_cap_that_holds_bursts_down_is_said() -> None:
     whole = shown()
-    capped = replace(whole.rates["tensor_fp16"], throttled_by=(CAP,))
-    text = ceilings_terminal(
-        replace(whole, rates={**whole.rates, "tensor_fp16": capped}), None, to_file=True
-    )
+    capped = structs.replace(whole.rates["tensor_fp16"], throttled_by=(CAP,))
+    whole = structs.replace(whole, ceilings=(whole.ceilings[0], capped))
+    text = ceilings_terminal(whole, None, to_file=True)
     assert "The power cap held the clock down in bursts too: tensor FP16." in text
 
 
 def test_all_columns_fit_with_the_longest_name() -> None:
     name = "tensor_bf16_mma_sync"
-    whole = replace(shown(), rates={name: ceiling(name, [timed(1.7e-3, 1.0995e12)], sheet(), 132)})
-    (row,) = (line for line in ceilings_terminal(whole, None, to_file=True).splitlines()
+    row = ceiling(name, [timed(1.7e-3, 1.0995e12)], sheet(), 132)
+    whole = structs.replace(shown(), ceilings=(row,))
+    (line,) = (line for line in ceilings_terminal(whole, None, to_file=True).splitlines()
               if line.startswith("tensor BF16, mma.sync") and "646.8" in line)  # fmt: skip
-    assert row.endswith("517.4 TFLOP/s *  685 W")
+    assert line.endswith("517.4 TFLOP/s *  685 W")
 
 
 def test_markdown_is_a_table() -> None:

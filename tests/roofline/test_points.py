@@ -13,11 +13,11 @@ from profkit.core.errors import UsageError
 from profkit.report.names import own_names
 from profkit.report.quantities import evaluate
 from profkit.report.summary import summarize
-from profkit.roofline.joins import joins, tracks
 from profkit.roofline.labels import Room, spread
 from profkit.roofline.plot import rate_words
 from profkit.roofline.roofline import Point, Roofline, known_names, roofline
 from profkit.roofline.roofs import Peaks, Roof, attainable
+from profkit.roofline.tracks import steps, tracks
 from tests.report.test_quantities import raw
 
 rates = st.floats(1e6, 1e18)
@@ -76,7 +76,7 @@ def test_a_label_that_is_alone_stays_where_it_is_wanted() -> None:
 
 def test_room_is_taken_once_and_lines_are_not_written_over() -> None:
     room = Room(100, 100)
-    room.draw(0, 100, lambda x: x)
+    room.draw(0, 100, 0, 1)
     assert room.place([(10, 5, 20, 30), (50, 10, 60, 20)]) == 1
     assert room.place([(55, 15, 65, 25)]) is None
     assert not room.is_free((95, 0, 105, 5))
@@ -152,7 +152,7 @@ def test_kernels_are_joined_whichever_their_precision(
     before: tuple[str, ...], after: tuple[str, ...], joined: set[tuple[str, str]]
 ) -> None:
     sides = [report(*(point(*word.split(":")) for word in words)) for words in (before, after)]
-    found = joins(sides)
+    found = steps(sides)
     ends = [(one.before, one.after) for one in found]
     assert {tuple(f"{end.name}:{end.precision}" for end in pair) for pair in ends} == joined
     assert len(found) == len(joined)
@@ -161,14 +161,14 @@ def test_kernels_are_joined_whichever_their_precision(
 def test_of_several_that_changed_their_precision_the_principal_ones_are_joined() -> None:
     before = report(point("a", FP32, of_roof=0.1), point("a", FP64, of_roof=0.4))
     after = report(point("a", TENSOR, launch=3, share=0.2), point("a", TENSOR, share=0.8))
-    (only,) = joins([before, after])
+    (only,) = steps([before, after])
     assert only.before is before.points[1]
     assert only.after is after.points[1]
 
 
 def test_a_path_leads_over_reports_that_lack_a_kernel() -> None:
     first, last = (report(point("a", FP32, timed=True), point("b", FP32)) for _ in range(2))
-    found = joins([first, report(point("b", FP32)), last])
+    found = steps([first, report(point("b", FP32)), last])
     assert sorted((one.before.name, one.start) for one in found) == [("a", 0), ("b", 0), ("b", 1)]
     (track,) = tracks([first, report(point("b", FP32)), last])
     assert (track.name, [at for at, _ in track.stops]) == ("a", [0, 2])

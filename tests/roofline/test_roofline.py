@@ -23,9 +23,9 @@ from typer.testing import Result
 
 import profkit
 from profkit.core.errors import BadInput
+from profkit.core.fingerprint import Device
 from profkit.report.summary import groups
-from profkit.roofline.ceiling_file import ceilings_json
-from profkit.roofline.ceilings import Ceiling, Ceilings
+from profkit.roofline.ceiling_file import CeilingFile, CeilingRow, ceilings_json
 from profkit.roofline.plot import figure_of, plot_rooflines
 from profkit.roofline.roofline import Outside, Point, Roofline, roofline
 from profkit.roofline.roofs import Peaks
@@ -506,13 +506,15 @@ def test_measured_roofs_are_those_of_a_file_or_kept_of_the_gpu(
     assert none.exit_code == 4
     assert "run `profkit ceilings`" in none.stderr
     assert "--ceilings FILE" in none.stderr
-    copied = Ceiling(
-        "dram", 4.3e12, 4.2e12, 4.4e12, "B/s", "copy", 1e9, 30, 0.95, 1.9e9, 600.0, 50.0, (),
-        4.8e12, True, "",
+    copied = CeilingRow(
+        name="dram", rate=4.3e12, low=4.2e12, high=4.4e12, unit="B/s", method="copy", amount=1e9,
+        samples=30, level=0.95, sm_clock=1.9e9, power=600.0, temperature=50.0, peak=4.8e12,
+        verified=True,
     )  # fmt: skip
     file = tmp_path / "ceilings.json"
     for gpu, code in (("NVIDIA H200", 0), ("NVIDIA L4", 2)):
-        measured = Ceilings(gpu, "", {"dram": copied}, created="2026-11-21T10:00:00+00:00")
+        device = Device(name=gpu, uuid=None)
+        measured = CeilingFile(gpu=device, ceilings=(copied,), created="2026-11-21T10:00:00+00:00")
         file.write_text(ceilings_json(measured), encoding="utf-8")
         done = profkit_cli(*words, "--ceilings", file)
         assert done.exit_code == code, done.stderr
@@ -521,7 +523,8 @@ def test_measured_roofs_are_those_of_a_file_or_kept_of_the_gpu(
             assert (roofs["dram"]["rate"], roofs["dram"]["source"]) == (4.3e12, "measured")
             assert roofs["tensor_fp16"]["source"] == "held"
     assert profkit_cli("roofline", report, "--ceilings", file).exit_code == 2
-    of_another = Ceilings("NVIDIA H200", "GPU-1", {"dram": copied}, created=measured.created)
+    device = Device(name="NVIDIA H200", uuid="GPU-1")
+    of_another = CeilingFile(gpu=device, ceilings=(copied,), created=measured.created)
     file.write_text(ceilings_json(of_another), encoding="utf-8")
     run_words = ("roofline", RUN, "--peaks", "measured", "--ceilings", file)
     done = profkit_cli(*run_words)

@@ -16,7 +16,7 @@ from typer.testing import Result
 
 import profkit
 from profkit.report.quantities import NOT_HERE
-from profkit.report.sass_tensor import executed_opcodes
+from profkit.report.sass import executed_opcodes
 from profkit.report.summary import Group
 from profkit.rules.checklist import Checklist
 from profkit.rules.finding_text import evidence, prospects, roofs, without_finding

@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 
 from msgspec.structs import replace
 
+from profkit.study.drawings import drawings
 from profkit.study.summary import Row
-from profkit.study.written.drawings import drawings
 from profkit.timing.cell import CellStatus
 
 

@@ -10,15 +10,15 @@ import yaml
 from msgspec.structs import replace
 
 from profkit.core.fingerprint import Device
-from profkit.study.evidence import cost, evidence, goal, top_rows
 from profkit.study.published import (
     Fault,
-    against_published,
     overclaims,
     published,
+    published_pairs,
     wrong_claims,
 )
-from profkit.study.summary import Row
+from profkit.study.report import faults, goal
+from profkit.study.summary import Row, top_rows
 from profkit.timing.cell import CellStatus
 from tests.conftest import ROOT
 
@@ -85,13 +85,13 @@ def test_the_study_is_told_whole_and_as_it_was_published() -> None:
 
 
 def test_claims_of_a_study_are_audited_where_its_shapes_are() -> None:
-    found = wrong_claims(against_published([row(0.32102e-3)], "L4"))
+    found = wrong_claims(published_pairs([row(0.32102e-3)], "L4"))
     texts = [outcome.claim.text for outcome in found]
     assert len([text for text in texts if text]) == 12  # every sentence of the study is wrong
     assert "S=512 is firmly compute-bound" in texts
     assert all(outcome.contradictions for outcome in found)
     elsewhere = row(1e-3, heads=16, kv_heads=16, length=1024, batch=16, dim=128)
-    other = against_published([elsewhere], "H200")
+    other = published_pairs([elsewhere], "H200")
     assert other
     assert wrong_claims(other) == ()
 
@@ -99,7 +99,7 @@ def test_claims_of_a_study_are_audited_where_its_shapes_are() -> None:
 def test_a_shortfall_is_of_the_same_product_and_weighs_the_clock() -> None:
     slow = row(0.08e-3, gpu="H200", sm_clock=1.6e9, throttled={"software power cap": 3})
     chip = Device(sm_clock_max=2.0e9, power_limit=700.0)
-    found = {one.figure.series: one for one in against_published([slow], "H200", chip)}
+    found = {one.figure.series: one for one in published_pairs([slow], "H200", chip)}
     short = found["SDPA default, seen before"].shortfall
     assert short is not None
     assert (short.clock, short.capped, short.slowed) == (0.8, 3, True)
@@ -107,7 +107,7 @@ def test_a_shortfall_is_of_the_same_product_and_weighs_the_clock() -> None:
     assert not short.clock_suffices
     assert found["SDPA flash, seen before"].shortfall is None  # 74.7 us: within a tenth
     assert found["SDPA on an L4"].shortfall is None
-    (bare,) = [one.shortfall for one in against_published([row(0.08e-3)], "H200")
+    (bare,) = [one.shortfall for one in published_pairs([row(0.08e-3)], "H200")
                if one.figure.series == "SDPA default, seen before"]  # fmt: skip
     assert bare is not None
     assert not bare.has_evidence
@@ -117,9 +117,8 @@ def test_faults_of_published_intervals_are_counted_each_by_its_reason() -> None:
     told = row(
         0.32102e-3, low=0.31e-3, high=0.35e-3, dependence=("start-up",), tick=0.0184e-3, n=100
     )
-    found = overclaims(against_published([told], "L4"))
-    assert (found.judged, found.faulty, found.started_up, found.one_tick) == (1, 1, 1, 1)
-    assert (found.autocorrelated, found.drifting) == (0, 0)
+    found = overclaims(published_pairs([told], "L4"))
+    assert found == {"judged": 1, "faulty": 1, "start-up": 1, "one_tick": 1}
 
 
 def test_a_causal_series_counts_half_of_the_work_and_heads_of_k_and_v_their_own() -> None:
@@ -131,23 +130,23 @@ def test_a_causal_series_counts_half_of_the_work_and_heads_of_k_and_v_their_own(
 
 
 def test_same_samples_of_a_drifting_run_support_no_interval() -> None:
-    found = against_published([row(0.32102e-3, refused="drifting", tick=1.024e-6)], "L4")
+    found = published_pairs([row(0.32102e-3, refused="drifting", tick=1.024e-6)], "L4")
     one = next(one for one in found if one.figure.series == "SDPA on an L4")
     assert one.same_samples
     assert one.faults == (Fault.refused,)
     assert one.rate_ratio == pytest.approx(FLOP / 0.32102e-3 / 53516e9)
     measured = replace(one.row, status=CellStatus.measured)
-    again = against_published([measured], "L4")
+    again = published_pairs([measured], "L4")
     assert next(one for one in again if one.figure.series == "SDPA on an L4").faults == ()
 
 
 def test_another_gpu_is_held_by_rates_and_shares_and_never_by_times() -> None:
-    found = against_published([row(0.0748e-3, gpu="H200")], "H200")
+    found = published_pairs([row(0.0748e-3, gpu="H200")], "H200")
     seen = {one.figure.series: one for one in found}
     assert seen["SDPA default, seen before"].time_ratio == pytest.approx(50.8 / 74.8)
     assert seen["SDPA on an L4"].time_ratio is None
     assert seen["SDPA on an L4"].rate_ratio == pytest.approx(FLOP / 0.0748e-3 / 53516e9)
-    assert against_published([row(1e-3, dtype="float32")], "L4") == ()
+    assert published_pairs([row(1e-3, dtype="float32")], "L4") == ()
 
 
 def test_goal_by_hand() -> None:
@@ -174,31 +173,25 @@ def test_top_rows_are_the_fastest_of_the_shapes_with_the_highest_rates() -> None
     assert [one.id for one in top_rows(rows, 3)] == ["b.fast", "a.fast"]
 
 
-def test_evidence_counts_cells_by_fault() -> None:
-    found = evidence([
-        row(1e-3, claim="holds", tick=1e-6, drift=0.002),
-        row(1e-3, refused="drifting", drift=-0.2, dependence=("autocorrelated", "drifting"),
-            autocorrelation=0.9, effective_n=5.0, startup=2, outliers=3, cv=0.4),
-    ])  # fmt: skip
-    assert (found.cells, found.claimed, found.refused, found.correlated) == (2, 1, 1, 1)
-    assert found.drift == -0.2
-    assert found.tick_share == pytest.approx(1e-3)
-    assert found.fewest_effective == 5.0
+def test_cells_are_known_by_their_faults() -> None:
+    drifting = row(
+        1e-3, refused="drifting", drift=-0.2, dependence=("autocorrelated", "drifting"),
+        autocorrelation=0.9, effective_n=5.0, startup=2, outliers=3, cv=0.4,
+    )  # fmt: skip
+    steady = row(1e-3, claim="holds", tick=1e-6, drift=0.002)
+    cells = faults([steady, drifting, replace(steady, seconds=None)])
+    assert cells["claimed"] == cells["ticked"] == [steady]
+    assert cells["refused"] == cells["correlated"] == cells["drifting"] == [drifting]
+    assert cells["started_up"] == [drifting]
+    assert cells["unsteady"] == []
 
 
-def test_the_worst_of_a_fault_is_that_of_a_cell_which_has_it() -> None:
-    found = evidence([
-        row(1e-3, startup=1, cv=0.01, drift=0.004, dependence=("drifting",), overtaken=3),
-        row(1e-3, cv=2.0, drift=5.0, independence="unknown", overtaken=0, sm_clock=1.5e9,
-            throttled={"software power cap": 8}),
-        row(1e-3, sm_clock=1.4e9, clock_by="device"),
-    ])  # fmt: skip
-    assert (found.started_up, found.cv) == (1, 0.01)
-    assert (found.drifting, found.drift, found.unsteady) == (1, 0.004, 1)
-    assert (found.overtaken, found.clock, found.capped) == (1, (1.4e9, 1.5e9), 1)
-    assert found.read == 1
-
-
-def test_cost_is_hours_times_price_times_gpus() -> None:
-    assert cost(1800, 3.0) == 1.5
-    assert cost(3600, 2.5, gpus=4) == 10
+def test_a_fault_is_of_the_cells_which_have_it() -> None:
+    slow = row(1e-3, startup=1, cv=0.01, drift=0.004, dependence=("drifting",), overtaken=3)
+    capped = row(1e-3, cv=2.0, drift=5.0, independence="unknown", overtaken=0, sm_clock=1.5e9,
+                 throttled={"software power cap": 8})  # fmt: skip
+    counted = row(1e-3, sm_clock=1.4e9, clock_by="device")
+    cells = faults([slow, capped, counted])
+    assert cells["started_up"] == cells["drifting"] == cells["overtaken"] == [slow]
+    assert cells["unsteady"] == cells["capped"] == cells["read"] == [capped]
+    assert cells["clocked"] == [capped, counted]

@@ -15,7 +15,7 @@ from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.typed_file import convert
 from profkit.report.gpus import datasheet_named
 from profkit.study import summary
-from profkit.study.evidence import goal
+from profkit.study.report import goal
 from profkit.study.summary import Baseline, Best, Row
 from profkit.timing.cell import Cell, CellStatus
 from profkit.timing.latency_format import Latency
@@ -332,7 +332,7 @@ def test_backends_that_took_turns_are_compared_with_the_first() -> None:
     assert slower.pair.comparison.verdict.name == "REGRESSED"
     assert slower.overlap is False
     assert slower.pair.comparison.speedup == pytest.approx(50.05 / 72, rel=1e-3)
-    assert [one.backend for one in found.best if one.what == "backend"] == ["cudnn"]
+    assert [one.backend for one in found.best if one.kind == "backend"] == ["cudnn"]
 
 
 def test_faster_is_claimable_by_verdict_classic_rule_and_two_intervals_with_a_level() -> None:
@@ -402,7 +402,7 @@ def test_scaling_is_between_neighbours_that_differ_in_one_size() -> None:
     ((factor, exponent, flop),) = scaling_of(found, "batch")
     assert (factor, flop) == (8, 1)
     assert exponent == pytest.approx(math.log(6) / math.log(8), rel=1e-2)
-    best = {one.what: one for one in found.best if one.what != "backend"}
+    best = {one.kind: one for one in found.best if one.kind != "backend"}
     assert best["length"].value == 512 or best["length"].value == 256
     assert best["batch"].value == 32
 
@@ -444,7 +444,7 @@ def test_environments_apart_from_the_dtype_are_counted() -> None:
 
 def best_of(*speeds: tuple[str, float], **more: Any) -> Best:
     (best,) = [one for one in derive(alternatives(*speeds, **more), H200).best
-               if one.what == "backend"]  # fmt: skip
+               if one.kind == "backend"]  # fmt: skip
     return best
 
 
@@ -461,7 +461,7 @@ def test_what_did_not_take_turns_with_the_fastest_is_tied() -> None:
         cell(50e-6, backend="cudnn", of=1, round_="first"),
         cell(72e-6, backend="flash", of=1, round_="second"),
     ]
-    (best,) = [one for one in derive(cells, H200).best if one.what == "backend"]
+    (best,) = [one for one in derive(cells, H200).best if one.kind == "backend"]
     assert [name.rpartition(".")[2] for name in best.tied] == ["flash"]
 
 
@@ -471,7 +471,7 @@ def test_sizes_whose_rates_may_be_as_high_are_tied() -> None:
         cell(4 * 50.01e-6, length=1024),
         cell(16 * 80e-6, length=2048),
     ]
-    (best,) = [one for one in derive(cells, H200).best if one.what == "length"]
+    (best,) = [one for one in derive(cells, H200).best if one.kind == "length"]
     assert best.value == 512
     assert [name for name in best.tied if "length1024" in name] == list(best.tied)
     assert len(best.tied) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Sequence
@@ -10,18 +11,20 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from jinja2 import nodes
 
 from profkit.core.errors import BadInput
+from profkit.core.text_files import shipped_text
 from profkit.core.typed_file import convert
 from profkit.study.folder import cell_file, write_plan
 from profkit.study.json import cell_json
 from profkit.study.plan_format import PlanFile
-from profkit.study.report_content import gather
+from profkit.study.report import Report, gather
+from profkit.study.report_document import report_document, report_environment
 from profkit.study.run import summarise
-from profkit.study.written.report import report
 from profkit.timing.cell import Cell
 from profkit.timing.results import Verdict
-from profkit.ui.document_markdown import document_markdown
+from profkit.ui.document_formats import document_markdown
 from tests.study.test_summary import H200, alternatives, cell
 
 GQA: dict[str, Any] = {
@@ -64,7 +67,7 @@ def folder(into: Path, cells: Sequence[Cell], asked: Sequence[str] = ()) -> Path
 def text(into: Path, cells: Sequence[Cell], asked: Sequence[str] = (), **more: Any) -> str:
     """The report in Markdown, its lines joined."""
     told = gather(folder(into, cells, asked), **more)
-    return " ".join(document_markdown(report(told), "drawings").split())
+    return " ".join(document_markdown(report_document(told), "drawings").split())
 
 
 def grouped(share: float, **more: Any) -> Cell:
@@ -255,3 +258,17 @@ def test_no_median_without_an_interval_has_more_than_two_digits(tmp_path: Path) 
     assert "none" in row
     median = row.split("|")[1].strip()
     assert len(median.split()[0].replace(".", "").strip("0")) <= 2
+
+
+def test_the_template_uses_nothing_that_there_is_not() -> None:
+    """Its branches that no baseline here takes too."""
+    environment = report_environment([])
+    tree = environment.parse(shipped_text("profkit.study", "templates/report.md.j2"))
+    names = list(tree.find_all(nodes.Name))
+    known = {name.name for name in names if name.ctx != "load"} | environment.globals.keys()
+    fields = {field.name for field in dataclasses.fields(Report)}
+    names_shown = {"loop", "report", "rows", "cells", "timed", "fastest", "standings", "shared"}
+    assert {name.name for name in names} <= known | fields | names_shown
+    filters = {node.name for node in tree.find_all(nodes.Filter)}
+    assert filters <= environment.filters.keys()
+    assert {node.name for node in tree.find_all(nodes.Test)} <= environment.tests.keys()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from profkit.timing.latency import Pair
 from profkit.timing.optimum import (
@@ -19,8 +19,8 @@ from profkit.timing.optimum import (
     standing,
     thresholds_of_looks,
 )
-from profkit.timing.results import DEFAULT, Margin, Source, Verdict
-from profkit.timing.verdict import Comparison, compare, judge
+from profkit.timing.results import DEFAULT, Comparison, Margin, Source, Verdict
+from profkit.timing.verdict import compare, judge
 
 
 def against(speedup: float, scatter: float = 0.002, blocks: int = 8) -> Comparison:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from scipy import stats
 
 from profkit.core.errors import BadInput
@@ -17,13 +18,13 @@ from profkit.timing.results import (
     PERMISSIVE,
     PRESETS,
     STRICT,
+    Comparison,
     Margin,
     Source,
     Verdict,
 )
 from profkit.timing.statistics import summarize
 from profkit.timing.verdict import (
-    Comparison,
     Reason,
     compare,
     holm,
@@ -415,7 +416,7 @@ def test_holm_by_hand() -> None:
 
 
 def replaced(comparison: Comparison, p_value: float) -> Comparison:
-    return Comparison(**{**vars(comparison), "p_value": p_value})
+    return structs.replace(comparison, p_value=p_value)
 
 
 @given(st.lists(st.floats(0, 1), max_size=8))

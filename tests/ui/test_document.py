@@ -19,9 +19,7 @@ from profkit.ui.document import (
     unmarked,
     verbatim,
 )
-from profkit.ui.document_html import document_html
-from profkit.ui.document_latex import document_latex
-from profkit.ui.document_markdown import document_markdown
+from profkit.ui.document_formats import document_html, document_latex, document_markdown
 
 ODD = st.text(alphabet=st.sampled_from("ab <>&|`*_[]()\\{}$%#~^\"'µ×−\n\x1b"), max_size=30)
 

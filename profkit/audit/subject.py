@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from msgspec import structs
 
 from profkit.audit.claim import SHAPE, UNITS, Claim
+from profkit.audit.contradiction import Check, Contradiction, Rule
+from profkit.audit.printed_numbers import Figure
 from profkit.audit.span import Span
 from profkit.capture.work import Work
 from profkit.report.gpus import Datasheet, datasheets_named
 
 ELEMENT_BYTES = {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1}
+SLACK = 1e-3
+PEAK_SLACK = 0.02
+_CLOSE = 0.02
 _WORK = ("dtype", "kv_heads", "causal", "backward", *SHAPE)
 _MEASURED = ("time", "flop", "bytes", "intensity", "flop_rate", "byte_rate")
 # A claimed clock this near the datasheet's own is that: both are rounded.
@@ -33,10 +39,63 @@ class Subject:
     borrowed: frozenset[str] = frozenset()
     lender: str = ""
 
+    def check(
+        self,
+        rule: Rule,
+        field: str,
+        expected: Sequence[Span],
+        *,
+        cause: Mapping[float, str] | str = "",
+        should_be: Callable[[Span], str] | str = "{}",
+        slack: float = SLACK,
+        doubt: bool = False,
+    ) -> Iterator[Check]:
+        """A claimed figure against what it should be, any of `expected`; none if it is borrowed.
+
+        `cause` may depend on the ratio of the claimed figure to the right one: its keys are exact
+        ratios, then 0 for any below 1 and infinity for any above.
+        """
+        claimed = self.claim[field]
+        if field in self.borrowed or claimed is None or not expected:
+            return
+        used = (field, *(name for span in expected for name in span.used))
+        if any(span.allows(claimed, slack) for span in expected):
+            yield Check(rule, used)
+            return
+        right = min(expected, key=lambda span: abs(math.log(span.value / claimed.value)))
+        why = cause if isinstance(cause, str) else _cause(cause, claimed.value / right.value)
+        correct = should_be.format(right) if isinstance(should_be, str) else should_be(right)
+        contradiction = Contradiction(
+            self.claim.where, self.claim.text, rule, field, figure_words(claimed, field),
+            right.calculation, why or None, correct, claimed.value, right.value,
+            UNITS[field] or None,
+        )  # fmt: skip
+        yield Check(rule, used, contradiction, doubt)
+
+    def statement(
+        self,
+        rule: Rule,
+        field: str,
+        claimed: str,
+        follows: str,
+        should_be: str,
+        cause: str = "",
+        *,
+        used: tuple[str, ...] = (),
+        wrong: bool = True,
+        doubt: bool = False,
+    ) -> Check:
+        """What is claimed without being a figure, and is contradicted where it is `wrong`."""
+        contradiction = Contradiction(
+            self.claim.where, self.claim.text, rule, field, claimed, follows, cause or None,
+            should_be,
+        )  # fmt: skip
+        return Check(rule, (field, *used), contradiction if wrong else None, doubt)
+
     def spans(self, quantity: str) -> list[Span]:
         """The claimed figure; none where it is not claimed."""
         figure = self.claim[quantity]
-        return [Span.of(figure, UNITS[quantity], (quantity,))] if figure else []
+        return [Span.around(figure, UNITS[quantity], (quantity,))] if figure else []
 
     def text(self, quantity: str) -> str:
         """The claimed figure as it was written."""
@@ -72,8 +131,8 @@ class Subject:
         if kind == "byte":
             peaks = {sheet.peaks["dram"].value for sheet in self.sheets}
             return tuple(sorted(peak * count for peak in peaks for count in self.multiples))
-        peaks_of = self.rate_peaks() if kind == "flop" else {}
-        return tuple(value for values in peaks_of.values() for value in values)
+        rates = self.rate_peaks() if kind == "flop" else {}
+        return tuple(value for values in rates.values() for value in values)
 
     def rate_peaks(self) -> dict[str, tuple[float, ...]]:
         """FLOP/s that the peaks which the claim's precision may mean can have.
@@ -81,21 +140,19 @@ class Subject:
         Those of the datasheets; at a claimed SM clock those that units do at it, where it is not
         the clock of the datasheet's figure; of one GPU, or of those that the claim tells of.
         """
-        keys = _peak_keys(self.claim)
-        found: dict[str, set[float]] = {}
+        rates: dict[str, set[float]] = {}
         for sheet in self.sheets:
-            for key in sheet.peaks:
-                if key != "dram" and (keys is None or key in keys):
-                    peaks = _peaks_of(sheet, key, self.claim)
-                    values = {peak * count for peak in peaks for count in self.multiples}
-                    found.setdefault(key, set()).update(values)
-        return {key: tuple(sorted(values)) for key, values in found.items()}
+            for key in (key for key in sheet.peaks if _is_meant(key, self.claim)):
+                peaks = _peaks(sheet, key, self.claim)
+                rates.setdefault(key, set()).update(
+                    peak * count for peak in peaks for count in self.multiples
+                )
+        return {key: tuple(sorted(values)) for key, values in rates.items()}
 
     def key_label(self, key: str) -> str:
         """How people write a peak of the datasheets: `tensor FP16`."""
         wanted = self.rate_peaks()
-        if key not in wanted:
-            key = next(iter(wanted), key)
+        key = key if key in wanted else next(iter(wanted), key)
         return key.replace("_", " ").upper().replace("TENSOR", "tensor")
 
     def rate_limit(self) -> float:
@@ -118,7 +175,17 @@ class Subject:
         return max(clock.value, own if clock.value > sheet.boost else 0.0) / own
 
 
-def _peaks_of(sheet: Datasheet, key: str, claim: Claim) -> list[float]:
+def _cause(causes: Mapping[float, str], ratio: float) -> str:
+    near = (why for factor, why in causes.items() if abs(ratio - factor) < _CLOSE * factor)
+    return next(near, causes.get(0.0 if ratio < 1 else math.inf, ""))
+
+
+def figure_words(figure: Figure, field: str) -> str:
+    """A figure as it was written, else in the unit of its field."""
+    return figure.text or f"{figure.value:.6g} {UNITS[field].strip('1')}".strip()
+
+
+def _peaks(sheet: Datasheet, key: str, claim: Claim) -> list[float]:
     """FLOP/s of one GPU at the claimed clock, else of the datasheet, with the sums as claimed."""
     half = claim.accumulate == "fp16" and key in sheet.f16_accumulate
     value = (sheet.f16_accumulate if half else sheet.peaks)[key].value
@@ -131,27 +198,23 @@ def _peaks_of(sheet: Datasheet, key: str, claim: Claim) -> list[float]:
 
 def _attention(claim: Claim, element_bytes: int) -> Work:
     """Of K and V there may be fewer heads than of Q: half of the traffic each."""
-
-    def work(heads: int) -> Work:
-        return Work.attention(
-            claim.batch or 0, heads, claim.length or 0, claim.dim or 0,
+    full, fewer = (
+        Work.attention(
+            claim.batch or 0, heads or 0, claim.length or 0, claim.dim or 0,
             element_bytes=element_bytes, causal=bool(claim.causal), backward=bool(claim.backward),
-        )  # fmt: skip
-
-    full = work(claim.heads or 0)
-    fewer = work(claim.kv_heads or claim.heads or 0)
+        )
+        for heads in (claim.heads, claim.kv_heads or claim.heads)
+    )  # fmt: skip
     return structs.replace(full, bytes=(full.bytes + fewer.bytes) / 2)
 
 
-def _peak_keys(claim: Claim) -> tuple[str, ...] | None:
-    """The peaks that a precision and path may mean; None for all."""
+def _is_meant(key: str, claim: Claim) -> bool:
+    """Whether a claim's precision and path may mean a compute peak of a datasheet."""
     if not claim.dtype:
-        return None
-    tensor = ("tensor_tf32" if claim.dtype == "fp32" else f"tensor_{claim.dtype}",)
-    vector = (claim.dtype,) if claim.dtype in ("fp32", "fp64") else ()
-    if claim.path:
-        return tensor if claim.path == "tensor" else vector
-    return vector + tensor
+        return key != "dram"
+    if key == ("tensor_tf32" if claim.dtype == "fp32" else f"tensor_{claim.dtype}"):
+        return claim.path in ("", "tensor")
+    return claim.path != "tensor" and key == claim.dtype and key in ("fp32", "fp64")
 
 
 def sheets_of(names: Sequence[str]) -> tuple[Datasheet, ...]:
@@ -159,28 +222,26 @@ def sheets_of(names: Sequence[str]) -> tuple[Datasheet, ...]:
     return next((sheets for name in names if name and (sheets := datasheets_named(name))), ())
 
 
-def _sheets_meant(claim: Claim, gpu: str) -> tuple[Datasheet, ...]:
-    """The products that figures may be of: all that a sentence names; none for several GPUs of
-    unknown number, together."""
-    if claim.text and claim.devices == 0:
-        return ()
-    named = [name for name in claim.gpus if name and name in claim.text]
-    sheets = dict.fromkeys(sheet for name in named for sheet in datasheets_named(name))
-    return tuple(sheets) or sheets_of((*claim.gpus, gpu))
-
-
 def subjects(claim: Claim, rows: Sequence[Claim], gpu: str = "") -> Iterator[Subject]:
-    """A claim as it is; a sentence once for each row of its study that it may speak of."""
-    sheets = _sheets_meant(claim, gpu)
-    spoken_of = [row for row in rows if claim.text and _speaks_of(claim, row)]
-    for row in spoken_of:
+    """A claim as it is; a sentence once for each row of its study that it may speak of.
+
+    Its figures may be of all products that it names, but of several GPUs of unknown number none.
+    """
+    named = [name for name in claim.gpus if name and name in claim.text]
+    sheets = tuple(dict.fromkeys(sheet for name in named for sheet in datasheets_named(name)))
+    if claim.text and claim.devices == 0:
+        sheets = ()
+    elif not sheets:
+        sheets = sheets_of((*claim.gpus, gpu))
+    related = [row for row in rows if claim.text and _speaks_of(claim, row)]
+    for row in related:
         names = _WORK if claim["time"] else (*_WORK, *_MEASURED)
         open_names = [name for name in names if claim.value(name) in (None, "")]
         figures = {name: row.figures[name] for name in open_names if name in row.figures}
         fields = {name: getattr(row, name) for name in open_names if name not in UNITS}
         completed = replace(claim, figures={**claim.figures, **figures}, **fields)
         yield Subject(completed, sheets, rows, frozenset(open_names), row.where)
-    if not spoken_of:
+    if not related:
         yield Subject(claim, sheets, rows)
 
 

@@ -44,7 +44,7 @@ def drawings(rows: Sequence[Row], scaling: Sequence[Scaling]) -> dict[str, str]:
     if not timed or any(row.length is None for row in timed):
         return {"latency.svg": _dots(timed)} if timed else {}
     scale, unit = _time_scale(timed)
-    found = {
+    svgs = {
         "latency.svg": _panels(
             timed,
             scaling,
@@ -59,13 +59,13 @@ def drawings(rows: Sequence[Row], scaling: Sequence[Scaling]) -> dict[str, str]:
     if any(row.share_of_datasheet is not None for row in timed):
         label = "% of the datasheet's dense peak"
         axis = _Axis(label, lambda row: _times(row.share_of_datasheet, 100), log=False)
-        found["peak.svg"] = _panels(timed, scaling, axis, lambda axes, _: axes.set_ylim(bottom=0))
+        svgs["peak.svg"] = _panels(timed, scaling, axis, lambda axes, _: axes.set_ylim(bottom=0))
     if any(row.bandwidth for row in timed):
         label = "least bytes / latency (GB/s)"
         axis = _Axis(label, lambda row: _times(row.bandwidth, 1e-9))
-        found["bandwidth.svg"] = _panels(timed, scaling, axis, _dram_line)
+        svgs["bandwidth.svg"] = _panels(timed, scaling, axis, _dram_line)
     if any(row.dram_peak and row.datasheet_peak for row in timed):
-        found["roofline.svg"] = _panels(
+        svgs["roofline.svg"] = _panels(
             timed,
             scaling,
             _Axis(
@@ -78,7 +78,7 @@ def drawings(rows: Sequence[Row], scaling: Sequence[Scaling]) -> dict[str, str]:
             across=lambda row: row.intensity,
             across_label="FLOP per byte that must be moved",
         )
-    return found
+    return svgs
 
 
 def _times(value: float | None, scale: float) -> float | None:
@@ -170,28 +170,28 @@ def _panel(
     from matplotlib.ticker import LogLocator
 
     steps = list(_steps(scaling, {row.id: row for row in rows}))
-    kinds = {one.batch == other.batch for one, other in steps}
-    for one, other in steps:
-        pairs = [(across(row), axis.value(row)) for row in (one, other)]
+    kinds = {row.batch == other.batch for row, other in steps}
+    for row, other in steps:
+        pairs = [(across(end), axis.value(end)) for end in (row, other)]
         if all(x and y for x, y in pairs):
-            aside = len(kinds) > 1 and one.batch != other.batch
+            aside = len(kinds) > 1 and row.batch != other.batch
             axes.plot(
                 *zip(*pairs, strict=True),
-                color=_COLOURS[backends.index(one.backend) % len(_COLOURS)],
+                color=_COLOURS[backends.index(row.backend) % len(_COLOURS)],
                 linestyle=":" if aside else "-",
                 linewidth=1.1,
                 alpha=0.75,
                 zorder=2,
             )
-    for at, backend in enumerate(backends):
-        colour, marker = _COLOURS[at % len(_COLOURS)], _MARKERS[at % len(_MARKERS)]
+    for place, backend in enumerate(backends):
+        colour, marker = _COLOURS[place % len(_COLOURS)], _MARKERS[place % len(_MARKERS)]
         own = [row for row in rows if row.backend == backend and across(row) and axis.value(row)]
         for refused in (False, True):
             shown = [row for row in own if bool(row.refused) == refused]
             if shown:
                 name = literal(backend) + (", no interval" if refused else "")
                 axes.plot([across(row) for row in shown], [axis.value(row) for row in shown],
-                          marker, color=colour, markersize=_size(at), zorder=3, linestyle="none",
+                          marker, color=colour, markersize=_size(place), zorder=3, linestyle="none",
                           markerfacecolor="white" if refused else colour,
                           label=name.replace("$", r"\$"))  # fmt: skip
         _whiskers(axes, own, axis, across, colour)
@@ -207,9 +207,9 @@ def _panel(
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _size(at: int) -> float:
+def _size(place: int) -> float:
     """Of the markers of the backend in that place: those behind others are larger."""
-    return max(4.0, 8.0 - at)
+    return max(4.0, 8.0 - place)
 
 
 def _whiskers(axes: Any, rows: Sequence[Row], axis: _Axis, across: Measure, colour: str) -> None:
@@ -249,11 +249,11 @@ def _roofs(axes: Any, rows: Sequence[Row]) -> None:
               color=_GREY, linewidth=1.3, label=f"DRAM {number(row.dram_peak, 'B/s')}")  # fmt: skip
     axes.plot([ridge, right], [row.datasheet_peak / 1e12] * 2, color="#3b3b3b", linewidth=1.3,
               label=f"dense datasheet peak {number(row.datasheet_peak, 'FLOP/s')}")  # fmt: skip
-    held = [one.held_peak for one in rows if one.held_peak]
+    held = [row.held_peak for row in rows if row.held_peak]
     if held:
-        by = "read before" if any(one.clock_is_read for one in rows) else "that were held"
+        source = "read before" if any(row.clock_is_read for row in rows) else "that were held"
         axes.axhspan(min(held) / 1e12, max(held) / 1e12, color="#d55e00", alpha=0.25,
-                     label=f"the same at the clocks {by}")  # fmt: skip
+                     label=f"the same at the clocks {source}")  # fmt: skip
     axes.set_xlim(left, right)
 
 
@@ -266,13 +266,15 @@ def _dots(rows: Sequence[Row]) -> str:
     with rc_context(_DETERMINISTIC):
         figure = Figure(figsize=(6.6, 1.0 + 0.24 * len(rows)), layout="constrained")
         axes = figure.subplots()
-        for at, row in enumerate(rows):
+        for place, row in enumerate(rows):
             if row.low is not None and row.high is not None:
                 style = ":" if row.claim in _NO_LEVEL else "-"
-                axes.plot([row.low * scale, row.high * scale], [at, at], color=_COLOURS[0],
+                axes.plot([row.low * scale, row.high * scale], [place, place], color=_COLOURS[0],
                           linewidth=2, linestyle=style)  # fmt: skip
             face = "white" if row.refused else _COLOURS[0]
-            axes.plot((row.seconds or 0) * scale, at, "o", color=_COLOURS[0], markerfacecolor=face)
+            axes.plot(
+                (row.seconds or 0) * scale, place, "o", color=_COLOURS[0], markerfacecolor=face
+            )
         axes.set_yticks(range(len(rows)), [literal(row.id).replace("$", r"\$") for row in rows])
         axes.invert_yaxis()
         axes.set_xscale("log")

@@ -1,0 +1,72 @@
+"""The choices that options offer, and which format a file's name asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from profkit.core.errors import UsageError
+
+PlainFormat = Literal["terminal", "json"]
+TextFormat = Literal["terminal", "markdown", "json"]
+NumbersFormat = Literal["terminal", "json", "markdown"]  # --help lists them in this order
+Timer = Literal["events", "graph", "cupti"]
+Cache = Literal["cold", "warm"]
+Device = Literal["cuda", "cpu"]
+Unit = Literal["s", "ms", "us", "ns"]
+Preset = Literal["strict", "default", "permissive"]
+
+_FORMATS = {
+    ".txt": ("terminal",),
+    ".json": ("json", "sarif"),
+    ".md": ("markdown",),
+    ".markdown": ("markdown",),
+    ".html": ("html",),
+    ".htm": ("html",),
+    ".csv": ("csv",),
+    ".sarif": ("sarif",),
+    ".xml": ("junit",),
+    ".tex": ("latex",),
+    ".png": (),
+    ".svg": (),
+    ".pdf": (),
+}
+"""Formats by ending, the first where several can be had; pictures are none."""
+_UNUSUAL = (".markdown", ".htm")
+
+
+def format_of(
+    output: Path, formats: Sequence[str], requested: str | None, pictures: Sequence[str] = ()
+) -> str | None:
+    """The format to write a file in; None where its name has no ending and none was requested.
+
+    `pictures` are endings that the verb draws, which are no formats.
+
+    Raises UsageError where the ending contradicts the format requested, or where none was requested
+    and it is of no format that there is. Pipes and devices may have any name.
+    """
+    ending = output.suffix.lower()
+    if not ending or (output.exists() and not output.is_file()):
+        return requested
+    candidates = _FORMATS.get(ending)
+    if requested is None:
+        for name in candidates or ():
+            if name in formats:
+                return name
+        remedy = _file_names(*formats, pictures=pictures)
+        raise UsageError(f"{output}: can't be written as {ending}", remedy)
+    if candidates is not None and requested not in candidates and ending != ".txt":
+        message = f"{output}: the name contradicts --format {requested}"
+        raise UsageError(message, _file_names(requested))
+    return requested
+
+
+def _file_names(*formats: str, pictures: Sequence[str] = ()) -> str:
+    endings = [
+        ending
+        for ending, names in _FORMATS.items()
+        if names[:1] and names[0] in formats and ending not in _UNUSUAL
+    ]
+    endings += pictures
+    return f"name it {' or '.join(endings)}" if endings else "leave --format or the ending out"

@@ -1,0 +1,390 @@
+"""What the written report of a baseline has: its cells, their faults, profiles, a ladder."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import structs
+
+from profkit.analysis.run_files import LATENCY, SUFFIXES, one_report
+from profkit.audit.audit import Outcome
+from profkit.capture.backends import SHIPPED
+from profkit.comparison.comparison import Diff
+from profkit.core.errors import BadInput, ProfkitError
+from profkit.core.fingerprint import Device
+from profkit.core.text_files import MissingFile, read_json
+from profkit.core.typed_file import part, plain, read_file
+from profkit.report.floors import Floor, floors
+from profkit.rules.checklist import Checklist, Item
+from profkit.study.folder import SUMMARY, read_again, read_cells
+from profkit.study.json import BaselineFile, derived
+from profkit.study.plan_format import ProfiledCell
+from profkit.study.published import PublishedPair, published_pairs, wrong_claims
+from profkit.study.summary import (
+    GAPS,
+    THRESHOLDS,
+    Baseline,
+    Row,
+    Versus,
+    derive,
+    is_same_kernel,
+    top_rows,
+)
+from profkit.timing.cell import MISSING, Cell, CellStatus, Source
+from profkit.timing.latency import Pair, analyze_latency, compare_with
+from profkit.timing.latency_file import read_latencies
+from profkit.timing.results import Reason, State, Summary, Verdict
+from profkit.timing.statistics import CLAIMABLE_SPEEDUP, DRIFT_MATTERS, summarize
+
+if TYPE_CHECKING:
+    from profkit.analysis.report import Report as LoadedReport
+
+_REMEDY = "derive it anew: profkit baseline run ... --resume, or import it again"
+_BUSIEST = 3
+_SAME_DIGITS = 1e-9
+_WORDS = {"flags", "notes", "datasheet_note"}
+_FAULTS: Mapping[str, Callable[[Row], Any]] = {
+    "claimed": lambda row: row.claim == "holds",
+    "within": lambda row: row.claim in {"within run", "widened"},
+    "gapped": lambda row: row.claim == GAPS,
+    "refused": lambda row: row.refused,
+    "correlated": lambda row: Reason.AUTOCORRELATED.value in row.dependence,
+    "drifting": lambda row: Reason.DRIFTING.value in row.dependence,
+    "unsteady": lambda row: (
+        row.independence == State.UNKNOWN.value and abs(row.drift or 0.0) >= DRIFT_MATTERS
+    ),
+    "started_up": lambda row: row.startup,
+    "ticked": lambda row: row.tick,
+    "empty": lambda row: row.empty,
+    "throttled": lambda row: row.throttled,
+    "capped": lambda row: any("power" in reason for reason in row.throttled),
+    "launch_bound": lambda row: row.launch_bound,
+    "overtaken": lambda row: row.overtaken,
+    "unready": lambda row: row.steady is False,
+    "clocked": lambda row: row.sm_clock,
+    "read": lambda row: row.clock_is_read,
+}
+
+
+class Goal(NamedTuple):
+    """What a change has to reach so that "faster" may be claimed of it over a cell.
+
+    Its median is at most `median` (s), its interval ends below `below` (s; None where the cell has
+    no interval or one that gaps of the host leave without a claim, so that nothing can be claimed
+    over it).
+    """
+
+    row: Row
+    median: float
+    below: float | None
+
+
+class Profile(NamedTuple):
+    """A cell that was profiled: its report's headline and checklist, or why there is none.
+
+    `busiest` are the resources that the longest launch kept busiest, the first the most.
+    """
+
+    id: str
+    headline: str
+    checklist: Checklist | None
+    reason: str
+    busiest: tuple[Floor, ...] = ()
+
+
+class Step(NamedTuple):
+    """A change in a ladder of variants that took turns: `pair.b` after `pair.a`.
+
+    `aim` is the first finding on the variant before, `limit` that on the one after; None where its
+    profile has none or there is no profile. `evidence` is what changed between the profiles,
+    kernels matched in the order in which they ran.
+    """
+
+    pair: Pair
+    aim: Item | None
+    limit: Item | None
+    evidence: Diff | None = None
+
+
+class SameKernel(NamedTuple):
+    """Comparisons of a backend with the one that it came down to: in truth nothing differs.
+
+    `false_verdicts` say a difference all the same, `disjoint` intervals leave 1 out, `largest` is
+    the largest difference of times, a share.
+    """
+
+    pairs: int
+    false_verdicts: int
+    disjoint: int
+    largest: float
+
+
+class Standing(NamedTuple):
+    """At how many shapes a backend is the fastest, or several are tied.
+
+    `backends` are the kernels that nothing tells apart, by name; one where it is the fastest alone.
+    `chosen_by` counts other backends that came down to it then.
+    """
+
+    backends: tuple[str, ...]
+    shapes: int
+    chosen_by: Mapping[str, int]
+
+    @property
+    def tied(self) -> bool:
+        return len(self.backends) > 1
+
+
+@dataclass(frozen=True)
+class Report:
+    """A baseline and all that its report says beyond it.
+
+    `statistics` are those of the cells' samples, `sources` what their files say of where they are
+    from, by cell. `faults` are the timed cells that have each. `goals` are for the top cells.
+    `same` is what comparisons of a kernel with itself show, None without any. `claims` are
+    published ones that do not hold. `price` is for an hour and GPU, `cost` what measuring took at
+    that price; None where unknown. `not_asked` are backends that come with profkit and were left
+    out.
+    """
+
+    summary: BaselineFile
+    statistics: Mapping[str, Summary]
+    sources: Mapping[str, Source]
+    faults: Mapping[str, Sequence[Row]]
+    goals: tuple[Goal, ...]
+    published: tuple[PublishedPair, ...]
+    same: SameKernel | None
+    claims: tuple[Outcome, ...]
+    profiles: tuple[Profile, ...]
+    steps: tuple[Step, ...]
+    ladder: str
+    price: float | None
+    cost: float | None
+    not_asked: tuple[str, ...]
+
+    @property
+    def timed(self) -> tuple[Row, ...]:
+        """Cells with a time."""
+        return tuple(row for row in self.summary.cells if row.is_timed)
+
+    def fastest(self) -> tuple[Row, ...]:
+        """The fastest cell of each shape, in the order of the shapes."""
+        ids = {best.id for best in self.summary.best if best.kind == "backend"}
+        return tuple(row for row in self.summary.cells if row.id in ids)
+
+    def standings(self) -> tuple[Standing, ...]:
+        """The backends that are the fastest somewhere, alone before tied, the most often first.
+
+        One that chooses another runs the other's kernel: what lies between them is noise.
+        """
+        won: dict[tuple[str, ...], list[Row]] = {}
+        for row in self.fastest():
+            kernels = {cell.chosen or cell.backend for cell in (row, *self.tied(row))}
+            won.setdefault(tuple(sorted(kernels)), []).append(row)
+        standings = [
+            Standing(names, len(rows), Counter(row.backend for row in rows if row.chosen))
+            for names, rows in won.items()
+        ]
+        return tuple(sorted(standings, key=lambda standing: (standing.tied, -standing.shapes)))
+
+    def tied(self, row: Row) -> tuple[Row, ...]:
+        """What nothing tells apart from a cell that is the best of its kind."""
+        ids = {name for best in self.summary.best if best.id == row.id
+               for name in best.tied if best.kind == "backend"}  # fmt: skip
+        return tuple(cell for cell in self.summary.cells if cell.id in ids)
+
+
+def gather(folder: Path, *, price: float | None = None, ladder: Path | None = None) -> Report:
+    """All that the report of the baseline in `folder` has, derived of its cells.
+
+    `price` is for an hour and GPU; `ladder` is a recording of variants that took turns. Raises
+    BadInput for a folder without a whole baseline, and where its summary is not of its cells.
+    """
+    summary, cells, baseline = _whole(folder)
+    rows, sheet, seconds = baseline.rows, baseline.datasheet, summary.seconds
+    pairs = published_pairs(rows, sheet.name if sheet else None, summary.gpu)
+    names = [backend.name for backend in SHIPPED]
+    own = not set(summary.options.backends) <= set(names)
+    return Report(
+        summary=summary,
+        statistics={cell.id: summarize(cell.latency.samples) for cell in cells if cell.latency},
+        sources={cell.id: cell.source for cell in cells if cell.source},
+        faults=faults(rows),
+        goals=tuple(goal(row) for row in top_rows(rows)),
+        published=pairs,
+        same=same_kernel(rows, baseline.comparisons),
+        claims=wrong_claims(pairs),
+        profiles=tuple(_profile(folder, profile) for profile in summary.profiles),
+        steps=_steps(ladder, {backend.name for backend in summary.backends}) if ladder else (),
+        ladder=ladder.name if ladder else "",
+        price=price,
+        cost=seconds / 3600 * price if price is not None and seconds else None,
+        not_asked=()
+        if own or not summary.options.backends or summary.target.name is None
+        else tuple(name for name in names if name not in summary.options.backends),
+    )
+
+
+def faults(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """The timed cells of a baseline by what may be said of, or against, their samples."""
+    timed = [row for row in rows if row.is_timed]
+    return {name: [row for row in timed if has(row)] for name, has in _FAULTS.items()}
+
+
+def same_kernel(rows: Sequence[Row], comparisons: Sequence[Versus]) -> SameKernel | None:
+    """What backends that chose another show of the measuring itself; None where none did."""
+    pairs = [
+        versus.pair.comparison
+        for versus in comparisons
+        if is_same_kernel(versus.shape, versus.pair.a.label, versus.pair.b.label, rows)
+    ]
+    if not pairs:
+        return None
+    return SameKernel(
+        pairs=len(pairs),
+        false_verdicts=sum(pair.verdict in {Verdict.IMPROVED, Verdict.REGRESSED} for pair in pairs),
+        disjoint=sum(not pair.low <= 1 <= pair.high for pair in pairs),
+        largest=max(max(pair.speedup, 1 / pair.speedup) - 1 for pair in pairs),
+    )
+
+
+def goal(row: Row) -> Goal:
+    """The goal over a timed cell: the classic rule of `profkit.timing.statistics.Classic`.
+
+    The interval must lie below the cell's, so its median must too where the cell's interval is
+    wider than the speed-up asked for. Raises ValueError for a cell without a time.
+    """
+    if row.seconds is None:
+        raise ValueError(f"{row.id} has no time")
+    median = row.seconds / CLAIMABLE_SPEEDUP
+    low = None if row.claim == GAPS else row.low
+    return Goal(row, median if low is None else min(median, low), low)
+
+
+def _whole(folder: Path) -> tuple[BaselineFile, list[Cell], Baseline]:
+    """The summary, kept or derived where there is none, its cells and what they amount to.
+
+    Raises BadInput where a kept one tells anything else than they do.
+    """
+    path = folder / SUMMARY
+    try:
+        summary = read_file(path, BaselineFile, _REMEDY)
+    except MissingFile:
+        from profkit.study.run import derived_summary
+
+        baseline, summary = derived_summary(folder)
+        return summary, _cells(folder, summary), baseline
+    cells, again = _cells(folder, summary), read_again(folder)
+    order = [backend.name for backend in summary.backends]
+    # The cells don't know the A/A floor that the verdicts were held against. Every margin is at
+    # least the floor, so that it is the least of them, where it counted at all.
+    margins = [pair.margin for pair in summary.comparisons if pair.margin is not None]
+    floor = min(margins, default=None)
+    baseline = derive(cells, summary.gpu or Device(), order=order, floor=floor, again=again)
+    right = structs.replace(
+        summary, **derived(baseline, [*cells, *again], summary.matrix, summary.backends)
+    )
+    for place, saved, value in _differences(read_json(path, _REMEDY), plain(right), ""):
+        raise BadInput(f"{path}: {place} is {saved}, by the kept samples {value}", _REMEDY)
+    return right, cells, baseline
+
+
+def _cells(folder: Path, summary: BaselineFile) -> list[Cell]:
+    """The saved cells, and those that no backend is there for, in the order of the summary."""
+    cells = {cell.id: cell for cell in read_cells(folder)}
+    for row in summary.cells:
+        cell = cells.get(row.id)
+        if row.status is CellStatus.unavailable and (cell is None or cell.status in MISSING):
+            names = ("shape", "at", "arguments", "backend", "reason", "version")
+            cells[row.id] = Cell(status=CellStatus.unavailable, **part(row, *names))
+    ids = [row.id for row in summary.cells]
+    if apart := set(ids) ^ cells.keys():
+        raise BadInput(f"{folder / SUMMARY}: is not of the cells beside it: {min(apart)}", _REMEDY)
+    if len(ids) > len(cells):
+        raise BadInput(f"{folder / SUMMARY}: has a cell twice", _REMEDY)
+    return [cells[name] for name in ids]
+
+
+def _differences(saved: Any, derived: Any, place: str) -> Iterator[tuple[str, str, str]]:
+    """The places of what differs, with both as words; what was not saved yet is none.
+
+    The words of flags and notes are left alone: they belong to the version that wrote them.
+    """
+    if isinstance(saved, dict) and isinstance(derived, dict):
+        for name in [name for name in saved if name not in _WORDS]:
+            path = f"{place}.{name}" if place else name
+            yield from _differences(saved[name], derived.get(name), path)
+    elif (
+        isinstance(saved, list) and isinstance(derived, list | tuple) and len(saved) == len(derived)
+    ):
+        for index, (value, other) in enumerate(zip(saved, derived, strict=True)):
+            name = value.get("id", index) if isinstance(value, dict) else index
+            yield from _differences(value, other, f"{place}[{name}]")
+    elif not _same(saved, derived):
+        yield place, _brief(saved), _brief(derived)
+
+
+def _same(saved: Any, derived: Any) -> bool:
+    if {type(saved), type(derived)} <= {int, float}:
+        return math.isclose(saved, derived, rel_tol=_SAME_DIGITS)
+    return type(saved) is type(derived) and bool(saved == derived)
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, list):
+        return f"{len(value)} long"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _profile(folder: Path, profiled: ProfiledCell) -> Profile:
+    """A profiled cell with its checklist; why not, where its report can't be read."""
+    from profkit.analysis.report import load
+    from profkit.report.overview import headline
+
+    if not profiled.folder:
+        return Profile(profiled.id, "", None, profiled.reason)
+    try:
+        report = load(one_report(folder / profiled.folder))
+        longest = max(report.summary.launches, key=lambda launch: launch.duration)
+        busiest = floors(longest.values)[:_BUSIEST]
+        checklist = report.checklist(blamed=0)
+        return Profile(profiled.id, headline(report.summary), checklist, "", busiest)
+    except ProfkitError as error:
+        return Profile(profiled.id, "", None, error.message.replace(f"{folder}/", ""))
+
+
+def _steps(ladder: Path, backends: set[str]) -> tuple[Step, ...]:
+    """Each variant of a recording after the one before it; its reference and backends are none."""
+    from profkit.comparison.reports import diff
+
+    _, *latencies = read_latencies(ladder / LATENCY).latencies
+    known = backends | {backend.name for backend in SHIPPED}
+    rungs = [analyze_latency(latency) for latency in latencies if latency.label not in known]
+    reports = [_report(ladder, rung.label) for rung in rungs]
+    aims = [
+        next(iter(report.checklist(blamed=0).findings), None) if report else None
+        for report in reports
+    ]
+    steps = []
+    for (before, rung), (after, other) in pairwise(enumerate(rungs)):
+        (pair,) = compare_with(rung, [other], thresholds=THRESHOLDS)
+        reference, report = reports[before], reports[after]
+        evidence = (
+            diff(reference, report, match="order", force=True) if reference and report else None
+        )
+        steps.append(Step(pair, aims[before], aims[after], evidence))
+    return tuple(steps)
+
+
+def _report(ladder: Path, variant: str) -> LoadedReport | None:
+    """A variant's report in a recording."""
+    from profkit.analysis.report import load
+
+    files = (ladder / f"{variant}{suffix}" for suffix in SUFFIXES)
+    return next((load(file) for file in files if file.is_file()), None)

@@ -1,0 +1,139 @@
+"""The written report of a baseline as a document, from its template `templates/report.md.j2`.
+
+The template is Markdown of headings, paragraphs, bullets and tables, and the blocks are made of
+it alone: a value stands in the text as a mark until then, so that nothing in it is Markdown.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import compress
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined, pass_context
+from markupsafe import Markup
+
+from profkit.comparison import text as diff_words
+from profkit.core import typed_file
+from profkit.core.text_files import shipped_text
+from profkit.rules import finding_text
+from profkit.study import drawings, report_words, summary
+from profkit.study.published import overclaims
+from profkit.study.report import Report, Step
+from profkit.timing import latency_view, statistics
+from profkit.ui import document, text
+from profkit.ui.document import Block, Bullets, Document, Heading, Paragraph, Table
+
+_CAUSES = 3  # of a change under ncu: what fits in the cell of a table
+_MARK = re.compile("\ue000(\\d+)\ue001")
+_MODULES = (typed_file, summary, drawings, statistics, latency_view, document, text, report_words)
+
+
+def report_document(report: Report) -> Document:
+    """The report as blocks: the same data give the same ones."""
+    values: list[Any] = []
+    template = report_environment(values).get_template("report.md.j2")
+    shown = template.render(
+        vars(report),
+        report=report,
+        rows=report.summary.cells,
+        cells={row.id: row for row in report.summary.cells},
+        timed=report.timed,
+        fastest=report.fastest(),
+        standings=report.standings(),
+        shared=report_words.shared(report),
+    )
+    chunks = (chunk.strip("\n") for chunk in re.split(r"\n\s*\n", shown))
+    blocks = tuple(_block(chunk, values) for chunk in chunks if chunk.strip())
+    return Document(f"Baseline: {report_words.title(report)}", blocks)
+
+
+def report_environment(values: list[Any]) -> Environment:
+    """What the template may use; `values` get what it shows."""
+
+    @pass_context  # so that it is not called when the template is compiled
+    def mark(_: object, value: Any) -> Markup:
+        if isinstance(value, Markup):
+            return value
+        values.append(value)
+        return Markup(f"\ue000{len(values) - 1}\ue001")
+
+    environment = Environment(
+        loader=FunctionLoader(lambda name: shipped_text("profkit.study", f"templates/{name}")),
+        autoescape=True,
+        finalize=mark,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    names = {name: value for module in _MODULES for name, value in vars(module).items()}
+    functions = {name: value for name, value in names.items() if callable(value)}
+    environment.globals |= names | {
+        "changes": _changes,
+        "findings": finding_text,
+        "overclaims": overclaims,
+    }
+    environment.filters = functions | environment.filters
+    environment.tests = functions | environment.tests
+    return environment
+
+
+def _block(chunk: str, values: list[Any]) -> Block:
+    def filled(part: str) -> str:
+        return _MARK.sub(lambda mark: str(values[int(mark[1])]), " ".join(part.split()))
+
+    if (mark := _MARK.fullmatch(chunk)) and not isinstance(values[int(mark[1])], str):
+        block: Block = values[int(mark[1])]
+        return block
+    if heading := re.match("(#+) ", chunk):
+        return Heading(len(heading[1]), filled(chunk[heading.end() :]))
+    if chunk.startswith("- "):
+        items = re.split("(?:^|\n)- ", chunk)[1:]
+        boxes = items[0].startswith("[ ] ")
+        return Bullets(tuple(filled(item.removeprefix("[ ] ")) for item in items), boxes)
+    caption, *rows = re.split(r"(?:^|\n)\|", chunk)
+    if rows:
+        head, rule, *body = (
+            tuple(map(filled, row.strip().removesuffix("|").split("|"))) for row in rows
+        )
+        return _table(filled(caption), head, rule, body)
+    return Paragraph(filled(chunk))
+
+
+def _changes(step: Step) -> str:
+    """The largest causes of the change of time, the sum of the others, kernels new and gone."""
+    if step.evidence is None:
+        return report_words.NONE
+    total = step.evidence.total
+    causes = [cause for cause in total.causes[:_CAUSES] if cause.seconds]
+    if not causes:
+        return report_words.NONE
+    others = total.after - total.before - sum(cause.seconds for cause in causes)
+    rows = [(diff_words.label(cause), cause.seconds) for cause in causes]
+    rows += [("all other causes", others)]
+    rows += [(f"{group.name}, new", group.total) for group in step.evidence.added]
+    rows += [(f"{group.name}, gone", -group.total) for group in step.evidence.removed]
+    return "; ".join(f"{name} {diff_words.signed(seconds)}" for name, seconds in rows)
+
+
+def _table(
+    caption: str, head: tuple[str, ...], rule: tuple[str, ...], rows: list[tuple[str, ...]]
+) -> Table:
+    """Without the columns of `?` in which nothing is known."""
+    shown = [
+        "?" not in mark or any(row[column] != report_words.NONE for row in rows)
+        for column, mark in enumerate(rule)
+    ]
+    head, *rows = (tuple(compress(row, shown)) for row in (head, *rows))
+    return Table(caption, head, tuple(rows), sum(mark.startswith(":") for mark in rule))
+
+
+def report_text(document: Document, format: str, folder: str) -> str:
+    """The report as "markdown", "html" or "latex"; `folder` is that of its drawings."""
+    from profkit.ui import document_formats
+
+    if format == "html":
+        return document_formats.document_html(document)
+    if format == "latex":
+        return document_formats.document_latex(document, folder)
+    return document_formats.document_markdown(document, folder)

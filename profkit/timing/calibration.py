@@ -1,0 +1,223 @@
+"""Calibration: how far runs of one build differ, as bounds that hold for runs to come.
+
+The A/A floors that follow are shown to people and written as `profkit.calibrate/1`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from profkit.core.distributions import chi_square_quantile, normal_quantile
+from profkit.core.errors import EnvironmentProblem
+from profkit.core.typed_file import File, Model, encode
+from profkit.core.version import __version__
+from profkit.timing.floor import Floor
+from profkit.timing.latency import analyze_latency, compare_with
+from profkit.timing.latency_format import Latency
+from profkit.timing.results import Verdict
+from profkit.ui.text import literal, plural
+
+_WILD = 5
+EXCEEDED = 0.01
+"""The share of comparisons of one build with itself that may differ by more than the floor."""
+CONFIDENCE = 0.95
+"""How surely the floor holds that share, whatever runs it was measured on."""
+
+_LARGEST = math.log(1e9)  # a floor beyond all ratios, for runs that differ by magnitudes
+
+
+def difference_bound(log_ratios: Sequence[float]) -> float:
+    """The relative difference that a floor must be, from log ratios of runs of one build.
+
+    A normal tolerance limit: their standard deviation about 0, which is known to be their mean,
+    enlarged by `bound_factor` of their number.
+    """
+    ratios = np.asarray(log_ratios, dtype=np.float64)
+    return _relative(bound_factor(ratios.size) * math.sqrt(float(np.mean(ratios**2))))
+
+
+def run_bound(medians: Sequence[float]) -> float:
+    """The same from medians (s) of at least two runs, any two of which may be compared."""
+    scatter = float(np.log(medians).std(ddof=1))
+    return _relative(bound_factor(len(medians) - 1) * math.sqrt(2) * scatter)
+
+
+def enlarged_bound(bound: float, freedom: int, enlarged: int) -> float:
+    """What a bound would be were the same scatter estimated with more degrees of freedom."""
+    return _relative(math.log1p(bound) * bound_factor(enlarged) / bound_factor(freedom))
+
+
+def bound_factor(freedom: int) -> float:
+    """The tolerance limit in standard deviations, as estimated with that many degrees of freedom.
+
+    The normal quantile that 1% exceed to either side, times what the standard deviation may be
+    larger than its estimate at 95% (chi square): 41 at 1, 7.5 at 3, 4.4 at 8, 2.6 at infinity.
+    """
+    quantile = normal_quantile(1 - EXCEEDED / 2)
+    return quantile * math.sqrt(freedom / chi_square_quantile(1 - CONFIDENCE, freedom))
+
+
+def _relative(log_ratio: float) -> float:
+    return math.expm1(min(log_ratio, _LARGEST))
+
+
+class Differences(Model, frozen=True):
+    """What runs of one build differ by, as shares of a latency.
+
+    `largest` is the largest difference among comparisons that nothing disturbed, `bound` what 1% of
+    those to come exceed at most (at 95% confidence, see `difference_bound`); `disturbed` counts the
+    others, whose intervals are more than five times as wide as the typical one, and which the
+    default thresholds leave open. `verdicts` counts what these make of all comparisons: a REGRESSED
+    or an IMPROVED is a false alarm.
+    """
+
+    largest: float
+    bound: float
+    disturbed: int
+    all: tuple[float, ...]
+    typical_width: float
+    verdicts: dict[str, int]
+
+    @property
+    def floor(self) -> float:
+        """What a difference must exceed to be more than one of a build from itself."""
+        return max(self.largest, self.bound)
+
+
+def differences(
+    pairs: Sequence[tuple[Latency, Latency]], typical_width: float | None = None
+) -> Differences:
+    """What pairs of latencies of one build differ by; their blocks took turns.
+
+    `typical_width` (log of upper over lower end) is that of other pairs, for pairs too few to tell.
+    Raises EnvironmentProblem where all were disturbed.
+    """
+    comparisons = [
+        compare_with(analyze_latency(a), [analyze_latency(b)])[0].comparison for a, b in pairs
+    ]
+    widths = [math.log(pair.high / pair.low) for pair in comparisons]
+    typical = median(widths) if typical_width is None else typical_width
+    calm = [
+        pair
+        for pair, width in zip(comparisons, widths, strict=True)
+        if width <= _WILD * typical or pair.verdict in {Verdict.REGRESSED, Verdict.IMPROVED}
+    ]
+    if not calm:
+        raise EnvironmentProblem(
+            "something else disturbed every comparison: no floor can be told", "calibrate again"
+        )
+    return Differences(
+        largest=max(max(pair.speedup, 1 / pair.speedup) - 1 for pair in calm),
+        bound=difference_bound([math.log(pair.speedup) for pair in calm]),
+        disturbed=len(comparisons) - len(calm),
+        all=tuple(pair.speedup - 1 for pair in comparisons),
+        typical_width=typical,
+        verdicts=dict(Counter(pair.verdict.name for pair in comparisons)),
+    )
+
+
+class Sharper(Model, frozen=True):
+    """What more pairs of processes would give: a floor of `bound`, a share, were they to scatter
+    as those that were measured."""
+
+    processes: int
+    bound: float
+
+
+def sharper(between: Differences) -> tuple[Sharper, ...]:
+    """The floors between processes that two and four times as many pairs would give."""
+    pairs = len(between.all) - between.disturbed
+    return tuple(
+        Sharper(times * len(between.all), enlarged_bound(between.bound, pairs, times * pairs))
+        for times in (2, 4)
+    )
+
+
+def between_runs(runs: Sequence[Latency]) -> float:
+    """What two runs of one build differ by, a share: the bound from their medians, see `run_bound`,
+    or the largest difference seen."""
+    medians = [float(np.median(run.samples)) for run in runs]
+    return max(run_bound(medians), max(medians) / min(medians) - 1)
+
+
+class CalibrationFile(File, frozen=True, kw_only=True, tag="profkit.calibrate/1"):
+    """What runs of one build differ by, shares of a latency; `sharper` are the floors between
+    processes that more pairs of them would give."""
+
+    profkit: str
+    floor: Floor
+    within_process: Differences
+    between_processes: Differences
+    seconds: float
+    kept: bool
+    sharper: tuple[Sharper, ...]
+
+
+def calibration_text(
+    floor: Floor, within: Differences, between: Differences, seconds: float, kept: Path | None
+) -> str:
+    """The floors, with what they rest on."""
+    lines = [
+        f"{literal(floor.name)}: a smaller difference than this means nothing here",
+        "",
+        f"within a process    {_share(floor.within_process)}   from "
+        f"{plural(floor.comparisons, 'A/A comparison')}, largest {_share(within.largest).strip()}: "
+        f"{_verdicts(within.verdicts)}",
+        f"between processes   {_share(floor.between_processes)}   from "
+        f"{plural(floor.processes, 'pair')} of processes, largest "
+        f"{_share(between.largest).strip()}: {_verdicts(between.verdicts)}",
+        f"between saved runs  {_share(floor.between_runs)}   from the medians of "
+        f"{2 * floor.processes} runs",
+        "",
+        "At most 1% of comparisons of one build with itself exceed these, at 95% confidence.",
+        *_plans(floor, between),
+    ]
+    disturbed = within.disturbed + between.disturbed
+    if disturbed:
+        lines.append(
+            f"! {plural(disturbed, 'comparison')} disturbed by something else, with intervals over "
+            "five times the typical width:\n  not in these figures"
+        )
+    lines += ["", f"Time  {seconds:.1f} s", *([f"Kept  {kept}"] if kept else [])]
+    return "\n".join(lines) + "\n"
+
+
+def calibration_json(
+    floor: Floor, within: Differences, between: Differences, seconds: float, kept: Path | None
+) -> str:
+    """The floors and every difference, shares of a latency."""
+    file = CalibrationFile(
+        profkit=__version__,
+        floor=floor,
+        within_process=within,
+        between_processes=between,
+        seconds=seconds,
+        kept=kept is not None,
+        sharper=sharper(between),
+    )
+    return encode(file, dense=False)
+
+
+def _plans(floor: Floor, between: Differences) -> list[str]:
+    """What more pairs would give, as far as that is less: no floor is below that in a process."""
+    plans, known = [], floor.between_processes
+    for plan in sharper(between):
+        bound = max(plan.bound, floor.within_process)
+        if _share(bound) != _share(known):
+            plans.append(f"{_share(bound).strip()} (--processes {plan.processes})")
+            known = bound
+    return [f"More pairs that scatter alike would give about {' and '.join(plans)}."] * bool(plans)
+
+
+def _share(share: float) -> str:
+    return f"{share:6.2%}"
+
+
+def _verdicts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
