@@ -103,8 +103,8 @@ def _sum(defects: Sequence[Recorded]) -> list[str]:
         f"## {len(defects)} defects of {len({one.pair.category for one in defects})} categories",
         "",
         *paragraph(
-            f"{told}; speedups from {speedups[0]:.2f}x to {speedups[-1]:.1f}x, the middle "
-            f"one {half:.2f}x; {seconds} have a second limit right behind."
+            f"{told}; speedups from {speedups[0]:.2f}x to {speedups[-1]:.1f}x, median "
+            f"{half:.2f}x; {seconds} have a second limit right behind."
         ),
     ]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import importlib.util
 import itertools
 import json
@@ -310,10 +312,21 @@ def test_the_pair_of_the_page_is_of_the_form_that_pairs_have() -> None:
         assert f"`{key}`" in page
 
 
-@pytest.mark.parametrize("name", [*TUTORIAL, *GUIDES])
-def test_python_in_pages_parses(name: str) -> None:
-    for source in re.findall(r"```python\n(.*?)```", PAGES[name], re.DOTALL):
-        compile(source, name, "exec")
+@pytest.mark.parametrize("name", [name for name, text in TEXTS.items() if "```python\n" in text])
+def test_python_in_pages_parses_and_what_it_imports_of_profkit_is_there(name: str) -> None:
+    for source in re.findall(r"```python\n(.*?)```", TEXTS[name], re.DOTALL):
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("profkit"):
+                module = importlib.import_module(str(node.module))
+                assert all(hasattr(module, alias.name) for alias in node.names)
+
+
+def test_files_that_pages_name_are_there() -> None:
+    folders = "profkit|kernels|targets|tests|reports"
+    for name, text in ({"README.md": README} | PAGES).items():
+        for path in re.findall(rf"`((?:{folders})/[\w./-]+\.\w+)`", text):
+            if not re.search(r"NAME|TIME-ID", path):
+                assert (ROOT / path).exists(), (name, path)
 
 
 def block_of(page: str, language: str) -> str:
