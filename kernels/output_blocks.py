@@ -64,7 +64,11 @@ def fill_pages(pages: Iterable[Path]) -> None:
     """Fill the blocks of files, and write those that changed."""
     for path in pages:
         text = path.read_text(encoding="utf-8")
-        new = filled(text)
+        try:
+            new = filled(text)
+        except Exception as error:
+            error.add_note(f"in {path}")
+            raise
         if new != text:
             path.write_text(new, encoding="utf-8")
 

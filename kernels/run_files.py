@@ -19,7 +19,7 @@ from profkit.analysis.json import report_json
 from profkit.core.errors import ProfkitError
 from profkit.core.integrity import MANIFEST
 from profkit.core.typed_file import encode
-from profkit.rules.checklist_markdown import checklist_markdown
+from profkit.rules.finding_text import checklist_markdown
 from profkit.runs.run import is_run_name, read_manifest
 from profkit.study.folder import PLAN
 from profkit.study.run import summarise

@@ -7,19 +7,9 @@ from typing import TYPE_CHECKING, Any
 from profkit.core.version import __version__
 
 __all__ = [
-    "Kernel",
-    "Report",
-    "Target",
-    "Unsupported",
-    "Variant",
-    "Within",
-    "Work",
-    "__version__",
-    "asked",
-    "diff",
-    "load",
-    "normal_inputs",
-]
+    "Kernel", "Report", "Target", "Unsupported", "Variant", "Within", "Work", "__version__",
+    "asked", "diff", "load", "normal_inputs",
+]  # fmt: skip
 
 if TYPE_CHECKING:
     from profkit.api import Kernel, Report, diff, load

@@ -18,16 +18,9 @@ from profkit.report.gpus import Gpu
 from profkit.report.names import file_name
 from profkit.report.session import Session
 from profkit.report.summary import Group, LaunchSummary, ReportSummary
+from profkit.rules import checklist_format
 from profkit.rules.checklist import Checklist
-from profkit.rules.checklist_format import (
-    Conclusion,
-    FindingRow,
-    ItemRow,
-    ProofRow,
-    UnevaluatedRow,
-    checklist_parts,
-    finding_row,
-)
+from profkit.rules.checklist_format import FindingRow, ItemRow, ProofRow, finding_row
 
 Extent = tuple[Count, ...]
 
@@ -195,11 +188,11 @@ class Analysis(Projection, frozen=True, kw_only=True):
     gpus: tuple[GpuRow, ...]
     groups: tuple[GroupRow, ...]
     kernels: tuple[KernelRow, ...]
-    conclusion: Conclusion
+    conclusion: checklist_format.Conclusion
     checklist: tuple[ItemRow, ...]
     informative: tuple[ItemRow, ...]
     reachable: tuple[ProofRow, ...]
-    not_evaluated: tuple[UnevaluatedRow, ...]
+    not_evaluated: tuple[checklist_format.UnevaluatedRow, ...]
 
 
 class AnalysisFile(Analysis, frozen=True, tag_field="schema", tag="profkit.analyze/1"):
@@ -247,7 +240,7 @@ def _parts(
         "gpus": gpus,
         "groups": tuple(project(group, GroupRow) for group in groups),
         "kernels": tuple(sorted(kernels, key=lambda kernel: kernel.index)),
-        **checklist_parts(checklist),
+        **checklist_format.checklist_parts(checklist),
     }
 
 
@@ -282,7 +275,7 @@ def _gpu(gpu: Gpu) -> GpuRow:
 def _kernel(summary: LaunchSummary, group: Group, checklist: Checklist) -> KernelRow:
     """A launch with the findings on its kernel; one without a duration has none."""
     launch, occupancy = summary.launch, summary.occupancy
-    items = () if summary.failed else checklist.findings_of(group)
+    items = () if summary.failed else checklist.findings_on(group)
     return project(
         summary,
         KernelRow,

@@ -9,7 +9,7 @@ from profkit.report.names import file_name
 from profkit.report.summary import Group, ReportSummary
 from profkit.rules import finding_text as words
 from profkit.rules.checklist import Checklist
-from profkit.rules.checklist_markdown import checklist_lines
+from profkit.rules.finding_text import checklist_lines
 from profkit.ui.markdown import cell, code, escape, panel_lines, table, table_of
 
 

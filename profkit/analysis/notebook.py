@@ -33,11 +33,7 @@ def report_html(report: ReportSummary) -> str:
 
 def kernel_html(launch: LaunchSummary) -> str:
     """What a launch was busy with, its stalls, occupancy, arithmetic and memory."""
-    shown = (
-        panels.busy_panel(launch),
-        panels.stalls_panel(launch),
-        panels.occupancy_panel(launch),
-    )
+    shown = (panels.busy_panel(launch), panels.stalls_panel(launch), panels.occupancy_panel(launch))
     return (
         f"<div><b>{_text(literal(launch.name))}</b><br>{_text(panels.title(launch))}"
         + "".join(f"<div><b>{_text(panel.title)}</b>{_panel(panel)}</div>" for panel in shown)

@@ -24,7 +24,7 @@ from profkit.report.quantities import evaluate, request
 from profkit.report.reader import RawReport, every_metric, nvtx_ranges, read
 from profkit.report.session import Session
 from profkit.report.source_lines import LineCost, Place, counted, hottest, instructions, source_text
-from profkit.report.summary import LaunchSummary, ReportSummary, summarize
+from profkit.report.summary import Group, LaunchSummary, ReportSummary, summarize
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -299,8 +299,7 @@ class Report:
         `variants` are those of the run that the report lies in, unless given, and so are the
         quantities of its `timeline`, which say nothing where only some of its launches are kept.
         """
-        from profkit.rules.checklist import checklist
-        from profkit.rules.proof import proofs
+        from profkit.rules.checklist import checklist, proofs
         from profkit.rules.rule_file import shipped_rules
 
         return checklist(
@@ -351,7 +350,7 @@ class Report:
             kernel=kernel,
         )
 
-    def explain(self, rule: Rule) -> tuple[Trial, ...]:
+    def explain(self, rule: Rule) -> tuple[Trial[Group], ...]:
         """What a rule makes of each kernel, most time first."""
         from profkit.rules.engine import explain
 

@@ -161,7 +161,7 @@ def source_json(report: ReportSummary, inside: Inside, checklist: Checklist) -> 
         kernel=project(inside.launch, LaunchRow),
         timeline=_timeline(inside.timeline) if inside.timeline else None,
         source=_source(inside.view) if inside.view else None,
-        findings=tuple(map(finding_row, checklist.findings_of(group))),
+        findings=tuple(map(finding_row, checklist.findings_on(group))),
     )
     return encode(file, indent=1, dense=False)
 

@@ -262,7 +262,7 @@ def _export(summary: TimelineSummary, file: str, items: Iterable[Item]) -> dict[
         "calls": [project(use.times, CallRow, name=use.name) for use in summary.calls],
         "memory": list(map(_memory, summary.memory)),
         "synchronizations": [
-            project(use.times, WaitRow, kind=use.kind) for use in summary.synchronizations
+            project(use.times, WaitRow, kind=use.name) for use in summary.synchronizations
         ],
         "checklist": list(map(item_row, items)),
     }

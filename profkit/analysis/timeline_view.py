@@ -13,18 +13,11 @@ from profkit.core.errors import UsageError
 from profkit.report.names import file_name, told_apart
 from profkit.rules import finding_text as words
 from profkit.rules.checklist import Item
-from profkit.rules.checklist_markdown import items_markdown
 from profkit.rules.checklist_view import in_short
+from profkit.rules.finding_text import items_markdown
+from profkit.timeline import summary as shapes
 from profkit.timeline.reader import TimelineGpu
-from profkit.timeline.summary import (
-    Gap,
-    KernelGroup,
-    MemoryUse,
-    RangeUse,
-    Region,
-    Spread,
-    TimelineSummary,
-)
+from profkit.timeline.summary import KernelGroup, RangeUse, Region, Spread, TimelineSummary
 from profkit.ui.markdown import code, escape
 from profkit.ui.terminal import console, facts, note, rendered
 from profkit.ui.text import bar, extent, literal, number, percent, plural, shorten
@@ -175,7 +168,7 @@ def _tables(
     yield (
         "Synchronizations, as the driver recorded them",
         ("Wait", "Count", "Total", "Median", "Min", "Max"),
-        [(use.kind, *_times(use.times)) for use in summary.synchronizations],
+        [(use.name, *_times(use.times)) for use in summary.synchronizations],
         "",
     )
 
@@ -208,13 +201,13 @@ def _range(use: RangeUse) -> tuple[str, ...]:
     )
 
 
-def _gap(gap: Gap) -> tuple[str, ...]:
+def _gap(gap: shapes.Gap) -> tuple[str, ...]:
     host = f"{percent(gap.in_calls)}, {literal(gap.call)}" if gap.call else "none"
     around = literal(gap.after.label), literal(gap.before.label)
     return number(gap.start, "s"), number(gap.duration, "s"), *around, host
 
 
-def _memory(use: MemoryUse) -> tuple[str, ...]:
+def _memory(use: shapes.MemoryUse) -> tuple[str, ...]:
     return (
         use.kind,
         " to ".join(filter(None, (use.source, use.target))),

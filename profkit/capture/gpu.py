@@ -15,7 +15,7 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 _ORDER = "CUDA_DEVICE_ORDER"
 _MIG = "MIG-"
 _HIDDEN = ("", "-1")
-_MHZ, _MILLI = 1_000_000, 1e-3
+_MHZ, _MILLI = 1e6, 1e-3
 _THROTTLE = {
     0x0000000000000004: "software power cap",
     0x0000000000000008: "hardware slowdown",
@@ -195,7 +195,7 @@ def settings(nvml: Any, handle: Any) -> dict[str, Any]:
         "memory_clock_max": ask("nvmlDeviceGetMaxClockInfo", nvml.NVML_CLOCK_MEM),
         "sm_clock_application": ask("nvmlDeviceGetApplicationsClock", nvml.NVML_CLOCK_SM),
     }
-    return {name: _scaled(clock, _MHZ) for name, clock in clocks.items()} | {
+    return {name: clock and clock * 1_000_000 for name, clock in clocks.items()} | {
         "power_limit": None if power is None else power / 1000,
         "ecc": None if ecc is None else bool(ecc[0]),
         "mig": None if mig is None else bool(mig[0]),

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from pathlib import Path
 from profkit.core.errors import EnvironmentProblem
 
 _GRACE = 5.0
-_TAIL = 1 << 20
+_TAIL = 1 << 20  # characters of output that are kept
 _NEEDED = re.compile(
     r"PATH|HOME|LANG|LC_\w+|TZ|TMPDIR|TERM|LD_LIBRARY_PATH|LD_PRELOAD|XDG_CACHE_HOME|VIRTUAL_ENV"
     r"|CONDA_PREFIX|OMP_\w+|PYTHON\w*|CUDA\w*|CUBLAS\w*|CUDNN\w*|NVIDIA_\w+|NVRTC\w*|TORCH\w*"
@@ -78,19 +77,21 @@ def run(
     chunks: queue.Queue[str | None] = queue.Queue()
     reader = threading.Thread(target=_pump, args=(supervisor, chunks), daemon=True)
     reader.start()
-    output = _Tail()
+    output = ""
     try:
         while True:
             left = None if timeout is None else timeout - (time.monotonic() - started)
             if left is not None and left <= 0:
-                raise TimedOut(time.monotonic() - started, output.text())
+                raise TimedOut(time.monotonic() - started, output)
             try:
                 chunk = chunks.get(timeout=left)
             except queue.Empty:
                 continue
             if chunk is None:
                 break
-            output.add(chunk)
+            output += chunk
+            if len(output) > 2 * _TAIL:
+                output = output[-_TAIL:]
             if on_text:
                 on_text(chunk)
         status = supervisor.wait()
@@ -98,30 +99,13 @@ def run(
         end(supervisor)
         reader.join(_GRACE)
     code = status if status >= 0 else 128 - status
-    return Finished(code, time.monotonic() - started, output.text())
+    return Finished(code, time.monotonic() - started, output)
 
 
 def supervised(command: Sequence[str]) -> list[str]:
     """The command line that runs a command so that it does not outlive this process."""
     supervisor = Path(__file__).with_name("supervise.py")
     return [sys.executable, "-S", str(supervisor), str(os.getpid()), *command]
-
-
-class _Tail:
-    """The last of a text that comes in pieces."""
-
-    def __init__(self) -> None:
-        self._parts: deque[str] = deque()
-        self._length = 0
-
-    def add(self, text: str) -> None:
-        self._parts.append(text)
-        self._length += len(text)
-        while self._length - len(self._parts[0]) >= _TAIL:
-            self._length -= len(self._parts.popleft())
-
-    def text(self) -> str:
-        return "".join(self._parts)
 
 
 def _start(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:

@@ -55,17 +55,17 @@ def report(
 
       profkit baseline report DIR --price 3.5 --ablation reports/h200/ladder -o report.md
     """  # fmt: skip
-    from profkit.study import report_document
     from profkit.study.report import gather
+    from profkit.study.report_document import report_document, report_text
 
     require("baseline report", "matplotlib")
     with stage_progress() as show:
         show("read the baseline", "")
         content = gather(folder, price=price, ladder=ablation)
         show("write the report", "")
-        document = report_document.report_document(content)
+        document = report_document(content)
     name = f"{file_name(output.stem, '._', '-')}-drawings" if output else "drawings"
-    put(report_document.report_text(document, format or "markdown", name), output)
+    put(report_text(document, format or "markdown", name), output)
     if output is None or format == "html":
         return
     drawings = output.with_name(name)

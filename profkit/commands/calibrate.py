@@ -34,13 +34,7 @@ def calibrate(
 
       profkit calibrate targets/sdpa_s512.py:flash --comparisons 300
     """
-    from profkit.timing import calibration_target, measurement, stopwatch
-    from profkit.timing.calibration import (
-        between_runs,
-        calibration_json,
-        calibration_text,
-        differences,
-    )
+    from profkit.timing import calibration, calibration_target, measurement, stopwatch
     from profkit.timing.floor import Floor, keep_floor
 
     subject = measurement.subject_of(target or str(calibration_target.__file__))
@@ -53,8 +47,8 @@ def calibrate(
     )
     with interruptible(), stage_progress() as show:
         repeats = measurement.repeat(measurement.paired(plan), comparisons, processes, show)
-    within = differences(repeats.within)
-    between = differences(repeats.between, within.typical_width)
+    within = calibration.differences(repeats.within)
+    between = calibration.differences(repeats.between, within.typical_width)
     sample = repeats.runs[0]
     gpu_id, timer_name, l2 = sample.measured_with
     floor = Floor(
@@ -64,7 +58,7 @@ def calibrate(
         name=sample.gpu.name or "the CPU",
         within_process=within.floor,
         between_processes=max(within.floor, between.floor),
-        between_runs=max(within.floor, between.floor, between_runs(repeats.runs)),
+        between_runs=max(within.floor, between.floor, calibration.between_runs(repeats.runs)),
         comparisons=comparisons,
         processes=processes,
         created=timestamp(),
@@ -74,5 +68,5 @@ def calibrate(
         saved = keep_floor(floor)
     except EnvironmentProblem as error:
         warn(error)
-    render = calibration_json if format == "json" else calibration_text
+    render = calibration.calibration_json if format == "json" else calibration.calibration_text
     put(render(floor, within, between, repeats.seconds, saved), None)

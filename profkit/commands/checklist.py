@@ -27,8 +27,8 @@ def checklist(
     """
     from profkit.commands.reading import chosen_advice, read_report
     from profkit.rules.checklist_format import checklist_json
-    from profkit.rules.checklist_markdown import checklist_markdown
     from profkit.rules.checklist_view import checklist_view
+    from profkit.rules.finding_text import checklist_markdown
 
     advice = chosen_advice(rules, disable, top or None)
     report = read_report(path, kernel)

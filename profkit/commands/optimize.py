@@ -43,10 +43,8 @@ def optimize(
 
       profkit optimize targets/sdpa_s512.py --baseline flash --target-speedup 1.05
     """
-    from profkit.timing import measurement, stopwatch
+    from profkit.timing import measurement, optimum, stopwatch
     from profkit.timing.optimize_view import optimize_json, optimize_terminal
-    from profkit.timing.optimum import Outcome
-    from profkit.timing.optimum import optimize as search
 
     if not 1 < target_speedup < 1000:
         raise UsageError(f"--target-speedup {target_speedup:g} is no speed-up", "write 1.10")
@@ -64,14 +62,14 @@ def optimize(
     )
     seconds = parse_duration("--budget", budget) or 0.0
     with options.interruptible(), stage_progress() as show:
-        optimum = search(plan, baseline, target_speedup, seconds, show)
+        result = optimum.optimize(plan, baseline, target_speedup, seconds, show)
     if format == "json":
-        options.put(optimize_json(optimum), output)
+        options.put(optimize_json(result), output)
     else:
-        options.put(optimize_terminal(optimum, to_file=output is not None), output)
-    outcome = optimum.decision.outcome
-    if outcome is Outcome.invalid:
+        options.put(optimize_terminal(result, to_file=output is not None), output)
+    outcome = result.decision.outcome
+    if outcome is optimum.Outcome.invalid:
         message = "not a measurement to believe"
         raise EnvironmentProblem(message, "see `profkit doctor`, and try again")
-    if outcome is Outcome.undecided:
+    if outcome is optimum.Outcome.undecided:
         raise typer.Exit(_INCONCLUSIVE)

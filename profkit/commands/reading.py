@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from profkit.analysis.report import Report
     from profkit.report.summary import Group, ReportSummary
     from profkit.rules.checklist import Checklist
-    from profkit.rules.pairs import PairNotes
     from profkit.rules.rule_file import Rule
-    from profkit.rules.score import Verdict
+    from profkit.rules.score import PairNotes, Verdict
     from profkit.timeline.reader import Timeline
 
 _RANKS: dict[str, Callable[[Group], Any]] = {
@@ -177,7 +176,7 @@ def judge_pairs(
     Raises BadInput for a folder without pairs, or with notes that can't be read.
     """
     from profkit.commands.parallel import in_parallel
-    from profkit.rules.pairs import joined, pairs_in, read_notes
+    from profkit.rules.score import joined, pairs_in, read_notes
 
     notes = [read_notes(folder) for folder in folders]
     tasks = [
@@ -192,8 +191,7 @@ def judge_pairs(
 
 
 def _judge(task: tuple[Path, Collection[str] | None], advice: Advice) -> Verdict | ProfkitError:
-    from profkit.rules.pairs import read_pair
-    from profkit.rules.score import judge
+    from profkit.rules.score import judge, read_pair
 
     folder, held_out = task
     try:

@@ -62,7 +62,7 @@ def explain(
     """
     from rich.console import Group
 
-    from profkit.rules.rules_view import explained, region_trial_view, trials_view
+    from profkit.rules.rules_view import explained, timeline_trial_view, trials_view
 
     if kernel and on is None:
         raise UsageError("--kernel needs a report", "add --on FILE")
@@ -72,10 +72,10 @@ def explain(
         raise UsageError(f"no rule {rule!r}", remedy)
     chosen = by_name[rule]
     view = explained(chosen)
-    if on is not None and chosen.about_timeline:
-        from profkit.rules.region_rules import explain_region
+    if on is not None and chosen.about == "timeline":
+        from profkit.rules.engine import explain_timeline
 
-        view = Group(view, region_trial_view(explain_region(_quantities(on), chosen)))
+        view = Group(view, timeline_trial_view(explain_timeline(_quantities(on), chosen)))
     elif on is not None:
         from profkit.commands.reading import read_report
 
@@ -88,7 +88,7 @@ def explain(
             for trial in report.explain(other)
             if trial.finding
         ]
-        view = Group(view, trials_view(report.explain(chosen), listed, chosen, others))
+        view = Group(view, trials_view(report.explain(chosen), listed, others))
     put(view, None)
 
 
@@ -135,8 +135,8 @@ def score(
     """
     from profkit.commands.reading import chosen_advice, judge_pairs
     from profkit.core.typed_file import encode
+    from profkit.rules.rules_view import score_markdown, score_view
     from profkit.rules.score import score as summed
-    from profkit.rules.score_view import score_markdown, score_view
 
     advice = chosen_advice(own, disable, 0)
     folders = sorted(Path().glob(_RECORDED)) if pairs is None else [pairs]

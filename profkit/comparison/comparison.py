@@ -230,7 +230,10 @@ class Diff:
         """The findings that went with the kernels that are gone, where they promised time."""
         checklist = self.sides[0].checklist
         return tuple(
-            item for group in self.removed for item in checklist.of(group) if item.finding.estimate
+            item
+            for group in self.removed
+            for item in checklist.findings_on(group)
+            if item.finding.estimate
         )
 
     @property

@@ -138,7 +138,7 @@ def limit(group: Group, checklist: Checklist) -> Limit | None:
 
     A finding of low confidence tells where nothing else does.
     """
-    items = [item for item in checklist.of(group) if item.finding.estimate]
+    items = [item for item in checklist.findings_on(group) if item.finding.estimate]
     likely = [item for item in items if item.rule.confidence != _UNSURE]
     return (
         _promising(likely, LIMITS)
@@ -173,7 +173,7 @@ def _busiest(group: Group) -> Limit | None:
 def _by_category(checklist: Checklist, group: Group) -> Mapping[str, Item]:
     """The first item of each category; those that only say a kernel is at its roof left out."""
     items: dict[str, Item] = {}
-    for item in checklist.findings_of(group):
+    for item in checklist.findings_on(group):
         if item.rule.category != "at_the_roof":
             items.setdefault(item.rule.category, item)
     return items

@@ -26,7 +26,7 @@ import json
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from reprlib import repr as brief
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
@@ -183,12 +183,14 @@ def json_schema(model: type[Model] | tuple[type[Model], ...], title: str) -> dic
     models = model if isinstance(model, tuple) else (model,)
     _, parts = msgspec.json.schema_components(models, ref_template="#/$defs/{name}")
     wholes = [parts.pop(form.__name__) for form in models]
+    for part in parts.values():
+        part.pop("title", None)
     schema: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **({"$id": str(tag)} if (tag := models[0].__struct_config__.tag) else {}),
         **(wholes[0] if len(wholes) == 1 else {"oneOf": wholes}),
         "title": title,
-        "$defs": {name: _untitled(part) for name, part in sorted(parts.items())},
+        "$defs": dict(sorted(parts.items())),
     }
     simplified: dict[str, Any] = _simplified(schema)
     return simplified
@@ -242,10 +244,6 @@ def _failing(document: Any, place: dict[str, Any], model: Any, error: str) -> st
     return key
 
 
-def _untitled(part: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in part.items() if key != "title"}
-
-
 def _simplified(form: Any) -> Any:
     """A schema as people read it: whatever is always written is required, a text is one line."""
     if isinstance(form, list):
@@ -253,7 +251,13 @@ def _simplified(form: Any) -> Any:
     if not isinstance(form, dict):
         return form
     if form.get("type") == "object" and "properties" in form:
-        form = form | {"required": _always_written(form)}
+        # The fields without a default, those with one other than UNSET, and those that follow.
+        required = [
+            name
+            for name, part in form["properties"].items()
+            if name in form["required"] or "default" in part or _ALWAYS in part
+        ]
+        form = form | {"required": required}
     form = {
         key: {name: _simplified(part) for name, part in value.items()}
         if key in {"properties", "$defs"}
@@ -266,23 +270,13 @@ def _simplified(form: Any) -> Any:
     return _union(form) if "anyOf" in form else form
 
 
-def _always_written(form: Mapping[str, Any]) -> list[str]:
-    """The fields without a default, those with one other than UNSET, and those that follow."""
-    return [
-        name
-        for name, part in form["properties"].items()
-        if name in form["required"] or "default" in part or _ALWAYS in part
-    ]
-
-
-def _union(form: Mapping[str, Any]) -> dict[str, Any]:
+def _union(form: dict[str, Any]) -> dict[str, Any]:
     """A choice of plain kinds as a list of them; an integer beside a number is one."""
-    rows = form["anyOf"]
+    rows = form.pop("anyOf")
     if any(row.get("type") == "number" for row in rows):
         rows = [row for row in rows if row.get("type") != "integer"]
-    rest = {key: value for key, value in form.items() if key != "anyOf"}
     kinds = [row.get("type") for row in rows]
     if not all(isinstance(kind, str) for kind in kinds) or any("enum" in row for row in rows):
-        return {"anyOf": rows} | rest
+        return {"anyOf": rows} | form
     merged = {key: value for row in rows for key, value in row.items()}
-    return merged | rest | {"type": kinds if len(kinds) > 1 else kinds[0]}
+    return merged | form | {"type": kinds if len(kinds) > 1 else kinds[0]}

@@ -37,23 +37,18 @@ def roofline_chart(roofline: Roofline, short: Mapping[str, str]) -> Json | None:
 
 
 def _roof(roof: Roof) -> Json:
+    unit = "B/s" if roof.is_memory else _rate_unit(roof.key)
     return {
         "key": roof.key,
         "label": literal(roof.label),
         "rate": _rounded(roof.rate),
         "memory": roof.is_memory,
-        "text": f"{literal(roof.label)} {number(roof.rate, _roof_unit(roof))}",
+        "text": f"{literal(roof.label)} {number(roof.rate, unit)}",
     }
 
 
-def _roof_unit(roof: Roof) -> str:
-    if roof.is_memory:
-        return "B/s"
-    return f"{_operation(roof.key)}/s"
-
-
-def _operation(key: str) -> str:
-    return "op" if "int8" in key else "FLOP"
+def _rate_unit(key: str) -> str:
+    return "op/s" if "int8" in key else "FLOP/s"
 
 
 def _point(point: Point, roofline: Roofline, short: Mapping[str, str]) -> Json:
@@ -78,13 +73,13 @@ def _point(point: Point, roofline: Roofline, short: Mapping[str, str]) -> Json:
 
 def _about(point: Point, roofline: Roofline) -> Iterable[tuple[str, str]]:
     """What stands beside a point when it is pointed at."""
-    operation = _operation(point.precision)
+    unit = _rate_unit(point.precision)
     roof = roofline.roof(point.roof)
     bytes_of = "declared work and bytes" if point.algorithmic else f"{_LEVELS[point.level]} traffic"
     yield bytes_of, number(point.intensity, "FLOP/B")
-    yield "rate", number(point.rate, f"{operation}/s")
+    yield "rate", number(point.rate, unit)
     if point.low < point.high:
-        low, high = (number(end, f"{operation}/s") for end in (point.low, point.high))
+        low, high = (number(end, unit) for end in (point.low, point.high))
         yield "interval", f"{low} to {high}"
     yield "attains", _attained(point)
     yield "roof", literal(roof.label) if roof else literal(point.roof)
@@ -95,8 +90,8 @@ def _about(point: Point, roofline: Roofline) -> Iterable[tuple[str, str]]:
 
 
 def _attained(point: Point) -> str:
-    by = _LEVELS.get(point.bound_by, "the compute roof") if point.bound_by else "its roofs"
-    return f"{percent(point.rate / point.attainable)} of what {by} allows here"
+    limit = _LEVELS.get(point.bound_by, "the compute roof") if point.bound_by else "its roofs"
+    return f"{percent(point.rate / point.attainable)} of what {limit} allows here"
 
 
 def levels(roofline: Roofline) -> list[tuple[str, str]]:
@@ -126,7 +121,7 @@ def _row(point: Point, short: Mapping[str, str], labels: Mapping[str, str]) -> t
         "declared" if point.algorithmic else _LEVELS[point.level],
         literal(labels.get(point.roof, point.roof)),
         number(point.intensity, "FLOP/B"),
-        number(point.rate, f"{_operation(point.precision)}/s"),
+        number(point.rate, _rate_unit(point.precision)),
         percent(point.rate / point.attainable),
         f"{number(point.seconds, 's')} {'timed' if point.timed else 'by ncu'}",
         literal("; ".join(point.flags)),
@@ -141,16 +136,16 @@ def timeline_chart(timeline: KernelTimeline) -> Json:
     times: list[list[float | None]] = []
     tracks = []
     for track in working(timeline):
-        at, values = _samples(track)
-        if at not in times:
-            times.append(at)
+        starts, values = _samples(track)
+        if starts not in times:
+            times.append(starts)
         tracks.append(
             {
                 "name": track.name,
                 "label": literal(track.label),
                 "share": track.unit == "1",
                 "steady": _rounded(timeline.steady.get(track.name, math.nan)),
-                "t": times.index(at),
+                "t": times.index(starts),
                 "v": values,
             }
         )
@@ -186,7 +181,7 @@ def _samples(track: Track) -> tuple[list[float | None], list[float | None]]:
         whole = len(values) // step * step
         times = times[:whole:step]
         values = values[:whole].reshape(-1, step).mean(axis=1)
-    return [_rounded(at) for at in times], [_rounded(value, 3) for value in values]
+    return [_rounded(time) for time in times], [_rounded(value, 3) for value in values]
 
 
 def steady_rates(timeline: KernelTimeline) -> list[tuple[str, str]]:

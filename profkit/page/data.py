@@ -10,9 +10,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from profkit.core.typed_file import plain
 from profkit.core.version import __version__
 from profkit.page import charts
-from profkit.page.provenance import environment, provenance
 from profkit.page.sources import source_data
 from profkit.report import overview, panels
 from profkit.report.catalog import catalog
@@ -21,7 +21,7 @@ from profkit.report.summary import Group, ReportSummary
 from profkit.rules import finding_text as words
 from profkit.rules.checklist import Checklist, Item
 from profkit.runs.manifest import Manifest
-from profkit.ui.text import literal
+from profkit.ui.text import literal, number
 
 if TYPE_CHECKING:
     from profkit.analysis.source_view import SourceView
@@ -40,6 +40,16 @@ _SHARES = {
     "DRAM": "dram_busy",
     "Occ.": "occupancy_achieved",
 }
+
+
+Rows = list[tuple[str, str]]
+
+_UNITS = {
+    **dict.fromkeys(("sm_clock", "sm_clock_max", "memory_clock", "memory_clock_max"), "Hz"),
+    "sm_clock_application": "Hz",
+    **dict.fromkeys(("memory_bytes", "memory_used", "memory_total"), "B"),
+}
+_WATTS = ("power", "power_limit", "power_limit_default")
 
 
 @dataclass(frozen=True)
@@ -191,3 +201,66 @@ def _axis(checklist: Checklist) -> Any:
     estimates = (item.finding.estimate for item in checklist.items)
     most = max((row.high for row in estimates if row), default=1.0)
     return lambda factor: round(100 * math.log(factor) / math.log(max(most, _LEAST_MOST)), 1)
+
+
+def environment(
+    report: ReportSummary, manifest: Manifest | None, *, with_host: bool
+) -> list[tuple[str, Rows]]:
+    """Titled rows: how it was recorded, then what the run's fingerprint holds."""
+    recording = overview.recording(report, with_host=with_host)
+    run = plain(manifest or Manifest())
+    print_ = run["fingerprint"]
+    versions = run["versions"] | (print_.get("versions") or {}) | (print_.get("compiler") or {})
+    parts = {
+        "Versions": versions,
+        "GPU when profiling began": run["gpu"],
+        "GPU": print_.get("gpu"),
+        "Settings of torch": print_.get("flags"),
+        "Variables": print_.get("variables"),
+    }
+    made = [(recording.title, [(row.label, row.value) for row in recording.rows])]
+    return [
+        *made,
+        *((title, rows) for title, facts in parts.items() if (rows := _rows(facts or {}))),
+    ]
+
+
+def provenance(
+    report: ReportSummary, manifest: Manifest | None, name: str, *, with_host: bool
+) -> Rows:
+    """The commands that made the report, the run and the page, and the run's policy."""
+    session, run = report.session, manifest or Manifest()
+    policy = (
+        f"{key.replace('_', ' ')} {value}" for key, value in plain(run.policy).items() if value
+    )
+    rows = {
+        "Report": name,
+        "Page written by": f"profkit {__version__}",
+        "Recorded with": session.command if with_host else session.shareable_command(),
+        "Run created": run.created,
+        "Target": run.target,
+        "Fingerprint, SHA-256": run.fingerprint_sha256 or "",
+        "Policy": ", ".join(policy),
+    }
+    return [(label, value) for label, value in rows.items() if value]
+
+
+def _rows(facts: Mapping[str, Any]) -> Rows:
+    """What is known, the names of variables as they are."""
+    return [
+        (name if name.isupper() else name.replace("_", " "), _word(name, value))
+        for name, value in facts.items()
+        if value is not None and value not in ([], ())
+    ]
+
+
+def _word(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    if name in _WATTS:
+        return f"{value:.0f} W"
+    if name == "temperature":
+        return f"{value} °C"
+    return number(float(value), _UNITS[name]) if name in _UNITS else str(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,18 +31,16 @@ def source_data(view: SourceView) -> Json:
     """
     reasons = list(view.total.stalls)
     files = [_file(file, reasons) for file in view.files] if view.has_source else []
-    kept = _kept([_heat(one.counts, one.findings) for one in view.instructions])
-    names = {file.name: at for at, file in enumerate(view.files)}
-    code = view.code
+    shown = _shown([_heat(row.counts, row.findings) for row in view.instructions])
+    names = {file.name: index for index, file in enumerate(view.files)}
     return {
         "reasons": reasons,
         "total": _counts(view.total),
-        "stalls": [[at, count] for at, count in enumerate(view.total.stalls.values())],
+        "stalls": list(map(list, enumerate(view.total.stalls.values()))),
         "files": files,
         "sass": [
-            _instruction(one, code, names, reasons)
-            for one, keep in zip(view.instructions, kept, strict=True)
-            if keep
+            _instruction(row, view.code, names, reasons)
+            for row in compress(view.instructions, shown)
         ],
         "instructions": len(view.instructions),
         "notes": [literal(note) for note in view.notes],
@@ -49,21 +48,18 @@ def source_data(view: SourceView) -> Json:
 
 
 def _file(file: SourceFile, reasons: Sequence[str]) -> Json:
-    """A file's lines: all of a short one, of a long header those near its instructions."""
-    used = [at for at, line in enumerate(file.lines) if line.addresses]
-    near = {at + by for at in used for by in range(-_AROUND, _AROUND + 1)}
+    """A file's lines: all of a short row, of a long header those near its instructions."""
+    rows = list(enumerate(file.lines))
+    used = [index for index, line in rows if line.addresses]
+    near = {index + offset for index in used for offset in range(-_AROUND, _AROUND + 1)}
+    far = -1.0 if len(file.lines) > MOST_ROWS else 0.0
     heat = [
-        _heat(line.counts, line.findings) if line.addresses else float(at in near) / 2
-        for at, line in enumerate(file.lines)
+        (_heat(line.counts, line.findings) if line.addresses else 0.5) if index in near else far
+        for index, line in rows
     ]
-    if len(file.lines) > MOST_ROWS:
-        heat = [value if at in near else -1.0 for at, value in enumerate(heat)]
-    kept = _kept(heat)
     return {
         "name": literal(Path(file.name).name),
-        "lines": [
-            _line(line, reasons) for line, keep in zip(file.lines, kept, strict=True) if keep
-        ],
+        "lines": [_line(line, reasons) for line in compress(file.lines, _shown(heat))],
         "of": len(file.lines),
     }
 
@@ -78,20 +74,20 @@ def _line(line: SourceLine, reasons: Sequence[str]) -> list[Any]:
 
 
 def _instruction(
-    one: Instruction, code: Code, names: dict[str, int], reasons: Sequence[str]
+    row: Instruction, code: Code, names: dict[str, int], reasons: Sequence[str]
 ) -> list[Any]:
     return [
-        code.offset(one.address), _text(code.told(one.sass)),
-        _counts(one.counts), _stalls(one.counts, reasons),
-        list(one.findings), names.get(one.file, -1) if one.line else -1, one.line,
+        code.offset(row.address), _text(code.told(row.sass)),
+        _counts(row.counts), _stalls(row.counts, reasons),
+        list(row.findings), names.get(row.file, -1) if row.line else -1, row.line,
     ]  # fmt: skip
 
 
 def _counts(counts: Counts) -> list[int | float | None]:
-    told = (
-        counts.samples, counts.executed, counts.shared_excess, counts.global_excess, counts.live,
-    )  # fmt: skip
-    return [_number(value) for value in told]
+    return [
+        _number(counts.samples), _number(counts.executed), _number(counts.shared_excess),
+        _number(counts.global_excess), _number(counts.live),
+    ]  # fmt: skip
 
 
 def _number(value: float) -> int | float | None:
@@ -111,14 +107,14 @@ def _heat(counts: Counts, findings: Sequence[int]) -> float:
     return math.inf if findings else 1.0 + samples
 
 
-def _kept(heat: Sequence[float]) -> list[bool]:
+def _shown(heat: Sequence[float]) -> list[bool]:
     """Which rows stay, in their order: all below the limit, else the hottest."""
     possible = [value >= 0 for value in heat]
     if sum(possible) <= MOST_ROWS:
         return possible
-    ranked = sorted(range(len(heat)), key=lambda at: (-heat[at], at))
+    ranked = sorted(range(len(heat)), key=lambda index: (-heat[index], index))
     chosen = set(ranked[:MOST_ROWS])
-    return [at in chosen and possible[at] for at in range(len(heat))]
+    return [index in chosen and possible[index] for index in range(len(heat))]
 
 
 def _text(text: str) -> str:

@@ -42,7 +42,7 @@ from profkit.core.typed_file import convert, part, plain, read_file
 from profkit.core.version import __version__
 from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
-from profkit.rules.checklist_markdown import checklist_markdown
+from profkit.rules.finding_text import checklist_markdown
 from profkit.runs.manifest import DriverGpu, FileEntry, Manifest, Policy, Stage
 from profkit.runs.run import draft, free_room, keep, listed
 from profkit.timeline.summary import TimelineSummary, summarize_timeline

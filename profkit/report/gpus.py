@@ -345,43 +345,35 @@ def _known_words(row: Mapping[str, Any]) -> set[str]:
 def _datasheet(row: Mapping[str, Any]) -> Datasheet:
     recalled = set(row.get("recalled", ()))
 
-    def peaks(prefix: str, rates: Mapping[str, float], unit: float = 1e12) -> dict[str, Peak]:
+    def peaks(kind: str, rates: Mapping[str, float], unit: float = 1e12) -> dict[str, Peak]:
+        names = {name: {name, f"{kind}_{name}", kind} for name in rates}
         return {
-            f"{prefix.replace('vector_', '')}{name}": Peak(
-                rate * unit, recalled.isdisjoint((prefix[:-1], name, prefix + name))
+            f"{kind}_{name}" if kind == "tensor" else name: Peak(
+                rate * unit, recalled.isdisjoint(names[name])
             )
             for name, rate in rates.items()
         }
 
-    def clock(key: str) -> float:
-        return float(row.get(key, row["boost"]) * 1e6)
-
     cc = parse_capability(row["cc"])
-    tensor = peaks("tensor_", row["tensor"])
-    dram = peaks("", {"dram": row["dram"]}, 1e9)
+    tensor = peaks("tensor", row["tensor"])
+    tensor = _with_bf16(tensor) if cc >= (8, 0) else tensor
     also = {
         name: tuple(rate * 1e12 for rate in rates) for name, rates in row.get("also", {}).items()
     }
+    texts = ("name", "memory", "source", "sparse", "laptop")
+    clocks = ("boost", "tensor_clock", "vector_clock")
     return Datasheet(
-        name=row["name"],
+        **{key: row[key] for key in texts if key in row},
+        **{key: row.get(key, row["boost"]) * 1e6 for key in clocks},
         cc=cc,
         sm_count=row["sms"],
-        peaks=(_with_bf16(tensor) if cc >= (8, 0) else tensor)
-        | peaks("vector_", row["vector"])
-        | dram,
-        boost=clock("boost"),
-        tensor_clock=clock("tensor_clock"),
-        vector_clock=clock("vector_clock"),
+        peaks=tensor | peaks("vector", row["vector"]) | peaks("", {"dram": row["dram"]}, 1e9),
         l2=peaks("", {"l2": row["l2"]}, 2**20)["l2"],
-        f16_accumulate=peaks("tensor_", row.get("tensor_f16", {})),
+        f16_accumulate=peaks("tensor", row.get("tensor_f16", {})),
         scale=_tensor(row.get("scale", {})),
         also=_with_bf16(also),
         limited=frozenset(row.get("limited", ())),
-        memory=row["memory"],
-        source=row["source"],
         clocks_verified=recalled.isdisjoint({"boost", "tensor_clock"}),
-        sparse=row.get("sparse", False),
-        laptop=row.get("laptop", False),
     )
 
 

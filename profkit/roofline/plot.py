@@ -13,19 +13,7 @@ from typing import Any, NamedTuple
 
 from profkit.core.errors import BadInput, UsageError
 from profkit.roofline import drawing
-from profkit.roofline.drawing import (
-    COLOURS,
-    FAINT,
-    INK,
-    LEFT,
-    LINE,
-    RIGHT,
-    SMALL,
-    SOFT,
-    TEXT,
-    TINY,
-    WIDTH,
-)  # fmt: skip
+from profkit.roofline.drawing import COLOURS, FAINT, INK, LINE, SMALL, SOFT, TEXT, TINY, WIDTH
 from profkit.roofline.labels import Box, Room, spread
 from profkit.roofline.latency_panel import Panel, draw_panel, panel_of
 from profkit.roofline.roofline import Point, Roofline
@@ -80,7 +68,7 @@ class _Frame(Room):
         self, axes: Any, x: tuple[float, float], y: tuple[float, float], height: float
     ) -> None:
         self.axes, self.x, self.y = axes, x, y
-        self.width, self.height = WIDTH - LEFT - RIGHT, height
+        self.width, self.height = WIDTH - drawing.LEFT - drawing.RIGHT, height
         super().__init__(self.width * 72, (self.height + 0.2) * 72)
 
     def across(self, intensity: float) -> float:
@@ -206,7 +194,9 @@ def figure_of(
     under = _BOTTOM + feet + (panel.height if panel else 0.0)
     total = _TOP + height + under
     figure.set_size_inches(WIDTH, total)
-    frame.axes.set_position((LEFT / WIDTH, under / total, frame.width / WIDTH, height / total))
+    frame.axes.set_position(
+        (drawing.LEFT / WIDTH, under / total, frame.width / WIDTH, height / total)
+    )
     _draw_head(figure, title, rooflines, series)
     if panel is not None:
         draw_panel(figure, panel, feet)

@@ -20,19 +20,8 @@ from profkit.core.typed_file import Model, Real, plain
 from profkit.report.checks import TOLERANCES
 from profkit.report.resources import PRECISIONS
 from profkit.report.summary import LaunchSummary, ReportSummary, groups
-from profkit.roofline.roofs import (
-    LEVELS,
-    TRAFFIC,
-    Peaks,
-    Roof,
-    Roofs,
-    attainable,
-    drawn,
-    key_of,
-    reference,
-    traffic,
-    used_keys,
-)
+from profkit.roofline import roofs as roof_lines
+from profkit.roofline.roofs import LEVELS, TRAFFIC, Peaks, Roof, Roofs, attainable, key_of
 
 if TYPE_CHECKING:
     from profkit.timing.latency import Timed
@@ -136,7 +125,9 @@ class _Subject:
 
     def traffic(self, level: str) -> float:
         """Bytes of a level over the launches; NaN where any lacks them."""
-        return sum(traffic(launch, level) for launch in self.launches)
+        name = TRAFFIC[level]
+        is_rate = name.endswith("bandwidth")
+        return sum(row.get(name) * (row.duration if is_rate else 1.0) for row in self.launches)
 
     @property
     def tensor_unknown(self) -> str:
@@ -193,7 +184,7 @@ def roofline(
     subjects, notes = _subjects(report, latencies or (), variants)
     subjects = _matching(subjects, kernel, report.path)
     launches = [launch for subject in subjects for launch in subject.launches]
-    best = reference(launches)
+    best = roof_lines.reference(launches)
     known_names(peaks, levels, precision)
     plane = _Plane(report, Roofs(peaks, measured or {}, best), levels, precision)
     points: list[Point] = []
@@ -201,13 +192,12 @@ def roofline(
     for subject in subjects:
         own = plane.points(subject, variants.work if variants else {})
         points += own
-        if own and (reason := subject.tensor_unknown):
-            notes.append(f"{subject.name}: points leave out tensor-core work, unknown ({reason})")
         if not own:
             outside.append(plane.outside(subject))
-    used = {point.roof for point in points} | set(used_keys(launches))
-    used |= {precision} & PRECISIONS.keys() if precision else set()
-    roofs = drawn(best, launches, plane.roofs, levels, used)
+        elif reason := subject.tensor_unknown:
+            notes.append(f"{subject.name}: points leave out tensor-core work, unknown ({reason})")
+    used = {point.roof for point in points} | ({precision or ""} & PRECISIONS.keys())
+    roofs = plane.roofs.drawn(launches, levels, used)
     return Roofline(
         title=report.path,
         gpu=report.gpus[0].name if report.gpus else "",

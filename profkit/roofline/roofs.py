@@ -18,11 +18,7 @@ LEVELS = ("dram", "l2", "l1")
 MMA_SYNC = "_mma_sync"
 LEVEL_LABELS = {"dram": "DRAM", "l2": "L2", "l1": "L1"}
 # What each level's roof bounds: the intensity must be of these bytes and no others.
-TRAFFIC = {
-    "dram": "dram_bytes",
-    "l2": "l2_output_bandwidth",
-    "l1": "l1_writeback_bandwidth",
-}
+TRAFFIC = {"dram": "dram_bytes", "l2": "l2_output_bandwidth", "l1": "l1_writeback_bandwidth"}
 _MEMORY_ROOF = {
     "dram": "dram_bandwidth_peak",
     "l2": "l2_output_bandwidth_peak",
@@ -102,6 +98,21 @@ class Roofs:
         by_units = by_units and source is Peaks.held
         return Roof(key, _label(key, launch), rate, source, is_memory, verified, by_units)
 
+    def drawn(
+        self, launches: Sequence[LaunchSummary], levels: Sequence[str], keys: Iterable[str]
+    ) -> tuple[Roof, ...]:
+        """The roofs at `levels`, of `keys` and of those that launches do more than a trace of their
+        work against: the reference's, or of the first launch that has one."""
+        if self.reference is None:
+            return ()
+        used = {key_of(work) for row in launches for work in row.work if work.share >= _USED}
+        order = [key for precision in PRECISIONS for key in (precision, precision + MMA_SYNC)]
+        compute = sorted(used.union(keys), key=order.index)
+        every = [self.reference, *launches]
+        rows = ((self.roof(launch, key) for launch in every) for key in (*levels, *compute))
+        known = (next((roof for roof in row if not math.isnan(roof.rate)), None) for row in rows)
+        return tuple(roof for roof in known if roof is not None)
+
     def notes(self, drawn: Sequence[Roof], report: ReportSummary) -> list[str]:
         """What a reader of the roofs must know."""
         general = list(report.notes)
@@ -136,13 +147,6 @@ class Roofs:
             if roof.key != "l2"
         )
         return self.reference is not None and any(depend) and not is_read(self.reference, clock)
-
-
-def traffic(launch: LaunchSummary, level: str) -> float:
-    """Bytes of a launch that the level's roof bounds; NaN where they were not collected."""
-    name = TRAFFIC[level]
-    seconds = launch.duration if name.endswith("bandwidth") else 1.0
-    return launch.get(name) * seconds
 
 
 def _held(launch: LaunchSummary, key: str) -> tuple[float, bool]:
@@ -193,27 +197,3 @@ def reference(launches: Sequence[LaunchSummary]) -> LaunchSummary | None:
     if clocked := span("sm_clock", launches):
         return clocked[1]
     return max(launches, key=lambda launch: launch.duration, default=None)
-
-
-def used_keys(launches: Sequence[LaunchSummary]) -> Iterable[str]:
-    """Keys of the compute roofs that launches do more than a trace of their work against."""
-    return (key_of(work) for launch in launches for work in launch.work if work.share >= _USED)
-
-
-def drawn(
-    best: LaunchSummary | None,
-    launches: Sequence[LaunchSummary],
-    roofs: Roofs,
-    levels: Sequence[str],
-    used: Iterable[str],
-) -> tuple[Roof, ...]:
-    """The roofs at `levels` and of the keys that are `used`: those of the launch `best`, or of the
-    first that tells one."""
-    if best is None:
-        return ()
-    order = [key for precision in PRECISIONS for key in (precision, precision + MMA_SYNC)]
-    keys = [*levels, *sorted(set(used), key=order.index)]
-    launches = [best, *launches]
-    every = ((roofs.roof(launch, key) for launch in launches) for key in keys)
-    known = (next((roof for roof in row if not math.isnan(roof.rate)), None) for row in every)
-    return tuple(roof for roof in known if roof is not None)

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from profkit.report.catalog import catalog
-from profkit.report.floors import floors
-from profkit.report.quantities import NOT_COLLECTED, NOT_IN_VERSION
 from profkit.report.source_lines import Place
 from profkit.report.summary import Group, LaunchSummary, ReportSummary
-from profkit.rules.engine import NOT_SAMPLED, Finding, Lack, Sampling, diagnose
-from profkit.rules.region_rules import diagnose_region, unknown_region
+from profkit.rules.engine import (
+    AT_THE_ROOF,
+    Finding,
+    Lack,
+    Sampling,
+    diagnose,
+    diagnose_timeline,
+)  # fmt: skip
 from profkit.rules.rule_file import Rule, shipped_rules
-from profkit.rules.samples import SAMPLED, SAMPLED_FROM
 
 if TYPE_CHECKING:
-    from profkit.rules.proof import Proof
+    from profkit.timing.variants import Variants
 
 SAME_WEIGHT = 0.1
-_AT_THE_ROOF = "at_the_roof"
-_ANY = "any"
-_ANY_GPU = (0, 0)
+_FASTER = 1.05
 
-Found = Finding[Group | None]
 Blame = Callable[[LaunchSummary, Sequence[str]], tuple[Place, ...]]
 
 
@@ -59,36 +59,27 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Roof:
-    """A kernel at a roof: `busy` is the share of its cycles that it uses the resource.
+class Proof:
+    """What a variant could reach: another one, `best`, does the same work faster.
 
-    `less` is the rank of the first finding that promises to need less of it, 0 for none.
+    Seconds of whole variants: medians of timed calls, or, where not `timed`, sums of what ncu
+    measured of their launches.
     """
 
-    group: Group
-    label: str
-    busy: float
-    less: int
-
-
-@dataclass(frozen=True)
-class Unevaluated:
-    """A rule that could not be evaluated on some `kernels`: `reasons` has why, for each quantity
-    that it lacks there; `sections` are what to collect."""
-
-    rule: str
-    kernels: int
-    reasons: Mapping[str, str]
-    sections: tuple[str, ...]
+    variant: str
+    seconds: float
+    best: str
+    best_seconds: float
+    timed: bool
 
     @property
-    def missing(self) -> tuple[str, ...]:
-        return tuple(self.reasons)
+    def speedup(self) -> float:
+        return self.seconds / self.best_seconds
 
     @property
-    def unsampled(self) -> bool:
-        """Whether all that it lacks is samples that were recorded and not read."""
-        return set(self.reasons.values()) == {NOT_SAMPLED}
+    def saved(self) -> float:
+        """The time (s) of the variant beyond that of the best."""
+        return self.seconds - self.best_seconds
 
 
 @dataclass(frozen=True)
@@ -100,9 +91,8 @@ class Checklist:
 
     items: tuple[Item, ...]
     informative: tuple[Item, ...]
-    roofs: tuple[Roof, ...]
     proofs: tuple[Proof, ...]
-    unevaluated: tuple[Unevaluated, ...]
+    unevaluated: tuple[Lack, ...]
     rules: int
     kernels: int
     skipped: int
@@ -112,21 +102,13 @@ class Checklist:
         """Ranked and informative items."""
         return (*self.items, *self.informative)
 
-    def place(self, item: Item) -> int:
-        """The place of an item among all findings, from 1."""
-        return self._places[id(item)]
-
-    @cached_property
-    def _places(self) -> Mapping[int, int]:
-        return {id(item): place for place, item in enumerate(self.findings, start=1)}
-
     @property
     def evaluated(self) -> int:
         """How many rules were evaluated on every kernel, but for samples that were not read."""
         return self.rules - len(self.lacking)
 
     @property
-    def lacking(self) -> tuple[Unevaluated, ...]:
+    def lacking(self) -> tuple[Lack, ...]:
         """The rules that lack data, and not only the reading of samples."""
         return tuple(rule for rule in self.unevaluated if not rule.unsampled)
 
@@ -146,34 +128,37 @@ class Checklist:
     def proof_of(self, item: Item) -> Proof | None:
         """What is proven of the variant that an item's kernel belongs to, where it is more than
         the item promises; None for a kernel of several variants."""
-        if item.group is None:
-            return None
-        ranges = {name for launch in item.group.launches for name in launch.launch.nvtx}
+        launches = item.group.launches if item.group else ()
+        ranges = {name for launch in launches for name in launch.launch.nvtx}
         own = [proof for proof in self.proofs if proof.variant in ranges]
         return own[0] if len(own) == 1 and own[0].saved > item.finding.saved else None
 
     @property
-    def sections(self) -> tuple[str, ...]:
-        """What to collect so that all rules can be told."""
-        return tuple(dict.fromkeys(name for rule in self.unevaluated for name in rule.sections))
+    def roofs(self) -> tuple[Group, ...]:
+        """Kernels at a roof, most time first."""
+        groups = [item.group for item in self.findings if item.rule.category == AT_THE_ROOF]
+        return tuple(sorted(filter(None, groups), key=lambda group: -group.total))
 
-    def of(self, group: Group) -> tuple[Item, ...]:
-        """The ranked items on one kernel."""
-        return tuple(item for item in self.findings_of(group) if item.rank)
-
-    def findings_of(self, group: Group) -> tuple[Item, ...]:
-        """The ranked and informative items on one kernel."""
-        return self._by_kernel.get(group.typical.index, ())
+    def place(self, item: Item) -> int:
+        """The place of an item among all findings, from 1."""
+        return self._places[id(item)]
 
     @cached_property
-    def _by_kernel(self) -> Mapping[int, tuple[Item, ...]]:
+    def _places(self) -> Mapping[int, int]:
+        return {id(item): place for place, item in enumerate(self.findings, start=1)}
+
+    def findings_on(self, group: Group) -> tuple[Item, ...]:
+        """The ranked and informative items on one kernel."""
+        return tuple(self._by_kernel.get(group.typical.index, ()))
+
+    @cached_property
+    def _by_kernel(self) -> Mapping[int, Sequence[Item]]:
         """Items by the launch that is typical of their kernel."""
-        found: dict[int, tuple[Item, ...]] = {}
+        kernels: dict[int, list[Item]] = defaultdict(list)
         for item in self.findings:
             if item.group:
-                at = item.group.typical.index
-                found[at] = (*found.get(at, ()), item)
-        return found
+                kernels[item.group.typical.index].append(item)
+        return dict(kernels)
 
 
 def checklist(
@@ -189,75 +174,69 @@ def checklist(
 ) -> Checklist:
     """The checklist of a report.
 
-    `disabled` are names or categories of rules left out. `blame` tells the places of a launch by
+    `disabled` are names or categories of rules left out. `blame` finds the places of a launch by
     line quantities; it is asked for the first `blamed` items, all where that is None. `timeline`
-    are the quantities of the timeline (analysis.region) that was recorded with it. `sampling` tells
-    what a launch's samples by instruction say.
+    are the quantities of the timeline (timeline.region) that was recorded with it. `sampling` reads
+    a launch's samples by instruction.
     """
-    tried = [rule for rule in rules if not {rule.name, rule.category} & set(disabled)]
-    diagnosis = diagnose(report, tried, sampling=sampling)
-    of_region = diagnose_region(timeline or {}, tried)
-    together: list[Found] = [*diagnosis.findings, *of_region]
-    found = sorted(together, key=lambda finding: -finding.saved)
+    enabled = _enabled(rules, disabled)
+    kernels = diagnose(report, enabled, sampling)
+    whole = diagnose_timeline(timeline or {}, enabled)
+    findings: list[Finding[Group | None]] = [*kernels.findings, *whole.findings]
+    findings.sort(key=lambda finding: -finding.saved)
     picked = len(report.launches) < report.recorded
-    items = _items(found, blame, blamed, picked=picked)
-    counted = [rule for rule in tried if timeline or not rule.about_timeline]
+    items = _items(findings, blame, blamed, picked=picked)
     return Checklist(
         tuple(item for item in items if item.rank),
         tuple(item for item in items if not item.rank),
-        _roofs(items),
         proofs,
-        _unevaluated({**diagnosis.unknown, **unknown_region(timeline or {}, tried)}),
-        rules=len(counted),
-        kernels=diagnosis.kernels,
-        skipped=len(report.groups) - diagnosis.kernels,
+        (*kernels.unknown.values(), *whole.unknown.values()),
+        rules=sum(bool(timeline) or rule.about == "kernel" for rule in enabled),
+        kernels=kernels.kernels,
+        skipped=len(report.groups) - kernels.kernels,
     )
 
 
-def region_items(
-    timeline: Mapping[str, float], rules: Sequence[Rule], disabled: Collection[str] = ()
+def timeline_items(
+    quantities: Mapping[str, float], rules: Sequence[Rule], disabled: Collection[str] = ()
 ) -> tuple[Item, ...]:
     """What rules find in a timeline alone, by its quantities, most time saved first."""
-    tried = [rule for rule in rules if not {rule.name, rule.category} & set(disabled)]
-    return _items(diagnose_region(timeline, tried), lambda *_: (), None)
+    return _items(diagnose_timeline(quantities, _enabled(rules, disabled)).findings)
+
+
+def _enabled(rules: Sequence[Rule], disabled: Collection[str]) -> list[Rule]:
+    return [rule for rule in rules if not {rule.name, rule.category} & set(disabled)]
 
 
 def _items(
-    found: Sequence[Found], blame: Blame, blamed: int | None, *, picked: bool = False
+    findings: Sequence[Finding[Group | None]],
+    blame: Blame = lambda *_: (),
+    blamed: int | None = None,
+    *,
+    picked: bool = False,
 ) -> tuple[Item, ...]:
-    same = _same_weight(found)
-    return tuple(
-        Item(
-            rank if finding.estimate else 0,
-            finding,
-            _actions(finding),
-            _places(finding, blame) if blamed is None or rank <= blamed else (),
-            same.get(rank, ()),
-            _page(finding.rule),
-            picked,
-        )
-        for rank, finding in enumerate(found, start=1)
-    )
+    items = []
+    peers = _peers(findings)
+    for rank, finding in enumerate(findings, start=1):
+        rule, typical = finding.rule, finding.group.typical if finding.group else None
+        cc = typical.gpu.cc if typical else (0, 0)
+        actions = tuple(action.text for action in rule.actions if action.suits(cc))
+        shown = blamed is None or rank <= blamed
+        places = blame(typical, rule.blame) if typical and rule.blame and shown else ()
+        # a rule that replaces a shipped one of its name has no page
+        is_shipped = _explanations().get(rule.name) == rule.explanation
+        page = f"docs/rules.md#{rule.name}" if is_shipped else ""
+        rank_shown = rank if finding.estimate else 0
+        items.append(Item(rank_shown, finding, actions, places, peers.get(rank, ()), page, picked))
+    return tuple(items)
 
 
-def _actions(finding: Found) -> tuple[str, ...]:
-    cc = finding.group.typical.gpu.cc if finding.group else _ANY_GPU
-    return tuple(action.text for action in finding.rule.actions if action.suits(cc))
-
-
-def _places(finding: Found, blame: Blame) -> tuple[Place, ...]:
-    if finding.group is None or not finding.rule.blame:
-        return ()
-    return blame(finding.group.typical, finding.rule.blame)
-
-
-def _same_weight(found: Sequence[Found]) -> Mapping[int, tuple[int, ...]]:
+def _peers(findings: Sequence[Finding[Group | None]]) -> Mapping[int, tuple[int, ...]]:
     """By the rank of a finding, those of others on its kernel that save about as much."""
-    promising: dict[int, list[tuple[int, float]]] = {}
-    for rank, finding in enumerate(found, start=1):
+    promising: dict[int, list[tuple[int, float]]] = defaultdict(list)
+    for rank, finding in enumerate(findings, start=1):
         if finding.estimate and finding.group:
-            own = promising.setdefault(finding.group.typical.index, [])
-            own.append((rank, finding.saved))
+            promising[finding.group.typical.index].append((rank, finding.saved))
     return {
         rank: tuple(
             other
@@ -269,44 +248,32 @@ def _same_weight(found: Sequence[Found]) -> Mapping[int, tuple[int, ...]]:
     }
 
 
-def _page(rule: Rule) -> str:
-    """Where a shipped rule is told about; a rule of its name that replaces it is not."""
-    return f"docs/rules.md#{rule.name}" if _told().get(rule.name) == rule.explanation else ""
-
-
 @cache
-def _told() -> Mapping[str, str]:
+def _explanations() -> Mapping[str, str]:
     return {rule.name: rule.explanation for rule in shipped_rules()}
 
 
-def _roofs(items: Sequence[Item]) -> tuple[Roof, ...]:
-    helping: dict[int, int] = {}
-    for item in items:
-        if item.finding.estimate and item.group:
-            helping.setdefault(item.group.typical.index, item.rank)
-    found = []
-    for item in items:
-        if item.group and item.rule.category == _AT_THE_ROOF:
-            typical = item.group.typical
-            highest = floors(typical.values)[0]
-            less = helping.get(typical.index, 0)
-            found.append(Roof(item.group, highest.label, highest.busy, less))
-    return tuple(sorted(found, key=lambda roof: -roof.group.total))
+def proofs(report: ReportSummary, variants: Variants | None) -> tuple[Proof, ...]:
+    """A proof for each variant that the fastest one clearly outruns, least to gain first."""
+    if variants is None:
+        return ()
+    timed = all(name in variants.medians for name in variants.passed)
+    times = variants.medians if timed else _profiled(report, variants)
+    compared = sorted((name for name in variants.passed if name in times), key=times.__getitem__)
+    made = (Proof(name, times[name], compared[0], times[compared[0]], timed) for name in compared)
+    return tuple(proof for proof in made if proof.speedup >= _FASTER)
 
 
-def _unevaluated(unknown: Mapping[str, Lack]) -> tuple[Unevaluated, ...]:
-    return tuple(
-        Unevaluated(rule, lack.kernels, lack.reasons, _sections(lack.reasons))
-        for rule, lack in unknown.items()
-    )
-
-
-def _sections(reasons: Mapping[str, str]) -> tuple[str, ...]:
-    """The sections to collect so that what was not collected is there."""
-    quantities = catalog().quantities
-    wanted = (
-        quantities[SAMPLED_FROM if name in SAMPLED else name].section
-        for name, reason in reasons.items()
-        if reason.startswith(NOT_COLLECTED) and reason != NOT_IN_VERSION
-    )
-    return tuple(dict.fromkeys(section for section in wanted if section != _ANY))
+def _profiled(report: ReportSummary, variants: Variants) -> Mapping[str, float]:
+    """Sums over the launches of each variant; nothing of a report of which only a part is kept."""
+    if len(report.launches) < report.recorded:
+        return {}
+    launches = {
+        name: [launch for launch in report.launches if name in launch.launch.nvtx]
+        for name in variants.passed
+    }
+    return {
+        name: sum(launch.duration for launch in own)
+        for name, own in launches.items()
+        if own and not any(launch.failed for launch in own)
+    }

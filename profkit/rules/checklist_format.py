@@ -9,14 +9,14 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from profkit.core.projection import Measured, Projection, project
-from profkit.core.typed_file import Count, File, Number, encode
+from profkit.core.typed_file import Count, File, Number, encode, part
 from profkit.core.version import __version__
 from profkit.report.names import file_name
 from profkit.report.source_lines import Place
 from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist, Item
 from profkit.rules.engine import Evidence
-from profkit.rules.units import unit_of
+from profkit.rules.finding_text import unit_of
 
 Factor = Annotated[float, Meta(extra_json_schema={"minimum": 1})]
 Share = Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1})]
@@ -150,64 +150,46 @@ class ChecklistFile(File, frozen=True, kw_only=True, tag="profkit.checklist/1"):
     not_evaluated: tuple[UnevaluatedRow, ...]
 
 
-def checklist_json(report: ReportSummary, found: Checklist, top: int) -> str:
+def checklist_json(report: ReportSummary, checklist: Checklist, top: int) -> str:
     """The `top` items (0: all) of a report's checklist."""
-    parts = checklist_parts(found)
-    file = ChecklistFile(
+    file, parts = file_name(report.path, with_host=False), checklist_parts(checklist)
+    document = ChecklistFile(
         profkit=__version__,
-        report=ReportRow(
-            file=file_name(report.path, with_host=False),
-            launches=len(report.launches),
-            total_s=report.total,
-        ),
-        rules=found.rules,
-        kernels=found.kernels,
-        skipped=found.skipped,
+        report=ReportRow(file=file, launches=len(report.launches), total_s=report.total),
+        **part(checklist, "rules", "kernels", "skipped"),
         **parts | {"checklist": parts["checklist"][: top or None]},
     )
-    return encode(file, dense=False)
+    return encode(document, dense=False)
 
 
-def checklist_parts(found: Checklist) -> dict[str, Any]:
+def checklist_parts(checklist: Checklist) -> dict[str, Any]:
     """What a checklist adds to a file, from its `conclusion` on."""
+    nothing = "can't tell" if checklist.inconclusive else "nothing found"
+    reachable = []
+    for proof in checklist.proofs:
+        measured, headline = "timed" if proof.timed else "profiled", proof is checklist.headline
+        reachable.append(project(proof, ProofRow, measured=measured, headline=headline))
     return {
-        "conclusion": conclusion(found),
-        "checklist": tuple(map(item_row, found.items)),
-        "informative": tuple(map(item_row, found.informative)),
-        "reachable": tuple(
-            project(
-                proof,
-                ProofRow,
-                measured="timed" if proof.timed else "profiled",
-                headline=proof is found.headline,
-            )
-            for proof in found.proofs
-        ),
-        "not_evaluated": tuple(project(rule, UnevaluatedRow) for rule in found.unevaluated),
+        "conclusion": "findings" if checklist.findings else nothing,
+        "checklist": tuple(map(item_row, checklist.items)),
+        "informative": tuple(map(item_row, checklist.informative)),
+        "reachable": tuple(reachable),
+        "not_evaluated": tuple(project(rule, UnevaluatedRow) for rule in checklist.unevaluated),
     }
-
-
-def conclusion(found: Checklist) -> Conclusion:
-    """Whether there are findings; where not, whether enough rules ran to say that."""
-    if found.findings:
-        return "findings"
-    return "can't tell" if found.inconclusive else "nothing found"
 
 
 def item_row(item: Item) -> ItemRow:
     """A checklist item: the finding, and what to do about it."""
-    group, rule = item.group, item.rule
+    group = item.group
     return project(
         item,
         ItemRow,
         **finding_fields(item),
-        title=rule.title,
+        **part(item.rule, "title", "effort", "verify"),
         grid=group.grid if group else (),
         block=group.block if group else (),
         launches=group.indexes if group else (),
         saved_s=item.finding.saved,
-        effort=rule.effort,
-        verify=rule.verify,
         same_weight=item.peers,
     )
 
@@ -220,6 +202,7 @@ def finding_row(item: Item) -> FindingRow:
 def finding_fields(item: Item) -> Mapping[str, Any]:
     """What a finding says, by the fields of `FindingRow`."""
     finding, rule, estimate = item.finding, item.rule, item.finding.estimate
+    bounded_by = estimate.bounded_by if estimate else None
     return {
         "rank": item.rank or None,
         "rule": rule.name,
@@ -231,16 +214,15 @@ def finding_fields(item: Item) -> Mapping[str, Any]:
         "promises": estimate is not None,
         "estimate_lacks": finding.lacking,
         "confidence": rule.confidence,
-        "bounded_by": estimate.bounded_by if estimate else None,
-        "bound_s": estimate.bound_seconds if estimate and estimate.bounded_by else None,
-        "evidence": [_evidence(told) for told in finding.evidence if told.holds],
+        "bounded_by": bounded_by,
+        "bound_s": estimate.bound_seconds if estimate and bounded_by else None,
+        "evidence": [_evidence(value) for value in finding.evidence if value.holds],
         "where": [_place(place) for place in item.places],
     }
 
 
-def _evidence(told: Evidence) -> EvidenceRow:
-    unit, sign = unit_of(told.what), told.sign or None
-    return project(told, EvidenceRow, quantity=told.what, unit=unit, comparison=sign)
+def _evidence(value: Evidence) -> EvidenceRow:
+    return project(value, EvidenceRow, unit=unit_of(value.quantity), comparison=value.sign or None)
 
 
 def _place(place: Place) -> PlaceRow:

@@ -1,10 +1,14 @@
-"""The engine: rules over a report's kernels, each finding with a bounded estimate of its fix.
+"""The engine: rules over a report's kernels or a timeline, findings with bounded estimates.
 
-Times here are shares of a kernel's present time. With f_r the floor of resource r (analysis.limits)
+Times here are shares of a kernel's present time. With f_r the floor of resource r (report.floors)
 and k_r what a fix leaves of its need, the time after the fix is not below max(f_r · k_r); what is
 exposed above the floors is taken to shrink by the share that the highest falls, or the rule says
-what is left; no nearer to the next floor than kernels usually come (limits.USUAL). Estimates are
-never added up. Derived, with the cases in which it fails, in docs/estimates.md.
+what is left; no nearer to the next floor than kernels usually come (floors.USUAL). Estimates are
+not additive. Derived, with the cases in which it fails, in docs/estimates.md.
+
+The time of a timeline, from the first GPU work to the end of the last, is a sum of parts
+(timeline.region). A rule says which parts a fix takes away, at best to what share, and by `time`
+what it likely leaves of the whole; neither is below what the other parts take.
 """
 
 from __future__ import annotations
@@ -17,36 +21,35 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from profkit.core.columns import Column
+from profkit.core.columns import Column, both
 from profkit.core.expression import HOLDS, Expression
+from profkit.report.catalog import catalog
 from profkit.report.floors import ESSENTIAL, LAUNCH, SHORTEST, USUAL, WORTH, shares
-from profkit.report.quantities import NOT_HERE, UNDEFINED
+from profkit.report.quantities import NOT_COLLECTED, NOT_HERE, NOT_IN_VERSION, UNDEFINED
 from profkit.report.resources import RESOURCES
 from profkit.report.summary import Group, LaunchSummary, ReportSummary
 from profkit.rules.rule_file import CONTEXT, Rule
 from profkit.rules.samples import SAMPLED, SAMPLED_FROM, Sampled
 
+AT_THE_ROOF = "at_the_roof"
 NOT_SAMPLED = "samples by instruction were not read: short kernels and long code are left out"
 """Why a fact from samples is missing where they were recorded."""
 
 _LEAST = 1e-3
-_AT_THE_ROOF = "at_the_roof"
-_STALL = "stall_"
-_HANDED_OVER = "handed_over_bytes"
 _NOT_ATTRIBUTED = "too few waits could be attributed to a load"
 _NO_PREVIOUS = "the previous launch was not selected, or has no such counters"
 
-About = TypeVar("About", bound=Group | None, covariant=True)
-Whose = TypeVar("Whose", bound=Group | None)
+Subject = TypeVar("Subject", bound=Group | None, covariant=True)
+Row = TypeVar("Row", bound=Group | None)
 Sampling = Callable[[LaunchSummary], Sampled | None]
-"""Tells what a launch's samples by instruction say; None where they say nothing."""
+"""The facts in a launch's samples by instruction; None where there are none."""
 
 
 @dataclass(frozen=True)
 class Evidence:
     """A value that a rule looked at; `threshold` is NaN where it was not compared."""
 
-    what: str
+    quantity: str
     value: float
     sign: str = ""
     threshold: float = math.nan
@@ -76,7 +79,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Finding(Generic[About]):
+class Finding(Generic[Subject]):
     """A rule that fired on a kernel, or, without a `group`, on a timeline as a whole.
 
     `saved` is the likely time saved over the report, or of the timeline's time, seconds.
@@ -85,7 +88,7 @@ class Finding(Generic[About]):
     """
 
     rule: Rule
-    group: About
+    group: Subject
     evidence: tuple[Evidence, ...]
     estimate: Estimate | None
     negligible: Estimate | None = None
@@ -106,60 +109,17 @@ class Condition:
     missing: tuple[str, ...]
 
 
-Value = Callable[[Expression], float]
-"""Tells what an expression is worth to a kernel or a timeline; NaN where that is unknown."""
-Known = Callable[[str], float]
-"""The same of a name."""
-
-
-def tried(condition: Expression, value: Value, known: Known) -> Condition:
-    """A condition on a kernel or a timeline, with what it compares."""
-    held = value(condition)
-    compared = (
-        Evidence(one.left.text, left, one.sign, value(one.right))
-        for one in condition.comparisons
-        if one.left.names and not one.is_guard and not math.isnan(left := value(one.left))
-    )
-    return Condition(
-        condition.text,
-        None if math.isnan(held) else bool(held),
-        tuple(compared),
-        tuple(name for name in condition.names if math.isnan(known(name))),
-    )
-
-
-def found(
-    rule: Rule,
-    group: Whose,
-    conditions: Iterable[Condition],
-    known: Known,
-    lacking: tuple[str, ...],
-    estimate: Callable[[], Estimate],
-) -> Finding[Whose]:
-    """The finding of a rule whose conditions hold; `estimate` is asked where nothing is lacking."""
-    evidence = [told for condition in conditions for told in condition.compared]
-    seen = {told.what for told in evidence}
-    beside = [Evidence(name, known(name)) for name in rule.evidence if name not in seen]
-    told = (*evidence, *(one for one in beside if not math.isnan(one.value)))
-    if lacking or not rule.gains:
-        return Finding(rule, group, told, None, lacking=lacking)
-    promise = estimate()
-    if promise.likely < WORTH:
-        return Finding(rule, group, told, None, negligible=promise)
-    return Finding(rule, group, told, promise)
-
-
 @dataclass(frozen=True)
-class Trial:
-    """What a rule makes of one kernel, fired (`finding`) or not.
+class Trial(Generic[Subject]):
+    """What a rule makes of a kernel or a timeline, fired (`finding`) or not.
 
     `now` and `after` are the floors before and after the fix as shares of the kernel's present
     time; `time` is the rule's own share of the time that is left, NaN where it gives none.
     """
 
-    group: Group
+    group: Subject
     conditions: tuple[Condition, ...]
-    finding: Finding[Group] | None
+    finding: Finding[Subject] | None
     now: Mapping[str, float]
     after: Mapping[str, float]
     time: float
@@ -167,311 +127,394 @@ class Trial:
 
 @dataclass(frozen=True)
 class Lack:
-    """What keeps a rule from being evaluated: on how many kernels, and why each quantity is
-    missing, by its name."""
+    """What keeps a rule from being evaluated: on how many kernels (0: a timeline), and why each
+    quantity is missing, by its name."""
 
+    rule: str
     kernels: int
     reasons: Mapping[str, str]
 
+    @property
+    def missing(self) -> tuple[str, ...]:
+        return tuple(self.reasons)
+
+    @property
+    def unsampled(self) -> bool:
+        """Whether all that it lacks is samples that were recorded and not read."""
+        return set(self.reasons.values()) == {NOT_SAMPLED}
+
+    @property
+    def sections(self) -> tuple[str, ...]:
+        """The sections to collect so that what was not collected is there."""
+        sections = (
+            catalog().quantities[SAMPLED_FROM if name in SAMPLED else name].section
+            for name, reason in self.reasons.items()
+            if reason.startswith(NOT_COLLECTED) and reason != NOT_IN_VERSION
+        )
+        return tuple(dict.fromkeys(section for section in sections if section != "any"))
+
 
 @dataclass(frozen=True)
-class Diagnosis:
+class Diagnosis(Generic[Subject]):
     """Findings, most time saved first, those that promise none last.
 
     `unknown` are the rules that could not be evaluated for some kernel: by name, what they lack.
     """
 
-    findings: tuple[Finding[Group], ...]
+    findings: tuple[Finding[Subject], ...]
     unknown: Mapping[str, Lack]
     kernels: int
 
 
 def diagnose(
-    report: ReportSummary, rules: Sequence[Rule], sampling: Sampling = lambda _: None
-) -> Diagnosis:
+    report: ReportSummary, rules: Iterable[Rule], sampling: Sampling = lambda _: None
+) -> Diagnosis[Group]:
     """Every rule on the typical launch of every kernel of a report that has a duration.
 
-    `sampling` is asked of a kernel only where all else that a rule looks for holds.
+    `sampling` is asked of a kernel only where all else that a rule looks for holds. Of one category
+    on one kernel the more cautious estimate alone counts.
     """
-    groups = [group for group in report.groups if group.count > group.failed]
-    table = _Table(report, groups, sampling)
-    findings: list[Finding[Group]] = []
-    unknown: dict[str, Lack] = {}
-    for rule in rules:
-        if rule.about_timeline:
-            continue
-        held = table.held(rule)
-        findings += [table.finding(rule, int(at)) for at in np.flatnonzero(held == 1)]
-        if np.isnan(held).any():
-            open_places = [int(place) for place in np.flatnonzero(np.isnan(held))]
-            unknown[rule.name] = table.lack(rule, open_places)
-    return Diagnosis(_ranked(findings), unknown, len(groups))
+    table = _Kernels(report, sampling)
+    findings, unknown = table.diagnose(rule for rule in rules if rule.about == "kernel")
+    cautious: dict[tuple[str, int], Finding[Group]] = {}
+    for finding in findings:
+        key = (finding.rule.category, id(finding.group))
+        if key not in cautious or _promise(finding) < _promise(cautious[key]):
+            cautious[key] = finding
+    return Diagnosis(tuple(sorted(cautious.values(), key=_order)), unknown, len(table.subjects))
 
 
 def explain(
     report: ReportSummary, rule: Rule, sampling: Sampling = lambda _: None
-) -> tuple[Trial, ...]:
+) -> tuple[Trial[Group], ...]:
     """A rule tried on every kernel of a report that has a duration, most time first."""
-    groups = [group for group in report.groups if group.count > group.failed]
-    table = _Table(report, groups, sampling)
-    return tuple(table.trial(rule, at) for at in range(len(groups)))
+    table = _Kernels(report, sampling)
+    return tuple(table.trial(rule, index) for index in range(len(table.subjects)))
 
 
-def _ranked(findings: Sequence[Finding[Group]]) -> tuple[Finding[Group], ...]:
-    """By time saved; of one category on one kernel the more cautious estimate alone."""
-    kept: dict[tuple[str, int], Finding[Group]] = {}
-    for finding in findings:
-        key = (finding.rule.category, id(finding.group))
-        other = kept.get(key)
-        if other is None or _promised(finding) < _promised(other):
-            kept[key] = finding
-    return tuple(sorted(kept.values(), key=_order))
+def diagnose_timeline(quantities: Mapping[str, float], rules: Iterable[Rule]) -> Diagnosis[None]:
+    """Every rule about timelines on the quantities of one; nothing where it has none."""
+    about_timeline = [rule for rule in rules if rule.about == "timeline" and quantities]
+    findings, unknown = _Timeline(quantities).diagnose(about_timeline)
+    return Diagnosis(tuple(sorted(findings, key=lambda finding: -finding.saved)), unknown, 0)
+
+
+def explain_timeline(quantities: Mapping[str, float], rule: Rule) -> Trial[None]:
+    """A rule about timelines tried on the quantities of one."""
+    return _Timeline(quantities).trial(rule, 0)
 
 
 def _order(finding: Finding[Group]) -> tuple[float, bool, bool, str]:
     """By time saved; then what a fix would relieve though another floor holds the kernel, what only
     informs, and last that a kernel is at its roof."""
     rule = finding.rule
-    return -finding.saved, not rule.gains, rule.category == _AT_THE_ROOF, rule.name
+    return -finding.saved, not rule.formulas, rule.category == AT_THE_ROOF, rule.name
 
 
-def _promised(finding: Finding[Group]) -> float:
+def _promise(finding: Finding[Group]) -> float:
     estimate = finding.estimate or finding.negligible
     return estimate.likely - 1 if estimate else math.inf
 
 
-class _Table:
-    """Catalogue quantities as columns of one value a kernel, and what rules make of them."""
+class _Table(Generic[Row]):
+    """Quantities as columns of one value a kernel (or timeline), and what rules make of them."""
 
-    def __init__(self, report: ReportSummary, groups: Sequence[Group], sampling: Sampling) -> None:
-        self._groups = groups
-        self._sampling = sampling
-        self._total = report.total
-        self._launches = {launch.index: launch for launch in report.launches}
+    def __init__(self, subjects: Sequence[Row]) -> None:
+        self.subjects = subjects
         self._columns: dict[str, Column] = {}
         self._values: dict[str, Column] = {}
-        self._unsampled: set[int] = set()
 
-    def held(self, rule: Rule) -> Column:
-        """1 where all conditions hold, 0 where one does not, NaN where it can't be told.
+    @cached_property
+    def floors(self) -> Mapping[str, Column]:
+        return {}
+
+    def diagnose(self, rules: Iterable[Rule]) -> tuple[list[Finding[Row]], dict[str, Lack]]:
+        """The findings of all rules, and what keeps others from being evaluated."""
+        findings: list[Finding[Row]] = []
+        unknown: dict[str, Lack] = {}
+        for rule in rules:
+            held = self._held(rule)
+            findings += [self._finding(rule, int(index)) for index in np.flatnonzero(held == 1)]
+            if np.isnan(held).any():
+                unknown[rule.name] = self._lack(rule, np.flatnonzero(np.isnan(held)).tolist())
+        return findings, unknown
+
+    def trial(self, rule: Rule, index: int) -> Trial[Row]:
+        """What the rule makes of the subject at this index."""
+        held = self._held(rule)
+        return Trial(
+            self.subjects[index],
+            tuple(self._condition(condition, rule, index) for condition in rule.when),
+            self._finding(rule, index) if held[index] == 1 else None,
+            {name: float(floor[index]) for name, floor in self.floors.items()},
+            {name: float(floor[index]) for name, floor in self._relieved(rule).items()},
+            self._at(rule.time, rule, index) if rule.time else math.nan,
+        )
+
+    def _held(self, rule: Rule) -> Column:
+        """1 where all conditions hold, 0 where one does not, NaN where it is unknown.
 
         Looks at samples by instruction only where what the counters tell holds.
         """
-        held = np.ones(len(self._groups))
-        for condition in sorted(rule.when, key=_on_samples):
-            if _on_samples(condition):
+        held = np.ones(len(self.subjects))
+        for on_samples in (False, True):
+            if on_samples:
                 self._sample(rule, held)
-            value = self._value(condition, rule)
-            false = (held == 0) | (value == 0)
-            held = np.where(false, 0.0, np.where(np.isnan(value), np.nan, held))
-        self._sample(rule, held)
+            for condition in rule.when:
+                if _on_samples(condition) == on_samples:
+                    held = both(held, self._value(condition, rule))
         return held
 
     def _sample(self, rule: Rule, held: Column) -> None:
         """Look up what the rule reads of the samples by instruction, where it may still fire."""
-        for name in SAMPLED:
-            key = _key(name, rule)
-            if name not in rule.names or key in self._columns:
-                continue
-            column = np.full(len(self._groups), np.nan)
-            for at in np.flatnonzero(held == 1):
-                sampled = self._sampling(self._groups[int(at)].typical)
-                column[at] = sampled.get(name, rule.match) if sampled else np.nan
-                if not sampled:
-                    self._unsampled.add(int(at))
-            self._columns[key] = column
 
-    def lack(self, rule: Rule, places: Sequence[int]) -> Lack:
-        """What leaves the rule open on the kernels at these places."""
-        reasons: dict[str, str] = {}
-        for place in places:
-            for condition in rule.when:
-                if np.isnan(self._value(condition, rule)[place]):
-                    names = self._absent(condition, rule, place) or condition.names
-                    reasons |= {name: self._why(name, place) for name in names}
-        return Lack(len(places), reasons)
+    def _finding(self, rule: Rule, index: int) -> Finding[Row]:
+        conditions = (self._condition(condition, rule, index) for condition in rule.when)
+        evidence = [item for condition in conditions for item in condition.compared]
+        compared = {item.quantity for item in evidence}
+        for name in rule.evidence:
+            value = self._known(name, rule, index)
+            if name not in compared and not math.isnan(value):
+                evidence.append(Evidence(name, value))
+        lacking = self._lacking(rule, index) if rule.formulas else ()
+        promise = None if lacking or not rule.formulas else self._estimate(rule, index)
+        negligible = promise if promise and promise.likely < WORTH else None
+        estimate = None if negligible else promise
+        group = self.subjects[index]
+        return Finding(rule, group, tuple(evidence), estimate, negligible, lacking)
 
-    def _absent(self, expression: Expression, rule: Rule, place: int) -> tuple[str, ...]:
-        """The names in an expression that have no value for a kernel."""
-        return tuple(name for name in expression.names if np.isnan(self._column(name, rule)[place]))
-
-    def _why(self, name: str, place: int) -> str:
-        typical = self._groups[place].typical
-        if name in SAMPLED:
-            unread = place in self._unsampled
-            return typical.why_missing(SAMPLED_FROM) or (NOT_SAMPLED if unread else _NOT_ATTRIBUTED)
-        if name in CONTEXT:
-            return _NO_PREVIOUS
-        return typical.why_missing(name) or UNDEFINED
-
-    def finding(self, rule: Rule, at: int) -> Finding[Group]:
-        """The rule's finding on the kernel at this place."""
-        return found(
-            rule,
-            self._groups[at],
-            self._conditions(rule, at),
-            lambda name: float(self._column(name, rule)[at]),
-            self._lacking(rule, at),
-            lambda: self._estimate(rule, at),
+    def _condition(self, condition: Expression, rule: Rule, index: int) -> Condition:
+        """A condition on a subject, with what it compares."""
+        held = self._at(condition, rule, index)
+        compared = (
+            Evidence(each.left.text, left, each.sign, self._at(each.right, rule, index))
+            for each in condition.comparisons
+            if each.left.names and not each.is_guard
+            if not math.isnan(left := self._at(each.left, rule, index))
         )
+        missing = self._absent(condition, rule, index)
+        holds = None if math.isnan(held) else bool(held)
+        return Condition(condition.text, holds, tuple(compared), missing)
 
-    def trial(self, rule: Rule, at: int) -> Trial:
-        """What the rule makes of the kernel at this place."""
-        held = self.held(rule)
-        after = self._relieved(rule)
-        return Trial(
-            self._groups[at],
-            self._conditions(rule, at),
-            self.finding(rule, at) if held[at] == 1 else None,
-            {name: float(floor[at]) for name, floor in self._floors.items()},
-            {name: float(floor[at]) for name, floor in after.items()},
-            float(self._value(rule.time, rule)[at]) if rule.time else math.nan,
-        )
-
-    def _conditions(self, rule: Rule, at: int) -> tuple[Condition, ...]:
-        return tuple(
-            tried(
-                condition,
-                lambda one: float(self._value(one, rule)[at]),
-                lambda name: float(self._column(name, rule)[at]),
-            )
+    def _lack(self, rule: Rule, indices: Sequence[int]) -> Lack:
+        """What leaves the rule open on these subjects."""
+        reasons = {
+            name: self._why_missing(name, index)
+            for index in indices
             for condition in rule.when
+            if math.isnan(self._at(condition, rule, index))
+            for name in self._absent(condition, rule, index) or condition.names
+        }
+        kernels = sum(self.subjects[index] is not None for index in indices)
+        return Lack(rule.name, kernels, reasons)
+
+    def _absent(self, expression: Expression, rule: Rule, index: int) -> tuple[str, ...]:
+        """The names in an expression that have no value for a subject."""
+        return tuple(name for name in expression.names if np.isnan(self._column(name, rule)[index]))
+
+    def _why_missing(self, name: str, index: int) -> str:  # noqa: ARG002
+        return UNDEFINED
+
+    def _lacking(self, rule: Rule, index: int) -> tuple[str, ...]:
+        """What an estimate rests on and is not known."""
+        ones = np.ones(len(self.subjects))
+        needed = (name for name in rule.relieves if self.floors.get(name, ones)[index] > 0)
+        formulas = [*(rule.relieves[name] for name in needed), *rule.takes.values()]
+        formulas += [rule.time] if rule.time else []
+        unknown = [each for each in formulas if math.isnan(self._at(each, rule, index))]
+        names = (self._absent(each, rule, index) or each.names for each in unknown)
+        return tuple(dict.fromkeys(name for group in names for name in group))
+
+    def _estimate(self, rule: Rule, index: int) -> Estimate:
+        raise NotImplementedError
+
+    def _relieved(self, rule: Rule) -> Mapping[str, Column]:
+        """The floors after the fix; what is unknown is taken as not relieved."""
+        after = dict(self.floors)
+        for name in rule.relieves.keys() & after.keys():
+            left = np.nan_to_num(self._value(rule.relieves[name], rule), nan=1.0)
+            after[name] = after[name] * np.clip(left, 0.0, 1.0)
+        for name in rule.takes.keys() & after.keys():
+            after[name] = after[name] + np.nan_to_num(self._value(rule.takes[name], rule))
+        return after
+
+    def _known(self, name: str, rule: Rule, index: int) -> float:
+        return float(self._column(name, rule)[index])
+
+    def _at(self, expression: Expression, rule: Rule, index: int) -> float:
+        return float(self._value(expression, rule)[index])
+
+    def _value(self, expression: Expression, rule: Rule) -> Column:
+        key = _key(expression.text, rule) if _on_samples(expression) else expression.text
+        if key not in self._values:
+            columns = {name: self._column(name, rule) for name in expression.names}
+            value = np.broadcast_to(expression(columns), len(self.subjects))
+            self._values[key] = value.astype(np.float64)
+        return self._values[key]
+
+    def _column(self, name: str, rule: Rule | None = None) -> Column:
+        key = _key(name, rule) if name in SAMPLED else name
+        if key not in self._columns:
+            values = [self._recorded(name, index) for index in range(len(self.subjects))]
+            self._columns[key] = np.array(values, dtype=np.float64)
+        return self._columns[key]
+
+    def _recorded(self, name: str, index: int) -> float:
+        raise NotImplementedError
+
+
+class _Timeline(_Table[None]):
+    """The quantities of one timeline (timeline.region)."""
+
+    def __init__(self, quantities: Mapping[str, float]) -> None:
+        super().__init__((None,))
+        self._quantities = quantities
+
+    def _recorded(self, name: str, _: int) -> float:
+        return self._quantities.get(name, math.nan)
+
+    def _known(self, name: str, _: Rule, index: int) -> float:
+        return self._recorded(name, index)  # a count stays an integer
+
+    def _estimate(self, rule: Rule, index: int) -> Estimate:
+        relieved = sum(
+            self._quantities[name] * (1 - min(max(self._at(left, rule, index), 0.0), 1.0))
+            for name, left in rule.relieves.items()
+        )
+        best = min(max(1 - relieved, _LEAST), 1.0)
+        left = self._at(rule.time, rule, index) if rule.time else best
+        likely = min(max(left, best), 1.0)
+        span = self._quantities["gpu_span"]
+        return Estimate(
+            likely=1 / likely,
+            low=2 / (1 + likely),
+            high=1 / best,
+            bounded_by="everything else",
+            bound_seconds=best * span,
+            run=1 / likely,
+            saved=span * (1 - likely),
         )
 
-    def _lacking(self, rule: Rule, place: int) -> tuple[str, ...]:
-        """What an estimate rests on and the report lacks: of the rule's formulas, and of the
-        resources that bound any kernel."""
-        if not rule.gains:
-            return ()
-        now = self._floors
-        formulas = [formula for name, formula in rule.relieves.items() if now[name][place] > 0]
-        formulas += [*rule.takes.values(), *([rule.time] if rule.time else [])]
-        unknown = [one for one in formulas if np.isnan(self._value(one, rule)[place])]
-        names = [name for one in unknown for name in self._absent(one, rule, place) or one.names]
-        launch = self._groups[place].typical
-        names += [name for name in ESSENTIAL if launch.why_missing(name) not in {"", NOT_HERE}]
-        return tuple(dict.fromkeys(names))
 
-    def _estimate(self, rule: Rule, at: int) -> Estimate:
-        group = self._groups[at]
-        now, after = self._floors, self._relieved(rule)
-        highest = max((float(floor[at]) for floor in now.values()), default=0.0)
-        floors_after = {RESOURCES[name]: float(floor[at]) for name, floor in after.items()}
-        floors_after[LAUNCH] = SHORTEST / group.typical.duration
-        bounding = max(floors_after, key=floors_after.__getitem__)
-        bound = min(floors_after[bounding], 1.0)
+class _Kernels(_Table[Group]):
+    """Catalogue quantities of the typical launch of each kernel of a report."""
+
+    def __init__(self, report: ReportSummary, sampling: Sampling) -> None:
+        super().__init__([group for group in report.groups if group.count > group.failed])
+        self._sampling = sampling
+        self._total = report.total
+        self._launches = {launch.index: launch for launch in report.launches}
+        self._unsampled: set[int] = set()
+
+    @cached_property
+    def floors(self) -> Mapping[str, Column]:
+        floors = shares({name: self._column(name) for name in RESOURCES})
+        return {name: np.nan_to_num(floor) for name, floor in floors.items()}
+
+    def _sample(self, rule: Rule, held: Column) -> None:
+        for name in SAMPLED.keys() & set(rule.names):
+            key = _key(name, rule)
+            if key not in self._columns:
+                column = self._columns[key] = np.full(len(self.subjects), np.nan)
+                for index in np.flatnonzero(held == 1).tolist():
+                    if sampled := self._sampling(self.subjects[index].typical):
+                        column[index] = sampled.get(name, rule.match)
+                    else:
+                        self._unsampled.add(index)
+
+    def _why_missing(self, name: str, index: int) -> str:
+        typical = self.subjects[index].typical
+        if name in SAMPLED:
+            unread = NOT_SAMPLED if index in self._unsampled else _NOT_ATTRIBUTED
+            return typical.why_missing(SAMPLED_FROM) or unread
+        return _NO_PREVIOUS if name in CONTEXT else typical.why_missing(name) or UNDEFINED
+
+    def _lacking(self, rule: Rule, index: int) -> tuple[str, ...]:
+        """What the rule's formulas and the resources that bound any kernel lack."""
+        launch = self.subjects[index].typical
+        missing = [name for name in ESSENTIAL if launch.why_missing(name) not in {"", NOT_HERE}]
+        return tuple(dict.fromkeys((*super()._lacking(rule, index), *missing)))
+
+    def _estimate(self, rule: Rule, index: int) -> Estimate:
+        group = self.subjects[index]
+        after = {RESOURCES[name]: float(c[index]) for name, c in self._relieved(rule).items()}
+        after[LAUNCH] = SHORTEST / group.typical.duration
+        bounding = max(after, key=after.__getitem__)
+        bound = min(after[bounding], 1.0)
         total = group.total
-        if rule.spans_previous:
+        if rule.spans == "previous":
             bound, bounding = 0.0, ""
-            total += sum(launch.duration for launch in self._previous(at) or ())
-        likely, low, high = self._left(rule, at, highest, bound)
+            total += sum(launch.duration for launch in self._previous(index) or ())
+        likely, low, high = self._left(rule, index, bound)
+        saved = total * (1 - likely)
         return Estimate(
             likely=1 / likely,
             low=1 / low,
             high=1 / high,
             bounded_by=bounding if bound > likely / 2 else "",
             bound_seconds=bound * group.typical.duration,
-            run=self._total / (self._total - total * (1 - likely)),
-            saved=total * (1 - likely),
+            run=self._total / (self._total - saved),
+            saved=saved,
         )
 
-    def _left(
-        self, rule: Rule, at: int, highest: float, bound: float
-    ) -> tuple[float, float, float]:
+    def _left(self, rule: Rule, index: int, bound: float) -> tuple[float, float, float]:
         """Shares of the time that the fix leaves: likely, at worst, at best."""
         near = bound / USUAL
         if rule.time is not None:
-            told = min(max(float(self._value(rule.time, rule)[at]), _LEAST), 1.0)
-            likely = min(max(told, near), 1.0)
-            best = max(bound, told - (1 - told) / 4, _LEAST)
-            return likely, max((1 + told) / 2, likely), min(best, likely)
+            left = min(max(self._at(rule.time, rule, index), _LEAST), 1.0)
+            likely = min(max(left, near), 1.0)
+            best = max(bound, left - (1 - left) / 4, _LEAST)
+            return likely, max((1 + left) / 2, likely), min(best, likely)
+        highest = max((float(floor[index]) for floor in self.floors.values()), default=0.0)
         exposed = 1 - highest
         relieved = max(highest - bound, 0.0)
         likely = min(max(bound + exposed * (1 - relieved), near, _LEAST), 1.0)
         return likely, min(max(bound + exposed, likely), 1.0), max(min(bound, likely), _LEAST)
 
-    @cached_property
-    def _floors(self) -> Mapping[str, Column]:
-        floors = shares({name: self._column(name) for name in RESOURCES})
-        return {name: np.nan_to_num(floor) for name, floor in floors.items()}
-
-    def _relieved(self, rule: Rule) -> Mapping[str, Column]:
-        """The floors after the fix; what can't be told is taken as not relieved."""
-        after = dict(self._floors)
-        for name, left in rule.relieves.items():
-            if name in after:
-                share = np.clip(np.nan_to_num(self._value(left, rule), nan=1.0), 0.0, 1.0)
-                after[name] = after[name] * share
-        for name, taken in rule.takes.items():
-            if name in after:
-                after[name] = after[name] + np.nan_to_num(self._value(taken, rule))
-        return after
-
-    def _value(self, expression: Expression, rule: Rule) -> Column:
-        key = expression.text
-        if _on_samples(expression):
-            key = f"{rule.name}: {key}"
-        if key not in self._values:
-            columns = {name: self._column(name, rule) for name in expression.names}
-            value = np.broadcast_to(expression(columns), len(self._groups)).astype(np.float64)
-            self._values[key] = value
-        return self._values[key]
-
-    def _column(self, name: str, rule: Rule | None = None) -> Column:
-        if name in SAMPLED:
-            return self._columns[_key(name, rule)]
-        if name not in self._columns:
-            get = self._context if name in CONTEXT else self._recorded
-            values = [get(name, place) for place in range(len(self._groups))]
-            self._columns[name] = np.array(values, dtype=np.float64)
-        return self._columns[name]
-
-    def _recorded(self, name: str, place: int) -> float:
+    def _recorded(self, name: str, index: int) -> float:
         """A quantity of a kernel; a unit or state that its architecture lacks takes none of it."""
-        launch = self._groups[place].typical
-        if launch.why_missing(name) == NOT_HERE and (name in RESOURCES or name.startswith(_STALL)):
-            return 0.0
-        return launch.get(name)
+        if name in CONTEXT:
+            return self._context(name, index)
+        launch = self.subjects[index].typical
+        is_use = name in RESOURCES or name.startswith("stall_")
+        return 0.0 if is_use and launch.why_missing(name) == NOT_HERE else launch.get(name)
 
-    def _context(self, name: str, place: int) -> float:
-        """A fact about the launch before; nothing is handed over where there is no such kernel."""
-        previous = self._previous(place)
+    def _context(self, name: str, index: int) -> float:
+        """A fact about the previous launch; nothing passes through DRAM where there is none."""
+        previous = self._previous(index)
         if not previous:
-            unknown = previous is None or name != _HANDED_OVER
-            return math.nan if unknown else 0.0
-        launch = self._groups[place].typical
+            return 0.0 if previous is not None and name == "handed_over_bytes" else math.nan
+        launch = self.subjects[index].typical
         before = self._launches[launch.index - 1]
-        match name:
-            case "previous_duration":
-                return before.duration
-            case "previous_dram_bytes":
-                return before.get("dram_bytes")
-            case _:
-                return min(before.get("dram_write_bytes"), launch.get("dram_read_bytes"))
+        facts = {
+            "previous_duration": before.duration,
+            "previous_dram_bytes": before.get("dram_bytes"),
+            "handed_over_bytes": min(before.get("dram_write_bytes"), launch.get("dram_read_bytes")),
+        }
+        return facts[name]
 
-    def _previous(self, place: int) -> tuple[LaunchSummary, ...] | None:
+    def _previous(self, index: int) -> tuple[LaunchSummary, ...] | None:
         """The launch before each of a kernel's launches, where each follows the same other kernel.
 
         None where one that the report has was not selected, or has no duration. A kernel's repeats
         follow itself: they work on the same buffers, for all that is known.
         """
-        launches = [launch for launch in self._groups[place].launches if not launch.failed]
-        indices = [launch.index - 1 for launch in launches]
-        if min(indices) < 0:
+        own = [launch.index for launch in self.subjects[index].launches if not launch.failed]
+        if min(own) < 1:
             return ()
-        found = [self._launches.get(index) for index in indices]
-        previous = tuple(launch for launch in found if launch and not launch.failed)
-        if len(previous) < len(indices):
+        launches = (self._launches.get(launch - 1) for launch in own)
+        previous = tuple(launch for launch in launches if launch and not launch.failed)
+        if len(previous) < len(own):
             return None
-        kernels = {self._place_of.get(launch.index, place) for launch in previous}
-        return previous if len(kernels) == 1 and place not in kernels else ()
+        kernels = {self._kernel_of.get(launch.index, index) for launch in previous}
+        return previous if len(kernels) == 1 and index not in kernels else ()
 
     @cached_property
-    def _place_of(self) -> Mapping[int, int]:
-        """The place of each launch's kernel, by the launch's index."""
+    def _kernel_of(self) -> Mapping[int, int]:
+        """The index of each launch's kernel, by the launch's index."""
         return {
-            launch.index: place
-            for place, group in enumerate(self._groups)
+            launch.index: index
+            for index, group in enumerate(self.subjects)
             for launch in group.launches
         }
 

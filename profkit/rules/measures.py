@@ -15,7 +15,7 @@ from profkit.report.summary import LaunchSummary
 MOVED = 0.1
 """The share of the larger side from which a measure has moved: less is noise, or no fix."""
 LEAST_SHARE = 0.02
-"""A share below this on both sides tells nothing, however it moved."""
+"""A share below this on both sides means nothing, however it moved."""
 
 _CLAUSE = re.compile(r"(?P<names>\w+(?:(?:, | and | or )\w+)*) (?P<moves>falls?|rises?)\b")
 _NAMES = re.compile(", | and | or ")
@@ -24,7 +24,7 @@ _NAMES = re.compile(", | and | or ")
 @dataclass(frozen=True)
 class Measure:
     """Quantities of one unit that a fix lowers, or raises (`rises`): all of them together, or the
-    worst of them (`alternatives`, told with "or"), to which the others may even make up."""
+    worst of them (`alternatives`, listed with "or"), to which the others may even make up."""
 
     names: tuple[str, ...]
     rises: bool
@@ -46,9 +46,7 @@ class Measure:
         if _is_small(names[0], sides):
             return 0.0
         if names[0].endswith("_busy") and not self.rises:
-            sides = [
-                side * launch.duration for side, launch in zip(sides, (before, after), strict=True)
-            ]
+            sides = [sides[0] * before.duration, sides[1] * after.duration]
         return self._better(*sides)
 
     def gain_of(self, name: str, before: LaunchSummary, after: LaunchSummary) -> float:
@@ -57,41 +55,39 @@ class Measure:
         return 0.0 if _is_small(name, sides) else self._better(*sides)
 
     def telling(self, launch: LaunchSummary) -> str:
-        """The quantity that is worst there; "" where all are unknown, or too small to tell."""
+        """The quantity that is worst there; "" where all are unknown, or too small to matter."""
         known = {name: launch.values[name] for name in self.names if name in launch.values}
         if not known:
             return ""
-        name = (min if self.rises else max)(known, key=lambda one: known[one])
+        name = (min if self.rises else max)(known, key=known.__getitem__)
         return "" if not self.rises and _is_small(name, [known[name]]) else name
 
     def _better(self, before: float, after: float) -> float:
-        largest = max(abs(before), abs(after))
-        if largest == 0:
-            return 0.0
-        return (after - before if self.rises else before - after) / largest
+        difference = after - before if self.rises else before - after
+        return difference / (max(abs(before), abs(after)) or 1.0)
 
 
 @cache
 def measures(verify: tuple[str, ...]) -> tuple[Measure, ...]:
     """The measures that a rule's `verify` names, in its order; none where no quantity moves."""
-    return tuple(dict.fromkeys(found for line in verify for found in _measures(line)))
+    return tuple(dict.fromkeys(measure for line in verify for measure in _measures(line)))
 
 
 def known_gain(
-    told: Sequence[Measure], before: LaunchSummary, after: LaunchSummary, has_it: LaunchSummary
+    measures: Sequence[Measure], before: LaunchSummary, after: LaunchSummary, has_it: LaunchSummary
 ) -> float:
     """The gain of the first measure that both sides recorded; NaN without one."""
-    gains = (measure.gain(before, after, has_it) for measure in told)
+    gains = (measure.gain(before, after, has_it) for measure in measures)
     return next((gain for gain in gains if not math.isnan(gain)), math.nan)
 
 
-def not_collected(told: Sequence[Measure], before: LaunchSummary, after: LaunchSummary) -> bool:
+def not_collected(measures: Sequence[Measure], *launches: LaunchSummary) -> bool:
     """Whether a report collected none of the measures: what is undefined of a launch, such as the
     sectors of accesses that there are none of any more, was collected."""
-    names = [name for measure in told for name in measure.names]
+    names = [name for measure in measures for name in measure.names]
     return any(
         bool(names) and all(launch.why_missing(name).startswith(NOT_COLLECTED) for name in names)
-        for launch in (before, after)
+        for launch in launches
     )
 
 
@@ -99,10 +95,10 @@ def _measures(line: str) -> Iterator[Measure]:
     known = catalog().quantities
     for clause in _CLAUSE.finditer(line):
         names = [name for name in _NAMES.split(clause["names"]) if name in known]
-        alike = tuple(name for name in names if known[name].unit == known[names[0]].unit)
-        if alike:
+        same_unit = tuple(name for name in names if known[name].unit == known[names[0]].unit)
+        if same_unit:
             rises = clause["moves"].startswith("rise")
-            yield Measure(alike, rises, alternatives=" or " in clause["names"])
+            yield Measure(same_unit, rises, alternatives=" or " in clause["names"])
 
 
 def _is_small(name: str, values: Sequence[float]) -> bool:

@@ -1,7 +1,7 @@
 """Rules: what a bottleneck looks like, what its fix relieves, and what to do. Data, never code.
 
 A rules file is YAML, `rules:` with a list of rules; `schemas/rules.json` has its form and
-docs/rules.md tells how to write one. Whatever is wrong in it is told with file, line and, for a
+docs/writing-rules.md explains it. Whatever is wrong in it is reported with file, line and, for a
 name, the nearest valid one.
 """
 
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
 import yaml
-from msgspec import Meta, convert, field, structs
-from msgspec.structs import force_setattr
+from msgspec import Meta, convert, field
+from msgspec.structs import fields, force_setattr
 
 from profkit.core.errors import BadInput
 from profkit.core.expression import Expression, parse
@@ -28,35 +28,28 @@ from profkit.report.blame import AWAITED, COUNTED, SAMPLES
 from profkit.report.catalog import catalog
 from profkit.report.gpus import ComputeCapability
 from profkit.report.resources import RESOURCES
-from profkit.rules.samples import BEFORE, SAMPLED, Match
+from profkit.rules.samples import BEFORE, CATEGORIES, SAMPLED, Match
 from profkit.timeline import region
 
 CONTEXT: Mapping[str, tuple[str, str]] = {**BEFORE, **SAMPLED}
 """What rules may name beside the catalogue's quantities, with unit and meaning: facts of the launch
 right before and of the samples by instruction, unknown where those were not recorded."""
 
-_MATCHED = {"matched", "matched_active"}
 _DEEPEST = 10
-_OF_KERNELS = {"takes", "spans", "match", "blame"}
+_CHANGES = ("relieves", "takes")
+_FOR_KERNELS = {"takes", "spans", "match", "blame"}
 _LISTED = 40
 """Names that a line lists at most: all keys of a rule, all resources and stall reasons, not the
 hundreds of quantities."""
 
-Category = Literal[
-    "dram_bandwidth", "l2_bandwidth", "l1_bandwidth", "cache_locality", "global_access_pattern",
-    "shared_bank_conflicts", "register_spills", "occupancy_registers", "occupancy_shared_memory",
-    "occupancy_block_size", "grid_too_small", "tail_effect", "workload_imbalance",
-    "thread_divergence", "barrier_stalls", "atomics_contention", "memory_latency",
-    "instruction_dependency", "instruction_issue", "instruction_cache", "pipe_saturated",
-    "fp64_in_use", "special_functions", "non_fused_arithmetic", "tensor_cores_unused",
-    "tensor_path_legacy", "tensor_underfed", "instruction_overhead", "launch_overhead",
-    "host_transfers", "at_the_roof",
-]  # fmt: skip
+if TYPE_CHECKING:
+    Category: TypeAlias = str
+else:
+    Category = Literal[tuple(CATEGORIES)]
 Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 Texts: TypeAlias = Annotated[tuple[Text, ...], Meta(min_length=1)]
 Formula: TypeAlias = Annotated[
-    str | float,
-    Meta(description="Arithmetic, comparisons and logic over catalogue quantities"),
+    str | float, Meta(description="Arithmetic, comparisons and logic over catalogue quantities")
 ]
 Changes: TypeAlias = Annotated[dict[str, Formula], Meta(min_length=1)]
 Capability: TypeAlias = Annotated[
@@ -82,8 +75,8 @@ class Action(Model, frozen=True):
         return cc == (0, 0) or self.span[0] <= cc <= self.span[1]
 
 
-def _capability(told: str | float) -> ComputeCapability:
-    major, _, minor = (told if isinstance(told, str) else f"{told:.1f}").partition(".")
+def _capability(text: str | float) -> ComputeCapability:
+    major, _, minor = (text if isinstance(text, str) else f"{text:.1f}").partition(".")
     return int(major), int(minor or 0)
 
 
@@ -153,36 +146,28 @@ class Rule(RuleForm, frozen=True, kw_only=True, dict=True):
 
     @property
     def actions(self) -> tuple[Action, ...]:
-        return tuple(Action(one) if isinstance(one, str) else one for one in self.things_to_do)
+        steps = self.things_to_do
+        return tuple(Action(step) if isinstance(step, str) else step for step in steps)
 
     @property
     def blame(self) -> tuple[str, ...]:
         return (self.blamed,) if isinstance(self.blamed, str) else self.blamed
 
     @property
-    def spans_previous(self) -> bool:
-        return self.spans == "previous"
-
-    @property
-    def about_timeline(self) -> bool:
-        return self.about == "timeline"
-
-    @property
-    def gains(self) -> bool:
-        """Whether a fix promises time."""
-        return bool(self.relief) or bool(self.needs) or self.left is not None
+    def formulas(self) -> tuple[Expression, ...]:
+        """What the estimate of its gain rests on; nothing for a rule that promises no time."""
+        time = (self.time,) if self.time else ()
+        return (*self.relieves.values(), *self.takes.values(), *time)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The quantities that the rule reads."""
-        expressions = [*self.when, *self.relieves.values(), *self.takes.values()]
-        expressions += [self.time] if self.time else []
-        read = (name for expression in expressions for name in expression.names)
-        return tuple(dict.fromkeys((*read, *self.evidence)))
+        names = (name for each in (*self.when, *self.formulas) for name in each.names)
+        return tuple(dict.fromkeys((*names, *self.evidence)))
 
 
-_FIELDS = {one.encode_name: one for one in structs.fields(RuleForm)}
-_PARTS = [one.encode_name for model in (Action, Match) for one in structs.fields(model)]
+_FIELDS = {each.encode_name: each for each in fields(RuleForm)}
+_PARTS = [each.encode_name for model in (Action, Match) for each in fields(model)]
 
 
 @dataclass(frozen=True)
@@ -223,29 +208,26 @@ def with_own(path: Path) -> tuple[Rule, ...]:
 
     Raises BadRules, BadInput.
     """
-    found, faults = check_rules(path)
+    own, faults = check_rules(path)
     if faults:
         raise BadRules(faults)
-    return tuple({rule.name: rule for rule in (*shipped_rules(), *found)}.values())
+    return tuple({rule.name: rule for rule in (*shipped_rules(), *own)}.values())
 
 
 def check_rules(path: Path) -> tuple[tuple[Rule, ...], tuple[Fault, ...]]:
     """The rules that are right, and everything that is wrong; raises BadInput for no such file."""
-    rules: list[Rule] = []
+    rules: dict[str, Rule] = {}
     faults: list[Fault] = []
-    places: dict[str, str] = {}
     for source in _sources(path):
         for row in _rows(source, faults):
-            wrong = [row.fault(place, message) for place, message in _wrong_in(row.told)]
+            wrong = [row.fault(place, message) for place, message in _faults_in(row.content)]
             faults += wrong
-            if wrong:
-                continue
-            rule = row.rule
-            if rule.name in places:
-                faults.append(row.fault(("name",), f"{rule.name!r} is in {places[rule.name]} too"))
-            places.setdefault(rule.name, rule.place)
-            rules.append(rule)
-    return tuple(rules), tuple(sorted(faults, key=lambda fault: (fault.file, fault.line)))
+            if not wrong:
+                rule = row.rule
+                first = rules.setdefault(rule.name, rule)
+                if first is not rule:
+                    faults.append(row.fault(("name",), f"{rule.name!r} is in {first.place} too"))
+    return tuple(rules.values()), tuple(sorted(faults, key=lambda each: (each.file, each.line)))
 
 
 def _sources(path: Path) -> list[Path]:
@@ -255,24 +237,19 @@ def _sources(path: Path) -> list[Path]:
     return sources
 
 
-def categories() -> tuple[str, ...]:
-    """The categories that rules may have."""
-    return get_args(Category)
-
-
 @dataclass(frozen=True)
 class _Row:
-    """A rule as written, and the lines of its parts by path."""
+    """A rule as it stands in its file, and the lines of its parts by path."""
 
     file: str
-    told: Any
+    content: Any
     lines: Mapping[Place, int]
 
     @property
     def rule(self) -> Rule:
         """The rule of a row in which nothing is wrong."""
         place = f"{Path(self.file).name}:{self.lines.get((), 1)}"
-        return convert(self.told | {"place": place}, Rule)
+        return convert(self.content | {"place": place}, Rule)
 
     def fault(self, path: Place, message: str) -> Fault:
         while path and path not in self.lines:
@@ -284,41 +261,40 @@ def _rows(source: Path, faults: list[Fault]) -> Iterator[_Row]:
     lines: dict[Place, int] = {}
     try:
         node = compose_yaml(read_text(source))
-        told = _plain(node, (), lines) if node is not None else None
-        if not isinstance(told, dict) or not isinstance(told.get("rules"), list):
+        content = None if node is None else _plain(node, (), lines)
+        if not isinstance(content, dict) or not isinstance(content.get("rules"), list):
             raise Malformed("a rules file is `rules:` with a list of rules")
     except Malformed as error:
         faults.append(Fault(str(source), error.line or 1, error.message))
         return
-    for at, row in enumerate(told["rules"]):
-        inside = {path[2:]: line for path, line in lines.items() if path[:2] == ("rules", at)}
+    for index, row in enumerate(content["rules"]):
+        inside = {path[2:]: line for path, line in lines.items() if path[:2] == ("rules", index)}
         yield _Row(str(source), row, inside)
 
 
 def _plain(node: yaml.Node, path: Place, lines: dict[Place, int]) -> Any:
     """The data of a YAML node; notes on which line each part stands. Raises Malformed."""
-    line = node.start_mark.line + 1
+    line = lines[path] = node.start_mark.line + 1
     if len(path) > _DEEPEST:
         raise Malformed("nested too deep", line=line)
-    lines[path] = line
     if isinstance(node, yaml.MappingNode):
-        found: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         for key, value in node.value:
-            name = str(key.value)
-            if name in found:
-                raise Malformed(f"{name!r} stands twice", line=key.start_mark.line + 1)
-            found[name] = _plain(value, (*path, name), lines)
-            lines[(*path, name)] = key.start_mark.line + 1
-        return found
+            name, line = str(key.value), key.start_mark.line + 1
+            if name in mapping:
+                raise Malformed(f"{name!r} stands twice", line=line)
+            mapping[name] = _plain(value, (*path, name), lines)
+            lines[*path, name] = line
+        return mapping
     if isinstance(node, yaml.SequenceNode):
-        return [_plain(item, (*path, at), lines) for at, item in enumerate(node.value)]
+        return [_plain(item, (*path, index), lines) for index, item in enumerate(node.value)]
     match node.tag.rpartition(":")[2]:
         case "int" | "float":
             try:
                 return float(node.value)
             except ValueError:
-                told = f"{node.value!r}: write numbers as 1, 0.5 or 2e6"
-                raise Malformed(told, line=line) from None
+                message = f"{node.value!r}: write numbers as 1, 0.5 or 2e6"
+                raise Malformed(message, line=line) from None
         case "bool":
             return node.value.lower() in {"true", "yes", "on"}
         case "null":
@@ -326,88 +302,81 @@ def _plain(node: yaml.Node, path: Place, lines: dict[Place, int]) -> Any:
     return node.value
 
 
-def _wrong_in(told: Any) -> Iterator[tuple[Place, str]]:
+def _faults_in(rule: Any) -> Iterator[tuple[Place, str]]:
     """What is wrong in a rule: its form, and the names in parts of it whose form is right."""
-    if not isinstance(told, dict):
-        yield (), f"{told!r:.80} where a rule's mapping belongs"
+    if not isinstance(rule, dict):
+        yield (), f"{rule!r:.80} where a rule's mapping belongs"
         return
-    yield from (((), f"no key {key!r}{_meant(key, _FIELDS)}") for key in told.keys() - _FIELDS)
+    yield from (
+        ((), f"no key {key!r}{_nearest_or_all(key, _FIELDS)}") for key in rule.keys() - _FIELDS
+    )
     sound = {}
     for name, form in _FIELDS.items():
-        if name not in told:
+        if name not in rule:
             if form.required:
                 yield (), f"no {name}"
-        elif wrong := fault(told[name], form.type):
+        elif wrong := fault(rule[name], form.type):
             place, message = wrong
             word = message.rpartition(" ")[2].strip("'")
             is_choice = get_origin(form.type) is Literal
-            meant = _meant(word, get_args(form.type)) if is_choice else _nearest(word, _PARTS)
+            choices = get_args(form.type)
+            meant = _nearest_or_all(word, choices) if is_choice else _nearest(word, _PARTS)
             yield (name, *place), f"{name}: {message}{meant}"
         else:
-            sound[name] = told[name]
-    yield from _strangers(sound)
+            sound[name] = rule[name]
+    yield from _faults_of_names(sound)
 
 
-def _strangers(told: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
+def _faults_of_names(rule: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
     """Faults of the expressions, resources and quantities that well-formed parts name."""
-    read = set(told.get("evidence", ()))
-    for path, text in _texts(told):
-        try:
-            expression = parse(str(text))
-        except ValueError as error:
-            yield path, str(error)
-            continue
-        read |= set(expression.names)
-        if path[0] == "when" and not expression.is_condition:
-            yield path, f"{text!r:.80} is no condition: compare it with something"
-        yield from _unknown(told, ((path, "quantity", name) for name in expression.names))
-    yield from _unknown(told, _named(told))
-    if "match" not in told and (named := _MATCHED & read):
-        yield (), f"{min(named)!r} stands for what `match` selects, and there is none"
-    if told.get("about") == "timeline":
-        for part in _OF_KERNELS & told.keys():
-            yield (part,), f"{part!r} is for rules about kernels, not a timeline"
-
-
-def _texts(told: Mapping[str, Any]) -> Iterator[tuple[Place, Any]]:
-    """The expressions of a rule."""
-    yield from ((("when", at), text) for at, text in enumerate(told.get("when", ())))
-    for part in ("relieves", "takes"):
-        yield from (((part, key), text) for key, text in told.get(part, {}).items())
-    yield from ((("time",), told[part]) for part in ("time",) if part in told)
-
-
-def _named(told: Mapping[str, Any]) -> Iterator[tuple[Place, str, str]]:
-    """What a rule names beside its expressions: the kind and the name of each."""
-    for part in ("relieves", "takes"):
-        yield from (((part, key), "resource", key) for key in told.get(part, ()))
-    for at, name in enumerate(told.get("evidence", ())):
-        yield ("evidence", at), "quantity", name
-    blame = told.get("blame", ())
-    for name in [blame] if isinstance(blame, str) else blame:
-        yield ("blame",), "line quantity", name
-    for at, block in enumerate(told.get("match", ())):
-        for reason in block.get("stall", ()):
-            yield ("match", at, "stall"), "reason to stall", reason
-
-
-def _unknown(
-    told: Mapping[str, Any], named: Iterable[tuple[Place, str, str]]
-) -> Iterator[tuple[Place, str]]:
-    of_timeline = told.get("about") == "timeline"
-    lines = catalog().lines
+    about_timeline, lines = rule.get("about") == "timeline", catalog().lines
     known: Mapping[str, Iterable[str]] = {
-        "quantity": region.QUANTITIES if of_timeline else [*catalog().quantities, *CONTEXT],
-        "resource": region.PARTS if of_timeline else RESOURCES,
+        "quantity": region.QUANTITIES if about_timeline else [*catalog().quantities, *CONTEXT],
+        "resource": region.PARTS if about_timeline else RESOURCES,
         "line quantity": [*lines, *AWAITED, *COUNTED],
         "reason to stall": [name.removeprefix(SAMPLES) for name in lines if SAMPLES in name],
     }
-    for path, kind, name in named:
-        if name not in known[kind]:
-            yield path, f"{name!r} is no {kind}{_meant(name, known[kind])}"
+    reads: set[str] = set()
+    for path, kind, text in _texts(rule):
+        names: Iterable[str] = (text,)
+        if kind == "expression":
+            try:
+                expression = parse(str(text))
+            except ValueError as error:
+                yield path, str(error)
+                continue
+            if path[0] == "when" and not expression.is_condition:
+                yield path, f"{text!r:.80} is no condition: compare it with something"
+            kind, names = "quantity", expression.names
+        reads.update(names)
+        for name in names:
+            if name not in known[kind]:
+                yield path, f"{name!r} is no {kind}{_nearest_or_all(name, known[kind])}"
+    if "match" not in rule and (matched := reads & {"matched", "matched_active"}):
+        yield (), f"{min(matched)!r} stands for what `match` selects, and there is none"
+    if about_timeline:
+        for part in _FOR_KERNELS & rule.keys():
+            yield (part,), f"{part!r} is for rules about kernels, not a timeline"
 
 
-def _meant(name: str, known: Iterable[str]) -> str:
+def _texts(rule: Mapping[str, Any]) -> Iterator[tuple[Place, str, Any]]:
+    """The expressions of a rule and its other names: the place, kind and text of each."""
+    changes = [((part, key), rule[part][key]) for part in _CHANGES for key in rule.get(part, ())]
+    conditions = [(("when", index), text) for index, text in enumerate(rule.get("when", ()))]
+    times = [(("time",), rule["time"])] if "time" in rule else []
+    yield from ((path, "expression", text) for path, text in [*conditions, *changes, *times])
+    yield from ((path, "resource", path[1]) for path, _ in changes)
+    for index, name in enumerate(rule.get("evidence", ())):
+        yield ("evidence", index), "quantity", name
+    blame = rule.get("blame", ())
+    for name in [blame] if isinstance(blame, str) else blame:
+        yield ("blame",), "line quantity", name
+    for index, block in enumerate(rule.get("match", ())):
+        for reason in block.get("stall", ()):
+            yield ("match", index, "stall"), "reason to stall", reason
+
+
+def _nearest_or_all(name: str, known: Iterable[str]) -> str:
     """The nearest of the right names; all of them, as far as they go on a line, without one."""
     valid = list(known)
     listed = f"; use {', '.join(valid)}" if len(valid) <= _LISTED else "; see `profkit metrics`"

@@ -1,10 +1,10 @@
-"""Rules as people read them: the list, one explained, and what one makes of a report's kernels."""
+"""Rules as people read them: a list, one explained, its trials on a report, how well they hold."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -17,35 +17,45 @@ from profkit.report.resources import RESOURCES
 from profkit.report.summary import Group as KernelGroup
 from profkit.rules import finding_text as words
 from profkit.rules.samples import SAMPLED, WORTH_SAMPLING, Match
-from profkit.ui.markdown import code, escape
+from profkit.ui.markdown import code, escape, table_of
 from profkit.ui.terminal import rows_of
-from profkit.ui.text import number, percent, plural
+from profkit.ui.text import literal, number, percent, plural
+from profkit.ui.view import Grid
 
 if TYPE_CHECKING:
     from profkit.rules.checklist import Checklist
     from profkit.rules.engine import Condition, Finding, Trial
-    from profkit.rules.region_rules import RegionTrial
     from profkit.rules.rule_file import Action, Rule
+    from profkit.rules.score import PairScore, Part, Score
 
 _FLOORS_SHOWN = 5
-_WORTH_TELLING = 0.005
+_LEAST_FLOOR = 0.005
 _MARKS: Mapping[bool | None, str] = {True: "yes", False: "no", None: "?"}
 _LOOKS_FOR, _LEAVES = "Looks for", "A fix leaves"
 _MATCHED = "Matched samples"
+_SUMMARY = ("", "First", "In top three", "Mean error", "Largest error", "False alarms")
+_PAIRS = ("Pair", "Category", "Gave", "Told", "Error", "Rank", "ncu's", "Error", "Rank")
+_WORDS = {"", "Pair", "Category"}
 _INDENT = 4
 _NAME = 40
 
 
 def list_view(rules: Sequence[Rule]) -> RenderableType:
     """All rules, a line or two each."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("Rule", "Category"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("What it finds", overflow="fold")
-    for rule in rules:
-        table.add_row(rule.name, rule.category, Text(rule.title))
+    rows = tuple((rule.name, rule.category, rule.title) for rule in rules)
     more = f"{plural(len(rules), 'rule')}; profkit rules explain RULE tells more"
-    return Group(table, Text(), Text(more, "dim"))
+    grid = Grid("", ("Rule", "Category", "What it finds"), rows)
+    return Group(_table(grid, folded={"What it finds"}), Text(), Text(more, "dim"))
+
+
+def _table(grid: Grid, folded: Collection[str], numbers: Collection[str] = ()) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for name in grid.columns:
+        justify: Literal["left", "right"] = "right" if name in numbers else "left"
+        table.add_column(name, justify=justify, overflow="fold", no_wrap=name not in folded)
+    for row in grid.rows:
+        table.add_row(*map(Text, row))
+    return table
 
 
 def rules_markdown(rules: Sequence[Rule]) -> str:
@@ -61,156 +71,261 @@ def rules_markdown(rules: Sequence[Rule]) -> str:
 
 def _section(rule: Rule) -> list[str]:
     lines = [f"### {rule.name}", "", f"{escape(rule.title)}. {escape(rule.explanation)}", ""]
-    for label, told in _facts(rule):
-        lines += [f"{label}:", "", *(f"- {_marked_up(label, one)}" for one in told), ""]
+    for label, entries in _facts(rule).items():
+        shown = code if label in {_LOOKS_FOR, _LEAVES, _MATCHED} else escape
+        lines += [f"{label}:", "", *(f"- {shown(entry)}" for entry in entries), ""]
     lines.append(f"{rule.confidence.capitalize()} confidence, {rule.effort} effort.")
     return lines
 
 
-def _marked_up(label: str, told: str) -> str:
-    return code(told) if label in {_LOOKS_FOR, _LEAVES, _MATCHED} else escape(told)
-
-
-def _facts(rule: Rule) -> Iterable[tuple[str, tuple[str, ...]]]:
-    """What a rule is made of, each part with its label; empty parts left out."""
+def _facts(rule: Rule) -> Mapping[str, Sequence[str]]:
+    """What a rule is made of, each part by its label; empty parts left out."""
     leaves = [f"{name}: {share.text}" for name, share in rule.relieves.items()]
-    leaves += [f"time: {rule.time.text}"] if rule.time else []
-    parts = (
-        (_LOOKS_FOR, tuple(condition.text for condition in rule.when)),
-        (_MATCHED, tuple(map(_match, rule.match))),
-        (_LEAVES, tuple(leaves)),
-        ("Do", tuple(map(_action, rule.actions))),
-        ("Check", rule.verify),
-        ("Blames the lines with most", (" + ".join(rule.blame),) if rule.blame else ()),
-    )
-    return (part for part in parts if part[1])
+    parts: Mapping[str, Sequence[str]] = {
+        _LOOKS_FOR: [condition.text for condition in rule.when],
+        _MATCHED: list(map(_match, rule.match)),
+        _LEAVES: [*leaves, f"time: {rule.time.text}"] if rule.time else leaves,
+        "Do": list(map(_action, rule.actions)),
+        "Check": rule.verify,
+        "Blames the lines with most": [" + ".join(rule.blame)] if rule.blame else (),
+    }
+    return {label: entries for label, entries in parts.items() if entries}
 
 
 def _match(match: Match) -> str:
     """A block of `match` in words: `stall long_scoreboard; producer LDG* or LD.*; in a loop`."""
-    told = [
-        f"{part} {' or '.join(patterns)}"
-        for part in ("stall", "opcode", "producer", "line")
-        if (patterns := getattr(match, part))
+    parts = ("stall", "opcode", "producer", "line")
+    words = [
+        f"{part} {' or '.join(getattr(match, part))}" for part in parts if getattr(match, part)
     ]
-    return "; ".join([*told, "in a loop"] if match.in_loop else told)
+    return "; ".join([*words, "in a loop"] if match.in_loop else words)
 
 
 def _action(action: Action) -> str:
     since, until = action.span
-    if since <= OLDEST and until == NEWEST:
-        return action.text
     low = f"{since[0]}.{since[1]}" if since > OLDEST else ""
     high = f"{until[0]}.{until[1]}" if until != NEWEST else ""
     if low == high:
-        return f"{action.text} (CC {low})"
+        return f"{action.text} (CC {low})" if low else action.text
     span = f"{low} to {high}" if low and high else f"{low} and newer" if low else f"up to {high}"
     return f"{action.text} (CC {span})"
 
 
 def explained(rule: Rule) -> RenderableType:
     """One rule: what it looks for, what it promises by which formulas, and what to do."""
-    rows: list[tuple[str, str]] = []
-    for label, told in _facts(rule):
-        rows += [(label if at == 0 else "", one) for at, one in enumerate(told)]
+    rows = [(label, "\n".join(entries)) for label, entries in _facts(rule).items()]
     rows += [("Confidence", rule.confidence), ("Effort", rule.effort), ("Defined in", rule.place)]
     head = Text.assemble((rule.name, "bold"), (f"  {rule.category}", "dim"))
     return Group(head, Text(f"{rule.title}. {rule.explanation}"), Text(), rows_of(rows, 0))
 
 
 def trials_view(
-    trials: Sequence[Trial],
-    found: Checklist,
-    rule: Rule,
-    beside: Sequence[Finding[KernelGroup]] = (),
+    trials: Sequence[Trial[KernelGroup]],
+    checklist: Checklist,
+    others: Sequence[Finding[KernelGroup]],
 ) -> RenderableType:
     """What a rule makes of each kernel: those it fires on whole, of the others what kept it.
 
-    `beside` are findings of other rules of its category: of all those on a kernel the checklist has
+    `others` are findings of other rules of the category: of all those on a kernel the checklist has
     the most cautious.
     """
     names = told_apart((words.kernel_name(trial.group) for trial in trials), _NAME)
-    fired = [trial for trial in trials if trial.finding]
     parts: list[RenderableType] = []
-    for trial in fired:
-        alike = [one for one in beside if one.group.typical is trial.group.typical]
+    without: list[tuple[str, str]] = []
+    for trial in trials:
         name = names[words.kernel_name(trial.group)]
-        parts += [Text(), *_fired(trial, name, found, rule, alike)]
-    others = [
-        (names[words.kernel_name(trial.group)], _kept_by(trial.conditions))
-        for trial in trials
-        if not trial.finding
-    ]
-    if others:
-        parts += [Text(), Text("Does not fire on", "bold"), rows_of(others, _INDENT)]
+        if trial.finding is None:
+            without.append((name, _obstacle(trial.conditions)))
+            continue
+        own = [other for other in others if other.group.typical is trial.group.typical]
+        parts += [Text(), *_fired(trial, trial.finding, name, checklist, own)]
+    if without:
+        parts += [Text(), Text("Does not fire on", "bold"), rows_of(without, _INDENT)]
     return Group(*parts)
 
 
-def region_trial_view(trial: RegionTrial) -> RenderableType:
+def timeline_trial_view(trial: Trial[None]) -> RenderableType:
     """What a rule makes of a timeline: all that it looks for, and what that gives."""
     verb = "Fires on" if trial.finding else "Does not fire on"
-    rows = [(_MARKS[one.holds], _looked_at(one)) for one in trial.conditions]
+    rows = _looked_at(trial.conditions)
     if trial.finding and trial.finding.estimate:
         rows.append(("gives", words.gain(trial.finding.estimate)))
     return Group(Text(), Text(f"{verb} {words.TIMELINE}", "bold"), rows_of(rows, _INDENT))
 
 
 def _fired(
-    trial: Trial, name: str, found: Checklist, rule: Rule, beside: Sequence[Finding[KernelGroup]]
+    trial: Trial[KernelGroup],
+    finding: Finding[KernelGroup],
+    name: str,
+    checklist: Checklist,
+    others: Sequence[Finding[KernelGroup]],
 ) -> list[RenderableType]:
-    group, finding = trial.group, trial.finding
-    assert finding is not None
-    rank = next((item.rank for item in found.of(group) if item.rule.name == rule.name), 0)
+    group, rule = trial.group, finding.rule
+    items = checklist.findings_on(group)
+    rank = next((item.rank for item in items if item.rank and item.rule.name == rule.name), 0)
     place = f"rank {rank}" if rank else "not ranked: no estimate, or its category's other less"
-    head = Text.assemble(
-        ("Fires on ", "bold"), (name, "bold"), f"  {number(group.median, 's')}, {place}"
-    )
-    rows = [(_MARKS[one.holds], _looked_at(one)) for one in trial.conditions]
+    time = f"  {number(group.median, 's')}, {place}"
+    rows = _looked_at(trial.conditions)
     if finding.lacking:
         rows.append(("gives", f"not known without {', '.join(finding.lacking)}"))
     if estimate := finding.estimate or finding.negligible:
-        rows.append(("gives", f"{words.gain(estimate)} {_by(rule)}"))
-        rows += _floors(trial)
+        rows.append(("gives", f"{words.gain(estimate)} {_source(rule)}"))
+        rows.append(("floors", _floors(trial)))
         if not math.isnan(trial.time):
             rows.append(("time", f"{percent(trial.time)} left by the rule's own formula"))
-    for other in beside:
+    for other in others:
         promise = words.gain(other.estimate) if other.estimate else "promises no time"
-        rows.append(("beside", f"{other.rule.name}: {promise} {_by(other.rule)}"))
+        rows.append(("beside", f"{other.rule.name}: {promise} {_source(other.rule)}"))
+    head = Text.assemble(("Fires on ", "bold"), (name, "bold"), time)
     return [head, rows_of(rows, _INDENT)]
 
 
-def _by(rule: Rule) -> str:
+def _source(rule: Rule) -> str:
     return "by counters" if SAMPLED.keys().isdisjoint(rule.names) else "by samples"
 
 
-def _looked_at(condition: Condition) -> str:
-    return "; ".join(words.compared(one) for one in condition.compared) or condition.text
+def _looked_at(conditions: Iterable[Condition]) -> list[tuple[str, str]]:
+    return [
+        (_MARKS[each.holds], "; ".join(map(words.compared, each.compared)) or each.text)
+        for each in conditions
+    ]
 
 
-def _kept_by(conditions: Iterable[Condition]) -> str:
-    """The first condition that does not hold, else the first that can't be told."""
-    unmet = [one for one in conditions if not one.holds]
-    first = next((one for one in unmet if one.holds is False), unmet[0])
+def _obstacle(conditions: Iterable[Condition]) -> str:
+    """The first condition that does not hold, else the first that is unknown."""
+    unmet = [condition for condition in conditions if not condition.holds]
+    first = next((condition for condition in unmet if condition.holds is False), unmet[0])
     if first.holds is None:
-        return f"not known: {', '.join(first.missing) or first.text}{_why_not(first.missing)}"
-    missed = [words.missed(one) for one in first.compared if not one.holds]
+        text = f"not known: {', '.join(first.missing) or first.text}"
+        if SAMPLED.keys().isdisjoint(first.missing):
+            return text
+        share = percent(WORTH_SAMPLING)
+        return f"{text} (samples are looked at in kernels of {share} of the time: --kernel)"
+    missed = [words.missed(value) for value in first.compared if not value.holds]
     return "; ".join(missed) or f"not {first.text}"
 
 
-def _why_not(missing: Iterable[str]) -> str:
-    if SAMPLED.keys().isdisjoint(missing):
-        return ""
-    return f" (samples are looked at in kernels of {percent(WORTH_SAMPLING)} of the time: --kernel)"
-
-
-def _floors(trial: Trial) -> list[tuple[str, str]]:
+def _floors(trial: Trial[KernelGroup]) -> str:
     """The highest floors before and after the fix, as times of the kernel."""
-    duration = trial.group.typical.duration
-    ordered = sorted(trial.now, key=lambda name: -max(trial.now[name], trial.after[name]))
-    told = []
-    for name in ordered[:_FLOORS_SHOWN]:
-        if trial.now[name] > _WORTH_TELLING:
-            ends = dict.fromkeys((trial.now[name], trial.after[name]))
-            times = " to ".join(number(end * duration, "s") for end in ends)
-            told.append(f"{RESOURCES[name]} {times}")
-    return [("floors", "; ".join(told))] if told else []
+    now, after, duration = trial.now, trial.after, trial.group.typical.duration
+    ordered = sorted(now, key=lambda name: -max(now[name], after[name]))
+    return "; ".join(
+        f"{RESOURCES[name]} "
+        + " to ".join(
+            number(end * duration, "s") for end in dict.fromkeys((now[name], after[name]))
+        )
+        for name in ordered[:_FLOORS_SHOWN]
+        if now[name] > _LEAST_FLOOR
+    )
+
+
+def score_view(score: Score) -> RenderableType:
+    """The figures, a row a pair, and what was missed and why."""
+    parts: list[RenderableType] = [Text(_headline(score), "bold")]
+    for grid in _grids(score):
+        parts += [Text(), Text(grid.title, "bold"), _table(grid, _WORDS, {*grid.columns} - _WORDS)]
+        if grid.note:
+            parts.append(Text(grid.note, "dim"))
+    rows = [*_misses(score), *_alarms(score.pairs)]
+    if rows:
+        parts += [Text(), Text("Misses and false alarms", "bold")]
+        parts += [rows_of([(literal(name), text)], 0) for name, text in rows]
+    return Group(*parts)
+
+
+def score_markdown(score: Score, note: str) -> str:
+    """The page docs/accuracy.md."""
+    from profkit.rules.score import LARGE_ERROR
+
+    lines = [shipped_text("profkit.rules", "accuracy.md"), f"{escape(_headline(score))}."]
+    lines += ["", escape(note)] if note else []
+    for grid in _grids(score):
+        lines += ["", *table_of(grid)]
+    misses, alarms = (
+        [f"- {code(name)}: {escape(text)}" for name, text in rows]
+        for rows in (_misses(score), _alarms(score.pairs))
+    )
+    count = f"{len(misses)} of {score.summary.defects}"
+    criterion = f"Not first, or an error above {_rounded(LARGE_ERROR)}: {count}.\n"
+    lines += ["", "### Misses", "", criterion, *misses]
+    lines += ["", "### False alarms", "", *(alarms or ["None."])]
+    return "\n".join(lines) + "\n"
+
+
+def _headline(score: Score) -> str:
+    controls = sum(pair.category is None for pair in score.pairs)
+    gpus = ", ".join(sorted({literal(pair.gpu) for pair in score.pairs}))
+    counts = f"{plural(score.summary.defects, 'defect')}, {plural(controls, 'control')}"
+    return f"{counts}, recorded on {gpus}"
+
+
+def _grids(score: Score) -> list[Grid]:
+    parts = (
+        ("All pairs", score.summary, ""),
+        ("Design half", score.design, " The others, and controls."),
+        ("Held-out half", score.held_out, " The defects that held_out.yaml names."),
+    )
+    grids = [_summary(title, part, extent) for title, part, extent in parts if part]
+    return [*grids, _pairs_grid(score.pairs)]
+
+
+def _summary(title: str, part: Part, extent: str) -> Grid:
+    judges = {"profkit": part, "ncu's rules": part.ncu, "no gain": part.no_gain}
+    rows = tuple(
+        (name, *(_rounded(getattr(accuracy, figure)) for figure in part.ncu.__struct_fields__))
+        for name, accuracy in judges.items()
+    )
+    note = (
+        f"{plural(part.defects, 'defect')}; {plural(part.nothing_to_gain, 'report')} with nothing "
+        f"to gain.{extent} Range holds the gain: {part.within_range} of {part.estimated}, "
+        f"{part.above_range} gained more; {part.first_without_estimate} of those named first have "
+        "no estimate."
+    )
+    return Grid(title, _SUMMARY, rows, note)
+
+
+def _rounded(value: float) -> str:
+    return "n/a" if math.isnan(value) else f"{value:.0%}"
+
+
+def _pairs_grid(pairs: Sequence[PairScore]) -> Grid:
+    several = len({pair.gpu for pair in pairs}) > 1
+    note = "Gave: by the fix. Told: by profkit, then by ncu's rules, each with its error and rank."
+    if untimed := sum(pair.measured == "profiled" for pair in pairs):
+        count = plural(untimed, "pair")
+        note += f" ~: by the durations in the reports, {count} had no latency.json."
+    return Grid("Pairs", _PAIRS, tuple(_row(pair, several=several) for pair in pairs), note)
+
+
+def _row(pair: PairScore, *, several: bool) -> tuple[str, ...]:
+    name = literal(f"{pair.name} ({pair.gpu})" if several else pair.name)
+    if pair.category is None:
+        return (name, "none (control)", *[""] * (len(_PAIRS) - 2))
+    gave = f"{'' if pair.measured == 'timed' else '~'}{words.factor(pair.achieved)}"
+    judged = (
+        (words.factor(judge.estimated), _rounded(judge.error), str(judge.rank or "-"))
+        for judge in (pair, pair.ncu)
+    )
+    return (name, pair.category, gave, *(cell for cells in judged for cell in cells))
+
+
+def _misses(score: Score) -> list[tuple[str, str]]:
+    rows = []
+    for pair in score.misses:
+        rank = f"rank {pair.rank}" if pair.rank else f"{pair.category} is not named"
+        estimated, gave = words.factor(pair.estimated), words.factor(pair.achieved)
+        why = pair.why or "not yet explained"
+        rows.append((pair.name, f"{rank}, told {estimated}, gave {gave}. {why}"))
+    return rows
+
+
+def _alarms(pairs: Iterable[PairScore]) -> list[tuple[str, str]]:
+    return [
+        (
+            pair.name,
+            f"{alarm.category} promises {words.factor(alarm.promised)} "
+            f"{'after the fix' if pair.category else 'on a control'}",
+        )
+        for pair in pairs
+        for alarm in pair.alarms
+    ]

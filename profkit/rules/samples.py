@@ -1,6 +1,6 @@
-"""What the samples of a launch tell a rule: shares of its warp samples, by cause and by loop.
+"""The facts of a launch's samples that rules read: shares of them, by cause and by loop.
 
-Let T be all samples of a launch, M those that a rule's `match` selects and A those in which a warp
+Let T be all samples of a launch, M those that a rule's `match` selects, A those in which a warp
 issued an instruction of the same loops. Removing the cause leaves 1 - M/T of the time. Hiding the
 wait behind other work leaves 1 - min(A, M)/T, so it never gives more than 2x: the work to hide
 behind is what the loop issues (Zhou et al., CGO 2021). Several independent loads in flight at once
@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import fnmatch
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -31,7 +32,9 @@ BEFORE: Mapping[str, tuple[str, str]]
 SAMPLED: Mapping[str, tuple[str, str]]
 """What rules may name of the samples by instruction, with unit and meaning. Unknown of a launch
 without them, or of one too long to be looked at."""
-BEFORE, SAMPLED = shipped_yaml("profkit.rules", "vocabulary.yaml").values()
+CATEGORIES: Sequence[str]
+"""What rules may be about."""
+BEFORE, SAMPLED, CATEGORIES = shipped_yaml("profkit.rules", "vocabulary.yaml").values()
 
 SAMPLED_FROM = "pc_samples"
 """The catalogue quantity that a launch has where it was sampled by instruction."""
@@ -41,8 +44,7 @@ WORTH_SAMPLING = 0.15
 vendor's disassembler alone takes a third of a second, half as long as all else."""
 
 LONGEST_LINE = 200
-_ENOUGH_TOLD = 0.5
-
+_ENOUGH_ATTRIBUTED = 0.5
 
 Texts: TypeAlias = Annotated[tuple[str, ...], Meta(min_length=1)]
 Patterns: TypeAlias = Annotated[
@@ -71,182 +73,150 @@ class Sampled:
     def __init__(self, samples: Samples, text: Callable[[str, int], str]) -> None:
         self._samples = samples
         self._text = text
-        self._matched: dict[tuple[Match, ...], tuple[float, float]] = {}
+        self._shares = cache(self._selected_shares)
+        self._waits_of = cache(self._waits_by_waiter)
+        self._mean = cache(self._mean_of)
 
     def get(self, name: str, match: tuple[Match, ...] = ()) -> float:
-        """A fact of SAMPLED; NaN where it can't be told."""
-        if not self._samples.total or not self._samples.has_code:
+        """A fact of SAMPLED; NaN where it is unknown."""
+        samples = self._samples
+        if not samples.total or not samples.has_code:
             return math.nan
-        facts: Mapping[str, Callable[[], float]] = {
-            "matched": lambda: self._shares(match)[0],
-            "matched_active": lambda: self._shares(match)[1],
-            "chased_share": lambda: self._chased,
-            "linked_share": lambda: self._linked,
-            "loads_per_wait": lambda: self._batched,
-            "overlap_share": lambda: self._overlap,
-            "overhead_share": lambda: overhead_share(self._samples),
-            "reread_share": lambda: reread_share(self._samples),
-        }
-        return facts[name]()
+        match name:
+            case "matched" | "matched_active":
+                return self._shares(match)[name == "matched_active"]
+            case "overlap_share":
+                return self._overlap
+            case "overhead_share":
+                return overhead_share(samples)
+            case "reread_share":
+                return reread_share(samples)
+        return self._mean(name)
 
     def causes(self, reason: str, most: int) -> tuple[Place, ...]:
         """The source lines, or instructions, that others wait for most, largest first."""
-        found: dict[tuple[str, int, int], float] = {}
-        texts: dict[int, str] = {}
+        places: dict[tuple[str, int, int, str], float] = defaultdict(float)
         waits = self._samples.waits(reason)
         for wait in waits:
             row = self._samples.rows[wait.producer]
-            address = 0 if row.line else row.address
-            texts[address] = "" if row.line else " ".join(row.sass.split())
-            key = (row.file, row.line, address)
-            found[key] = found.get(key, 0.0) + wait.samples
+            address, sass = (0, "") if row.line else (row.address, " ".join(row.sass.split()))
+            places[row.file, row.line, address, sass] += wait.samples
         total = sum(wait.samples for wait in waits)
-        largest = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:most]
+        largest = sorted(places.items(), key=lambda item: (-item[1], item[0]))[:most]
         return tuple(
-            Place(file, line, texts[address], samples / total, address)
-            for (file, line, address), samples in largest
+            Place(file, line, sass, samples / total, address)
+            for (file, line, address, sass), samples in largest
         )
 
-    def _shares(self, match: tuple[Match, ...]) -> tuple[float, float]:
+    def _selected_shares(self, match: tuple[Match, ...]) -> tuple[float, float]:
         """M/T and A/T of what any of the blocks selects."""
-        if match not in self._matched:
-            total = self._samples.total
-            places: dict[int, float] = {}
-            for at in range(len(self._samples.rows)):
-                share = sum(self._selected(match, at))
-                if share:
-                    places[at] = share
-            loops = dict.fromkeys(self._samples.flow.loop_of(at) for at in places)
-            around = {at for loop in loops for at in self._samples.places(loop)}
-            issued = self._samples.issued(around)
-            self._matched[match] = sum(places.values()) / total, issued / total
-        return self._matched[match]
+        samples = self._samples
+        selected = {
+            index: sum(
+                count * max((self._share(block, index, reason) for block in match), default=0.0)
+                for reason, count in samples.by_reason(index).items()
+                if count
+            )
+            for index in range(len(samples.rows))
+        }
+        loops = dict.fromkeys(samples.flow.loop_of(index) for index in selected if selected[index])
+        issued = samples.issued({index for loop in loops for index in samples.places(loop)})
+        return sum(selected.values()) / samples.total, issued / samples.total
 
-    def _selected(self, match: tuple[Match, ...], at: int) -> Iterator[float]:
-        """The samples at an instruction by reason, as far as one of the blocks selects them."""
-        for reason, samples in self._samples.by_reason(at).items():
-            if samples:
-                yield samples * max((self._share(one, at, reason) for one in match), default=0.0)
-
-    def _share(self, match: Match, at: int, reason: str) -> float:
-        if match.stall and reason not in match.stall:
-            return 0.0
-        flow, row = self._samples.flow, self._samples.rows[at]
-        if match.in_loop and flow.loop_of(at) is None:
-            return 0.0
-        if match.opcode and not _fits(flow.operations[at].opcode, match.opcode):
-            return 0.0
-        if match.line and not _fits(self._text(row.file, row.line)[:LONGEST_LINE], match.line):
-            return 0.0
-        return self._caused(match.producer, at, reason) if match.producer else 1.0
-
-    def _caused(self, patterns: tuple[str, ...], at: int, reason: str) -> float:
-        """The share of an instruction's samples that await a producer of these opcodes."""
-        waits = self._by_waiter(reason).get(at, ())
-        operations = self._samples.flow.operations
-        fit = sum(
-            wait.samples for wait in waits if _fits(operations[wait.producer].opcode, patterns)
+    def _share(self, match: Match, index: int, reason: str) -> float:
+        """The share of the samples of an instruction and a reason that a block selects."""
+        flow, row = self._samples.flow, self._samples.rows[index]
+        excluded = (
+            (match.stall and reason not in match.stall)
+            or (match.in_loop and flow.loop_of(index) is None)
+            or (match.opcode and not _fits(flow.operations[index].opcode, match.opcode))
+            or (match.line and not _fits(self._text(row.file, row.line)[:LONGEST_LINE], match.line))
         )
-        return fit / sum(wait.samples for wait in waits) if waits else 0.0
+        if excluded or not match.producer:
+            return 0.0 if excluded else 1.0
+        waits = self._waits_of(reason).get(index, ())
+        fitting = sum(
+            wait.samples
+            for wait in waits
+            if _fits(flow.operations[wait.producer].opcode, match.producer)
+        )
+        return fitting / sum(wait.samples for wait in waits) if waits else 0.0
 
-    def _by_waiter(self, reason: str) -> Mapping[int, Sequence[Wait]]:
-        if reason not in self._waiting:
-            found: dict[int, list[Wait]] = {}
-            for wait in self._samples.waits(reason):
-                found.setdefault(wait.waiter, []).append(wait)
-            self._waiting[reason] = found
-        return self._waiting[reason]
-
-    @cached_property
-    def _waiting(self) -> dict[str, Mapping[int, Sequence[Wait]]]:
-        return {}
+    def _waits_by_waiter(self, reason: str) -> Mapping[int, Sequence[Wait]]:
+        waits: dict[int, list[Wait]] = defaultdict(list)
+        for wait in self._samples.waits(reason):
+            waits[wait.waiter].append(wait)
+        return dict(waits)
 
     @cached_property
     def _loads(self) -> tuple[Wait, ...]:
-        """Waits for loads from global memory; none where too few of such waits could be told."""
-        operations = self._samples.flow.operations
-        found = tuple(
-            wait
-            for wait in self._samples.waits(LONG)
-            if operations[wait.producer].base in GLOBAL_LOADS
-        )
-        all_of_them = sum(
-            self._samples.by_reason(at).get(LONG, 0.0) for at in range(len(operations))
-        )
-        told = sum(wait.samples for wait in found)
-        return found if told > _ENOUGH_TOLD * all_of_them else ()
+        """Waits for loads from global memory; none where too few of such waits are attributed."""
+        samples, operations = self._samples, self._samples.flow.operations
+        loads = [w for w in samples.waits(LONG) if operations[w.producer].base in GLOBAL_LOADS]
+        total = sum(samples.by_reason(index).get(LONG, 0.0) for index in range(len(operations)))
+        attributed = sum(wait.samples for wait in loads)
+        return tuple(loads) if attributed > _ENOUGH_ATTRIBUTED * total else ()
 
-    @cached_property
-    def _chased(self) -> float:
-        return self._mean(lambda wait: float(bool(self._samples.feeding(wait.producer))))
-
-    @cached_property
-    def _linked(self) -> float:
-        return self._mean(lambda wait: float(self._samples.is_linked(wait.producer)))
-
-    @cached_property
-    def _batched(self) -> float:
-        sizes = {at: len(batch) for batch in self._batches for at in batch}
-        return self._mean(lambda wait: float(sizes[wait.producer]))
-
-    def _mean(self, value: Callable[[Wait], float]) -> float:
+    def _mean_of(self, name: str) -> float:
+        """A fact about loads from global memory, weighted by the samples that wait for them."""
         total = sum(wait.samples for wait in self._loads)
-        if not total:
-            return math.nan
-        return sum(wait.samples * value(wait) for wait in self._loads) / total
+        values: Mapping[str, Callable[[int], float]] = {
+            "chased_share": lambda load: bool(self._samples.feeding(load)),
+            "linked_share": self._samples.is_linked,
+            "loads_per_wait": {
+                load: len(batch) for batch in self._batches for load in batch
+            }.__getitem__,
+        }
+        weighted = sum(wait.samples * values[name](wait.producer) for wait in self._loads)
+        return weighted / total if total else math.nan
 
     @cached_property
     def _batches(self) -> tuple[tuple[int, ...], ...]:
         """Loads in the order of the code, parted where a warp waits for one of the batch or where
         another loop begins."""
-        operations, flow = self._samples.flow.operations, self._samples.flow
-        waiters: dict[int, set[int]] = {}
+        flow = self._samples.flow
+        awaited: dict[int, set[int]] = defaultdict(set)
         for wait in self._loads:
-            waiters.setdefault(wait.waiter, set()).add(wait.producer)
-        found: list[tuple[int, ...]] = []
-        batch: list[int] = []
-        loop: Loop | None = None
-        for at, one in enumerate(operations):
-            here = flow.loop_of(at)
-            if batch and (waiters.get(at, set()).intersection(batch) or here is not loop):
-                found.append(tuple(batch))
-                batch = []
-            loop = here
-            if one.base in GLOBAL_LOADS:
-                batch.append(at)
-        return (*found, tuple(batch)) if batch else tuple(found)
+            awaited[wait.waiter].add(wait.producer)
+        batches: list[list[int]] = [[]]
+        previous: Loop | None = None
+        for index, operation in enumerate(flow.operations):
+            loop = flow.loop_of(index)
+            if not awaited[index].isdisjoint(batches[-1]) or loop is not previous:
+                batches.append([])
+            previous = loop
+            if operation.base in GLOBAL_LOADS:
+                batches[-1].append(index)
+        return tuple(tuple(batch) for batch in batches if batch)
 
     @cached_property
     def _overlap(self) -> float:
         if not self._loads:
             return math.nan
-        waits: dict[int, float] = {}
+        waits: dict[int, float] = defaultdict(float)
         for wait in self._loads:
-            waits[wait.producer] = waits.get(wait.producer, 0.0) + wait.samples
-        by_loop: dict[Loop | None, list[tuple[int, ...]]] = {}
+            waits[wait.producer] += wait.samples
+        loops: dict[Loop | None, list[tuple[int, ...]]] = defaultdict(list)
         for batch in self._batches:
-            by_loop.setdefault(self._samples.flow.loop_of(batch[0]), []).append(batch)
-        hidden = sum(self._hidden(batches, waits) for batches in by_loop.values())
+            loops[self._samples.flow.loop_of(batch[0])].append(batch)
+        hidden = sum(self._hidden(batches, waits) for batches in loops.values())
         return hidden / self._samples.total
 
     def _hidden(self, batches: Sequence[Sequence[int]], waits: Mapping[int, float]) -> float:
         """All waits of some batches less those on the longest chain of batches that need one
         another's results."""
         longest: list[float] = []
-        for number, batch in enumerate(batches):
-            needed = {other for at in batch for other in self._samples.feeding(at)}
-            before = (longest[at] for at in range(number) if needed.intersection(batches[at]))
-            own = sum(waits.get(at, 0.0) for at in batch)
+        total = 0.0
+        for batch in batches:
+            needed = {load for index in batch for load in self._samples.feeding(index)}
+            chains = zip(batches, longest, strict=False)
+            before = [chain for earlier, chain in chains if needed.intersection(earlier)]
+            own = sum(waits.get(index, 0.0) for index in batch)
+            total += own
             longest.append(own + max(before, default=0.0))
-        total = sum(waits.get(at, 0.0) for batch in batches for at in batch)
         return total - max(longest, default=0.0)
 
 
-@cache
-def _pattern(text: str) -> Callable[[str], bool]:
-    """A pattern's test; `*` and `?` alone can't be made to take long."""
-    return lambda told: fnmatch.fnmatchcase(told, text)
-
-
 def _fits(text: str, patterns: Sequence[str]) -> bool:
-    return any(_pattern(one)(text) for one in patterns)
+    """Whether a text fits a pattern; `*` and `?` alone can't be made to take long."""
+    return any(fnmatch.fnmatchcase(text, pattern) for pattern in patterns)

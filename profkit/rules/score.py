@@ -3,31 +3,50 @@
 Three judges look at each pair: profkit, ncu's own rules (`ncu_rules.yaml` says which category each
 stands for) and the guess that no fix gains anything. An error is |estimate - achieved| / achieved,
 of factors; a category that a judge does not name counts as the guess that nothing is gained.
+
+    PAIR/  pair.yaml                    category: of the defect; null, absent or control: true, none
+           before.ncu-rep(z)            as it was
+           after.ncu-rep(z)             fixed; a control may do without
+           latency.json                 of both, or none: then the reports' durations are compared
+
+latency.json is what `profkit time` wrote, with the labels before and after, or `{"before": ...,
+"after": ...}` in one unit, each a number, a list of samples or a mapping with a `median`.
 """
 
 from __future__ import annotations
 
 import math
+import os
+import statistics
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-import numpy as np
-from msgspec import Meta, structs
+from msgspec import Meta, Struct, convert, structs
 
 from profkit.core.errors import BadInput
 from profkit.core.suggestion import did_you_mean
-from profkit.core.typed_file import Model, Output, Real
+from profkit.core.text_files import read_json
+from profkit.core.typed_file import Model, Output, Real, fault, number
 from profkit.core.version import __version__
-from profkit.core.yaml_files import shipped_yaml
+from profkit.core.yaml_files import read_yaml, shipped_yaml
 from profkit.report.summary import ReportSummary
 from profkit.rules.checklist import Checklist
 from profkit.rules.engine import Estimate
-from profkit.rules.pairs import PAIR, RecordedPair
-from profkit.rules.rule_file import categories
+from profkit.rules.samples import CATEGORIES
+from profkit.timing.latency_file import IN_A_RUN, UNITS, read_latencies
+from profkit.timing.latency_format import SCHEMA
 
+T = TypeVar("T")
+PAIR = "pair.yaml"
+BEFORE, AFTER = "before", "after"
+_REPORTS = (".ncu-repz", ".ncu-rep")
+_SAMPLES = ("samples", "raw_latencies", "latencies")
+_HELD_OUT, _MISSES = "held_out.yaml", "misses.yaml"
+_OF_A_CHECKOUT = Path("kernels", "pairs")
+_FORMS = "before and after as numbers, lists of samples or mappings with a median"
 WORTH_AN_ALARM = 1.15
 LARGE_ERROR = 0.25
 _ADVISES = {"optimization", "warning"}
@@ -37,22 +56,49 @@ Examine = Callable[[Path], tuple[ReportSummary, Checklist]]
 """Reads a report and finds what limits it."""
 
 
+Guess = Sequence[tuple[str, float, tuple[float, float] | None]]
+"""What a judge finds in a report: categories in order, each with its factor, and the lowest and
+highest factor where it gives a range."""
+
+
 @dataclass(frozen=True)
-class Guess:
-    """What one judge said of a report: categories in order, each with its factor; the lowest and
-    highest factor of those that it gives a range for."""
+class RecordedPair:
+    """A pair. `category` is None for a control; `second_limit` is what holds the fixed kernel.
 
-    ranked: tuple[tuple[str, float], ...] = ()
-    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    `achieved` is the factor by which the fix made it faster, NaN where that was not timed.
+    """
 
-    def rank(self, category: str) -> int | None:
-        """The place of a category, from 1; None where it is not named."""
-        names = list(dict.fromkeys(name for name, _ in self.ranked))
-        return names.index(category) + 1 if category in names else None
+    name: str
+    category: str | None
+    second_limit: str
+    before: Path
+    after: Path | None
+    achieved: float
 
-    def factor(self, category: str) -> float:
-        """What it promised for a category: the first it said, 1 where it is not named."""
-        return next((factor for name, factor in self.ranked if name == category), 1.0)
+
+class PairFile(Struct, frozen=True):
+    """pair.yaml, as far as it is read."""
+
+    category: str | None = None
+    control: bool = False
+    second_limit: str | None = None
+
+
+class Misses(Struct, frozen=True):
+    """misses.yaml: why pairs are missed, by their name."""
+
+    note: str | None = None
+    why: dict[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class PairNotes:
+    """What is known of a collection of pairs: names of those set aside while the rules were made
+    (None where nothing tells), why some are missed, and what else a reader should know."""
+
+    held_out: frozenset[str] | None = None
+    why: Mapping[str, str] = field(default_factory=dict)
+    note: str = ""
 
 
 class Alarm(Model, frozen=True, kw_only=True):
@@ -160,17 +206,17 @@ class Verdict:
 
 def score(verdicts: Sequence[Verdict], why: Mapping[str, str]) -> Score:
     """Sum up judged pairs; `why` explains misses by the name of their pair."""
-    halves = [
-        [one for one in verdicts if one.pair.held_out is half] for half in (None, False, True)
-    ]
-    told = not halves[0] and bool(halves[2])
-    design, held_out = (_part(half) if told else None for half in halves[1:])
-    pairs = (one.pair for one in verdicts)
+    unknown, design, held_out = (
+        [verdict for verdict in verdicts if verdict.pair.held_out is half]
+        for half in (None, False, True)
+    )
+    apart = not unknown and bool(held_out)
+    pairs = (verdict.pair for verdict in verdicts)
     return Score(
         profkit=__version__,
         summary=_part(verdicts),
-        design=design,
-        held_out=held_out,
+        design=_part(design) if apart else None,
+        held_out=_part(held_out) if apart else None,
         pairs=tuple(
             structs.replace(pair, why=why.get(pair.name) if pair.missed else None) for pair in pairs
         ),
@@ -179,88 +225,66 @@ def score(verdicts: Sequence[Verdict], why: Mapping[str, str]) -> Score:
 
 def judge(pair: RecordedPair, examine: Examine, held_out: Collection[str] | None) -> Verdict:
     """Judge a pair; raises BadInput where its category is none or a report can't be read."""
-    category = pair.category
-    if category is not None and category not in categories():
-        raise _no_category(pair, category)
-    before, found = examine(pair.before)
-    ours, ncu, nothing = [_ours(found)], [_ncu(before)], [Guess()]
-    achieved = pair.achieved
-    if pair.after is not None:
-        after, found = examine(pair.after)
-        ours.append(_ours(found))
-        ncu.append(_ncu(after))
-        if math.isnan(achieved):
-            achieved = _ratio(pair, before, after)
+    category, achieved, folder = pair.category, pair.achieved, pair.before.parent
+    if category is not None and category not in CATEGORIES:
+        other = "docs/rules.md has them; null for a control"
+        remedy = did_you_mean(category, CATEGORIES, other, alike=0.5)
+        raise BadInput(f"{folder / PAIR}: {category!r} is no category", remedy)
+    examined = [examine(report) for report in (pair.before, pair.after) if report]
+    reports = [report for report, _ in examined]
+    if len(reports) > 1 and math.isnan(achieved):
+        if not all(report.total > 0 for report in reports):
+            message = f"{folder}: no latency.json, and its reports have no durations"
+            raise BadInput(message, "add latency.json")
+        achieved = reports[0].total / reports[1].total
     watched = category is None or (pair.after is not None and pair.second_limit != category)
-    own, of_ncu, guess = (
-        _judged(told, category, achieved, watched=watched) for told in (ours, ncu, nothing)
+    guesses = [_own(checklist) for _, checklist in examined]
+    own, ncu = (
+        _judged(judge, category, achieved, watched=watched)
+        for judge in (guesses, [_ncu(report) for report in reports])
     )
-    timed: Literal["timed", "profiled"] = "profiled" if math.isnan(pair.achieved) else "timed"
+    measured: Literal["timed", "profiled"] = "profiled" if math.isnan(pair.achieved) else "timed"
     row = PairScore(
         pair.name,
-        before.gpus[0].name,
+        reports[0].gpus[0].name,
         category,
         achieved,
-        timed if category else None,
+        measured if category else None,
         **structs.asdict(own),
-        range=ours[0].ranges.get(category) if category else None,
-        ncu=of_ncu,
-        no_gain=Miss(guess.error),
+        range=next((span for name, _, span in guesses[0] if name == category and span), None),
+        ncu=ncu,
+        no_gain=Miss(abs(1 - achieved) / achieved),
         held_out=None if held_out is None else pair.name in held_out,
         missed=category is not None and (own.rank != 1 or own.error > LARGE_ERROR),
     )
     return Verdict(row, watched)
 
 
-def _no_category(pair: RecordedPair, category: str) -> BadInput:
-    other = "docs/rules.md has them; null for a control"
-    remedy = did_you_mean(category, categories(), other, alike=0.5)
-    return BadInput(f"{pair.before.parent / PAIR}: {category!r} is no category", remedy)
-
-
-def _ratio(pair: RecordedPair, before: ReportSummary, after: ReportSummary) -> float:
-    """What the fix gave by ncu's durations of all kernels on each side."""
-    if not before.total > 0 or not after.total > 0:
-        told = f"{pair.before.parent}: no latency.json, and its reports have no durations"
-        raise BadInput(told, "add latency.json")
-    return before.total / after.total
-
-
 def _judged(
-    told: Sequence[Guess], category: str | None, achieved: float, *, watched: bool
+    guesses: Sequence[Guess], category: str | None, achieved: float, *, watched: bool
 ) -> Judged:
-    """What a judge said before the fix, and its alarms: on a control, or after the fix."""
-    if category is None:
-        alarms = _alarms(told[0], "before", None)
-        return Judged(rank=None, estimated=math.nan, error=math.nan, alarms=alarms)
-    estimated = told[0].factor(category)
-    return Judged(
-        rank=told[0].rank(category),
-        estimated=estimated,
-        error=abs(estimated - achieved) / achieved,
-        alarms=_alarms(told[1], "after", category) if watched and len(told) > 1 else (),
-    )
-
-
-def _alarms(
-    told: Guess, side: Literal["before", "after"], category: str | None
-) -> tuple[Alarm, ...]:
-    """Promises on a report in a category, None for any."""
-    return tuple(
+    """What a judge found before the fix, and its alarms: on a control, or after the fix."""
+    side: Literal["before", "after"] = "after" if category else "before"
+    alarms = tuple(
         Alarm(category=name, promised=factor, report=side)
-        for name, factor in told.ranked
+        for name, factor, _ in (guesses[-1] if watched else ())
         if factor >= WORTH_AN_ALARM and category in {None, name}
     )
+    if category is None:
+        return Judged(rank=None, estimated=math.nan, error=math.nan, alarms=alarms)
+    ranks = {name: rank for rank, name in enumerate(dict.fromkeys(row[0] for row in guesses[0]), 1)}
+    estimated = next((factor for name, factor, _ in guesses[0] if name == category), 1.0)
+    error = abs(estimated - achieved) / achieved
+    return Judged(rank=ranks.get(category), estimated=estimated, error=error, alarms=alarms)
 
 
-def _ours(found: Checklist) -> Guess:
-    ranges: dict[str, tuple[float, float]] = {}
-    for item in found.items:
-        if item.finding.estimate:
-            ranges.setdefault(item.rule.category, _range_of_run(item.finding.estimate))
-    ranked = ((item.rule.category, item.finding.estimate) for item in found.findings)
-    factors = tuple((name, estimate.run if estimate else 1.0) for name, estimate in ranked)
-    return Guess(factors, ranges)
+def _own(checklist: Checklist) -> Guess:
+    return [
+        (item.rule.category, item.finding.estimate.run, _range_of_run(item.finding.estimate))
+        if item.finding.estimate
+        else (item.rule.category, 1.0, None)
+        for item in checklist.findings
+    ]
 
 
 def _range_of_run(estimate: Estimate) -> tuple[float, float]:
@@ -272,23 +296,18 @@ def _range_of_run(estimate: Estimate) -> tuple[float, float]:
 
 def _ncu(report: ReportSummary) -> Guess:
     """ncu's own rules by its own estimates, weighted by each kernel's share of the time."""
-    named = []
+    ranked = []
     for launch in report.measured:
         share = launch.duration / report.total
         for result in launch.rules:
-            category = _category(result.rule, f"{result.title} {result.message}")
+            category = ncu_categories().get(result.rule)
+            if isinstance(category, Mapping):
+                words = f"{result.title} {result.message}"
+                category = next((name for text, name in category.items() if text in words), None)
             if category and result.kind in _ADVISES:
                 left = 1 - share * min(max(result.speedup or 0.0, 0.0), _MOST_OF_A_KERNEL)
-                named.append((category, 1 / left))
-    return Guess(tuple(sorted(named, key=lambda item: -item[1])))
-
-
-def _category(rule: str, words: str) -> str | None:
-    """The category that a rule of ncu's stands for; some tell by their words."""
-    told = ncu_categories().get(rule)
-    if isinstance(told, Mapping):
-        return next((category for text, category in told.items() if text in words), None)
-    return told
+                ranked.append((category, 1 / left, None))
+    return sorted(ranked, key=lambda row: -row[1])
 
 
 @cache
@@ -299,9 +318,13 @@ def ncu_categories() -> Mapping[str, str | Mapping[str, str]]:
 
 
 def _part(verdicts: Sequence[Verdict]) -> Part:
-    defects = [one.pair for one in verdicts if one.pair.category is not None]
-    watched = [one.pair for one in verdicts if one.watched]
+    defects = [verdict.pair for verdict in verdicts if verdict.pair.category is not None]
+    watched = [verdict.pair for verdict in verdicts if verdict.watched]
     ranges = [(pair.achieved, pair.range) for pair in defects if pair.range]
+    own, ncu, no_gain = (
+        _accuracy([judged(pair) for pair in defects], [judged(pair) for pair in watched])
+        for judged in (lambda pair: pair, lambda pair: pair.ncu, _no_gain)
+    )
     return Part(
         len(defects),
         len(watched),
@@ -309,28 +332,124 @@ def _part(verdicts: Sequence[Verdict]) -> Part:
         sum(low <= achieved <= high for achieved, (low, high) in ranges),
         sum(achieved > high for achieved, (_, high) in ranges),
         sum(pair.rank == 1 and pair.range is None for pair in defects),
-        **structs.asdict(_accuracy(defects, watched)),
-        ncu=_accuracy([pair.ncu for pair in defects], [pair.ncu for pair in watched]),
-        no_gain=_accuracy(*([_unnamed(pair) for pair in some] for some in (defects, watched))),
+        **structs.asdict(own),
+        ncu=ncu,
+        no_gain=no_gain,
     )
 
 
+def _no_gain(pair: PairScore) -> Judged:
+    """The guess that no fix gains anything, as a judge."""
+    return Judged(rank=None, estimated=1.0, error=pair.no_gain.error, alarms=())
+
+
 def _accuracy(defects: Sequence[Judged], watched: Sequence[Judged]) -> Accuracy:
-    ranks = [one.rank or math.inf for one in defects]
-    errors = [one.error for one in defects]
+    ranks = [judged.rank or math.inf for judged in defects]
+    errors = [judged.error for judged in defects]
     return Accuracy(
         top1=_mean([rank <= 1 for rank in ranks]),
         top3=_mean([rank <= 3 for rank in ranks]),
         mean_error=_mean(errors),
         max_error=max(errors, default=math.nan),
-        false_alarms=_mean([bool(one.alarms) for one in watched]),
+        false_alarms=_mean([bool(judged.alarms) for judged in watched]),
     )
 
 
-def _unnamed(pair: PairScore) -> Judged:
-    """The guess that no fix gains anything, as a judge."""
-    return Judged(rank=None, estimated=1.0, error=pair.no_gain.error, alarms=())
-
-
 def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values)) if values else math.nan
+    return statistics.fmean(values) if values else math.nan
+
+
+def pairs_in(folder: Path) -> tuple[Path, ...]:
+    """The folders of pairs below a folder, sorted; raises BadInput where there is none."""
+    pairs = tuple(sorted(file.parent for file in folder.rglob(PAIR)))
+    if not pairs:
+        raise BadInput(f"{folder}: no {PAIR} below it", "name a folder of recorded pairs")
+    return pairs
+
+
+def read_pair(folder: Path) -> RecordedPair:
+    """A pair; raises BadInput where a part of it is missing or is not what it should be."""
+    pair = _read(folder / PAIR, PairFile)
+    before, after = (
+        next((path for suffix in _REPORTS if (path := folder / f"{side}{suffix}").is_file()), None)
+        for side in (BEFORE, AFTER)
+    )
+    is_control = pair.control or pair.category is None
+    achieved = math.nan if is_control else _achieved(folder / IN_A_RUN)
+    if not is_control and after is None and math.isnan(achieved):
+        raise BadInput(f"{folder}: no {AFTER}.ncu-rep(z) and no {IN_A_RUN}", "record one of them")
+    if before is None:
+        raise BadInput(f"{folder}: no {BEFORE}.ncu-rep(z)", "record it")
+    if is_control:
+        return RecordedPair(folder.name, None, "", before, None, achieved)
+    limit = pair.second_limit or ""
+    return RecordedPair(folder.name, pair.category, limit, before, after, achieved)
+
+
+def read_notes(pairs: Path) -> PairNotes:
+    """Notes in a folder of pairs, or for recorded ones in kernels/pairs of their checkout."""
+    checkouts = (parent / _OF_A_CHECKOUT for parent in Path(os.path.realpath(pairs)).parents)
+    for folder in (pairs, *checkouts):
+        held_out, misses = folder / _HELD_OUT, folder / _MISSES
+        if held_out.is_file() or misses.is_file():
+            missed = _read(misses, Misses) if misses.is_file() else Misses()
+            return PairNotes(
+                frozenset(_read(held_out, list[str])) if held_out.is_file() else None,
+                {name: " ".join(text.split()) for name, text in (missed.why or {}).items()},
+                " ".join((missed.note or "").split()),
+            )
+    return PairNotes()
+
+
+def joined(notes: Sequence[PairNotes]) -> PairNotes:
+    """The notes of several folders as one; which pairs were set aside is each folder's own."""
+    why = {name: text for each in notes for name, text in each.why.items()}
+    return PairNotes(None, why, " ".join(each.note for each in notes if each.note))
+
+
+def _read(path: Path, model: type[T]) -> T:
+    """The content of a YAML file; raises BadInput naming the place that is not as it must be."""
+    content = read_yaml(path)
+    if wrong := fault(content, model):
+        where = ".".join(map(str, wrong[0]))
+        raise BadInput(f"{path}: {f'{where}: ' if where else ''}{wrong[1]}", "check the file")
+    return convert(content, model)
+
+
+def _achieved(path: Path) -> float:
+    """The factor between the medians of both sides; NaN where there is no such file."""
+    if not path.exists():
+        return math.nan
+    document = read_json(path)
+    sides = document if isinstance(document, dict) else {}
+    if sides.get("schema") == SCHEMA:
+        latencies = read_latencies(path).latencies
+        medians = {latency.label: statistics.median(latency.samples) for latency in latencies}
+    else:
+        try:
+            medians = {
+                side: _median(sides[side], side) for side in (BEFORE, AFTER) if side in sides
+            }
+        except BadInput as error:
+            raise BadInput(f"{path}: {error.message}", f"give {_FORMS}") from None
+    if BEFORE not in medians or AFTER not in medians:
+        raise BadInput(f"{path}: no latencies of {BEFORE} and {AFTER}", f"give {_FORMS}")
+    return medians[BEFORE] / medians[AFTER]
+
+
+def _median(times: Any, side: str) -> float:
+    """The median of a side in whatever unit; raises BadInput for what is no positive time."""
+    scale = 1.0
+    if isinstance(times, dict):
+        names = {"median": 1.0} | {f"median_{unit}": factor for unit, factor in UNITS.items()}
+        key = next((name for name in (*names, *_SAMPLES) if name in times), None)
+        if key is None:
+            raise BadInput(f"{side} has no median")
+        times, scale = times[key], names.get(key, 1.0)
+    samples = times if isinstance(times, list) else [times]
+    if not samples:
+        raise BadInput(f"{side} has no samples")
+    median = statistics.median(number(sample, f"{side}: a sample") for sample in samples)
+    if not median > 0:
+        raise BadInput(f"{side} takes {median:g}, which is no time")
+    return median * scale

@@ -8,17 +8,57 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from profkit.core.typed_file import json_schema
-from profkit.schemas.formats import formats
+from profkit.analysis import json as analysis
+from profkit.analysis import metrics_view, source_json, timeline_json
+from profkit.audit import view as audit
+from profkit.capture import doctor, target_format
+from profkit.comparison import json as comparison
+from profkit.core.typed_file import Model, json_schema
+from profkit.roofline import ceiling_file, roofline_json
+from profkit.rules import checklist_format, rule_file, score
+from profkit.runs import manifest
+from profkit.study import json as study
+from profkit.study import matrix, plan_format
+from profkit.timing import calibration, cell, compare_view, latency_format, optimize_view
 
 _WIDTH = 96
+
+FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
+    "analyze": ((analysis.AnalysisFile, analysis.AnalysesFile), "profkit analyze --format json"),
+    "audit": (audit.AuditFile, "profkit audit --format json"),
+    "baseline": (study.BaselineFile, "summary.json of a baseline"),
+    "baseline-plan": (plan_format.PlanFile, "A baseline's plan: its baseline.json"),
+    "calibrate": (calibration.CalibrationFile, "profkit calibrate --format json"),
+    "ceilings": (ceiling_file.CeilingFile, "profkit ceilings --format json, and -o"),
+    "cell": (cell.Cell, "A cell of a baseline: cells/SHAPE.BACKEND.json"),
+    "check": (target_format.CheckFile, "TARGET.py --check --report FILE, and a run's check.json"),
+    "checklist": (checklist_format.ChecklistFile, "profkit checklist --format json"),
+    "compare": (compare_view.CompareFile, "profkit compare --format json"),
+    "diff": (comparison.DiffFile, "profkit diff --format json"),
+    "doctor": (doctor.DoctorFile, "profkit doctor --format json"),
+    "matrix": (matrix.MatrixFile, "A matrix of shapes (YAML)"),
+    "metrics": (metrics_view.MetricsFile, "profkit metrics --format json"),
+    "optimize": (optimize_view.OptimizeFile, "profkit optimize --format json"),
+    "roofline": (roofline_json.RooflineFile, "profkit roofline --format json"),
+    "rules": (rule_file.RulesFile, "A rules file (YAML)"),
+    "run": (manifest.Manifest, "A run's manifest.json"),
+    "score": (score.Score, "profkit rules score --format json"),
+    "source": (source_json.SourceViewFile, "profkit source --format json"),
+    "target": (target_format.TargetFile, "TARGET.py --list"),
+    "timeline": (
+        (timeline_json.ExportFile, timeline_json.ExportsFile),
+        "profkit analyze --format json, of an nsys SQLite export",
+    ),
+    "time": (latency_format.LatencyFile, "profkit time --format json, and --out"),
+}
+"""The model of each format, or those of its forms, and the title of its schema: what writes it."""
 
 
 def texts() -> Mapping[str, str]:
     """The schemas by the name of their file."""
     return {
         f"{name}.json": _laid_out(json_schema(model, title)) + "\n"
-        for name, (model, title) in formats().items()
+        for name, (model, title) in FORMATS.items()
     }
 
 
@@ -28,14 +68,12 @@ def _laid_out(value: Any, margin: str = "") -> str:
     if len(margin) + len(line) <= _WIDTH or not isinstance(value, (dict, list)):
         return line
     inner = f"{margin}  "
-    rows = (
-        [f"{json.dumps(key)}: {_laid_out(part, inner)}" for key, part in value.items()]
-        if isinstance(value, dict)
-        else [_laid_out(part, inner) for part in value]
-    )
-    opening, closing = ("{", "}") if isinstance(value, dict) else ("[", "]")
-    joined = f",\n{inner}".join(rows)
-    return f"{opening}\n{inner}{joined}\n{margin}{closing}"
+    if isinstance(value, dict):
+        rows = [f"{json.dumps(key)}: {_laid_out(part, inner)}" for key, part in value.items()]
+    else:
+        rows = [_laid_out(part, inner) for part in value]
+    entries = f",\n{inner}".join(rows)
+    return f"{line[0]}\n{inner}{entries}\n{margin}{line[-1]}"
 
 
 def main() -> int:

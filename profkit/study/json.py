@@ -16,18 +16,13 @@ from profkit.core.fingerprint import Device, Fingerprint
 from profkit.core.timestamp import timestamp
 from profkit.core.typed_file import Amount, Count, File, Model, encode, known, part, plain
 from profkit.core.version import __version__
-from profkit.report.gpus import Datasheet
 from profkit.study.matrix import Matrix
 from profkit.study.plan_format import Backend, Origin, PlanFile, ProfiledCell, Program, Run
-from profkit.study.summary import Baseline, Best, Row, Scaling, Versus
+from profkit.study.summary import Baseline, Best, Contrast, Row, Scaling
 from profkit.timing.cell import Cell, CellStatus
-from profkit.timing.results import Verdict
 from profkit.timing.statistics import summarize
 
 _NOT_IN_THE_TABLE = ("arguments", "throttled", "dependence", "flags")
-_OF_THE_VERDICT = (
-    "verdict", "details", "speedup", "low", "high", "p_value", "p_adjusted", "blocks"
-)  # fmt: skip
 
 
 class Options(Model, frozen=True, kw_only=True):
@@ -50,42 +45,6 @@ class Quoted(Model, frozen=True, kw_only=True):
     name: str
     peaks: dict[str, float]
     unverified: tuple[str, ...]
-
-    @classmethod
-    def of(cls, sheet: Datasheet) -> Quoted:
-        """The figures of a datasheet."""
-        return cls(
-            name=sheet.name,
-            peaks={name: peak.value for name, peak in sheet.peaks.items()},
-            unverified=tuple(name for name, peak in sheet.peaks.items() if not peak.verified),
-        )
-
-
-class Contrast(Model, frozen=True, kw_only=True):
-    """The verdict on backend `b` against `a` at a shape.
-
-    `speedup` is time of a over that of b. `p_adjusted` is Holm's, over all comparisons, `overlap`
-    that of the intervals of the medians, `delta` Cliff's. `claimable`: b is faster by the classic
-    rule, between two intervals with a level, and by the verdict. `details` say why it is invalid.
-    """
-
-    shape: str
-    a: str
-    b: str
-    verdict: Verdict
-    reason: str
-    details: tuple[str, ...] = ()
-    speedup: float
-    low: float | None
-    high: float | None
-    p_value: float | None
-    p_adjusted: float | None
-    margin: float | None
-    overlap: bool | None
-    delta: float
-    claimable: bool
-    blocks: Count
-    samples_in_a_block: Count
 
 
 class BaselineFile(File, frozen=True, kw_only=True, tag="profkit.baseline/1"):
@@ -169,14 +128,20 @@ def derived(
     sheet = baseline.datasheet
     return {
         "complete": len(baseline.rows) == wanted and CellStatus.no_time not in baseline.counts,
-        "datasheet": Quoted.of(sheet) if sheet else None,
+        "datasheet": Quoted(
+            name=sheet.name,
+            peaks={name: peak.value for name, peak in sheet.peaks.items()},
+            unverified=tuple(name for name, peak in sheet.peaks.items() if not peak.verified),
+        )
+        if sheet
+        else None,
         "datasheet_note": baseline.datasheet_note,
         "fingerprints": {
             cell.fingerprint_sha256: cell.fingerprint for cell in cells if cell.fingerprint_sha256
         },
         "counts": baseline.counts,
         "cells": baseline.rows,
-        "comparisons": tuple(map(_contrast, baseline.comparisons)),
+        "comparisons": baseline.comparisons,
         "scaling": baseline.scaling,
         "best": baseline.best,
         "notes": baseline.notes,
@@ -199,19 +164,3 @@ def cells_parquet(baseline: Baseline) -> bytes:
     table = io.BytesIO()
     frame.to_parquet(table, index=False)
     return table.getvalue()
-
-
-def _contrast(versus: Versus) -> Contrast:
-    pair, comparison = versus.pair, versus.pair.comparison
-    return Contrast(
-        shape=versus.shape,
-        a=pair.a.label,
-        b=pair.b.label,
-        **part(comparison, *_OF_THE_VERDICT),
-        reason=comparison.reason,
-        margin=comparison.margin.value,
-        overlap=versus.overlap,
-        delta=comparison.classic.delta,
-        claimable=versus.claimable,
-        samples_in_a_block=pair.samples_in_a_block,
-    )

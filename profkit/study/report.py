@@ -30,8 +30,8 @@ from profkit.study.summary import (
     GAPS,
     THRESHOLDS,
     Baseline,
+    Contrast,
     Row,
-    Versus,
     derive,
     is_same_kernel,
     top_rows,
@@ -237,19 +237,15 @@ def faults(rows: Sequence[Row]) -> dict[str, list[Row]]:
     return {name: [row for row in timed if has(row)] for name, has in _FAULTS.items()}
 
 
-def same_kernel(rows: Sequence[Row], comparisons: Sequence[Versus]) -> SameKernel | None:
+def same_kernel(rows: Sequence[Row], comparisons: Sequence[Contrast]) -> SameKernel | None:
     """What backends that chose another show of the measuring itself; None where none did."""
-    pairs = [
-        versus.pair.comparison
-        for versus in comparisons
-        if is_same_kernel(versus.shape, versus.pair.a.label, versus.pair.b.label, rows)
-    ]
+    pairs = [pair for pair in comparisons if is_same_kernel(pair.shape, pair.a, pair.b, rows)]
     if not pairs:
         return None
     return SameKernel(
         pairs=len(pairs),
         false_verdicts=sum(pair.verdict in {Verdict.IMPROVED, Verdict.REGRESSED} for pair in pairs),
-        disjoint=sum(not pair.low <= 1 <= pair.high for pair in pairs),
+        disjoint=sum(not (pair.low or 0.0) <= 1 <= (pair.high or math.inf) for pair in pairs),
         largest=max(max(pair.speedup, 1 / pair.speedup) - 1 for pair in pairs),
     )
 

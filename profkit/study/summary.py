@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from msgspec import UNSET, field, structs
 
 from profkit.core.fingerprint import Device, Fingerprint
-from profkit.core.typed_file import Model, known, part
+from profkit.core.typed_file import Count, Model, known, part
 from profkit.report.gpus import Datasheet
 from profkit.timing.cell import Cell, CellStatus
 from profkit.timing.latency import (
@@ -32,7 +32,7 @@ from profkit.timing.latency import (
     median_clock,
 )
 from profkit.timing.latency_format import Latency, MemoryUse
-from profkit.timing.results import DEFAULT, Interval, State, Thresholds, Verdict
+from profkit.timing.results import DEFAULT, Comparison, Interval, State, Thresholds, Verdict
 from profkit.timing.statistics import DRIFT_MATTERS, intervals_apart
 from profkit.timing.verdict import Reason, holm
 
@@ -57,6 +57,9 @@ _SAME_TOKENS = "length (same tokens)"
 _OF_THE_CELL = (
     "id", "shape", "at", "backend", "status", "reason", "arguments", "version", "chosen", "round",
     "asked", "fewer",
+)  # fmt: skip
+_OF_THE_VERDICT = (
+    "verdict", "details", "speedup", "low", "high", "p_value", "p_adjusted", "blocks"
 )  # fmt: skip
 _OF_THE_SAMPLES = (
     "n", "mean", "cv", "outliers", "startup", "autocorrelation", "effective_n", "tick"
@@ -166,16 +169,31 @@ class Row(Model, frozen=True, kw_only=True):
         return self.sm_clock is not None and self.clock_by != COUNTED
 
 
-@dataclass(frozen=True)
-class Versus:
-    """The verdict on backend `b` against `a` at a shape; `overlap` of their intervals, None
-    where one has none. `claimable`: "faster" may be said of `b`, by the classic rule between two
-    intervals that claim a level, and by the verdict."""
+class Contrast(Model, frozen=True, kw_only=True):
+    """The verdict on backend `b` against `a` at a shape.
+
+    `speedup` is time of a over that of b. `p_adjusted` is Holm's, over all comparisons, `overlap`
+    that of the intervals of the medians, `delta` Cliff's. `claimable`: b is faster by the classic
+    rule, between two intervals with a level, and by the verdict. `details` say why it is invalid.
+    """
 
     shape: str
-    pair: Pair
+    a: str
+    b: str
+    verdict: Verdict
+    reason: str
+    details: tuple[str, ...] = ()
+    speedup: float
+    low: float | None
+    high: float | None
+    p_value: float | None
+    p_adjusted: float | None
+    margin: float | None
     overlap: bool | None
+    delta: float
     claimable: bool
+    blocks: Count
+    samples_in_a_block: Count
 
 
 class Scaling(Model, frozen=True, kw_only=True):
@@ -219,7 +237,7 @@ class Baseline:
     """All that is derived of a baseline's cells."""
 
     rows: tuple[Row, ...]
-    comparisons: tuple[Versus, ...]
+    comparisons: tuple[Contrast, ...]
     scaling: tuple[Scaling, ...]
     best: tuple[Best, ...]
     datasheet: Datasheet | None
@@ -555,7 +573,7 @@ def _comparisons(
     rows: Sequence[Row],
     order: Sequence[str],
     floor: float | None,
-) -> tuple[Versus, ...]:
+) -> tuple[Contrast, ...]:
     """Backends of a shape that took turns with its reference against that, corrected for all."""
     versus: list[tuple[str, Pair]] = []
     for shape, groups in rounds.items():
@@ -572,7 +590,7 @@ def _comparisons(
     corrected = holm([pair.comparison for _, pair in versus])
     claiming = {row.id for row in rows if row.level is not None}
     return tuple(
-        _versus(shape, replace(pair, comparison=comparison), claiming)
+        _contrast(shape, pair, comparison, claiming)
         for (shape, pair), comparison in zip(versus, corrected, strict=True)
     )
 
@@ -620,13 +638,22 @@ def _withheld(pair: Pair, strict: Pair) -> Pair:
     return replace(strict, comparison=open_)
 
 
-def _versus(shape: str, pair: Pair, claiming: Set[str]) -> Versus:
+def _contrast(shape: str, pair: Pair, comparison: Comparison, claiming: Set[str]) -> Contrast:
     """`claiming` are the cells whose intervals claim a level."""
-    ids = {f"{shape}.{side.label}" for side in (pair.a, pair.b)}
     disjoint = intervals_apart(pair.a.interval, pair.b.interval)
-    faster = pair.comparison.verdict is Verdict.IMPROVED and pair.comparison.classic.claimable
-    overlap = None if disjoint is None else not disjoint
-    return Versus(shape, pair, overlap, faster and ids <= claiming)
+    faster = comparison.verdict is Verdict.IMPROVED and comparison.classic.claimable
+    return Contrast(
+        shape=shape,
+        a=pair.a.label,
+        b=pair.b.label,
+        **part(comparison, *_OF_THE_VERDICT),
+        reason=comparison.reason,
+        margin=comparison.margin.value,
+        overlap=None if disjoint is None else not disjoint,
+        delta=comparison.classic.delta,
+        claimable=faster and {f"{shape}.{pair.a.label}", f"{shape}.{pair.b.label}"} <= claiming,
+        samples_in_a_block=pair.samples_in_a_block,
+    )
 
 
 def _scaling(rows: Iterable[Row]) -> Iterator[Scaling]:

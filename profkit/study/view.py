@@ -9,7 +9,7 @@ from rich.text import Text
 
 from profkit.study.plan_format import PlanFile
 from profkit.study.report_words import STATUS, bare_digits, digits
-from profkit.study.summary import Baseline, Row, Versus, flagged_cells, unmeasured
+from profkit.study.summary import Baseline, Contrast, Row, flagged_cells, unmeasured
 from profkit.timing.results import Verdict
 from profkit.ui.terminal import console, rendered, table_of
 from profkit.ui.text import literal, number, percent, plural, shorten
@@ -89,11 +89,11 @@ def _median(row: Row | None, best: Set[str]) -> str:
 def _fastest(baseline: Baseline) -> Grid:
     """The fastest of each shape, its rates, and what it is against the reference backend."""
     rows = {row.id: row for row in baseline.rows}
-    versus = {(pair.shape, pair.pair.b.label): pair for pair in baseline.comparisons}
-    references = {pair.pair.a.label for pair in baseline.comparisons}
+    contrasts = {(pair.shape, pair.b): pair for pair in baseline.comparisons}
+    references = {pair.a for pair in baseline.comparisons}
     reference = references.pop() if len(references) == 1 else "its reference" * bool(references)
     fastest = [
-        _fastest_row(rows[best.id], best.tied, versus.get((best.where["shape"], best.backend)))
+        _fastest_row(rows[best.id], best.tied, contrasts.get((best.where["shape"], best.backend)))
         for best in baseline.best
         if best.kind == "backend"
     ]
@@ -106,7 +106,7 @@ def _fastest(baseline: Baseline) -> Grid:
     )
 
 
-def _fastest_row(row: Row, tied: Sequence[str], versus: Versus | None) -> tuple[str, ...]:
+def _fastest_row(row: Row, tied: Sequence[str], contrast: Contrast | None) -> tuple[str, ...]:
     others = [name.removeprefix(f"{row.shape}.") for name in tied]
     return (
         shorten(literal(row.shape), _LONGEST_NAME),
@@ -117,7 +117,7 @@ def _fastest_row(row: Row, tied: Sequence[str], versus: Versus | None) -> tuple[
         number(row.flop_rate, "FLOP/s", bare_digits(row)) if row.flop_rate else _NONE,
         _share(row),
         row.regime or _NONE,
-        _verdict(versus),
+        _verdict(contrast),
     )
 
 
@@ -135,16 +135,15 @@ def _share(row: Row) -> str:
     return _NONE if row.share_of_datasheet is None else percent(row.share_of_datasheet)
 
 
-def _verdict(versus: Versus | None) -> str:
+def _verdict(contrast: Contrast | None) -> str:
     """A verdict in the fewest words; the intervals are in summary.json."""
-    if versus is None:
+    if contrast is None:
         return _NONE
-    comparison = versus.pair.comparison
-    match comparison.verdict:
+    match contrast.verdict:
         case Verdict.IMPROVED:
-            return f"{comparison.speedup:.2f}x faster"
+            return f"{contrast.speedup:.2f}x faster"
         case Verdict.REGRESSED:
-            return f"{1 / comparison.speedup:.2f}x slower"
+            return f"{1 / contrast.speedup:.2f}x slower"
         case verdict:
             return verdict.name
 

@@ -15,8 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from profkit.core.errors import BadInput
 from profkit.core.integrity import check_unchanged
@@ -78,18 +80,11 @@ def length(start: float, end: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class NvtxRange:
-    """An NVTX range, in seconds from the origin; `end` is the last event's where none was recorded.
+class Span:
+    """Something with a start and an end, in seconds from the origin."""
 
-    `thread` is the thread that pushed it, None for a start/end range, which belongs to the process.
-    """
-
-    name: str
     start: float
     end: float
-    process: int
-    thread: int | None
-    closed: bool
 
     @property
     def duration(self) -> float:
@@ -97,19 +92,26 @@ class NvtxRange:
 
 
 @dataclass(frozen=True, slots=True)
-class ApiCall:
-    """A CUDA runtime or driver call on a host thread, in seconds from the origin."""
+class NvtxRange(Span):
+    """An NVTX range; `end` is the last event's where none was recorded.
+
+    `thread` is the thread that pushed it, None for a start/end range, which belongs to the process.
+    """
 
     name: str
-    start: float
-    end: float
+    process: int
+    thread: int | None
+    closed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ApiCall(Span):
+    """A CUDA runtime or driver call on a host thread."""
+
+    name: str
     process: int
     thread: int
     correlation: int
-
-    @property
-    def duration(self) -> float:
-        return length(self.start, self.end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +125,8 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
-    """A kernel on the GPU, in seconds from the origin; shared memory in bytes for a block.
+class Kernel(Span):
+    """A kernel on the GPU; shared memory in bytes for a block.
 
     `launch` is the call that launched it, None where it was not recorded; `ranges` the NVTX ranges
     around that call, outermost first; where there are more than MOST_AROUND, the innermost.
@@ -132,8 +134,6 @@ class Kernel:
 
     name: str
     label: str
-    start: float
-    end: float
     stream: Stream
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
@@ -143,22 +143,16 @@ class Kernel:
     launch: ApiCall | None
     ranges: tuple[NvtxRange, ...]
 
-    @property
-    def duration(self) -> float:
-        return length(self.start, self.end)
-
 
 @dataclass(frozen=True, slots=True)
-class MemoryOperation:
-    """A copy or a fill ("memset") on the GPU: seconds from the origin, and bytes.
+class MemoryOperation(Span):
+    """A copy or a fill ("memset") on the GPU.
 
     `source` and `target` are kinds of memory ("pageable", "pinned", "device", ...), "" if unknown.
     """
 
     kind: str
     bytes: int
-    start: float
-    end: float
     stream: Stream
     source: str
     target: str
@@ -168,52 +162,28 @@ class MemoryOperation:
     def name(self) -> str:
         return self.kind if self.kind == "memset" else f"copy {self.kind}"
 
-    @property
-    def label(self) -> str:
-        return self.name
-
-    @property
-    def duration(self) -> float:
-        return length(self.start, self.end)
+    label = name
 
 
 @dataclass(frozen=True, slots=True)
-class GraphRun:
+class GraphRun(Span):
     """A CUDA graph recorded as a whole, nsys's default: which kernels ran in it is not known."""
 
-    start: float
-    end: float
+    name: ClassVar = "CUDA graph"
+    label: ClassVar = name
     stream: Stream
     launch: ApiCall | None
-
-    @property
-    def name(self) -> str:
-        return "CUDA graph"
-
-    @property
-    def label(self) -> str:
-        return self.name
-
-    @property
-    def duration(self) -> float:
-        return length(self.start, self.end)
 
 
 GpuWork = Kernel | MemoryOperation | GraphRun
 
 
 @dataclass(frozen=True, slots=True)
-class Synchronization:
-    """A wait of a host thread or a stream, as the driver recorded it; seconds from the origin."""
+class Synchronization(Span):
+    """A wait of a host thread or a stream, as the driver recorded it."""
 
     kind: str
-    start: float
-    end: float
     process: int
-
-    @property
-    def duration(self) -> float:
-        return length(self.start, self.end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,16 +247,15 @@ def open_export(path: Path) -> Iterator[sqlite3.Connection]:
             _limit(path, database)
             if database.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
                 raise _damaged(path)
-            if not _is_export(database):
+            tables = columns_of(database).keys()
+            if STRINGS not in tables or len(tables) < 2:
                 raise BadInput(f"{path}: an SQLite database, but no nsys export", _RECORD)
             _check_extent(path, database)
             yield database
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_CANTOPEN")):
-            raise BadInput(
-                f"{path}: can't be read, another program holds it or its folder is closed",
-                "copy the file and read the copy",
-            ) from None
+            message = "can't be read, another program holds it or its folder is closed"
+            raise BadInput(f"{path}: {message}", "copy the file and read the copy") from None
         raise _damaged(path) from None
 
 
@@ -294,13 +263,12 @@ def _limit(path: Path, database: sqlite3.Connection) -> None:
     """Bound what any query may take: the schema is part of the file, and may compute anything."""
     from sqlite3 import SQLITE_LIMIT_LENGTH, SQLITE_LIMIT_LIKE_PATTERN_LENGTH
 
-    database.text_factory = _decode
+    database.text_factory = partial(str, encoding="utf-8", errors="replace")
     database.execute("PRAGMA trusted_schema = OFF")
     database.setlimit(SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
     database.setlimit(SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 100)
     interval = 1_000_000
-    at_least, per_byte = _STEPS
-    intervals = iter(range((at_least + per_byte * path.stat().st_size) // interval))
+    intervals = iter(range((_STEPS[0] + _STEPS[1] * path.stat().st_size) // interval))
     database.set_progress_handler(lambda: next(intervals, None) is None, interval)
 
 
@@ -323,10 +291,6 @@ def _check_extent(path: Path, database: sqlite3.Connection) -> None:
     database.setlimit(SQLITE_LIMIT_LENGTH, _LONGEST_TEXT)
 
 
-def _decode(raw: bytes) -> str:
-    return raw.decode(errors="replace")
-
-
 def _refuse_other_kinds(path: Path) -> None:
     try:
         with open_regular(path) as file:
@@ -336,39 +300,30 @@ def _refuse_other_kinds(path: Path) -> None:
     except IsADirectoryError:
         raise BadInput(f"{path}: a directory, not an export", "give the .sqlite file") from None
     except OSError as error:
-        raise BadInput(
-            f"{path}: can't be read ({error.strerror})", "check its permissions"
-        ) from None
-    if not head:
-        raise BadInput(f"{path}: empty file", _RECORD)
-    if head.startswith(b"version https://git-lfs"):
-        raise BadInput(
-            f"{path}: a git-LFS pointer, not the export itself", "fetch it with `git lfs pull`"
-        )
-    if path.suffix in {".nsys-rep", ".qdrep"}:
-        raise BadInput(
-            f"{path}: an nsys report, not its SQLite export",
-            "export it with `nsys export --type sqlite FILE`",
-        )
-    if not head.startswith(_MAGIC):
-        raise BadInput(f"{path}: not an SQLite file, so no nsys export", _RECORD)
-    if size > _LARGEST:
-        raise BadInput(f"{path}: an export of more than {_LARGEST / 2**30:g} GiB", _LESS)
-
-
-def _is_export(database: sqlite3.Connection) -> bool:
-    tables = set(columns_of(database))
-    return STRINGS in tables and len(tables & set(COLUMNS)) > 1
+        message = f"{path}: can't be read ({error.strerror})"
+        raise BadInput(message, "check its permissions") from None
+    export = "export it with `nsys export --type sqlite FILE`"
+    is_pointer = head.startswith(b"version https://git-lfs")
+    refusals = (
+        (not head, "empty file", _RECORD),
+        (is_pointer, "a git-LFS pointer, not the export itself", "fetch it with `git lfs pull`"),
+        (path.suffix in {".nsys-rep", ".qdrep"}, "an nsys report, not its SQLite export", export),
+        (not head.startswith(_MAGIC), "not an SQLite file, so no nsys export", _RECORD),
+        (size > _LARGEST, f"an export of more than {_LARGEST / 2**30:g} GiB", _LESS),
+    )
+    for refused, message, remedy in refusals:
+        if refused:
+            raise BadInput(f"{path}: {message}", remedy)
 
 
 def columns_of(database: sqlite3.Connection) -> Mapping[str, frozenset[str]]:
     """The tables of an export that `read` knows, each with those of its columns that it knows."""
     tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-    found = {}
+    columns = {}
     for table in sorted({name for (name,) in tables} & set(COLUMNS)):
         info = database.execute(f"PRAGMA table_info({table})")
-        found[table] = frozenset(row[1] for row in info) & set(COLUMNS[table])
-    return found
+        columns[table] = frozenset(row[1] for row in info) & set(COLUMNS[table])
+    return columns
 
 
 def _damaged(path: Path) -> BadInput:
@@ -376,6 +331,7 @@ def _damaged(path: Path) -> BadInput:
 
 
 _Row = tuple[Any, ...]
+_Launch = tuple[ApiCall | None, tuple[NvtxRange, ...]]
 
 
 class _Reader:
@@ -409,7 +365,8 @@ class _Reader:
         launches = _Launches(calls, ranges)
         kernels = tuple(self._kernel(row, launches) for row in self._raw[KERNELS])
         graphs = tuple(
-            GraphRun(*self._span(row), _stream(row), launches.of(row)) for row in self._raw[GRAPHS]
+            GraphRun(*self._span(row), _stream(row), launches.launch(row)[0])
+            for row in self._raw[GRAPHS]
         )
         memory = self._memory_operations(launches)
         export = {name: value for name, value in self._rows(EXPORT) if isinstance(value, str)}
@@ -435,8 +392,15 @@ class _Reader:
         have = self._columns.get(table)
         if have is None:
             return []
-        picked = [_picked(table, column, have) for column in COLUMNS[table]]
-        return self._database.execute(f"SELECT {', '.join(picked)} FROM {table}").fetchall()
+        columns = ", ".join(
+            "NULL"
+            if column not in have
+            else f'"{column}"'
+            if (table, column) in TEXT_COLUMNS
+            else f'CAST("{column}" AS INTEGER)'
+            for column in COLUMNS[table]
+        )
+        return self._database.execute(f"SELECT {columns} FROM {table}").fetchall()
 
     def _timed(self, table: str) -> list[_Row]:
         """Rows with a start and an end, in their order; CUPTI writes 0 for what it can't time."""
@@ -459,29 +423,23 @@ class _Reader:
         return sorted(rows, key=lambda row: row[0])
 
     def _require(self, table: str, columns: set[str]) -> None:
-        lacking = columns - self._columns.get(table, frozenset(columns))
-        if lacking:
-            raise BadInput(
-                f"{self._path}: {table} has no column {', '.join(sorted(lacking))}",
-                f"{_AGAIN} of a newer nsys",
-            )
+        if lacking := columns - self._columns.get(table, frozenset(columns)):
+            message = f"{self._path}: {table} has no column {', '.join(sorted(lacking))}"
+            raise BadInput(message, f"{_AGAIN} of a newer nsys")
 
     def _span(self, row: _Row) -> tuple[float, float]:
         return (row[0] - self._origin) / _NS, (row[1] - self._origin) / _NS
 
     def _text(self, *ids: int | None) -> str:
         """The first of the strings that is there; "" when none is."""
-        for number in ids:
-            text = self._strings.get(number)
-            if isinstance(text, str) and text:
-                return text
-        return ""
+        texts = map(self._strings.get, ids)
+        return next((text for text in texts if isinstance(text, str) and text), "")
 
     def _calls(self) -> tuple[ApiCall, ...]:
         return tuple(
             ApiCall(
-                _VERSION_SUFFIX.sub("", self._text(row[4])) or _NO_NAME,
                 *self._span(row),
+                _VERSION_SUFFIX.sub("", self._text(row[4])) or _NO_NAME,
                 process=_process(row[2] or 0),
                 thread=row[2] or 0,
                 correlation=row[3] or 0,
@@ -496,8 +454,8 @@ class _Reader:
             span = self._span((start, end if closed else max(start, self._last)))
             made.append(
                 NvtxRange(
-                    text if isinstance(text, str) and text else self._text(text_id),
                     *span,
+                    text if isinstance(text, str) and text else self._text(text_id),
                     process=_process(thread),
                     thread=thread if kind == PUSH_POP else None,
                     closed=closed,
@@ -508,11 +466,11 @@ class _Reader:
     def _kernel(self, row: _Row, launches: _Launches) -> Kernel:
         name, label, mangled = row[7:10]
         sizes = [value or 0 for value in row[10:16]]
-        launch = launches.of(row)
+        launch, ranges = launches.launch(row)
         return Kernel(
+            *self._span(row),
             self._text(name, label, mangled) or _NO_NAME,
             self._text(label, name, mangled) or _NO_NAME,
-            *self._span(row),
             stream=_stream(row),
             grid=(sizes[0], sizes[1], sizes[2]),
             block=(sizes[3], sizes[4], sizes[5]),
@@ -520,7 +478,7 @@ class _Reader:
             shared_static=row[17] or 0,
             shared_dynamic=row[18] or 0,
             launch=launch,
-            ranges=launches.ranges_around(launch),
+            ranges=ranges,
         )
 
     def _memory_operations(self, launches: _Launches) -> tuple[MemoryOperation, ...]:
@@ -531,13 +489,13 @@ class _Reader:
         fills = ((row, "memset", None, row[8]) for row in self._raw[FILLS])
         made = [
             MemoryOperation(
+                *self._span(row),
                 kind,
                 row[7] or 0,
-                *self._span(row),
                 stream=_stream(row),
                 source=_MEMORY_KINDS.get(source, ""),
                 target=_MEMORY_KINDS.get(target, ""),
-                launch=launches.of(row),
+                launch=launches.launch(row)[0],
             )
             for row, kind, source, target in (*copies, *fills)
         ]
@@ -545,7 +503,7 @@ class _Reader:
 
     def _synchronizations(self) -> tuple[Synchronization, ...]:
         return tuple(
-            Synchronization(_WAITS.get(row[5], "unknown"), *self._span(row), process=row[3] or 0)
+            Synchronization(*self._span(row), _WAITS.get(row[5], "unknown"), process=row[3] or 0)
             for row in self._raw[SYNCHRONIZATIONS]
         )
 
@@ -575,56 +533,45 @@ class _Launches:
     """Which call launched what, and which NVTX ranges are around it.
 
     Correlation numbers count anew in each process, so the process belongs to the key. Where an
-    export does not tell the process, the number alone serves if only one process made calls.
+    export has no process, the number alone serves if only one process made calls.
     """
 
-    def __init__(self, calls: Sequence[ApiCall], ranges: Sequence[NvtxRange]) -> None:
-        self._calls: dict[tuple[int, int], ApiCall] = {}
+    def __init__(self, calls: Sequence[ApiCall], ranges: Iterable[NvtxRange]) -> None:
+        first: dict[tuple[int, int], ApiCall] = {}
         for call in calls:
-            self._calls.setdefault((call.process, call.correlation), call)
+            first.setdefault((call.process, call.correlation), call)
         processes = {call.process for call in calls}
         self._only = next(iter(processes)) if len(processes) == 1 else None
-        self._around = _ranges_around(self._calls.values(), ranges)
+        self._launches: dict[tuple[int | None, int | None], _Launch] = {}
+        self._launches.update(_with_ranges(first, ranges))
 
-    def of(self, row: _Row) -> ApiCall | None:
-        """The call that launched the work of a raw row, by its `globalPid` and `correlationId`."""
+    def launch(self, row: _Row) -> _Launch:
+        """The call that launched the work of a raw row, by its `globalPid` and `correlationId`, and
+        the ranges around it."""
         process = self._only if row[5] is None else row[5]
-        if process is None or row[6] is None:
-            return None
-        return self._calls.get((process, row[6]))
-
-    def ranges_around(self, call: ApiCall | None) -> tuple[NvtxRange, ...]:
-        if call is None:
-            return ()
-        return self._around.get((call.process, call.correlation), ())
+        return self._launches.get((process, row[6]), (None, ()))
 
 
-def _ranges_around(
-    calls: Iterable[ApiCall], ranges: Iterable[NvtxRange]
-) -> Mapping[tuple[int, int], tuple[NvtxRange, ...]]:
-    """The ranges around each call, outermost first, by its process and correlation number.
+def _with_ranges(
+    calls: Mapping[tuple[int, int], ApiCall], ranges: Iterable[NvtxRange]
+) -> Iterator[tuple[tuple[int, int], _Launch]]:
+    """Each call with the ranges around it, outermost first.
 
     Push/pop ranges count on their own thread, start/end ranges in their whole process.
     """
-    pushed: dict[int, list[NvtxRange]] = defaultdict(list)
-    started: dict[int, list[NvtxRange]] = defaultdict(list)
+    owned: dict[tuple[str, int], list[NvtxRange]] = defaultdict(list)
     for item in ranges:
-        if item.thread is None:
-            started[item.process].append(item)
-        else:
-            pushed[item.thread].append(item)
-    on_thread = {thread: _Ranges(items) for thread, items in pushed.items()}
-    in_process = {process: _Ranges(items) for process, items in started.items()}
-    around: dict[tuple[int, int], tuple[NvtxRange, ...]] = {}
+        owner = ("process", item.process) if item.thread is None else ("thread", item.thread)
+        owned[owner].append(item)
+    nests = {owner: _Ranges(items) for owner, items in owned.items()}
     latest: dict[int, tuple[NvtxRange, ...]] = {}
-    for call in calls:
-        nests = on_thread.get(call.thread), in_process.get(call.process)
-        both = [item for nest in nests if nest for item in nest.around(call)]
-        found = tuple(sorted(both, key=_outermost_first)[-MOST_AROUND:])
-        if latest.get(call.thread) != found:
-            latest[call.thread] = found
-        around[call.process, call.correlation] = latest[call.thread]  # one tuple for many calls
-    return around
+    for key, call in calls.items():
+        own = nests.get(("thread", call.thread)), nests.get(("process", call.process))
+        both = [item for nest in own if nest for item in nest.around(call)]
+        around = tuple(sorted(both, key=_outermost_first)[-MOST_AROUND:])
+        if latest.get(call.thread) != around:
+            latest[call.thread] = around
+        yield key, (call, latest[call.thread])  # one tuple for many calls
 
 
 def _outermost_first(item: NvtxRange) -> tuple[float, float]:
@@ -632,62 +579,39 @@ def _outermost_first(item: NvtxRange) -> tuple[float, float]:
 
 
 class _Ranges:
-    """The ranges of a thread or a process, to be asked which of them are around a call."""
+    """The ranges of a thread or a process, to be asked which of them are around a call.
+
+    Their ends stand in a binary tree of maxima, so that a search takes log n steps.
+    """
 
     def __init__(self, ranges: Iterable[NvtxRange]) -> None:
         self._ranges = sorted(ranges, key=_outermost_first)
         self._starts = [item.start for item in self._ranges]
-        self._ends = _LatestEnds([item.end for item in self._ranges])
+        self._leaves = 1 << max(0, len(self._ranges) - 1).bit_length()
+        unused = [-math.inf] * (self._leaves - len(self._ranges))
+        ends = [item.end for item in self._ranges]
+        self._latest = [-math.inf] * self._leaves + ends + unused
+        for node in range(self._leaves - 1, 0, -1):
+            self._latest[node] = max(self._latest[2 * node], self._latest[2 * node + 1])
 
     def around(self, call: ApiCall) -> list[NvtxRange]:
         """The innermost that begin before a call and end after it."""
         begun = bisect_right(self._starts, call.start)
-        places = self._ends.last_reaching(call.end, begun, MOST_AROUND)
-        return [self._ranges[place] for place in reversed(places)]
+        indices = self._reaching(call.end, begun, 1, 0, self._leaves)
+        return [self._ranges[index] for index in islice(indices, MOST_AROUND)][::-1]
 
-
-class _LatestEnds:
-    """Times by place, as a binary tree of maxima: the last places that reach a time, in log n."""
-
-    def __init__(self, times: Sequence[float]) -> None:
-        self._leaves = 1 << max(0, len(times) - 1).bit_length()
-        self._latest = [-math.inf] * self._leaves + list(times)
-        self._latest += [-math.inf] * (2 * self._leaves - len(self._latest))
-        for node in range(self._leaves - 1, 0, -1):
-            self._latest[node] = max(self._latest[2 * node], self._latest[2 * node + 1])
-
-    def last_reaching(self, time: float, until: int, most: int) -> list[int]:
-        """The last `most` places before `until` with at least that time, the last first."""
-        latest, leaves, found = self._latest, self._leaves, list[int]()
-        waiting = self._before(until)
-        while waiting and len(found) < most:
-            node = waiting.pop()
-            if latest[node] < time:
-                continue
-            if node >= leaves:
-                found.append(node - leaves)
-            else:
-                waiting += (2 * node, 2 * node + 1)
-        return found
-
-    def _before(self, until: int) -> list[int]:
-        """The largest subtrees that hold all places before `until`, in order."""
-        nodes = []
-        first, end = self._leaves, self._leaves + until
-        while first < end:
-            if end & 1:
-                nodes.append(end - 1)
-            if first & 1:  # the root: all places
-                nodes.append(first)
-                break
-            first, end = first >> 1, end >> 1
-        return nodes[::-1]
-
-
-def _picked(table: str, column: str, have: frozenset[str]) -> str:
-    if column not in have:
-        return "NULL"
-    return f'"{column}"' if (table, column) in TEXT_COLUMNS else f'CAST("{column}" AS INTEGER)'
+    def _reaching(
+        self, time: float, until: int, node: int, first: int, count: int
+    ) -> Iterator[int]:
+        """The ranges below a node and before `until` that end no earlier, the last first."""
+        if first >= until or self._latest[node] < time:
+            return
+        if count == 1:
+            yield first
+            return
+        half = count // 2
+        yield from self._reaching(time, until, 2 * node + 1, first + half, half)
+        yield from self._reaching(time, until, 2 * node, first, half)
 
 
 def _process(thread: int) -> int:

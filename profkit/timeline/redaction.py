@@ -63,9 +63,8 @@ def scrub(path: str | Path) -> None:
         for suffix in _SIDE_FILES:
             target.with_name(target.name + suffix).unlink(missing_ok=True)
     except OSError as error:
-        raise BadInput(
-            f"{path}: can't be replaced ({error.strerror})", "make its folder writable or copy it"
-        ) from None
+        message = f"{path}: can't be replaced ({error.strerror})"
+        raise BadInput(message, "make its folder writable or copy it") from None
 
 
 def _write(path: Path, source: Path, fresh: Path) -> None:
@@ -90,33 +89,26 @@ def _write(path: Path, source: Path, fresh: Path) -> None:
 
 def _columns(new: sqlite3.Connection) -> Mapping[str, tuple[str, ...]]:
     """What the old file has of the tables and columns on the list; the strings come last."""
-    have = new.execute("SELECT name FROM old.sqlite_master WHERE type = 'table'").fetchall()
-    names = {name for (name,) in have}
-    found = {}
-    for table in sorted(_KEPT, key=lambda name: (name == STRINGS, name)):
-        if table in names:
-            info = {row[1] for row in new.execute(f"PRAGMA old.table_info({table})")}
-            found[table] = tuple(column for column in _KEPT[table] if column in info)
-    return {table: columns for table, columns in found.items() if columns}
+    tables = new.execute("SELECT name FROM old.sqlite_master WHERE type = 'table'").fetchall()
+    columns = {}
+    for table in sorted({name for (name,) in tables} & _KEPT.keys()):
+        info = {row[1] for row in new.execute(f"PRAGMA old.table_info({table})")}
+        columns[table] = tuple(column for column in _KEPT[table] if column in info)
+    strings = {STRINGS: columns.pop(STRINGS, ())}
+    return {table: names for table, names in (columns | strings).items() if names}
 
 
 def _copy(new: sqlite3.Connection, table: str, columns: tuple[str, ...]) -> None:
     """One table; a value of another type than its column's is left out, as it could be anything."""
-    declared = ", ".join(f'"{column}" {_type(table, column)}' for column in columns)
-    new.execute(f"CREATE TABLE main.{table} ({declared})")
-    picked = ", ".join(_value(table, column) for column in columns)
-    new.execute(f"INSERT INTO main.{table} SELECT {picked} FROM old.{table} {_rows(new, table)}")
-
-
-def _type(table: str, column: str) -> str:
-    if column == "id" and (table == STRINGS or table in _ENUMS):
-        return "INTEGER PRIMARY KEY"
-    return "TEXT" if (table, column) in _TEXT else "INTEGER"
-
-
-def _value(table: str, column: str) -> str:
-    kinds = "'text'" if (table, column) in _TEXT else "'integer'"
-    return f'CASE WHEN typeof("{column}") = {kinds} THEN "{column}" END'
+    declared, values = [], []
+    for column in columns:
+        kind = "TEXT" if (table, column) in _TEXT else "INTEGER"
+        is_key = column == "id" and (table == STRINGS or table in _ENUMS)
+        declared.append(f'"{column}" {kind}{" PRIMARY KEY" if is_key else ""}')
+        values.append(f"""CASE WHEN typeof("{column}") = '{kind.lower()}' THEN "{column}" END""")
+    new.execute(f"CREATE TABLE main.{table} ({', '.join(declared)})")
+    source = f"SELECT {', '.join(values)} FROM old.{table} {_rows(new, table)}"
+    new.execute(f"INSERT INTO main.{table} {source}")
 
 
 def _rows(new: sqlite3.Connection, table: str) -> str:

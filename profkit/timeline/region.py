@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from profkit.core.yaml_files import shipped_yaml
-from profkit.timeline.intervals import gaps_between, union
 from profkit.timeline.reader import GpuWork, Kernel, MemoryOperation, Timeline, length
 
 SHORT_GAP = 100e-6
@@ -47,6 +46,9 @@ def measure(timeline: Timeline, work: Sequence[GpuWork]) -> Mapping[str, float]:
     long = [gap for gap in gaps if gap > SHORT_GAP]
     kernels = [item.duration for item in work if isinstance(item, Kernel)]
     called = [call.name for call in timeline.calls if call.end > start and call.start < end]
+    copies = [item for item in timeline.memory_operations if _is_host_copy(item)]
+    copied, copying = sum(copy.bytes for copy in copies), union(copies)
+    pageable = sum(copy.bytes for copy in copies if "pageable" in {copy.source, copy.target})
     return {
         "gpu_span": span,
         "gpu_busy_share": min(1.0, busy / span),
@@ -59,26 +61,45 @@ def measure(timeline: Timeline, work: Sequence[GpuWork]) -> Mapping[str, float]:
         "gap_longest": max(gaps, default=math.nan),
         "kernel_launches": len(kernels),
         "kernel_median": statistics.median(kernels) if kernels else math.nan,
-        "synchronizing_calls": sum(_names(name, _WAITING) for name in called),
-        "allocating_calls": sum(_names(name, _ALLOCATING) for name in called),
-        **_copies([item for item in timeline.memory_operations if _is_host_copy(item)]),
+        "synchronizing_calls": _count(called, _WAITING),
+        "allocating_calls": _count(called, _ALLOCATING),
+        "host_copies": len(copies),
+        "host_copy_bytes": copied,
+        "host_copy_bandwidth": copied / copying if copying else math.nan,
+        "pageable_share": pageable / copied if copied else math.nan,
     }
+
+
+def union(work: Iterable[GpuWork]) -> float:
+    """Seconds in which at least one of them ran."""
+    pieces, reached = [], -math.inf
+    for item in sorted(work, key=lambda item: item.start):
+        if item.end > reached:
+            pieces.append(length(max(item.start, reached), item.end))
+            reached = item.end
+    return summed(pieces)
+
+
+def summed(times: Iterable[float]) -> float:
+    """The sum of times, to the nanosecond."""
+    return round(math.fsum(times), 9)
+
+
+def gaps_between(work: Sequence[GpuWork]) -> list[tuple[GpuWork, GpuWork]]:
+    """Of work in order of its start, the neighbours of each gap: what ended last, what is next."""
+    gaps = []
+    last = work[0]
+    for item in work[1:]:
+        if item.start > last.end:
+            gaps.append((last, item))
+        if item.end > last.end:
+            last = item
+    return gaps
 
 
 def _is_host_copy(item: GpuWork) -> bool:
     return isinstance(item, MemoryOperation) and item.kind in _HOST_COPIES
 
 
-def _names(name: str, words: Sequence[str]) -> bool:
-    return any(word in name for word in words)
-
-
-def _copies(copies: Sequence[MemoryOperation]) -> Mapping[str, float]:
-    copied, took = sum(copy.bytes for copy in copies), union(copies)
-    pageable = sum(copy.bytes for copy in copies if "pageable" in {copy.source, copy.target})
-    return {
-        "host_copies": len(copies),
-        "host_copy_bytes": copied,
-        "host_copy_bandwidth": copied / took if took else math.nan,
-        "pageable_share": pageable / copied if copied else math.nan,
-    }
+def _count(names: Iterable[str], words: Sequence[str]) -> int:
+    return sum(any(word in name for word in words) for name in names)

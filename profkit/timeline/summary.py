@@ -8,30 +8,29 @@ from __future__ import annotations
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import nlargest
 from typing import TypeVar
 
-from profkit.timeline.intervals import gaps_between, summed, union
 from profkit.timeline.reader import (
     MOST_AROUND,
     ApiCall,
     GpuWork,
     Kernel,
-    MemoryOperation,
     NvtxRange,
+    Span,
     Stream,
-    Synchronization,
     Timeline,
     TimelineGpu,
     length,
-)
-from profkit.timeline.region import measure
+)  # fmt: skip
+from profkit.timeline.region import gaps_between, measure, summed, union
 
 GAPS_KEPT = 10
 
+_Item = TypeVar("_Item", bound=Span)
 _Key = TypeVar("_Key")
 
 
@@ -151,8 +150,8 @@ class RangeUse:
 
 
 @dataclass(frozen=True)
-class ApiUse:
-    """A CUDA call by name. Calls on several threads, or made by others, overlap: don't add up."""
+class HostTime:
+    """A CUDA call by name, or waits of one kind. Those of several threads overlap: not additive."""
 
     name: str
     times: Spread
@@ -180,18 +179,10 @@ class MemoryUse:
 
 
 @dataclass(frozen=True)
-class SynchronizationUse:
-    """Waits of one kind."""
-
-    kind: str
-    times: Spread
-
-
-@dataclass(frozen=True)
 class TimelineSummary:
     """A timeline, ready to be shown; tables have the most time first.
 
-    `quantities` are what rules may name (analysis.region), none where no GPU work was recorded.
+    `quantities` are what rules may name (timeline.region), none where no GPU work was recorded.
     """
 
     product_version: str
@@ -203,18 +194,24 @@ class TimelineSummary:
     groups: tuple[KernelGroup, ...]
     ranges: tuple[RangeUse, ...]
     launches: Launches
-    calls: tuple[ApiUse, ...]
+    calls: tuple[HostTime, ...]
     memory: tuple[MemoryUse, ...]
-    synchronizations: tuple[SynchronizationUse, ...]
+    synchronizations: tuple[HostTime, ...]
     notes: tuple[str, ...]
     quantities: Mapping[str, float]
 
 
 def summarize_timeline(timeline: Timeline) -> TimelineSummary:
     """Everything that the views of a timeline show."""
-    work = _work(timeline)
+    work: list[GpuWork] = [*timeline.kernels, *timeline.memory_operations, *timeline.graphs]
+    work.sort(key=lambda item: (item.start, item.end))
     kernel_times = spread(kernel.duration for kernel in timeline.kernels)
     launches = _launches(work)
+    calls = _grouped(timeline.calls, lambda call: call.name)
+    waits = _grouped(timeline.synchronizations, lambda wait: wait.kind)
+    copies = _grouped(
+        timeline.memory_operations, lambda item: (item.kind, item.source, item.target)
+    )
     return TimelineSummary(
         product_version=timeline.product_version,
         schema_version=timeline.schema_version,
@@ -225,9 +222,12 @@ def summarize_timeline(timeline: Timeline) -> TimelineSummary:
         groups=_groups(timeline.kernels),
         ranges=_ranges(timeline.kernels, kernel_times.total),
         launches=launches,
-        calls=_calls(timeline.calls),
-        memory=_memory(timeline.memory_operations),
-        synchronizations=_synchronizations(timeline.synchronizations),
+        calls=tuple(HostTime(name, times) for name, _, times in calls),
+        memory=tuple(
+            MemoryUse(*kinds, sum(item.bytes for item in items), times, union(items))
+            for kinds, items, times in copies
+        ),
+        synchronizations=tuple(HostTime(kind, times) for kind, _, times in waits),
         notes=_notes(timeline, work, launches),
         quantities=measure(timeline, work),
     )
@@ -242,10 +242,18 @@ def spread(times: Iterable[float]) -> Spread:
     return Spread(len(known), summed(known), middle, known[0], known[-1])
 
 
-def _work(timeline: Timeline) -> list[GpuWork]:
-    """All work of GPUs in order of its start."""
-    found: list[GpuWork] = [*timeline.kernels, *timeline.memory_operations, *timeline.graphs]
-    return sorted(found, key=lambda item: (item.start, item.end))
+def _grouped(
+    items: Iterable[_Item], key: Callable[[_Item], _Key]
+) -> list[tuple[_Key, list[_Item], Spread]]:
+    """Items by a key, with their durations, most time first."""
+    groups: dict[_Key, list[_Item]] = defaultdict(list)
+    for item in items:
+        groups[key(item)].append(item)
+    rows = [
+        (name, members, spread(member.duration for member in members))
+        for name, members in groups.items()
+    ]
+    return sorted(rows, key=lambda row: -row[2].total)
 
 
 def _region(work: Sequence[GpuWork], calls: Sequence[ApiCall]) -> Region:
@@ -285,7 +293,15 @@ def _launches(work: Iterable[GpuWork]) -> Launches:
         idle_since = free.get(item.stream, math.nan)
         free[item.stream] = max(item.end, free.get(item.stream, item.end))
         if isinstance(item, Kernel):
-            runs.append(_run(item, idle_since))
+            call = item.launch
+            run = KernelRun(
+                kernel=item,
+                from_call_start=length(call.start, item.start) if call else math.nan,
+                after_call_return=length(call.end, item.start) if call else math.nan,
+                stream_gap=length(idle_since, item.start),
+                late=call is not None and call.start > idle_since,
+            )
+            runs.append(run)
     return Launches(
         runs=tuple(runs),
         from_call_start=spread(run.from_call_start for run in runs),
@@ -295,31 +311,13 @@ def _launches(work: Iterable[GpuWork]) -> Launches:
     )
 
 
-def _run(kernel: Kernel, idle_since: float) -> KernelRun:
-    call = kernel.launch
-    return KernelRun(
-        kernel=kernel,
-        from_call_start=length(call.start, kernel.start) if call else math.nan,
-        after_call_return=length(call.end, kernel.start) if call else math.nan,
-        stream_gap=length(idle_since, kernel.start),
-        late=call is not None and call.start > idle_since,
-    )
-
-
-def _groups(kernels: Iterable[Kernel]) -> tuple[KernelGroup, ...]:
+def _groups(kernels: Sequence[Kernel]) -> tuple[KernelGroup, ...]:
     """Kernels by name, grid and block, most time first."""
-    found: dict[tuple[object, ...], list[Kernel]] = defaultdict(list)
-    for kernel in kernels:
-        found[kernel.name, kernel.grid, kernel.block].append(kernel)
-    made = [
-        (members[0], spread(member.duration for member in members)) for members in found.values()
-    ]
-    total = math.fsum(times.total for _, times in made)
+    groups = _grouped(kernels, lambda kernel: (kernel.name, kernel.grid, kernel.block))
+    total = math.fsum(times.total for _, _, times in groups)
     return tuple(
-        KernelGroup(
-            first.name, first.label, first.grid, first.block, times, _share(times.total, total)
-        )
-        for first, times in sorted(made, key=lambda item: -item[1].total)
+        KernelGroup(name, members[0].label, grid, block, times, _share(times.total, total))
+        for (name, grid, block), members, times in groups
     )
 
 
@@ -329,65 +327,15 @@ def _share(part: float, total: float) -> float:
 
 def _ranges(kernels: Iterable[Kernel], total: float) -> tuple[RangeUse, ...]:
     """Kernels by the names of the ranges around their launch; empty when no range is around any."""
-    found: dict[tuple[str, ...], list[Kernel]] = defaultdict(list)
-    for kernel in kernels:
-        found[tuple(item.name for item in kernel.ranges)].append(kernel)
-    if not any(found):
-        return ()
-    made = [_range(path, members, total) for path, members in found.items()]
-    return tuple(sorted(made, key=lambda use: -use.kernels.total))
-
-
-def _range(path: tuple[str, ...], members: Sequence[Kernel], total: float) -> RangeUse:
-    innermost: set[NvtxRange] = {member.ranges[-1] for member in members if member.ranges}
-    times = spread(member.duration for member in members)
-    return RangeUse(
-        path=path,
-        count=len(innermost),
-        host_time=summed(item.duration for item in innermost) if path else math.nan,
-        kernels=times,
-        share=_share(times.total, total),
-        groups=_groups(members),
-    )
-
-
-def _calls(calls: Iterable[ApiCall]) -> tuple[ApiUse, ...]:
-    found = _times((call.name, call.duration) for call in calls)
-    return tuple(ApiUse(name, times) for name, times in found)
-
-
-def _synchronizations(waits: Iterable[Synchronization]) -> tuple[SynchronizationUse, ...]:
-    found = _times((wait.kind, wait.duration) for wait in waits)
-    return tuple(SynchronizationUse(kind, times) for kind, times in found)
-
-
-def _memory(operations: Sequence[MemoryOperation]) -> tuple[MemoryUse, ...]:
-    alike: dict[tuple[str, str, str], list[MemoryOperation]] = defaultdict(list)
-    for item in operations:
-        alike[_places(item)].append(item)
-    uses = [
-        MemoryUse(
-            *places,
-            bytes=sum(item.bytes for item in items),
-            times=spread(item.duration for item in items),
-            busy=union(items),
-        )
-        for places, items in alike.items()
-    ]
-    return tuple(sorted(uses, key=lambda use: -use.times.total))
-
-
-def _places(item: MemoryOperation) -> tuple[str, str, str]:
-    return item.kind, item.source, item.target
-
-
-def _times(durations: Iterable[tuple[_Key, float]]) -> list[tuple[_Key, Spread]]:
-    """Durations by a key, most time first."""
-    found: dict[_Key, list[float]] = defaultdict(list)
-    for key, duration in durations:
-        found[key].append(duration)
-    made = [(key, spread(times)) for key, times in found.items()]
-    return sorted(made, key=lambda pair: -pair[1].total)
+    uses = []
+    for path, members, times in _grouped(
+        kernels, lambda kernel: tuple(item.name for item in kernel.ranges)
+    ):
+        innermost: set[NvtxRange] = {member.ranges[-1] for member in members if member.ranges}
+        host_time = summed(item.duration for item in innermost) if path else math.nan
+        share = _share(times.total, total)
+        uses.append(RangeUse(path, len(innermost), host_time, times, share, _groups(members)))
+    return tuple(uses) if any(use.path for use in uses) else ()
 
 
 def _notes(timeline: Timeline, work: Sequence[GpuWork], launches: Launches) -> tuple[str, ...]:

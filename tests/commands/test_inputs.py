@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from profkit.rules.rule_file import categories
+from profkit.rules.samples import CATEGORIES
 from tests.conftest import H200, ROOT
 
 Cli = Callable[..., Result]
@@ -193,7 +193,7 @@ def test_every_fault_of_a_rule_is_told_at_once_with_what_is_allowed(
     assert result.exit_code == 5
     lines = result.stdout.splitlines()
     assert [int(line.removeprefix(f"{file}:").partition(":")[0]) for line in lines] == [3, 6, 6, 7]
-    assert all(name in lines[0] for name in categories())
+    assert all(name in lines[0] for name in CATEGORIES)
     assert "'dram_bzzy' is no quantity; did you mean dram_busy?" in lines[1]
     assert "not an expression" in lines[2]
     assert all(name in lines[3] for name in ("dram_busy", "l2_busy", "tensor_busy"))

@@ -94,7 +94,7 @@ def test_a_load_computes_what_it_should(name: str) -> None:
         assert not load.right()
         load.call()
         torch.cuda.synchronize()
-        assert load.right(), load.how
+        assert load.right(), load.method
     del made, load
     torch.cuda.empty_cache()
 

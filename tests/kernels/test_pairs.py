@@ -15,12 +15,11 @@ from kernels import pair
 from profkit.capture.correctness import BOUNDS
 from profkit.capture.cuda_source import compile_kernel, compiler_version
 from profkit.core.errors import BadInput, EnvironmentProblem
-from profkit.rules.rule_file import categories
+from profkit.rules.samples import CATEGORIES
 from tests.emulator import missing
 from tests.emulator.kernel import EmulatedKernel
 
 SCHEMA = json.loads((pair.PAIRS / "pair.schema.json").read_text(encoding="utf-8"))
-CATEGORIES = categories()
 MISSING = missing()
 LONG_REFERENCE = {  # on a CPU
     "ffma_gemm",

@@ -119,7 +119,7 @@ def test_a_load_launches_what_it_counts(name: str, amounts: list[float]) -> None
     for load in made:
         assert not load.right()
         load.call()
-        assert load.right(), load.how
+        assert load.right(), load.method
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from tests.conftest import h200
 
 Values = Mapping[str, float]
 
-OF_KERNELS = [rule for rule in shipped_rules() if not rule.about_timeline]
+OF_KERNELS = [rule for rule in shipped_rules() if rule.about == "kernel"]
 READ = sorted({name for rule in OF_KERNELS for name in rule.names} - {*CONTEXT, "duration"})
 RULE = """\
 rules:
@@ -104,7 +104,7 @@ def test_estimates_are_bounded(recorded: list[dict[str, float]]) -> None:
         estimate = finding.estimate
         if estimate is None:
             assert finding.saved == 0
-            assert not finding.rule.gains or finding.negligible or finding.lacking
+            assert not finding.rule.formulas or finding.negligible or finding.lacking
             continue
         assert estimate.likely >= WORTH
         duration = finding.group.typical.duration
@@ -112,7 +112,7 @@ def test_estimates_are_bounded(recorded: list[dict[str, float]]) -> None:
         assert estimate.likely <= estimate.high * (1 + 1e-9)
         assert estimate.run >= 1
         assert duration / estimate.high >= estimate.bound_seconds * (1 - 1e-9)
-        if finding.rule.spans_previous:
+        if finding.rule.spans == "previous":
             continue
         unrelieved = [
             floor.seconds
@@ -146,7 +146,7 @@ def test_what_is_missing_leaves_a_rule_open(rule: Rule) -> None:
     summary = report([{"duration": 1e-4, "dram_busy": 0.8}], {"stall_wait": NOT_COLLECTED})
     found = diagnose(summary, [rule])
     assert found.findings == ()
-    assert found.unknown == {"own": Lack(1, {"stall_wait": NOT_COLLECTED})}
+    assert found.unknown == {"own": Lack("own", 1, {"stall_wait": NOT_COLLECTED})}
     (open_,) = checklist(summary, [rule]).unevaluated
     assert open_.missing == ("stall_wait",)
     assert open_.sections == ("WarpStateStats",)
@@ -231,7 +231,7 @@ STREAMING = {
     "dram_read_bytes": 1e9,
     "dram_write_bytes": 1e9,
 }
-HANDING_OVER = next(rule for rule in OF_KERNELS if rule.spans_previous)
+HANDING_OVER = next(rule for rule in OF_KERNELS if rule.spans == "previous")
 
 
 def of_kernels(names: Sequence[str], durations: Sequence[float] = ()) -> ReportSummary:

@@ -11,7 +11,7 @@ import pytest
 
 import profkit
 from profkit.report.summary import ReportSummary
-from profkit.rules.proof import proofs
+from profkit.rules.checklist import proofs
 from profkit.timing.variants import Variants, read_variants
 from tests.conftest import H200
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.report.floors import WORTH
-from profkit.rules.checklist import Item, region_items
-from profkit.rules.region_rules import diagnose_region, explain_region
+from profkit.rules.checklist import Item, timeline_items
+from profkit.rules.engine import diagnose_timeline, explain_timeline
+from profkit.rules.finding_text import unit_of
 from profkit.rules.rule_file import check_rules, shipped_rules
-from profkit.rules.units import unit_of
 from profkit.timeline.reader import Timeline
 from profkit.timeline.region import PARTS, QUANTITIES, SHORT_GAP
 from profkit.timeline.summary import summarize_timeline
@@ -24,7 +24,7 @@ LONG = SHORT_GAP / US * 5
 
 
 def found(made: Timeline) -> tuple[Item, ...]:
-    return region_items(summarize_timeline(made).quantities, shipped_rules())
+    return timeline_items(summarize_timeline(made).quantities, shipped_rules())
 
 
 def steps(count: int, work: float, gap: float) -> Timeline:
@@ -69,7 +69,7 @@ def test_no_estimate_takes_more_than_its_part(
     gaps = told["short_gap_share"] + told["long_gap_share"]
     assert told["gpu_busy_share"] + gaps == pytest.approx(1, abs=1e-6)
     assert 0 <= told["host_copy_share"] <= told["gpu_busy_share"] + 1e-9
-    for finding in diagnose_region(told, shipped_rules()):
+    for finding in diagnose_timeline(told, shipped_rules()).findings:
         (part,) = finding.rule.relieves
         estimate = finding.estimate or finding.negligible
         assert estimate is not None
@@ -116,7 +116,7 @@ def test_copies_alone_take_time_and_overlapping_ones_do_not() -> None:
     assert item.finding.estimate is not None
     assert item.finding.estimate.likely == pytest.approx(1 / 0.6)
     assert item.finding.saved == pytest.approx(400 * US)
-    seen = {told.what: told.value for told in item.finding.evidence}
+    seen = {told.quantity: told.value for told in item.finding.evidence}
     assert seen["pageable_share"] == 1
     overlapping = [copy(k.start / US, k.end / US, 9) for k in kernels]
     busy = [kernel(at, at + 100) for at in range(0, 1_000, 100)]
@@ -129,16 +129,16 @@ def test_most_time_saved_comes_first_and_rules_can_be_left_out() -> None:
     kernels = [kernel(at, at + 300) for at in range(0, 10_000, 1_000)]
     made = timeline(kernels, memory=[copy(k.end / US, k.end / US + 200, 9) for k in kernels])
     told = summarize_timeline(made).quantities
-    items = region_items(told, shipped_rules())
+    items = timeline_items(told, shipped_rules())
     assert [item.rule.name for item in items] == ["gpu_idle", "host_transfers"]
     assert [item.rank for item in items] == [1, 2]
-    (left,) = region_items(told, shipped_rules(), ["launch_overhead"])
+    (left,) = timeline_items(told, shipped_rules(), ["launch_overhead"])
     assert left.rule.name == "host_transfers"
 
 
 def test_what_a_rule_makes_of_a_timeline_without_kernels_is_unknown() -> None:
     (rule,) = [rule for rule in shipped_rules() if rule.name == "gpu_idle"]
-    trial = explain_region({"gpu_span": 1.0}, rule)
+    trial = explain_timeline({"gpu_span": 1.0}, rule)
     assert trial.finding is None
     assert trial.conditions[0].holds is None
     assert trial.conditions[0].missing == ("long_gap_share",)
@@ -180,7 +180,7 @@ def test_names_are_those_of_a_timeline(tmp_path: Path, right: str, wrong: str, t
     file.write_text(RULE, encoding="utf-8")
     ((rule,), faults) = check_rules(file)
     assert faults == ()
-    assert rule.about_timeline
+    assert rule.about == "timeline"
     file.write_text(RULE.replace(right, wrong), encoding="utf-8")
     assert any(told in str(fault) for fault in check_rules(file)[1])
 
@@ -189,11 +189,11 @@ def test_own_rules_may_relieve_a_share_and_need_no_time_or_only_inform(tmp_path:
     file = tmp_path / "own.yaml"
     told = summarize_timeline(steps(100, work=LONG, gap=3 * LONG)).quantities
     file.write_text(RULE, encoding="utf-8")
-    ((finding,), _) = diagnose_region(told, check_rules(file)[0]), None
+    ((finding,), _) = diagnose_timeline(told, check_rules(file)[0]).findings, None
     assert finding.estimate is not None
     assert finding.estimate.likely == pytest.approx(1 / (1 - 0.5 * told["long_gap_share"]))
     file.write_text(RULE.replace("  relieves: {long_gap_share: 0.5}\n", ""), encoding="utf-8")
-    (informs,) = diagnose_region(told, check_rules(file)[0])
+    (informs,) = diagnose_timeline(told, check_rules(file)[0]).findings
     assert informs.estimate is None
     assert informs.saved == 0
 

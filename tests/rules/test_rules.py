@@ -13,12 +13,12 @@ from profkit.rules.rule_file import (
     CONTEXT,
     Action,
     BadRules,
-    categories,
     check_rules,
     shipped,
     shipped_rules,
     with_own,
 )
+from profkit.rules.samples import CATEGORIES
 from profkit.timeline import region
 
 GOOD = """\
@@ -195,10 +195,10 @@ def test_the_shipped_rules_are_right() -> None:
 
 def test_shipped_rules_name_what_there_is() -> None:
     for rule in shipped_rules():
-        assert rule.category in categories()
-        known = region.QUANTITIES if rule.about_timeline else {*catalog().quantities, *CONTEXT}
+        assert rule.category in CATEGORIES
+        known = region.QUANTITIES if rule.about == "timeline" else {*catalog().quantities, *CONTEXT}
         assert set(rule.names) <= set(known)
-        assert set(rule.relieves) <= set(region.PARTS if rule.about_timeline else RESOURCES)
+        assert set(rule.relieves) <= set(region.PARTS if rule.about == "timeline" else RESOURCES)
         assert rule.actions
         assert rule.verify
 

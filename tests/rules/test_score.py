@@ -16,7 +16,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from profkit.commands.cli import app
-from profkit.rules.rule_file import categories
+from profkit.rules.samples import CATEGORIES
 from profkit.rules.score import ncu_categories
 from tests.analysis.test_views import schema
 from tests.conftest import H200, ROOT
@@ -90,7 +90,7 @@ def test_the_page_is_what_the_recorded_pairs_say(
 
 def test_ncu_rules_stand_for_categories_that_there_are() -> None:
     for told in ncu_categories().values():
-        assert set(told.values() if isinstance(told, dict) else [told]) <= set(categories())
+        assert set(told.values() if isinstance(told, dict) else [told]) <= set(CATEGORIES)
 
 
 def a_pair(folder: Path, about: str, latency: object = None, *, after: bool = True) -> Path:

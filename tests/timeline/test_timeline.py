@@ -30,7 +30,7 @@ def stream(number: int = 7, device: int = 0) -> Stream:
 
 
 def call(start: float, end: float, name: str = "cudaLaunchKernel") -> ApiCall:
-    return ApiCall(name, start * US, end * US, process=1 << 24, thread=(1 << 24) + 1, correlation=0)
+    return ApiCall(start * US, end * US, name, process=1 << 24, thread=(1 << 24) + 1, correlation=0)
 
 
 def kernel(
@@ -44,7 +44,7 @@ def kernel(
     grid: tuple[int, int, int] = (8, 1, 1),
 ) -> Kernel:
     return Kernel(
-        name, name.split("(")[0], start * US, end * US, on or stream(), grid, (64, 1, 1),
+        start * US, end * US, name, name.split("(")[0], on or stream(), grid, (64, 1, 1),
         32, 0, 0, launch, ranges,
     )  # fmt: skip
 
@@ -53,12 +53,12 @@ def copy(
     start: float, end: float, size: int, kind: str = "host to device", source: str = "pageable"
 ) -> MemoryOperation:
     return MemoryOperation(
-        kind, size, start * US, end * US, stream(9), source, "device", launch=None
+        start * US, end * US, kind, size, stream(9), source, "device", launch=None
     )
 
 
 def nvtx(name: str, start: float, end: float) -> NvtxRange:
-    return NvtxRange(name, start * US, end * US, 1 << 24, (1 << 24) + 1, closed=True)
+    return NvtxRange(start * US, end * US, name, 1 << 24, (1 << 24) + 1, closed=True)
 
 
 def timeline(
@@ -258,19 +258,19 @@ def test_calls_and_waits_by_name() -> None:
     made = timeline(
         [kernel(0, 1)],
         [call(0, 4), call(5, 7), call(8, 20, "cudaMalloc")],
-        waits=[Synchronization("stream", 0.0, 3 * US, 1)],
+        waits=[Synchronization(0.0, 3 * US, "stream", 1)],
     )
     summary = summarize_timeline(made)
     assert [(use.name, use.times.count) for use in summary.calls] == [
         ("cudaMalloc", 1), ("cudaLaunchKernel", 2),
     ]  # fmt: skip
     assert summary.calls[1].times.total == pytest.approx(6 * US)
-    assert [(wait.kind, wait.times.count) for wait in summary.synchronizations] == [("stream", 1)]
+    assert [(wait.name, wait.times.count) for wait in summary.synchronizations] == [("stream", 1)]
 
 
 def test_what_limits_the_reading_is_said() -> None:
     graph = GraphRun(10 * US, 20 * US, stream(3, device=1), None)
-    open_range = NvtxRange("r", 0.0, 1.0, 1, 1, closed=False)
+    open_range = NvtxRange(0.0, 1.0, "r", 1, 1, closed=False)
     made = timeline(
         [kernel(1, 2), kernel(3, 4, launch=call(3.5, 5))],
         graphs=[graph],

@@ -43,13 +43,13 @@ _SINCE: Mapping[str, tuple[int, int]] = {
 class Load:
     """Work that keeps a resource busy.
 
-    `call` queues it on torch's current stream, `amount` is what it moves or computes, `how` says
+    `call` queues it on torch's current stream, `amount` is what it moves or computes, `method` says
     what it is, `right` whether its results are.
     """
 
     call: Callable[[], object]
     amount: float
-    how: str
+    method: str
     right: Callable[[], bool]
 
 
@@ -100,11 +100,11 @@ def _l2_reads(machine: Machine, seed: int) -> Sequence[Load]:
     if slices is None:
         raise Unsupported("its L2 cache is too small for a set that all multiprocessors read")
     repeats = max(1, _L2_READ // slices.bytes)
-    how = f"read.cu, past L1: {slices.bytes / 2**20:.1f} MiB read {repeats} times"
-    return [_read(machine, slices, repeats, seed, how)]
+    method = f"read.cu, past L1: {slices.bytes / 2**20:.1f} MiB read {repeats} times"
+    return [_read(machine, slices, repeats, seed, method)]
 
 
-def _read(machine: Machine, slices: counts.Slices, repeats: int, seed: int, how: str) -> Load:
+def _read(machine: Machine, slices: counts.Slices, repeats: int, seed: int, method: str) -> Load:
     import torch
 
     source = _normal((slices.blocks, slices.count, 4), torch.float32, seed, machine.device)
@@ -119,7 +119,7 @@ def _read(machine: Machine, slices: counts.Slices, repeats: int, seed: int, how:
         expected = words.sum(dim=(0, 2), dtype=torch.int64) * repeats
         return bool(torch.equal(expected % 2**32, sums[0].long() % 2**32))
 
-    return Load(launched, counts.read_bytes(slices, repeats), how, right)
+    return Load(launched, counts.read_bytes(slices, repeats), method, right)
 
 
 def _multiply_adds(real: str, machine: Machine, seed: int) -> Sequence[Load]:
@@ -139,8 +139,8 @@ def _multiply_adds(real: str, machine: Machine, seed: int) -> Sequence[Load]:
     def right() -> bool:
         return bool(torch.allclose(start, end, rtol=1e-2, atol=1e-2))
 
-    how = f"multiply_add.cu: {counts.FMA_CHAINS} chains a thread, {2 * steps} steps in registers"
-    return [Load(launched, counts.multiply_add_flop(blocks, steps), how, right)]
+    method = f"multiply_add.cu: {counts.FMA_CHAINS} chains a thread, {2 * steps} steps in registers"
+    return [Load(launched, counts.multiply_add_flop(blocks, steps), method, right)]
 
 
 def _mma_sync(dtype: str, machine: Machine, seed: int) -> Sequence[Load]:
@@ -164,8 +164,8 @@ def _mma_sync(dtype: str, machine: Machine, seed: int) -> Sequence[Load]:
         lanes = product.reshape(8, 8, 8, 4, 4, 2).sum(dim=(1, 3, 5)).reshape(8, 32)
         return _alike(out.double(), lanes.expand_as(out))
 
-    how = f"mma_sync.cu: m16n8k16 with FP32 sums, {16 * _MMA_STEPS} a warp in registers"
-    return [Load(launched, counts.mma_flop(blocks, _MMA_STEPS), how, right)]
+    method = f"mma_sync.cu: m16n8k16 with FP32 sums, {16 * _MMA_STEPS} a warp in registers"
+    return [Load(launched, counts.mma_flop(blocks, _MMA_STEPS), method, right)]
 
 
 def _product(name: str, machine: Machine, seed: int) -> Load:
@@ -176,7 +176,7 @@ def _product(name: str, machine: Machine, seed: int) -> Load:
     if name == "tensor_fp64" and machine.cc not in _TENSOR_FP64:
         raise Unsupported("it has no tensor cores for FP64, or next to none")
     size = _FP64_SIZE if name == "tensor_fp64" else _SIZE
-    a, b = (_operand(name, size, seed + at, machine.device) for at in range(2))
+    a, b = (_operand(name, size, seed + index, machine.device) for index in range(2))
     results: list[Any] = []
     multiply = _multiplied(name, a, b)
 
@@ -188,8 +188,8 @@ def _product(name: str, machine: Machine, seed: int) -> Load:
         return bool(results) and _alike(results[0][:_ROWS_CHECKED].double(), expected)
 
     words = {"tensor_fp8": "torch._scaled_mm (e4m3)", "tensor_int8": "torch._int_mm"}
-    how = f"{words.get(name, 'torch.matmul')}, {size} x {size} x {size} by cuBLAS"
-    return Load(call, counts.product_flop(size), how, right)
+    method = f"{words.get(name, 'torch.matmul')}, {size} x {size} x {size} by cuBLAS"
+    return Load(call, counts.product_flop(size), method, right)
 
 
 def _operand(name: str, size: int, seed: int, device: str) -> Any:
@@ -218,9 +218,9 @@ def _multiplied(name: str, a: Any, b: Any) -> Callable[[], Any]:
         by_columns = b.t().contiguous().t()
         return lambda: torch._int_mm(a, by_columns)
     if name == "tensor_fp8":
-        by_columns, one = b.t().contiguous().t(), torch.ones((), device=a.device)
+        by_columns, unit = b.t().contiguous().t(), torch.ones((), device=a.device)
         return lambda: torch._scaled_mm(
-            a, by_columns, one, one, out_dtype=torch.bfloat16, use_fast_accum=True
+            a, by_columns, unit, unit, out_dtype=torch.bfloat16, use_fast_accum=True
         )
     return (lambda: _with_tf32(a, b)) if name == "tensor_tf32" else (lambda: torch.matmul(a, b))
 

@@ -95,7 +95,7 @@ class _Ceilings:
         load.call()
         torch.cuda.synchronize()
         if not load.right():
-            raise TargetFailed(f"wrong result from {load.how}", "no rate of it can be believed")
+            raise TargetFailed(f"wrong result from {load.method}", "no rate of it can be believed")
         group = max(1, min(_LARGEST_GROUP, round(_SECONDS_A_SAMPLE / _wall_seconds(load))))
         stopwatch = Stopwatch(load.call, "cuda", replace(_SETTINGS, group=group), self._watch)
         ready = stopwatch.prepare()
@@ -104,7 +104,7 @@ class _Ceilings:
         steady = [stopwatch.block(count, ready.host) for _ in range(_BLOCKS)]
         bursts = [_burst(load, stopwatch, ready, group) for _ in range(_BLOCKS)]
         return {
-            "how": load.how,
+            "how": load.method,
             "amount": load.amount,
             "bursts": [plain(block) for block in bursts],
             "steady": [plain(block) for block in steady],
