@@ -103,8 +103,8 @@ def accuracy_table(own: Accuracy) -> str:
     ]
     return "\n".join(
         [
-            "| Kernels (one H200) | True limit first | In top three | Estimate off by"
-            " | Range holds measured |",
+            "| Kernels (on an H200) | True limit ranked first | In top three | Estimate off by"
+            " | Measured gain in range |",
             "|---|---|---|---|---|",
             *rows,
         ]
@@ -192,7 +192,7 @@ def _draw_pairs(axes: Any, pairs: Sequence[Pair], own: Accuracy) -> None:
     axes.text(
         1.0, 45, f"true limit named first: {own.first:.0%}\n"
         f"estimate off by {_times(own.factor)} (geometric mean)\n"
-        f"range holds the measured value: {_percent(own.in_range)}",
+        f"measured gain in the estimated range: {_percent(own.in_range)}",
         fontsize=9, color=_INK, va="top",
     )  # fmt: skip
     axes.spines[["top", "right"]].set_visible(False)
