@@ -16,6 +16,7 @@ from profkit.audit.phrases import (
     COUNTS,
     NEAR,
     PHRASES,
+    VOCABULARY,
     WORDS,
     Reading,
     figure_of,
@@ -43,7 +44,11 @@ def understood(text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
         )
     reading = _read(text, _RULES)
     numbers = re.findall(r"(?<![\w.·])\d[\w.,%]*(?:\s[A-Za-zµ/]+)?", reading.left)
-    left = (number.rstrip(".,") for number in numbers if not _is_version(number))
+    left = []
+    for number in numbers:  # but versions (2.11.0) and hashes (3a82c0d84154)
+        word = number.split()[0].rstrip(".,")
+        if re.fullmatch(NUMBER, word) or not WORDS["version"].fullmatch(word):
+            left.append(number.rstrip(".,"))
     return reading.values, (*sorted(reading.also), *left)
 
 
@@ -54,12 +59,6 @@ def _read(text: str, rules: tuple[Callable[[Reading], None], ...]) -> Reading:
     for name in reading.several:
         reading.values.pop(name, None)
     return reading
-
-
-def _is_version(number: str) -> bool:
-    """Whether it is a version (2.11.0) or a hash (3a82c0d84154), no quantity."""
-    word = number.split()[0].rstrip(".,")
-    return bool(WORDS["version"].fullmatch(word)) and not re.fullmatch(NUMBER, word)
 
 
 def context(text: str) -> dict[str, Any]:
@@ -130,11 +129,7 @@ def _interval(reading: Reading) -> None:
             reading.take(match, 1)
 
 
-_SHAPE = {
-    "B": "batch", "H": "heads", "S": "length", "N": "n", "D": "dim", "Hkv": "kv_heads",
-    "batch": "batch", "batch size": "batch", "heads": "heads", "seq": "length", "seqlen": "length",
-    "sequence length": "length", "head dim": "dim", "head_dim": "dim",
-}  # fmt: skip
+_SHAPE: dict[str, str] = VOCABULARY["shape"]
 
 
 def _shape(reading: Reading) -> None:
@@ -316,11 +311,7 @@ def _memory(reading: Reading) -> None:
         reading.take(match)
 
 
-DTYPES = {
-    "fp16": "fp16", "float16": "fp16", "bf16": "bf16", "bfloat16": "bf16",
-    "tf32": "tf32", "fp32": "fp32", "float32": "fp32", "fp64": "fp64", "float64": "fp64",
-    "fp8": "fp8", "e4m3": "fp8", "e5m2": "fp8", "int8": "int8",
-}  # fmt: skip
+DTYPES: dict[str, str] = VOCABULARY["dtypes"]
 _DTYPE = re.compile(rf"(?<![a-z0-9])({'|'.join(DTYPES)})(?![a-z0-9])", re.I)
 
 

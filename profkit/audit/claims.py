@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from profkit.audit.claim import QUANTITIES, SHAPE, Claim
 from profkit.audit.claim_text import DTYPES, context, time_unit, understood
-from profkit.audit.phrases import SECONDS, WORDS, scale_of
+from profkit.audit.phrases import SECONDS, VOCABULARY, WORDS, scale_of
 from profkit.audit.printed_numbers import (
     NUMBER,
     Commented,
@@ -38,39 +38,25 @@ def read_claims(path: Path) -> Claims:
     """The claims of a YAML or JSON file; raises BadInput for one without, or that can't be read."""
     document = read_printed(path)
     try:
-        root = _Place("", "", {}, record=_is_record(document))
-        entries = [_named(entry, path.name) for entry in _walk(document, root)]
+        # A program wrote what says by which schema: its texts are names and settings.
+        items = document.items if isinstance(document, Commented) else {}
+        record = any(isinstance(items.get(key), str) for key in ("schema", "$schema"))
+        entries = list(_walk(document, _Place("", "", {}, record=record)))
     except BadInput as error:
         raise BadInput(f"{path}: {error.message}", error.remedy or "check the file") from None
-    claims = tuple(claim for claim in entries if isinstance(claim, Claim))
+    # What stands at the root has the file's name for its place.
+    claims = tuple(
+        replace(entry, where=entry.where or path.name)
+        for entry in entries
+        if isinstance(entry, Claim)
+    )
     if not any(claim.says_something for claim in claims):
         raise BadInput(f"{path}: holds no claims", "profkit audit --help says what it takes")
-    return Claims(
-        str(path), claims, dict(entry for entry in entries if not isinstance(entry, Claim))
-    )
+    unread = (entry for entry in entries if not isinstance(entry, Claim))
+    return Claims(str(path), claims, {place or path.name: value for place, value in unread})
 
 
-def _is_record(document: Any) -> bool:
-    """Whether a program wrote it: it says by which schema. Its texts are names and settings."""
-    items = document.items if isinstance(document, Commented) else {}
-    return any(isinstance(items.get(key), str) for key in ("schema", "$schema"))
-
-
-def _named(entry: _Entry, name: str) -> _Entry:
-    """What stands at the root has the file's name for its place."""
-    if isinstance(entry, Claim):
-        return entry if entry.where else replace(entry, where=name)
-    return (entry[0] or name, entry[1])
-
-
-_SIZES = {
-    "B": "batch", "batch": "batch", "batch_size": "batch",
-    "H": "heads", "heads": "heads", "num_heads": "heads",
-    "Hkv": "kv_heads", "kv_heads": "kv_heads",
-    "S": "length", "seq": "length", "seq_len": "length", "length": "length",
-    "D": "dim", "dim": "dim", "head_dim": "dim",
-    "n": "n", "N": "n", "samples": "n",
-}  # fmt: skip
+_SIZES: dict[str, str] = VOCABULARY["sizes"]
 _EXPONENTS = {"exponent", "flop_exponent"}
 # The quantity of a key, and the unit of what it is given.
 _QUANTITIES = {
@@ -79,29 +65,14 @@ _QUANTITIES = {
     for key, unit in quantity.keys.items()
 }
 _RATIO = re.compile(rf"({NUMBER})\s*[x×](?:\s*(?:faster|speed-?up|as fast))?", re.I)
-_TIMES = {"median": "time", "time": "time", "latency": "time", "baseline": "baseline"}
+_TIMES: dict[str, str] = VOCABULARY["times"]
 _INTERVALS = ("ci", "interval")
-_WORDS: Mapping[str, Sequence[str]] = {
-    "path": ("tensor", "vector"), "cache": ("warm", "cold"), "bound": ("compute", "memory"),
-    "memory": (), "peak_of": ("datasheet", "held", "measured"), "operation": (),
-}  # fmt: skip
+_WORDS: dict[str, list[str]] = VOCABULARY["words"]
 _FLAGS = ("causal", "backward")
 _STATED = {"dtype", "regime", *_WORDS, *_FLAGS}
-# What the items of a nested mapping are beside it.
-_NESTED = {
-    "shape": "{}", "time": "{}_{unit}", "peak": "peak_{}", "percent_of_peak": "percent_of_{}_peak",
-}  # fmt: skip
-_PEAKS = {
-    "peak_tflops": "compute_peak_tflops", "peak_gflops": "compute_peak_gflops",
-    "peak_gbps": "bandwidth_peak_gbps", "peak_tbps": "bandwidth_peak_tbps",
-}  # fmt: skip
 _INHERITED = (
     "gpus", "dtype", "path", "operation", *SHAPE, "kv_heads", "causal", "backward", "cache",
     "peak_of",
-)  # fmt: skip
-# Keys of what tells things apart.
-_LABELS = (
-    "version", "versions", "name", "id", "uuid", "hash", "sha1", "sha256", "digest", "seed", "file",
 )  # fmt: skip
 _AMOUNT = re.compile(rf"[<>≤≥~≈]?[-+]?{NUMBER}[A-Za-zµμ%×/]+")
 _LARGEST_SIZE = 10**9
@@ -138,7 +109,7 @@ class _Place:
             known={**self.known, **by_key, **by_comment, "gpus": tuple(gpus)},
             unit=_unit_of(words) or time_unit(comment) or self.unit,
             columns=tuple(map(str.strip, comment.split(","))) if "," in comment else (),
-            label=not {*words.lower().split()[-1:]}.isdisjoint(_LABELS)
+            label=not {*words.lower().split()[-1:]}.isdisjoint(VOCABULARY["labels"])
             or self.path.rpartition(".")[2] == "versions",
         )
 
@@ -255,12 +226,12 @@ def _spread(value: Commented) -> Iterator[tuple[str, Any]]:
         inner = item.items if isinstance(item, Commented) else {}
         if key == "gpu" and isinstance(inner.get("name"), str):
             yield key, inner["name"]  # what else is told of it is measured, not claimed
-        elif key in _NESTED and isinstance(item, Commented):
+        elif key in VOCABULARY["nested"] and isinstance(item, Commented):
             unit = inner.get("unit", "s")
             for name, each in inner.items():
                 if (key, name) != ("time", "unit"):
-                    beside = _NESTED[key].format(name, unit=unit)
-                    yield _PEAKS.get(beside, beside), each
+                    beside = VOCABULARY["nested"][key].format(name, unit=unit)
+                    yield VOCABULARY["peaks"].get(beside, beside), each
         else:
             yield key, item
 

@@ -12,17 +12,12 @@ from profkit.core.errors import BadInput
 from profkit.core.typed_file import Model, convert
 from profkit.core.yaml_files import shipped_yaml
 
-SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
-_PREFIXES = {
-    "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15,
-    "ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30, "ti": 2.0**40, "pi": 2.0**50,
-}  # fmt: skip
+VOCABULARY: dict[str, Any] = shipped_yaml("profkit.audit", "vocabulary.yaml")
+SECONDS: dict[str, float] = VOCABULARY["seconds"]
+_PREFIXES: dict[str, float] = VOCABULARY["prefixes"]
+COUNTS: dict[str, int] = VOCABULARY["counts"]
 _PREFIX = re.compile(r"([kmgtp]i?)\s?(?:flop|b|ops|hz|tok)", re.I)
 
-COUNTS = {
-    "one": 1, "two": 2, "dual": 2, "both": 2, "three": 3, "four": 4, "quad": 4, "five": 5, "six": 6,
-    "seven": 7, "eight": 8, "ten": 10, "sixteen": 16, "thirty-two": 32, "sixty-four": 64,
-}  # fmt: skip
 # How far back words may stand that say what a number is: half a line. Looking at the whole text
 # from each of its numbers would take time by the square of its length.
 NEAR = 160

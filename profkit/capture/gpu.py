@@ -27,7 +27,7 @@ _THROTTLE = {
 
 @dataclass(frozen=True)
 class GpuState:
-    """A GPU now. Clocks in Hz, power in W.
+    """A GPU now. Clocks in Hz, power in W, temperature in degrees C, memory in bytes.
 
     None stands for what the driver does not report. `processes` are the other processes on it.
     `problem` is the driver's error where it can't reach the GPU, "" where it can.
@@ -39,10 +39,16 @@ class GpuState:
     driver: str
     mig: bool | None
     persistence: bool | None
+    ecc: bool | None
     sm_clock: float | None
     sm_clock_max: float | None
+    memory_clock: float | None
+    power: float | None
     power_limit: float | None
     power_limit_default: float | None
+    temperature: float | None
+    memory_used: int | None
+    memory_total: int | None
     throttled_by: tuple[str, ...]
     processes: tuple[int, ...]
     problem: str = ""
@@ -210,18 +216,25 @@ def _state(nvml: Any, index: int, driver: str) -> GpuState:
         handle, problem = None, str(error)
     ask = partial(ask_device, nvml, handle)
     processes = ask("nvmlDeviceGetComputeRunningProcesses") or []
+    memory = ask("nvmlDeviceGetMemoryInfo")
     limits = settings(nvml, handle)
+    names = ("mig", "persistence", "ecc", "sm_clock_max", "power_limit")
     return GpuState(
         index=index,
         name=ask("nvmlDeviceGetName") or "unknown GPU",
         uuid=ask("nvmlDeviceGetUUID") or "",
         driver=driver,
         sm_clock=_scaled(ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM), _MHZ),
+        memory_clock=_scaled(ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_MEM), _MHZ),
+        power=_scaled(ask("nvmlDeviceGetPowerUsage"), _MILLI),
+        temperature=ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU),
+        memory_used=memory.used if memory else None,
+        memory_total=memory.total if memory else None,
         power_limit_default=_scaled(ask("nvmlDeviceGetPowerManagementDefaultLimit"), _MILLI),
         throttled_by=_throttled_by(ask("nvmlDeviceGetCurrentClocksThrottleReasons")),
         processes=tuple(process.pid for process in processes),
         problem=problem,
-        **{name: limits[name] for name in ("mig", "persistence", "sm_clock_max", "power_limit")},
+        **{name: limits[name] for name in names},
     )
 
 

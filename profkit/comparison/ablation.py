@@ -72,8 +72,10 @@ def _rows_of_variant(variant: TimedChange, diff: Diff) -> _Rows:
 
 def _rows(kernel: KernelDiff, rooflines: Rooflines) -> _Rows:
     aim = _aim(kernel)
-    yield "Hypothesis", [_hypothesis(aim)] if aim and aim.before else [_NOTHING]
-    estimate = aim.before.finding.estimate if aim and aim.before else None
+    item = aim.before if aim else None
+    shown = f" ({words.seen(aim.seen)})" if aim and aim.seen else ""
+    yield "Hypothesis", [f"{item.rule.category}: {item.rule.title}{shown}" if item else _NOTHING]
+    estimate = item.finding.estimate if item else None
     yield "Estimate", [gain(estimate)] if estimate else [_NO_PROMISE]
     yield "Before", [_time(kernel, 0)]
     yield "After", [_time(kernel, 1)]
@@ -92,13 +94,6 @@ def _aim(kernel: KernelDiff) -> FindingChange | None:
     ]
     earlier = [change for change in kernel.findings if change.before]
     return next(iter((*addressed, *earlier)), None)
-
-
-def _hypothesis(aim: FindingChange) -> str:
-    assert aim.before is not None
-    rule = aim.before.rule
-    shown = f" ({words.seen(aim.seen)})" if aim.seen else ""
-    return f"{rule.category}: {rule.title}{shown}"
 
 
 def _time(kernel: KernelDiff, side: int) -> str:
@@ -165,9 +160,8 @@ def _roofs(kernel: KernelDiff, rooflines: Rooflines) -> list[str]:
         for outside in roofline.outside
         if outside.launch == launch and outside.memory.get("dram")
     ]
-    if len(shares) < len(sides):
-        return []
-    return [f"no FLOP; of the DRAM roof {_ARROW.join(map(percent, shares))}"]
+    shown = _ARROW.join(map(percent, shares))
+    return [] if len(shares) < len(sides) else [f"no FLOP; of the DRAM roof {shown}"]
 
 
 def _point(launch: int, roofline: Roofline) -> Point | None:

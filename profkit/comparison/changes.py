@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -112,16 +111,17 @@ def changes(before: LaunchSummary, after: LaunchSummary) -> tuple[Changed, ...]:
 
 def one_sided(before: LaunchSummary, after: LaunchSummary) -> tuple[OneSided, ...]:
     """The quantities to compare that only one of two launches has."""
-    return (*_only("before", before, after), *_only("after", after, before))
-
-
-def _only(
-    side: Literal["before", "after"], having: LaunchSummary, lacking: LaunchSummary
-) -> Iterable[OneSided]:
-    for name in (compared.name for compared in quantities()):
-        if name in having.values and name not in lacking.values:
-            unit = catalog().quantities[name].unit
-            yield OneSided(name, side, having.values[name], unit, lacking.why_missing(name))
+    sides: tuple[tuple[Literal["before", "after"], LaunchSummary, LaunchSummary], ...] = (
+        ("before", before, after),
+        ("after", after, before),
+    )
+    return tuple(
+        OneSided(name, side, having.values[name], catalog().quantities[name].unit, reason)
+        for side, having, lacking in sides
+        for name in (compared.name for compared in quantities())
+        if name in having.values and name not in lacking.values
+        for reason in (lacking.why_missing(name),)
+    )
 
 
 def _changed(compared: Compared, before: LaunchSummary, after: LaunchSummary) -> Changed:

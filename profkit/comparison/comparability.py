@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -84,15 +84,20 @@ def problem_of(target: Declared) -> Problem | None:
 
 def reports_apart(before: ReportSummary, after: ReportSummary) -> tuple[Obstacle, ...]:
     """What of how two reports were recorded keeps them from being compared."""
-    earlier, later = before.session, after.session
-    return _apart(
-        (Aspect.gpu, _gpus(before), _gpus(after)),
-        (Aspect.ncu_version, *_major(earlier, later)),
-        (Aspect.collected, _collected(earlier), _collected(later)),
-        (Aspect.cache_control, earlier.cache_control, later.cache_control),
-        (Aspect.clock_control, earlier.clock_control, later.clock_control),
-        (Aspect.replay, earlier.replay_mode, later.replay_mode),
-    )
+    sessions = before.session, after.session
+    gpus = (", ".join(sorted({gpu.name for gpu in side.gpus})) for side in (before, after))
+    versions = [session.ncu_version for session in sessions]
+    years = [re.match(r"\d+", version) for version in versions]
+    same_year = not all(years) or len({year[0] for year in years if year}) == 1
+    facts = {
+        Aspect.gpu: gpus,
+        Aspect.ncu_version: ("", "") if same_year else versions,
+        Aspect.collected: map(_collected, sessions),
+        Aspect.cache_control: (session.cache_control for session in sessions),
+        Aspect.clock_control: (session.clock_control for session in sessions),
+        Aspect.replay: (session.replay_mode for session in sessions),
+    }
+    return tuple(_differing(facts))
 
 
 def kernels_apart(
@@ -108,9 +113,12 @@ def kernels_apart(
     the size. Kernels that no name joins (`is_named` false) have to be shown to do equal work.
     """
     obstacles = []
-    if before.count == before.failed or after.count == after.failed:
-        obstacles.append(Obstacle(Aspect.counters, *(_counted(group) for group in (before, after))))
-    obstacles += _apart((Aspect.gpu, before.typical.gpu.name, after.typical.gpu.name))
+    recorded = [group.count > group.failed for group in (before, after)]
+    if not all(recorded):
+        obstacles.append(
+            Obstacle(Aspect.counters, *("recorded" if side else "failed" for side in recorded))
+        )
+    obstacles += _differing({Aspect.gpu: (before.typical.gpu.name, after.typical.gpu.name)})
     obstacles += _size_apart(before, after, problems, is_named=is_named)
     clocks = ((Aspect.clock, "sm_clock"), (Aspect.memory_clock, "dram_clock"))
     for aspect, name in clocks:
@@ -175,25 +183,11 @@ def _size_words(problem: Problem) -> str:
     return f"{problem}{work}"
 
 
-def _apart(*facts: tuple[Aspect, str, str]) -> tuple[Obstacle, ...]:
+def _differing(facts: Mapping[Aspect, Iterable[str]]) -> Iterator[Obstacle]:
     """Those whose values are both known and differ."""
-    return tuple(
-        Obstacle(aspect, before, after)
-        for aspect, before, after in facts
-        if before and after and before != after
-    )
-
-
-def _gpus(report: ReportSummary) -> str:
-    return ", ".join(sorted({gpu.name for gpu in report.gpus}))
-
-
-def _major(earlier: Session, later: Session) -> tuple[str, str]:
-    """Versions where they differ in the year, "" where they do not."""
-    years = [re.match(r"\d+", session.ncu_version) for session in (earlier, later)]
-    if not all(years) or years[0] is None or years[1] is None or years[0][0] == years[1][0]:
-        return "", ""
-    return earlier.ncu_version, later.ncu_version
+    for aspect, (before, after) in facts.items():
+        if before and after and before != after:
+            yield Obstacle(aspect, before, after)
 
 
 def _collected(session: Session) -> str:
@@ -207,7 +201,3 @@ def _collected(session: Session) -> str:
         if options.get(name)
     ]
     return " ".join(asked) or "set basic (default)"
-
-
-def _counted(group: Group) -> str:
-    return "failed" if group.count == group.failed else "recorded"

@@ -7,18 +7,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from profkit.comparison import comparability
 from profkit.comparison.attribution import Attribution, Cause, CauseKind, attribute
 from profkit.comparison.changes import Changed, OneSided, changes, one_sided
-from profkit.comparison.comparability import (
-    Obstacle,
-    Problems,
-    can_be_forced,
-    have_one_size,
-    kernels_apart,
-    no_counterparts,
-    only_the_clock,
-    reports_apart,
-)
 from profkit.comparison.finding_changes import (
     FindingChange,
     Limit,
@@ -67,7 +58,7 @@ class KernelDiff:
     """
 
     match: Match
-    obstacles: tuple[Obstacle, ...]
+    obstacles: tuple[comparability.Obstacle, ...]
     profiled: Profiled | None
     in_cycles: bool
     timed: TimedChange | None
@@ -204,7 +195,7 @@ class Diff:
     """
 
     sides: Sides
-    obstacles: tuple[Obstacle, ...]
+    obstacles: tuple[comparability.Obstacle, ...]
     forced: bool
     kernels: tuple[KernelDiff, ...]
     removed: tuple[Group, ...]
@@ -214,7 +205,9 @@ class Diff:
     @property
     def refused(self) -> bool:
         """Whether the reports can't be compared."""
-        return bool(self.obstacles) and not (self.forced and can_be_forced(self.obstacles))
+        return bool(self.obstacles) and not (
+            self.forced and comparability.can_be_forced(self.obstacles)
+        )
 
     @property
     def obstacle_words(self) -> str:
@@ -285,24 +278,26 @@ def diff(
     A/A floor between runs of the machine that timed both.
     """
     sides = before, after
-    obstacles = reports_apart(before.report, after.report)
+    obstacles = comparability.reports_apart(before.report, after.report)
     if obstacles and not force:
         return Diff(sides, obstacles, False, (), (), (), ())
 
     def does_same_work(earlier: Group, later: Group) -> bool:
-        return have_one_size(earlier, later, _problems(sides, earlier, later), is_named=False)
+        return comparability.have_one_size(
+            earlier, later, _problems(sides, earlier, later), is_named=False
+        )
 
     matched = match(before.report.groups, after.report.groups, mode, names, does_same_work)
     timed = _timed(sides, matched.pairs, floor)
-    kernels = [_kernel(kernel, sides, timed, force) for kernel in matched.pairs]
+    kernels = [_kernel(pair, sides, timed, force) for pair in matched.pairs]
     kernels.sort(key=lambda kernel: -max(_known(kernel.before.total), _known(kernel.after.total)))
     variants = tuple(timed.values())
-    if not kernels and not any(kernel.valid for kernel in variants):
-        obstacles = (*obstacles, no_counterparts(before.report, after.report))
+    if not kernels and not any(variant.valid for variant in variants):
+        obstacles = (*obstacles, comparability.no_counterparts(before.report, after.report))
     return Diff(sides, obstacles, force, tuple(kernels), matched.removed, matched.added, variants)
 
 
-def _problems(sides: Sides, before: Group, after: Group) -> Problems:
+def _problems(sides: Sides, before: Group, after: Group) -> comparability.Problems:
     return sides[0].timings.problem_of(before), sides[1].timings.problem_of(after)
 
 
@@ -315,15 +310,18 @@ def _kernel(
     pair: Match, sides: Sides, timed: Mapping[tuple[str, str], TimedChange], force: bool
 ) -> KernelDiff:
     problems = _problems(sides, pair.before, pair.after)
-    obstacles = kernels_apart(pair.before, pair.after, problems, is_named=pair.is_named)
-    in_cycles = only_the_clock(obstacles) and not force
-    comparable = not obstacles or in_cycles or (force and can_be_forced(obstacles))
+    obstacles = comparability.kernels_apart(
+        pair.before, pair.after, problems, is_named=pair.is_named
+    )
+    in_cycles = comparability.only_the_clock(obstacles) and not force
+    comparable = not obstacles or in_cycles or (force and comparability.can_be_forced(obstacles))
     profiled = judge(pair.before, pair.after, in_cycles=in_cycles) if comparable else None
     labels = _labels(sides, pair)
-    is_one = all(
-        side.launches[label] == 1 for side, label in zip(sides, labels, strict=True) if label
+    counts = (
+        not label or side.launches[label] == 1 for side, label in zip(sides, labels, strict=True)
     )
-    own = timed.get(labels) if is_one else None
+    single = all(counts)
+    own = timed.get(labels) if single else None
     return KernelDiff(pair, obstacles, profiled, in_cycles, own, sides)
 
 
@@ -333,15 +331,15 @@ def _timed(
     """The verdicts on all variants that matched kernels belong to, or that both sides have, by
     their labels; none where both are the very same samples."""
     before, after = (side.timings for side in sides)
-    labels = [labels for pair in pairs if all(labels := _labels(sides, pair))]
+    keys = [labels for pair in pairs if all(labels := _labels(sides, pair))]
     common = before.timed.keys() & after.timed.keys()
     for side in sides:
         if side.launches:  # a report that names its variants holds no other one
             common &= side.launches.keys()
-    labels += [(label, label) for label in before.timed if label in common]
+    keys += [(label, label) for label in before.timed if label in common]
     return {
         (earlier, later): timed_change(before, after, (earlier, later), floor=floor)
-        for earlier, later in dict.fromkeys(labels)
+        for earlier, later in dict.fromkeys(keys)
         if not same_samples(before.timed[earlier], after.timed[later])
     }
 

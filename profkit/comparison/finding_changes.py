@@ -88,14 +88,12 @@ class FindingChange:
     @property
     def promised(self) -> float:
         """The factor that the earlier report promised for a fix; NaN where it promised none."""
-        estimate = self.before.finding.estimate if self.before else None
-        return estimate.likely if estimate else math.nan
+        return _factor(self.before, math.nan)
 
     @property
     def promises(self) -> float:
         """The factor that the later report promises."""
-        estimate = self.after.finding.estimate if self.after else None
-        return estimate.likely if estimate else math.nan
+        return _factor(self.after, math.nan)
 
     @property
     def tells(self) -> bool:
@@ -275,12 +273,13 @@ def _weighed(saved: float, saved_after: float) -> Status:
 
 def _saved(item: Item | None, group: Group) -> float:
     """Seconds of one launch that a fix is taken to save."""
+    return group.median * (1 - 1 / factor) if (factor := _factor(item)) != 1 else 0.0
+
+
+def _factor(item: Item | None, unknown: float = 1.0) -> float:
+    """The factor that a finding promises for a fix."""
     estimate = item.finding.estimate if item else None
-    return group.median * (1 - 1 / estimate.likely) if estimate else 0.0
-
-
-def _factor(item: Item) -> float:
-    return item.finding.estimate.likely if item.finding.estimate else 1.0
+    return estimate.likely if estimate else unknown
 
 
 def _seen(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from profkit.comparison.document import Document
+from profkit.core.version import __version__
 
 
 def diff_text(document: Document, format: str) -> str:
@@ -21,9 +22,11 @@ def diff_text(document: Document, format: str) -> str:
 
             return diff_json(document)
         case "html":
-            from profkit.comparison.html import diff_html
+            from profkit.comparison import tables, text
+            from profkit.ui.template import templates
 
-            return diff_html(document)
+            template = templates("profkit.comparison").get_template("diff.html.j2")
+            return template.render(document=document, parts=tables, words=text, version=__version__)
         case "junit":
             from profkit.comparison.junit import diff_junit
 

@@ -19,7 +19,7 @@ from profkit.core.expression import FUNCTIONS, Expression, NotAllowed, parse
 from profkit.core.suggestion import did_you_mean
 from profkit.core.unit_words import is_word, unit_after
 from profkit.report.catalog import catalog
-from profkit.ui.text import compact, number
+from profkit.ui.text import compact, literal, number
 
 BEFORE = "before_"
 """What stands before the name of a quantity of the earlier report."""
@@ -74,6 +74,10 @@ class Failure:
     why: str
     index: int = -1
     unchecked: bool = False
+
+    def __str__(self) -> str:
+        """A sentence: `regression:5%: transpose: 330.2 µs → 412.1 µs ...`."""
+        return literal(": ".join(filter(None, (str(self.gate), self.kernel, self.why))))
 
     @property
     def undecided(self) -> bool:

@@ -6,10 +6,8 @@ GitHub shows ten errors and ten warnings of a step; what is beyond them is told 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from profkit.comparison import tables as parts
 from profkit.comparison import text as words
 from profkit.comparison.blamed import Sources, Spot, brought
 from profkit.comparison.comparison import Diff
@@ -23,30 +21,22 @@ MOST = 10
 """Annotations of one level that GitHub shows for a step."""
 
 
-@dataclass(frozen=True)
-class _Annotation:
-    level: str
-    title: str
-    message: str
-    spot: Spot | None
-
-
 def diff_github(document: Document) -> str:
     """An error for each failed gate, a warning for each finding that the change brought, a notice.
 
     Files are named from the current folder, the repository's.
     """
-    made: dict[str, list[_Annotation]] = {"error": [], "warning": [], "notice": []}
+    commands: dict[str, list[str]] = {"error": [], "warning": [], "notice": []}
     sources = Sources(Path.cwd(), document.with_host)
     for judged in document.comparisons:
         prefix = literal(f"{judged.label}: ") if len(document.comparisons) > 1 else ""
-        for annotation in _annotations(prefix, judged.diff, judged.failures, sources):
-            made[annotation.level].append(annotation)
-    shown = [annotation for level in made.values() for annotation in level[:MOST]]
-    left = [f"{len(level) - MOST} more {name}s" for name, level in made.items() if level[MOST:]]
+        for level, title, message, spot in _annotations(judged.diff, judged.failures, sources):
+            commands[level].append(_command(level, title, prefix + message, spot))
+    shown = [command for level in commands.values() for command in level[:MOST]]
+    left = [f"{len(many) - MOST} more {name}s" for name, many in commands.items() if many[MOST:]]
     if left:
-        shown.append(_Annotation("notice", "profkit diff", f"{', '.join(left)} not shown", None))
-    return "".join(f"{_command(annotation)}\n" for annotation in shown)
+        shown.append(_command("notice", "profkit diff", f"{', '.join(left)} not shown", None))
+    return "".join(shown)
 
 
 def append_summary(markdown: str, path: str) -> None:
@@ -64,37 +54,32 @@ def append_summary(markdown: str, path: str) -> None:
 
 
 def _annotations(
-    prefix: str, diff: Diff, failed: Sequence[Failure], sources: Sources
-) -> Iterator[_Annotation]:
+    diff: Diff, failed: Sequence[Failure], sources: Sources
+) -> Iterator[tuple[str, str, str, Spot | None]]:
+    """Level, title, message and place."""
     if diff.refused:
-        why = literal(diff.obstacle_words)
-        yield _Annotation("error", "profkit: incomparable", f"{prefix}{why}", None)
+        yield "error", "profkit: incomparable", literal(diff.obstacle_words), None
         failed = [failure for failure in failed if not failure.undecided]
     for failure in failed:
         spot = sources.failure_spot(failure, diff)
-        yield _Annotation(
-            "error", f"profkit: {failure.gate}", f"{prefix}{parts.failure(failure)}", spot
-        )
+        yield "error", f"profkit: {failure.gate}", str(failure), spot
     if diff.refused:
         return
-    told_of = {failure.index for failure in failed if failure.gate.kind is GateKind.new_finding}
+    forbidden = {fail.index for fail in failed if fail.gate.kind is GateKind.new_finding}
     for finding in brought(diff):
-        if finding.change.status is Status.new and finding.index in told_of:
-            continue
-        spot = sources.item_spot(finding.item)
-        title = f"profkit: {finding.change.category}"
-        yield _Annotation("warning", title, f"{prefix}{finding.message}", spot)
+        if finding.change.status is not Status.new or finding.index not in forbidden:
+            title, spot = f"profkit: {finding.change.category}", sources.item_spot(finding.item)
+            yield "warning", title, finding.message, spot
     alone = len(diff.kernels) == 1 and not diff.removed and not diff.added
     outcome = words.headline(diff.kernels[0]) if alone else words.summary(diff)
-    yield _Annotation("notice", "profkit diff", literal(f"{prefix}{outcome}"), None)
+    yield "notice", "profkit diff", literal(outcome), None
 
 
-def _command(annotation: _Annotation) -> str:
-    properties = {"title": annotation.title}
-    if annotation.spot:
-        properties = {"file": annotation.spot.file, "line": str(annotation.spot.line), **properties}
-    fields = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"::{annotation.level} {fields}::{_data(annotation.message)}"
+def _command(level: str, title: str, message: str, spot: Spot | None) -> str:
+    place = {"file": spot.file, "line": str(spot.line)} if spot else {}
+    fields = {**place, "title": title}.items()
+    properties = ",".join(f"{name}={_property(value)}" for name, value in fields)
+    return f"::{level} {properties}::{_data(message)}\n"
 
 
 def _data(text: str) -> str:

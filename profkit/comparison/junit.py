@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree as Xml
 
-from profkit.comparison import tables as parts
 from profkit.comparison import text as words
 from profkit.comparison.comparison import Diff, KernelDiff
 from profkit.comparison.document import Document
@@ -79,7 +78,7 @@ def _tell(case: Xml.Element, failed: Sequence[Failure]) -> None:
     element = Xml.SubElement(
         case, "error" if undecided else "failure", message=_text(message), type=_text(gates)
     )
-    element.text = "\n".join(_text(parts.failure(failure)) for failure in failed)
+    element.text = "\n".join(_text(str(failure)) for failure in failed)
 
 
 def _count(element: Xml.Element) -> None:

@@ -42,11 +42,8 @@ def line_changes(before: Sequence[LineCost], after: Sequence[LineCost]) -> tuple
 
 
 def _rank(change: LineChange) -> tuple[float, str, list[int]]:
-    return (
-        -abs(change.change),
-        change.file,
-        sorted((change.line_before or 0, change.line_after or 0)),
-    )
+    lines = sorted((change.line_before or 0, change.line_after or 0))
+    return -abs(change.change), change.file, lines
 
 
 def _paired(
@@ -70,19 +67,18 @@ def _by_name(costs: Sequence[LineCost]) -> Mapping[str, Sequence[LineCost]]:
 
 def _of_file(before: Sequence[LineCost], after: Sequence[LineCost]) -> list[LineChange]:
     matched = _matched(before, after)
-    partners = set(matched.values())
-    changes = [
-        _line(cost, after[matched[index]] if index in matched else None)
-        for index, cost in enumerate(before)
-    ]
-    return changes + [
-        _line(None, cost) for index, cost in enumerate(after) if index not in partners
-    ]
+    paired = set(matched.values())
+    partners = {index: after[other] for index, other in matched.items()}
+    alone = [cost for index, cost in enumerate(after) if index not in paired]
+    changes = [_line(cost, partners.get(index)) for index, cost in enumerate(before)]
+    return changes + [_line(None, cost) for cost in alone]
 
 
 def _matched(before: Sequence[LineCost], after: Sequence[LineCost]) -> dict[int, int]:
     """Positions of the same line. `difflib` decides by order between equals: it is given one."""
-    texts, texts_after = ([_text(cost) for cost in side] for side in (before, after))
+    texts, texts_after = (
+        [" ".join(cost.text.split()) for cost in side] for side in (before, after)
+    )
     if texts_after < texts:
         return {index: other for other, index in _matched(after, before).items()}
     keys = [text or f"0:{index}" for index, text in enumerate(texts)]
@@ -106,7 +102,3 @@ def _line(before: LineCost | None, after: LineCost | None) -> LineChange:
         before.seconds if before else 0.0,
         after.seconds if after else 0.0,
     )
-
-
-def _text(cost: LineCost) -> str:
-    return " ".join(cost.text.split())

@@ -15,7 +15,7 @@ from profkit.comparison import text as words
 from profkit.comparison.comparison import KernelDiff
 from profkit.comparison.document import Document, Judged
 from profkit.comparison.repeats import Change
-from profkit.ui.markdown import code, escape, table_of
+from profkit.ui.markdown import code, escape, table, table_of
 from profkit.ui.text import cut, literal, plural
 from profkit.ui.view import Grid
 
@@ -79,10 +79,7 @@ def diff_markdown(document: Document) -> str:
 
 def _section(judged: Judged, document: Document) -> _Section:
     diff, failed = judged.diff, judged.failures
-    head = [
-        f"- **failed** {_prose(cut(parts.failure(failure), _LONGEST))}"
-        for failure in failed[:_FAILURES]
-    ]
+    head = [f"- **failed** {_prose(cut(str(failure), _LONGEST))}" for failure in failed[:_FAILURES]]
     if len(failed) > _FAILURES:
         head.append(f"- {len(failed) - _FAILURES} more failed")
     word = "**INCOMPARABLE**" if diff.refused else "forced though"
@@ -184,13 +181,11 @@ def _detail(kernel: KernelDiff, *, show_all: bool) -> str:
 
 def _folded(grid: Grid) -> str:
     """A table of kernels behind its title and their number."""
-    shown = Grid(grid.title, grid.columns, grid.rows[:_ROWS])
-    title = f"{grid.title}: {len(grid.rows)}"
-    rows = [f"| {code(name, in_table=True)} | {_cell(time)} |" for name, time in shown.rows]
-    lines = [f"| {' | '.join(grid.columns)} |", "|---|---|", *rows]
-    left = len(grid.rows) - len(shown.rows)
-    note = ["", f"{left} more"] if left else []
-    return "\n".join([f"{_OPEN}{_summary(title)}</summary>", "", *lines, *note, "", _CLOSE])
+    rows = [(code(name, in_table=True), _cell(time)) for name, time in grid.rows[:_ROWS]]
+    left = len(grid.rows) - len(rows)
+    lines = [*table(grid.columns, rows), *(["", f"{left} more"] if left else [])]
+    title = _summary(f"{grid.title}: {len(grid.rows)}")
+    return "\n".join([f"{_OPEN}{title}</summary>", "", *lines, "", _CLOSE])
 
 
 def _titled(grid: Grid) -> list[str]:

@@ -170,21 +170,18 @@ def _pair_like(still: _Open) -> None:
     """Pair what is left whose names are most alike, near the same place, best first."""
     ours, theirs = list(still.left.values()), list(still.right.values())
     words = {id(group): _words(group.name) for group in (*ours, *theirs)}
+    # where in the other sequence each would be if both ran alike
+    scale = (len(theirs) - 1) / max(len(ours) - 1, 1)
     likely = [
         (likeness, -abs(index - near), index, other)
-        for index, near in enumerate(_places(ours, theirs))
+        for index in range(len(ours))
+        for near in (round(index * scale),)
         for other in range(max(0, near - _NEAR), min(len(theirs), near + _NEAR + 1))
         if (likeness := _overlap(words[id(ours[index])], words[id(theirs[other])])) >= LIKE
     ]
     for likeness, _, index, other in sorted(likely, reverse=True):
         if id(ours[index]) in still.left and id(theirs[other]) in still.right:
             still.pair([(ours[index], theirs[other])], Basis.renamed, likeness)
-
-
-def _places(ours: Sequence[Group], theirs: Sequence[Group]) -> list[int]:
-    """Where in the other sequence each would be if both ran alike."""
-    scale = (len(theirs) - 1) / max(len(ours) - 1, 1)
-    return [round(index * scale) for index in range(len(ours))]
 
 
 def alike(first: str, second: str) -> float:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import combinations
+from typing import Literal
 
 from profkit.report.summary import LaunchSummary
 
@@ -24,13 +24,8 @@ _LEAST_DRAM_BYTES = 1e6
 _LEAST_OUTPUT = 1 / 16
 
 
-class Kind(StrEnum):
-    """What a measure of work counts; measures of two kinds are independent."""
-
-    arithmetic = "arithmetic"
-    reads = "reads"
-    writes = "writes"
-    instructions = "instructions"
+Kind = Literal["arithmetic", "reads", "writes", "instructions"]
+"""What a measure of work counts; measures of two kinds are independent."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +63,7 @@ class SizeEvidence:
         moved = [
             measure
             for measure in self.measures
-            if not measure.is_equal and measure.kind is not Kind.instructions
+            if not measure.is_equal and measure.kind != "instructions"
         ]
         pairs = (
             pair
@@ -86,7 +81,7 @@ class SizeEvidence:
     def is_proven(self) -> bool:
         """Whether work shows one size: equal arithmetic; or something else equal that a size would
         change, and no two kinds of work that changed by one factor."""
-        if any(measure.kind is Kind.arithmetic for measure in self.equal):
+        if any(measure.kind == "arithmetic" for measure in self.equal):
             return True
         telling = [measure for measure in self.equal if self._grows(measure)]
         return bool(telling) and not self.scaled
@@ -104,15 +99,15 @@ class SizeEvidence:
     @property
     def _is_all_more_or_less(self) -> bool:
         """Whether work of two kinds or more is known, and all of it grew, or all of it fell."""
-        kinds = {measure.kind for measure in self.measures} - {Kind.instructions}
+        kinds = {measure.kind for measure in self.measures} - {"instructions"}
         directions = {measure.ratio > 1 for measure in self.measures}
         return len(kinds) > 1 and len(directions) == 1
 
     def _grows(self, measure: Measure) -> bool:
         """Whether a measure changes with the size: not the output of a reduction."""
-        if measure.kind is not Kind.writes:
+        if measure.kind != "writes":
             return True
-        reads = [other.before for other in self.measures if other.kind is Kind.reads]
+        reads = [other.before for other in self.measures if other.kind == "reads"]
         return measure.before >= _LEAST_OUTPUT * max(reads, default=0.0)
 
 
@@ -130,39 +125,24 @@ def size_evidence(before: LaunchSummary, after: LaunchSummary) -> SizeEvidence:
 
 def _amounts(launch: LaunchSummary) -> Sequence[tuple[Kind, str, float, float]]:
     """Kind, label, amount and the amount that says nothing yet, of each measure."""
-    threads_each = launch.get("threads_per_instruction_predicated")
+    each = launch.get("threads_per_instruction_predicated")
+    loaded = sum(launch.values.get(name, 0.0) for name in ("async_copy_bytes", "tma_load_bytes"))
+    stored = launch.values.get("tma_store_bytes", 0.0)
+    instructions = launch.get("instructions_executed") * each
     return (
-        (Kind.arithmetic, "FLOP", launch.get("flop"), _threads(launch)),
-        (Kind.reads, "B loaded by threads", _loaded(launch), 0.0),
-        (Kind.reads, "B read from DRAM", launch.get("dram_read_bytes"), _LEAST_DRAM_BYTES),
-        (Kind.writes, "B stored by threads", _stored(launch), 0.0),
-        (
-            Kind.instructions,
-            "thread instructions",
-            launch.get("instructions_executed") * threads_each,
-            0.0,
-        ),
+        ("arithmetic", "FLOP", launch.get("flop"), _threads(launch)),
+        ("reads", "B loaded by threads", _requested(launch, "load") + loaded, 0.0),
+        ("reads", "B read from DRAM", launch.get("dram_read_bytes"), _LEAST_DRAM_BYTES),
+        ("writes", "B stored by threads", _requested(launch, "store") + stored, 0.0),
+        ("instructions", "thread instructions", instructions, 0.0),
     )
 
 
-def _loaded(launch: LaunchSummary) -> float:
-    """Bytes that threads asked for, whatever the sectors that it took."""
-    plain = _product(launch, "global_load_sectors", "global_load_bytes_per_sector")
-    return plain + _known(launch, "async_copy_bytes") + _known(launch, "tma_load_bytes")
-
-
-def _stored(launch: LaunchSummary) -> float:
-    plain = _product(launch, "global_store_sectors", "global_store_bytes_per_sector")
-    return plain + _known(launch, "tma_store_bytes")
-
-
-def _product(launch: LaunchSummary, count: str, size: str) -> float:
-    """0 where there was none to have a size."""
-    return 0.0 if launch.get(count) == 0 else launch.get(count) * launch.get(size)
-
-
-def _known(launch: LaunchSummary, name: str) -> float:
-    return launch.values.get(name, 0.0)
+def _requested(launch: LaunchSummary, way: str) -> float:
+    """Bytes that threads asked for, whatever the sectors that it took; 0 where there were none to
+    have a size."""
+    count = launch.get(f"global_{way}_sectors")
+    return 0.0 if count == 0 else count * launch.get(f"global_{way}_bytes_per_sector")
 
 
 def _threads(launch: LaunchSummary) -> float:

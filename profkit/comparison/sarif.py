@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from profkit.comparison import tables as parts
-from profkit.comparison.blamed import Brought, Sources, Spot, brought
-from profkit.comparison.comparison import Diff
-from profkit.comparison.document import Document
+from profkit.comparison.blamed import Sources, Spot, brought
+from profkit.comparison.document import Document, Judged
 from profkit.comparison.finding_changes import Status
 from profkit.comparison.gates import Failure, Gate, GateKind
 from profkit.core.version import __version__
@@ -44,28 +42,9 @@ Json = dict[str, Any]
 def diff_sarif(document: Document) -> str:
     """One run; errors come first. Files are named from the current folder."""
     rules: dict[str, Json] = {}
-    results: list[Json] = []
-    sources = Sources(Path.cwd(), document.with_host)
-    for judged in document.comparisons:
-        name = judged.label if len(document.comparisons) > 1 else ""
-        diff, failed = judged.diff, judged.failures
-        report = Spot(sources.named(diff.sides[1].report.path), 1)
-        if diff.refused and not any(
-            failure.gate.kind is GateKind.incomparable for failure in failed
-        ):
-            results.append(_failed(name, _refusal(diff), report, rules))
-        results += [
-            _failed(name, failure, sources.failure_spot(failure, diff) or report, rules)
-            for failure in failed
-            if failure.gate.kind is not GateKind.new_finding or failure.unchecked
-        ]
-        forbidden = {
-            failure.index for failure in failed if failure.gate.kind is GateKind.new_finding
-        }
-        results += [
-            _finding(name, finding, sources.item_spot(finding.item) or report, rules, forbidden)
-            for finding in brought(diff)
-        ]
+    results = [
+        result for judged in document.comparisons for result in _results(judged, document, rules)
+    ]
     results.sort(key=lambda result: result["level"] != _ERROR)
     driver = {"name": "profkit", "version": __version__, "rules": list(rules.values())}
     run = {
@@ -77,66 +56,55 @@ def diff_sarif(document: Document) -> str:
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def _refusal(diff: Diff) -> Failure:
-    """Reports that can't be compared, as the gate that nobody has to ask for."""
-    return Failure(Gate(GateKind.incomparable), "", diff.obstacle_words)
+def _results(judged: Judged, document: Document, rules: dict[str, Json]) -> Iterator[Json]:
+    """Failed gates, then findings: an error where a gate forbids new ones on its kernel."""
+    label = judged.label if len(document.comparisons) > 1 else ""
+    diff, failed = judged.diff, list(judged.failures)
+    sources = Sources(Path.cwd(), document.with_host)
+    report = Spot(sources.named(diff.sides[1].report.path), 1)
+    if diff.refused and all(fail.gate.kind is not GateKind.incomparable for fail in failed):
+        # as the gate that nobody has to ask for
+        failed.insert(0, Failure(Gate(GateKind.incomparable), "", diff.obstacle_words))
+    forbidden = {fail.index for fail in failed if fail.gate.kind is GateKind.new_finding}
+    for failure in failed:
+        kind, spot = failure.gate.kind, sources.failure_spot(failure, diff) or report
+        if kind is not GateKind.new_finding or failure.unchecked:
+            rule = _rule(rules, f"gate/{kind}", _GATES[kind], "")
+            level, message = _WARNING if failure.undecided else _ERROR, str(failure)
+            identity = label, failure.kernel, str(failure.gate)
+            yield _result(rule, level, message, spot, identity)
+    for finding in brought(diff):
+        error = finding.change.status is Status.new and finding.index in forbidden
+        source, spot = finding.item.rule, sources.item_spot(finding.item) or report
+        rule = _rule(rules, source.name, source.title, source.explanation)
+        identity = label, finding.kernel.after.name, source.name
+        result = _result(rule, _ERROR if error else _WARNING, finding.message, spot, identity)
+        yield result | {"properties": {"status": finding.change.status.value}}
 
 
-def _failed(label: str, failure: Failure, spot: Spot, rules: dict[str, Json]) -> Json:
-    kind = failure.gate.kind
-    rule = _rule(rules, f"gate/{kind}", _GATES[kind], "")
-    level = _WARNING if failure.undecided else _ERROR
-    return _result(
-        rule, level, parts.failure(failure), spot, (label, failure.kernel, str(failure.gate))
-    )
-
-
-def _finding(
-    label: str, finding: Brought, spot: Spot, rules: dict[str, Json], forbidden: Collection[int]
-) -> Json:
-    """A finding; an error where a gate forbids new ones on its kernel."""
-    error = finding.change.status is Status.new and finding.index in forbidden
-    source = finding.item.rule
-    rule = _rule(rules, source.name, source.title, source.explanation)
-    name = finding.kernel.after.name
-    made = _result(
-        rule, _ERROR if error else _WARNING, finding.message, spot, (label, name, source.name)
-    )
-    return made | {"properties": {"status": finding.change.status.value}}
-
-
-def _rule(rules: dict[str, Json], name: str, title: str, help: str) -> tuple[str, int]:
+def _rule(rules: dict[str, Json], name: str, title: str, help: str) -> Json:
     """A rule's name and its place among those of the run."""
-    if name not in rules:
-        rules[name] = {
-            "id": name,
-            "shortDescription": {"text": title},
-            "help": {"text": help or title},
-            "properties": {"tags": ["performance"]},
-        }
-    return name, list(rules).index(name)
+    properties = {"tags": ["performance"]}
+    rule = {"shortDescription": {"text": title}, "help": {"text": help or title}}
+    rules.setdefault(name, {"id": name, **rule, "properties": properties})
+    return {"ruleId": name, "ruleIndex": list(rules).index(name)}
 
 
 def _result(
-    rule: tuple[str, int], level: str, message: str, spot: Spot, identity: tuple[str, str, str]
+    rule: Json, level: str, message: str, spot: Spot, identity: tuple[str, str, str]
 ) -> Json:
-    kernel = identity[1]
-    location: Json = {
-        "physicalLocation": {
-            "artifactLocation": _artifact(spot.file),
-            "region": {"startLine": spot.line},
-        }
-    }
-    if kernel:
+    region = {"startLine": spot.line}
+    place = {"artifactLocation": _artifact(spot.file), "region": region}
+    location: Json = {"physicalLocation": place}
+    if kernel := identity[1]:
         location["logicalLocations"] = [{"name": literal(kernel), "kind": "function"}]
-    digest = "\0".join(identity).encode("utf-8", "replace")
+    digest = hashlib.sha256("\0".join(identity).encode("utf-8", "replace")).hexdigest()
     return {
-        "ruleId": rule[0],
-        "ruleIndex": rule[1],
+        **rule,
         "level": level,
         "message": {"text": literal(message)},
         "locations": [location],
-        "partialFingerprints": {"profkitDiff/v1": hashlib.sha256(digest).hexdigest()[:32]},
+        "partialFingerprints": {"profkitDiff/v1": digest[:32]},
     }
 
 

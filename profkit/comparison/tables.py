@@ -10,7 +10,6 @@ from profkit.comparison.attribution import Attribution
 from profkit.comparison.changes import Changed
 from profkit.comparison.comparison import Diff, KernelDiff
 from profkit.comparison.document import Document, Judged
-from profkit.comparison.gates import Failure
 from profkit.comparison.line_changes import LineChange
 from profkit.comparison.repeats import Change
 from profkit.ui.text import literal, plural
@@ -90,12 +89,6 @@ def timed(diff: Diff) -> tuple[str, ...]:
 def only_in(document: Document) -> tuple[str, ...]:
     """Reports that one side alone has, a line each: `only in before: matmul.ncu-rep`."""
     return tuple(literal(f"only in {side}: {name}") for side, name in document.left_out)
-
-
-def failure(failed: Failure) -> str:
-    """A failed gate in a sentence: `regression:5%: transpose: 330.2 µs → 412.1 µs ...`."""
-    parts = str(failed.gate), failed.kernel, failed.why
-    return literal(": ".join(part for part in parts if part))
 
 
 def failed_in_words(document: Document) -> str:

@@ -17,7 +17,7 @@ from profkit.comparison.comparability import can_be_forced
 from profkit.comparison.comparison import Diff, KernelDiff
 from profkit.comparison.gates import Failure
 from profkit.comparison.repeats import Change
-from profkit.comparison.tables import SOURCE, failure, moved, why
+from profkit.comparison.tables import SOURCE, moved, why
 from profkit.ui.text import bar, cut, literal, plural, shorten
 from profkit.ui.view import Grid
 
@@ -46,7 +46,10 @@ def diff_view(diff: Diff, title: str, top: int, width: int, *, everything: bool)
     shown = diff.kernels[: top or None]
     if len(diff.kernels) > 1 or diff.removed or diff.added:
         parts += [Text(words.summary(diff)), *_total(diff)]
-    parts += _variants(diff)
+    if diff.variants:
+        parts += [Text(), Text("Timed variants of several launches", "bold")]
+        timings = (f"{words.variant(timed)}  {words.timing(timed)}" for timed in diff.variants)
+        parts += map(_indented, timings)
     for kernel in shown:
         parts += [Text(), *_kernel(kernel, width, everything=everything)]
     parts += _others(diff, shown)
@@ -58,19 +61,9 @@ def failures_view(failed: Sequence[Failure]) -> RenderableType:
     table = Table.grid(padding=(0, _GAP, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for gate_failure in failed:
-        table.add_row(Text("FAILED"), Text(failure(gate_failure)))
+    for failure in failed:
+        table.add_row(Text("FAILED"), Text(str(failure)))
     return table
-
-
-def _variants(diff: Diff) -> list[RenderableType]:
-    """The timed variants that are no single kernel's."""
-    if not diff.variants:
-        return []
-    lines = [
-        _indented(f"{words.variant(variant)}  {words.timing(variant)}") for variant in diff.variants
-    ]
-    return [Text(), Text("Timed variants of several launches", "bold"), *lines]
 
 
 def _kernel(kernel: KernelDiff, width: int, *, everything: bool) -> list[RenderableType]:

@@ -109,7 +109,7 @@ def timed_change(
     if one_run and blocks[0] == blocks[1] > 1 and interleaved(earlier.latency, later.latency):
         (pair,) = compare_with(earlier, (later,), thresholds=thresholds)
         result = pair.comparison
-        why = "; ".join(result.details) or result.reason
+        why = "; ".join(result.details) or str(result.reason)
         valid = result.verdict is not Verdict.INVALID
         return TimedChange(
             pair.a, pair.b, INTERLEAVED, _CHANGES[result.verdict], result.speedup, result.low,
@@ -122,7 +122,7 @@ def timed_change(
         earlier, later, WITHIN_RUN,
         Change.inconclusive if obstacles else _CHANGES[within.verdict], within.speedup, within.low,
         within.high, within.margin.value if within.margin else None,
-        "; ".join(obstacles) or within.reason.value, saved.classic, not obstacles,
+        "; ".join(obstacles) or str(within.reason), saved.classic, not obstacles,
     )  # fmt: skip
 
 

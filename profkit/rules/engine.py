@@ -483,13 +483,13 @@ class _Kernels(_Table[Group]):
         """A fact about the previous launch; nothing passes through DRAM where there is none."""
         previous = self._previous(index)
         if not previous:
-            return 0.0 if previous is not None and name == "handed_over_bytes" else math.nan
+            return 0.0 if previous is not None and name == "intermediate_bytes" else math.nan
         launch = self.subjects[index].typical
         before = self._launches[launch.index - 1]
         facts = {
             "previous_duration": before.duration,
             "previous_dram_bytes": before.get("dram_bytes"),
-            "handed_over_bytes": min(before.get("dram_write_bytes"), launch.get("dram_read_bytes")),
+            "intermediate_bytes": min(before.get("dram_write_bytes"), launch.get("dram_read_bytes")),
         }
         return facts[name]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
-from msgspec import structs
+from msgspec import Struct, structs
 
 from profkit.capture.work import Work
 from profkit.core.errors import BadInput, UsageError
@@ -110,8 +110,7 @@ class Pair:
         return min(len(block.samples) for block in self.a.latency.blocks + self.b.latency.blocks)
 
 
-@dataclass(frozen=True)
-class SavedPair:
+class SavedPair(Struct, frozen=True):
     """What two saved latencies, not measured in turns, show of `b` against `a`.
 
     `obstacles` is what differs in how they were measured, `notes` are versions that differ; `open`
@@ -302,7 +301,9 @@ def compare_saved(
     before, after = (structs.replace(side.summary, interval=side.interval) for side in (a, b))
     within = verdict.single_runs(before, after, floor, thresholds)
     if min(a.summary.n, b.summary.n) < thresholds.samples:
-        within = replace(within, verdict=Verdict.INCONCLUSIVE, reason=Reason.TOO_FEW_SAMPLES)
+        within = structs.replace(
+            within, verdict=Verdict.INCONCLUSIVE, reason=Reason.TOO_FEW_SAMPLES
+        )
     obstacles = incomparable(a, b)
     undecided = within.verdict is Verdict.INCONCLUSIVE or (bool(obstacles) and not force)
     tick = max(a.summary.tick or 0.0, b.summary.tick or 0.0) or None

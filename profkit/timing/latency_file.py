@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from profkit.core.errors import BadInput, UsageError
 from profkit.core.fingerprint import Fingerprint
@@ -21,8 +22,7 @@ UNITS: Mapping[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _RAW = ("raw_latencies", "latencies", "samples")
 
 
-@dataclass(frozen=True)
-class Claimed:
+class Claimed(Struct, frozen=True):
     """The median and its 95% interval that a file gives beside its samples, in seconds."""
 
     median: float | None
@@ -30,14 +30,13 @@ class Claimed:
     high: float | None
 
 
-@dataclass(frozen=True)
-class Saved:
+class Saved(Struct, frozen=True):
     """A file of latencies. `file` is there where `profkit time` wrote it, `claimed` where it is of
     others who claim something of it."""
 
     path: str
     latencies: tuple[Latency, ...]
-    fingerprint: Fingerprint = field(default_factory=Fingerprint)
+    fingerprint: Fingerprint = Fingerprint()
     fingerprint_sha256: str | None = None
     file: LatencyFile | None = None
     claimed: Claimed | None = None

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from profkit.capture.gpu import VISIBLE, GpuState, NoDriver, chosen, lock_name, visibility
 from profkit.capture.supervise import descendants
@@ -93,8 +94,7 @@ class TimingPlan:
         return math.ceil(self.samples / self.blocks)
 
 
-@dataclass(frozen=True)
-class Timing:
+class Timing(Struct, frozen=True):
     """Latencies as measured, variants that can't run here and why, seconds by part of the work.
 
     `neighbours` counts the processes of others that the driver saw on the GPU at the start.
@@ -297,8 +297,7 @@ class Series:
             raise type(error)(f"{self.label}: {error.message}", error.remedy) from None
 
 
-@dataclass(frozen=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """A process that has its target: its answer, its series, what can't run here or is wrong."""
 
     answer: Mapping[str, Any]
@@ -347,8 +346,7 @@ def open_target(turn: Turn, subject: Subject, plan: TimingPlan, tell: Tell) -> O
     return Opened(answer, series, left_out, wrong)
 
 
-@dataclass(frozen=True)
-class Repeats:
+class Repeats(Struct, frozen=True):
     """Runs of one and the same variant, for what they differ by although nothing differs.
 
     `within` holds pairs of latencies whose blocks took turns in one process, `between` those of two

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from profkit.core.errors import EnvironmentProblem, TargetFailed, UsageError
 from profkit.core.fingerprint import Fingerprint
@@ -51,8 +51,7 @@ class Outcome(StrEnum):
     invalid = "invalid"
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A variant against the one in use, `pair.a`."""
 
     pair: Pair
@@ -67,8 +66,7 @@ class Candidate:
         return self.pair.comparison
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """The outcome, and the candidate that it is about: the one to use, else the fastest of those
     that are not slower; None where all are."""
 
@@ -107,8 +105,7 @@ def decide(candidates: Sequence[Candidate]) -> Decision:
     return Decision(outcome, ranking[0] if leads else None)
 
 
-@dataclass(frozen=True)
-class Optimum:
+class Optimum(Struct, frozen=True):
     """The result: the decision, the variant in use, every candidate, what could not run.
 
     `settings` is what a program writes to have a variant, `chosen` the variant that the one in use

@@ -18,6 +18,8 @@ from functools import cache
 from itertools import chain
 from typing import Any
 
+from msgspec import Struct
+
 from profkit.capture.gpu import Moment, Watch
 from profkit.core.errors import EnvironmentProblem, TargetFailed
 from profkit.timing.latency_format import MemoryUse
@@ -73,8 +75,7 @@ class Settings:
     group: int = 1
 
 
-@dataclass(frozen=True)
-class Ready:
+class Ready(Struct, frozen=True):
     """What was learnt of a call before it was timed, in seconds.
 
     `host` is what the host needs to submit a call, `empty` what the timer reads of nothing, `rough`
@@ -92,8 +93,7 @@ class Ready:
     memory: MemoryUse | None
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(Struct, frozen=True):
     """Samples taken in one go, in seconds a call in the order of time, and the GPU just before.
 
     `seconds` is the wall time of the block. `overtaken` counts samples that the GPU began before
@@ -109,8 +109,7 @@ class Block:
     sm_clock: float | None = None
 
 
-@dataclass(frozen=True)
-class _Batch:
+class _Batch(Struct, frozen=True):
     """Seconds a call, how many samples the GPU began too early, and the SM clock (Hz).
 
     `queueing` is what the host needed to queue a sample, in seconds, where it was slowest.
@@ -314,8 +313,7 @@ def l2_bytes() -> int:
     return int(torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size)
 
 
-@dataclass(frozen=True)
-class _Sampling:
+class _Sampling(Struct, frozen=True):
     """How samples are taken: `group` calls each, `before` ahead of each, `behind` after the last.
 
     `queueing` is what the host needs to queue a sample, in seconds; `clock` counts the SM's cycles.

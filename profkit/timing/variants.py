@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from profkit.capture.correctness import Status
 from profkit.capture.target_format import CheckFile
@@ -18,8 +19,7 @@ from profkit.timing.latency_file import IN_A_RUN, read_latencies
 _CHECK = "check.json"
 
 
-@dataclass(frozen=True)
-class Variants:
+class Variants(Struct, frozen=True):
     """Variants that give the same result for the same work, and their timed medians in seconds.
 
     `medians` is empty where the run was not timed, or its variants not all in the same way; `work`
@@ -28,9 +28,9 @@ class Variants:
     """
 
     passed: tuple[str, ...]
-    medians: Mapping[str, float] = field(default_factory=dict)
-    work: Mapping[str, float] = field(default_factory=dict)
-    shapes: Mapping[str, Any] = field(default_factory=dict)
+    medians: Mapping[str, float] = {}
+    work: Mapping[str, float] = {}
+    shapes: Mapping[str, Any] = {}
     dtype: str = ""
 
 

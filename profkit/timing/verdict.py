@@ -14,14 +14,14 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import structs
+from msgspec import Struct
+from msgspec.structs import replace
 
 from profkit.core.distributions import chi_square_quantile, increasing_root, t_cdf, t_quantile
 from profkit.core.errors import BadInput
@@ -73,8 +73,7 @@ class Reason(StrEnum):
     NO_INTERVAL = "a median without an interval"
 
 
-@dataclass(frozen=True)
-class Ruling:
+class Ruling(Struct, frozen=True):
     """What the block ratios say; `effect` and its interval are mean log ratios (B slower: > 0).
 
     `dependence` is the lag-1 rank autocorrelation of the ratios, None below three or where they are
@@ -93,8 +92,7 @@ class Ruling:
     dependence: float | None
 
 
-@dataclass(frozen=True)
-class WithinRun:
+class WithinRun(Struct, frozen=True):
     """What two saved runs, not interleaved, say of B against A.
 
     `speedup` is median A / median B. `low` to `high` spans every ratio of the two medians'
@@ -258,8 +256,7 @@ def judge(
     )
 
 
-@dataclass(frozen=True)
-class _Bounds:
+class _Bounds(Struct, frozen=True):
     """What a log ratio is held against: the margin, and the slack that the timer leaves.
 
     From `outer` on a difference is beyond the margin, up to `inner`, which may be negative, within.
@@ -277,8 +274,7 @@ class _Bounds:
         return self.margin - self.slack
 
 
-@dataclass(frozen=True)
-class _Estimate:
+class _Estimate(Struct, frozen=True):
     """A mean log ratio, its standard error, and what both come from.
 
     `scatter` is the standard deviation of one block, `size` the effective number of blocks.
@@ -450,16 +446,16 @@ def holm(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """
     valid = [i for i, pair in enumerate(comparisons) if pair.verdict is not Verdict.INVALID]
     valid.sort(key=lambda i: comparisons[i].p_value)
-    corrected = [structs.replace(pair, p_adjusted=None) for pair in comparisons]
+    corrected = [replace(pair, p_adjusted=None) for pair in comparisons]
     highest = 0.0
     for rank, index in enumerate(valid):
         pair = comparisons[index]
         highest = max(highest, min(1.0, (len(valid) - rank) * pair.p_value))
-        corrected[index] = pair = structs.replace(pair, p_adjusted=highest)
+        corrected[index] = pair = replace(pair, p_adjusted=highest)
         claimed = pair.verdict in {Verdict.REGRESSED, Verdict.IMPROVED}
         if claimed and not highest < 1 - pair.level:
             verdict, reason = Verdict.INCONCLUSIVE, Reason.CORRECTED
-            corrected[index] = structs.replace(pair, verdict=verdict, reason=reason)
+            corrected[index] = replace(pair, verdict=verdict, reason=reason)
     return corrected
 
 

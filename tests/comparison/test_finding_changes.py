@@ -194,7 +194,7 @@ def test_rules_say_what_to_verify_in_quantities() -> None:
         for rule in shipped_rules()
         if rule.about == "kernel" and not measures(rule.verify)
     }
-    assert in_words == {"handed_over_through_dram"}
+    assert in_words == {"intermediate_through_dram"}
 
 
 FULL_PIPE = {"alu_busy": 0.3, "fma_busy": 0.1, "fp16_busy": 0.0, "xu_busy": 0.05, "lsu_busy": 0.1}

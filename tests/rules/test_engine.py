@@ -263,7 +263,7 @@ def test_what_a_launch_that_was_not_selected_hands_over_is_unknown() -> None:
     picked = dataclasses.replace(whole, launches=(second,), groups=groups((second,)))
     found = diagnose(picked, [HANDING_OVER])
     assert found.findings == ()
-    assert set(found.unknown[HANDING_OVER.name].reasons) >= {"handed_over_bytes"}
+    assert set(found.unknown[HANDING_OVER.name].reasons) >= {"intermediate_bytes"}
 
 
 @given(

@@ -130,7 +130,7 @@ def test_most_rules_without_data_are_no_clean_bill(profkit_cli: Callable[..., Re
 
 
 def test_three_runs_of_one_kernel_hand_over_nothing() -> None:
-    assert "handed_over_through_dram" not in names(found("cs599k__silu_vector_based").findings)
+    assert "intermediate_through_dram" not in names(found("cs599k__silu_vector_based").findings)
 
 
 def test_parts_of_one_unrolled_loop_are_no_passes() -> None:
