@@ -39,10 +39,11 @@ def _verb(verb: Any, name: str) -> Iterator[str]:
     context = verb.context_class(verb, info_name=name)
     yield from ("", "```text", " ".join([name, *verb.collect_usage_pieces(context)]), "```")
     yield from _help(verb.help or "")
-    for title, kind in (("Argument", "argument"), ("Option", "option")):
-        rows = [_row(each) for each in verb.params if _shown(each, kind)]
-        if rows:
-            yield from ("", *table((title, "Value", "Meaning"), rows))
+    if arguments := [_row(each) for each in verb.params if not _is_option(each)]:
+        rows = [(name, meaning) for name, _, meaning in arguments]
+        yield from ("", *table(("Argument", "Meaning"), rows))
+    if options := [_row(each) for each in verb.params if _is_option(each) and not each.hidden]:
+        yield from ("", *table(("Option", "Value", "Meaning"), options))
 
 
 def _help(text: str) -> Iterator[str]:
@@ -58,14 +59,13 @@ def _help(text: str) -> Iterator[str]:
         yield from ("", "```console", *examples, "```")
 
 
-def _shown(parameter: Any, kind: str) -> bool:
-    is_option = any(name.startswith("-") for name in parameter.opts)
-    return (kind == "option") == is_option and not getattr(parameter, "hidden", False)
+def _is_option(parameter: Any) -> bool:
+    return any(name.startswith("-") for name in parameter.opts)
 
 
 def _row(parameter: Any) -> tuple[str, str, str]:
     names = [*parameter.opts, *parameter.secondary_opts]
-    if not names[0].startswith("-"):
+    if not _is_option(parameter):
         names = [parameter.metavar or names[0].upper()]
     meaning = escape(parameter.help or "")
     if parameter.required:

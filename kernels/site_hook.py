@@ -18,6 +18,7 @@ _ROOT = Path(__file__).parent.parent
 _FOLDER = "files"
 _LANGUAGES = {".cu": "cuda", ".py": "python", ".json": "json", ".yaml": "yaml", ".md": "markdown"}
 _LARGEST = 1 << 18  # bytes; beyond it a page would be slow to open
+_CELL = re.compile(r"<td.*?</td>", re.DOTALL)
 _LINE = re.compile(r'<a data-line="(\d+)" href="([^"]*)">')
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(((?:\.\./)+[^)#\s]+)(#[^)\s]*)?\)")
 
@@ -45,8 +46,12 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Lead links to a line to its anchor, which MkDocs can't see while it checks links."""
-    return _LINE.sub(lambda link: f'<a href="{link[2]}#__codelineno-0-{link[1]}">', html)
+    """Lead links to a line to its anchor, which MkDocs can't see while it checks links.
+
+    In tables GitHub shows an escaped pipe in code as a pipe; so does the site.
+    """
+    html = _LINE.sub(lambda link: f'<a href="{link[2]}#__codelineno-0-{link[1]}">', html)
+    return _CELL.sub(lambda cell: cell[0].replace("\\|", "|"), html)
 
 
 def _link(link: re.Match[str], source: str) -> str:
