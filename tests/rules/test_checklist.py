@@ -114,7 +114,7 @@ def test_pages_of_items_are_there(profkit_cli: Cli) -> None:
     page = (ROOT / "docs" / "reference" / "rules.md").read_text(encoding="utf-8")
     for item in checklist(profkit_cli, KNOWN)["checklist"]:
         file, _, anchor = item["page"].partition("#")
-        assert file == "docs/rules.md"
+        assert file == "docs/reference/rules.md"
         assert f"\n### {anchor}\n" in page
 
 
