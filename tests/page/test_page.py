@@ -15,9 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import Result
+from typer.testing import CliRunner, Result
 
 import profkit
+from profkit.commands.cli import app
+from profkit.ui import document as doc
+from profkit.ui.document_formats import document_html
 from tests.conftest import H200, export, h200, plain_bytes
 
 Cli = Callable[..., Result]
@@ -42,9 +45,21 @@ KEY_OF_FOCUS = """
     document.activeElement.id || document.activeElement.parentElement.dataset.key || ''
 """
 
-WIDER = """
+STUDY = doc.Document(
+    "A study",
+    (
+        doc.Heading(1, "A study"),
+        doc.Badges((doc.Badge("a.svg", "environment", "driver 580 " * 9, "#455a64", "<svg/>"),)),
+        doc.Heading(2, "Summary"),
+        doc.Bullets(tuple(f"`{'item' * 20}` {number}" for number in range(20))),
+        doc.Heading(2, "Numbers"),
+        doc.Table("Times", ("Shape", "A", "B"), (("b1-" * 40, "1" * 60, "2"),) * 20),
+        doc.Figure("f.svg", "A drawing.", '<svg width="900" height="300" viewBox="0 0 900 300"/>'),
+    ),
+)
+WIDER = """scrolling =>
     Array.from(document.querySelectorAll('body *'))
-        .filter(at => !at.closest('.rail, .view-wrap, svg svg, script, .skip, [hidden]'))
+        .filter(at => !at.closest(scrolling + ', svg svg, script, .skip'))
         .filter(at => { const box = at.getBoundingClientRect();
             return box.width && (box.right > innerWidth + 1 || box.left < -1); })
         .map(at => `${at.tagName} ${at.className} ${at.textContent.slice(0, 40)}`)
@@ -80,6 +95,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         report = profkit.load(source)
         made[name] = folder / f"{name}.html"
         made[name].write_text(report.page(), encoding="utf-8")
+    made["diff"], made["study"] = folder / "diff.html", folder / "study.html"
+    pair = H200 / "pairs" / "transpose_conflicts"
+    arguments = ["diff", pair / "before.ncu-repz", pair / "after.ncu-repz", "-o", made["diff"]]
+    assert CliRunner().invoke(app, list(map(str, arguments))).exit_code == 0
+    made["study"].write_text(document_html(STUDY), encoding="utf-8")
     return made
 
 
@@ -170,12 +190,23 @@ def test_the_first_screen_has_the_answer_and_the_verdicts(show: Callable[..., Se
 @needs_browser
 @pytest.mark.parametrize("name", ["odd", "run"])
 def test_no_element_is_wider_than_a_phone(show: Callable[..., Seen], name: str) -> None:
-    """Only the section links and the source views scroll sideways."""
+    """Only the section links and source views scroll sideways: tables become rows."""
     tab = show(name, 390).tab
     tab.evaluate("document.querySelectorAll('details').forEach(place => { place.open = true })")
     draw_all(tab)
     tab.wait_for_function("document.querySelector('.view table')")
-    assert tab.evaluate(WIDER) == []
+    assert tab.evaluate(WIDER, ".rail, .view-wrap *") == []
+
+
+@needs_browser
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["diff", "study"])
+def test_a_diff_and_a_document_fit_a_phone(
+    show: Callable[..., Seen], name: str, theme: str
+) -> None:
+    tab = show(name, 390, theme).tab
+    tab.evaluate("document.querySelectorAll('details').forEach(place => { place.open = true })")
+    assert tab.evaluate(WIDER, ".scroll *, figure svg") == []
 
 
 @needs_browser
