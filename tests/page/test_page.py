@@ -444,7 +444,7 @@ def test_paper_is_light_and_has_the_whole_checklist(show: Callable[..., Seen]) -
     tab = show("run", theme="dark").tab
     tab.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert tab.evaluate("document.documentElement.dataset.theme") == "light"
-    assert tab.locator(".item details:not([open])").count() == 0
+    assert tab.locator(".items details:not([open])").count() == 0
     assert tab.locator("#latency-chart svg").count() == 1
     tab.emulate_media(media="print")
     assert not tab.locator(".top").is_visible()
