@@ -88,9 +88,9 @@ def _rows(kernel: KernelDiff, rooflines: Rooflines) -> _Rows:
 
 
 def _aim(kernel: KernelDiff) -> FindingChange | None:
-    """The finding that the change addressed: the weightiest resolved or eased, else the first."""
+    """The finding that the change addressed: the weightiest resolved or improved, else the first."""
     addressed = [
-        change for change in kernel.findings if change.status in {Status.resolved, Status.eased}
+        change for change in kernel.findings if change.status in {Status.resolved, Status.improved}
     ]
     earlier = [change for change in kernel.findings if change.before]
     return next(iter((*addressed, *earlier)), None)

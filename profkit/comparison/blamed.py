@@ -15,7 +15,7 @@ from profkit.report.names import file_name
 from profkit.rules.checklist import Item
 from profkit.ui.text import literal
 
-WORSE = (Status.new, Status.heavier)
+WORSE = (Status.new, Status.worsened)
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class Brought:
-    """A finding that a change brought or made heavier, on the kernel at that place."""
+    """A finding that a change brought or worsened, on the kernel at that place."""
 
     index: int
     kernel: KernelDiff
@@ -44,7 +44,7 @@ class Brought:
 
 
 def brought(diff: Diff) -> Iterator[Brought]:
-    """The findings of a comparison's kernels that are new or heavier and promise time."""
+    """The findings of a comparison's kernels that are new or worsened and have an estimated speedup."""
     for index, kernel in enumerate(diff.kernels):
         for change in kernel.findings:
             if change.status in WORSE and change.after and change.promises >= WORTH:

@@ -236,19 +236,19 @@ class Diff:
         return tuple(timed for timed in self.timed if id(timed) not in of_kernels)
 
     def relieved(self, variant: TimedChange) -> tuple[Item, ...]:
-        """The findings of a variant that its change eased, or took away with a kernel.
+        """The findings of a variant that its change resolved or improved, or removed with a kernel.
 
         Where one promised time, the one whose fix would have saved most is first.
         """
-        eased = [
+        improved = [
             change.before
             for kernel in self.kernels
             for change in kernel.findings
-            if change.before and change.status in {Status.resolved, Status.eased}
+            if change.before and change.status in {Status.resolved, Status.improved}
         ]
         items = [
             item
-            for item in (*eased, *self.removed_findings)
+            for item in (*improved, *self.removed_findings)
             if item.group and self.sides[0].timings.label_of(item.group) == variant.before.label
         ]
         return tuple(sorted(items, key=_weight, reverse=True))

@@ -1,4 +1,4 @@
-"""What became of findings: resolved, masked, eased, heavier, new; and what limits a kernel now."""
+"""How findings changed: resolved, improved, worsened, masked, new; and what limits a kernel now."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class Status(StrEnum):
 
     resolved = "resolved"
     masked = "masked"
-    eased = "eased"
+    improved = "improved"
     unchanged = "unchanged"
-    heavier = "heavier"
+    worsened = "worsened"
     unmasked = "unmasked"
     new = "new"
     unknown = "not known"
@@ -192,8 +192,8 @@ def _change(
     else:
         status = _weighed(saved, saved_after)
     seen = _seen(category, status, verified, before.typical, after.typical)
-    hair = near and status in {Status.unchanged, Status.eased, Status.heavier}
-    return FindingChange(category, status, item, item_after, saved, saved_after, seen, hair)
+    at_threshold = near and status in {Status.unchanged, Status.improved, Status.worsened}
+    return FindingChange(category, status, item, item_after, saved, saved_after, seen, at_threshold)
 
 
 def _is_near(item: Item | None, before: Group, after: Group, *, gone: bool) -> bool:
@@ -245,7 +245,7 @@ def _come_or_gone(
 
     Mirrors: what is resolved one way is new the other, what is masked unmasked. At an unchanged
     time nothing else can have hidden it: it stands at the threshold of its rule. One that is `near`
-    its threshold is still there: at best it eased. So is one whose rule `fires` on both sides: that
+    its threshold is still there: at best it improved. So is one whose rule `fires` on both sides: that
     its fix saves less may be another's doing. Unless its measure got clearly better.
     """
     if not_collected(verified, before.typical, after.typical):
@@ -257,7 +257,7 @@ def _come_or_gone(
     better = gain if gone else -gain
     if math.isnan(gain) or better >= MOVED:
         if (near or fires) and not better >= CLEARLY:
-            return Status.eased if gone else Status.heavier
+            return Status.improved if gone else Status.worsened
         return Status.resolved if gone else Status.new
     if abs(gain) < MOVED and within_noise(before.median, after.median):
         return Status.unchanged
@@ -265,10 +265,10 @@ def _come_or_gone(
 
 
 def _weighed(saved: float, saved_after: float) -> Status:
-    """Of a finding on both sides; mirrors: what eases gets heavier."""
+    """Of a finding on both sides; mirrors: what improves one way worsens the other."""
     if min(saved, saved_after) >= (1 - REMAINS) * max(saved, saved_after):
         return Status.unchanged
-    return Status.eased if saved_after < saved else Status.heavier
+    return Status.improved if saved_after < saved else Status.worsened
 
 
 def _saved(item: Item | None, group: Group) -> float:
@@ -317,9 +317,9 @@ def _ways(status: Status, before: LaunchSummary, after: LaunchSummary) -> Seen |
 def _agrees(status: Status, gain: float) -> bool:
     """Whether a quantity that got better by that share shows what became of a finding."""
     match status:
-        case Status.resolved | Status.eased:
+        case Status.resolved | Status.improved:
             return gain >= MOVED
-        case Status.new | Status.heavier:
+        case Status.new | Status.worsened:
             return gain <= -MOVED
         case Status.masked:
             return gain < MOVED

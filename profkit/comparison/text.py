@@ -107,7 +107,7 @@ def outcome(kernel: KernelDiff) -> Iterable[str]:
         yield ", ".join(finding(change) for change in new[:_RESOLVED_TOLD])
     limit = kernel.limit
     if limit and limit.name not in {change.category for change in resolved}:
-        lasting = {Status.unchanged, Status.eased, Status.heavier}
+        lasting = {Status.unchanged, Status.improved, Status.worsened}
         still = {change.category for change in kernel.findings if change.status in lasting}
         perhaps, word = (
             "" if limit.certain else "perhaps ",
