@@ -26,8 +26,8 @@ MORE_IS_BETTER = (
 """Quantities of which the programming guides want more; of what defects are measured by otherwise,
 stalls, traffic, instructions, conflicts, imbalance, they want less."""
 SHOWN_AS = {
-    Status.resolved: "better", Status.improved: "better", Status.new: "worse", Status.worsened: "worse",
-    Status.masked: "no better", Status.unmasked: "no worse", Status.unchanged: "alike",
+    Status.resolved: "better", Status.improved: "better", Status.new: "worse", Status.worsened:
+    "worse", Status.masked: "no better", Status.unmasked: "no worse", Status.unchanged: "alike",
 }  # fmt: skip
 
 
@@ -129,7 +129,7 @@ def test_a_finding_of_low_confidence_limits_only_where_nothing_surer_does() -> N
         profkit.load(H200 / "ladder" / f"{name}.ncu-repz") for name in ("async_pipeline", "hopper")
     ]
     (guessed,) = profkit.diff(*ladder).kernels
-    assert headline(guessed).endswith("perhaps now limited by special_functions")
+    assert headline(guessed).endswith("possibly now limited by special_functions")
 
 
 def test_at_an_unchanged_time_a_threshold_is_no_event() -> None:
