@@ -41,7 +41,7 @@ class GateKind(StrEnum):
 _UNDECIDED = {GateKind.inconclusive, GateKind.incomparable}
 _ALLOWED = (
     "allowed are quantities, numbers, + - * /, one comparison at a time, and, or, not, and "
-    f"{', '.join(FUNCTIONS)}; see docs/writing-rules.md"
+    f"{', '.join(FUNCTIONS)}; see docs/guides/writing-rules.md"
 )
 _WRITTEN = "regression[:5%], inconclusive, incomparable, new-finding, removed, metric:EXPRESSION"
 
