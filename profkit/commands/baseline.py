@@ -1,4 +1,4 @@
-"""`profkit baseline`: every backend at every shape, measured or made of others' latencies."""
+"""`profkit baseline`: every backend at every shape, measured or imported."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MASKS: Mapping[_Masks | None, list[Value]] = {
 
 baseline = typer.Typer(
     name="baseline",
-    help="What a change has to beat: a matrix of shapes, each measured by every backend.",
+    help="A reference to beat: every backend measured at every shape of a matrix.",
     no_args_is_help=True,
 )
 
@@ -44,10 +44,10 @@ def report(
     price: float | None = None,
     ablation: Path | None = None,
 ) -> None:
-    """Write a report of a baseline: claims, statistics, performance, what must be beaten, methods.
+    """Write a report of a baseline: claims, statistics, performance, thresholds to beat, methods.
 
-    The same data give the same report, byte for byte. Markdown and LaTeX have their drawings in
-    a folder beside the file, HTML has them inside.
+    The same data give the same report, byte for byte. Markdown and LaTeX have their plots in a
+    folder next to the file, HTML embeds them.
 
     Examples:
 
@@ -104,10 +104,10 @@ def run(
     gpu: int | None = None,
     format: PlainFormat = "terminal",
 ) -> None:
-    """Measure a matrix of shapes by every backend of a target, a file a cell.
+    """Measure every backend of a target at every shape of a matrix, one file per cell.
 
-    Every cell is kept as soon as it is known: interrupt it when you like and go on with --resume.
-    A budget is kept by fewer samples, which the cells say.
+    Every cell is saved as soon as it is measured: interrupt at any time, continue with --resume.
+    A budget reduces the number of samples, which the cells record.
 
     Examples:
 
@@ -123,7 +123,7 @@ def run(
     from profkit.timing import stopwatch
 
     if target.suffix != ".py" or not target.is_file():
-        raise BadInput(f"{target}: no such target", "give a target script, targets/NAME.py")
+        raise BadInput(f"{target}: no such target script", "give targets/NAME.py")
     sizes: dict[str, list[Value]] = {
         "batch": _sizes("--batch", batch),
         "heads": _sizes("--heads", heads),
@@ -152,16 +152,19 @@ def run(
         resume=resume,
         command=("profkit", *sys.argv[1:]),
     )
-    with interruptible("what was measured is kept: go on with --resume"), stage_progress() as show:
+    with (
+        interruptible("measured cells are saved: continue with --resume"),
+        stage_progress() as show,
+    ):
         summary = run_baseline(plan, show)
     _show(summary, plan.out, format)
     if any(row.is_timed for row in summary.rows):
         return
     if not summary.rows:
-        raise EnvironmentProblem("nothing was measured", "give a larger --budget")
+        raise EnvironmentProblem("no cell was measured", "give a larger --budget")
     first = summary.rows[0]
     kind = TargetFailed if first.status.value in {"wrong", "failed"} else EnvironmentProblem
-    raise kind(f"nothing could be measured; {first.id}: {first.reason}", "see the list above")
+    raise kind(f"no cell could be measured; {first.id}: {first.reason}", "see the list above")
 
 
 @baseline.command("import", cls=Reading)
@@ -174,9 +177,9 @@ def import_(
     unit: Unit | None = None,
     format: PlainFormat = "terminal",
 ) -> None:
-    """Make a baseline of latencies that others took: raw samples, one file a cell.
+    """Make a baseline of third-party latencies: raw samples, one file per cell.
 
-    What a file says of its shape is taken, or what a matrix says; what nobody says stays unknown.
+    Shapes come from the files, or from a matrix; what neither states stays unknown.
 
     Examples:
 
@@ -216,7 +219,7 @@ def _matrix(paths: list[Path], sizes: dict[str, list[Value]]) -> Matrix:
     if sizes:
         name = min({"backward", "causal"} & set(sizes) or sizes)
         option = "--seq" if name == "length" else f"--{name.replace('_', '-')}"
-        message = f"--matrix names the shapes, so {option} can't too"
+        message = f"--matrix and {option} exclude each other"
         raise UsageError(message, "leave one of them out")
     return joined([read_matrix(path) for path in paths])
 
@@ -224,5 +227,5 @@ def _matrix(paths: list[Path], sizes: dict[str, list[Value]]) -> Matrix:
 def _sizes(option: str, text: str | None) -> list[Value]:
     names = tuple(dict.fromkeys(names_in(text)))
     if not all(name.isdecimal() and int(name) >= 1 for name in names):
-        raise UsageError(f"{option} {text!r} is no list of sizes", f"{option} 128,256")
+        raise UsageError(f"{option} {text!r} is not a valid list of sizes", f"use {option} 128,256")
     return [int(name) for name in names]

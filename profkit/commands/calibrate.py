@@ -1,4 +1,4 @@
-"""`profkit calibrate`: the smallest difference that means anything on this machine."""
+"""`profkit calibrate`: the A/A floor of this machine, its noise between equal builds."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def calibrate(
     gpu: int | None = None,
     format: TextFormat = "terminal",
 ) -> None:
-    """Time one build against itself, and keep what it differs by: the A/A floor of this GPU.
+    """Time one build against itself, and save the differences as the A/A floor of this GPU.
 
-    From then on comparisons on this GPU take no smaller difference for real: within a process,
-    between two processes, and between two runs saved at different times. At most 1% of comparisons
-    of one build with itself exceed a floor, at 95% confidence: the fewer processes it is measured
-    on, the larger it has to be.
+    Later comparisons on this GPU treat smaller differences as noise: within a process, between
+    two processes, and between two runs saved at different times. At most 1% of comparisons of one
+    build with itself exceed a floor, at 95% confidence: the fewer processes it is measured on,
+    the larger it is.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""`profkit compare`: two saved results, what can be said of them and what can't."""
+"""`profkit compare`: two saved results, and a verdict where the A/A floor allows one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from profkit.core.errors import UsageError
 if TYPE_CHECKING:
     from profkit.timing.latency import Timed
 
-_INCONCLUSIVE = 3
+_INCONCLUSIVE = 3  # exit code, see docs/time.md
 
 
 def compare(
@@ -31,11 +31,11 @@ def compare(
     format: TextFormat = "terminal",
     output: Path | None = None,
 ) -> None:
-    """Say what two saved results allow to be said: they were not measured in turns.
+    """Compare two saved results, which were not interleaved.
 
-    Without a known A/A floor (profkit calibrate) there is no verdict between two runs: what
-    differs may be the build, or the hour. Exits with 3 where nothing can be concluded, or the two
-    were measured differently, on two GPUs for example.
+    Without a known A/A floor (profkit calibrate) there is no verdict between two runs: the build
+    may differ, or the state of the machine. Exits with 3 where a comparison is inconclusive, or
+    the two were measured differently, on two GPUs for example.
 
     Examples:
 
@@ -99,7 +99,7 @@ def _matched(
     common = [label for label in before if label in after]
     for name in names:
         if name not in common:
-            raise UsageError(f"--variant {name!r} is not in both: {content}")
+            raise UsageError(f"--variant {name!r} is not in both files: {content}")
     if not common:
         raise UsageError(f"nothing to compare: {content}", "time the same variants")
     return [(label, label) for label in common if not names or label in names]

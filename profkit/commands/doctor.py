@@ -1,4 +1,4 @@
-"""`profkit doctor`: can this machine profile, and what to do if not."""
+"""`profkit doctor`: whether this machine can profile, and remedies where not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def doctor(
     format: PlainFormat = "terminal",
     output: Path | None = None,
 ) -> None:
-    """Check what profiling needs: GPU, driver, tools, permissions, room.
+    """Check the requirements of profiling: GPU, driver, tools, permissions, disk space.
 
     Examples:
 
@@ -28,7 +28,7 @@ def doctor(
     diagnosis = diagnose(out)
     put(doctor_json(diagnosis) if format == "json" else doctor_view(diagnosis), output)
     if require_gpu and diagnosis.can_profile is None:
-        message = "can't tell whether a GPU can be profiled here"
+        message = "unknown whether a GPU can be profiled here"
         raise EnvironmentProblem(message, "pip install nvidia-ml-py")
     if require_gpu and not diagnosis.can_profile:
         raise EnvironmentProblem("no GPU can be profiled here", "see the checks that fail")

@@ -12,7 +12,7 @@ from profkit.core.duration import parse_duration
 from profkit.core.errors import EnvironmentProblem, UsageError
 from profkit.ui.progress import stage_progress
 
-_INCONCLUSIVE = 3
+_INCONCLUSIVE = 3  # exit code of an undecided search
 
 
 def optimize(
@@ -30,10 +30,10 @@ def optimize(
     device: Device | None = None,
     gpu: int | None = None,
 ) -> None:
-    """Find out which variant of a target to use, and what to write to have it.
+    """Find the variant of a target to use, and the code that selects it.
 
-    Variants take turns until each reaches the speed-up or falls short, or the budget is spent.
-    That nothing is to be gained is a result (0); exit code 3 says that it could not be decided.
+    Blocks are interleaved until each variant reaches the target speedup or falls short of it, or
+    the budget is spent. To keep the variant in use is a result too (exit code 0); 3: undecided.
 
     Examples:
 
@@ -47,9 +47,11 @@ def optimize(
     from profkit.timing.optimize_view import optimize_json, optimize_terminal
 
     if not 1 < target_speedup < 1000:
-        raise UsageError(f"--target-speedup {target_speedup:g} is no speed-up", "write 1.10")
+        raise UsageError(
+            f"--target-speedup {target_speedup:g} is not a valid speedup", "write 1.10"
+        )
     if len(words) - options.words_after_dashes(context) != 1:
-        raise UsageError("one target is optimized at a time", "give its arguments after --")
+        raise UsageError("optimize takes one target", "give its arguments after --")
     plan = measurement.TimingPlan(
         subjects=(measurement.subject_of(words[0]),),
         arguments=tuple(words[1:]),
@@ -69,7 +71,7 @@ def optimize(
         options.put(optimize_terminal(result, to_file=output is not None), output)
     outcome = result.decision.outcome
     if outcome is optimum.Outcome.invalid:
-        message = "not a measurement to believe"
+        message = "invalid measurement: throttling, or different SM clocks"
         raise EnvironmentProblem(message, "see `profkit doctor`, and try again")
     if outcome is optimum.Outcome.undecided:
         raise typer.Exit(_INCONCLUSIVE)

@@ -38,10 +38,10 @@ def profile(
     keep_nsys_rep: bool = False,
     keep_variable: list[str] | None = None,
 ) -> None:
-    """Profile a target's variants, or any program, with ncu and nsys, and keep the run.
+    """Profile a target's variants, or any program, with ncu and nsys, and save the run.
 
-    The target is checked against its reference first. profkit passes on only the environment
-    variables a GPU program needs.
+    A target is first checked against its reference. The program gets only the environment
+    variables that GPU programs need.
 
     Examples:
 
@@ -90,7 +90,7 @@ def profile(
 
 
 def _summary(outcome: Outcome) -> list[str]:
-    """What the run holds besides the report, what was worth a warning, and what to do next."""
+    """Warnings, latencies, timeline and stages of the run, and the next commands."""
     from profkit.capture.correctness import Status
     from profkit.timing.latency_view import doubts, method, variant_line
 
@@ -100,9 +100,9 @@ def _summary(outcome: Outcome) -> list[str]:
         if variant.status is Status.unsupported
     ]
     lines += [f"! {warning}" for warning in outcome.warnings]
-    if outcome.latency:  # ncu's durations are of a kernel alone, its caches and clocks held
+    if outcome.latency:  # ncu's durations are of kernels alone, under its cache and clock control
         timed = outcome.latency.timed
-        lines += [f"\nLatency of a call without a profiler ({method(timed[0])}):"]
+        lines += [f"\nLatency per call without a profiler ({method(timed[0])}):"]
         lines += [f"  {variant_line(row)}" for row in timed]
         lines += [f"! {doubt}" for doubt in doubts(timed)]
     if outcome.timeline:
