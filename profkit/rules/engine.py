@@ -489,7 +489,9 @@ class _Kernels(_Table[Group]):
         facts = {
             "previous_duration": before.duration,
             "previous_dram_bytes": before.get("dram_bytes"),
-            "intermediate_bytes": min(before.get("dram_write_bytes"), launch.get("dram_read_bytes")),
+            "intermediate_bytes": min(
+                before.get("dram_write_bytes"), launch.get("dram_read_bytes")
+            ),
         }
         return facts[name]
 

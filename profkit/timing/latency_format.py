@@ -168,8 +168,12 @@ class Latency(Setup, frozen=True, kw_only=True):
         return all(later - turn > 2 for turn, later in zip(turns, turns[2:], strict=False))
 
 
+TRIMMED = 0.1
+"""The share of samples cut at either end of a mean; chosen: it resists up to 10% of outliers."""
+
+
 def _trimmed_mean(samples: Sequence[float]) -> float:
-    cut = len(samples) // 10
+    cut = int(TRIMMED * len(samples))
     middle = sorted(samples)[cut : len(samples) - cut]
     return sum(middle) / len(middle)
 

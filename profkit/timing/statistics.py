@@ -42,11 +42,11 @@ CLAIMABLE_DELTA = 0.3  # chosen: between Romano's small (0.147) and medium (0.33
 # Chosen: independent runs fail one of the three in about 3% of cases; measured in
 # docs/statistics.md, "Coverage of the median by the intervals within one run".
 _AUTOCORRELATION_ALPHA, _DRIFT_ALPHA, _STARTUP_ALPHA = 0.025, 0.01, 0.01
-_OUTLIER = 3.5  # Iglewicz and Hoaglin 1993: modified z-scores above it
+OUTLIER_SCORE = 3.5  # Iglewicz and Hoaglin 1993: modified z-scores above it
 _MAD_TO_SIGMA = 1.4826  # 1 / Phi^-1(3/4): the MAD of a normal distribution is its sigma over it
 _HIGHEST_CORRELATION = 0.99  # chosen: keeps (1 - rho) / (1 + rho) above 0; beyond, all is refused
 _SEPARATED = (0.147, 0.33, 0.474)  # Romano et al. 2006
-_LIMIT_95 = 1.645  # Phi^-1(0.95), one-sided
+LIMIT_95 = 1.645  # Phi^-1(0.95), one-sided
 # Four float32 roundings (2^-24 relative): CUDA returns times as float32 milliseconds.
 _FLOAT32 = 2.0**-22
 _TICK_SAMPLES = 64  # chosen: bounds the search to 64 times x 10,000 grids
@@ -256,7 +256,7 @@ def effective_size(n: float, correlation: float) -> float:
 def _effective_at_least(n: int, correlation: float) -> float:
     """The lower 95% limit of the effective size; a correlation has the error (1 - rho^2) / n."""
     rho = _unbiased(correlation, n)
-    highest = rho + _LIMIT_95 * math.sqrt((1 - rho**2) / n)
+    highest = rho + LIMIT_95 * math.sqrt((1 - rho**2) / n)
     return n * (1 - highest) / (1 + highest)
 
 
@@ -290,8 +290,8 @@ def _outliers(times: Array, tick: float) -> tuple[int, int]:
     scale = _MAD_TO_SIGMA * max(float(np.median(np.abs(away))), tick)
     if scale == 0:
         scale = _FLOAT32 * float(np.median(times))
-    slow = away > _OUTLIER * scale
-    return int((np.abs(away) > _OUTLIER * scale).sum()), int(np.cumprod(slow).sum())
+    slow = away > OUTLIER_SCORE * scale
+    return int((np.abs(away) > OUTLIER_SCORE * scale).sum()), int(np.cumprod(slow).sum())
 
 
 def _independence(

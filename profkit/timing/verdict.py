@@ -36,11 +36,11 @@ _FEWEST_BLOCKS = 2  # a standard deviation needs two
 _FEWEST_TO_LEAVE_OUT = 4  # without one, three blocks leave two degrees of freedom
 # Chosen: 1 / 40 of rows of independent blocks look dependent; docs/statistics.md, "Measured", has
 # the error rates of verdicts with it.
-_DEPENDENT_ALPHA = 0.025
+DEPENDENT_ALPHA = 0.025
 # One in forty comparisons of eight independent blocks looks autocorrelated, and the formula takes
 # it for one block then: 2% stay open however far the sides are apart. With four at least none does,
 # and false verdicts at AR(1) 0.7 over blocks stay what they were (0.3%; 20,000 simulations each).
-_LEAST_SIZE = 4.0
+LEAST_SIZE = 4.0
 # Chosen: in 1% of rows of independent blocks one is called an outlier; it only sets the reason.
 _OUTLIER_ALPHA = 0.01
 _HIGHEST_EXPONENT = 700.0  # exp(709.8) is the largest double
@@ -320,8 +320,8 @@ def _estimate(ratios: Array, dependence: float | None) -> _Estimate:
     n = ratios.size
     size = float(n)
     p_value = 1.0 if dependence is None else statistics.correlation_p_value(dependence, n)
-    if dependence is not None and p_value < _DEPENDENT_ALPHA:
-        size = max(effective_size(n, dependence), min(size, _LEAST_SIZE))
+    if dependence is not None and p_value < DEPENDENT_ALPHA:
+        size = max(effective_size(n, dependence), min(size, LEAST_SIZE))
     return _Estimate(float(ratios.mean()), float(ratios.std(ddof=1)), n, size)
 
 
@@ -348,13 +348,13 @@ def _reach(size: float, level: float, power: float) -> float:
     dependent by chance, t and S' are those of fewer blocks.
     """
     freedom, fewer = max(size - 1, 1.0), size
-    if size > _LEAST_SIZE:
-        correlation = statistics.correlation_beyond_chance(_DEPENDENT_ALPHA, size)
-        fewer = max(effective_size(size, correlation), _LEAST_SIZE)
+    if size > LEAST_SIZE:
+        correlation = statistics.correlation_beyond_chance(DEPENDENT_ALPHA, size)
+        fewer = max(effective_size(size, correlation), LEAST_SIZE)
     scales = _scales(freedom)
     needed = t_quantile((1 + level) / 2, freedom)
     by_chance = t_quantile((1 + level) / 2, max(fewer - 1, 1.0)) * math.sqrt(size / fewer)
-    cases = ((1 - _DEPENDENT_ALPHA, needed), (_DEPENDENT_ALPHA, by_chance))
+    cases = ((1 - DEPENDENT_ALPHA, needed), (DEPENDENT_ALPHA, by_chance))
 
     def excess(reach: float) -> tuple[float, float]:
         chance = slope = 0.0
