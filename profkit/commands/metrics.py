@@ -1,4 +1,4 @@
-"""`profkit metrics`: the catalogue, and what a report has of it."""
+"""`profkit metrics`: the catalog, and its coverage by a report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def metrics(
     format: NumbersFormat = "terminal",
     output: Path | None = None,
 ) -> None:
-    """List the quantities profkit knows, and which of them a report gives: found, derived, missing.
+    """List the quantities of the catalog, and which of them a report has: found, derived, missing.
 
     Examples:
 
@@ -35,7 +35,7 @@ def metrics(
         _report(path, kernel, grep, everything, format, output)
         return
     if kernel or everything:
-        raise UsageError("--kernel and --all need a report", "add FILE")
+        raise UsageError("--kernel and --all require a report", "add FILE")
     from profkit.analysis.metrics_view import catalog_json, catalog_view
     from profkit.report.catalog import catalog
     from profkit.report.catalog_markdown import catalog_markdown
@@ -43,10 +43,10 @@ def metrics(
     entries = catalog()
     chosen = [entry for entry in entries.quantities.values() if _matches(entry, grep)]
     if grep and not chosen:
-        raise UsageError(f"no quantity mentions {grep!r}", "`profkit metrics` lists all")
+        raise UsageError(f"no quantity matches {grep!r}", "list all with `profkit metrics`")
     if format == "markdown":
         if grep:
-            raise UsageError("--format markdown writes the whole catalogue", "leave --grep out")
+            raise UsageError("--format markdown writes the whole catalog", "omit --grep")
         put(catalog_markdown(entries), output)
     else:
         put(catalog_json(chosen) if format == "json" else catalog_view(entries, chosen), output)
@@ -65,7 +65,7 @@ def _report(
     from profkit.report.coverage import coverage
 
     if format == "markdown":
-        raise UsageError("--format markdown writes the catalogue", "leave FILE out, or use json")
+        raise UsageError("--format markdown writes the catalog", "omit FILE, or use --format json")
     report = read_report(path, kernel)
     items = [item for item in coverage(report.summary.launches) if _matches(item.quantity, grep)]
     recorded: dict[str, tuple[str, float | str | None]] = {}
@@ -74,7 +74,7 @@ def _report(
         word = (grep or "").lower()
         recorded = {name: value for name, value in metrics.items() if word in name.lower()}
     if grep and not items and not recorded:
-        raise UsageError(f"no quantity mentions {grep!r}", "`profkit metrics` lists all")
+        raise UsageError(f"no quantity matches {grep!r}", "list all with `profkit metrics`")
     write = coverage_json if format == "json" else coverage_view
     put(write(report.summary, items, recorded), output)
 

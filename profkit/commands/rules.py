@@ -1,4 +1,4 @@
-"""`profkit rules`: see the rules, understand one, check your own, measure them."""
+"""`profkit rules`: list and explain rules, check your own, score them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RECORDED = "reports/*/pairs"
 
 rules = typer.Typer(
     name="rules",
-    help="See the rules that findings come from, understand one, check and measure them.",
+    help="List and explain the rules behind findings; check and score your own.",
     no_args_is_help=True,
 )
 
@@ -52,7 +52,7 @@ def explain(
     kernel: str | None = None,
     own: Path | None = None,
 ) -> None:
-    """Say what a rule looks for and promises, and why it fires on a report's kernels or not.
+    """Explain a rule: conditions, estimate and actions; with --on, why it fires on a kernel or not.
 
     Examples:
 
@@ -65,11 +65,11 @@ def explain(
     from profkit.rules.rules_view import explained, timeline_trial_view, trials_view
 
     if kernel and on is None:
-        raise UsageError("--kernel needs a report", "add --on FILE")
+        raise UsageError("--kernel requires a report", "add --on FILE")
     by_name = {known.name: known for known in _all(own)}
     if rule not in by_name:
         remedy = did_you_mean(rule, by_name, "see `profkit rules list`", most=3)
-        raise UsageError(f"no rule {rule!r}", remedy)
+        raise UsageError(f"unknown rule {rule!r}", remedy)
     chosen = by_name[rule]
     view = explained(chosen)
     if on is not None and chosen.about == "timeline":
@@ -94,7 +94,7 @@ def explain(
 
 @rules.command("check", cls=Reading)
 def check(path: Path) -> None:
-    """Check rules of your own; says everything that is wrong, with file and line.
+    """Check your own rules; lists all faults with file and line.
 
     Examples:
 
@@ -108,8 +108,8 @@ def check(path: Path) -> None:
         typer.echo(str(fault))
     if faults:
         count = f"{path}: {plural(len(faults), 'fault')}"
-        raise BadInput(count, "docs/writing-rules.md tells how to write a rule")
-    typer.echo(f"{plural(len(valid), 'rule')}, no fault")
+        raise BadInput(count, "see docs/writing-rules.md")
+    typer.echo(f"{plural(len(valid), 'rule')}, no faults")
 
 
 @rules.command("score", cls=Reading)
@@ -120,12 +120,12 @@ def score(
     own: Path | None = None,
     disable: list[str] | None = None,
 ) -> None:
-    """Measure the findings on pairs: a kernel with a known defect, and the same one mended.
+    """Score the findings on pairs: a kernel with a known defect, and the same kernel fixed.
 
-    A pair is a folder with pair.yaml (`category:` of the defect, null for a kernel without one),
-    before.ncu-rep, after.ncu-rep, and latency.json: what `profkit time` wrote for before and after,
-    or {"before": ..., "after": ...} in one unit, each a number, a list or a mapping with a median.
-    Without it the durations in the reports are compared.
+    A pair is a directory with pair.yaml (`category:` of the defect, null for a kernel without one),
+    before.ncu-rep, after.ncu-rep, and latency.json: the output of `profkit time` for before and
+    after, or {"before": ..., "after": ...} in one unit, each a number, a list or a mapping with a
+    median. Without latency.json the durations in the reports are compared.
 
     Examples:
 
@@ -141,7 +141,9 @@ def score(
     advice = chosen_advice(own, disable, 0)
     folders = sorted(Path().glob(_RECORDED)) if pairs is None else [pairs]
     if not folders:
-        raise UsageError(f"no {_RECORDED} here", "name a folder of recorded pairs: --pairs DIR")
+        raise UsageError(
+            f"no {_RECORDED} here", "pass a directory of recorded pairs with --pairs DIR"
+        )
     judged, notes, failures = judge_pairs(folders, advice)
     if judged:
         result = summed(judged, notes.why)
@@ -155,7 +157,7 @@ def score(
 
 
 def _quantities(path: Path) -> Mapping[str, float]:
-    """What rules may name of a timeline, or of that of a run; raises BadInput without one."""
+    """The quantities of a timeline, or of that of a run; raises BadInput without one."""
     from profkit.analysis.run_files import TIMELINES, one_report, timeline_of
     from profkit.commands.reading import read_timeline
     from profkit.timeline.summary import summarize_timeline
@@ -165,7 +167,7 @@ def _quantities(path: Path) -> Mapping[str, float]:
     else:
         quantities = timeline_of(one_report(path))
     if not quantities:
-        raise BadInput(f"{path}: no GPU work on a timeline", "name a run, or a timeline (.sqlite)")
+        raise BadInput(f"{path}: no timeline with GPU work", "pass a run, or a timeline (.sqlite)")
     return quantities
 
 

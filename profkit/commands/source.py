@@ -1,4 +1,4 @@
-"""`profkit source`: a kernel from the inside, over its life and by its lines."""
+"""`profkit source`: a kernel over time and by source line."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def source(
     format: PlainFormat = "terminal",
     output: Path | None = None,
 ) -> None:
-    """Look inside the kernel that takes the most time: its life and its hottest lines.
+    """Show the kernel with the most time: utilization over time, and its hottest source lines.
 
-    Prologue, steady state and tail come from samples over time (ncu's section PmSampling), lines
-    from SourceCounters; text of lines from `ncu --import-source yes` and `nvcc -lineinfo`.
+    Utilization over time, prologue, steady state and tail require ncu's section PmSampling, hot
+    lines SourceCounters, source text `nvcc -lineinfo` and `ncu --import-source yes`.
 
     Examples:
 
@@ -30,7 +30,7 @@ def source(
 
       profkit source run.ncu-rep --kernel flash --top 20 --sass
 
-      profkit source reports/sdpa_s512 --plot life.png
+      profkit source reports/sdpa_s512 --plot timeline.png
     """
     from profkit.analysis.source_json import source_json
     from profkit.analysis.source_plot import plot_timeline
@@ -51,7 +51,7 @@ def source(
     if plot is not None:
         if inside.timeline is None:
             raise BadInput(
-                f"{path}: {inside.launch.name} has no samples over time to draw",
+                f"{path}: {inside.launch.name} has no PM samples to plot",
                 "record with `ncu --section PmSampling`",
             )
         plot_timeline(inside.timeline, plot, inside.launch.name)
