@@ -176,8 +176,8 @@ class KernelRow(Projection, frozen=True, kw_only=True):
 
 
 class Analysis(Projection, frozen=True, kw_only=True):
-    """The analysis of a report. Numbers are in SI units, shares are fractions of 1; a missing number
-    is null.
+    """The analysis of a report. Numbers are in SI units, shares are fractions of 1; a missing
+    number is null.
 
     Groups are in the requested order, launches in launch order; findings have most time saved
     first. "can't tell": no findings, and most rules lack data.

@@ -25,8 +25,8 @@ _VALUE = 28  # characters of a text, chosen: leaves 70 of 100 columns for the lo
 
 
 class FormulaRow(Projection, frozen=True, kw_only=True):
-    """A formula over ncu metrics, and the compute capabilities that it applies to. `lead`: no report
-    has confirmed its metric names yet."""
+    """A formula over ncu metrics, and the compute capabilities that it applies to. `lead`: no
+    report has confirmed its metric names yet."""
 
     formula: str
     from_cc: str

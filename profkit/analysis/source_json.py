@@ -58,8 +58,8 @@ class TrackRow(Projection, frozen=True, kw_only=True):
 
 
 class TimelineRow(Projection, frozen=True, kw_only=True):
-    """PM samples of a kernel. `duration_s` is ncu's, of another pass than `sampled_s`: the time from
-    the first to the last sampling interval with an active SM, each `period_s` long.
+    """PM samples of a kernel. `duration_s` is ncu's, of another pass than `sampled_s`: the time
+    from the first to the last sampling interval with an active SM, each `period_s` long.
 
     Phases are those of the track `driver`; `below_half` is the share of samples in which it is
     below half of its steady rate. Where phases are unknown there are none, and `notes` have the

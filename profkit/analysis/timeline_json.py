@@ -25,8 +25,8 @@ from profkit.timeline.summary import KernelGroup, KernelRun, MemoryUse, RangeUse
 Extent = tuple[Count, Count, Count]
 
 _LONGEST = 128 << 20
-"""Characters; a launch in a named range takes about 400. Names are repeated for each launch, so that
-long ones could make the text 1,000 times larger than the file."""
+"""Characters; a launch in a named range takes about 400. Names are repeated for each launch, so
+that long ones could make the text 1,000 times larger than the file."""
 
 
 class ExportRow(Projection, frozen=True, kw_only=True):
@@ -63,8 +63,8 @@ class SpreadRow(Projection, frozen=True, kw_only=True):
 
 
 class GapRow(Projection, frozen=True, kw_only=True):
-    """An interval without GPU work: the previous (`after`) and the next (`before`) work, the share in
-    which a host thread was in a CUDA call, and the call with the largest part of that."""
+    """An interval without GPU work: the previous (`after`) and the next (`before`) work, the share
+    in which a host thread was in a CUDA call, and the call with the largest part of that."""
 
     start: Number = field(name="start_s")
     duration: Number = field(name="duration_s")
@@ -94,7 +94,7 @@ class RegionRow(Projection, frozen=True, kw_only=True):
 
 
 class KernelGroupRow(Projection, frozen=True, kw_only=True):
-    """Launches of one kernel with one launch configuration; `share` is of the list's kernel time."""
+    """Launches of one kernel with one launch configuration; `share` is of the list."""
 
     name: str
     grid: Extent

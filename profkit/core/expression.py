@@ -2,10 +2,10 @@
 
 A Python expression of numbers, names, `+ - * /`, unary minus, comparisons, `and`, `or`, `not` and
 the functions of its language: rules have one, the catalog's formulas another. Columns are float64
-arrays of one value per launch, NaN where a value is missing. Truth is 1, 0, or NaN for unknown: `and`
-with a false side is false, `or` with a true side is true, whatever the other side is; a comparison
-with a missing value is unknown. Text from a file is never executed: `parse` rejects everything that
-is not listed above.
+arrays of one value per launch, NaN where a value is missing. Truth is 1, 0, or NaN for unknown:
+`and` with a false side is false, `or` with a true side is true, whatever the other side is; a
+comparison with a missing value is unknown. Text from a file is never executed: `parse` rejects
+everything that is not listed above.
 """
 
 from __future__ import annotations

@@ -51,7 +51,8 @@ class Wait:
 
 
 class Samples:
-    """The samples of one launch by instruction. Instructions are identified by their index in `rows`."""
+    """The samples of one launch by instruction. Instructions are identified by their index in
+    `rows`."""
 
     def __init__(self, rows: Sequence[Instruction]) -> None:
         self.rows = tuple(rows)

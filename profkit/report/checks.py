@@ -60,7 +60,7 @@ def _out_of_bounds(values: Mapping[str, float]) -> Iterator[str]:
     for name in sorted(impossible(values)):
         bounds, value = catalog().quantities[name].within, values[name]
         reading = f"{value:.1%}" if bounds == (0, 1) else f"{value:.4g}"
-        limit = f"above {bounds[1]:.0%}" if bounds == (0, 1) and value > 1 else "out of range"
+        limit = "above 100%" if bounds == (0, 1) and value > 1 else "out of range"
         yield f"invalid measurement: {name} is {reading}, {limit}; ignore it for this launch"
 
 

@@ -27,7 +27,7 @@ LAUNCH = "launch overhead"
 
 REACH: Mapping[str, float] = {"dram_busy": 0.95, "tensor_busy": 0.94}
 """The highest share of its peak that a resource reached, where that is below 1: DRAM 89% to 96% on
-several GPUs, tensor cores 94% in a large cuBLAS GEMM on an H200. The others reached 97% and more."""
+several GPUs, tensor cores 94% in a large cuBLAS GEMM on an H200. Others reached 97% and more."""
 
 USUAL = 0.87
 """Floor over time of kernels that a resource limits: 0.82 to 0.95 in the recorded ones. After a

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-# CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", the same from CC 7.0 on.
+# CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", the same from CC
+# 7.0 on.
 WARP = 32
 _MAX_REGISTERS = 255  # per thread
 _MAX_THREADS = 1024  # per block
@@ -62,8 +63,8 @@ class NextStep:
 
     `blocks` and `warps` would be resident per SM. `changes` has the new upper limits: "registers"
     per thread, "shared" bytes of the kernel's own shared memory per block; or the block size
-    ("threads"). `carveout`: it requires a larger shared-memory carve-out than this launch had, which
-    the driver configures when the blocks that fit can use it.
+    ("threads"). `carveout`: it requires a larger shared-memory carve-out than this launch had,
+    which the driver configures when the blocks that fit can use it.
     """
 
     blocks: int
@@ -111,8 +112,9 @@ def limiters(limits: Limits, needs: BlockNeeds, chip: Chip) -> tuple[str, ...]:
 def next_step(limits: Limits, needs: BlockNeeds, chip: Chip) -> NextStep | None:
     """The nearest change that makes more warps resident; None where there is none.
 
-    Where warps or the maximum of blocks limit, another block size with the same registers per thread
-    and the same shared memory per block; else fewer registers or less shared memory for one more block.
+    Where warps or the maximum of blocks limit, another block size with the same registers per
+    thread and the same shared memory per block; else fewer registers or less shared memory for one
+    more block.
     """
     bounds = limiters(limits, needs, chip)
     if not bounds:

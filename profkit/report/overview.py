@@ -195,6 +195,7 @@ def gaps(launch: LaunchSummary, session: Session) -> str:
     if absent:
         count = plural(len(absent), "catalog quantity")
         notes.append(
-            f"{count} not collected by ncu {session.ncu_version}, may be supported by newer ncu versions"
+            f"{count} not collected by ncu {session.ncu_version}; may be supported by newer ncu "
+            "versions"
         )
     return "; ".join(notes)

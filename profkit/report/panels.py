@@ -287,7 +287,8 @@ def _shared_grid(launch: LaunchSummary) -> Grid:
         f"{_share(launch, 'shared_excessive_share')}"
         if addressed
         else "",
-        "conflicts by hardware counter include arbitration between accesses and only part of cp.async"
+        "conflicts by hardware counter include arbitration between accesses and only part of "
+        "cp.async"
         if counted
         else "",
     )

@@ -103,8 +103,8 @@ class Track:
     """One quantity over the kernel's run time.
 
     `times` are the starts of its intervals, seconds since the kernel's start; a value holds for its
-    interval (NaN where unknown). `unit` is "1" for a share. `name` is the catalog's series; `sm_active`,
-    the share of SM cycles with a resident block, is derived.
+    interval (NaN where unknown). `unit` is "1" for a share. `name` is the catalog's series;
+    `sm_active`, the share of SM cycles with a resident block, is derived.
     """
 
     name: str
@@ -133,9 +133,9 @@ class KernelTimeline:
 
     `duration` is ncu's (s), from another pass. `start` and `end` (s) bound the kernel in the
     samples: 0 and its sampled length. `phases` omit empty ones; without any, `notes` have the
-    reason. `steady` has each track's median over the steady phase, in the track's unit. `below_half`
-    is the share of the kernel's samples in which the track `driver` is below half of its steady
-    rate, NaN without phases. `period` is the length of a sample's interval (s).
+    reason. `steady` has each track's median over the steady phase, in the track's unit.
+    `below_half` is the share of the kernel's samples in which the track `driver` is below half of
+    its steady rate, NaN without phases. `period` is the length of a sample's interval (s).
     """
 
     launch: int

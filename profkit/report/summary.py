@@ -264,7 +264,8 @@ def _launch(raw: RawReport, quantities: Quantities, row: int) -> LaunchSummary:
 
 
 def groups(launches: Sequence[LaunchSummary]) -> tuple[Group, ...]:
-    """Launches by kernel, launch configuration and GPU, most time first; groups without a measured launch last."""
+    """Launches by kernel, launch configuration and GPU, most time first; groups without a measured
+    launch last."""
     total = sum(launch.duration for launch in launches if not launch.failed)
     by_shape = defaultdict(list)
     names = defaultdict(list)
@@ -381,14 +382,14 @@ def _occupancy(launch: LaunchSummary) -> Occupancy | None:
 def _notes(launches: Sequence[LaunchSummary], session: Session) -> Iterator[str]:
     if failed := sum(launch.failed for launch in launches):
         yield (
-            f"{failed} of {len(launches)} launches have no duration: their counters failed and they "
-            "are not ranked; profile them again"
+            f"{failed} of {len(launches)} launches have no duration: their counters failed and "
+            "they are not ranked; profile them again"
         )
     if session.clock_control == "base":
         origin = "ncu's default" if "clock-control" in session.assumed else "as requested"
         yield (
-            f"ncu locked the SM clock to base ({origin}): launches run slower than at boost clocks, "
-            "and memory appears faster relative to compute"
+            f"ncu locked the SM clock to base ({origin}): launches run slower than at boost "
+            "clocks, and memory appears faster relative to compute"
         )
     clocks = span("sm_clock", launches)
     if clocks and clocks_apart("sm_clock", *clocks, _CLOCK_MOVED):

@@ -127,8 +127,8 @@ class Trial(Generic[Subject]):
 
 @dataclass(frozen=True)
 class Lack:
-    """Why a rule could not be evaluated: on how many kernels (0: a timeline), and the reason for each
-    missing quantity, by name."""
+    """Why a rule could not be evaluated: on how many kernels (0: a timeline), and the reason for
+    each missing quantity, by name."""
 
     rule: str
     kernels: int

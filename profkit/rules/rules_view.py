@@ -281,8 +281,8 @@ def _summary(title: str, part: Part, extent: str) -> Grid:
     )
     note = (
         f"{plural(part.defects, 'defect')}; {plural(part.nothing_to_gain, 'report')} checked for "
-        f"false alarms.{extent} Measured speedup within the predicted range: {part.within_range} of "
-        f"{part.estimated}, above it: {part.above_range}. Ranked first without an estimate: "
+        f"false alarms.{extent} Measured speedup within the predicted range: {part.within_range} "
+        f"of {part.estimated}, above it: {part.above_range}. Ranked first without an estimate: "
         f"{part.first_without_estimate}."
     )
     return Grid(title, _SUMMARY, rows, note)
@@ -294,7 +294,7 @@ def _rounded(value: float) -> str:
 
 def _pairs_grid(pairs: Sequence[PairScore]) -> Grid:
     several = len({pair.gpu for pair in pairs}) > 1
-    note = "Speedup of the fix: measured, predicted by profkit (with error and rank), and by ncu's rules."
+    note = "Speedup of the fix: measured, then predicted by profkit and by ncu's rules."
     if untimed := sum(pair.measured == "profiled" for pair in pairs):
         count = plural(untimed, "pair")
         note += f" ~: from the durations in the reports, {count} without latency.json."

@@ -2,9 +2,9 @@
 
 Let T be all samples of a launch, M those that a rule's `match` selects, A those in which a warp
 issued an instruction of the same loops. Removing the cause leaves 1 - M/T of the time. Overlapping
-the wait with other work leaves 1 - min(A, M)/T, at most a speedup of 2x: the work to overlap with is
-what the loop issues (Zhou et al., CGO 2021). Several independent loads in flight gain more, because
-their latencies overlap.
+the wait with other work leaves 1 - min(A, M)/T, at most a speedup of 2x: the work to overlap with
+is what the loop issues (Zhou et al., CGO 2021). Several independent loads in flight gain more,
+because their latencies overlap.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 BEFORE: Mapping[str, tuple[str, str]]
 """Quantities of the previous launch for rules, with unit and meaning."""
 SAMPLED: Mapping[str, tuple[str, str]]
-"""Quantities from warp samples by instruction for rules, with unit and meaning. Unknown for a launch
-without samples, or with too many instructions."""
+"""Quantities from warp samples by instruction for rules, with unit and meaning. Unknown for a
+launch without samples, or with too many instructions."""
 CATEGORIES: Sequence[str]
 """Categories of rules."""
 BEFORE, SAMPLED, CATEGORIES = shipped_yaml("profkit.rules", "vocabulary.yaml").values()
@@ -69,7 +69,8 @@ class Match(Model, frozen=True, kw_only=True):
 
 
 class Sampled:
-    """The quantities of one launch. `text` returns the source line of an instruction, "" if unknown."""
+    """The quantities of one launch. `text` returns the source line of an instruction, "" if
+    unknown."""
 
     def __init__(self, samples: Samples, text: Callable[[str, int], str]) -> None:
         self._samples = samples

@@ -1,8 +1,9 @@
 """Accuracy of findings on recorded pairs: predicted against measured speedup of a fix.
 
-Three predictors are scored on each pair: profkit, ncu's rules (by the categories in `ncu_rules.yaml`)
-and the prediction that no fix gives any speedup. An error is |estimate - achieved| / achieved, of
-factors; a category that a predictor does not find counts as a prediction of 1.
+Three predictors are scored on each pair: profkit, ncu's rules (by the categories in
+`ncu_rules.yaml`) and the prediction that no fix gives any speedup. An error is |estimate -
+achieved| / achieved, of factors; a category that a predictor does not find counts as a prediction
+of 1.
 
     PAIR/  pair.yaml                    category: of the defect; null, absent or control: true, none
            before.ncu-rep(z)            with the defect
@@ -59,8 +60,8 @@ Examine = Callable[[Path], tuple[ReportSummary, Checklist]]
 
 
 Guess = Sequence[tuple[str, float, tuple[float, float] | None]]
-"""The findings of a predictor in a report: categories in order, each with its factor, and the lowest
-and highest factor where it has a range."""
+"""The findings of a predictor in a report: categories in order, each with its factor, and the
+lowest and highest factor where it has a range."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +96,8 @@ class Misses(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class PairNotes:
-    """Notes on a collection of pairs: names of the held-out pairs (None where unknown), explanations
-    of misses, and a remark."""
+    """Notes on a collection of pairs: names of the held-out pairs (None where unknown),
+    explanations of misses, and a remark."""
 
     held_out: frozenset[str] | None = None
     why: Mapping[str, str] = field(default_factory=dict)
@@ -151,8 +152,8 @@ class PairScore(_Named, frozen=True, kw_only=True):
 
 
 class Accuracy(Model, frozen=True, kw_only=True):
-    """The accuracy of one predictor, shares are fractions of 1, null without pairs. `false_alarms` is
-    a share of the reports with `nothing_to_gain`."""
+    """The accuracy of one predictor, shares are fractions of 1, null without pairs. `false_alarms`
+    is a share of the reports with `nothing_to_gain`."""
 
     top1: Real
     top3: Real
@@ -200,8 +201,8 @@ class Score(Output, frozen=True, kw_only=True, tag="profkit.score/1"):
 
 @dataclass(frozen=True)
 class Verdict:
-    """A scored pair. `watched`: it has a report checked for false alarms, a control's in any category
-    or one after a fix in the fixed category, unless that is the pair's second limit."""
+    """A scored pair. `watched`: it has a report checked for false alarms, a control's in any
+    category or one after a fix in the fixed category, unless that is the pair's second limit."""
 
     pair: PairScore
     watched: bool
@@ -266,7 +267,7 @@ def judge(pair: RecordedPair, examine: Examine, held_out: Collection[str] | None
 def _judged(
     guesses: Sequence[Guess], category: str | None, achieved: float, *, watched: bool
 ) -> Judged:
-    """The findings of a predictor before the fix, and its alarms: on a control, or after the fix."""
+    """The findings of a predictor before the fix, and its alarms: or after the fix."""
     side: Literal["before", "after"] = "after" if category else "before"
     alarms = tuple(
         Alarm(category=name, promised=factor, report=side)

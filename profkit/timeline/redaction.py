@@ -49,8 +49,8 @@ def scrub(path: str | Path) -> None:
     ranges are the program's own and stay as they are. The new file replaces the old one in one
     step once it is whole.
 
-    Raises BadInput when the file is absent, damaged, not an nsys export, or can't be replaced; it is
-    then unchanged.
+    Raises BadInput when the file is absent, damaged, not an nsys export, or can't be replaced; it
+    is then unchanged.
     """
     path = Path(path)
     with open_export(path):

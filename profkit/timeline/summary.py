@@ -66,8 +66,9 @@ class Region:
     """The time that was recorded: from the first CUDA call or GPU work to the end of the last.
 
     NVTX ranges and other host time before and after are excluded. `busy` is the time in which at
-    least one kernel, memcpy, memset or graph ran on any GPU: overlapping work counts once. `span` = `busy` + `lead` (until the first GPU work) + `gaps.total` (between GPU work) +
-    `tail` (after the last). `largest` are the longest gaps.
+    least one kernel, memcpy, memset or graph ran on any GPU: overlapping work counts once. `span` =
+    `busy` + `lead` (until the first GPU work) + `gaps.total` (between GPU work) + `tail` (after the
+    last). `largest` are the longest gaps.
     """
 
     start: float
@@ -93,11 +94,11 @@ class Region:
 class KernelRun:
     """One kernel relative to its launch call and its stream.
 
-    `from_call_start` is the kernel's start less the start of its launch call: overhead and queueing.
-    `after_call_return` is its start less the end of that call, negative where it started before the
-    call returned. `stream_gap` is its start less the end of the stream's previous work (negative
-    with programmatic dependent launch). NaN without such a call or work. `late`: the call began
-    after the stream was idle, so that the GPU waited for the host.
+    `from_call_start` is the kernel's start less the start of its launch call: overhead and
+    queueing. `after_call_return` is its start less the end of that call, negative where it started
+    before the call returned. `stream_gap` is its start less the end of the stream's previous work
+    (negative with programmatic dependent launch). NaN without such a call or work. `late`: the call
+    began after the stream was idle, so that the GPU waited for the host.
     """
 
     kernel: Kernel
@@ -120,7 +121,7 @@ class Launches:
 
 @dataclass(frozen=True)
 class KernelGroup:
-    """Launches of one kernel with one launch configuration; `share` is of the table's kernel time."""
+    """Launches of one kernel with one launch configuration; `share` is of the table."""
 
     name: str
     label: str
