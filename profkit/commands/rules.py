@@ -108,7 +108,7 @@ def check(path: Path) -> None:
         typer.echo(str(fault))
     if faults:
         count = f"{path}: {plural(len(faults), 'fault')}"
-        raise BadInput(count, "see docs/writing-rules.md")
+        raise BadInput(count, "see docs/guides/writing-rules.md")
     typer.echo(f"{plural(len(valid), 'rule')}, no faults")
 
 

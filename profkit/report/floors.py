@@ -3,7 +3,7 @@
 A resource that was busy for a share b of a launch's time T needs b·T of it, so T >= b·T for every
 resource. The rate that kernels reach is below the peak: a floor divides by the share of the peak
 that they reach (REACH). The time above the highest floor is exposed: latency, imbalance, tail and
-launch overhead. Derived in docs/estimates.md.
+launch overhead. Derived in docs/reference/methods/estimates.md.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Rules: conditions of a bottleneck, the effect of its fix, and actions. Data, never code.
 
 A rules file is YAML, `rules:` with a list of rules; `schemas/rules.json` is its schema and
-docs/writing-rules.md explains it. All faults are reported with file and line, a wrong value or name
-with the valid ones.
+docs/guides/writing-rules.md explains it. All faults are reported with file and line, a wrong value
+or name with the valid ones.
 """
 
 from __future__ import annotations

@@ -237,7 +237,7 @@ def score_view(score: Score) -> RenderableType:
 
 
 def score_markdown(score: Score, note: str) -> str:
-    """The page docs/accuracy.md."""
+    """The page docs/reference/accuracy.md."""
     from profkit.rules.score import LARGE_ERROR, WORTH_AN_ALARM
 
     text = shipped_text("profkit.rules", "accuracy.md").format(alarm=words.factor(WORTH_AN_ALARM))
