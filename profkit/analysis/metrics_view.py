@@ -112,7 +112,7 @@ def catalog_view(entries: Catalog, chosen: Sequence[Quantity]) -> RenderableType
         parts += _titled(heading, rows, 2)
     last = (
         f"{plural(len(chosen), 'quantity')}; unit 1 is a share. "
-        "Formulas and sources: docs/metrics.md, or --format json"
+        "Formulas and sources: docs/reference/metrics.md, or --format json"
     )
     return Group(*parts, Text(last, "dim"))
 

@@ -37,7 +37,9 @@ def audit(
     from profkit.report.gpus import datasheet_named
 
     if gpu is not None and datasheet_named(gpu) is None:
-        raise UsageError(f"--gpu {gpu!r} is not in the table of datasheets", "docs/audit.md")
+        raise UsageError(
+            f"--gpu {gpu!r} is not in the table of datasheets", "docs/reference/claims.md"
+        )
     claims = read_claims(path)
     result = examine(claims.claims, gpu or "")
     if not result.checked:  # figures that none holds anything against are no claims
@@ -45,7 +47,7 @@ def audit(
         more = f", and {len(reasons) - 1:,} more" if len(reasons) > 1 else ""
         raise BadInput(
             f"{path}: holds no claim that can be checked ({reasons[0]}{more})",
-            "name the GPU (--gpu), shape and figures by the keys in docs/audit.md",
+            "name the GPU (--gpu), shape and figures by the keys in docs/reference/claims.md",
         )
     put(audit_text(claims, result, format, to_file=output is not None), output)
     if result.contradictions:

@@ -108,7 +108,7 @@ def check(path: Path) -> None:
         typer.echo(str(fault))
     if faults:
         count = f"{path}: {plural(len(faults), 'fault')}"
-        raise BadInput(count, "docs/writing-rules.md tells how to write a rule")
+        raise BadInput(count, "docs/guides/writing-rules.md tells how to write a rule")
     typer.echo(f"{plural(len(valid), 'rule')}, no fault")
 
 

@@ -10,7 +10,7 @@ which an SM had work, f the SM clock; e is what the counters, of different passe
 logarithmic mean L(a, b) = (a - b) / ln(a / b) then splits the change without a rest (LMDI-I; Ang,
 Energy Policy 33, 2005): with T_r the part of T spent in state r, factor x gets
 Σ_r L(T_r', T_r) · ln(x' / x), and state r gets L(T_r', T_r) · ln(s_r' / s_r). Derived,
-with what it can't say, in docs/diff.md.
+with what it can't say, in docs/reference/methods/comparison.md.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class GateKind(StrEnum):
 _UNDECIDED = {GateKind.inconclusive, GateKind.incomparable}
 _ALLOWED = (
     "there are quantities, numbers, + - * /, one comparison at a time, and, or, not, and "
-    f"{', '.join(FUNCTIONS)} as docs/writing-rules.md has them"
+    f"{', '.join(FUNCTIONS)} as docs/guides/writing-rules.md has them"
 )
 _WRITTEN = "regression[:5%], inconclusive, incomparable, new-finding, removed, metric:EXPRESSION"
 

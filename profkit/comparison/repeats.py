@@ -15,7 +15,7 @@ from profkit.report.summary import Group
 
 NOISE = 0.03
 """The share by which ncu's durations of one and the same kernel differ from one recording to the
-next: 2% to 3% as a rule (docs/diff.md has what was seen)."""
+next: 2% to 3% as a rule (docs/reference/methods/comparison.md has what was seen)."""
 JITTER = 0.4e-6
 """Seconds by which they differ on top, whatever the kernel: what counts in short launches.
 

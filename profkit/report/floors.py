@@ -3,7 +3,7 @@
 A resource that was busy for a share b of a launch's time T needs b·T of it, so T >= b·T for every
 resource. What a resource can be driven to is less than its peak: a floor divides by the share that
 real kernels reach (REACH). The rest, above the largest need, is exposed: latency, imbalance, tail
-and launch. Derived in docs/estimates.md.
+and launch. Derived in docs/reference/methods/estimates.md.
 """
 
 from __future__ import annotations

@@ -281,7 +281,7 @@ def _items(
         places = blame(typical, rule.blame) if typical and rule.blame and shown else ()
         # a rule that replaces a shipped one of its name has no page
         is_shipped = _explanations().get(rule.name) == rule.explanation
-        page = f"docs/rules.md#{rule.name}" if is_shipped else ""
+        page = f"docs/reference/rules.md#{rule.name}" if is_shipped else ""
         rank_shown = rank if finding.estimate else 0
         items.append(Item(rank_shown, finding, actions, places, peers.get(rank, ()), page, picked))
     return tuple(items)

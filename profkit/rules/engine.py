@@ -4,7 +4,7 @@ Times here are shares of a kernel's present time. With f_r the floor of resource
 and k_r what a fix leaves of its need, the time after the fix is not below max(f_r · k_r); what is
 exposed above the floors is taken to shrink by the share that the highest falls, or the rule says
 what is left; no nearer to the next floor than kernels usually come (floors.USUAL). Estimates are
-not additive. Derived, with the cases in which it fails, in docs/estimates.md.
+not additive. Derived, with the cases in which it fails, in docs/reference/methods/estimates.md.
 
 The time of a timeline, from the first GPU work to the end of the last, is a sum of parts
 (timeline.region). A rule says which parts a fix takes away, at best to what share, and by `time`

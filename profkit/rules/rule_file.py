@@ -1,8 +1,8 @@
 """Rules: what a bottleneck looks like, what its fix relieves, and what to do. Data, never code.
 
 A rules file is YAML, `rules:` with a list of rules; `schemas/rules.json` has its form and
-docs/writing-rules.md explains it. Whatever is wrong in it is reported with file, line and, for a
-name, the nearest valid one.
+docs/guides/writing-rules.md explains it. Whatever is wrong in it is reported with file, line and,
+for a name, the nearest valid one.
 """
 
 from __future__ import annotations

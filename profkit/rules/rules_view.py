@@ -234,7 +234,7 @@ def score_view(score: Score) -> RenderableType:
 
 
 def score_markdown(score: Score, note: str) -> str:
-    """The page docs/accuracy.md."""
+    """The page docs/reference/accuracy.md."""
     from profkit.rules.score import LARGE_ERROR
 
     lines = [shipped_text("profkit.rules", "accuracy.md"), f"{escape(_headline(score))}."]

@@ -227,7 +227,7 @@ def judge(pair: RecordedPair, examine: Examine, held_out: Collection[str] | None
     """Judge a pair; raises BadInput where its category is none or a report can't be read."""
     category, achieved, folder = pair.category, pair.achieved, pair.before.parent
     if category is not None and category not in CATEGORIES:
-        other = "docs/rules.md has them; null for a control"
+        other = "docs/reference/rules.md has them; null for a control"
         remedy = did_you_mean(category, CATEGORIES, other, alike=0.5)
         raise BadInput(f"{folder / PAIR}: {category!r} is no category", remedy)
     examined = [examine(report) for report in (pair.before, pair.after) if report]

@@ -542,7 +542,8 @@ def _explanation(thresholds: Thresholds) -> Panel:
         "same level": f"{same_level}: the one that must lie within for SAME",
         "power": f"{percent(thresholds.power)}: the chance that blocks to come are planned for",
         "blocks": f"{thresholds.blocks} at least, of {thresholds.samples} samples at least",
-        "interval": "Student's t over the blocks' typical log ratios: docs/statistics.md",
+        "interval": "Student's t over the blocks' typical log ratios: "
+        "docs/reference/methods/statistics.md",
     }
     return Panel("How it is judged", tuple(Row(label, value) for label, value in rows.items()))
 

@@ -3,8 +3,8 @@
 Times are in seconds, in the order in which they were taken. No sample is ever dropped: an outlier
 is counted and shown. The interval of a run describes the run and states no confidence level: what
 varies more slowly than the run lasts is the same in all of its samples, so no test on them sees it.
-A level takes blocks (`profkit.timing.verdict.interval_over_blocks`). docs/statistics.md explains
-each number and shows its measured coverage.
+A level takes blocks (`profkit.timing.verdict.interval_over_blocks`).
+docs/reference/methods/statistics.md explains each number and shows its measured coverage.
 """
 
 from __future__ import annotations

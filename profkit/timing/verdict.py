@@ -5,8 +5,8 @@ launches sees differences between two processes of the same build. What is compa
 r is the logarithm of the typical ratio of a launch of B to one of A in each pair of neighbouring
 blocks, and Student's t is taken over the pairs. What the launches of a block have in common, and
 how they depend on each other, then costs power but makes no false alarm. What the timer can't
-resolve widens the interval before it is judged. docs/statistics.md has the rule and its measured
-error rates.
+resolve widens the interval before it is judged. docs/reference/methods/statistics.md has the rule
+and its measured error rates.
 """
 
 from __future__ import annotations
