@@ -22,6 +22,7 @@ _FINDINGS = 3  # chosen: with recording and kernels on one screen of a notebook
 _LEFT = "text-align:left;padding:1px 12px 1px 0"
 _BAR = "display:inline-block;height:0.7em;background:#3b82b6"
 _BAR_WIDTH = 120
+_NOT_BROKEN = 18  # characters of a cell on one line: chosen, `1.20x [1.09, 1.20]` is one
 
 
 def report_html(report: ReportSummary, checklist: Checklist) -> str:
@@ -57,8 +58,13 @@ def _findings(checklist: Checklist) -> str:
         return f"<div>{_text(words.summary(checklist))}</div>"
     shown = (checklist.items or checklist.informative)[:_FINDINGS]
     more = len(checklist.findings) - len(shown)
-    rest = f"<small>{plural(more, 'more finding')}: checklist()</small>" if more else ""
-    return _items(shown) + rest
+    rest = f"<small>{plural(more, 'more finding')}: Report.checklist()</small>" if more else ""
+    proof = checklist.headline
+    headline = ""
+    if proof:
+        source = _text(words.proof_source(proof))
+        headline = f"<div><b>{_text(words.proof_line(proof))}</b> ({source})</div>"
+    return headline + _items(shown) + rest
 
 
 def _items(items: Sequence[Item]) -> str:
@@ -74,7 +80,8 @@ def _items(items: Sequence[Item]) -> str:
         for item in items
     ]
     columns = ("#", "Estimated speedup", "Finding", "Kernel", "First action")
-    return _table(columns, rows) if rows else ""
+    heading = f"<div><b>{_text(words.HEADING)}</b></div>"
+    return heading + _table(columns, rows) if rows else ""
 
 
 def kernel_html(launch: LaunchSummary) -> str:
@@ -110,10 +117,15 @@ def _grid(grid: Grid) -> str:
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     head = "".join(f'<th style="{_LEFT}">{_text(name)}</th>' for name in columns)
     body = "".join(
-        "<tr>" + "".join(f'<td style="{_LEFT}">{_text(cell)}</td>' for cell in row) + "</tr>"
+        "<tr>" + "".join(f'<td style="{_LEFT}">{_cell(cell)}</td>' for cell in row) + "</tr>"
         for row in rows
     )
     return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _cell(text: str) -> str:
+    """Text in which a number stays on the line of its unit."""
+    return _text(text).replace(" ", "&nbsp;") if len(text) <= _NOT_BROKEN else _text(text)
 
 
 def _text(text: str) -> str:

@@ -44,7 +44,11 @@ _ALIKE = 0.4  # chosen below difflib's 0.6: a kernel is asked for by a part of i
 
 
 class Kernel:
-    """One recorded launch."""
+    """One recorded launch.
+
+    >>> kernel = report.kernel("transpose")
+    >>> kernel.duration, kernel["dram_busy"]
+    """
 
     def __init__(self, summary: LaunchSummary, action: Any, path: Path) -> None:
         self.summary = summary
@@ -86,7 +90,9 @@ class Kernel:
         return f"<Kernel {self.summary.index}: {name}, {self.duration * 1e6:.1f} µs>"
 
     def stalls(self) -> pd.DataFrame:
-        """Warp states, largest first: `reason`, `cycles` an issued instruction, `share` of all.
+        """Warp states, largest first: `reason`, `cycles` per issued instruction, `share` of all.
+
+            >>> kernel.stalls().head(3)
 
         Raises BadInput where the launch did not record them.
         """
@@ -103,6 +109,8 @@ class Kernel:
 
     def instructions(self, *metrics: str) -> pd.DataFrame:
         """Per program counter: `address`, `sass`, `file`, `line` and a column for each metric.
+
+            >>> kernel.instructions("samples", "instructions_executed")
 
         Metrics are the catalogue's line quantities, or ncu's own names. Raises UsageError for an
         unknown one and BadInput where the launch recorded none of them.
@@ -126,6 +134,8 @@ class Kernel:
     def source_lines(self, metric: str) -> pd.DataFrame:
         """A metric by source line, largest first: `file`, `line`, `value`, `share` of the launch.
 
+            >>> kernel.source_lines("samples").head(3)
+
         Instructions without a known line are together under file "" and line 0. Raises as
         `instructions` does.
         """
@@ -137,6 +147,8 @@ class Kernel:
 
     def time_series(self, metric: str) -> pd.DataFrame:
         """A sampled metric over time: `time` in seconds, `value` in SI units.
+
+            >>> kernel.time_series("tensor_busy").plot(x="time", y="value")
 
         ncu samples from before the launch starts until after it ends, so both ends may be idle.
         Metrics are the catalogue's series, or the end of ncu's own name. Raises UsageError for an
@@ -152,6 +164,8 @@ class Kernel:
 
     def timeline(self) -> KernelTimeline | None:
         """What was busy when, and the kernel's prologue, steady state and tail.
+
+            >>> kernel.timeline().share("tail")
 
         None where the launch recorded no PM samples: record with `ncu --section PmSampling`.
         """
