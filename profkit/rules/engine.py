@@ -68,7 +68,8 @@ class Estimate:
 
     `bound_seconds` is the time below which the floor of `bounded_by` holds the kernel after the
     fix, "" where all floors are far below what the fix leaves; `run` is the likely factor for the
-    whole report, `saved` what is likely saved of it (s).
+    whole report, `saved` what is likely saved of it (s). `launches` are those that get faster by
+    these factors, none for a timeline.
     """
 
     likely: float
@@ -78,6 +79,7 @@ class Estimate:
     bound_seconds: float
     run: float
     saved: float
+    launches: tuple[LaunchSummary, ...] = ()
 
     def __str__(self) -> str:
         return factor_range(self.likely, self.low, self.high)
@@ -454,12 +456,12 @@ class _Kernels(_Table[Group]):
         after[LAUNCH] = SHORTEST / group.typical.duration
         bounding = max(after, key=after.__getitem__)
         bound = min(after[bounding], 1.0)
-        total = group.total
+        launches = tuple(launch for launch in group.launches if not launch.failed)
         if rule.spans == "previous":
             bound, bounding = 0.0, ""
-            total += sum(launch.duration for launch in self._previous(index) or ())
+            launches += self._previous(index) or ()
         likely, low, high = self._left(rule, index, bound)
-        saved = total * (1 - likely)
+        saved = sum(launch.duration for launch in launches) * (1 - likely)
         return Estimate(
             likely=1 / likely,
             low=1 / low,
@@ -468,6 +470,7 @@ class _Kernels(_Table[Group]):
             bound_seconds=bound * group.typical.duration,
             run=self._total / (self._total - saved),
             saved=saved,
+            launches=launches,
         )
 
     def _left(self, rule: Rule, index: int, bound: float) -> tuple[float, float, float]:
@@ -499,12 +502,11 @@ class _Kernels(_Table[Group]):
             return 0.0 if previous is not None and name == "intermediate_bytes" else math.nan
         launch = self.subjects[index].typical
         before = self._launches[launch.index - 1]
+        stored = before.get("dram_write_bytes")
         facts = {
             "previous_duration": before.duration,
             "previous_dram_bytes": before.get("dram_bytes"),
-            "intermediate_bytes": min(
-                before.get("dram_write_bytes"), launch.get("dram_read_bytes")
-            ),
+            "intermediate_bytes": min(stored, launch.get("dram_read_bytes")),
         }
         return facts[name]
 
