@@ -1,4 +1,4 @@
-"""A badge: a name and a value in a small coloured box, as SVG."""
+"""A badge: a name and a value in a small colored box, as SVG."""
 
 from __future__ import annotations
 
