@@ -83,7 +83,7 @@ def _estimate(checklist: Checklist, item: RuleItem) -> str:
         return text
     text += " for this kernel"
     if len(item.findings) > 1:
-        return f"{text}; {words.factor(item.speedup)} for the whole report, by {kernel_count(item)}"
+        return f"{text}; {words.factor(item.speedup)} for the whole report ({kernel_count(item)})"
     return f"{text}, {words.whole_gain(best)}" if checklist.kernels > 1 else text
 
 
