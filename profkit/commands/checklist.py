@@ -1,4 +1,4 @@
-"""`profkit checklist`: what to do about a report's kernels, most time saved first."""
+"""`profkit checklist`: actions for a report's kernels, most time saved first."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from profkit.commands.options import put, width_of
 def checklist(
     path: Path,
     top: int = 0,
+    every: bool = False,
     kernel: str | None = None,
     format: TextFormat = "terminal",
     output: Path | None = None,
     rules: Path | None = None,
     disable: list[str] | None = None,
 ) -> None:
-    """List what to do about a report's kernels as boxes to tick, most time saved first.
+    """List actions for a report's kernels as boxes to tick, most time saved first.
 
     Examples:
 
@@ -36,6 +37,7 @@ def checklist(
     if format == "json":
         put(checklist_json(report.summary, items, top), output)
     elif format == "markdown":
-        put(checklist_markdown(report.summary, items, top), output)
+        put(checklist_markdown(report.summary, items, top, whole=every), output)
     else:
-        put(checklist_view(report.summary, items, top, width_of(output)), output)
+        view = checklist_view(report.summary, items, top, width_of(output), whole=every)
+        put(view, output)
