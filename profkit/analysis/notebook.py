@@ -11,7 +11,7 @@ from profkit.report.summary import LaunchSummary, ReportSummary
 from profkit.ui.text import literal
 from profkit.ui.view import Grid, Panel, Row
 
-_NAME = 70
+_NAME = 70  # characters, chosen: two columns of numbers fit beside it in a notebook cell
 _LEFT = "text-align:left;padding:1px 12px 1px 0"
 _BAR = "display:inline-block;height:0.7em;background:#3b82b6"
 _BAR_WIDTH = 120
@@ -32,7 +32,7 @@ def report_html(report: ReportSummary) -> str:
 
 
 def kernel_html(launch: LaunchSummary) -> str:
-    """What a launch was busy with, its stalls, occupancy, arithmetic and memory."""
+    """A launch's utilization, stalls, occupancy, arithmetic and memory traffic."""
     shown = (panels.busy_panel(launch), panels.stalls_panel(launch), panels.occupancy_panel(launch))
     return (
         f"<div><b>{_text(literal(launch.name))}</b><br>{_text(panels.title(launch))}"

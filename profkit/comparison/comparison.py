@@ -1,4 +1,4 @@
-"""Did the fix work? Two reports, kernel by kernel: verdict, causes, findings, what else changed."""
+"""Two reports compared kernel by kernel: verdict, causes, findings, other changes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Sides = tuple["Side", "Side"]
 
 @dataclass(frozen=True)
 class Side:
-    """A report with what was found in it and the latencies of its run.
+    """A report with its findings and the latencies of its run.
 
     `line_costs` looks up the source lines of a launch by their time, where there is a source.
     """
@@ -51,10 +51,10 @@ class Side:
 class KernelDiff:
     """A kernel before and after.
 
-    `obstacles` keep its times from being compared: where there are any but a moved SM clock there
+    `obstacles` keep its times from being compared: with any but a different SM clock there
     is no verdict, unless forced. `in_cycles`: the clock alone differs, so cycles are compared.
-    `profiled` is what ncu's durations say, `timed` what latencies of its variant do, where the
-    variant is this one launch. Times in seconds.
+    `profiled` is the comparison of ncu's durations, `timed` that of its variant's latencies, where
+    the variant is this one launch. Times in seconds.
     """
 
     match: Match
@@ -74,7 +74,8 @@ class KernelDiff:
 
     @property
     def size(self) -> SizeEvidence | None:
-        """What counters tell of the problem's size; None where both runs declare the problem."""
+        """Evidence of the problem's size from counters; None where both runs declare the
+        problem."""
         if all(_problems(self.sides, self.before, self.after)):
             return None
         return size_evidence(self.before.typical, self.after.typical)
@@ -115,7 +116,7 @@ class KernelDiff:
 
     @cached_property
     def findings(self) -> tuple[FindingChange, ...]:
-        """What became of the findings, weightiest first."""
+        """How the findings changed, weightiest first."""
         before, after = self.sides
         return finding_changes(self.before, self.after, before.checklist, after.checklist)
 
@@ -130,17 +131,17 @@ class KernelDiff:
 
     @cached_property
     def changed(self) -> tuple[Changed, ...]:
-        """What else differs, weightiest first."""
+        """Other changes, weightiest first."""
         return changes(self.before.typical, self.after.typical)
 
     @cached_property
     def one_sided(self) -> tuple[OneSided, ...]:
-        """Quantities that one side alone recorded."""
+        """Quantities that only one side recorded."""
         return one_sided(self.before.typical, self.after.typical)
 
     @cached_property
     def lines(self) -> tuple[LineChange, ...]:
-        """Where in the source its time went and goes, largest change first; () without a source.
+        """Its time by source line before and after, largest change first; () without a source.
 
         Nothing for a kernel that did not change. Looking lines up takes a while of each kernel.
         """
@@ -158,8 +159,8 @@ class Total:
 
     `before` and `after` are of matched kernels that were compared, in so many `launches` of either
     side; `causes` split their change and add up to it. `removed` and `added` are of the kernels
-    that one side alone has. Kernels left out: `unmeasured`, of which a launch was not measured on
-    either side; and `incomparable`, matched without a verdict, or on one side alone with a problem
+    that only one side has. Kernels left out: `unmeasured`, of which a launch was not measured on
+    either side; and `incomparable`, matched without a verdict, or on one side only with a problem
     that the other run does not have.
     """
 
@@ -220,7 +221,7 @@ class Diff:
 
     @property
     def removed_findings(self) -> tuple[Item, ...]:
-        """The findings that went with the kernels that are gone, where they promised time."""
+        """The findings with an estimated speedup on removed kernels."""
         checklist = self.sides[0].checklist
         return tuple(
             item
@@ -236,19 +237,19 @@ class Diff:
         return tuple(timed for timed in self.timed if id(timed) not in of_kernels)
 
     def relieved(self, variant: TimedChange) -> tuple[Item, ...]:
-        """The findings of a variant that its change eased, or took away with a kernel.
+        """The findings of a variant that its change resolved or improved, or removed with a kernel.
 
-        Where one promised time, the one whose fix would have saved most is first.
+        The one of the largest estimated saving is first.
         """
-        eased = [
+        improved = [
             change.before
             for kernel in self.kernels
             for change in kernel.findings
-            if change.before and change.status in {Status.resolved, Status.eased}
+            if change.before and change.status in {Status.resolved, Status.improved}
         ]
         items = [
             item
-            for item in (*eased, *self.removed_findings)
+            for item in (*improved, *self.removed_findings)
             if item.group and self.sides[0].timings.label_of(item.group) == variant.before.label
         ]
         return tuple(sorted(items, key=_weight, reverse=True))
@@ -386,7 +387,7 @@ def _alone(
 ) -> list[Group]:
     """Those of a side's own kernels that the other run could have had.
 
-    Not those of a problem that it does not compute, nor, where it tells its variants, of a variant
+    Not those of a problem that it does not compute, nor, where it names its variants, of a variant
     that it did not profile: neither under this name nor `matched` to one of another name.
     """
     known = {problem.size for problem in other.timings.problems}

@@ -310,7 +310,7 @@ def _items(
         places = blame(typical, rule.blame) if typical and rule.blame and shown else ()
         # a rule that replaces a shipped one of its name has no page
         is_shipped = _explanations().get(rule.name) == rule.explanation
-        page = f"docs/rules.md#{rule.name}" if is_shipped else ""
+        page = f"docs/reference/rules.md#{rule.name}" if is_shipped else ""
         # a user's own rule says itself what to do
         library = library_of(typical.name) if typical and is_shipped else None
         actions = tuple(action.text for action in rule.actions if action.suits(cc))

@@ -155,10 +155,10 @@ def test_small_items_are_counted_unless_all_are_wanted(profkit_cli: Cli, style: 
 
 
 def test_pages_of_items_are_there(profkit_cli: Cli) -> None:
-    page = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "rules.md").read_text(encoding="utf-8")
     for item in checklist(profkit_cli, KNOWN)["checklist"]:
         file, _, anchor = item["page"].partition("#")
-        assert file == "docs/rules.md"
+        assert file == "docs/reference/rules.md"
         assert f"\n### {anchor}\n" in page
 
 
@@ -195,8 +195,11 @@ def test_rules_can_be_left_out(profkit_cli: Cli) -> None:
 
 
 def test_own_rules_are_looked_for_too(profkit_cli: Cli, tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "writing-rules.md").read_text(encoding="utf-8")
-    example, *others = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    pages = [
+        ROOT / "docs" / name for name in ("guides/writing-rules.md", "reference/rule-files.md")
+    ]
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    example, *others = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     file = tmp_path / "own.yaml"
     file.write_text(example, encoding="utf-8")
     for at, other in enumerate(others):
@@ -243,7 +246,7 @@ def test_the_rules_are_listed_and_their_page_is_theirs(profkit_cli: Cli) -> None
     for rule in shipped_rules():
         assert rule.name in shown
     assert max(map(len, shown.splitlines())) <= 100
-    page = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "rules.md").read_text(encoding="utf-8")
     assert profkit_cli("rules", "list", "--format", "markdown").stdout == page, "run `make docs`"
 
 

@@ -69,7 +69,7 @@ def test_a_timeline_that_waits_for_launches_says_so(profkit_cli: Cli, launch_bou
     assert (item["rule"], item["kernel"], item["launches"]) == ("launch_overhead", None, [])
     assert item["estimated_speedup"] == pytest.approx(394 / (160 + 39 * 1.3))
     assert item["range"][1] == pytest.approx(394 / 160)
-    assert item["page"] == "docs/rules.md#launch_overhead"
+    assert item["page"] == "docs/reference/rules.md#launch_overhead"
     shown = profkit_cli("analyze", launch_bound).stdout
     assert shown.index("Region") < shown.index(HEADING) < shown.index("Kernels by share")
     assert re.search(r"^ 1  1\.9x  \w", shown, re.MULTILINE)
