@@ -28,7 +28,7 @@ _NARROWEST_NAME = 12  # chosen: a name's start and end around an ellipsis can st
 _DISPENSABLE = ("Spread", "Median", "Count", "Total")
 # chosen: with them, the overview fits a screen of 45 lines; the others are counted
 _KERNELS_SHOWN = 8
-_WARNINGS_SHOWN = 2
+_WARNINGS_SHOWN = 2  # chosen: a line or two each
 
 
 def report_overview(

@@ -35,17 +35,17 @@ INFORMATIVE = "Without an estimated speedup"
 TIMELINE = "the timeline"
 _SPAN = "the time from the first to the last GPU work"
 _SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "!=": "other than"}
-_PRECISE_BELOW = 1.5
-_ROUND_FROM = 10.0
-_WORTH_A_DIGIT = 1.01
-_LEAST_PLACE = 0.05
-_FLAT = 0.02  # the largest of fifty places that are all alike: no place to begin at
+_PRECISE_BELOW = 1.5  # chosen: below it, one decimal would round away a tenth of the saving
+_ROUND_FROM = 10.0  # chosen: two significant digits from there on
+_WORTH_A_DIGIT = 1.01  # the smallest factor that two decimals can show
+_LEAST_PLACE = 0.05  # chosen: three lines are shown at most, each with a share worth a look
+_FLAT = 0.02  # the share of each of fifty equal places: none stands out
 # what a rule's own `match` selects has no meaning outside of the rule
 _LABELS = {
     "matched": "warp samples that this rule selects",
     "matched_active": "warp samples that issue in their loops",
 }
-_LONGEST = 100
+_LONGEST = 100  # characters, chosen: an expression that fits one line
 _UNIT_OF_ARGUMENTS = {"min", "max", "abs", "ceil", "clip", "otherwise", "where"}
 _UNITS = {name: unit for name, (unit, _) in {**CONTEXT, **region.QUANTITIES}.items()}
 

