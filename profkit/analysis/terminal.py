@@ -39,9 +39,9 @@ def report_overview(
     beside: Sequence[Path] = (),
     checklist: Checklist | None = None,
 ) -> RenderableType:
-    """One screen: what was recorded, the first kernels, the first findings, what to type next.
+    """One screen: the recording, the first kernels and findings, and the next commands.
 
-    `path` is what the next commands are to name, `beside` are the other files of the report's run.
+    `path` is the argument of the next commands, `beside` are the other files of the report's run.
     """
     recorded = overview.recording(report, with_host=True)
     rows = tuple(row for row in recorded.rows if row.label in {"GPU", "Clocks"})
@@ -70,12 +70,13 @@ def report_overview(
     shown = [warning for warning, matters in warnings if matters][:_WARNINGS_SHOWN]
     parts += [note(warning) for warning in shown]
     if more := len(warnings) - len(shown):
-        parts.append(note(f"{plural(more, 'more warning')} on kernels: --top 0 lists all"))
+        label = "more warning" if shown else "warning"
+        parts.append(note(f"{plural(more, label)} about counters: --top 0 lists all"))
     return Group(*parts, Text(), *_next_commands(path, beside))
 
 
 def _next_commands(path: str, beside: Sequence[Path]) -> list[RenderableType]:
-    """What to type next, each on a line of its own that can be copied."""
+    """The next commands, each on one line that can be copied."""
     name = shlex.quote(path)
     commands = [
         ("all actions", f"profkit checklist {name}"),

@@ -52,11 +52,11 @@ def _rest(shown: Sequence[RuleItem], checklist: Checklist) -> list[RenderableTyp
     left = [item for item in checklist.major if item not in shown]
     estimated = sum(item.number > 0 for item in left)
     others = len(left) - estimated
-    parts = [f"{plural(estimated, 'more finding')}" if estimated else ""]
+    parts = [plural(estimated, "finding") if estimated else ""]
     parts.append(f"{plural(others, 'finding')} without an estimated speedup" if others else "")
     parts.append(words.folded(checklist))
     line = "; ".join(filter(None, parts))
-    return [Text(line, "dim")] if line else []
+    return [Text(f"Not shown: {line}", "dim")] if line else []
 
 
 def _compact(

@@ -1,4 +1,4 @@
-"""Findings in words: gains, evidence, places, roofs, what was not evaluated; and as Markdown."""
+"""Findings as text: speedups, evidence, locations, roofs, rules not evaluated; and as Markdown."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _UNITS = {name: unit for name, (unit, _) in {**CONTEXT, **region.QUANTITIES}.ite
 
 
 def gain(estimate: Estimate) -> str:
-    """A kernel's estimated speed-up as `2.2x [1.9, 2.5]`."""
+    """A kernel's estimated speedup as `2.2x [1.9, 2.5]`."""
     likely, low, high = (
         _factor(end, precise=estimate.likely < _PRECISE_BELOW)
         for end in (estimate.likely, estimate.low, estimate.high)
@@ -60,7 +60,7 @@ def gain(estimate: Estimate) -> str:
 
 
 def factor(value: float) -> str:
-    """A speed-up alone: `1.05x`, `2.2x`, `24x`."""
+    """A speedup alone: `1.05x`, `2.2x`, `24x`."""
     return f"{_factor(value, precise=value < _PRECISE_BELOW)}x"
 
 
@@ -174,7 +174,7 @@ def evidence(item: Item) -> tuple[str, ...]:
 
 
 def measured(value: Evidence) -> str:
-    """A value with its unit and what it was held against: `l2_busy 84.2% (above 60.0%)`."""
+    """A value with its unit and its threshold: `l2_busy 84.2% (above 60.0%)`."""
     shown, threshold = _with_threshold(value)
     text = f"{_LABELS.get(value.quantity, value.quantity)} {shown}"
     if math.isnan(value.threshold) or value.sign not in _SIGNS:
@@ -255,7 +255,7 @@ def places(places: Sequence[Place]) -> str:
 
 
 def telling(places: Sequence[Place]) -> list[Place]:
-    """The places with a share worth a line; the first where none has and not all are alike."""
+    """The places with a large share; else the first one, unless all have equal shares."""
     large = [place for place in places if place.share >= _LEAST_PLACE]
     return large or [place for place in places[:1] if place.share >= _FLAT]
 
@@ -273,7 +273,7 @@ def kernel_name(group: Group | None) -> str:
 
 
 def roofs(checklist: Checklist) -> tuple[tuple[str, str], ...]:
-    """Kernels at a roof, each with the roof and which finding says how to need less of it."""
+    """Kernels at a roof, each with the roof and the finding with actions on it."""
     rows = []
     for group in checklist.roofs:
         roof = floors(group.typical.values)[0]
@@ -356,7 +356,7 @@ def without_finding(checklist: Checklist, groups: Iterable[Group]) -> tuple[tupl
 
 
 def lacks(checklist: Checklist) -> tuple[tuple[str, str], ...]:
-    """Each rule that could not be evaluated, with what it lacks."""
+    """Each rule that was not evaluated, with its missing quantities."""
     kernels = checklist.kernels
     return tuple(
         (
