@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
+from profkit.report.names import function_name
 from profkit.report.source_lines import Place
-from profkit.report.summary import Group, LaunchSummary, ReportSummary
+from profkit.report.summary import NAME_WIDTH, Group, LaunchSummary, ReportSummary
 from profkit.rules.engine import (
     AT_THE_ROOF,
     Finding,
@@ -21,6 +22,7 @@ from profkit.rules.engine import (
 )  # fmt: skip
 from profkit.rules.libraries import caller_actions, library_of
 from profkit.rules.rule_file import Rule, shipped_rules
+from profkit.ui.text import plural
 
 if TYPE_CHECKING:
     from profkit.timing.variants import Variants
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 WORTH_ACTING = 0.02
 SAME_WEIGHT = 0.1  # chosen: within the error of estimates, so their order says nothing
 _FASTER = 1.05  # chosen: a variant faster by less is no alternative worth naming
+_SHOWN = 10  # findings in a `repr`: chosen, all of most reports, and never more than a screen
 
 Blame = Callable[[LaunchSummary, Sequence[str]], tuple[Place, ...]]
 
@@ -63,6 +66,44 @@ class Item:
     def group(self) -> Group | None:
         """The kernel that it is about; None where it is about a timeline as a whole."""
         return self.finding.group
+
+    @property
+    def title(self) -> str:
+        """What limits the kernel, in one line."""
+        return self.rule.title
+
+    @property
+    def kernel(self) -> str:
+        """The demangled name of the kernel; "" where it is about a timeline as a whole."""
+        return self.group.name if self.group else ""
+
+    @property
+    def launch(self) -> int | None:
+        """The index of the kernel's launch of median duration, as `Report.kernel` takes it."""
+        return self.group.typical.index if self.group else None
+
+    @property
+    def speedup(self) -> float:
+        """The likely factor by which a fix makes the kernel faster; NaN without an estimate."""
+        return self.finding.estimate.likely if self.finding.estimate else math.nan
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The lowest and the highest factor that the estimate allows; NaN without one."""
+        estimate = self.finding.estimate
+        return (estimate.low, estimate.high) if estimate else (math.nan, math.nan)
+
+    def __repr__(self) -> str:
+        number = f" {self.rank}" if self.rank else ""
+        return f"<Item{number}: {self._speedup}, {self.title}, {self._kernel}>"
+
+    @property
+    def _speedup(self) -> str:
+        return str(self.finding.estimate or "no estimated speedup")
+
+    @property
+    def _kernel(self) -> str:
+        return function_name(self.group, NAME_WIDTH) if self.group else "timeline"
 
 
 @dataclass(frozen=True)
@@ -178,6 +219,20 @@ class Checklist:
         return tuple(
             item for item in self.rule_items if item.minor and item.rule.category != AT_THE_ROOF
         )
+
+    def __repr__(self) -> str:
+        extent = f"{plural(self.rules, 'rule')} on {plural(self.kernels, 'kernel')}"
+        lacking = f", {plural(len(self.lacking), 'rule')} not evaluated" if self.lacking else ""
+        head = f"<Checklist: {plural(len(self.findings), 'finding')}, {extent}{lacking}"
+        shown = self.findings[:_SHOWN]
+        width = max((len(item._speedup) for item in shown), default=0)
+        lines = [
+            f"  {item.rank or '-':>2}  {item._speedup:{width}}  {item.title}: {item._kernel}"
+            for item in shown
+        ]
+        if more := len(self.findings) - len(shown):
+            lines.append(f"  and {plural(more, 'more finding')}")
+        return "\n".join([head, *lines]) + ">"
 
     @property
     def findings(self) -> tuple[Item, ...]:

@@ -25,11 +25,13 @@ from profkit.core.columns import Column, both
 from profkit.core.expression import HOLDS, Expression
 from profkit.report.catalog import catalog
 from profkit.report.floors import ESSENTIAL, LAUNCH, SHORTEST, USUAL, WORTH, shares
+from profkit.report.names import function_name
 from profkit.report.quantities import NOT_COLLECTED, NOT_HERE, NOT_IN_VERSION, UNDEFINED
 from profkit.report.resources import RESOURCES
-from profkit.report.summary import Group, LaunchSummary, ReportSummary
+from profkit.report.summary import NAME_WIDTH, Group, LaunchSummary, ReportSummary
 from profkit.rules.rule_file import CONTEXT, Rule
 from profkit.rules.samples import SAMPLED, SAMPLED_FROM, Sampled
+from profkit.ui.text import factor_range
 
 AT_THE_ROOF = "at_the_roof"
 NOT_SAMPLED = "warp samples were not read: short kernels and very long code are excluded"
@@ -79,6 +81,9 @@ class Estimate:
     saved: float
     launches: tuple[LaunchSummary, ...] = ()
 
+    def __str__(self) -> str:
+        return factor_range(self.likely, self.low, self.high)
+
 
 @dataclass(frozen=True)
 class Finding(Generic[Subject]):
@@ -96,9 +101,17 @@ class Finding(Generic[Subject]):
     negligible: Estimate | None = None
     lacking: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        speedup = self.estimate or "no estimated speedup"
+        return f"<Finding {self.rule.name}: {speedup}, {_subject(self.group)}>"
+
     @property
     def saved(self) -> float:
         return self.estimate.saved if self.estimate else 0.0
+
+
+def _subject(group: Group | None) -> str:
+    return function_name(group, NAME_WIDTH) if group else "timeline"
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from profkit.rules.checklist import WORTH_ACTING, RuleItem
 from profkit.rules.rule_file import CONTEXT
 from profkit.rules.samples import WORTH_SAMPLING
 from profkit.timeline import region
+from profkit.ui import text as numbers
 from profkit.ui.markdown import code, escape
 from profkit.ui.text import compact, literal, number, percent, plural
 
@@ -35,8 +36,6 @@ INFORMATIVE = "Without an estimated speedup"
 TIMELINE = "the timeline"
 _SPAN = "the time from the first to the last GPU work"
 _SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "!=": "other than"}
-_PRECISE_BELOW = 1.5  # chosen: below it, one decimal would round away a tenth of the saving
-_ROUND_FROM = 10.0  # chosen: two significant digits from there on
 _WORTH_A_DIGIT = 1.01  # the smallest factor that two decimals can show
 _LEAST_PLACE = 0.05  # chosen: three lines are shown at most, each with a share worth a look
 _FLAT = 0.02  # the share of each of fifty equal places: none stands out
@@ -52,16 +51,12 @@ _UNITS = {name: unit for name, (unit, _) in {**CONTEXT, **region.QUANTITIES}.ite
 
 def gain(estimate: Estimate) -> str:
     """A kernel's estimated speedup as `2.2x [1.9, 2.5]`."""
-    likely, low, high = (
-        _factor(end, precise=estimate.likely < _PRECISE_BELOW)
-        for end in (estimate.likely, estimate.low, estimate.high)
-    )
-    return f"{likely}x [{low}, {high}]"
+    return numbers.factor_range(estimate.likely, estimate.low, estimate.high)
 
 
 def factor(value: float) -> str:
     """A speedup alone: `1.05x`, `2.2x`, `24x`."""
-    return f"{_factor(value, precise=value < _PRECISE_BELOW)}x"
+    return numbers.factor(value)
 
 
 def run_gain(estimate: Estimate) -> str:
@@ -71,11 +66,6 @@ def run_gain(estimate: Estimate) -> str:
 
 def _run_factor(value: float) -> str:
     return factor(value) if value >= _WORTH_A_DIGIT else f"below {_WORTH_A_DIGIT}x"
-
-
-def _factor(value: float, *, precise: bool) -> str:
-    digits = 0 if value >= _ROUND_FROM else 2 if precise else 1
-    return f"{value:,.{digits}f}"
 
 
 def estimate(item: Item, *, whole: bool = True) -> str:
@@ -101,9 +91,9 @@ def prospects(item: Item, *, whole: bool = True) -> str:
         next_limit = f"next bottleneck: {limit}, at least" if item.group else "the rest takes"
         parts.append(f"{next_limit} {time}")
     if item.peers:
-        numbers = ", ".join(map(str, item.peers))
         label = "finding" if len(item.peers) == 1 else "findings"
-        parts.append(f"saves about as much of this kernel as {label} {numbers}")
+        peers = ", ".join(map(str, item.peers))
+        parts.append(f"saves about as much of this kernel as {label} {peers}")
     return "; ".join((*parts, f"{item.rule.confidence} confidence"))
 
 
