@@ -46,7 +46,7 @@ def rendered(view: RenderableType, *, to_file: bool) -> str:
     """A view as text: coloured for a terminal; else without trailing blanks."""
     out = console(to_file=to_file)
     with out.capture() as captured:
-        out.print(view)
+        out.print(view, crop=False)
     if out.is_terminal:
         return captured.get()
     return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())

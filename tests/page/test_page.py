@@ -582,7 +582,7 @@ def test_analyze_writes_the_page_of_any_one_report(tmp_path: Path, profkit_cli: 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["analyze", KNOWN, RUN, "--format", "html"], "a page is of one report"),
+        (["analyze", KNOWN, RUN, "--format", "html"], "--format html"),
         (["analyze", H200 / "sdpa_s512_flash.sqlite", "--format", "html"], "no page of its own"),
         (["report", KNOWN, "-o", "/nowhere/page.html"], "can't be written"),
         (["report", KNOWN, "--kernel", "nosuchkernel"], "no kernel matches"),
