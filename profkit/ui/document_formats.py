@@ -17,7 +17,7 @@ from profkit.ui.markdown import code, escape
 
 _Forms = Mapping[doc.Style, Callable[[str, str], str]]
 """A text, and an address, by style."""
-_WIDTH = 110
+_WIDTH = 110  # columns of Markdown source, as in the documentation
 _LATEX_SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
     "%": r"\%", "_": r"\_", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}",
