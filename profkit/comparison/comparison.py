@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 from profkit.comparison import comparability
 from profkit.comparison.attribution import Attribution, Cause, CauseKind, attribute
@@ -22,11 +23,15 @@ from profkit.comparison.matching import Match, Mode, match
 from profkit.comparison.problem_size import SizeEvidence, size_evidence
 from profkit.comparison.repeats import Change, Profiled, judge
 from profkit.comparison.timed_change import TimedChange, Timings, same_samples, timed_change
+from profkit.report.names import function_name
 from profkit.report.source_lines import LineCost
-from profkit.report.summary import Group, LaunchSummary, ReportSummary
+from profkit.report.summary import NAME_WIDTH, Group, LaunchSummary, ReportSummary
 from profkit.rules.checklist import Checklist, Item
+from profkit.timing.latency_view import times_as_fast
+from profkit.ui.text import literal, number, plural
 
 Sides = tuple["Side", "Side"]
+_SHOWN = 10  # kernels in a `repr`: chosen, with their verdicts half a screen
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,14 @@ class Side:
     checklist: Checklist
     timings: Timings
     line_costs: Callable[[LaunchSummary], Sequence[LineCost]] = lambda _: ()
+
+    @property
+    def name(self) -> str:
+        """The report's file name."""
+        return literal(Path(self.report.path).name)
+
+    def __repr__(self) -> str:
+        return f"<Side {self.name}: {plural(len(self.report.launches), 'launch')}>"
 
     @cached_property
     def launches(self) -> Mapping[str, int]:
@@ -96,6 +109,37 @@ class KernelDiff:
         """Time before / time after, of what the verdict rests on; NaN without one."""
         basis = self.timed if self.by_timing else self.profiled
         return basis.speedup if basis else math.nan
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The lowest and the highest speedup that the verdict's basis allows; NaN without one."""
+        if self.timed and self.by_timing:
+            low, high = self.timed.low, self.timed.high
+            return math.nan if low is None else low, math.nan if high is None else high
+        return self.profiled.range if self.profiled else (math.nan, math.nan)
+
+    def __repr__(self) -> str:
+        return f"<KernelDiff {self._summary}>"
+
+    @property
+    def _summary(self) -> str:
+        """`transpose: IMPROVED, 328.2 µs → 145.0 µs, 2.26x faster [2.19, 2.34]`."""
+        groups = (self.before, self.after)
+        names = (function_name(group, NAME_WIDTH, groups) for group in groups)
+        head = f"{' → '.join(dict.fromkeys(names))}: {self.change.value}"
+        if self.change is Change.incomparable:
+            return f"{head}, {self.obstacle_words}"
+        factor = times_as_fast(self.speedup, *self.range)
+        if self.in_cycles and not self.by_timing:
+            return f"{head}, {factor} in SM cycles"
+        timed = self.timed if self.by_timing else None
+        medians = (
+            (timed.before.summary.median, timed.after.summary.median)
+            if timed
+            else (self.before.median, self.after.median)
+        )
+        times = " → ".join(number(median, "s") for median in medians)
+        return f"{head}, {times}, {factor}"
 
     @property
     def obstacle_words(self) -> str:
@@ -202,6 +246,19 @@ class Diff:
     removed: tuple[Group, ...]
     added: tuple[Group, ...]
     timed: tuple[TimedChange, ...]
+
+    def __repr__(self) -> str:
+        before, after = self.sides
+        names = f"{before.name} → {after.name}"
+        if self.refused:
+            return f"<Diff {names}: not comparable, {self.obstacle_words}>"
+        counts = {change.value: self.counted(change) for change in Change}
+        counts |= {"removed": len(self.removed), "added": len(self.added)}
+        verdicts = [f"{count} {word}" for word, count in counts.items() if count]
+        lines = [f"  {kernel._summary}" for kernel in self.kernels[:_SHOWN]]
+        if more := len(self.kernels) - len(lines):
+            lines.append(f"  and {plural(more, 'more kernel')}")
+        return "\n".join([f"<Diff {names}: {', '.join(verdicts)}", *lines]) + ">"
 
     @property
     def refused(self) -> bool:
