@@ -195,7 +195,7 @@ def test_every_fault_of_a_rule_is_told_at_once_with_what_is_allowed(
     assert [int(line.removeprefix(f"{file}:").partition(":")[0]) for line in lines] == [3, 6, 6, 7]
     assert all(name in lines[0] for name in CATEGORIES)
     assert "unknown quantity 'dram_bzzy'; did you mean dram_busy?" in lines[1]
-    assert "not an expression" in lines[2]
+    assert "invalid expression" in lines[2]
     assert all(name in lines[3] for name in ("dram_busy", "l2_busy", "tensor_busy"))
 
 
