@@ -192,7 +192,7 @@ class _Profile:
         except OSError as error:
             raise EnvironmentProblem(
                 f"{self._plan.out}: {error.strerror or error}",
-                "make room, or give --out another disk",
+                "make room, or give --output another disk",
             ) from error
 
     def _run(self) -> Outcome:
@@ -547,7 +547,7 @@ def _room(out: Path) -> None:
     folder, free = free_room(out)
     if free < _ROOM_WANTED:
         raise EnvironmentProblem(
-            f"{folder}: only {free >> 20} MiB free", "make room, or give --out another disk"
+            f"{folder}: only {free >> 20} MiB free", "make room, or give --output another disk"
         )
 
 

@@ -65,7 +65,7 @@ def draft(out: Path, target: str) -> Iterator[Draft]:
             stack.enter_context(file_lock(folder / _LOCK, f"{folder}: taken for abandoned"))
         except OSError as error:
             raise EnvironmentProblem(
-                f"{parent}: can't be written ({error.strerror})", "give --out another folder"
+                f"{parent}: can't be written ({error.strerror})", "give --output another folder"
             ) from None
         yield Draft(folder, final)
 
@@ -148,4 +148,4 @@ def free_room(out: Path) -> tuple[Path, int]:
     for folder in (out.absolute(), *out.absolute().parents):
         with suppress(OSError):
             return folder, shutil.disk_usage(folder).free
-    raise EnvironmentProblem(f"{out}: can't be looked at", "give --out another folder")
+    raise EnvironmentProblem(f"{out}: can't be looked at", "give --output another folder")

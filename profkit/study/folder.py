@@ -61,7 +61,7 @@ def write_plan(folder: Path, plan: PlanFile) -> None:
 def read_plan(folder: Path) -> PlanFile | None:
     """What was asked for; None where no baseline was begun, BadInput where it can't be read."""
     try:
-        return read_file(folder / PLAN, PlanFile, "give --out another folder")
+        return read_file(folder / PLAN, PlanFile, "give --output another folder")
     except MissingFile:
         return None
 
@@ -138,4 +138,4 @@ def _unwritable(path: Path, error: OSError) -> EnvironmentProblem:
         return EnvironmentProblem(
             f"{message}; what was measured before is kept", "make room, then go on with --resume"
         )
-    return EnvironmentProblem(message, "give --out a folder that can be")
+    return EnvironmentProblem(message, "give --output a folder that can be")

@@ -97,12 +97,12 @@ def _continued(plan: BaselinePlan) -> PlanFile | None:
         return None
     if not plan.resume:
         raise UsageError(
-            f"{plan.out}: holds a baseline", "go on with it with --resume, or give --out another"
+            f"{plan.out}: holds a baseline", "go on with it with --resume, or give --output another"
         )
     if before.target.sha256 != digest(plan.target):
         raise UsageError(
             f"{plan.out}: was begun with another {plan.target.name}: it has changed since",
-            "cells of two programs are no baseline: give --out another folder",
+            "cells of two programs are no baseline: give --output another folder",
         )
     asked = _asked(plan)
     for name in Asked.__struct_fields__:
@@ -111,7 +111,7 @@ def _continued(plan: BaselinePlan) -> PlanFile | None:
             value = f", {was}" if isinstance(was, int | float | str) else ""
             raise UsageError(
                 f"{plan.out}: was begun with another {name}{value}",
-                "give the same options, or --out another folder",
+                "give the same options, or --output another folder",
             )
     return before
 
