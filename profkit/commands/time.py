@@ -60,9 +60,8 @@ def time(
 ) -> None:
     """Time a target's variants with confidence intervals, and test whether one is faster.
 
-    Blocks of the variants are interleaved; each variant is first checked against the reference.
-    Without --fail-on, an inconclusive comparison exits with 3; an invalid measurement always
-    with 4.
+    Blocks of variants are interleaved; each variant is first checked against the reference.
+    Without --fail-on, an inconclusive comparison exits with 3; an invalid one always with 4.
 
     Examples:
 

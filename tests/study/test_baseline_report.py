@@ -422,7 +422,7 @@ def test_others_latencies_beside_published_figures(on_l4: Path) -> None:
     assert own.same_gpu
     assert own.time_ratio == pytest.approx(1, abs=1e-3)
     assert own.row.flop_rate == pytest.approx(4 * 32 * 8 * 512**2 * 64 / 0.321e-3, rel=1e-3)
-    other = found["SDPA cudnn, seen before", 512, 32, 8]
+    other = found["SDPA cudnn, earlier run", 512, 32, 8]
     assert not other.same_gpu
     assert other.time_ratio is None
     here, there = 53.516 / 121, 17.18 / 0.0509 / 989.5  # TFLOP/s over each dense FP16 peak
