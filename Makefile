@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 REPORT ?= reports/h200/sdpa_s512
 
-.PHONY: demo test test-quick test-nightly fuzz lint bench docs golden record clean
+.PHONY: demo test test-quick test-nightly fuzz lint bench docs site golden record clean
 .DEFAULT_GOAL := help
 
 help:  ## what there is to make
@@ -17,6 +17,10 @@ help:  ## what there is to make
 
 .venv/profkit-all: .venv/profkit
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all]'
+	@touch $@
+
+.venv/profkit-docs: .venv/profkit
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	@touch $@
 
 .venv/profkit-test: .venv/profkit
@@ -53,13 +57,16 @@ lint: .venv/profkit-test  ## ruff, mypy --strict and which room may import which
 bench: .venv/profkit-test  ## time profkit against the script one would write instead
 	$(BIN)/python -m pytest benchmarks --benchmark-disable-gc -q -s
 
-docs: .venv/profkit-all  ## write what is made of the catalogue, the rules and the recordings
+docs: .venv/profkit-all  ## write the generated pages, and the output in README and pages
 	$(BIN)/python -m profkit.schemas
-	$(BIN)/profkit metrics --format markdown -o docs/metrics.md
-	$(BIN)/profkit rules list --format markdown -o docs/rules.md
-	$(BIN)/profkit rules score --format markdown -o docs/accuracy.md
+	$(BIN)/profkit metrics --format markdown -o docs/reference/metrics.md
+	$(BIN)/profkit rules list --format markdown -o docs/reference/rules.md
+	$(BIN)/profkit rules score --format markdown -o docs/reference/accuracy.md
 	$(BIN)/python -m kernels.document
 	$(BIN)/python -m kernels.run_files
+
+site: .venv/profkit-docs  ## build the documentation as a static site, in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 golden: .venv/profkit-test  ## write the expected output of all verbs anew, then read the diff
 	$(BIN)/python -m pytest tests/commands/test_golden.py --regenerate

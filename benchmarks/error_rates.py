@@ -2,8 +2,8 @@
 
 python -m benchmarks.error_rates [--write]
 
-Prints markdown tables; --write puts them between the markers in docs/statistics.md. The seeds are
-fixed. Takes about six minutes on one core.
+Prints markdown tables; --write puts them between the markers in
+docs/reference/methods/statistics.md. The seeds are fixed. Takes about six minutes on one core.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from profkit.timing.verdict import judge, margin_of, single_runs
 TICK_RUNS = 50
 MARGIN = margin_of(DEFAULT.margin, 0.0)
 CV_OF_A_RUN = CV * 1.25 / math.sqrt(BLOCKS * SAMPLES)  # of the median of all its samples
-PAGE = Path(__file__).parent.parent / "docs" / "statistics.md"
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "methods" / "statistics.md"
 BEGIN, END = "<!-- begin: benchmarks/error_rates.py -->", "<!-- end -->"
 
 

@@ -1,7 +1,9 @@
 """Writes pages of the docs: `python -m kernels.document`
 
-docs/ladder.md with its picture and docs/pairs.md from reports/<gpu>/ alone, no GPU is needed, and
-docs/schemas/ from the models of the formats.
+Below docs/reference/: pairs.md and methods/ladder.md with its picture, from reports/<gpu>/ alone
+(no GPU is needed), schemas/ from the models of the formats, and cli.md from the command line. Then
+the picture and the table of the README, and the marked blocks of README and pages
+(`output_blocks`).
 """
 
 from __future__ import annotations
@@ -10,33 +12,54 @@ import argparse
 import sys
 from pathlib import Path
 
+from kernels.cli_page import cli_page
 from kernels.ladder_page import PICTURE, ladder_page
 from kernels.ladder_plot import plot_ladder
+from kernels.output_blocks import fill_pages
 from kernels.pairs_page import pairs_page
+from kernels.proof import PICTURE as PROOF
+from kernels.proof import accuracy_of, plot_proof, score, write_table
 from kernels.recorded import LATENCY, profile, timed
 from kernels.schemas_pages import schemas_pages
 from profkit.core.errors import ProfkitError
 
+README = Path("README.md")
+
 
 def document(recordings: Path, docs: Path) -> None:
-    """Write the pages of the recordings in a folder, and those of the formats."""
-    ladder = recordings / "ladder"
-    (docs / "ladder.md").write_text(ladder_page(ladder, profile), encoding="utf-8")
-    plot_ladder(timed(ladder / LATENCY), docs / PICTURE)
-    (docs / "pairs.md").write_text(pairs_page(recordings / "pairs", profile), encoding="utf-8")
-    (docs / "schemas").mkdir(exist_ok=True)
+    """Write the pages of the recordings in a folder, those of the formats, and the command line."""
+    ladder, reference = recordings / "ladder", docs / "reference"
+    for folder in (reference / "methods", reference / "schemas"):
+        folder.mkdir(parents=True, exist_ok=True)
+    (reference / "methods" / "ladder.md").write_text(ladder_page(ladder, profile), encoding="utf-8")
+    plot_ladder(timed(ladder / LATENCY), reference / "methods" / PICTURE)
+    (reference / "pairs.md").write_text(pairs_page(recordings / "pairs", profile), encoding="utf-8")
+    (reference / "cli.md").write_text(cli_page(), encoding="utf-8")
     for name, text in schemas_pages().items():
-        (docs / "schemas" / name).write_text(text, encoding="utf-8")
+        (reference / "schemas" / name).write_text(text, encoding="utf-8")
+
+
+def refresh(readme: Path, docs: Path) -> None:
+    """Write the picture and table of the README, and the output in README and pages."""
+    scored = score()
+    plot_proof(scored, docs / "img" / PROOF)
+    write_table(readme, accuracy_of(scored))
+    fill_pages([readme, *sorted(docs.rglob("*.md"))])
 
 
 def main() -> int:
     """Write the pages where the command line says."""
-    parser = argparse.ArgumentParser(description="Write the pages of the recordings.")
+    parser = argparse.ArgumentParser(description="Write pages of the docs.")
     parser.add_argument("--reports", type=Path, default=Path("reports/h200"), metavar="DIR")
     parser.add_argument("--docs", type=Path, default=Path("docs"), metavar="DIR")
+    parser.add_argument("--blocks", action="store_true", help="only the output in the pages")
     asked = parser.parse_args()
     try:
+        if asked.blocks:
+            fill_pages([README, *sorted(asked.docs.rglob("*.md"))])
+            return 0
         document(asked.reports, asked.docs)
+        refresh(README, asked.docs)
     except ProfkitError as error:
         print(f"profkit: {error}", file=sys.stderr)
         return error.exit_code

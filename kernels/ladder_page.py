@@ -1,4 +1,4 @@
-"""docs/ladder.md: what each rung of the recorded ladder gained, and what its profile says."""
+"""docs/reference/methods/ladder.md: what each recorded rung gained, and what its profile says."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BACKENDS: Mapping[str, str] = {
 PICTURE = "ladder.svg"
 _LABELS = (*(rung.name for rung in RUNGS), *BACKENDS)
 FEW_BLOCKS = "few_blocks.json"
-_SOURCES = "../kernels/attention"
+_SOURCES = "../../../kernels/attention"
 _MOST, _LEAST_MOVED = 3, math.log(1.1)
 _MOVABLE: Mapping[str, str] = {
     "issue_busy": "issue slots",
@@ -52,21 +52,21 @@ _MOVABLE: Mapping[str, str] = {
 _SMALL = 0.05  # a share below it counts as little as none
 
 _KERNELS = """
-Kernels of one function, attention, each one idea past the one before: from the plain manner, slow
+Eight attention kernels, each with one idea more than the previous one: from a plain version, slow
 on purpose, to a kernel made for Hopper. They are in `kernels/attention/`;
 `targets/attention_ladder.py` runs them beside torch's SDPA.
 """
 _NUMBERS = """
 All variants were checked against a reference in float64 before they were timed. `±` is the
-half-width of the 95% interval of the median, `≈` that of one which claims no level; verdicts have a
-margin of {margin} ([statistics.md](statistics.md)). Rates count the work that the problem needs.
-What limits a kernel is the first finding of profkit's rules on its profile, with the speed-up that
-it estimates for the kernel: likely [low, high]. Where no rule holds, or the finding promises no
-time, the resource that is busiest is named.
+half-width of the 95% interval of the median, `≈` that of an interval without a stated confidence
+level; verdicts have a margin of {margin} ([Statistics](statistics.md)). Rates count the work that
+the problem needs. What limits a kernel is the first finding of profkit's rules on its profile,
+with its estimated speedup: likely [low, high]. Where no rule holds, or the finding promises no
+time, the busiest resource is named.
 """
 _WRITTEN = """
 This page is written by `python -m kernels.document` from `{folder}`;
-[recording.md](recording.md) tells how to record.
+[Recording](../../guides/recording.md) shows how to record.
 """
 
 
@@ -133,7 +133,7 @@ def shape_words(one: Timed) -> str:
 
 
 def _times(ladder: Ladder) -> list[str]:
-    columns = ("", "Idea", "Median", "Rate", "Over the rung before", "Against SDPA", "Limited by")
+    columns = ("", "Idea", "Median", "Rate", "Over the previous rung", "Against SDPA", "Limited by")
     rungs = [
         (
             f"{rung.number}. [{rung.name}](#{_anchor(rung)})",
@@ -160,7 +160,7 @@ def _measured(ladder: Ladder, label: str) -> tuple[str, ...]:
 def _rungs(ladder: Ladder, few: Mapping[str, Timed]) -> Iterator[str]:
     yield from ("## What changed from rung to rung", "")
     yield from paragraph(
-        "Of the quantities of the profile those that moved most from the rung before; of a rung "
+        "Of the quantities of the profile those that moved most from the previous rung; of a rung "
         "with several kernels, those of its longest."
     )
     for before, rung in pairwise((None, *RUNGS)):

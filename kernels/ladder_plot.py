@@ -1,4 +1,4 @@
-"""docs/ladder.svg: latencies of the rungs and of SDPA as bars on a logarithmic axis."""
+"""docs/reference/methods/ladder.svg: latencies of rungs and SDPA, bars on a logarithmic axis."""
 
 from __future__ import annotations
 

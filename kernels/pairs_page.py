@@ -1,4 +1,4 @@
-"""docs/pairs.md: what each recorded pair gained, and what its profiles say."""
+"""docs/reference/pairs.md: what each recorded pair gained, and what its profiles say."""
 
 from __future__ import annotations
 
@@ -24,23 +24,24 @@ from profkit.timing.latency import Pair, Timed, compare_with
 from profkit.timing.latency_view import latency_words, method
 from profkit.timing.results import Verdict
 
-_SOURCES = "../kernels/pairs"
+_SOURCES = "../../kernels/pairs"
 
 _KERNELS = """
 Small kernels with one defect each, and the same kernels with its usual fix; controls have nothing
-to fix. They are written from knowledge of the hardware, not fitted to any rule. Some have a second
-limit right behind the first: there the fix gives less than the counter of the first suggests.
+to fix. They are written from knowledge of the hardware, not fitted to any rule. Some have a
+second limit right behind the first: there the fix gives less than the counter of the first
+suggests.
 """
 _NUMBERS = """
-Both sides were checked against a reference in float64 before they were timed. `±` is the half-width
-of the 95% interval of the median, `≈` that of one which claims no level
-([statistics.md](statistics.md)). A profile is told by the first finding of profkit's rules, with
-the speed-up that it estimates for the kernel: likely [low, high]. Where no rule holds, or the
-finding promises no time, the resource that is busiest is named.
+Both sides were checked against a reference in float64 before they were timed. `±` is the
+half-width of the 95% interval of the median, `≈` that of an interval without a stated confidence
+level ([Statistics](methods/statistics.md)). A profile is summarized by the first finding of
+profkit's rules, with its estimated speedup: likely [low, high]. Where no rule holds, or the
+finding promises no time, the busiest resource is named.
 """
 _WRITTEN = """
 This page is written by `python -m kernels.document` from `{folder}`;
-[recording.md](recording.md) tells how to record, and how to write a pair.
+[Recording](../guides/recording.md) shows how to record, and how to write a pair.
 """
 
 
@@ -102,8 +103,8 @@ def _sum(defects: Sequence[Recorded]) -> list[str]:
         f"## {len(defects)} defects of {len({one.pair.category for one in defects})} categories",
         "",
         *paragraph(
-            f"{told}; speed-ups from {speedups[0]:.2f}x to {speedups[-1]:.1f}x, the middle "
-            f"one {half:.2f}x; {seconds} have a second limit right behind."
+            f"{told}; speedups from {speedups[0]:.2f}x to {speedups[-1]:.1f}x, median "
+            f"{half:.2f}x; {seconds} have a second limit right behind."
         ),
     ]
 
@@ -114,7 +115,7 @@ def _defects(defects: Iterable[Recorded], read: Read) -> list[str]:
         "What is wrong → its fix",
         "Before",
         "After",
-        "Speed-up",
+        "Speedup",
         "Second limit",
         "Profile of before",
         "Profile of after",

@@ -31,7 +31,11 @@ def schemas_pages() -> Mapping[str, str]:
 
 
 def _page(name: str, form: Schema) -> str:
-    lines = [f"# {escape(form['title'])}", "", f"[JSON Schema](../../profkit/schemas/{name}.json)"]
+    lines = [
+        f"# {escape(form['title'])}",
+        "",
+        f"[JSON Schema](../../../profkit/schemas/{name}.json)",
+    ]
     lines += [line for whole in form.get("oneOf", [form]) for line in _fields(whole)]
     for part, content in form.get("$defs", {}).items():
         lines += ["", f"## {escape(part)}", *_fields(content)]

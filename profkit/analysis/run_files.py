@@ -1,4 +1,4 @@
-"""Which reports a path names, and what of a run lies beside one."""
+"""The reports that a path names, and the other files of their runs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from profkit.timing.variants import Variants
 
 SUFFIXES = (".ncu-rep", ".ncu-repz")
-TIMELINES = (".sqlite", ".nsys-rep")
+EXPORT = ".sqlite"
+TIMELINES = (EXPORT, ".nsys-rep")
 TIMELINE, CHECK, LATENCY = "timeline.sqlite", "check.json", "latency.json"
 
 
 def reports_in(folder: Path) -> list[Path]:
-    """The reports anywhere below a folder, unfinished runs apart; raises BadInput without any."""
+    """The reports anywhere below a folder, without unfinished runs; raises BadInput without any."""
     files = sorted(
         file
         for file in folder.rglob("*")
@@ -45,8 +46,23 @@ def one_report(path: Path) -> Path:
     return files[0]
 
 
+def one_timeline(path: Path) -> Path:
+    """The timeline that a path names: itself, or the only one of the runs below a folder.
+
+    Raises BadInput where there is none, UsageError where there are several.
+    """
+    if not path.is_dir():
+        return path
+    files = [file for file in path.rglob(TIMELINE) if not is_partial(file.relative_to(path))]
+    if not files:
+        raise BadInput(f"{path}: no timeline in this directory", "check the path")
+    if len(files) > 1:
+        raise UsageError(f"{path}: {len(files)} timelines", "name one of them")
+    return files[0]
+
+
 def beside(report: Path) -> list[Path]:
-    """What else was recorded in the run that a report belongs to; nothing outside a run."""
+    """The other recordings of the run that a report belongs to; none outside a run."""
     if not (report.parent / MANIFEST).is_file():
         return []
     return [file for name in (TIMELINE, CHECK, LATENCY) if (file := report.parent / name).is_file()]
@@ -87,6 +103,6 @@ def timeline_of(report: Path) -> Mapping[str, float]:
 
 
 def check_run_of(report: Path) -> None:
-    """Raise BadInput where what lies beside a report is not what the run's manifest describes."""
+    """Raise BadInput where another file of a report's run differs from the run's manifest."""
     for file in beside(report):
         check_unchanged(file)

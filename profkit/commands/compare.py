@@ -1,4 +1,4 @@
-"""`profkit compare`: two saved results, and a verdict where the A/A floor allows one."""
+"""`profkit compare`: two saved latency results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from profkit.core.errors import UsageError
 if TYPE_CHECKING:
     from profkit.timing.latency import Timed
 
-_INCONCLUSIVE = 3  # exit code, see docs/time.md
+_INCONCLUSIVE = 3  # the exit code of `profkit --help`
 
 
 def compare(
@@ -31,16 +31,14 @@ def compare(
     format: TextFormat = "terminal",
     output: Path | None = None,
 ) -> None:
-    """Compare two saved results, which were not interleaved.
+    """Compare two latency results saved in separate runs.
 
-    Without a known A/A floor (profkit calibrate) there is no verdict between two runs: the build
-    may differ, or the state of the machine. Exits with 3 where a comparison is inconclusive, or
-    the two were measured differently, on two GPUs for example.
+    They were not interleaved, so a verdict needs a known A/A noise floor between runs (`profkit
+    calibrate`). Exits with 3 if inconclusive, or if they were measured differently, for example on
+    two GPUs.
 
     Examples:
-
       profkit compare before.json after.json
-
       profkit compare before.json after.json --variant flash --floor 0.5%
     """
     from profkit.timing.compare_view import saved_text
@@ -99,7 +97,7 @@ def _matched(
     common = [label for label in before if label in after]
     for name in names:
         if name not in common:
-            raise UsageError(f"--variant {name!r} is not in both files: {content}")
+            raise UsageError(f"--variant {name!r} is not in both: {content}")
     if not common:
         raise UsageError(f"nothing to compare: {content}", "time the same variants")
     return [(label, label) for label in common if not names or label in names]

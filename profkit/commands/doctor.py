@@ -1,4 +1,4 @@
-"""`profkit doctor`: whether this machine can profile, and remedies where not."""
+"""`profkit doctor`: whether this machine can profile, and remedies."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def doctor(
     format: PlainFormat = "terminal",
     output: Path | None = None,
 ) -> None:
-    """Check the requirements of profiling: GPU, driver, tools, permissions, disk space.
+    """Check GPU, driver, tools, permissions and disk space.
+
+    Each failed check has a remedy.
 
     Examples:
-
       profkit doctor
-
       profkit doctor --require-gpu --format json
     """
     from profkit.capture.doctor import diagnose, doctor_json, doctor_view
@@ -28,7 +28,7 @@ def doctor(
     diagnosis = diagnose(out)
     put(doctor_json(diagnosis) if format == "json" else doctor_view(diagnosis), output)
     if require_gpu and diagnosis.can_profile is None:
-        message = "unknown whether a GPU can be profiled here"
+        message = "can't tell whether a GPU can be profiled here"
         raise EnvironmentProblem(message, "pip install nvidia-ml-py")
     if require_gpu and not diagnosis.can_profile:
         raise EnvironmentProblem("no GPU can be profiled here", "see the checks that fail")

@@ -1,4 +1,4 @@
-"""`profkit rules`: see the rules, understand one, check your own, measure them."""
+"""`profkit rules`: list, explain, check and score rules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RECORDED = "reports/*/pairs"
 
 rules = typer.Typer(
     name="rules",
-    help="See the rules that findings come from, understand one, check and measure them.",
+    help="List, explain, check and score the rules behind findings.",
     no_args_is_help=True,
 )
 
@@ -33,10 +33,10 @@ def list_rules(
 ) -> None:
     """List the rules.
 
+    --format markdown writes their explanations too.
+
     Examples:
-
       profkit rules list
-
       profkit rules list --rules my_rules/
     """
     from profkit.rules.rules_view import list_view, rules_markdown
@@ -52,13 +52,13 @@ def explain(
     kernel: str | None = None,
     own: Path | None = None,
 ) -> None:
-    """Say what a rule looks for and promises, and why it fires on a report's kernels or not.
+    """Explain a rule, and why it fires on a report's kernels or not.
+
+    With --on, its conditions are evaluated on every kernel.
 
     Examples:
-
       profkit rules explain shared_bank_conflicts
-
-      profkit rules explain shared_bank_conflicts --on run.ncu-rep --kernel transpose
+      profkit rules explain shared_bank_conflicts --on run.ncu-rep
     """
     from rich.console import Group
 
@@ -94,10 +94,11 @@ def explain(
 
 @rules.command("check", cls=Reading)
 def check(path: Path) -> None:
-    """Check rules of your own; says everything that is wrong, with file and line.
+    """Validate your own rules; print every error with file and line.
+
+    Exits with 5 if there are errors.
 
     Examples:
-
       profkit rules check my_rules/
     """
     from profkit.rules.rule_file import check_rules
@@ -107,9 +108,9 @@ def check(path: Path) -> None:
     for fault in faults:
         typer.echo(str(fault))
     if faults:
-        count = f"{path}: {plural(len(faults), 'fault')}"
-        raise BadInput(count, "docs/writing-rules.md tells how to write a rule")
-    typer.echo(f"{plural(len(valid), 'rule')}, no fault")
+        count = f"{path}: {plural(len(faults), 'error')}"
+        raise BadInput(count, "see docs/guides/writing-rules.md")
+    typer.echo(f"{plural(len(valid), 'rule')}, no errors")
 
 
 @rules.command("score", cls=Reading)
@@ -120,18 +121,16 @@ def score(
     own: Path | None = None,
     disable: list[str] | None = None,
 ) -> None:
-    """Measure the findings on pairs: a kernel with a known defect, and the same one mended.
+    """Score the findings on pairs of kernels, with a known defect and fixed.
 
     A pair is a folder with pair.yaml (`category:` of the defect, null for a kernel without one),
-    before.ncu-rep, after.ncu-rep, and latency.json: what `profkit time` wrote for before and after,
+    before.ncu-rep, after.ncu-rep, and latency.json: saved by `profkit time` for before and after,
     or {"before": ..., "after": ...} in one unit, each a number, a list or a mapping with a median.
     Without it the durations in the reports are compared.
 
     Examples:
-
       profkit rules score
-
-      profkit rules score --pairs my_pairs/ --format json -o score.json
+      profkit rules score --pairs my_pairs/ -o score.json
     """
     from profkit.commands.reading import chosen_advice, judge_pairs
     from profkit.core.typed_file import encode

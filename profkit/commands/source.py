@@ -1,4 +1,4 @@
-"""`profkit source`: a kernel from the inside, over its life and by its lines."""
+"""`profkit source`: a kernel's phases over time and its source lines."""
 
 from __future__ import annotations
 
@@ -19,18 +19,15 @@ def source(
     format: PlainFormat = "terminal",
     output: Path | None = None,
 ) -> None:
-    """Look inside the kernel that takes the most time: its life and its hottest lines.
+    """Show phases and hottest source lines of the longest kernel.
 
-    Prologue, steady state and tail come from samples over time (ncu's section PmSampling), lines
-    from SourceCounters; text of lines from `ncu --import-source yes` and `nvcc -lineinfo`.
+    Prologue, steady state and tail need ncu's section PmSampling, lines need SourceCounters, and
+    their text needs `nvcc -lineinfo` and `ncu --import-source yes`.
 
     Examples:
-
       profkit source run.ncu-rep
-
       profkit source run.ncu-rep --kernel flash --top 20 --sass
-
-      profkit source reports/sdpa_s512 --plot life.png
+      profkit source reports/sdpa_s512 --plot phases.png
     """
     from profkit.analysis.source_json import source_json
     from profkit.analysis.source_plot import plot_timeline
@@ -51,7 +48,7 @@ def source(
     if plot is not None:
         if inside.timeline is None:
             raise BadInput(
-                f"{path}: {inside.launch.name} has no samples over time to draw",
+                f"{path}: {inside.launch.name} has no PM samples to plot",
                 "record with `ncu --section PmSampling`",
             )
         plot_timeline(inside.timeline, plot, inside.launch.name)

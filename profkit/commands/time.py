@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     Subjects = tuple[tuple[Subject, ...], tuple[str, ...]]
 
-_GATE_FAILED, _INCONCLUSIVE = 1, 3  # exit codes, see docs/time.md
-_FEWEST_BLOCKS = 2  # the interval of a ratio needs a standard deviation
+_GATE_FAILED, _INCONCLUSIVE = 1, 3
+_FEWEST_BLOCKS = 2  # fewer have no spread between blocks
 _GATES = {"regression": "REGRESSED", "inconclusive": "INCONCLUSIVE"}
-_OUTPUTS = ("--out", "--output", "-o", "--plot", "--badge", "--format")
+_OUTPUTS = ("--save", "--out", "--output", "-o", "--plot", "--badge", "--format")
 
 
 def time(
@@ -58,21 +58,16 @@ def time(
     device: Device | None = None,
     gpu: int | None = None,
 ) -> None:
-    """Time a target's variants with confidence intervals, and test whether one is faster.
+    """Time a target's variants, and test whether one is faster.
 
-    Blocks of variants are interleaved; each variant is first checked against the reference.
-    Without --fail-on, an inconclusive comparison exits with 3; an invalid one always with 4.
+    Variants are checked against the reference, then timed in interleaved blocks. Without --fail-on,
+    an inconclusive comparison exits with 3; an invalid measurement always exits with 4.
 
     Examples:
-
       profkit time targets/sdpa_s512.py --variant flash --variant cudnn
-
       profkit time targets/sdpa_s512.py --compare sdpa,custom --fail-on regression
-
       profkit time targets/sdpa_s512.py:custom --against HEAD~1
-
       profkit time --compare targets/a.py:custom targets/b.py:custom
-
       profkit time --from samples.json --unit us
     """
     gates = _gates(fail_on)
@@ -82,10 +77,10 @@ def time(
     if plot is not None:
         check_picture(plot)
     if badge is not None and badge.suffix != ".svg":
-        raise UsageError(f"{badge}: a badge is an .svg file", "name it .svg")
+        raise UsageError(f"{badge}: not an .svg file", "use the extension .svg")
     if from_file is not None:
         if targets or against:
-            raise UsageError("--from reads a file and times no target", "leave the targets out")
+            raise UsageError("--from reads a file, without timing", "leave out the targets")
         report = _saved(from_file, unit, compare, thresholds)
     else:
         words = targets or []
@@ -107,8 +102,11 @@ def time(
                 gpu=gpu,
             )
             plan = _in_blocks(plan, blocks, compared=bool(labels))
-            if options.is_explicit(context, "samples"):
-                _warn_of_rounding(plan, samples)
+            if plan.samples > samples and options.is_explicit(context, "samples"):
+                options.warn(
+                    f"takes {plan.samples} samples per variant, not {samples}: a comparison "
+                    f"needs {plan.samples_in_a_block} in each of {plan.blocks} blocks"
+                )
             with stage_progress() as show:
                 timing = measurement.time_targets(plan, show)
                 show("statistics", "")
@@ -118,17 +116,6 @@ def time(
     _write(report, format, output, explain=explain)
     _save(report, out, plot, badge)
     _judge(report, gates)
-
-
-def _warn_of_rounding(plan: TimingPlan, samples: int) -> None:
-    """Say that more samples are taken than --samples asks for, and why."""
-    count = plan.blocks * plan.samples_in_a_block
-    if count == samples:
-        return
-    why = f"{plan.blocks} blocks of {plan.samples_in_a_block}"
-    if plan.samples > samples:
-        why += ", the fewest samples per block for a comparison"
-    options.warn(f"--samples {samples} rounded up to {count} per variant: {why}")
 
 
 def thresholds_of(preset: Preset, margin: str | None) -> Thresholds:
@@ -146,7 +133,7 @@ def share(text: str, option: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 < value < 1:
-        raise UsageError(f"{option} {text!r} is not a valid share", "write 1% or 0.01")
+        raise UsageError(f"{option} {text!r} is not a share", "write 1% or 0.01")
     return value
 
 
@@ -179,19 +166,19 @@ def _save(report: LatencyReport, out: Path | None, plot: Path | None, badge: Pat
 
 
 def _judge(report: LatencyReport, gates: Sequence[str] | None) -> None:
-    """Exit with the code of the verdicts; raises EnvironmentProblem, typer.Exit."""
+    """End with the exit code that verdicts call for; raises EnvironmentProblem, typer.Exit."""
     from profkit.timing.results import Verdict
 
     for pair in report.pairs:
         if pair.comparison.verdict is Verdict.INVALID:
             raise EnvironmentProblem(
-                f"invalid measurement: {'; '.join(pair.comparison.details)}",
+                f"not a measurement to believe: {'; '.join(pair.comparison.details)}",
                 "see `profkit doctor`, and time again",
             )
     for row in report.timed:
         if row.throttled_throughout:
             raise EnvironmentProblem(
-                f"{row.label}: the GPU was throttled in every block "
+                f"{row.label}: the GPU was throttled throughout "
                 f"({', '.join(row.throttled_throughout)})",
                 "let it cool or lift the limit, see `profkit doctor`",
             )
@@ -207,21 +194,21 @@ def _gates(fail_on: str | None) -> tuple[str, ...] | None:
         return None
     names, remedy = options.names_in(fail_on), f"use {', '.join(_GATES)}"
     if not names:
-        raise UsageError(f"--fail-on {fail_on!r} names no condition", remedy)
+        raise UsageError(f"--fail-on {fail_on!r} names no gate", remedy)
     for name in names:
         if name not in _GATES:
-            raise UsageError(f"--fail-on {name!r} is not a valid condition", remedy)
+            raise UsageError(f"--fail-on {name!r} is no gate", remedy)
     return tuple(_GATES[name] for name in names)
 
 
 def _in_blocks(plan: TimingPlan, blocks: int | None, *, compared: bool) -> TimingPlan:
-    """The plan with its blocks, and the samples per block that a comparison needs."""
+    """The plan with its blocks, as many samples in each as a comparison needs."""
     from profkit.timing.measurement import BLOCKS, COMPARED_BLOCKS, paired
 
     if not compared:
         return replace(plan, blocks=min(plan.samples, blocks or BLOCKS))
     if blocks is not None and blocks < _FEWEST_BLOCKS:
-        raise UsageError(f"a comparison needs at least {_FEWEST_BLOCKS} blocks", "raise --blocks")
+        raise UsageError("a comparison needs at least two blocks", "raise --blocks")
     return paired(replace(plan, blocks=blocks or COMPARED_BLOCKS))
 
 
@@ -232,22 +219,20 @@ def _subjects(
     against: str | None,
     stack: ExitStack,
 ) -> Subjects:
-    """The subjects to time, and the labels to compare, the reference first."""
+    """What to time, and the labels to compare, the reference first."""
     from profkit.timing.measurement import subject_of
 
     if compare is not None and ".py" in compare:
         if against or not scripts:
             raise UsageError(
-                "--compare TARGET needs other targets to compare with it",
-                "use profkit time --compare targets/a.py:custom targets/b.py:custom",
+                "--compare with a target needs other targets",
+                "profkit time --compare targets/a.py:custom targets/b.py:custom",
             )
         return _several([compare, *scripts], variants)
     if not scripts:
         raise UsageError("nothing to time", "give a target script, or --from FILE")
     if len(scripts) > 1:
-        raise UsageError(
-            "several targets need --compare", "use profkit time --compare A.py:x B.py:y"
-        )
+        raise UsageError("several targets need --compare", "profkit time --compare A.py:x B.py:y")
     subject = subject_of(scripts[0])
     subject = replace(subject, variants=subject.variants + tuple(variants))
     if against is not None:
@@ -258,8 +243,8 @@ def _subjects(
         return (subject,), ()
     names = options.names_in(compare)
     if len(names) < 2 or len(set(names)) < len(names):
-        message = f"--compare {compare!r} does not name two variants or more, each once"
-        raise UsageError(message, "use --compare sdpa,custom")
+        message = f"--compare {compare!r}: not two or more different variants"
+        raise UsageError(message, "--compare sdpa,custom")
     return (replace(subject, variants=names),), names
 
 
@@ -271,9 +256,7 @@ def _several(words: Sequence[str], variants: Sequence[str]) -> Subjects:
         subject = subject_of(word)
         chosen = subject.variants or tuple(variants)
         if len(chosen) != 1:
-            raise UsageError(
-                f"{word}: a comparison of targets takes one variant of each", f"use {word}:VARIANT"
-            )
+            raise UsageError(f"{word}: compared targets name one variant each", f"{word}:VARIANT")
         subjects.append(replace(subject, variants=chosen, label=subject.path.stem))
     labels = {(subject.label, subject.variants) for subject in subjects}
     if len({subject.path.resolve() for subject in subjects}) == 1:
@@ -291,7 +274,7 @@ def _two_commits(subject: Subject, reference: str, stack: ExitStack) -> Subjects
 
     if len(subject.variants) != 1:
         raise UsageError(
-            "--against compares one variant with itself", f"use {subject.path}:VARIANT"
+            "--against compares one variant with itself", f"name it: {subject.path}:VARIANT"
         )
     checkout = stack.enter_context(checked_out(subject.path, reference))
     folder = checkout.mirrored(Path.cwd())
@@ -339,9 +322,9 @@ def _named(compare: str, path: Path, labels: Sequence[str]) -> tuple[str, ...]:
     names, known = options.names_in(compare), literal(", ".join(labels))
     for name in names:
         if name not in labels:
-            raise UsageError(f"{path}: no series {name!r}", f"use {known}")
+            raise UsageError(f"{path} has no {name!r}", f"it has {known}")
     if len(set(names)) < max(2, len(names)):
-        message = f"--compare {compare!r} does not name two series or more, each once"
+        message = f"--compare {compare!r}: not two or more different series"
         raise UsageError(message, f"{path} has {known}")
     return names
 

@@ -4,7 +4,7 @@ Times here are shares of a kernel's present time. With f_r the floor of resource
 and k_r what a fix leaves of its need, the time after the fix is not below max(f_r · k_r); what is
 exposed above the floors is taken to shrink by the share that the highest falls, or the rule says
 what is left; no nearer to the next floor than kernels usually come (floors.USUAL). Estimates are
-not additive. Derived, with the cases in which it fails, in docs/estimates.md.
+not additive. Derived, with the cases in which it fails, in docs/reference/methods/estimates.md.
 
 The time of a timeline, from the first GPU work to the end of the last, is a sum of parts
 (timeline.region). A rule says which parts a fix takes away, at best to what share, and by `time`
@@ -25,29 +25,31 @@ from profkit.core.columns import Column, both
 from profkit.core.expression import HOLDS, Expression
 from profkit.report.catalog import catalog
 from profkit.report.floors import ESSENTIAL, LAUNCH, SHORTEST, USUAL, WORTH, shares
+from profkit.report.names import function_name
 from profkit.report.quantities import NOT_COLLECTED, NOT_HERE, NOT_IN_VERSION, UNDEFINED
 from profkit.report.resources import RESOURCES
-from profkit.report.summary import Group, LaunchSummary, ReportSummary
+from profkit.report.summary import NAME_WIDTH, Group, LaunchSummary, ReportSummary
 from profkit.rules.rule_file import CONTEXT, Rule
 from profkit.rules.samples import SAMPLED, SAMPLED_FROM, Sampled
+from profkit.ui.text import factor_range
 
 AT_THE_ROOF = "at_the_roof"
-NOT_SAMPLED = "samples by instruction were not read: short kernels and long code are left out"
-"""Why a fact from samples is missing where they were recorded."""
+NOT_SAMPLED = "warp samples were not read: short kernels and very long code are excluded"
+"""Why a quantity from warp samples is missing although samples were recorded."""
 
-_LEAST = 1e-3
-_NOT_ATTRIBUTED = "too few waits could be attributed to a load"
-_NO_PREVIOUS = "the previous launch was not selected, or has no such counters"
+_LEAST = 1e-3  # share of the time that is left at least, chosen: no estimate exceeds 1000x
+_NOT_ATTRIBUTED = "too few stalls could be attributed to a load"
+_NO_PREVIOUS = "the previous launch was not selected, or lacks these counters"
 
 Subject = TypeVar("Subject", bound=Group | None, covariant=True)
 Row = TypeVar("Row", bound=Group | None)
 Sampling = Callable[[LaunchSummary], Sampled | None]
-"""The facts in a launch's samples by instruction; None where there are none."""
+"""The quantities from a launch's warp samples; None without samples."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """A value that a rule looked at; `threshold` is NaN where it was not compared."""
+    """A value that a rule evaluated; `threshold` is NaN where it was not compared."""
 
     quantity: str
     value: float
@@ -62,11 +64,12 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a fix gives: factors by which the kernel gets faster, each at least 1.
+    """The estimated speedup of a fix: factors of the kernel's time, each at least 1.
 
     `bound_seconds` is the time below which the floor of `bounded_by` holds the kernel after the
     fix, "" where all floors are far below what the fix leaves; `run` is the likely factor for the
-    whole report, `saved` what is likely saved of it (s).
+    whole report, `saved` what is likely saved of it (s). `launches` are those that get faster by
+    these factors, none for a timeline.
     """
 
     likely: float
@@ -76,6 +79,10 @@ class Estimate:
     bound_seconds: float
     run: float
     saved: float
+    launches: tuple[LaunchSummary, ...] = ()
+
+    def __str__(self) -> str:
+        return factor_range(self.likely, self.low, self.high)
 
 
 @dataclass(frozen=True)
@@ -83,8 +90,8 @@ class Finding(Generic[Subject]):
     """A rule that fired on a kernel, or, without a `group`, on a timeline as a whole.
 
     `saved` is the likely time saved over the report, or of the timeline's time, seconds.
-    A rule that promises time has no `estimate` where that is below WORTH (then it is `negligible`),
-    and where quantities are `lacking` that it rests on.
+    A rule with formulas has no `estimate` where that is below WORTH (then it is `negligible`), and
+    where quantities are `lacking` that it needs.
     """
 
     rule: Rule
@@ -94,9 +101,17 @@ class Finding(Generic[Subject]):
     negligible: Estimate | None = None
     lacking: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        speedup = self.estimate or "no estimated speedup"
+        return f"<Finding {self.rule.name}: {speedup}, {_subject(self.group)}>"
+
     @property
     def saved(self) -> float:
         return self.estimate.saved if self.estimate else 0.0
+
+
+def _subject(group: Group | None) -> str:
+    return function_name(group, NAME_WIDTH) if group else "timeline"
 
 
 @dataclass(frozen=True)
@@ -111,7 +126,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Trial(Generic[Subject]):
-    """What a rule makes of a kernel or a timeline, fired (`finding`) or not.
+    """The evaluation of a rule on a kernel or a timeline, fired (`finding`) or not.
 
     `now` and `after` are the floors before and after the fix as shares of the kernel's present
     time; `time` is the rule's own share of the time that is left, NaN where it gives none.
@@ -127,8 +142,8 @@ class Trial(Generic[Subject]):
 
 @dataclass(frozen=True)
 class Lack:
-    """What keeps a rule from being evaluated: on how many kernels (0: a timeline), and why each
-    quantity is missing, by its name."""
+    """Why a rule could not be evaluated: on how many kernels (0: a timeline), and the reason for
+    each missing quantity, by name."""
 
     rule: str
     kernels: int
@@ -140,12 +155,12 @@ class Lack:
 
     @property
     def unsampled(self) -> bool:
-        """Whether all that it lacks is samples that were recorded and not read."""
+        """Whether it lacks only samples that were recorded and not read."""
         return set(self.reasons.values()) == {NOT_SAMPLED}
 
     @property
     def sections(self) -> tuple[str, ...]:
-        """The sections to collect so that what was not collected is there."""
+        """The ncu sections that collect the missing quantities."""
         sections = (
             catalog().quantities[SAMPLED_FROM if name in SAMPLED else name].section
             for name, reason in self.reasons.items()
@@ -158,7 +173,7 @@ class Lack:
 class Diagnosis(Generic[Subject]):
     """Findings, most time saved first, those that promise none last.
 
-    `unknown` are the rules that could not be evaluated for some kernel: by name, what they lack.
+    `unknown` are the rules that could not be evaluated for some kernel, with what they lack.
     """
 
     findings: tuple[Finding[Subject], ...]
@@ -441,12 +456,12 @@ class _Kernels(_Table[Group]):
         after[LAUNCH] = SHORTEST / group.typical.duration
         bounding = max(after, key=after.__getitem__)
         bound = min(after[bounding], 1.0)
-        total = group.total
+        launches = tuple(launch for launch in group.launches if not launch.failed)
         if rule.spans == "previous":
             bound, bounding = 0.0, ""
-            total += sum(launch.duration for launch in self._previous(index) or ())
+            launches += self._previous(index) or ()
         likely, low, high = self._left(rule, index, bound)
-        saved = total * (1 - likely)
+        saved = sum(launch.duration for launch in launches) * (1 - likely)
         return Estimate(
             likely=1 / likely,
             low=1 / low,
@@ -455,6 +470,7 @@ class _Kernels(_Table[Group]):
             bound_seconds=bound * group.typical.duration,
             run=self._total / (self._total - saved),
             saved=saved,
+            launches=launches,
         )
 
     def _left(self, rule: Rule, index: int, bound: float) -> tuple[float, float, float]:
@@ -486,12 +502,11 @@ class _Kernels(_Table[Group]):
             return 0.0 if previous is not None and name == "intermediate_bytes" else math.nan
         launch = self.subjects[index].typical
         before = self._launches[launch.index - 1]
+        stored = before.get("dram_write_bytes")
         facts = {
             "previous_duration": before.duration,
             "previous_dram_bytes": before.get("dram_bytes"),
-            "intermediate_bytes": min(
-                before.get("dram_write_bytes"), launch.get("dram_read_bytes")
-            ),
+            "intermediate_bytes": min(stored, launch.get("dram_read_bytes")),
         }
         return facts[name]
 

@@ -82,7 +82,7 @@ def read_matrix(path: Path) -> Matrix:
     try:
         file = of_schema(document, MatrixFile)
     except BadInput as error:
-        remedy = "see targets/matrices/ and docs/baseline.md"
+        remedy = "see targets/matrices/ and docs/guides/baseline.md"
         raise BadInput(f"{path}: {error.message}", remedy) from None
     rows = [row for group in file.groups for row in _expanded(path, group)]
     try:

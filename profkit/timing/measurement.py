@@ -39,7 +39,7 @@ _COARSE = 4  # chosen: a group is long enough that four ticks are below the marg
 _LARGEST_GROUP = 1000  # chosen: bounds the calls of a sample
 _FEWEST_IN_A_BLOCK = DEFAULT.samples
 # Chosen: with 8 blocks Student's t is 1.2 times the normal quantile; measured error rates of
-# verdicts with 8 x 30: docs/statistics.md, "Measured".
+# verdicts with 8 x 30: docs/reference/methods/statistics.md, "Measured".
 BLOCKS, COMPARED_BLOCKS = 8, 8
 _SPACER = 0.25  # s, chosen: eight of them add 2 s at most
 

@@ -3,8 +3,8 @@
 Times are in seconds, in the order in which they were taken. No sample is ever dropped: outliers are
 counted. The interval of a run describes the run and states no confidence level: what varies more
 slowly than the run lasts is the same in all of its samples, so no test on them detects it. A
-confidence level takes blocks (`profkit.timing.verdict.interval_over_blocks`). docs/statistics.md
-explains each number and shows its measured coverage.
+confidence level takes blocks (`profkit.timing.verdict.interval_over_blocks`).
+docs/reference/methods/statistics.md explains each number and shows its measured coverage.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ PERCENTILES = (0.05, 0.90, 0.95, 0.99)
 FEWEST = 6
 DRIFT_MATTERS = 0.01  # the default margin (results.Thresholds): the smallest change of interest
 # The autocorrelation test (alpha 2.5%) detects rho = 0.5 in 95% of runs of this size; simulated,
-# docs/statistics.md, "Independent or not".
+# docs/reference/methods/statistics.md, "Independent or not".
 TESTABLE = 65
 CLAIMABLE_SPEEDUP = 1.10  # chosen: the classic rule's smallest speedup, 10 default margins
 CLAIMABLE_DELTA = 0.3  # chosen: between Romano's small (0.147) and medium (0.33)
 
 # Chosen: independent runs fail one of the three in about 3% of cases; measured in
-# docs/statistics.md, "Coverage of the median by the intervals within one run".
+# docs/reference/methods/statistics.md, "Coverage of the median by the intervals within one run".
 _AUTOCORRELATION_ALPHA, _DRIFT_ALPHA, _STARTUP_ALPHA = 0.025, 0.01, 0.01
 OUTLIER_SCORE = 3.5  # Iglewicz and Hoaglin 1993: modified z-scores above it
 _MAD_TO_SIGMA = 1.4826  # 1 / Phi^-1(3/4): the MAD of a normal distribution is its sigma over it

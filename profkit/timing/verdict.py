@@ -5,7 +5,7 @@ detects differences between two processes of the same build. Here blocks are com
 logarithm of the Hodges-Lehmann ratio of a launch of B to one of A in each pair of adjacent blocks,
 and Student's t is taken over the pairs. Dependence between the launches of a block then costs power
 but raises no false alarm. The timer resolution widens the interval before the verdict.
-docs/statistics.md has the rule and its measured error rates.
+docs/reference/methods/statistics.md has the rule and its measured error rates.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ Blocks: TypeAlias = Sequence[npt.ArrayLike]
 MOST_BLOCKS = 200  # chosen: the longest rerun to suggest, 25 times the default 8 blocks
 _FEWEST_BLOCKS = 2  # a standard deviation needs two
 _FEWEST_TO_LEAVE_OUT = 4  # without one, three blocks leave two degrees of freedom
-# Chosen: 1 / 40 of rows of independent blocks look dependent; docs/statistics.md, "Measured", has
-# the error rates of verdicts with it.
+# Chosen: 1 / 40 of rows of independent blocks look dependent; docs/reference/methods/statistics.md,
+# "Measured", has the error rates of verdicts with it.
 DEPENDENT_ALPHA = 0.025
 # One in forty comparisons of eight independent blocks looks autocorrelated, and the formula takes
 # it for one block then: 2% stay open however far the sides are apart. With four at least none does,

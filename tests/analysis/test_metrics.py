@@ -24,7 +24,7 @@ def test_the_catalogue_is_listed(profkit_cli: Cli) -> None:
 
 
 def test_the_page_is_that_of_the_catalogue(profkit_cli: Cli) -> None:
-    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
     assert profkit_cli("metrics", "--format", "markdown").stdout == page, "run `make docs`"
     for entry in catalog().quantities.values():
         assert f"### `{entry.name}`" in page

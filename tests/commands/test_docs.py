@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
+import importlib.util
 import itertools
 import json
 import os
@@ -9,7 +12,6 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -18,8 +20,10 @@ import jsonschema
 import pytest
 import typer
 import yaml
-from typer.testing import Result
 
+from kernels import proof
+from kernels.cli_page import cli_page
+from kernels.output_blocks import blocks, chosen, filled
 from profkit.capture.cuda_source import compile_kernel
 from profkit.capture.target import load_target
 from profkit.commands.cli import app
@@ -27,17 +31,29 @@ from profkit.core.errors import TargetFailed
 from tests.capture.test_cuda_source import needs_nvrtc
 from tests.conftest import ROOT
 
+DOCS = ROOT / "docs"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-TARGETS = re.findall(
-    r"```python\n(.*?)```", (ROOT / "docs" / "profile.md").read_text(encoding="utf-8"), re.DOTALL
-)
-PAGES = {page.name: page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md")}
-SAMPLE = re.compile(
-    r"`profkit ((?:analyze|diff|source) [^`]*)`\s\(parts of it(?:(?!```).)*?\n\n```text\n(.*?)```",
-    re.S,
-)
-SAMPLES = [sample for text in (README, PAGES["source.md"]) for sample in SAMPLE.findall(text)]
-LEFT_OUT = "\n...\n"
+PAGES = {
+    str(page.relative_to(ROOT)): page.read_text(encoding="utf-8")
+    for page in sorted(DOCS.rglob("*.md"))
+}
+TEXTS = {
+    "README.md": README,
+    **{
+        name: (ROOT / name).read_text(encoding="utf-8")
+        for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "RELEASING.md", "reports/README.md")
+    },
+    **PAGES,
+}
+WITH_OUTPUT = [name for name, text in TEXTS.items() if blocks(text)]
+GUIDES = {name: text for name, text in PAGES.items() if name.startswith("docs/guides/")}
+TUTORIAL = {name: text for name, text in PAGES.items() if name.startswith("docs/tutorial/")}
+TARGET_PAGE = TUTORIAL["docs/tutorial/write-a-target.md"]
+TARGETS = re.findall(r"```python\n(.*?)```", TARGET_PAGE, re.DOTALL)
+MOST_WORDS_OF_A_GUIDE = 600  # outside of fenced blocks
+MOST_WORDS_TO_READ = 15_000  # tutorial and guides, everything counted
+MOST_LINES_OF_README = 130
+PICTURE_BY_LINE = 12
 
 
 @cache
@@ -45,31 +61,150 @@ def commands() -> Any:
     return typer.main.get_command(app)
 
 
-def test_there_are_samples() -> None:
-    assert (README + PAGES["source.md"]).count("```text") == len(SAMPLES) > 3
-    assert len(TARGETS) == 2
-
-
-@pytest.mark.parametrize(("command", "sample"), SAMPLES)
-def test_a_sample_is_what_the_command_prints(
-    profkit_cli: Callable[..., Result],
-    monkeypatch: pytest.MonkeyPatch,
-    command: str,
-    sample: str,
+@pytest.mark.parametrize("name", WITH_OUTPUT)
+def test_the_output_in_a_page_is_what_its_commands_print(
+    name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pytest.importorskip("pandas", reason="pages show DataFrames")
     monkeypatch.chdir(ROOT)
-    shown = profkit_cli(*command.split()).stdout
-    at = 0
-    for part in sample.split(LEFT_OUT):
-        at = shown.find(part.rstrip("\n") + "\n", at)
-        assert at >= 0, part
+    assert filled(TEXTS[name]) == TEXTS[name], "run `make docs`"
+
+
+def test_pages_have_output() -> None:
+    assert sum(len(blocks(text)) for text in TEXTS.values()) > 25
+    assert len(blocks(README)) == 2
+
+
+def test_output_in_pages_is_marked() -> None:
+    """What looks like output of a command is written by `make docs`, or has no command."""
+    for name, text in {"README.md": README, **TUTORIAL, **GUIDES}.items():
+        for block in re.findall(r"(?<!-->\n)```console\n(.*?)```", text, re.DOTALL):
+            assert all(line.startswith("$ ") for line in block.splitlines()), (name, block)
+
+
+@pytest.mark.parametrize(
+    ("choice", "shown"),
+    [
+        ("", ["a 1", "b 2", "", "c 3", "d 4", "", "e 5"]),
+        ("first 2", ["a 1", "b 2", "..."]),
+        ("with c", ["...", "c 3", "d 4", "..."]),
+        ("with d 1", ["...", "c 3", "..."]),
+        ("first 1; from d 3", ["a 1", "...", "d 4", "", "e 5"]),
+        ("first 2; with c", ["a 1", "b 2", "", "c 3", "d 4", "..."]),
+        ("last 1", ["...", "e 5"]),
+    ],
+)
+def test_a_choice_of_lines(choice: str, shown: list[str]) -> None:
+    assert chosen(["a 1", "b 2", "", "c 3", "d 4", "", "e 5"], choice) == shown
+
+
+def test_a_choice_that_no_line_meets_is_refused() -> None:
+    with pytest.raises(ValueError, match="no line meets"):
+        chosen(["a"], "with z")
+
+
+@pytest.mark.parametrize("name", GUIDES)
+def test_a_guide_is_short(name: str) -> None:
+    prose = re.sub(r"^```.*?^```$|<!--.*?-->", "", GUIDES[name], flags=re.DOTALL | re.MULTILINE)
+    assert len(prose.split()) <= MOST_WORDS_OF_A_GUIDE
+
+
+def test_tutorial_and_guides_can_be_read() -> None:
+    words = sum(len(text.split()) for text in (TUTORIAL | GUIDES).values())
+    assert words <= MOST_WORDS_TO_READ
+
+
+def test_the_readme_is_short_and_begins_with_a_picture() -> None:
+    lines = README.splitlines()
+    assert len(lines) <= MOST_LINES_OF_README
+    picture = next(number for number, line in enumerate(lines, 1) if line.startswith("!["))
+    assert picture <= PICTURE_BY_LINE
+
+
+def test_every_verb_has_a_guide_and_is_in_the_readme_or_the_index() -> None:
+    index = PAGES["docs/README.md"]
+    for verb in commands().commands:
+        assert f"docs/guides/{verb}.md" in GUIDES
+        assert f"(guides/{verb}.md)" in index
+
+
+def test_the_page_of_the_command_line_is_that_of_the_commands() -> None:
+    assert PAGES["docs/reference/cli.md"] == cli_page(), "run `make docs`"
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_links_lead_somewhere(name: str) -> None:
+    text = re.sub(r"^(```+).*?^\1$", "", TEXTS[name], flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"(`+)(?!`).*?\1", "", text)
+    for link, anchor in re.findall(r"\]\(([^)\s#]*)(#[^)\s]+)?\)", text):
+        if link.startswith(("https://", "http://")):
+            continue
+        target = (ROOT / name).parent / link if link else ROOT / name
+        assert target.exists(), link
+        if line := re.fullmatch(r"#L(\d+)", anchor):
+            assert int(line[1]) <= target.read_bytes().count(b"\n"), link
+        elif anchor:
+            assert anchor[1:] in headings(target.read_text(encoding="utf-8")), link + anchor
+
+
+def headings(page: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    text = re.sub(r"^(```+).*?^\1$", "", page, flags=re.DOTALL | re.MULTILINE)
+    return {
+        re.sub(r"[^\w -]", "", line.lstrip("# ").lower()).replace(" ", "-")
+        for line in text.splitlines()
+        if re.match(r"#+ ", line)
+    }
+
+
+def test_the_accuracy_of_the_readme_is_that_of_the_page() -> None:
+    page = PAGES["docs/reference/accuracy.md"]
+    defects = re.findall(
+        r"^\| \S+ \| \S+ \| ([\d.]+)x \| ([\d.]+)x \| \d+% \| ([\d-]+) \|", page, re.M
+    )
+    (row,) = re.findall(r"^\| (\d+) recorded pairs.*?\| (\d+)% \|.*?\| ([\d.]+)x \|", README, re.M)
+    first = sum(rank == "1" for _, _, rank in defects) / len(defects)
+    assert (int(row[0]), int(row[1])) == (len(defects), round(100 * first))
+    pairs = [proof.Pair("", float(gave), float(told), None) for gave, told, _ in defects]
+    assert float(row[2]) == pytest.approx(proof.factor_of(pairs), rel=0.01)
+    picture = (DOCS / "img" / proof.PICTURE).read_text(encoding="utf-8")
+    assert f"named first: {row[1]}%" in picture
+    assert f"off by {row[2]}x" in picture
+
+
+def test_the_rates_of_the_guide_are_those_recorded() -> None:
+    recorded = json.loads((ROOT / "reports/h200/ceilings.json").read_text(encoding="utf-8"))
+    rates = {f"{roof['rate']:.3e}"[:5] for roof in recorded["ceilings"]}
+    guide = GUIDES["docs/guides/ceilings.md"]
+    shown = re.findall(r"^\| [^|]+ \| ([\d.]+) [TP](?:B|FLOP)/s", guide, re.MULTILINE)
+    assert len(shown) == 9
+    assert {f"{float(rate):.3e}"[:5] for rate in shown} <= rates
+
+
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    if importlib.util.find_spec("mkdocs") is None:
+        pytest.skip("the extra `docs` is not installed")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    index = json.loads((tmp_path / "search/search_index.json").read_text(encoding="utf-8"))
+    assert any("bank conflicts" in page["text"].lower() for page in index["docs"])
+    for page in tmp_path.rglob("*.html"):
+        assert not re.search(r"<(?:script|link|img)[^>]+https?://", page.read_text("utf-8")), page
 
 
 def command_lines() -> list[str]:
     """Every profkit command that the pages and the verbs' help show, without what a shell does."""
     shown = [
         line
-        for text in (README, *PAGES.values())
+        for text in TEXTS.values()
         for block in re.findall(r"```console\n(.*?)```", text, re.S)
         for line in re.findall(r"^\$ (profkit .*)$", block, re.M)
     ]
@@ -87,17 +222,17 @@ def words_typed(line: str) -> list[str]:
 
 def verbs_below(group: Any, name: str = "") -> dict[str, Any]:
     """The verbs of a group, and those of its groups, by what is typed for them."""
-    found: dict[str, Any] = {}
+    verbs: dict[str, Any] = {}
     for word, verb in group.commands.items():
         if hasattr(verb, "commands"):
-            found |= verbs_below(verb, f"{name}{word} ")
+            verbs |= verbs_below(verb, f"{name}{word} ")
         else:
-            found[f"{name}{word}"] = verb
-    return found
+            verbs[f"{name}{word}"] = verb
+    return verbs
 
 
 def test_commands_are_shown() -> None:
-    assert len(command_lines()) > 60
+    assert len(command_lines()) > 90
 
 
 @pytest.mark.parametrize("line", command_lines())
@@ -115,12 +250,10 @@ def test_a_command_that_is_shown_can_be_typed(
 
 
 def test_the_verbs_without_json_are_those_that_the_readme_names() -> None:
-    (sentence,) = re.findall(r"^All but (.*?) take `--format json`", README, re.M | re.S)
+    (sentence,) = re.findall(r"All but (.*?) take `--format json`", README, re.S)
     verbs = verbs_below(commands())
     without = {name for name, verb in verbs.items() if "json" not in formats_of(verb)}
-    named = set(re.findall(r"`([a-z ]+)`", sentence)) - {"rules score"}
-    named = (named - {"rules"}) | {name for name in verbs if name.startswith("rules ")}
-    assert without == named - {"rules score"}
+    assert without == {" ".join(name.split()) for name in re.findall(r"`([a-z\s]+)`", sentence)}
 
 
 def formats_of(verb: Any) -> tuple[object, ...]:
@@ -128,7 +261,11 @@ def formats_of(verb: Any) -> tuple[object, ...]:
     return tuple(word for kind in (hint, *get_args(hint)) for word in (kind, *get_args(kind)))
 
 
-@pytest.mark.parametrize("source", TARGETS, ids=["first", "generic"])
+def test_the_page_of_targets_has_its_examples() -> None:
+    assert len(TARGETS) == 3
+
+
+@pytest.mark.parametrize("source", TARGETS[:2], ids=["first", "generic"])
 def test_the_targets_of_the_page_pass_their_check_without_a_gpu(
     tmp_path: Path, source: str
 ) -> None:
@@ -147,46 +284,52 @@ def test_the_targets_of_the_page_pass_their_check_without_a_gpu(
     assert " passed " in done.stdout
 
 
-def test_the_verdict_shown_is_that_of_the_recorded_timing(
-    profkit_cli: Callable[..., Result],
-) -> None:
-    page = (ROOT / "docs" / "time.md").read_text(encoding="utf-8")
-    (sample,) = re.findall(r"```text\n(.*?)```", page, re.S)
-    recorded = ROOT / "reports" / "h200" / "timing" / "flash_cudnn.json"
-    shown = profkit_cli("time", "--from", recorded, "--compare", "flash,cudnn").stdout
-    assert sample in shown
-
-
 @needs_nvrtc
 def test_the_kernel_of_the_page_compiles_and_its_error_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     source = tmp_path / "scale.cu"
-    source.write_text(recording_block("cuda"), encoding="utf-8")
+    source.write_text(block_of(TARGET_PAGE, "cuda"), encoding="utf-8")
     assert compile_kernel(source, "scale", arch="sm_80", defines={"FACTOR": 2}).cubin
     with pytest.raises(TargetFailed) as error:
         compile_kernel(source, "scale", arch="sm_90a")
-    assert str(error.value) == recording_block("text").rstrip("\n")
+    assert str(error.value) == block_of(TARGET_PAGE, "text").rstrip("\n")
 
 
 def test_the_target_of_the_page_declares_itself(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="targets need torch")
     script = tmp_path / "scale.py"
-    script.write_text(recording_block("python"), encoding="utf-8")
+    script.write_text(TARGETS[2], encoding="utf-8")
     assert [variant.name for variant in load_target(script).variants] == ["torch", "mine"]
 
 
 def test_the_pair_of_the_page_is_of_the_form_that_pairs_have() -> None:
     form = json.loads((ROOT / "kernels/pairs/pair.schema.json").read_text(encoding="utf-8"))
-    jsonschema.validate(yaml.safe_load(recording_block("yaml")), form)
-    page = (ROOT / "docs" / "recording.md").read_text(encoding="utf-8")
+    page = PAGES["docs/reference/pair-files.md"]
+    jsonschema.validate(yaml.safe_load(block_of(page, "yaml")), form)
     for key in form["properties"]:
         assert f"`{key}`" in page
 
 
-def recording_block(language: str) -> str:
-    """The only block of a language in docs/recording.md."""
-    page = (ROOT / "docs" / "recording.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", [name for name, text in TEXTS.items() if "```python\n" in text])
+def test_python_in_pages_parses_and_what_it_imports_of_profkit_is_there(name: str) -> None:
+    for source in re.findall(r"```python\n(.*?)```", TEXTS[name], re.DOTALL):
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("profkit"):
+                module = importlib.import_module(str(node.module))
+                assert all(hasattr(module, alias.name) for alias in node.names)
+
+
+def test_files_that_pages_name_are_there() -> None:
+    folders = "profkit|kernels|targets|tests|reports"
+    for name, text in ({"README.md": README} | PAGES).items():
+        for path in re.findall(rf"`((?:{folders})/[\w./-]+\.\w+)`", text):
+            if not re.search(r"NAME|TIME-ID", path):
+                assert (ROOT / path).exists(), (name, path)
+
+
+def block_of(page: str, language: str) -> str:
+    """The only block of a language in a page."""
     (block,) = re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
     return str(block)

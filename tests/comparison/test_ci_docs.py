@@ -1,4 +1,4 @@
-"""The jobs of docs/ci.md: they parse, their scripts are scripts, their commands exist."""
+"""The workflows beside docs/guides/continuous-integration.md: they parse, their commands exist."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ from profkit.comparison.gates import GateKind, parse_gates
 from profkit.comparison.markdown import MARKER
 from tests.conftest import ROOT
 
-PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
-JOBS = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
+PAGE = (ROOT / "docs" / "guides" / "continuous-integration.md").read_text(encoding="utf-8")
+GUIDES = ROOT / "docs" / "guides"
+JOBS = [
+    yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(GUIDES.glob("ci-*.yaml"))
+]
 CONSOLE = re.findall(r"^\$ (profkit .*)$", PAGE, re.MULTILINE)
 
 

@@ -23,14 +23,14 @@ from tests.conftest import H200
 PAIRS = H200 / "pairs"
 NAMES = sorted(folder.name for folder in PAIRS.iterdir() if (folder / "after.ncu-repz").is_file())
 NOT_FOUND_BEFORE = {"misaligned_rows"}
-"""Pairs whose defect the findings miss to begin with: docs/accuracy.md."""
+"""Pairs whose defect the findings miss to begin with: docs/reference/accuracy.md."""
 MIRROR = {
     Change.improved: Change.regressed,
     Change.regressed: Change.improved,
     Status.resolved: Status.new,
     Status.new: Status.resolved,
-    Status.eased: Status.heavier,
-    Status.heavier: Status.eased,
+    Status.improved: Status.worsened,
+    Status.worsened: Status.improved,
     Status.masked: Status.unmasked,
     Status.unmasked: Status.masked,
 }

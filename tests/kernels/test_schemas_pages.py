@@ -7,6 +7,6 @@ from tests.conftest import ROOT
 
 
 def test_each_format_has_its_page() -> None:
-    folder = ROOT / "docs" / "schemas"
+    folder = ROOT / "docs" / "reference" / "schemas"
     written = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
     assert written == schemas_pages()

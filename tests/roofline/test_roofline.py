@@ -438,7 +438,7 @@ def test_the_share_of_its_roof_stands_beside_that_of_the_nearest(profkit_cli: Cl
     done = profkit_cli("roofline", *what, "--precision", "all")
     (row,) = (line for line in done.stdout.splitlines() if "3.550 TFLOP/s" in line)
     assert row.endswith("5.9% of FP32             17.9% of DRAM")
-    page = (ROOT / "docs" / "roofline.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "methods" / "roofline.md").read_text(encoding="utf-8")
     for share in ("38.6%", "5.9%", "17.9%"):
         assert share in done.stdout
         assert share in page
@@ -478,7 +478,7 @@ def test_markdown_and_json_have_the_same_points(profkit_cli: Cli, tmp_path: Path
         (
             ("-o", "roofline.jpg"),
             2,
-            "can't be written as .jpg; name it .txt or .json or .md or .png or .svg or .pdf",
+            ".jpg is not a format of this verb; use .txt or .json or .md or .png or .svg or .pdf",
         ),
         (("--precision", "fp17"), 2, "no precision 'fp17'; there are fp64, fp32"),
         (("--level", "l3"), 2, "--level"),

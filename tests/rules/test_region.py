@@ -199,7 +199,7 @@ def test_own_rules_may_relieve_a_share_and_need_no_time_or_only_inform(tmp_path:
 
 
 def test_the_vocabulary_is_documented_and_has_units() -> None:
-    page = (ROOT / "docs" / "writing-rules.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "rule-files.md").read_text(encoding="utf-8")
     for name, (unit, meaning) in QUANTITIES.items():
         assert f"| `{name}` | {unit} | {meaning} |" in page
         assert unit_of(name) == unit

@@ -82,7 +82,7 @@ def test_the_page_is_what_the_recorded_pairs_say(
     profkit_cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
-    page = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "accuracy.md").read_text(encoding="utf-8")
     assert profkit_cli("rules", "score", "--format", "markdown").stdout == page, "run `make docs`"
     notes = yaml.safe_load((ROOT / "kernels/pairs/misses.yaml").read_text(encoding="utf-8"))
     assert set(notes["why"]) <= {pair["name"] for pair in recorded()["pairs"]}

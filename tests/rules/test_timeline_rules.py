@@ -68,10 +68,10 @@ def test_a_timeline_that_waits_for_launches_says_so(profkit_cli: Cli, launch_bou
     assert (item["rule"], item["kernel"], item["launches"]) == ("launch_overhead", None, [])
     assert item["estimated_speedup"] == pytest.approx(394 / (160 + 39 * 1.3))
     assert item["range"][1] == pytest.approx(394 / 160)
-    assert item["page"] == "docs/rules.md#launch_overhead"
+    assert item["page"] == "docs/reference/rules.md#launch_overhead"
     shown = profkit_cli("analyze", launch_bound).stdout
     assert shown.index("Region") < shown.index(HEADING) < shown.index("Kernels by share")
-    assert "1.9x [1.3, 2.5]  The GPU waits between short kernels" in shown
+    assert "1.9x [1.3, 2.5]  Launch overhead" in shown
     assert "the timeline" in shown
     assert max(map(len, shown.splitlines())) <= 100
     page = profkit_cli("analyze", launch_bound, "--format", "markdown").stdout

@@ -239,7 +239,7 @@ def test_the_ablation_table_is_filled_from_a_recording(on_cpu: Path, tmp_path: P
              "triton_flash", "hopper"]  # fmt: skip
     assert steps == [list(pair) for pair in pairwise(names)]
     swizzled = next(line for line in rows if "→ `swizzled`" in line)
-    assert "Shared-memory accesses conflict over banks" in swizzled
+    assert "Shared-memory bank conflicts" in swizzled
     assert "IMPROVED" in swizzled
     series = json.loads((LADDER / "latency.json").read_text("utf-8"))["series"]
     medians = {one["label"]: one["statistics"]["median"] for one in series}
@@ -380,7 +380,7 @@ def test_findings_of_profiled_cells_are_listed_and_those_without_are_named(
     told = written(baseline, tmp_path, "r.md").split("### Profiles")[1].split("\n## ")[0]
     one, two, three = told.split("#### ")[1:]
     boxes = re.findall(r"^- \[ \] \*\*(.*)", one, re.M)
-    assert "Shared-memory accesses conflict over banks" in boxes[0]
+    assert "Shared-memory bank conflicts" in boxes[0]
     assert "Not profiled: ncu is not here." in two
     assert "Not profiled: " in three
     assert str(tmp_path) not in three
