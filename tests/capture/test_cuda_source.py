@@ -191,9 +191,7 @@ def test_more_shared_memory_than_granted_is_asked_for(
 
 def test_more_shared_memory_than_there_is_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     launched = stand_in_for_the_device(monkeypatch, status=1)
-    with pytest.raises(
-        EnvironmentProblem, match=r"f: 300000 bytes of shared memory per block"
-    ):
+    with pytest.raises(EnvironmentProblem, match=r"f: 300000 bytes of shared memory per block"):
         CudaKernel("f", "sm_90", b"").launch((1,), (32,), shared_bytes=300_000)
     assert launched == [300_000]
 

@@ -352,7 +352,7 @@ def test_load_target_yields_the_callables(tmp_path: Path) -> None:
     ):
         with pytest.raises(UsageError, match=why):
             load_target(TARGETS / "sdpa_sweep.py", words)
-    with pytest.raises(UsageError, match="takes no options: nothing reads --length"):
+    with pytest.raises(UsageError, match="takes no options, --length "):
         load_target(TARGETS / "sdpa_s512.py", ["--length", "32"])
     with pytest.raises(BadInput, match="no such file"):
         load_target(tmp_path / "none.py")
