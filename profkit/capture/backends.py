@@ -30,9 +30,9 @@ class Backend:
 
     `attention(q, k, v, causal)` takes tensors of (batch, heads, length, dim), of which k and v may
     have fewer heads, and gives one like q; it raises Unsupported for what it can't do. `version`
-    tells that of what it runs, and raises Unsupported where that is not installed. `setting` is
-    what a program writes to have it. `chooses` names the backend that it comes down to. `within` is
-    `attention` with what it sets for each call set around many: that is what is timed.
+    returns that of its library, and raises Unsupported where that is not installed. `setting` is
+    the code that selects it. `chooses` returns the backend that it dispatches to. `within` is
+    `attention` with its per-call setup moved around many calls: that is timed.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Backend:
 def backends() -> Mapping[str, Backend]:
     """Every backend by name, the shipped ones first; Unsupported is raised only when one is used.
 
-    One whose entry point can't be loaded is listed all the same, and says so when it is used.
+    One whose entry point can't be loaded is listed too, and raises Unsupported when it is used.
     """
     known = {backend.name: backend for backend in SHIPPED}
     for entry in entry_points(group=GROUP):
@@ -56,7 +56,7 @@ def backends() -> Mapping[str, Backend]:
 
 
 def _loaded(entry: Any) -> Backend:
-    problem = f"{entry.value} is no Backend named {entry.name}"
+    problem = f"{entry.value} is not a Backend named {entry.name}"
     try:
         backend = entry.load()
         if isinstance(backend, Backend) and backend.name == entry.name:
@@ -103,7 +103,7 @@ _TORCH_BACKENDS: Mapping[str, str] = {
 
 
 def _torch_choice(q: Any, k: Any, v: Any, causal: bool) -> str | None:
-    """The name of the backend that torch takes by itself; None where torch does not tell."""
+    """The backend that torch dispatches to; None where unknown."""
     import torch
     from torch.nn.attention import SDPBackend
 
@@ -195,7 +195,7 @@ def _module(name: str) -> Any:
 
 @cache
 def _imported(name: str) -> Any:
-    """A module, or the reason why there is none: an import that fails takes seconds each time."""
+    """A module, or the reason for its absence: a failed import takes seconds each time."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

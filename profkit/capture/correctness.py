@@ -20,7 +20,7 @@ sums of some thousand terms and none for TF32 (5e-4); float64 leaves the same ro
 
 
 class Status(StrEnum):
-    """What the check of a variant found."""
+    """The result of a variant's check."""
 
     passed = "passed"
     failed = "failed"
@@ -28,14 +28,14 @@ class Status(StrEnum):
 
 
 class WrongResult(Exception):
-    """A result that can't be right, whatever the reference gives; says why."""
+    """A result that is wrong whatever the reference returns; the message has the reason."""
 
 
 class Verdict(Model, frozen=True):
     """The check of one variant.
 
     `error` is the relative error, a fraction; None where there is none to give (not a number,
-    another shape, not run). `reason` says why the variant did not pass; empty when it did.
+    another shape, not run). `reason` is why the variant did not pass; empty when it did.
     """
 
     name: str

@@ -26,8 +26,9 @@ _ERROR = re.compile(
     r"^(?P<file>.+?)\((?P<line>\d+)\): (?P<error>(?:\w+ )?error: .+)$", re.MULTILINE
 )
 _INT32 = range(-(2**31), 2**31)
+# Bytes of dynamic shared memory per block without an opt-in: CUDA C++ Programming Guide.
 _SHARED_BY_DEFAULT = 48 * 1024
-_TENSOR_MAP_BYTES = 128
+_TENSOR_MAP_BYTES = 128  # sizeof(CUtensorMap), cuda.h; aligned to 64 bytes
 _LARGEST_CODE = 256 << 20  # bytes of a cubin; cuDNN's largest have tens of MB
 _TENSOR_MAP_ALIGNMENT = 64
 _TENSOR_MAP_ELEMENT = 2  # bytes
@@ -47,13 +48,13 @@ class CudaKernel:
         """Queue the kernel on torch's current stream.
 
         `grid` in blocks, `block` in threads, up to three dimensions each; `shared_bytes` of dynamic
-        shared memory a block. A CUDA tensor is passed as its address, a bool as bool, an int as
+        shared memory per block. A CUDA tensor is passed as its address, a bool as bool, an int as
         int (32 bits), a float as float; ctypes and NumPy scalars as what they are; a TensorMap
-        as the 128 bytes that TMA reads, beside which NumPy scalars are not taken. The count and
-        types are the caller's business: CUDA does not check them.
+        as the 128 bytes that TMA reads, beside which NumPy scalars are not taken. CUDA does not
+        check their count and types.
 
-        Raises UsageError for an argument that no kernel can take, EnvironmentProblem where the
-        device has less shared memory for a block.
+        Raises UsageError for an invalid argument, EnvironmentProblem where the device has less
+        shared memory per block.
         """
         import torch
         from cuda.core import Device, LaunchConfig, launch
@@ -70,14 +71,14 @@ class CudaKernel:
         launch(device.create_stream(_TorchStream()), config, self._loaded, *values)
 
     def _allow_shared(self, size: int, device: int) -> None:
-        """Let a block have more dynamic shared memory than CUDA grants unasked."""
+        """Opt in to more dynamic shared memory per block than the default."""
         from cuda.bindings import driver
 
         attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         (status,) = driver.cuKernelSetAttribute(attribute, size, self._loaded.handle, device)
         if status != driver.CUresult.CUDA_SUCCESS:
             raise EnvironmentProblem(
-                f"{self.name} asks for {size} bytes of shared memory a block: {status.name}"
+                f"{self.name}: {size} bytes of shared memory per block refused ({status.name})"
             )
 
     def _launch_with_maps(
@@ -157,7 +158,7 @@ def compile_kernel(
 
 @cache
 def _text(path: Path, _changed: int, _size: int) -> str:
-    """A file's text as of its last change: reading it anew would cost each launch tens of µs."""
+    """A file's text as of its last change: reading it again would cost each launch tens of µs."""
     return read_text(path)
 
 
@@ -259,7 +260,7 @@ def _headers() -> str:
         if folder and all(Path(folder, header).is_file() for header in _NEEDED_HEADERS):
             return folder
     raise EnvironmentProblem(
-        f"CUDA's headers ({', '.join(_NEEDED_HEADERS)}) are not here",
+        f"CUDA headers not found ({', '.join(_NEEDED_HEADERS)})",
         "pip install nvidia-cuda-runtime, or set CUDA_HOME",
     )
 
@@ -276,7 +277,7 @@ def _argument(value: Any) -> Any:
         return ctypes.c_bool(value)
     if isinstance(value, int):
         if value not in _INT32:
-            raise UsageError(f"{value} does not fit into an int", "pass ctypes.c_int64")
+            raise UsageError(f"{value} does not fit into a 32-bit int", "pass ctypes.c_int64")
         return ctypes.c_int32(value)
     if isinstance(value, float):
         return ctypes.c_float(value)
@@ -290,12 +291,12 @@ def _argument(value: Any) -> Any:
 
 
 def _map(tensor_map: TensorMap) -> Any:
-    """What TMA reads of a tensor map; raises UsageError for a tensor that one can't be of."""
+    """The encoded tensor map for TMA; raises UsageError for an unsuitable tensor."""
     tensor, box = tensor_map.tensor, tensor_map.box
     address, shape = _argument(tensor), tuple(tensor.shape)
     if tensor.element_size() != _TENSOR_MAP_ELEMENT or not tensor.is_contiguous():
         raise UsageError(
-            f"no tensor map for {tensor.dtype} in strides {tuple(tensor.stride())}",
+            f"no tensor map for {tensor.dtype} with strides {tuple(tensor.stride())}",
             "pass a contiguous tensor of 16-bit elements",
         )
     if len(shape) != len(box):
@@ -305,7 +306,7 @@ def _map(tensor_map: TensorMap) -> Any:
 
 @lru_cache(maxsize=1024)
 def _encoded(address: int, shape: tuple[int, ...], box: tuple[int, ...]) -> Any:
-    """A tensor map's bytes; it says where elements are, so that it outlives no tensor."""
+    """A tensor map's bytes; valid as long as the tensor's memory."""
     from cuda.bindings import driver
 
     rank = len(shape)
@@ -338,7 +339,7 @@ def _file(key: str) -> Path:
 
 
 def _saved(key: str) -> bytes | None:
-    """The code saved under a key; None where there is none that can be believed."""
+    """The code saved under a key; None without a valid one."""
     try:
         data = read_limited(_file(key), _LARGEST_CODE)
     except (OSError, RuntimeError, BadInput):

@@ -1,4 +1,4 @@
-"""Whether this machine can profile: one check a fact, each with what it costs and what to do."""
+"""Whether this machine can profile: checks, each with its consequence and remedy."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 OK, WARNING, FAILS, NOT_NEEDED = "ok", "warning", "fails", "n/a"
 _STYLES = {OK: "green", WARNING: "yellow", FAILS: "red"}
-_ROOM = 2 << 30
-_CAP_SYS_ADMIN = 21
+_ROOM = 2 << 30  # chosen: a full report of a large program with its timeline fits
+_CAP_SYS_ADMIN = 21  # linux/capability.h
 _advice = cache(lambda: shipped_yaml("profkit.capture", "doctor.yaml"))
 
 
 @dataclass(frozen=True)
 class Check:
-    """One fact: its status, what was found, what a bad one costs, and the remedy to type."""
+    """A check: its status, the finding, the consequence of a bad one, and the remedy."""
 
     name: str
     status: str
@@ -42,7 +42,7 @@ class Check:
 
 
 class DoctorFile(File, frozen=True, kw_only=True, tag="profkit.doctor/1"):
-    """Whether a machine can profile, null where that, or the driver's answer, can't be told."""
+    """Whether a machine can profile; null is unknown (no NVML)."""
 
     can_profile: bool | None
     has_gpu: bool | None
@@ -50,7 +50,7 @@ class DoctorFile(File, frozen=True, kw_only=True, tag="profkit.doctor/1"):
 
 
 def diagnose(out: Path) -> DoctorFile:
-    """Look at everything that profiling needs; `out` is where runs would go."""
+    """Check all requirements of profiling; `out` is the folder of runs."""
     ncu, nsys = find("ncu"), find("nsys")
     gpus: list[GpuState] = []
     absent = "none"
@@ -78,7 +78,7 @@ def diagnose(out: Path) -> DoctorFile:
 
 
 def _bad(name: str, topic: str, found: str, gpu: GpuState | None = None) -> Check:
-    """A check that did not turn out well, by the topic of the advice about it."""
+    """A failed check or a warning, with the advice on its topic."""
     advice = {"status": WARNING, **_advice()[topic]}
     return Check(name, found=found, **advice | {"remedy": advice["remedy"].format(gpu=gpu)})
 
@@ -92,8 +92,8 @@ def _no_gpu(absent: str, can_ask: bool) -> Check:
     if can_ask:
         return _bad("GPU", "absent", absent or "none")
     devices = ", ".join(_devices())
-    hint = f"there is {devices}" if devices else "no /dev/nvidia0, so hardly"
-    return _bad("GPU", "unknown", f"can't tell: nvidia-ml-py is not installed ({hint})")
+    hint = f"found {devices}" if devices else "no /dev/nvidia0, so probably none"
+    return _bad("GPU", "unknown", f"unknown: nvidia-ml-py is not installed ({hint})")
 
 
 def _gpu(gpu: GpuState) -> Iterable[Check]:
@@ -105,7 +105,7 @@ def _gpu(gpu: GpuState) -> Iterable[Check]:
 
 
 def gpu_checks(gpu: GpuState) -> Iterable[Check]:
-    """The settings and the load of a GPU; what the driver does not report is left out."""
+    """The settings and the load of a GPU; values that NVML does not report are left out."""
     for topic, state, is_good in _settings(gpu):
         name = f"GPU {gpu.index} {topic}"
         yield Check(name, OK, state) if is_good else _bad(name, topic, state, gpu)
@@ -120,11 +120,11 @@ def _settings(gpu: GpuState) -> Iterator[tuple[str, str, bool]]:
     limit, usual = gpu.power_limit, gpu.power_limit_default
     if limit and usual:
         is_usual = limit >= usual * 0.99
-        base = ", as shipped" if is_usual else f" of {usual:.0f} W"
+        base = " (default)" if is_usual else f" (default {usual:.0f} W)"
         yield "power cap", f"{limit:.0f} W{base}", is_usual
     if gpu.sm_clock and gpu.sm_clock_max:
         now, most = gpu.sm_clock / 1e9, gpu.sm_clock_max / 1e9
-        yield "clock", f"SM {now:.2f} of {most:.2f} GHz now", True
+        yield "clock", f"SM {now:.2f} GHz now, max {most:.2f} GHz", True
     yield "throttling", ", ".join(gpu.throttled_by) or "none", not gpu.throttled_by
     others = [str(process) for process in gpu.processes if process != os.getpid()]
     yield "processes", ", ".join(others) or "no others", not others
@@ -152,18 +152,18 @@ def _permission(has_gpu: bool) -> Check:
         return Check("counters", NOT_NEEDED, "no GPU")
     capabilities = re.search(r"^CapEff:\s*([0-9a-f]+)", _text("/proc/self/status"), re.MULTILINE)
     if capabilities and int(capabilities[1], 16) >> _CAP_SYS_ADMIN & 1:
-        return Check("counters", OK, "readable by this user")
+        return Check("counters", OK, "accessible to this user")
     parameters = _text("/proc/driver/nvidia/params")
     if not parameters:
-        return _bad("counters", "unknown counters", "can't tell")
+        return _bad("counters", "unknown counters", "unknown")
     if re.search(r"RmProfilingAdminOnly:\s*0", parameters):
-        return Check("counters", OK, "readable by all users")
-    state = "for administrators only (RmProfilingAdminOnly)"
+        return Check("counters", OK, "accessible to all users")
+    state = "restricted to administrators (RmProfilingAdminOnly)"
     return _bad("counters", "forbidden counters", state)
 
 
 def _text(path: str) -> str:
-    """What a file of the kernel or the driver holds; "" where it can't be read."""
+    """The content of a file of the kernel or the driver; "" where it can't be read."""
     try:
         return Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -197,7 +197,7 @@ def doctor_json(diagnosis: DoctorFile) -> str:
 
 
 def doctor_view(diagnosis: DoctorFile) -> RenderableType:
-    """A line a check: status, what was found, and below a bad one its cost and remedy."""
+    """One line per check: status and finding, and below a bad one its consequence and remedy."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -219,7 +219,7 @@ def _verdict(diagnosis: DoctorFile) -> str:
     if diagnosis.can_profile:
         return "This machine can profile: profkit profile targets/sdpa_s512.py"
     if diagnosis.has_gpu or (diagnosis.has_gpu is None and diagnosis.can_profile is False):
-        return "This machine can't profile yet: see what fails. Reading reports works."
+        return "This machine can't profile yet: see the failed checks. Reading reports works."
     if diagnosis.has_gpu is None:
-        return "Can't tell whether this machine can profile: see GPU above. Reading reports works."
-    return "No GPU here. What works: profkit analyze, profkit metrics, on reports from elsewhere."
+        return "Unknown whether this machine can profile: see GPU above. Reading reports works."
+    return "No GPU here. Reports from other machines can be read: profkit analyze, profkit metrics."

@@ -19,7 +19,7 @@ from profkit.capture.tools import installed_version
 from profkit.core.errors import EnvironmentProblem
 
 WORKSPACE = ":4096:8"
-_SEED_END = 2**32
+_SEED_END = 2**32  # numpy.random.seed takes 32 bits
 _CLOCKS = ("sm_clock_max", "memory_clock_max", "sm_clock_application")
 _NVML_KEYS = ("driver", *_CLOCKS, "power_limit", "ecc", "mig", "persistence")
 _UNLOCKING = ("NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")
@@ -38,7 +38,7 @@ def lock(seed: int, *, fill_new_memory: bool = False) -> None:
     import torch
 
     if not 0 <= seed < _SEED_END:
-        raise EnvironmentProblem(f"seed {seed} is out of range", "take one from 0 to 2^32 - 1")
+        raise EnvironmentProblem(f"seed {seed} is out of range", "use 0 to 2^32 - 1")
     _lock_workspace(started=torch.cuda.is_initialized())
     torch.set_float32_matmul_precision("highest")
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -62,18 +62,18 @@ def lock(seed: int, *, fill_new_memory: bool = False) -> None:
 def _lock_workspace(*, started: bool) -> None:
     for name in _UNLOCKING:
         if os.environ.get(name, "0") != "0":
-            message = f"{name}={os.environ[name]} turns TF32 on, which can't be locked"
+            message = f"{name}={os.environ[name]} enables TF32"
             raise EnvironmentProblem(message, f"unset {name}")
     current = os.environ.get("CUBLAS_WORKSPACE_CONFIG")
     if current not in {None, WORKSPACE}:
         raise EnvironmentProblem(
-            f"CUBLAS_WORKSPACE_CONFIG is {current}, and runs are locked to {WORKSPACE}",
+            f"CUBLAS_WORKSPACE_CONFIG is {current}, but runs need {WORKSPACE}",
             "unset CUBLAS_WORKSPACE_CONFIG",
         )
     if started and current is None:
         raise EnvironmentProblem(
-            "CUDA started before CUBLAS_WORKSPACE_CONFIG was set, so cuBLAS may not heed it",
-            "touch no CUDA tensor when the target is built, only in its inputs",
+            "CUDA was initialized before CUBLAS_WORKSPACE_CONFIG was set, so cuBLAS may ignore it",
+            "use no CUDA tensor before the target's inputs are built",
         )
     os.environ["CUBLAS_WORKSPACE_CONFIG"] = WORKSPACE
 
@@ -102,7 +102,7 @@ def _assert_locked(seed: int, fill_new_memory: bool) -> None:
     if loose:
         raise EnvironmentProblem(
             f"the environment could not be locked: {', '.join(loose)} did not take effect",
-            "look for code that sets it back when the target is imported",
+            "look for code that resets it when the target is imported",
         )
 
 
@@ -126,10 +126,10 @@ def flags() -> dict[str, Any]:
 
 
 def fingerprint(folder: Path | None = None, *, dtype: str = "") -> dict[str, Any]:
-    """Everything about this machine and process that may change a measurement, JSON-able.
+    """The properties of this machine and process that may change a measurement, JSON-able.
 
-    `folder` holds the target, for its git commit; `dtype` is the target's. What can't be told is
-    None. Clocks are in Hz, power in W. Clocks are the set limits, not this moment's, so that two
+    `folder` holds the target, for its git commit; `dtype` is the target's. None is
+    unknown. Clocks are in Hz, power in W. Clocks are the set limits, not this moment's, so that two
     runs in the same surroundings have the same fingerprint. It holds no host name, user or path.
     """
     return {

@@ -1,4 +1,4 @@
-"""The state of a GPU as its driver tells it (NVML): read and recorded, never changed."""
+"""The state of a GPU by NVML: read and recorded, never changed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _THROTTLE = {
 class GpuState:
     """A GPU now. Clocks in Hz, power in W, temperature in degrees C, memory in bytes.
 
-    None stands for what the driver does not report. `processes` are the other processes on it.
+    None: not reported by the driver. `processes` are the other processes on it.
     `problem` is the driver's error where it can't reach the GPU, "" where it can.
     """
 
@@ -55,7 +55,8 @@ class GpuState:
 
 
 class Moment(Model, frozen=True):
-    """A GPU while it works: SM clock in Hz, power in W, temperature in degrees C; null unknown."""
+    """NVML readings of a GPU under load: SM clock in Hz, power in W, temperature in degrees C; null
+    is unknown."""
 
     sm_clock: Amount | None = None
     power: Amount | None = None
@@ -64,7 +65,7 @@ class Moment(Model, frozen=True):
 
 
 class NoDriver(Exception):
-    """NVML can't be asked: no nvidia-ml-py, or no driver; says which."""
+    """NVML is not available: no nvidia-ml-py, or no driver; the message has the reason."""
 
 
 def states() -> list[GpuState]:
@@ -83,7 +84,7 @@ def chosen(index: int | None, visible: str | None) -> GpuState | None:
     `visible` is CUDA_VISIBLE_DEVICES, None where it is not set; its numbers are taken in the
     driver's order too. None stands for no GPU: `visible` hides all.
 
-    Raises NoDriver, and EnvironmentProblem for a GPU that is not there or can't be reached.
+    Raises NoDriver, and EnvironmentProblem for a GPU that does not exist or can't be reached.
     """
     gpus = states()
     count = f"there are {len(gpus)}"
@@ -94,18 +95,18 @@ def chosen(index: int | None, visible: str | None) -> GpuState | None:
         return None
     gpu = gpus[index] if index is not None else _named(first, gpus)
     if gpu is None:
-        message = f"{first!r} (CUDA_VISIBLE_DEVICES) is no GPU of this machine"
+        message = f"{first!r} (CUDA_VISIBLE_DEVICES) is not a GPU of this machine"
         raise EnvironmentProblem(message, count)
     if gpu.problem:
         message = f"GPU {gpu.index} can't be reached ({gpu.problem})"
-        raise EnvironmentProblem(message, "choose another with --gpu")
+        raise EnvironmentProblem(message, "select another with --gpu")
     return gpu
 
 
 def visibility(gpu: GpuState | None, index: int | None, visible: str | None) -> dict[str, str]:
     """The variables that make a program see this GPU, or part of one, and no other.
 
-    `gpu` is what `chosen` gave for `index` and `visible`, None where the driver is silent.
+    `gpu` is the result of `chosen` for `index` and `visible`, None without a driver.
     """
     first = _first(visible)
     if index is None and first.startswith(_MIG):
@@ -117,7 +118,7 @@ def visibility(gpu: GpuState | None, index: int | None, visible: str | None) -> 
 
 
 def lock_name(gpu: GpuState | None, index: int | None, visible: str | None) -> str:
-    """What the GPU's lock is named after; arguments as for `visibility`."""
+    """The name of the GPU's lock; arguments as for `visibility`."""
     if gpu and gpu.uuid:
         return gpu.uuid
     return (_first(visible) if index is None else str(index)) or "none"
@@ -149,7 +150,7 @@ def _parent(mig: str) -> str:
 
 
 class Watch:
-    """Looks at one GPU again and again, some milliseconds a look; raises NoDriver at the start."""
+    """Repeated NVML readings of one GPU, each some milliseconds; raises NoDriver at the start."""
 
     def __init__(self, uuid: str) -> None:
         self._stack = ExitStack()
@@ -158,10 +159,10 @@ class Watch:
             self._handle = self._nvml.nvmlDeviceGetHandleByUUID(uuid)
         except self._nvml.NVMLError as error:
             self.close()
-            raise NoDriver(f"the driver knows no {uuid} ({error})") from None
+            raise NoDriver(f"unknown to the driver: {uuid} ({error})") from None
 
     def now(self) -> Moment:
-        """The clock first: it falls soonest when the work is over."""
+        """A reading; the clock first, since it drops soonest after the work."""
         ask = partial(ask_device, self._nvml, self._handle)
         clock = _scaled(ask("nvmlDeviceGetClockInfo", self._nvml.NVML_CLOCK_SM), _MHZ)
         throttled = _throttled_by(ask("nvmlDeviceGetCurrentClocksThrottleReasons"))
@@ -176,7 +177,7 @@ class Watch:
 
 @contextmanager
 def connection() -> Iterator[Any]:
-    """NVML, while it may be asked; raises NoDriver."""
+    """An NVML session; raises NoDriver."""
     try:
         import pynvml
     except ImportError:
@@ -239,7 +240,7 @@ def _state(nvml: Any, index: int, driver: str) -> GpuState:
 
 
 def ask_device(nvml: Any, handle: Any, question: str, *arguments: Any) -> Any:
-    """NVML's answer about a GPU, None where it has none or there is no GPU to ask."""
+    """NVML's answer about a GPU, None without one or without a GPU."""
     return None if handle is None else answer(nvml, question, handle, *arguments)
 
 

@@ -1,4 +1,4 @@
-"""Drives Nsight Compute: its command line, its progress, and what its messages mean."""
+"""Runs Nsight Compute: its command line, its progress, and its error messages."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _PASSES = re.compile(r"100% - (\d+) pass")
 _STATUS = re.compile(r"==ERROR== The application returned an error code \((\d+)\)")
 _REFUSED_CALL = re.compile(r"Unsupported API during capture \((\w+)\)")
 _OWN = re.compile(r"==(?:ERROR|WARNING)==[^\n]*")
-_MOST_LINES = 1000
-_LONGEST_LINE = 1 << 14
+_MOST_LINES = 1000  # chosen: bounds the memory for messages
+_LONGEST_LINE = 1 << 14  # characters, chosen: above any line of ncu's own
 
 
 @dataclass(frozen=True)
 class NcuOptions:
-    """What is asked of ncu. `sections` is a set's name or a file with a section or metric a line.
+    """Options of ncu. `sections` is a set's name or a file with one section or metric per line.
 
-    Clock and cache control are always passed, so that the report tells what was in force.
+    Clock and cache control are always passed, so that the report records them.
     """
 
     sections: str = "full"
@@ -46,7 +46,7 @@ class NcuOptions:
 
 @dataclass(frozen=True)
 class Progress:
-    """Kernels seen so far, the name of the last, and the replay passes that finished ones took."""
+    """Kernels so far, the name of the last, and the replay passes of finished ones."""
 
     kernels: int
     name: str
@@ -82,7 +82,7 @@ def collected(sections: str) -> list[str]:
     """
     if sections in SETS:
         return ["--set", sections]
-    remedy = f"use one of {', '.join(SETS)}, or a file with a section or metric a line"
+    remedy = f"use one of {', '.join(SETS)}, or a file with one section or metric per line"
     try:
         lines = read_text(Path(sections)).splitlines()
     except MissingFile:
@@ -91,7 +91,7 @@ def collected(sections: str) -> list[str]:
         raise UsageError(f"--set {error.message}", remedy) from None
     names = [name for line in lines if (name := line.strip()) and not name.startswith("#")]
     if not names:
-        raise UsageError(f"--set {sections!r} names no section or metric", remedy)
+        raise UsageError(f"--set {sections!r} contains no section or metric", remedy)
     metrics = [name for name in names if "__" in name]
     words = [word for name in names if name not in metrics for word in ("--section", name)]
     return words + (["--metrics", ",".join(metrics)] if metrics else [])
@@ -105,9 +105,9 @@ def profile(
     timeout: float | None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> tuple[str, ...]:
-    """Run an ncu command line to a good end, with its report; the errors that ncu reported anyway.
+    """Run an ncu command line; the errors that ncu printed although it wrote a report.
 
-    Raises what `diagnose` says of a bad one, and TargetFailed past `timeout` seconds.
+    Raises the error of `diagnose` for a failed run, and TargetFailed past `timeout` seconds.
     """
     follower = _Follower(on_progress)
     try:
@@ -134,7 +134,7 @@ class _Follower:
         self.messages: list[str] = []
 
     def feed(self, text: str) -> None:
-        """Take the next piece; only what is new is looked at, and the line that it goes on with."""
+        """Process the next piece, with the unfinished line before it."""
         lines, newline, line = (self._line + text).rpartition("\n")
         if len(line) > _LONGEST_LINE:  # no line of ncu's
             lines, newline, line = lines + newline + line, "", ""
@@ -160,14 +160,14 @@ def _advanced(progress: Progress, text: str) -> Progress:
 def diagnose(output: str, status: int) -> ProfkitError:
     """What went wrong in a run of ncu that failed or left no report, with the remedy.
 
-    Only ncu's own errors and warnings are looked at: the profiled program may say anything.
+    Only ncu's own errors and warnings count: the profiled program may print anything.
     """
     own = "\n".join(_OWN.findall(output))
     refused = _REFUSED_CALL.search(own)
     if refused or "RecordStatusUnsupportedApi" in own:
         call = refused[1] if refused else "a CUDA call"
         return EnvironmentProblem(
-            f"ncu can't replay the marked range: {call} in it can't be repeated",
+            f"ncu can't replay the range: it calls {call}, which is not supported",
             "leave out the variant that makes the call, or use --replay-mode application",
         )
     for row in shipped_yaml("profkit.capture", "ncu.yaml"):
@@ -177,7 +177,7 @@ def diagnose(output: str, status: int) -> ProfkitError:
     words = _last_words(output)
     if crashed := _STATUS.search(own):
         message = f"the profiled program ended with status {crashed[1]}{words}"
-        return TargetFailed(message, "run it without profkit first")
+        return TargetFailed(message, "run the program without profkit first")
     if "No kernels were profiled" in own:
         return TargetFailed(
             "ncu profiled no kernel",
@@ -188,7 +188,7 @@ def diagnose(output: str, status: int) -> ProfkitError:
 
 
 def _last_words(output: str) -> str:
-    """The last thing said that is not ncu's progress: ncu's error, or the program's last line."""
+    """The last line of output except ncu's progress: ncu's error, or the program's last line."""
     errors = [line for line in _errors(_OWN.findall(output)) if "error code" not in line]
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     printed_lines = [line for line in lines if not line.startswith("==")]

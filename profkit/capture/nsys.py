@@ -1,4 +1,4 @@
-"""Drives Nsight Systems: a small timeline of CUDA calls and NVTX ranges, exported to SQLite.
+"""Runs Nsight Systems: a small timeline of CUDA calls and NVTX ranges, exported to SQLite.
 
 CPU sampling stays off: with it a five-second script has written 2 GB. The environment is reduced
 outside nsys, never between nsys and the program: nsys reaches the program through it.
@@ -15,7 +15,7 @@ from profkit.core.errors import EnvironmentProblem
 
 
 class NoTimeline(EnvironmentProblem):
-    """nsys gave no timeline; `reason` says why without what nsys printed, which may be private."""
+    """nsys gave no timeline; `reason` is without nsys's output, which may be private."""
 
     def __init__(self, message: str, remedy: str, reason: str = "") -> None:
         super().__init__(message, remedy)
@@ -34,7 +34,7 @@ def record(
     """Record a program; the path of the `.nsys-rep`.
 
     `profiled_region_only` starts and stops with the program's cudaProfilerStart and Stop. Raises
-    NoTimeline with nsys's last words when there is no report.
+    NoTimeline with nsys's last line of output when there is no report.
     """
     words = [tool.path, "profile", "--force-overwrite=true", f"--output={report}"]
     words += ["--sample=none", "--cpuctxsw=none", "--trace=cuda,nvtx"]
@@ -70,7 +70,7 @@ def _run(words: Sequence[str], environment: Mapping[str, str], timeout: float | 
         raise NoTimeline(message, "raise --timeout, or use --no-nsys") from None
     if finished.status:
         lines = finished.output.splitlines()
-        last = next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "no output")
         reason = f"nsys {words[1]} ended with status {finished.status}"
         remedy = "see `profkit doctor`, or use --no-nsys"
         raise NoTimeline(f"{reason}: {last[:300]}", remedy, reason)

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from profkit.core.errors import EnvironmentProblem
 
-_GRACE = 5.0
-_TAIL = 1 << 20  # characters of output that are kept
+_GRACE = 5.0  # s, chosen: between SIGTERM and SIGKILL
+_TAIL = 1 << 20  # characters of output to keep, chosen: a MiB has the last error
 _NEEDED = re.compile(
     r"PATH|HOME|LANG|LC_\w+|TZ|TMPDIR|TERM|LD_LIBRARY_PATH|LD_PRELOAD|XDG_CACHE_HOME|VIRTUAL_ENV"
     r"|CONDA_PREFIX|OMP_\w+|PYTHON\w*|CUDA\w*|CUBLAS\w*|CUDNN\w*|NVIDIA_\w+|NVRTC\w*|TORCH\w*"
@@ -51,7 +51,7 @@ class TimedOut(Exception):
 def reduced_environment(keep: Sequence[str] = ()) -> dict[str, str]:
     """The variables a profiled program needs, and those named in `keep`; nothing that looks secret.
 
-    Captures embed the environment: what is not there can't leak.
+    Reports embed the environment: a variable that is not passed can't leak.
     """
     return {
         name: value

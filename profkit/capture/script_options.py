@@ -11,7 +11,7 @@ from profkit.core.errors import UsageError
 
 
 def asked(options: argparse.ArgumentParser) -> argparse.Namespace:
-    """What the command line says of a script's own options.
+    """The values of a script's own options on the command line.
 
     `options` is made with `add_help=False` and given to `Target.main` too. Where the script is run,
     words that are none of its options are left to `Target.main`; where profkit imports it there is
@@ -24,7 +24,7 @@ def asked(options: argparse.ArgumentParser) -> argparse.Namespace:
     known, left = options.parse_known_args()
     if left:
         names = " ".join(options.format_usage().removeprefix("usage:").split()[1:])
-        raise UsageError(f"{_script()} has no option {left[0]}", f"it has {names}" if names else "")
+        raise UsageError(f"{_script()}: no option {left[0]}", f"use {names}" if names else "")
     return known
 
 

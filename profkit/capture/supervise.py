@@ -21,7 +21,7 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _ENDING = (signal.SIGTERM, signal.SIGINT)
 _AWAITED = (*_ENDING, signal.SIGCHLD)
 _PYTHONS_OWN = (*_AWAITED, signal.SIGPIPE, signal.SIGXFSZ)
-_CANNOT_RUN = 126
+_CANNOT_RUN = 126  # shells' exit code for a command that can't be executed
 _STATE, _PARENT, _THREADS = 0, 1, 17  # in /proc/PID/stat, counted from behind the name
 
 

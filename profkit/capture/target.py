@@ -1,4 +1,4 @@
-"""What a target script declares, and what it does when it is run: once, checked, or listed."""
+"""Target scripts: their declaration, and their actions: run once, check, list."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from profkit.core.typed_file import convert, encode, plain
 Inputs = Mapping[str, Any]
 """Tensors by name, all on one device."""
 
-_SEED = 42
+_SEED = 42  # arbitrary, fixed: the same inputs in every run
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
-"""What targets and variants may be called: names of files and NVTX ranges."""
+"""Valid names of targets and variants: they are also names of files and NVTX ranges."""
 _NO_KERNEL = re.compile(r"No available kernel|No viable backend", re.IGNORECASE)
-_LONGEST_REASON = 300
+_LONGEST_REASON = 300  # characters, chosen: three lines of a terminal
 _TORCH = "torch"
 _LARGEST_SCRIPT = 1 << 20  # bytes, of which each takes Python up to 430 bytes to compile
 
@@ -56,10 +56,10 @@ class Variant:
     """One way to do a target's work.
 
     `run` takes the inputs, leaves them as they are and returns one tensor, or what the target's
-    `compared` makes one of. `name` is the name of its NVTX range. `setting` is what a program
-    writes to have it, `version` tells that of what it runs (raises Unsupported where that is not
-    installed), `chooses` names the variant that it comes down to for the inputs, None where it
-    chooses none. `within` does what `run` does, with what that sets for each call set around many.
+    `compared` makes one of. `name` is the name of its NVTX range. `setting` is the code that
+    selects it, `version` returns that of its library (raises Unsupported where that is not
+    installed), `chooses` the variant that it dispatches to for the inputs, None without dispatch.
+    `within` is `run` with its per-call setup moved around many calls.
     """
 
     name: str
@@ -108,11 +108,13 @@ class Target:
         names = [variant.name for variant in self.variants]
         for name in (self.name, *names):
             if not NAME.fullmatch(name):
-                raise ValueError(f"{name!r} is no name: use letters, digits, '_', '.', '+', '-'")
+                raise ValueError(
+                    f"{name!r} is not a valid name: use letters, digits, '_', '.', '+', '-'"
+                )
         if not names or len(set(names)) < len(names):
             raise ValueError(f"a target needs variants with different names, not {names}")
         if self.dtype not in BOUNDS:
-            raise ValueError(f"dtype {self.dtype!r} is none of {', '.join(BOUNDS)}")
+            raise ValueError(f"dtype {self.dtype!r} is not one of {', '.join(BOUNDS)}")
 
     def enter(self) -> None:
         """Let its functions import what lies beside its script; needed before they are called
@@ -128,7 +130,7 @@ class Target:
         known = [variant.name for variant in self.variants]
         for name in names:
             if name not in known:
-                raise UsageError(f"{self.name} has no variant {name!r}", f"it has {listed(known)}")
+                raise UsageError(f"{self.name}: no variant {name!r}", f"use {listed(known)}")
         return tuple(variant for variant in self.variants if not names or variant.name in names)
 
     def described(self) -> dict[str, Any]:
@@ -150,7 +152,7 @@ class Target:
         inputs: Inputs | None = None,
         tell: Callable[[str], None] = lambda _: None,
     ) -> list[Verdict]:
-        """Hold each chosen variant against the reference; a variant that raises has failed.
+        """Compare each chosen variant with the reference; a variant that raises has failed.
 
         `inputs` are those of the device and seed where they are there already. `tell` gets the
         name of each variant before it is called.
@@ -189,7 +191,7 @@ class Target:
     def main(
         self, argv: Sequence[str] | None = None, options: argparse.ArgumentParser | None = None
     ) -> NoReturn:
-        """Do what the command line says and exit.
+        """Execute the command line and exit.
 
         `options` is the script's own parser (made with `add_help=False`), if it has options of its
         own: what neither knows is an error. Without it only words that are no options are left to
@@ -252,7 +254,7 @@ class Target:
 
     def _none_runs(self) -> EnvironmentProblem:
         message = f"none of the chosen variants of {self.name} can run here"
-        return EnvironmentProblem(message, "choose others")
+        return EnvironmentProblem(message, "name other variants")
 
     def _truth(self, inputs: Inputs) -> Any:
         import torch
@@ -263,7 +265,7 @@ class Target:
         }
         truth = self.reference(copies)
         if truth.dtype != torch.float64:
-            raise TargetFailed(f"the reference of {self.name} gives {truth.dtype}, not float64")
+            raise TargetFailed(f"the reference of {self.name} returns {truth.dtype}, not float64")
         if not torch.isfinite(truth).all():
             raise TargetFailed(f"the reference of {self.name} is not finite")
         return truth
@@ -321,7 +323,7 @@ def attempt(variant: Variant, inputs: Inputs) -> Any:
             reasons = [str(warning.message).partition(" (Triggered")[0] for warning in caught]
             first = next(iter(inputs.values()))
             kind = f"{str(first.dtype).removeprefix('torch.')} on {first.device.type}"
-            reasons.insert(0, f"torch has no such kernel for {kind}")
+            reasons.insert(0, f"torch has no kernel for {kind}")
             raise Unsupported(_one_line("; ".join(dict.fromkeys(reasons)))) from error
     for warning in caught:
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
@@ -376,11 +378,11 @@ def load_target(path: Path, arguments: Sequence[str] = ()) -> Target:
     if not path.is_file():
         raise BadInput(f"{path}: no such file")
     if path.stat().st_size > _LARGEST_SCRIPT:
-        raise BadInput(f"{path}: larger than a script", "check the path")
+        raise BadInput(f"{path}: larger than {_LARGEST_SCRIPT >> 20} MiB", "check the path")
     name = f"_profkit_target_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise BadInput(f"{path} is no Python file")
+        raise BadInput(f"{path}: not a Python file")
     module = importlib.util.module_from_spec(spec)
     scope = scope_of(path.resolve().parent)
     scope.enter()
@@ -401,7 +403,7 @@ def load_target(path: Path, arguments: Sequence[str] = ()) -> Target:
     finally:
         sys.argv = argv
     if arguments and not words.read:
-        raise UsageError(f"{path} takes no options: nothing reads {arguments[0]}")
+        raise UsageError(f"{path}: takes no options, {arguments[0]} is not read")
     targets = {id(value): value for value in vars(module).values() if isinstance(value, Target)}
     if len(targets) != 1:
         message = f"{path} defines {len(targets)} targets"
@@ -417,7 +419,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says in one line what is wrong with a command line."""
+    """A parser with one-line errors."""
 
     def error(self, message: str) -> NoReturn:
         print(f"profkit: {message}; see --help", file=sys.stderr)
@@ -448,9 +450,9 @@ def _arguments(
         other = "" if options else "the script's own go through main(options=...); "
         wrong = unknown[0].partition("=")[0].lstrip("-")
         remedy = did_you_mean(wrong, names, f"{other}see --help", spelled=names.__getitem__)
-        raise UsageError(f"{target.name} has no option {unknown[0]}", remedy)
+        raise UsageError(f"{target.name}: no option {unknown[0]}", remedy)
     if left:
-        print(f"profkit: left to the script: {' '.join(left)}", file=sys.stderr)
+        print(f"profkit: passed to the script: {' '.join(left)}", file=sys.stderr)
     return arguments
 
 
@@ -459,7 +461,7 @@ def _lacks_torch(error: Exception) -> bool:
 
 
 def without_torch() -> EnvironmentProblem:
-    """What to tell where torch is missing."""
+    """The error where torch is missing."""
     return EnvironmentProblem("torch is not installed", "pip install torch")
 
 
@@ -479,7 +481,7 @@ def _warmed_up(variant: Variant, inputs: Inputs) -> bool:
     try:
         attempt(variant, inputs)
     except Unsupported as error:
-        print(f"profkit: {variant.name} is left out: {error}", file=sys.stderr)
+        print(f"profkit: {variant.name} is skipped: {error}", file=sys.stderr)
         return False
     return True
 

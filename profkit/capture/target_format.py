@@ -1,4 +1,4 @@
-"""What target scripts tell of themselves: `profkit.target/1` and `profkit.check/1`."""
+"""Output of target scripts: `profkit.target/1` and `profkit.check/1`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ Dtype = Literal["float16", "bfloat16", "float32", "float64"]
 
 
 class TargetFile(File, frozen=True, kw_only=True, tag="profkit.target/1"):
-    """What a target script declares.
+    """The declaration of a target script.
 
-    `shapes` is whatever describes the problem's size, `work` what one call needs, not what a kernel
-    does.
+    `shapes` describes the problem's size, `work` is what one call needs, not what a kernel does.
     """
 
     name: str
@@ -29,7 +28,7 @@ class TargetFile(File, frozen=True, kw_only=True, tag="profkit.target/1"):
 
 
 class CheckFile(File, frozen=True, kw_only=True, tag="profkit.check/1"):
-    """A target's variants against its reference, and what they ran on."""
+    """The check of a target's variants against its reference, and its device."""
 
     name: str
     shapes: dict[str, Any] = field(default_factory=dict)

@@ -1,6 +1,6 @@
-"""The whole of a profile: check the target, record with ncu and nsys, read, analyze, keep.
+"""A complete profile: check the target, record with ncu and nsys, read, analyze, save.
 
-What it leaves is a run directory (`profkit.runs.run`), or nothing.
+The result is a run directory (`profkit.runs.run`), or nothing.
 """
 
 from __future__ import annotations
@@ -54,9 +54,11 @@ if TYPE_CHECKING:
     from profkit.timing.latency import LatencyReport
     from profkit.timing.measurement import TimingPlan
 
-_ROOM_WANTED = 256 << 20
+_ROOM_WANTED = 256 << 20  # bytes, chosen: a report and a timeline of some hundred launches fit
+# Share of the half-precision roof, chosen: below it the disassembler (a third of a second) is not
+# used to check FP16 counters, see profkit.report.quantities.evaluate.
 _CHECK_HALF_FROM = 0.05
-_FAILED_CHECK = 6
+_FAILED_CHECK = 6  # exit code of profkit.core.errors.TargetFailed
 _SAMPLING = 30.0  # seconds a variant: 240 samples of 0.1 s, about what ncu takes for one such call
 _UNREADABLE = "no timeline: it can't be read"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -67,13 +69,12 @@ Tell = Callable[[str, str], None]
 
 @dataclass(frozen=True)
 class Plan:
-    """What to profile and how.
+    """The program to profile, and how.
 
     `program` is the command; a target script (its first word ends in .py) is checked first and
     profiled in the region that it marks, anything else from its start; with `plain` a script too.
-    `timeout` is seconds for each of the recording stages. `samples` is for each variant; where it
-    is None as many as a verdict takes, fewer of calls so slow that they would take over half a
-    minute.
+    `timeout` is seconds for each of the recording stages. `samples` is for each variant; None: as
+    many as a verdict needs, fewer where they would take over _SAMPLING seconds.
     """
 
     program: tuple[str, ...]
@@ -115,9 +116,8 @@ class Outcome:
 def profile(plan: Plan, tell: Tell) -> Outcome:
     """Profile as planned.
 
-    `tell` gets (stage, what goes on). Raises what the stages raise: EnvironmentProblem,
-    TargetFailed, UsageError, BadInput. No process is left and no run that looks whole, however it
-    ends.
+    `tell` gets (stage, detail). Raises EnvironmentProblem, TargetFailed, UsageError, BadInput. It
+    never leaves a process or an incomplete run behind.
     """
     _refuse_nonsense(plan)
     return _Profile(plan, tell).run()
@@ -141,22 +141,24 @@ def timing_of(plan: Plan, variants: Sequence[str]) -> TimingPlan:
 
 
 def _refuse_nonsense(plan: Plan) -> None:
-    """Raise UsageError for what can't be meant, before anything runs."""
+    """Raise UsageError for invalid requests, before anything runs."""
     if not plan.program:
         raise UsageError("nothing to profile", "give a target script, or `-- PROGRAM ARGUMENT...`")
     if plan.timeout is not None and not 0 < plan.timeout <= threading.TIMEOUT_MAX:
-        raise UsageError(f"--timeout {plan.timeout:g} is no time limit", "give seconds above 0")
+        raise UsageError(
+            f"--timeout {plan.timeout:g} is not a valid time limit", "give seconds above 0"
+        )
     for name in plan.keep_variables:
         if not _VARIABLE.fullmatch(name):
             raise UsageError(
                 f"--keep-env {name!r} is not the name of a variable",
-                "give the name alone, and the value by the environment",
+                "give the name alone, and set its value in the environment",
             )
     if plan.variants and not plan.is_target:
         raise UsageError("--variant is for targets", "give a target script, before any `--`")
     ncu.collected(plan.options.sections)
     if plan.is_target and not Path(plan.program[0]).is_file():
-        raise BadInput(f"{plan.program[0]}: no such target", "check the path")
+        raise BadInput(f"{plan.program[0]}: no such target script", "check the path")
     if not plan.is_target and shutil.which(plan.program[0]) is None:
         raise _not_a_program(plan.program[0])
 
@@ -192,7 +194,7 @@ class _Profile:
         except OSError as error:
             raise EnvironmentProblem(
                 f"{self._plan.out}: {error.strerror or error}",
-                "make room, or give --output another disk",
+                "free disk space, or give --output another disk",
             ) from error
 
     def _run(self) -> Outcome:
@@ -310,18 +312,18 @@ class _Profile:
                 )
             except TimedOut as error:
                 raise TargetFailed(
-                    f"{name}: its check was ended after {error.seconds:.0f} s", "raise --timeout"
+                    f"{name}: the check timed out after {error.seconds:.0f} s", "raise --timeout"
                 ) from None
         alone = shlex.join(("python", *self._plan.program))
         status, output = finished.status, finished.output
         # a script that took no notice of --check, or did not know it
         if not path.is_file() and (status == 0 or "unrecognized arguments: --check" in output):
             raise TargetFailed(
-                f"{self._plan.program[0]} is no profkit target", f"profile it with `-- {alone}`"
+                f"{self._plan.program[0]} is not a profkit target", f"profile it with `-- {alone}`"
             )
         if status not in {0, _FAILED_CHECK} or not path.is_file():
             lines = [line.strip() for line in output.splitlines() if line.strip()]
-            last = lines[-1][:300] if lines else "it said nothing"
+            last = lines[-1][:300] if lines else "no output"
             kind = _KINDS.get(status, TargetFailed)
             raise kind(f"{name} ended with status {status}: {last}", f"run it alone: {alone}")
         try:  # the script may be anybody's, and its report too
@@ -339,15 +341,15 @@ class _Profile:
                 if variant.status is Status.failed
             ]
             message = f"{name}: wrong results from {', '.join(wrong) or 'a variant'}"
-            raise TargetFailed(message, "mend it before profiling")
+            raise TargetFailed(message, "fix it before profiling")
         uuid = (checked.fingerprint.gpu or Device()).uuid
         # as far as both are known; a MIG instance has its own UUID
         if gpu and uuid and gpu.uuid and not gpu.mig and uuid != gpu.uuid:
-            self._warn(f"the target ran on another GPU than {gpu.index}, which was to be profiled")
+            self._warn(f"the target ran on another GPU than the requested GPU {gpu.index}")
         return checked
 
     def _time(self, folder: Path, checked: CheckFile) -> LatencyReport | None:
-        """Latencies of the variants; those that can't be had cost a warning, not the run."""
+        """Latencies of the variants; a failure causes a warning, not the end of the run."""
         from profkit.timing.latency_json import latency_json
         from profkit.timing.measurement import latency_report, measure
 
@@ -369,9 +371,9 @@ class _Profile:
         ]
         if few and self._plan.samples is None:
             self._warn(
-                f"{', '.join(few)}: too slow for {DEFAULT.samples} samples a block within "
-                f"{_SAMPLING:g} s; a verdict takes `profkit time --compare`",
-                "slow variants have fewer samples than a verdict takes",
+                f"{', '.join(few)}: too slow for {DEFAULT.samples} samples per block within "
+                f"{_SAMPLING:g} s; for a verdict use `profkit time --compare`",
+                "slow variants have fewer samples than a verdict needs",
             )
         (folder / "latency.json").write_text(latency_json(report), encoding="utf-8")
         return report
@@ -397,11 +399,11 @@ class _Profile:
                 on_progress=show,
             )
         if errors:
-            self._warn(f"ncu told an error: {errors[-1][:300]}", "ncu told an error")
+            self._warn(f"ncu reported an error: {errors[-1][:300]}", "ncu reported an error")
         return report
 
     def _record_timeline(self, folder: Path) -> Path | None:
-        """The scrubbed timeline; a timeline that can't be had costs a warning, not the run."""
+        """The redacted timeline; a failure causes a warning, not the end of the run."""
         if (tool := find("nsys")) is None:
             self._warn("no timeline: nsys was not found (see `profkit doctor`)")
             return None
@@ -455,7 +457,7 @@ class _Profile:
         shutil.copyfile(exported, database)
         if self._plan.keep_nsys_rep:
             shutil.copyfile(recorded, database.with_suffix(".nsys-rep"))
-            self._warn("timeline.nsys-rep holds host, user and environment: don't share it")
+            self._warn("timeline.nsys-rep contains host, user and environment: don't share it")
 
     def _write(self, folder: Path, report: Report, checklist: Checklist) -> None:
         summary = report.summary
@@ -475,7 +477,8 @@ class _Profile:
         latency: LatencyReport | None,
         variants: Variants | None,
     ) -> None:
-        """The roofline, where a kernel has a place on it; the verb says why where none has."""
+        """The roofline plot, if a kernel has a point; `profkit roofline` prints why where none
+        has."""
         if problem := lacking("a plot", "matplotlib"):
             self._warn(f"no roofline.png: {problem}", f"no roofline.png: {problem.message}")
             return
@@ -524,7 +527,7 @@ class _Profile:
 
 
 def _sections(sections: str) -> dict[str, str]:
-    """What --set asked for, for the manifest: a file by its name and SHA-256, without its path."""
+    """The value of --set for the manifest: a file by its name and SHA-256, without its path."""
     if sections in ncu.SETS:
         return {"set": sections}
     return {"set": Path(sections).name, "set_sha256": file_digest(Path(sections))}
@@ -547,7 +550,7 @@ def _room(out: Path) -> None:
     folder, free = free_room(out)
     if free < _ROOM_WANTED:
         raise EnvironmentProblem(
-            f"{folder}: only {free >> 20} MiB free", "make room, or give --output another disk"
+            f"{folder}: only {free >> 20} MiB free", "free disk space, or give --output another disk"
         )
 
 

@@ -11,7 +11,7 @@ from profkit.core.typed_file import Amount, Count, Facts, File, Maybe, Model, Nu
 
 
 class DriverGpu(Facts, frozen=True, kw_only=True):
-    """The GPU as its driver told it when the run began: Hz, W, degrees C, bytes."""
+    """NVML readings of the GPU at the start of the run: Hz, W, degrees C, bytes."""
 
     index: Maybe[Count] = UNSET
     name: Maybe[str] = UNSET
@@ -33,7 +33,7 @@ class DriverGpu(Facts, frozen=True, kw_only=True):
 
 
 class Policy(Facts, frozen=True, kw_only=True):
-    """What ncu was told; `set_sha256` is of a file of sections and metrics."""
+    """ncu's options; `set_sha256` is of a file of sections and metrics."""
 
     set: Maybe[str] = UNSET
     set_sha256: Maybe[str] = UNSET
@@ -58,7 +58,7 @@ class FileEntry(Model, frozen=True, kw_only=True):
 
 
 class Manifest(File, frozen=True, kw_only=True, tag="profkit.run/1"):
-    """What a run is of, what it ran on, and its files."""
+    """A run's target, its environment, and its files."""
 
     created: str = ""
     target: str = ""

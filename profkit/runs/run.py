@@ -1,4 +1,4 @@
-"""Run directories: one profile, kept whole and verifiable, or not at all.
+"""Run directories: one profile, complete and verifiable, or absent.
 
     <out>/<target>/<UTC time>-<short id>/manifest.json and the files that it lists
 
@@ -34,7 +34,7 @@ from profkit.runs.manifest import FileEntry, Manifest
 _NAME = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}")
 _PARTIAL = ".partial-"
 _LOCK = ".lock"
-_SURELY_LOCKED = 3600.0
+_SURELY_LOCKED = 3600.0  # s, chosen: a new draft is locked within milliseconds
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,9 @@ def draft(out: Path, target: str) -> Iterator[Draft]:
             parent.mkdir(parents=True, exist_ok=True)
             _remove_abandoned(parent)
             folder.mkdir()
-            stack.enter_context(file_lock(folder / _LOCK, f"{folder}: taken for abandoned"))
+            stack.enter_context(
+                file_lock(folder / _LOCK, f"{folder}: another process considers it abandoned")
+            )
         except OSError as error:
             raise EnvironmentProblem(
                 f"{parent}: can't be written ({error.strerror})", "give --output another folder"
@@ -80,7 +82,7 @@ def keep(run: Draft, manifest: Manifest) -> Path:
     text = encode(structs.replace(manifest, files=listed(run.folder, manifest.files)), dense=False)
     write_atomic(run.folder / MANIFEST, text)
     if run.final.exists():
-        raise EnvironmentProblem(f"{run.final}: exists already", "run again")
+        raise EnvironmentProblem(f"{run.final}: already exists", "run again")
     (run.folder / _LOCK).unlink(missing_ok=True)
     run.folder.rename(run.final)
     return run.final
@@ -114,9 +116,9 @@ def verify(folder: Path) -> Manifest:
     for name, entry in manifest.files.items():
         file = folder / name
         if not file.is_file():
-            raise BadInput(f"{file}: missing from the run", "restore it or record the run anew")
+            raise BadInput(f"{file}: missing from the run", "restore it or record the run again")
         if digest(file) != entry.sha256:
-            raise BadInput(f"{file}: changed since the run", "restore it or record the run anew")
+            raise BadInput(f"{file}: changed since the run", "restore it or record the run again")
     return manifest
 
 
@@ -148,4 +150,4 @@ def free_room(out: Path) -> tuple[Path, int]:
     for folder in (out.absolute(), *out.absolute().parents):
         with suppress(OSError):
             return folder, shutil.disk_usage(folder).free
-    raise EnvironmentProblem(f"{out}: can't be looked at", "give --output another folder")
+    raise EnvironmentProblem(f"{out}: can't be accessed", "give --output another folder")

@@ -1,4 +1,5 @@
-"""The folder of a baseline: a plan, a file a cell, and what was derived. Each file is whole.
+"""The folder of a baseline: a plan, one file per cell, and the summary. Files are written
+atomically.
 
 DIR/baseline.json  DIR/cells/SHAPE.BACKEND.json  DIR/summary.json  DIR/cells.parquet
 DIR/again/SHAPE.BACKEND.ROUND.json
@@ -43,9 +44,9 @@ def held(folder: Path) -> Iterator[None]:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file under a temporary name and rename it, on disk: it is whole or not there.
+    """Write a file under a temporary name, sync and rename it: it is complete or absent.
 
-    Raises EnvironmentProblem, with nothing left behind, where there is no room or no permission.
+    Raises EnvironmentProblem, with nothing left behind, without disk space or permission.
     """
     try:
         write_atomic(path, content)
@@ -54,12 +55,12 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def write_plan(folder: Path, plan: PlanFile) -> None:
-    """Keep what was asked for."""
+    """Save the plan."""
     write_whole(folder / PLAN, encode(plan, dense=False))
 
 
 def read_plan(folder: Path) -> PlanFile | None:
-    """What was asked for; None where no baseline was begun, BadInput where it can't be read."""
+    """The plan; None in a folder without a baseline, BadInput where it can't be read."""
     try:
         return read_file(folder / PLAN, PlanFile, "give --output another folder")
     except MissingFile:
@@ -72,7 +73,7 @@ def cell_file(folder: Path, cell_id: str) -> Path:
 
 
 def keep_again(folder: Path, cell: Cell, content: str) -> None:
-    """Keep what was measured of a cell once more, for others that took turns with it."""
+    """Save a repeated cell, the reference of others that were interleaved with it."""
     try:
         (folder / AGAIN).mkdir(exist_ok=True)
     except OSError as error:
@@ -81,14 +82,14 @@ def keep_again(folder: Path, cell: Cell, content: str) -> None:
 
 
 def read_again(folder: Path) -> tuple[Cell, ...]:
-    """What was measured once more; raises BadInput for a file that is no cell."""
+    """The repeated cells; raises BadInput for an invalid file."""
     return _cells_in(folder / AGAIN)
 
 
 def drop_unplanned(folder: Path) -> None:
     """Remove the cells of an import that ended before it wrote its plan.
 
-    Raises BadInput, with nothing removed, where a file is no cell but somebody's own.
+    Raises BadInput, with nothing removed, where a file is not a cell.
     """
     if (folder / PLAN).exists():
         return
@@ -100,12 +101,12 @@ def drop_unplanned(folder: Path) -> None:
 
 
 def has_cells(folder: Path) -> bool:
-    """Whether anything was kept but the plan."""
+    """Whether the folder contains cells."""
     return any((folder / CELLS).glob("[!.]*.json"))
 
 
 def read_cells(folder: Path) -> tuple[Cell, ...]:
-    """Every cell that was kept, in the matrix's order; raises BadInput for a file that is none."""
+    """All saved cells, in the matrix's order; raises BadInput for an invalid file."""
     return _cells_in(folder / CELLS)
 
 
@@ -115,7 +116,7 @@ def _cells_in(folder: Path) -> tuple[Cell, ...]:
 
 
 def read_profiles(folder: Path) -> tuple[ProfiledCell, ...]:
-    """What was profiled of the baseline, and what could not be; empty where nothing was asked."""
+    """The profiled cells of the baseline, with failures; empty without profiles."""
     path = folder / PROFILES / "profiles.json"
     try:
         rows = read_json(path)
@@ -123,11 +124,11 @@ def read_profiles(folder: Path) -> tuple[ProfiledCell, ...]:
     except MissingFile:
         return ()
     except (TypeError, BadInput):
-        raise BadInput(f"{path}: no list of profiles", "remove it, and profile anew") from None
+        raise BadInput(f"{path}: not a list of profiles", "remove it, and profile again") from None
 
 
 def write_profiles(folder: Path, profiles: Sequence[ProfiledCell]) -> None:
-    """Keep what was profiled so far."""
+    """Save the profiled cells."""
     text = json.dumps([plain(profile) for profile in profiles], indent=1) + "\n"
     write_whole(folder / PROFILES / "profiles.json", text)
 
@@ -136,6 +137,6 @@ def _unwritable(path: Path, error: OSError) -> EnvironmentProblem:
     message = f"{path}: can't be written ({error.strerror})"
     if error.errno in _FULL:
         return EnvironmentProblem(
-            f"{message}; what was measured before is kept", "make room, then go on with --resume"
+            f"{message}; measured cells are saved", "free disk space, then continue with --resume"
         )
-    return EnvironmentProblem(message, "give --output a folder that can be")
+    return EnvironmentProblem(message, "give --output a writable folder")

@@ -1,4 +1,4 @@
-"""A baseline made of latencies that others took, with what their files say of them."""
+"""A baseline of third-party latencies, with the metadata of their files."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ _NAMES = {
     "dtype": ("dtype",),
     "causal": ("causal", "is_causal"),
 }
-_UNITS_APART = 100  # a median of other samples than all may differ; by so much it is a unit
-_REMEDY = "mend the shape that it gives"
+_UNITS_APART = 100  # chosen: a stated median that differs by more is in another unit (1000)
+_REMEDY = "fix the shape in the file"
 _VERSIONS = {
     "python": ("python_version",),
     "torch": ("pytorch_version", "torch_version", "pytorch", "torch"),
@@ -66,8 +66,8 @@ _GPU = ("gpu", "gpu_name", "device_name")
 _PEAKS = dict.fromkeys(("peak_allocated_mb", "peak_memory_mb", "peak_mb"), 2**20) | dict.fromkeys(
     ("peak_allocated", "peak_bytes"), 1
 )  # MB are those of 2^20, as torch's users write them
-_LONGEST = 100
-_MOST_MEMORY = 2**50
+_LONGEST = 100  # characters, chosen: names and versions are shorter
+_MOST_MEMORY = 2**50  # bytes, chosen: 1 PiB is above any GPU
 
 
 def import_latencies(
@@ -82,16 +82,16 @@ def import_latencies(
 ) -> None:
     """Write a baseline of files, each a cell of `backend`.
 
-    The shapes are those of `matrix` in the order of the files, or what the files say. `gpu` is the
-    name of a product with a datasheet. Raises UsageError for a folder that holds a baseline, a
-    matrix of another length or a shape that contradicts a file; BadInput for a file that can't be.
+    The shapes are those of `matrix` in the order of the files, or those of the files. `gpu` is the
+    name of a product with a datasheet. Raises UsageError for a folder that contains a baseline, a
+    matrix of another length or a shape that contradicts a file; BadInput for an invalid file.
     """
     if not NAME.fullmatch(backend):
         raise UsageError(
-            f"--backend {backend!r} is no name", "use letters, digits, '_', '.', '+', '-'"
+            f"--backend {backend!r} is not a valid name", "use letters, digits, '_', '.', '+', '-'"
         )
     if read_plan(folder) is not None:
-        raise UsageError(f"{folder}: holds a baseline", "give -o another folder")
+        raise UsageError(f"{folder}: contains a baseline", "give -o another folder")
     if matrix is not None and len(matrix.shapes) != len(files):
         raise UsageError(
             f"{len(files)} files for the {len(matrix.shapes)} shapes of {matrix.name}",
@@ -105,7 +105,7 @@ def import_latencies(
         for name, value in arguments.items():
             if shape.arguments.get(name, value) != value:
                 raise UsageError(
-                    f"{path}: is of {name} {value}, {shape.name} of {shape.arguments[name]}",
+                    f"{path}: {name} {value}, but {shape.name} has {shape.arguments[name]}",
                     "name the files in the order of the matrix",
                 )
     sheet = _datasheet(gpu, imports)
@@ -126,7 +126,7 @@ def import_latencies(
 
 
 class _Facts(NamedTuple):
-    """What a file says of where and when its samples are from, "" or None where it says nothing."""
+    """The metadata of a file: GPU, versions and time, "" or None where not stated."""
 
     gpu: str
     driver: str
@@ -146,7 +146,7 @@ class _Import(NamedTuple):
 
 
 def _facts(document: Mapping[str, Any]) -> _Facts:
-    """Words at the top of a file or a level below, in any of the spellings that are usual."""
+    """Metadata at the top level of a file or one below, under any of the usual keys."""
     gpu, versions = document.get("gpu"), {}
     for name, spellings in _VERSIONS.items():
         if version := _text(document, spellings):
@@ -194,18 +194,18 @@ def _datasheet(gpu: str | None, imports: Sequence[_Import]) -> Datasheet | None:
         return None
     sheet = datasheet_named(gpu)
     if sheet is None:
-        raise UsageError(f"--gpu {gpu!r}: no datasheet figures for it", "leave it out")
+        raise UsageError(f"--gpu {gpu!r}: no datasheet", "leave --gpu out")
     for path, _, facts in imports:
         meant = datasheets_named(facts.gpu)
         if meant and sheet not in meant:
             raise UsageError(
-                f"{path}: says to be of {facts.gpu}, not {sheet.name}", "leave --gpu out"
+                f"{path}: states the GPU {facts.gpu}, not {sheet.name}", "leave --gpu out"
             )
     return sheet
 
 
 def _with_environment(cell: Cell, facts: _Facts, sheet: Datasheet | None) -> Cell:
-    """The cell with the environment that its file says, where the file has no fingerprint."""
+    """The cell with the environment that its file states, where it has no fingerprint."""
     if cell.fingerprint or cell.latency is None:
         return cell
     fingerprint = {
@@ -229,11 +229,11 @@ def _with_environment(cell: Cell, facts: _Facts, sheet: Datasheet | None) -> Cel
 
 
 def _document(path: Path) -> Mapping[str, Any]:
-    """What a file says beside its samples; nothing where it is no JSON object."""
+    """A file's content without its samples; empty where it is not a JSON object."""
     try:
         document = read_json(path)
     except BadInput:
-        return {}  # whoever reads the samples says what is wrong
+        return {}  # reading its samples reports the fault
     if not isinstance(document, dict):
         return {}
     return {
@@ -251,14 +251,14 @@ def _own_shapes(files: Sequence[Path], sizes: Sequence[Mapping[str, Value]]) -> 
     for name, paths in by_shape.items():
         if len(paths) > 1:
             raise UsageError(
-                f"{', '.join(paths)} are all of the shape {name}",
-                "import one of them, the others into a baseline of their own",
+                f"{', '.join(paths)} all have the shape {name}",
+                "import one of them, the others into another baseline",
             )
     return matrix_of(IMPORTED, "", rows)
 
 
 def _sizes(path: Path, document: Mapping[str, Any]) -> dict[str, Value]:
-    """The shape that a file gives, under `config` or at its top; raises BadInput for what can't be
+    """The shape of a file, under `config` or at its top level; raises BadInput for an invalid
     one."""
     config = document.get("config")
     config = config if isinstance(config, dict) else document
@@ -273,14 +273,14 @@ def _size(path: Path, name: str, value: Any) -> Value:
     if name == "dtype":
         dtype = dtype_named(value) if isinstance(value, str) else None
         if dtype is None:
-            raise BadInput(f"{path}: dtype {value!r} is none that is known", _REMEDY)
+            raise BadInput(f"{path}: dtype {value!r} is unknown", _REMEDY)
         return dtype
     if name == "causal" and isinstance(value, bool):
         return value
     if name != "causal" and type(value) is int and value >= 1:
         return value
-    fault = "neither true nor false" if name == "causal" else "no size"
-    raise BadInput(f"{path}: {name} {value!r} is {fault}", _REMEDY)
+    kind = "boolean" if name == "causal" else "size"
+    raise BadInput(f"{path}: {name} {value!r} is not a valid {kind}", _REMEDY)
 
 
 def _cell(
@@ -295,15 +295,15 @@ def _cell(
     saved = read_latencies(path, unit)
     if len(saved.latencies) > 1:
         raise UsageError(
-            f"{path}: holds {len(saved.latencies)} series", "import files of one series each"
+            f"{path}: contains {len(saved.latencies)} series", "import files of one series each"
         )
     (latency,) = saved.latencies
     own = median(latency.samples)
     claimed = saved.claimed.median if saved.claimed else None
     if claimed and not 1 / _UNITS_APART < claimed / own < _UNITS_APART:
         raise BadInput(
-            f"{path}: says a median of {claimed:.4g} s, that of its samples is {own:.4g} s",
-            "one of them is in another unit: mend the file",
+            f"{path}: states a median of {claimed:.4g} s, that of its samples is {own:.4g} s",
+            "one of them is in another unit: fix the file",
         )
     try:
         target = latency.target or _target(shape)
@@ -343,7 +343,7 @@ def _target(shape: MatrixShape) -> Declared:
 
 
 def _device(sheet: Datasheet) -> Device:
-    """A whole product as a fingerprint has it; what nobody knows is left out."""
+    """A product as a device of a fingerprint, without unknown values."""
     return Device(
         name=sheet.name,
         compute_capability=f"{sheet.cc[0]}.{sheet.cc[1]}",

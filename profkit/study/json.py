@@ -1,6 +1,6 @@
 """A baseline as files: `profkit.cell/1`, `profkit.baseline/1` and the table of its cells.
 
-Numbers are in SI units, shares of 1, what is unknown is null; the schemas are in profkit/schemas.
+Numbers are in SI units, shares of 1, null is unknown; the schemas are in profkit/schemas.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NOT_IN_THE_TABLE = ("arguments", "throttled", "dependence", "flags")
 
 
 class Options(Model, frozen=True, kw_only=True):
-    """What was asked for; `warmup` and `budget` in seconds. `device` is what was measured on."""
+    """The requested options; `warmup` and `budget` in seconds. `device` is the one measured."""
 
     samples: Count | None
     blocks: Count | None
@@ -40,7 +40,7 @@ class Options(Model, frozen=True, kw_only=True):
 
 
 class Quoted(Model, frozen=True, kw_only=True):
-    """A GPU's datasheet: FLOP/s, dense, and B/s; `unverified` peaks were not looked up."""
+    """A GPU's datasheet: dense FLOP/s and B/s; `unverified` peaks have no checked source."""
 
     name: str
     peaks: dict[str, float]
@@ -48,9 +48,9 @@ class Quoted(Model, frozen=True, kw_only=True):
 
 
 class BaselineFile(File, frozen=True, kw_only=True, tag="profkit.baseline/1"):
-    """What is derived from the cells of a baseline. SI units, shares of 1.
+    """The summary derived from the cells of a baseline. SI units, shares of 1.
 
-    `command` is the one that began it, `runs` are those that measured cells, the first and each
+    `command` is the one that started it, `runs` are those that measured cells, the first and each
     --resume. `complete`: every cell was measured or has a final reason. `counts` are cells by
     status. `seconds` are of measuring, all runs together.
     """
@@ -96,7 +96,7 @@ def summary_file(
     plan: PlanFile,
     profiles: Sequence[ProfiledCell],
 ) -> BaselineFile:
-    """All that was derived, with what was asked for."""
+    """The summary, with the requested options."""
     asked = plan.asked
     return BaselineFile(
         profkit=__version__,
@@ -123,7 +123,7 @@ def summary_file(
 def derived(
     baseline: Baseline, cells: Sequence[Cell], matrix: Matrix, backends: Sequence[Backend]
 ) -> dict[str, Any]:
-    """The part of a summary that follows from the cells of a matrix and its backends."""
+    """The part of a summary that is derived from the cells of a matrix and its backends."""
     wanted = len(matrix.shapes) * len(backends)
     sheet = baseline.datasheet
     return {

@@ -1,4 +1,4 @@
-"""Matrices of shapes: which options of a target a baseline goes through, in which order."""
+"""Matrices of shapes: the options of a target that a baseline measures, in order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from profkit.core.yaml_files import read_yaml
 Value: TypeAlias = str | int | float | bool
 Options: TypeAlias = Annotated[dict[str, Value], Meta(min_length=1)]
 
-MOST_SHAPES = 10_000
+MOST_SHAPES = 10_000  # chosen: a mistyped range fails before it fills memory
 _ELEMENT_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 _SHORT = {"batch": "b", "heads": "h", "kv_heads": "kv", "length": "s", "dim": "d"}
 _ORDER = (*_SHORT, "dtype", "causal", "backward")
@@ -31,8 +31,8 @@ _IN_A_NAME = re.compile(r"[^A-Za-z0-9.]+")
 
 
 class Shapes(Model, frozen=True, kw_only=True):
-    """Shapes that have `with` in common: the `sizes` one after another, each in every combination
-    of what is to `vary`, the last varying fastest."""
+    """Shapes that share the options of `with`: each of `sizes` in every combination of `vary`, the
+    last varying fastest."""
 
     common: dict[str, Value] | UnsetType = field(name="with", default=UNSET)
     sizes: Annotated[tuple[Options, ...], Meta(min_length=1)] | UnsetType = UNSET
@@ -40,11 +40,11 @@ class Shapes(Model, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.common is UNSET and self.sizes is UNSET and self.vary is UNSET:
-            raise ValueError("a group of nothing")
+            raise ValueError("empty group")
 
 
 class MatrixFile(File, frozen=True, kw_only=True, tag="profkit.matrix/1"):
-    """Which options of a target a baseline goes through."""
+    """The options of a target that a baseline measures."""
 
     name: Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
     about: str | UnsetType = UNSET
@@ -52,7 +52,7 @@ class MatrixFile(File, frozen=True, kw_only=True, tag="profkit.matrix/1"):
 
 
 class MatrixShape(Model, frozen=True):
-    """A set of options of a target by name, and what it is called."""
+    """A set of options of a target, with its name."""
 
     name: str
     arguments: dict[str, Value]
@@ -69,7 +69,7 @@ class MatrixShape(Model, frozen=True):
 
 
 class Matrix(Model, frozen=True):
-    """Shapes in their order; no two alike."""
+    """Shapes in order, all different."""
 
     name: str
     about: str
@@ -77,7 +77,7 @@ class Matrix(Model, frozen=True):
 
 
 def read_matrix(path: Path) -> Matrix:
-    """The matrix of a YAML file; raises BadInput for what is none, naming the place."""
+    """The matrix of a YAML file; raises BadInput with the location for an invalid one."""
     document = read_yaml(path)
     try:
         file = of_schema(document, MatrixFile)
@@ -92,17 +92,17 @@ def read_matrix(path: Path) -> Matrix:
 
 
 def matrix_of(name: str, about: str, rows: Sequence[Mapping[str, Value]]) -> Matrix:
-    """A matrix of sets of options; raises UsageError for none, too many, or two alike."""
+    """A matrix of sets of options; raises UsageError for none, too many, or duplicates."""
     if not 0 < len(rows) <= MOST_SHAPES:
         raise UsageError(f"{len(rows)} shapes", f"a matrix has 1 to {MOST_SHAPES}")
     for row in rows:
         for option in row:
             if not _OPTION.fullmatch(option):
-                raise UsageError(f"{option!r} is no name of an option", "write it as kv_heads")
+                raise UsageError(f"{option!r} is not a valid option name", "write it like kv_heads")
     shapes = tuple(MatrixShape(shape_name(row), dict(row)) for row in rows)
     (twice, count), *_ = Counter(shape.name for shape in shapes).most_common(1)
     if count > 1:
-        raise UsageError(f"the shape {twice} is there {count} times", "name each once")
+        raise UsageError(f"the shape {twice} occurs {count} times", "name each once")
     return Matrix(name, about, shapes)
 
 
@@ -116,7 +116,7 @@ def dtype_named(word: str) -> str | None:
 
 
 def joined(matrices: Sequence[Matrix]) -> Matrix:
-    """Several matrices as one; a shape that a former one has is not repeated."""
+    """Several matrices as one, without repeated shapes."""
     shapes = {shape.name: shape for matrix in reversed(matrices) for shape in matrix.shapes}
     in_order = dict.fromkeys(shape.name for matrix in matrices for shape in matrix.shapes)
     return Matrix(
@@ -140,7 +140,7 @@ def shape_name(arguments: Mapping[str, Value]) -> str:
 
 
 def attention_work(sizes: Mapping[str, Any]) -> Work | None:
-    """The work of attention of these options; None where one of its sizes is not known."""
+    """The work of attention of these options; None where a size is unknown."""
     needed = [sizes[name] for name in ("batch", "heads", "length", "dim") if name in sizes]
     if sizes.get("dtype") not in _ELEMENT_BYTES or len(needed) < 4:
         return None
@@ -162,7 +162,7 @@ def _part(name: str, value: Value) -> str:
 
 
 def _expanded(path: Path, group: Shapes) -> Iterator[dict[str, Value]]:
-    """Sizes one after another, each with every combination of what varies."""
+    """Each of the sizes with every combination of the varied options."""
     sizes, vary = group.sizes or ({},), group.vary or {}
     count = len(sizes)
     for values in vary.values():

@@ -1,7 +1,7 @@
-"""The measuring of a baseline: shape after shape, the backends of one in turns.
+"""The measurement of a baseline: shape after shape, its backends interleaved.
 
-One process measures many shapes; it is started anew after a crash. Every cell is kept as soon as
-it is known, what fails with its reason.
+One process measures many shapes; it is restarted after a crash. Every cell is saved as soon as it
+is measured, failures with their reason.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Process:
 
 
 class _Lost(Exception):
-    """The process or its device is of no use any more; `culprit` is the backend, "" for all."""
+    """The process or its device has failed; `culprit` is the backend, "" for all."""
 
     def __init__(self, culprit: str, why: str) -> None:
         super().__init__(why)
@@ -91,7 +91,7 @@ class _Lost(Exception):
 class Measuring:
     """The work on one folder; `todo` has what is missing, in the shuffled order.
 
-    `file` is the plan as it is to be saved, with the backends that are on record.
+    `file` is the plan to be saved, with the recorded backends.
     """
 
     def __init__(
@@ -127,10 +127,10 @@ class Measuring:
         self.todo = self._missing()
 
     def _missing(self) -> list[_Round]:
-        """What to measure of each shape that lacks cells.
+        """The backends to measure at each shape with missing cells.
 
-        Beside them the first that has a time, which they are compared with: its blocks of then
-        did not take turns with theirs. Where the first is missing, all that is compared with it.
+        In addition the first one with a time, their reference: its earlier blocks are not
+        interleaved with theirs. Where the first is missing, all that are compared with it.
         """
         cells = read_cells(self._plan.out)
         done = {cell.id for cell in cells if cell.status not in MISSING}
@@ -150,13 +150,13 @@ class Measuring:
         return rounds
 
     def check_device(self) -> None:
-        """Raises EnvironmentProblem on another GPU than the one that the baseline was begun on."""
+        """Raises EnvironmentProblem on a GPU other than that of the baseline's earlier cells."""
         if self._file.measured_on is not None:
             self._check_device(self._process.turn.ask("where", device=self._plan.device))
 
     def run(self) -> None:
-        """All that is missing. Raises EnvironmentProblem, with nothing written, on another GPU
-        than the one that the baseline was begun on."""
+        """Measure all missing cells. Raises EnvironmentProblem, with nothing written, on a GPU
+        other than that of the baseline's earlier cells."""
         self.check_device()
         self._note_time()
         for index, round_ in enumerate(self.todo):
@@ -168,12 +168,12 @@ class Measuring:
             self._note_time()
 
     def _shape(self, round_: _Round, later: Sequence[Todo]) -> None:
-        """Measure a shape, again without the culprit where one takes the process with it."""
+        """Measure a shape, again without the culprit where one crashes the process."""
         self._round_started = time.monotonic()
         left = list(round_.names)
         while not set(left) <= set(round_.again):
             if not self._outlook.fits((round_.shape.name, left), self._budget_left()):
-                spent = "on others" if self._measured_by else "before it came to measuring"
+                spent = "on other cells" if self._measured_by else "before the first cell"
                 reason = f"the budget of {_minutes(self._plan.budget or 0.0)} was spent {spent}"
                 self._give_up(round_, left, CellStatus.no_time, reason)
                 return
@@ -213,7 +213,7 @@ class Measuring:
                        latency=latency, fewer=fewer)  # fmt: skip
 
     def _opened(self, round_: _Round, names: Sequence[str]) -> Opened | None:
-        """The target at a shape, with what can't be measured kept as such; None: nothing can."""
+        """The target at a shape; failures are saved as cells; None: nothing can be measured."""
         timing = self._plan.timing
         subject = replace(timing.subjects[0], variants=tuple(names))
         timing = replace(timing, arguments=round_.shape.words)
@@ -239,7 +239,7 @@ class Measuring:
         return opened
 
     def _check_device(self, answer: Mapping[str, Any]) -> None:
-        """Refuse another GPU than the one that the baseline was begun on."""
+        """Refuse a GPU other than that of the baseline's earlier cells."""
         gpu = convert(of_device(answer)["gpu"] or {}, Device)
         identity = MeasuredOn(
             device=answer["device"],
@@ -255,7 +255,7 @@ class Measuring:
             raise EnvironmentProblem(
                 f"{self._plan.out}: was measured on {_device_words(before)}, "
                 f"this is {_device_words(identity)}",
-                "go on there, or give --output another folder",
+                "resume there, or give --output another folder",
             )
 
     def _prepared(self, round_: _Round, opened: Opened) -> list[Series]:
@@ -272,8 +272,8 @@ class Measuring:
     def _take_turns(
         self, round_: _Round, ready: Sequence[Series], wanted: Mapping[str, int]
     ) -> list[Series]:
-        """Blocks in turns, in changing order, until all are there or the time is over; the series
-        that were not lost on the way."""
+        """Interleaved blocks, in varying order, until all are done or the budget is spent; the
+        series that did not fail."""
         live = list(ready)
         turn = 0
         for block in range(self._plan.blocks):
@@ -302,7 +302,8 @@ class Measuring:
     def _saved_when_it_fails(
         self, round_: _Round, series: Series, answer: Mapping[str, Any]
     ) -> Iterator[None]:
-        """A failure of one backend is kept as its cell; raises _Lost where it took all with it."""
+        """A failure of one backend is saved as its cell; raises _Lost where it crashed the
+        process."""
         try:
             yield
         except Died as error:
@@ -315,7 +316,7 @@ class Measuring:
 
     def _words(self, error: Died) -> str:
         if isinstance(error, Silent):
-            return f"no answer for {_minutes(self._plan.timeout)}, so that it was ended"
+            return f"no answer for {_minutes(self._plan.timeout)}, ended"
         return error.message
 
     def _budget_left(self) -> float:
@@ -324,7 +325,7 @@ class Measuring:
         return self._plan.budget - (time.monotonic() - self._started)
 
     def _left_words(self, later: Sequence[Todo]) -> str:
-        """About how much longer it takes, once that can be told."""
+        """The estimated remaining time, once known."""
         if not self._outlook.knows:
             return ""
         rest = min(self._outlook.seconds(later), max(0.0, self._budget_left()))
@@ -345,7 +346,7 @@ class Measuring:
             self._save(round_, name, answer or {}, status=status, reason=reason)
 
     def _save(self, round_: _Round, name: str, answer: Mapping[str, Any], **outcome: Any) -> None:
-        """A file for the cell; for one that is there already another one, if it has a time."""
+        """Write the cell's file; a repeated cell goes to a separate folder, if it has a time."""
         surroundings = dict(of_device(answer)) if answer else {}
         cell = Cell(
             shape=round_.shape.name,
@@ -369,7 +370,7 @@ class Measuring:
             keep_again(self._plan.out, cell, cell_json(cell))
 
     def _note_time(self) -> None:
-        """Keep what it took so far, and the GPU."""
+        """Save the time so far, and the GPU."""
         count, runs = len(self._measured_by), self._runs
         if count:
             run = Run(command=self._plan.command, created=self._created, processes=count)
@@ -381,7 +382,7 @@ class Measuring:
 
 @dataclass(frozen=True)
 class _Round:
-    """A shape to be measured by backends in turns; those of `again` have their cells already."""
+    """A shape to measure with interleaved backends; those of `again` have cells already."""
 
     place: int
     shape: MatrixShape
@@ -399,7 +400,7 @@ def _status_of(why: str) -> CellStatus:
 
 
 def _status_of_wrong(why: str) -> CellStatus:
-    """Of a check that failed: its result was wrong, or there was none."""
+    """The status of a failed check: a wrong result, or none."""
     raised = _RAISED.match(why) or "can't" in why or _OUT_OF_MEMORY.search(why)
     return _status_of(why) if raised else CellStatus.wrong
 

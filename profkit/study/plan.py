@@ -1,4 +1,4 @@
-"""What a baseline is asked for, and what its target declares: what the measuring stands on."""
+"""The request for a baseline, and its target's declaration."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 from profkit.study.matrix import Matrix
 from profkit.study.plan_format import Backend
-from profkit.timing.measurement import Subject, TimingPlan
+from profkit.timing.measurement import COMPARED_BLOCKS, Subject, TimingPlan
 from profkit.timing.stopwatch import Settings
 
-BLOCKS = 8
-WARMUP = 0.2
-TIMEOUT = 600.0
+BLOCKS = COMPARED_BLOCKS
+WARMUP = 0.2  # s, chosen: less than `time` has, since a process stays warm over many cells
+TIMEOUT = 600.0  # s, chosen: above the compilation of any kernel
 
 
 class Profiled(StrEnum):
@@ -27,11 +27,11 @@ class Profiled(StrEnum):
 
 @dataclass(frozen=True)
 class BaselinePlan:
-    """What to measure and how.
+    """Shapes and backends to measure, and how.
 
     `backends` are variants of the target, all where none is named. `samples` is for each cell,
-    taken in `blocks` blocks. `budget` and `timeout`, of a cell that says nothing, are in seconds.
-    `profiled` cells get a profile. `command` is kept with the results.
+    taken in `blocks` blocks. `budget` and `timeout` (for a response of a cell) are in seconds.
+    `profiled` cells get a profile. `command` is saved with the results.
     """
 
     target: Path
@@ -66,7 +66,7 @@ class BaselinePlan:
 
 @dataclass(frozen=True)
 class Declared:
-    """What the target declares: its name, the backends to measure, the FLOP of each shape."""
+    """The target's declaration: its name, the backends to measure, the FLOP of each shape."""
 
     name: str
     backends: tuple[Backend, ...]

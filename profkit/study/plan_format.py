@@ -1,4 +1,4 @@
-"""A baseline's plan, `profkit.baseline-plan/1`: what was asked for, of what, and who measured."""
+"""A baseline's plan, `profkit.baseline-plan/1`: the request, the target, and the runs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Origin: TypeAlias = Literal["measured", "said", "none"]
 
 
 class Backend(Model, frozen=True, kw_only=True):
-    """A backend of the target; `setting` is how a program asks for it, `gone` why it could not be
-    had any more when cells of it were missing."""
+    """A backend of the target; `setting` is the code that selects it, `gone` the reason why it was
+    unavailable when cells of it were missing."""
 
     name: str
     version: str | None = None
@@ -27,7 +27,7 @@ class Backend(Model, frozen=True, kw_only=True):
 
 
 class Run(Model, frozen=True, kw_only=True):
-    """A run that measured cells in so many processes, null where nobody counted."""
+    """A run that measured cells; `processes` is null where not counted."""
 
     command: tuple[str, ...]
     created: str
@@ -43,7 +43,7 @@ class Program(Model, frozen=True, kw_only=True):
 
 
 class Asked(Model, frozen=True, kw_only=True):
-    """What must not change from one run to the next; `warmup` in seconds."""
+    """Options that must not change between runs; `warmup` in seconds."""
 
     target: str | None = None
     matrix: Matrix
@@ -58,7 +58,7 @@ class Asked(Model, frozen=True, kw_only=True):
 
 
 class MeasuredOn(Facts, frozen=True, kw_only=True):
-    """The device that all cells are of."""
+    """The device of all cells."""
 
     device: Maybe[str] = UNSET
     name: Maybe[str] = UNSET
@@ -67,7 +67,7 @@ class MeasuredOn(Facts, frozen=True, kw_only=True):
 
 
 class PlanFile(File, frozen=True, kw_only=True, tag="profkit.baseline-plan/1"):
-    """What was asked for, and on record of it; `budget` and `seconds`, of all runs, in seconds."""
+    """The request and its record; `budget` and `seconds`, of all runs, in seconds."""
 
     asked: Asked
     target: Program
@@ -83,7 +83,7 @@ class PlanFile(File, frozen=True, kw_only=True, tag="profkit.baseline-plan/1"):
 
     @property
     def name_parts(self) -> tuple[str, ...]:
-        """What a baseline is called: its target, and the matrix where that has its own name."""
+        """The name of a baseline: its target, and the matrix where that has another name."""
         return tuple(dict.fromkeys((self.target.name or IMPORTED, self.asked.matrix.name)))
 
 

@@ -1,6 +1,7 @@
-"""A baseline's cells beside published figures of the same shapes, by rates and shares of peaks.
+"""A baseline's cells compared with published figures of the same shapes, by rates and shares of
+peaks.
 
-What else was published with the figures is held against them, and against datasheets.
+Other claims of the same publications are checked against them, and against datasheets.
 """
 
 from __future__ import annotations
@@ -26,26 +27,26 @@ from profkit.timing.latency import POWER_CAP, compute_peak
 
 _RATES = {"tflops": 1e12, "gflops": 1e9}
 _SHAPE = ("batch", "heads", "kv_heads", "length", "dim", "dtype", "causal", "backward")
-_SAME_DIGITS = 1e-3
-_ONE_STEP = 1.5
-_NEAR = 0.90
-_CLOCK_HELD = 0.98
+_SAME_DIGITS = 1e-3  # chosen: published medians have three digits or more
+_ONE_STEP = 1.5  # timer ticks, chosen: up to it a width is one tick, rounded
+_NEAR = 0.90  # chosen: a cell below 90% of a figure of its own GPU needs a reason
+_CLOCK_STABLE = 0.98  # chosen: within 2% of the maximum (latency._CLOCK_MOVED) is not slower
 
 
 class Fault(StrEnum):
-    """Why samples don't support an interval that was published of them."""
+    """Why the samples don't support an interval published for them."""
 
-    refused = "the samples support none"
+    refused = "the samples support no interval"
     narrower = "narrower than the samples support"
-    one_tick = "one step of the timer wide"
+    one_tick = "one timer tick wide"
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A published figure: a time with its interval (s), a rate (FLOP/s); what lacks is None.
+    """A published figure: a time with its interval (s), a rate (FLOP/s); None is missing.
 
-    `share` is that of the dense datasheet peak of `gpu`. `study` has what else was published with
-    it, "" where nothing is known.
+    `share` is that of the dense datasheet peak of `gpu`. `study` names the claims of the same
+    publication, "" without any.
     """
 
     series: str
@@ -63,10 +64,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Shortfall:
-    """What the data have on a cell that stays below nine tenths of a figure of its own product.
+    """Possible reasons for a cell below _NEAR of a published figure of its own GPU product.
 
-    `clock` is the cell's SM clock over the chip's highest, `at_highest` its rate over the figure if
-    rates grew with the clock up to that; None where a clock is unknown. `power_limit` is in W.
+    `clock` is the cell's SM clock over the maximum, `at_highest` its rate over the figure if scaled
+    to the maximum clock; None where a clock is unknown. `power_limit` is in W.
     `capped` counts the blocks under a power cap.
     """
 
@@ -81,34 +82,34 @@ class Shortfall:
 
     @property
     def slowed(self) -> bool:
-        """Whether the clock was lower than the chip has it."""
-        return self.clock is not None and self.clock < _CLOCK_HELD
+        """Whether the clock was below the maximum."""
+        return self.clock is not None and self.clock < _CLOCK_STABLE
 
     @property
     def has_evidence(self) -> bool:
-        """Whether anything in the data may have cost time."""
+        """Whether the data have a possible reason."""
         return self.slowed or self.by_other_means or self.capped > 0
 
     @property
     def by_other_means(self) -> bool:
-        """Whether something may have that no clock makes good."""
+        """Whether they have a reason that no clock compensates."""
         return self.other_backend or self.overtaken > 0 or self.launch_bound
 
     @property
     def clock_suffices(self) -> bool:
-        """Whether the highest clock would bring the cell within a tenth."""
+        """Whether the maximum clock would bring the cell to _NEAR."""
         return self.at_highest is not None and self.at_highest >= _NEAR
 
 
 @dataclass(frozen=True)
 class PublishedPair:
-    """A cell beside a published figure of its shape.
+    """A cell and a published figure of its shape.
 
     `rate_ratio` is the cell's FLOP rate over the published one, `share_ratio` the same of the
     shares of each GPU's dense datasheet peak (None where one is unknown). `same_gpu`: the product
-    is the same. `time_ratio` is published over measured time, for the same product alone, as is
-    `shortfall`, None from nine tenths of the figure on. `faults` are of the published interval, for
-    cells that were made of the published samples.
+    is the same. `time_ratio` is published over measured time, only for the same product, as is
+    `shortfall`, None from _NEAR of the figure on. `faults` are of the published interval, for cells
+    of the published samples.
     """
 
     row: Row
@@ -123,9 +124,9 @@ class PublishedPair:
 
 
 def overclaims(pairs: Iterable[PublishedPair]) -> Counter[str]:
-    """How many published intervals of a baseline's own samples are faulty, and by which faults.
+    """How many published intervals of a baseline's own samples are faulty, and their faults.
 
-    One may have several: dependent samples, by its reasons, and a width of `one_tick` of the timer.
+    One may have several: dependent samples, by reason, and a width of `one_tick` of the timer.
     """
     counts: Counter[str] = Counter()
     for pair in pairs:
@@ -137,7 +138,7 @@ def overclaims(pairs: Iterable[PublishedPair]) -> Counter[str]:
 
 
 def wrong_claims(pairs: Iterable[PublishedPair]) -> tuple[Outcome, ...]:
-    """What was published with these figures and does not hold, by `profkit audit`."""
+    """Wrong claims of the publications of these figures, by `profkit audit`."""
     studies = {pair.figure.study for pair in pairs}
     return tuple(
         outcome
@@ -155,7 +156,7 @@ def _audited() -> tuple[Outcome, ...]:
 def published_pairs(
     rows: Sequence[Row], gpu: str | None, chip: Device | None = None
 ) -> tuple[PublishedPair, ...]:
-    """Each figure whose shape the baseline has, beside the cell of its backend or the fastest.
+    """Each figure at a shape of the baseline, with the cell of its backend or the fastest.
 
     `gpu` is the name of the product's datasheet, `chip` the GPU.
     """
@@ -217,7 +218,7 @@ def _shortfall(row: Row, figure: Figure, ratio: float, chip: Device) -> Shortfal
 
 
 def _faults(row: Row, figure: Figure) -> Iterator[Fault]:
-    """What the samples say against an interval that was published of them."""
+    """The faults of an interval published for the samples."""
     if figure.low is None or figure.high is None:
         return
     width = figure.high - figure.low
@@ -231,7 +232,7 @@ def _faults(row: Row, figure: Figure) -> Iterator[Fault]:
 
 @cache
 def published() -> tuple[Figure, ...]:
-    """The figures that come with profkit, in their order."""
+    """profkit's published figures, in their order."""
     document = shipped_yaml("profkit.study", "published.yaml")
     return tuple(
         _figure(series, dict(zip(series["columns"], values, strict=True)))

@@ -98,7 +98,7 @@ class Profile(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A change in a ladder of variants that took turns: `pair.b` after `pair.a`.
+    """A change in a ladder of interleaved variants: `pair.b` after `pair.a`.
 
     `aim` is the first finding on the variant before, `limit` that on the one after; None where its
     profile has none or there is no profile. `evidence` is what changed between the profiles,

@@ -174,7 +174,7 @@ def interval_words(row: Row) -> str:
         inflated = f", inflated ({', '.join(row.dependence)})" if row.claim == "widened" else ""
         return f"within-run interval {ends}, no confidence level stated{inflated}"
     level = percent(row.level).replace(".0%", "%")
-    return f"{level} confidence interval {ends} between {row.blocks} blocks"
+    return f"{level} confidence interval {ends} over the medians of {row.blocks} blocks"
 
 
 def gaps(row: Row) -> str:

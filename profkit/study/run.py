@@ -1,6 +1,6 @@
-"""Baselines: what is there is gone on with, what is missing is measured, and all is derived of it.
+"""Baselines: resumes a folder, measures the missing cells, and derives the summary.
 
-What is in the folder is enough to go on after an interruption of any kind.
+The folder is sufficient to resume after any interruption.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ from profkit.timing.turns import Died, Silent
 
 
 def run_baseline(plan: BaselinePlan, tell: Tell) -> Baseline:
-    """Measure what is missing in the plan's folder, then profile as planned, and derive all of it.
+    """Measure the missing cells of the plan's folder, profile as planned, and derive the summary.
 
-    Every cell is kept as soon as it is known. `tell` gets (stage, what goes on). Raises UsageError
-    for a folder that holds another baseline, EnvironmentProblem for another GPU than before, no
-    device, no room.
+    Every cell is saved as soon as it is measured. `tell` gets (stage, detail). Raises UsageError
+    for a folder with another baseline, EnvironmentProblem for another GPU than before, no device,
+    no disk space.
     """
     started = time.monotonic()
     _measure(plan, started, tell)
@@ -91,18 +91,19 @@ def _measure(plan: BaselinePlan, started: float, tell: Tell) -> None:
 
 
 def _continued(plan: BaselinePlan) -> PlanFile | None:
-    """The plan of the baseline to go on with; raises UsageError where that is not meant."""
+    """The plan of the baseline to resume; raises UsageError without --resume."""
     before = read_plan(plan.out)
     if before is None or (not plan.resume and not has_cells(plan.out)):
         return None
     if not plan.resume:
         raise UsageError(
-            f"{plan.out}: holds a baseline", "go on with it with --resume, or give --output another"
+            f"{plan.out}: contains a baseline",
+            "resume it with --resume, or give --output another folder",
         )
     if before.target.sha256 != digest(plan.target):
         raise UsageError(
-            f"{plan.out}: was begun with another {plan.target.name}: it has changed since",
-            "cells of two programs are no baseline: give --output another folder",
+            f"{plan.out}: {plan.target.name} has changed since the baseline was started",
+            "give --output another folder: all cells must be of one program",
         )
     asked = _asked(plan)
     for name in Asked.__struct_fields__:
@@ -110,7 +111,7 @@ def _continued(plan: BaselinePlan) -> PlanFile | None:
         if was != getattr(asked, name):
             value = f", {was}" if isinstance(was, int | float | str) else ""
             raise UsageError(
-                f"{plan.out}: was begun with another {name}{value}",
+                f"{plan.out}: was started with another {name}{value}",
                 "give the same options, or --output another folder",
             )
     return before
@@ -127,8 +128,8 @@ def _asked(plan: BaselinePlan) -> Asked:
 
 
 def _declared(plan: BaselinePlan, process: Process, before: PlanFile | None) -> Declared:
-    """Ask the target; raises what it raises where not one shape can be had, UsageError for a
-    backend that it never had."""
+    """The target's declaration; raises its error where no shape works, UsageError for an unknown
+    backend."""
     flop: dict[str, float] = {}
     answers: list[Mapping[str, Any]] = []
     failures: list[ProfkitError] = []
@@ -154,13 +155,13 @@ def _declared(plan: BaselinePlan, process: Process, before: PlanFile | None) -> 
     names = list(plan.backends) or list(dict.fromkeys([*begun, *known]))
     for name in names:
         if name not in known and name not in begun:
-            raise UsageError(f"{target} has no backend {name!r}", f"it has {', '.join(known)}")
+            raise UsageError(f"{target}: no backend {name!r}", f"use {', '.join(known)}")
     return Declared(target, tuple(_backend(name, known.get(name)) for name in names), flop)
 
 
 def _backend(name: str, about: Mapping[str, Any] | None) -> Backend:
     if about is None:
-        gone = "the target does not have it any more"
+        gone = "no longer in the target"
         return Backend(name=name, available=False, reason=gone, setting="")
     return Backend(
         name=name,
@@ -174,9 +175,9 @@ def _backend(name: str, about: Mapping[str, Any] | None) -> Backend:
 def _recorded_backends(
     plan: BaselinePlan, before: Sequence[Backend], now: Sequence[Backend]
 ) -> tuple[Backend, ...]:
-    """The backends `now`, those that have cells as they were when these were measured.
+    """The backends `now`; those with cells as they were when these were measured.
 
-    `gone` says beside why one can't be had any more that lacks cells of the shapes.
+    `gone` is the reason why a backend with missing cells is no longer available.
     """
     old = {backend.name: backend for backend in before}
     settled = Counter(cell.backend for cell in read_cells(plan.out) if cell.status not in MISSING)
@@ -195,7 +196,7 @@ def _recorded_backends(
 
 
 def _profile_cells(plan: BaselinePlan, rows: Sequence[Row], started: float, tell: Tell) -> None:
-    """Profile cells that were not yet; what can't be profiled is saved with its reason.
+    """Profile the cells that have no profile; failures are saved with their reason.
 
     The plan's budget counts from `started`, of the monotonic clock.
     """
@@ -224,7 +225,7 @@ def _profile(plan: BaselinePlan, row: Row, started: float, stage: str, tell: Tel
 
     left = None if plan.budget is None else plan.budget - (time.monotonic() - started)
     if left is not None and left <= 0:
-        raise ProfkitError("the budget was spent before")
+        raise ProfkitError("the budget was already spent")
     outcome = recording.profile(
         recording.Plan(
             program=(str(plan.target), *MatrixShape(row.shape, row.arguments).words),
@@ -242,8 +243,8 @@ def _profile(plan: BaselinePlan, row: Row, started: float, stage: str, tell: Tel
 
 
 def summarise(folder: Path) -> Baseline:
-    """Derive all from the cells in a folder and keep it: summary.json, and cells.parquet where what
-    writes tables is installed.
+    """Derive the summary from the cells in a folder and save it: summary.json, and cells.parquet if
+    pandas and pyarrow are installed.
 
     Raises BadInput for a folder without a plan or with a cell that can't be read.
     """
@@ -257,13 +258,15 @@ def summarise(folder: Path) -> Baseline:
 
 
 def derived_summary(folder: Path) -> tuple[Baseline, BaselineFile]:
-    """All that the cells in a folder amount to, and its summary.
+    """The baseline of the cells in a folder, and its summary.
 
     Raises BadInput as `summarise` does.
     """
     plan = read_plan(folder)
     if plan is None:
-        raise BadInput(f"{folder}: no baseline", "make one with profkit baseline run or import")
+        raise BadInput(
+            f"{folder}: contains no baseline", "make one with profkit baseline run or import"
+        )
     cells = _with_unavailable(read_cells(folder), plan)
     order = [backend.name for backend in plan.backends]
     again = read_again(folder)
@@ -281,7 +284,7 @@ def derived_summary(folder: Path) -> tuple[Baseline, BaselineFile]:
 
 
 def _with_unavailable(cells: Sequence[Cell], plan: PlanFile) -> tuple[Cell, ...]:
-    """The cells, and one for each that no backend is there for: for want of time no more."""
+    """The cells, and one for each with an unavailable backend, instead of a missing one."""
     away = {backend.name for backend in plan.backends if not backend.available or backend.gone}
     present = [cell for cell in cells if cell.status not in MISSING or cell.backend not in away]
     known = {cell.id for cell in present}

@@ -586,8 +586,10 @@ def _comparisons(
                 continue
             names = sorted(set(group) - done, key=lambda name: _place(name, order))
             done |= set(names)
-            twins = {name for name in names if is_same_kernel(shape, references[shape], name, rows)}
-            pairs = _held_against(first, [group[name] for name in names], twins, floor)
+            same_kernel = {
+                name for name in names if is_same_kernel(shape, references[shape], name, rows)
+            }
+            pairs = _against_first(first, [group[name] for name in names], same_kernel, floor)
             versus += [(shape, pair) for pair in pairs]
     corrected = holm([pair.comparison for _, pair in versus])
     claiming = {row.id for row in rows if row.level is not None}
@@ -603,8 +605,8 @@ def is_same_kernel(shape: str, backend: str, other: str, rows: Sequence[Row]) ->
     return chosen.get(backend) == other or chosen.get(other) == backend
 
 
-def _held_against(
-    first: Timed, others: Sequence[Timed], twins: Set[str], floor: float | None
+def _against_first(
+    first: Timed, others: Sequence[Timed], same_kernel: Set[str], floor: float | None
 ) -> Sequence[Pair]:
     """Pairs with the first; the margin is at least the A/A difference of backends that run its
     kernel.
@@ -615,7 +617,7 @@ def _held_against(
     apart = [
         math.expm1(abs(math.log(pair.comparison.speedup)))
         for pair in plain
-        if pair.b.label in twins
+        if pair.b.label in same_kernel
         and pair.comparison.verdict is not Verdict.INVALID
         and pair.comparison.reason is not Reason.WILD_BLOCK
     ]
@@ -624,7 +626,7 @@ def _held_against(
     known = max(floor or 0.0, *apart)
     strict = compare_with(first, others, thresholds=THRESHOLDS, floor=known)
     return [
-        pair if pair.b.label in twins else _withheld(pair, harder)
+        pair if pair.b.label in same_kernel else _withheld(pair, harder)
         for pair, harder in zip(plain, strict, strict=True)
     ]
 
@@ -730,7 +732,7 @@ def _step(row: Row, other: Row, along: str) -> Scaling | None:
 def _best_backends(rows: Sequence[Row], rounds: Rounds, floor: float | None) -> Iterator[Best]:
     """The fastest backend of each shape by the medians, and the others that may be as fast.
 
-    Every other is tested against it in the round that both took turns in, corrected for all tests.
+    Every other is tested against it in the round of both, corrected for all tests.
     """
     groups = grouped((row.shape, row) for row in rows if row.is_timed).values()
     leaders = [min(group, key=lambda row: row.seconds or math.inf) for group in groups]
@@ -768,8 +770,10 @@ def _against_leader(
     if first is None or len(first.latency.blocks) < _FEWEST_BLOCKS:
         return ()
     others = [name for name in group if name != leader.backend]
-    twins = {name for name in others if is_same_kernel(leader.shape, leader.backend, name, rows)}
-    return _held_against(first, [group[name] for name in others], twins, floor)
+    same_kernel = {
+        name for name in others if is_same_kernel(leader.shape, leader.backend, name, rows)
+    }
+    return _against_first(first, [group[name] for name in others], same_kernel, floor)
 
 
 def _best_sizes(rows: Sequence[Row]) -> Iterator[Best]:

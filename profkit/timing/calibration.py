@@ -94,7 +94,7 @@ class Differences(Model, frozen=True):
 def differences(
     pairs: Sequence[tuple[Latency, Latency]], typical_width: float | None = None
 ) -> Differences:
-    """What pairs of latencies of one build differ by; their blocks took turns.
+    """The differences within pairs of latencies of one build, with interleaved blocks.
 
     `typical_width` (log of upper over lower end) is that of other pairs, for pairs too few to tell.
     Raises EnvironmentProblem where all were disturbed.

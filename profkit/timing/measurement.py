@@ -406,8 +406,8 @@ def _in_one_process(
 
 def _in_two_processes(plan: TimingPlan, words: str, tell: Tell) -> tuple[Latency, Latency]:
     (subject,) = plan.subjects
-    twins = tuple(replace(subject, label=letter) for letter in "AB")
-    plan = replace(plan, subjects=twins)
+    sides = tuple(replace(subject, label=letter) for letter in "AB")
+    plan = replace(plan, subjects=sides)
     timing = measure(plan, lambda _, detail: tell("processes", f"{words}, {detail}"))
     first, second = timing.latencies
     return first, second

@@ -30,7 +30,7 @@ def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_still_works_is_said(profkit_cli: Cli) -> None:
     result = profkit_cli("doctor")
     assert result.exit_code == 0
-    assert "No GPU here. What works: profkit analyze" in result.stdout
+    assert "profkit analyze" in result.stdout
     assert "fails  GPU" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 100
 
@@ -75,7 +75,7 @@ def test_without_the_package_that_asks_nothing_is_concluded(
     schema("doctor").validate(data)
     assert data["has_gpu"] is None
     gpu = data["checks"][0]
-    assert gpu["found"].startswith("can't tell: nvidia-ml-py is not installed")
+    assert gpu["found"].startswith("unknown: nvidia-ml-py is not installed")
     assert gpu["remedy"] == "pip install nvidia-ml-py"
     assert ("/dev/nvidia0" in gpu["found"]) or not devices
     assert "No GPU here" not in profkit_cli("doctor").stdout

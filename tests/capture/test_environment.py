@@ -75,7 +75,7 @@ def test_a_variable_that_unlocks_is_refused(
 def test_the_workspace_must_be_set_before_cuda_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG")
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
-    with pytest.raises(EnvironmentProblem, match="CUDA started before"):
+    with pytest.raises(EnvironmentProblem, match="before CUBLAS_WORKSPACE_CONFIG was set"):
         environment.lock(1)
 
 

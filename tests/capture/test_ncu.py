@@ -44,9 +44,9 @@ def test_what_the_program_prints_is_no_error_of_ncus(tmp_path: Path) -> None:
     ("said", "kind", "words"),
     [
         ("==ERROR== Failed to find metric x", UsageError, "section or metric"),
-        ("0%....50%==ERROR== LibraryNotLoaded", EnvironmentProblem, "can't reach the GPU"),
+        ("0%....50%==ERROR== LibraryNotLoaded", EnvironmentProblem, "access to the GPU"),
         ("==WARNING== No kernels were profiled.", TargetFailed, "profiled no kernel"),
-        ("==ERROR== Unsupported API during capture (cuX)", EnvironmentProblem, "cuX in it"),
+        ("==ERROR== Unsupported API during capture (cuX)", EnvironmentProblem, "cuX"),
         ("==ERROR== Something new", EnvironmentProblem, "wrote no report|Something new"),
     ],
 )
@@ -110,7 +110,7 @@ def test_a_file_of_sections_and_metrics(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(b"\xff\xfe", "not UTF-8"), (b"", "names no section"), (b"  # a\n\n", "names no section")],
+    [(b"\xff\xfe", "not UTF-8"), (b"", "--set "), (b"  # a\n\n", "--set ")],
 )
 def test_a_file_that_names_nothing_is_refused(tmp_path: Path, content: bytes, words: str) -> None:
     file = tmp_path / "set.txt"

@@ -45,7 +45,7 @@ SECTIONS = [
     "Configuration",
     "Statistics",
     "Performance",
-    "What must be beaten",
+    "Thresholds for an improvement",
     "Comparison with published numbers",
     "Ablation",
     "Reproducibility",
@@ -143,7 +143,7 @@ def test_every_claim_has_its_parts(on_cpu: Path, tmp_path: Path) -> None:
     shared = " ".join(text.split("## Claims")[1].split("\n- ")[0].split())
     for part in (
         "measured on the CPU", f"torch {torch.__version__}", "N=48", "seed 42",
-        "by the host's clock around a synchronised call",
+        "by host clock around a synchronized call",
     ):  # fmt: skip
         assert part in shared
     assert "expected" not in text.split("## Reproducibility")[0]
@@ -161,11 +161,11 @@ def test_markdown_has_its_sections_tables_and_drawings(on_cpu: Path, tmp_path: P
         root = ElementTree.fromstring((tmp_path / place).read_text("utf-8"))
         assert root.tag.endswith("svg")
     badges = re.findall(r"!\[([\w ]+)\]\(https://img\.shields\.io/badge/[^)\s]+\)", text)
-    assert badges == ["latency", "least bytes over time", "GPU", "environment"]
+    assert badges == ["latency", "compulsory bandwidth", "GPU", "environment"]
     assert (tmp_path / "r-drawings" / "badge-latency.svg").is_file()
     seconds = json.loads((on_cpu / "summary.json").read_text("utf-8"))["seconds"]
-    assert f"{seconds / 3600 * 7.2:,.2f} $ at 7.2 $ an hour" in " ".join(text.split())
-    assert "`xformers`" in text.split("### What was not measured")[1].split("\n## ")[0]
+    assert f"{seconds / 3600 * 7.2:,.2f} $ at 7.2 $ per hour" in " ".join(text.split())
+    assert "`xformers`" in text.split("### Not measured")[1].split("\n## ")[0]
 
 
 def test_an_audit_of_the_summary_and_of_the_report_finds_nothing(
@@ -202,7 +202,7 @@ def test_html_is_one_file_that_loads_nothing(on_cpu: Path, tmp_path: Path) -> No
     assert page.loads == []
     assert page.tags.get("script", 0) == 0
     assert page.tags["h2"] == len(SECTIONS)
-    assert page.tags["svg"] >= 4
+    assert page.tags["svg"] >= 2
     assert len(page.ids) == len(set(page.ids))
     assert "@import" not in text
     assert sorted(file.name for file in tmp_path.iterdir() if file.suffix) == ["r.html"]
@@ -309,7 +309,7 @@ def test_a_number_that_is_not_of_the_cells_is_refused(
     scaled(next(one for one in summary[part] if one[name] is not None), name)
     (baseline / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
     with pytest.raises(
-        BadInput, match=rf"{part}\[.*\]\.{name} is .*, by the kept samples"
+        BadInput, match=rf"{part}\[.*\]\.{name} is .*, the saved samples give"
     ) as error:
         gather(baseline)
     assert "--resume" in (error.value.remedy or "")
@@ -334,7 +334,7 @@ def test_a_word_that_is_not_of_the_cells_is_refused(
     first = summary[part][0]
     first[name] = next(value for value in values if value != first[name])
     (baseline / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
-    with pytest.raises(BadInput, match="by the kept samples"):
+    with pytest.raises(BadInput, match="the saved samples give"):
         gather(baseline)
 
 
@@ -350,13 +350,13 @@ def test_a_summary_that_is_not_of_its_cells_is_refused_in_one_line(
     done = run(tmp_path, "report", baseline)
     assert done.returncode == 5
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("profkit: ")]
-    assert f"cells[{row['id']}].seconds is 0.125, by the kept samples " in line
+    assert f"cells[{row['id']}].seconds is 0.125, the saved samples give " in line
     assert "--resume" in line
     (baseline / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
     (baseline / row["file"]).unlink()
     done = run(tmp_path, "report", baseline)
     assert done.returncode == 5
-    assert f"is not of the cells beside it: {row['id']}" in done.stderr
+    assert f"does not match the saved cells: {row['id']}" in done.stderr
     done = run(tmp_path, "report", tmp_path)
     assert done.returncode == 5
     assert "no baseline" in done.stderr
@@ -390,25 +390,24 @@ def test_findings_of_profiled_cells_are_listed_and_those_without_are_named(
 def test_others_latencies_are_told_with_their_faults(on_l4: Path, tmp_path: Path) -> None:
     text = written(on_l4, tmp_path, "r.md")
     plain = " ".join(text.split())
-    faults = plain.split("### What the data do not support")[1].split("## Performance")[0]
+    faults = plain.split("### Unsupported by the data")[1].split("## Performance")[0]
     assert "An interval for 4 cells (drifting)" in faults
-    assert "8 cells begin with up to 3 slow samples" in faults
+    assert "8 cells start with up to 3 slow samples" in faults
     assert "0.97" in faults
     assert "differ by up to 17.7%" in faults
     assert "1.024 µs" in faults
-    assert "10 of 10 published intervals of these samples claim more" in plain
-    assert "7 are of autocorrelated samples, taken for independent" in plain
-    assert "5 are one step of the timer wide" in plain
-    assert "they take the samples for independent" not in plain
-    assert "13 published claims beside these figures do not hold" in plain
-    wrong = plain.split("### Published claims that do not hold")[1].split("## Ablation")[0]
+    assert "10 of 10 published intervals of these samples" in plain
+    assert "7 are of autocorrelated samples" in plain
+    assert "5 are one timer tick wide" in plain
+    assert "**13 published claims " in plain
+    wrong = plain.split("### Published claims that are wrong")[1].split("## Ablation")[0]
     assert "**S=512 is firmly compute-bound**: compute-bound: 256.0 FLOP/B lies left of" in wrong
-    shares = plain.split("**What the medians amount to**")[1].split("**Query tokens")[0]
+    shares = plain.split("**Rates at the median**")[1].split("**Query tokens")[0]
     assert "278 GB/s | - | 403" in shares
     assert "338 GB/s | cached | 403" in shares
     assert "210 GB/s | 69.7% | 403" in shares
     section = plain.split("## Claims")[1].split("## Configuration")[0]
-    for part in ("measured by others on L4", "driver and versions not known", "seed not known"):
+    for part in ("imported, measured on L4", "driver and versions unknown", "seed unknown"):
         assert section.count(part) == 1
     assert not any("95%" in one for one in claims(text))
     assert examine(read_claims(on_l4 / "summary.json").claims, "L4").contradictions == ()
@@ -422,7 +421,7 @@ def test_others_latencies_beside_published_figures(on_l4: Path) -> None:
     assert own.same_gpu
     assert own.time_ratio == pytest.approx(1, abs=1e-3)
     assert own.row.flop_rate == pytest.approx(4 * 32 * 8 * 512**2 * 64 / 0.321e-3, rel=1e-3)
-    other = found["SDPA cudnn, seen before", 512, 32, 8]
+    other = found["SDPA cudnn, earlier run", 512, 32, 8]
     assert not other.same_gpu
     assert other.time_ratio is None
     here, there = 53.516 / 121, 17.18 / 0.0509 / 989.5  # TFLOP/s over each dense FP16 peak
@@ -473,7 +472,7 @@ def test_a_cell_is_read_as_a_file_of_latencies(tmp_path: Path) -> None:
     assert (latency.label, len(latency.samples)) == ("cutlass", 104)
     assert saved.fingerprint.gpu
     assert saved.fingerprint.gpu.name == "NVIDIA H200"
-    with pytest.raises(BadInput, match="a cell that was not measured"):
+    with pytest.raises(BadInput, match="a cell without measurements"):
         read_latencies(cells / "b1-h64-kv8-s32768-d128-bf16.math.json")
     text = (cells / "b1-h64-kv8-s8192-d128-bf16.cutlass.json").read_text("utf-8")
     for wrong in ("text", {"versions": ["x"]}, {"versions": {"torch": 2}}):

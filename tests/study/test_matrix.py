@@ -68,13 +68,13 @@ def test_matrices_are_joined_without_repeats() -> None:
     ("text", "words"),
     [
         ("groups: [", "not YAML"),
-        ("[1, 2]", "not profkit.matrix/1"),
+        ("[1, 2]", "profkit.matrix/1"),
         ("{schema: profkit.matrix/1, name: x, groups: []}", "groups"),
-        ("{schema: profkit.matrix/2, name: x, groups: [{vary: {n: [1]}}]}", "not profkit.matrix/1"),
+        ("{schema: profkit.matrix/2, name: x, groups: [{vary: {n: [1]}}]}", "profkit.matrix/1"),
         ("{schema: profkit.matrix/1, name: x, groups: [{vary: {n: []}}]}", "groups[0].vary['n']"),
         ("{schema: profkit.matrix/1, name: x, groups: [{vari: {n: [1]}}]}", "vari"),
-        ("{schema: profkit.matrix/1, name: x, groups: [{vary: {n: [1, 1]}}]}", "there 2 times"),
-        ("{schema: profkit.matrix/1, name: x, groups: [{vary: {-n: [1]}}]}", "no name of an opt"),
+        ("{schema: profkit.matrix/1, name: x, groups: [{vary: {n: [1, 1]}}]}", "the shape n1 "),
+        ("{schema: profkit.matrix/1, name: x, groups: [{vary: {-n: [1]}}]}", "'-n'"),
         ("{schema: profkit.matrix/1, name: x, groups: [{with: {n: {}}}]}", "groups[0].with['n']"),
     ],
 )

@@ -100,15 +100,15 @@ def test_a_shortfall_is_of_the_same_product_and_weighs_the_clock() -> None:
     slow = row(0.08e-3, gpu="H200", sm_clock=1.6e9, throttled={"software power cap": 3})
     chip = Device(sm_clock_max=2.0e9, power_limit=700.0)
     found = {one.figure.series: one for one in published_pairs([slow], "H200", chip)}
-    short = found["SDPA default, seen before"].shortfall
+    short = found["SDPA default, earlier run"].shortfall
     assert short is not None
     assert (short.clock, short.capped, short.slowed) == (0.8, 3, True)
     assert short.at_highest == pytest.approx(50.8 / 80 / 0.8)
     assert not short.clock_suffices
-    assert found["SDPA flash, seen before"].shortfall is None  # 74.7 us: within a tenth
+    assert found["SDPA flash, earlier run"].shortfall is None  # 74.7 us: within a tenth
     assert found["SDPA on an L4"].shortfall is None
     (bare,) = [one.shortfall for one in published_pairs([row(0.08e-3)], "H200")
-               if one.figure.series == "SDPA default, seen before"]  # fmt: skip
+               if one.figure.series == "SDPA default, earlier run"]  # fmt: skip
     assert bare is not None
     assert not bare.has_evidence
 
@@ -143,7 +143,7 @@ def test_same_samples_of_a_drifting_run_support_no_interval() -> None:
 def test_another_gpu_is_held_by_rates_and_shares_and_never_by_times() -> None:
     found = published_pairs([row(0.0748e-3, gpu="H200")], "H200")
     seen = {one.figure.series: one for one in found}
-    assert seen["SDPA default, seen before"].time_ratio == pytest.approx(50.8 / 74.8)
+    assert seen["SDPA default, earlier run"].time_ratio == pytest.approx(50.8 / 74.8)
     assert seen["SDPA on an L4"].time_ratio is None
     assert seen["SDPA on an L4"].rate_ratio == pytest.approx(FLOP / 0.0748e-3 / 53516e9)
     assert published_pairs([row(1e-3, dtype="float32")], "L4") == ()

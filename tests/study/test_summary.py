@@ -273,7 +273,7 @@ def test_what_cannot_be_is_flagged() -> None:
 
 def test_a_clock_that_still_moved_after_the_warm_up_is_flagged() -> None:
     assert row(cell(50.9e-6, steady=False)).flags == (
-        "the SM clock still moved when the warm-up ended",
+        "SM clock not stable at the end of the warm-up",
     )
     assert row(cell(50.9e-6, steady=True)).flags == ()
 
@@ -281,11 +281,11 @@ def test_a_clock_that_still_moved_after_the_warm_up_is_flagged() -> None:
 def test_an_interval_claims_nothing_where_over_a_tenth_may_hold_gaps_of_the_host() -> None:
     few = row(cell(50.9e-6, overtaken=1))
     assert (few.overtaken, few.level, few.claim) == (8, 0.95, "holds")
-    assert few.flags == ("8 of 104 samples may hold gaps of the host",)
+    assert few.flags == ("8 of 104 samples may include host launch gaps",)
     many = row(cell(50.9e-6, overtaken=2))
     assert (many.overtaken, many.level, many.claim) == (16, None, "gaps")
     assert many.flags == (
-        "16 of 104 samples may hold gaps of the host: the interval claims nothing",
+        "16 of 104 samples may include host launch gaps: the interval is invalid",
     )
     assert many.low is not None
 
@@ -305,7 +305,7 @@ def test_no_share_of_dram_beside_a_cell_that_a_warm_cache_surely_served() -> Non
     assert fits.share_of_dram is None
     assert fits.bandwidth == pytest.approx(280e9, rel=0.01)
     assert fits.flags == (
-        f"DRAM's share is not known: L2 has room for all of it, and served {served.id}",
+        f"share of DRAM peak unknown: the data fit in L2, which served {served.id}",
     )
     assert larger.share_of_dram == pytest.approx(0.699, abs=1e-3)
     assert larger.flags == ()

@@ -82,9 +82,9 @@ def test_a_cell_below_a_published_figure_is_explained_by_what_the_data_have(
     told = text(tmp_path, [capped])
     assert (
         f"`{capped.id}` reaches 0.850 of the published rate: 8 of 8 blocks met a power cap; the SM "
-        "clock, read before the blocks, which is rough, was 1.700 GHz, 85.9% of the highest (1.980 "
-        "GHz), and in proportion the highest clock would give 0.990 of the published rate; 8 of "
-        "104 samples may hold gaps of the host; the power before blocks was 690 W of 700 W."
+        "clock (NVML reading before the blocks, approximate) was 1.700 GHz, 85.9% of the maximum "
+        "(1.980 GHz); scaled to the maximum clock the rate would be 0.990 of the published one; 8 "
+        "of 104 samples may include host launch gaps; power draw before blocks 690 W of 700 W."
     ) in told
 
 
@@ -92,12 +92,12 @@ def test_what_a_clock_does_not_make_good_and_nothing_explains_is_called_unexplai
     tmp_path: Path,
 ) -> None:
     slow = text(tmp_path / "slow", [grouped(0.5, clock=1.9e9)])
-    assert "0.521 of the published rate; no block met a power cap. The rest is unexplained." in slow
+    assert "0.521 of the published one; no block met a power cap. The rest is unexplained." in slow
     at_highest = text(tmp_path / "highest", [grouped(0.85, clock=1.98e9)])
     assert (
-        "reaches 0.850 of the published rate: unexplained, nothing in the data has a reason for it "
-        "(the SM clock, read before the blocks, which is rough, was 1.980 GHz, 100.0% of the "
-        "highest (1.980 GHz); no block met a power cap)."
+        "reaches 0.850 of the published rate: unexplained, no reason in the data (the SM clock "
+        "(NVML reading before the blocks, approximate) was 1.980 GHz, 100.0% of the maximum (1.980 "
+        "GHz); no block met a power cap)."
     ) in at_highest
     near = text(tmp_path / "near", [grouped(0.95, clock=1.9e9)])
     assert "of the published rate:" not in near
@@ -107,16 +107,14 @@ def test_too_many_gaps_of_the_host_are_said_wherever_the_interval_is(tmp_path: P
     one = grouped(0.95, overtaken=2)
     told = text(tmp_path, [one])
     claim = told.split("## Claims")[1].split("## Configuration")[0]
-    assert "which claims nothing (16 of 104 samples may hold gaps of the host)." in claim
+    assert "invalid (16 of 104 samples may include host launch gaps)." in claim
     assert "95%" not in claim
     assert "| ≈ \\[" in told.split("**Medians and their intervals**")[1]
-    assert (
-        f"`{one.id}`: 16 of 104 samples may hold gaps of the host, so its interval claims" in told
-    )
-    assert "1 one that claims nothing" in told
+    assert f"`{one.id}`: 16 of 104 samples may include host launch gaps, so its interval" in told
+    assert "1 an invalid one" in told
     few = text(tmp_path / "few", [grouped(0.95, overtaken=1)])
-    assert "N=104, of which 8 may hold gaps of the host, seed" in few
-    assert "claims nothing" not in few.split("## Appendix")[0]
+    assert "N=104, 8 may include host launch gaps, seed" in few
+    assert "invalid" not in few.split("## Appendix")[0]
 
 
 def test_every_verdict_has_its_reason(tmp_path: Path) -> None:
@@ -128,22 +126,24 @@ def test_every_verdict_has_its_reason(tmp_path: Path) -> None:
         ),
         *alternatives(("default", 50e-6), ("flash", 72e-6), gpu=CHIP, length=2048, samples=3),
     ]  # fmt: skip
-    table = text(tmp_path, cells).split("### Backends against each other")[1]
+    table = text(tmp_path, cells).split("### Comparison of backends")[1]
     assert re.search(r"`flash` \| `default` \| slower .*?\| no \| beyond the margin \|", table)
     invalid = "default was throttled throughout: hardware slowdown; flash was throttled throughout"
     assert re.search(rf"\| invalid .*?\| no \| {invalid}: hardware slowdown \|", table)
-    assert re.search(r"\| open .*?\| no \| too few samples in a block \|", table)
+    assert re.search(r"\| inconclusive .*?\| no \| too few samples in a block \|", table)
 
 
 def test_samples_and_blocks_are_those_of_the_cells(tmp_path: Path) -> None:
     cells = [cell(50e-6, gpu=CHIP), cell(90e-6, gpu=CHIP, length=1024, samples=3)]
-    assert "| samples a cell | 100 asked for, 24 to 104 in 8 blocks |" in text(tmp_path, cells)
+    assert "| samples per cell | 100 requested, 24 to 104 taken in 8 blocks |" in text(
+        tmp_path, cells
+    )
 
 
 def test_a_clock_that_was_not_steady_is_said(tmp_path: Path) -> None:
     told = text(tmp_path, [cell(50e-6, gpu=CHIP, steady=False)])
-    assert "unless that takes too long; in 1 cell it still moved then |" in told
-    assert "That the clock was steady in 1 cell: it still moved when the warm-up ended." in told
+    assert "not stable in 1 cell |" in told
+    assert "- A stable SM clock in 1 cell: " in told
 
 
 def test_one_kernel_by_two_names_is_the_fastest_once(tmp_path: Path) -> None:
@@ -155,8 +155,7 @@ def test_one_kernel_by_two_names_is_the_fastest_once(tmp_path: Path) -> None:
     ]  # fmt: skip
     told = text(tmp_path, cells)
     assert (
-        "against every other backend of its shape: `cudnn` at 2 (1 as `default`), `custom` at 1 of "
-        "3 shapes."
+        "against all others of its shape: `cudnn` at 2 (1 as `default`), `custom` at 1 of 3 shapes."
     ) in told
 
 
@@ -168,13 +167,13 @@ def test_heads_of_k_and_v_tokens_memory_and_badges_are_named(tmp_path: Path) -> 
     assert f"| `cudnn` | {rate / 1e6:.2f} M | 80.50 MB |" in told
     badges = re.findall(r"!\[([^\]]+)\]\(https://img\.shields\.io/badge/([^)\s]+)\)", told)
     assert [name for name, _ in badges] == [
-        "latency", "least bytes over time", "GPU", "environment",
+        "latency", "compulsory bandwidth", "GPU", "environment",
     ]  # fmt: skip
     assert all("cudnn" in value for _, value in badges[:2])
 
 
 def test_a_row_of_what_must_be_beaten_has_one_unit(tmp_path: Path) -> None:
-    section = text(tmp_path, [cell(50e-6, gpu=CHIP)]).split("## What must be beaten")[1]
+    section = text(tmp_path, [cell(50e-6, gpu=CHIP)]).split("## Thresholds for an improvement")[1]
     row = next(line for line in section.split("| |") if "`default`" in line and " ms" in line)
     assert "µs" not in row
     assert re.search(r"\| 0\.0[45]\d+ ms \| \\\[0\.0[45]\d+, 0\.0[45]\d+\\\] ms \|", row)
@@ -188,7 +187,7 @@ def test_backends_that_were_not_asked_for_are_named(
     tmp_path: Path, asked: Sequence[str], left: str | None
 ) -> None:
     told = text(tmp_path, [cell(50e-6, gpu=CHIP)], asked)
-    said = "Backends that come with profkit and were not asked for: "
+    said = "Backends of profkit that were not requested: "
     assert (said in told) == (left is not None)
     assert left is None or said + left in told
 
@@ -200,8 +199,8 @@ def test_the_command_of_the_report_has_its_options(tmp_path: Path) -> None:
     told = text(tmp_path, [cell(50e-6, gpu=CHIP)], price=3.5, ladder=ladder)
     assert "profkit baseline report DIR --price 3.5 --ablation ladder -o DIR/report.md" in told
     assert "−39.48 µs; not\\_selected (ready, another warp issued)" in told
-    assert "all other causes +10.95 µs; combine, new +42.18 µs |" in told
-    assert "combine, gone −42.18 µs |" in told
+    assert "all other causes +10.95 µs; combine, added +42.18 µs |" in told
+    assert "combine, removed −42.18 µs |" in told
 
 
 def test_a_floor_that_the_cells_do_not_know_is_no_reason_to_refuse(
@@ -239,14 +238,14 @@ def test_what_claims_share_is_said_once(tmp_path: Path) -> None:
     claims = text(tmp_path, cells).split("## Claims")[1].split("## Configuration")[0]
     assert claims.count("NVIDIA H200") == 1
     assert claims.count("seed 42") == 1
-    assert len(re.findall(r"median [\d.]+ µs, 95% interval", claims)) == 2
+    assert len(re.findall(r"median [\d.]+ µs, 95% confidence interval", claims)) == 2
 
 
 def test_another_backend_is_named_and_not_marked(tmp_path: Path) -> None:
     told = text(tmp_path, [cell(FLOP / PUBLISHED, backend="custom", gpu=CHIP, **GQA)])
     section = told.split("## Comparison with published numbers")[1]
     assert "(another)" not in section
-    assert "| Shape | Backend there | Backend here |" in section
+    assert "| Shape | Published backend | Backend |" in section
     assert re.search(r"\| `cudnn` \| `custom` \|", section)
 
 

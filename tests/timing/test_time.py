@@ -171,7 +171,7 @@ def test_statistics_are_those_of_the_samples_kept(toy: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        (("toy.py:nope",), 2, "has no variant 'nope'; it has quick, slow"),
+        (("toy.py:nope",), 2, "no variant 'nope'; use quick, slow"),
         (("toy.py:wrong",), 6, "wrong results from wrong"),
         (("toy.py:raises",), 6, "the variant's own words"),
         (("toy.py:dies",), 6, "its last words"),
