@@ -94,7 +94,7 @@ def _region_panel(region: Region) -> Panel:
     if region.gaps.count:
         gaps += f", median {number(region.gaps.median, 's')}"
     times = (
-        ("GPU busy", region.busy, "kernels, memcpy, memset; overlapping work counts once"),
+        ("GPU busy", region.busy, "kernels, memcpy, memset; overlap counts once"),
         ("before first GPU work", region.lead, "from the first CUDA call"),
         ("between GPU work", region.gaps.total, gaps),
         ("after last GPU work", region.tail, "to the end of the last CUDA call"),
@@ -144,7 +144,7 @@ def _tables(
         ("Relative to", "Count", "Median", "Min", "Max"),
         [(label, str(times.count), *_middle(times)) for label, times in delays if times.count],
         f"Negative: the kernel started earlier. Late-submitted: {launches.late} of "
-        f"{plural(len(launches.runs), 'launch')}, whose call began after the stream was idle.",
+        f"{plural(len(launches.runs), 'launch')}, whose call began after the stream went idle.",
     )
     yield (
         "Longest gaps between GPU work",

@@ -112,7 +112,7 @@ def stalls_panel(launch: LaunchSummary) -> Panel:
         "Warp stalls, cycles per issued instruction",
         [*rows, Row("sum", f"{total:.2f}")] if launch.stalls else (),
         ("warp_latency", "warp stalls"),
-        "* no stall: issuing, or eligible but not selected",
+        "* not a stall: issuing, or eligible to issue",
     )
 
 
@@ -254,7 +254,7 @@ def tensor_panel(launch: LaunchSummary) -> Panel:
     idle = launch.get("flop_tensor") == 0 and not launch.get("ops_tensor_int8") > 0
     paths = () if idle else (path for path in _TENSOR_PATHS if launch.get(path[1]) > 0)
     rows = _share_rows(launch, [("tensor pipe", "tensor_busy", _OF_ELAPSED), *paths])
-    note = "a peak is never the sparse one"
+    note = "peaks are dense, never sparse"
     if idle:
         shared = "; HFMA2.MMA (constant loads, half-precision arithmetic) runs on this pipe"
         note = "no tensor-core work" + (shared if launch.get("tensor_busy") > 0 else "")
@@ -395,9 +395,7 @@ def _waves(waves: float, grid: float) -> Row:
     if waves > 0 and grid > 0:
         slots = round(grid / waves)
         full, rest = divmod(int(grid), slots)
-        note = (
-            f"{full:,} full, last one {percent(rest / slots)} full" if rest else "no partial wave"
-        )
+        note = f"{full:,} full, last {percent(rest / slots)} full" if rest else "no partial wave"
         if full == 0:
             note = f"blocks for {percent(waves)} of the GPU's block slots"
     return Row("waves", f"{waves:,.2f}", note)
