@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from enum import Enum
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, get_args
 
 import typer
 
@@ -49,12 +49,12 @@ def _verb(verb: Any, name: str) -> Iterator[str]:
 def _help(text: str) -> Iterator[str]:
     """The help's paragraphs; its examples as a block of commands."""
     examples = []
-    for paragraph in re.split(r"\n\s*\n", text.replace("\b\n", "")):
-        words = " ".join(paragraph.split())
-        if words.startswith("profkit "):
-            examples.append(f"$ {words}")
-        elif words and words != "Examples:":
-            yield from ("", words)
+    for paragraph in re.split(r"\n\s*\n", text):
+        title, *lines = paragraph.splitlines()
+        if title == "Examples:":
+            examples += [f"$ {line.strip()}" for line in lines]
+        else:
+            yield from ("", " ".join(paragraph.split()))
     if examples:
         yield from ("", "```console", *examples, "```")
 
@@ -85,15 +85,9 @@ def _default(parameter: Any, value: object) -> str:
 
 
 def _value(parameter: Any) -> str:
-    """What a parameter takes: its choices, or the name of its value."""
+    """The name of a parameter's value."""
     annotation = parameter.type_descriptor.annotation
-    hints = [annotation, *get_args(annotation)]
-    for hint in hints:
-        if get_origin(hint) is Literal:
-            return ", ".join(map(str, get_args(hint)))
-        if isinstance(hint, type) and issubclass(hint, Enum):
-            return ", ".join(str(member.value) for member in hint)
-    if bool in hints:
+    if bool in (annotation, *get_args(annotation)):
         return ""
     word = parameter.metavar or getattr(annotation, "__name__", str(annotation)).upper()
     low, high = getattr(parameter, "min", None), getattr(parameter, "max", None)

@@ -1,35 +1,69 @@
-"""profkit: what limits a GPU kernel, what fixing it would give, and whether the fix worked."""
+"""profkit: what limits a GPU kernel, what fixing it would give, and whether the fix worked.
+
+>>> import profkit
+>>> report = profkit.load("run.ncu-rep")
+>>> report.checklist()
+>>> profkit.diff("before.ncu-rep", "after.ncu-rep")
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import sys
+from typing import TYPE_CHECKING
 
+from profkit.core.errors import (
+    BadInput,
+    EnvironmentProblem,
+    NothingMatches,
+    ProfkitError,
+    TargetFailed,
+    UsageError,
+)
 from profkit.core.version import __version__
 
-__all__ = [
-    "Kernel", "Report", "Target", "Unsupported", "Variant", "Within", "Work", "__version__",
-    "asked", "diff", "load", "normal_inputs",
-]  # fmt: skip
-
 if TYPE_CHECKING:
-    from profkit.api import Kernel, Report, diff, load
+    from profkit.api import (
+        Checklist,
+        Diff,
+        Item,
+        Kernel,
+        KernelDiff,
+        Report,
+        Roofline,
+        Timeline,
+        diff,
+        load,
+        load_timeline,
+    )
     from profkit.capture.script_options import asked
     from profkit.capture.target import Target, Unsupported, Variant, Within, normal_inputs
     from profkit.capture.work import Work
 
+__all__ = [
+    "BadInput", "Checklist", "Diff", "EnvironmentProblem", "Item", "Kernel", "KernelDiff",
+    "NothingMatches", "ProfkitError", "Report", "Roofline", "Target", "TargetFailed", "Timeline",
+    "Unsupported", "UsageError", "Variant", "Within", "Work", "__version__", "asked", "diff",
+    "load", "load_timeline", "normal_inputs",
+]  # fmt: skip
 
-def __getattr__(name: str) -> Any:
-    """Import what reads reports, or makes targets, only when it is used."""
-    if name in {"Kernel", "Report", "diff", "load"}:
+if not TYPE_CHECKING:  # type checkers would take any name for one that it has
+
+    def __getattr__(name: str) -> object:
+        """Import what reads reports, or makes targets, only when it is used."""
+        if name not in __all__:
+            message = f"module {__name__!r} has no attribute {name!r}"
+            raise AttributeError(message, name=name, obj=sys.modules[__name__])
+        if name in {"Target", "Unsupported", "Variant", "Within", "Work", "normal_inputs"}:
+            from profkit.capture import target
+
+            return getattr(target, name)
+        if name == "asked":
+            from profkit.capture.script_options import asked
+
+            return asked
         from profkit import api
 
         return getattr(api, name)
-    if name in {"Target", "Unsupported", "Variant", "Within", "Work", "normal_inputs"}:
-        from profkit.capture import target
 
-        return getattr(target, name)
-    if name == "asked":
-        from profkit.capture.script_options import asked
-
-        return asked
-    raise AttributeError(f"module 'profkit' has no attribute {name!r}")
+    def __dir__() -> list[str]:
+        return sorted(__all__)

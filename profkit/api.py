@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from profkit.analysis.report import Kernel
 from profkit.analysis.report import Report as AnalyzedReport
+from profkit.analysis.roofline_figure import Roofline
+from profkit.analysis.timeline import Timeline
+from profkit.comparison.comparison import Diff, KernelDiff
 from profkit.comparison.reports import diff
+from profkit.rules.checklist import Checklist, Item
 
-__all__ = ["Kernel", "Report", "diff", "load"]
+__all__ = [
+    "Checklist", "Diff", "Item", "Kernel", "KernelDiff", "Report", "Roofline", "Timeline", "diff",
+    "load", "load_timeline",
+]  # fmt: skip
 
 
 class Report(AnalyzedReport):
@@ -14,6 +21,8 @@ class Report(AnalyzedReport):
 
     def page(self, *, with_host: bool = False) -> str:
         """The report page: one HTML document that needs no network.
+
+            >>> Path("report.html").write_text(report.page())
 
         Computer name, paths and the whole command line are left out unless `with_host`.
         """
@@ -23,3 +32,4 @@ class Report(AnalyzedReport):
 
 
 load = Report.load
+load_timeline = Timeline.load

@@ -68,7 +68,7 @@ def report_of(*kernels: Made) -> ReportSummary:
 
 def side_of(report: ReportSummary, timed: Timings | None = None, *, found: bool = False) -> Side:
     """A side; with `found`, what the shipped rules find in it."""
-    nothing = Checklist((), (), (), (), 0, 0, 0)
+    nothing = Checklist((), (), (), (), 0, 0, 0, 0.0)
     return Side(
         report, checklist(report, shipped_rules()) if found else nothing, timed or timings(None)
     )

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
 from profkit.report import overview, panels
 from profkit.report.names import file_name, told_apart
 from profkit.report.summary import LaunchSummary, ReportSummary
-from profkit.ui.text import literal
+from profkit.rules import finding_text as words
+from profkit.ui.text import literal, plural
 from profkit.ui.view import Grid, Panel, Row
 
+if TYPE_CHECKING:
+    from profkit.rules.checklist import Checklist, Item
+    from profkit.timeline.summary import TimelineSummary
+
 _NAME = 70  # characters, chosen: two columns of numbers fit beside it in a notebook cell
+_FINDINGS = 3  # chosen: with recording and kernels on one screen of a notebook
 _LEFT = "text-align:left;padding:1px 12px 1px 0"
 _BAR = "display:inline-block;height:0.7em;background:#3b82b6"
 _BAR_WIDTH = 120
+_NOT_BROKEN = 18  # characters of a cell on one line: chosen, `1.20x [1.09, 1.20]` is one
 
 
-def report_html(report: ReportSummary) -> str:
-    """The recording and the kernels by share of time."""
+def report_html(report: ReportSummary, checklist: Checklist) -> str:
+    """The recording, the first findings, and the kernels by share of time."""
     grid = overview.groups_grid(report.groups)
     names = told_apart((row[1] for row in grid.rows), _NAME)
     rows = [(row[0], names[row[1]], *row[2:]) for row in grid.rows]
@@ -27,8 +35,53 @@ def report_html(report: ReportSummary) -> str:
     return (
         f"<div><b>{_text(file_name(report.path, with_host=False))}</b>: "
         f"{_text(overview.headline(report))}{_panel(recording)}{notes}"
-        f"{_table(grid.columns, rows)}</div>"
+        f"{_findings(checklist)}{_table(grid.columns, rows)}</div>"
     )
+
+
+def timeline_html(summary: TimelineSummary, path: str, findings: Sequence[Item]) -> str:
+    """What the GPU did and waited for, the findings, and the tables of the timeline."""
+    from profkit.analysis import timeline_view as view
+
+    return (
+        f"<div><b>{_text(file_name(path, with_host=False))}</b>: {_text(view.headline(summary))}"
+        f"{_panel(view.region_panel(summary.region))}"
+        + "".join(f"<div>! {_text(note)}</div>" for note in summary.notes)
+        + _items(findings)
+        + "".join(_grid(grid) for grid in view.grids(summary))
+        + "</div>"
+    )
+
+
+def _findings(checklist: Checklist) -> str:
+    if not checklist.findings:
+        return f"<div>{_text(words.summary(checklist))}</div>"
+    shown = (checklist.items or checklist.informative)[:_FINDINGS]
+    more = len(checklist.findings) - len(shown)
+    rest = f"<small>{plural(more, 'more finding')}: Report.checklist()</small>" if more else ""
+    proof = checklist.headline
+    headline = ""
+    if proof:
+        source = _text(words.proof_source(proof))
+        headline = f"<div><b>{_text(words.proof_line(proof))}</b> ({source})</div>"
+    return headline + _items(shown) + rest
+
+
+def _items(items: Sequence[Item]) -> str:
+    names = told_apart(map(words.kernel_name, (item.group for item in items)), _NAME)
+    rows = [
+        (
+            str(item.rank or "-"),
+            words.gain(item.finding.estimate) if item.finding.estimate else "",
+            item.title,
+            names[words.kernel_name(item.group)],
+            "".join(item.actions[:1]),
+        )
+        for item in items
+    ]
+    columns = ("#", "Estimated speedup", "Finding", "Kernel", "First action")
+    heading = f"<div><b>{_text(words.HEADING)}</b></div>"
+    return heading + _table(columns, rows) if rows else ""
 
 
 def kernel_html(launch: LaunchSummary) -> str:
@@ -64,10 +117,15 @@ def _grid(grid: Grid) -> str:
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     head = "".join(f'<th style="{_LEFT}">{_text(name)}</th>' for name in columns)
     body = "".join(
-        "<tr>" + "".join(f'<td style="{_LEFT}">{_text(cell)}</td>' for cell in row) + "</tr>"
+        "<tr>" + "".join(f'<td style="{_LEFT}">{_cell(cell)}</td>' for cell in row) + "</tr>"
         for row in rows
     )
     return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _cell(text: str) -> str:
+    """Text in which a number stays on the line of its unit."""
+    return _text(text).replace(" ", "&nbsp;") if len(text) <= _NOT_BROKEN else _text(text)
 
 
 def _text(text: str) -> str:

@@ -11,8 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from profkit.analysis.run_files import latencies_of, one_report, timeline_of, variants_of
-from profkit.core.errors import BadInput, UsageError
+from profkit.analysis.run_files import EXPORT, latencies_of, one_report, timeline_of, variants_of
+from profkit.core.errors import BadInput, NothingMatches, UsageError
 from profkit.core.extras import require
 from profkit.core.suggestion import did_you_mean
 from profkit.core.typed_file import part
@@ -24,13 +24,14 @@ from profkit.report.quantities import evaluate, request
 from profkit.report.reader import RawReport, every_metric, nvtx_ranges, read
 from profkit.report.session import Session
 from profkit.report.source_lines import LineCost, Place, counted, hottest, instructions, source_text
-from profkit.report.summary import Group, LaunchSummary, ReportSummary, summarize
+from profkit.report.summary import NAME_WIDTH, Group, LaunchSummary, ReportSummary, summarize
+from profkit.ui.text import extent, literal, shorten
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from profkit.analysis.roofline_figure import Roofline
     from profkit.analysis.source_view import SourceView
-    from profkit.roofline.roofline import Roofline
     from profkit.rules.checklist import Checklist
     from profkit.rules.engine import Trial
     from profkit.rules.rule_file import Rule
@@ -39,10 +40,15 @@ if TYPE_CHECKING:
 
 _PLACES = 3  # locations of a finding, chosen: they fit two lines at 100 columns
 _LONGEST = 6000  # instructions, chosen: the vendor's disassembler then takes as long as all else
+_ALIKE = 0.4  # chosen below difflib's 0.6: a kernel is asked for by a part of its name
 
 
 class Kernel:
-    """One recorded launch."""
+    """One recorded launch.
+
+    >>> kernel = report.kernel("transpose")
+    >>> kernel.duration, kernel["dram_busy"]
+    """
 
     def __init__(self, summary: LaunchSummary, action: Any, path: Path) -> None:
         self.summary = summary
@@ -80,10 +86,13 @@ class Kernel:
         return self.summary.get(name)
 
     def __repr__(self) -> str:
-        return f"<Kernel {self.summary.index}: {self.name}, {self.duration * 1e6:.1f} µs>"
+        name = shorten(literal(self.summary.launch.function or self.name), NAME_WIDTH)
+        return f"<Kernel {self.summary.index}: {name}, {self.duration * 1e6:.1f} µs>"
 
     def stalls(self) -> pd.DataFrame:
         """Warp states, largest first: `reason`, `cycles` per issued instruction, `share` of all.
+
+            >>> kernel.stalls().head(3)
 
         Raises BadInput where the launch did not record them.
         """
@@ -100,6 +109,8 @@ class Kernel:
 
     def instructions(self, *metrics: str) -> pd.DataFrame:
         """Per program counter: `address`, `sass`, `file`, `line` and a column for each metric.
+
+            >>> kernel.instructions("samples", "instructions_executed")
 
         Metrics are the catalog's line quantities, or ncu's names. Raises UsageError for an unknown
         one and BadInput where the launch recorded none of them.
@@ -123,6 +134,8 @@ class Kernel:
     def source_lines(self, metric: str) -> pd.DataFrame:
         """A metric by source line, largest first: `file`, `line`, `value`, `share` of the launch.
 
+            >>> kernel.source_lines("samples").head(3)
+
         Instructions without a known line are together under file "" and line 0. Raises as
         `instructions` does.
         """
@@ -134,6 +147,8 @@ class Kernel:
 
     def time_series(self, metric: str) -> pd.DataFrame:
         """A sampled metric over time: `time` in seconds, `value` in SI units.
+
+            >>> kernel.time_series("tensor_busy").plot(x="time", y="value")
 
         ncu samples from before the launch starts until after it ends, so both ends may be idle.
         Metrics are the catalog's series, or the end of ncu's name. Raises UsageError for an
@@ -149,6 +164,8 @@ class Kernel:
 
     def timeline(self) -> KernelTimeline | None:
         """Utilization over time, and the kernel's prologue, steady state and tail.
+
+            >>> kernel.timeline().share("tail")
 
         None where the launch recorded no PM samples: record with `ncu --section PmSampling`.
         """
@@ -232,6 +249,9 @@ class Report:
     ) -> Self:
         """Read an Nsight Compute report (.ncu-rep or .ncu-repz), or the only one in a run's folder.
 
+            >>> report = profkit.load("run.ncu-rep")
+            >>> report.kernels[["kernel", "duration", "dram_busy"]]
+
         `kernel` keeps launches whose demangled name the regular expression is found in, `nvtx`
         those inside a range of that name (wildcards allowed). `check_half_from` is the share of
         the half-precision roof from which claimed work is checked (see `evaluate`). `progress`
@@ -239,7 +259,11 @@ class Report:
         Raises BadInput for anything but a whole report, UsageError when no launch is kept or a
         folder holds several reports.
         """
-        raw = read(one_report(Path(path)), request(), progress)
+        path = Path(path)
+        if path.suffix == EXPORT and path.is_file():
+            message = f"{path}: an Nsight Systems timeline, not an Nsight Compute report"
+            raise BadInput(message, "read it with profkit.load_timeline")
+        raw = read(one_report(path), request(), progress)
         return cls(_select(raw, kernel, nvtx), check_half_from)
 
     @property
@@ -294,6 +318,9 @@ class Report:
     ) -> Checklist:
         """The bottlenecks of the report's kernels with actions, ranked by time saved.
 
+            >>> for item in report.checklist().items:
+            ...     print(item.speedup, item.range, item.title, item.kernel, item.actions)
+
         `rules` are the shipped ones unless given; `disabled` are names or categories to leave out.
         Lines to blame are looked up for the first `blamed` items, for all where it is None.
         `variants` are those of the run that the report lies in, unless given, and so are the
@@ -325,6 +352,8 @@ class Report:
     ) -> Roofline:
         """Kernels under their roofs: rate and intensity at each level of memory.
 
+            >>> report.roofline().plot("roofline.svg")
+
         `peaks` is "held", "datasheet" or "measured" (then `measured` has B/s and FLOP/s by the
         names of roofs). Timed latencies are those of the run that the report lies in, or of
         `latency`, a file or run. `levels` are "dram", "l2", "l1"; `precision` is the one to show,
@@ -332,6 +361,7 @@ class Report:
         variants in whose name the regular expression is found.
         Raises BadInput for a file without latencies and UsageError for a wrong name.
         """
+        from profkit.analysis.roofline_figure import Roofline
         from profkit.roofline.roofline import known_names, roofline
         from profkit.roofline.roofs import LEVELS, Peaks
         from profkit.timing.latency import analyze_latency
@@ -339,7 +369,7 @@ class Report:
 
         known_names(peaks, levels or LEVELS, precision)
         saved = latencies_of(self.path) if latency is None else read_latencies(Path(latency))
-        return roofline(
+        computed = roofline(
             self.summary,
             peaks=Peaks(peaks),
             measured=measured,
@@ -349,6 +379,7 @@ class Report:
             precision=precision,
             kernel=kernel,
         )
+        return Roofline(**vars(computed))
 
     def explain(self, rule: Rule) -> tuple[Trial[Group], ...]:
         """A rule evaluated on each kernel, most time first."""
@@ -421,13 +452,44 @@ class Report:
             return None
         return Sampled(Samples(instructions(action, wanted)), source_text(action))
 
-    def kernel(self, index: int) -> Kernel:
-        """The launch of that index in the report; raises UsageError when there is none."""
+    def kernel(self, key: int | str) -> Kernel:
+        """A launch: by its index in the report, or by its kernel.
+
+            >>> report.kernel(2)
+            >>> report.kernel("transpose_padded")
+            >>> report.kernel("flash.*fwd")
+
+        A string is the kernel's demangled name, its function's name or a regular expression to find
+        in the demangled name. Of a kernel that was launched several times it is the launch of
+        median duration. Raises UsageError where several kernels match, NothingMatches where none.
+        """
+        index = self._launch_of(key) if isinstance(key, str) else key
         for item, action in zip(self.summary.launches, self._raw.actions, strict=True):
             if item.index == index:
                 return Kernel(item, action, self.path)
         known = [str(item.index) for item in self.summary.launches]
-        raise UsageError(f"{self.path}: no launch {index}", f"its launches are {_listed(known)}")
+        raise NothingMatches(
+            f"{self.path}: no launch {index}", f"its launches are {_listed(known)}"
+        )
+
+    def _launch_of(self, name: str) -> int:
+        groups = self.summary.groups
+        matches = [group for group in groups if name in {group.name, group.function}]
+        if not matches:
+            pattern = _pattern(name)
+            matches = [group for group in groups if pattern.search(group.name)]
+        if len(matches) == 1:
+            return matches[0].typical.index
+        if matches:
+            launches = [f"{group.typical.index} {_shape(group)}" for group in matches]
+            raise UsageError(
+                f"{self.path}: {name!r} matches {len(matches)} kernels",
+                f"give the index of a launch: {_listed(launches)}",
+            )
+        functions = list(dict.fromkeys(literal(group.function) for group in groups))
+        listed = _listed(shorten(function, NAME_WIDTH) for function in functions)
+        remedy = did_you_mean(name, functions, f"there are {listed}", alike=_ALIKE)
+        raise NothingMatches(f"{self.path}: no kernel matches {name!r}", remedy)
 
     def __len__(self) -> int:
         return len(self._raw.launches)
@@ -442,7 +504,12 @@ class Report:
     def _repr_html_(self) -> str:
         from profkit.analysis.notebook import report_html
 
-        return report_html(self.summary)
+        return report_html(self.summary, self._findings)
+
+    @cached_property
+    def _findings(self) -> Checklist:
+        """The checklist without lines to blame, which take the longest."""
+        return self.checklist(blamed=0)
 
 
 load = Report.load
@@ -482,7 +549,7 @@ def _pattern(kernel: str) -> re.Pattern[str]:
         return re.compile(kernel)
     except re.error as error:
         raise UsageError(
-            f"--kernel {kernel!r} is not a valid regular expression ({error})",
+            f"kernel {kernel!r} is not a valid regular expression ({error})",
             "escape special characters with a backslash",
         ) from None
 
@@ -493,6 +560,11 @@ def _recorded_name(metric: str, entries: Mapping[str, Recorded]) -> str:
     if entry is None and "__" not in metric:
         _known(metric, entries)
     return entry.metric if entry else metric
+
+
+def _shape(group: Group) -> str:
+    shape = f"grid {extent(group.grid)}, block {extent(group.block)}"
+    return f"({shorten(literal(group.function), NAME_WIDTH)}, {shape})"
 
 
 def _listed(names: Iterable[str], most: int = 8) -> str:

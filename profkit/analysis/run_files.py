@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from profkit.timing.variants import Variants
 
 SUFFIXES = (".ncu-rep", ".ncu-repz")
-TIMELINES = (".sqlite", ".nsys-rep")
+EXPORT = ".sqlite"
+TIMELINES = (EXPORT, ".nsys-rep")
 TIMELINE, CHECK, LATENCY = "timeline.sqlite", "check.json", "latency.json"
 
 
@@ -42,6 +43,21 @@ def one_report(path: Path) -> Path:
     if len(files) > 1:
         raise UsageError(f"{path}: {len(files)} reports", "name one of them")
     check_run_of(files[0])
+    return files[0]
+
+
+def one_timeline(path: Path) -> Path:
+    """The timeline that a path names: itself, or the only one of the runs below a folder.
+
+    Raises BadInput where there is none, UsageError where there are several.
+    """
+    if not path.is_dir():
+        return path
+    files = [file for file in path.rglob(TIMELINE) if not is_partial(file.relative_to(path))]
+    if not files:
+        raise BadInput(f"{path}: no timeline in this directory", "check the path")
+    if len(files) > 1:
+        raise UsageError(f"{path}: {len(files)} timelines", "name one of them")
     return files[0]
 
 

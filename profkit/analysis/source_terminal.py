@@ -15,8 +15,8 @@ from profkit.analysis.source_view import Counts, Inside, SourceView, added
 from profkit.report import panels
 from profkit.report.names import told_apart
 from profkit.report.phases import KernelTimeline, Track
-from profkit.report.summary import NOT_STALLED, ReportSummary
-from profkit.rules.checklist import Checklist
+from profkit.report.summary import NOT_STALLED, LaunchSummary, ReportSummary
+from profkit.rules.checklist import Checklist, Item
 from profkit.rules.checklist_view import in_short
 from profkit.ui.terminal import note
 from profkit.ui.text import bar, compact, cut, literal, number, percent, plural, shorten
@@ -64,7 +64,8 @@ def inside_view(
         shown = spots[: top or None]
         parts += _listing(view, len(spots), shown, width, sass=sass)
         ranks = {rank for spot in shown for rank in spot.findings}
-        if items := [item for item in checklist.items if item.rank in ranks]:
+        items = [item for item in _items_on(launch, checklist) if item.rank in ranks]
+        if items:
             where = "lines" if view.files and not sass else "instructions"
             heading = Text(f"Findings at these {where}", "bold")
             parts += [Text(), heading, *in_short(items, width)]
@@ -72,6 +73,12 @@ def inside_view(
         more = f"{plural(others, 'more kernel')}: select with --kernel REGEX"
         parts += [Text(), Text(more, "dim")]
     return Group(*parts)
+
+
+def _items_on(launch: LaunchSummary, checklist: Checklist) -> Iterator[Item]:
+    for item in checklist.items:
+        if item.group and launch.index in item.group.indexes:
+            yield item
 
 
 def timeline_parts(timeline: KernelTimeline, width: int) -> list[RenderableType]:

@@ -89,7 +89,7 @@ def _gpu(gpu: TimelineGpu) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _region_panel(region: Region) -> Panel:
+def region_panel(region: Region) -> Panel:
     gaps = plural(region.gaps.count, "gap")
     if region.gaps.count:
         gaps += f", median {number(region.gaps.median, 's')}"
@@ -107,7 +107,7 @@ def _region_panel(region: Region) -> Panel:
     return Panel("GPU busy and idle time", rows, note)
 
 
-def _grids(summary: TimelineSummary) -> Iterator[Grid]:
+def grids(summary: TimelineSummary) -> Iterator[Grid]:
     """All tables, the most informative first; empty ones are omitted."""
     for title, columns, rows, remark in _tables(summary):
         every = tuple(rows)
@@ -235,11 +235,11 @@ def _view(summary: TimelineSummary, path: str, items: Sequence[Item], width: int
         facts(_recording(summary)),
         *map(note, summary.notes),
         Text(),
-        _bars(_region_panel(summary.region)),
+        _bars(region_panel(summary.region)),
     ]
     if items:
         parts += [Text(), Text(words.HEADING, "bold"), *in_short(items, width)]
-    for grid in _grids(summary):
+    for grid in grids(summary):
         parts += [Text(), Text(grid.title, "bold"), _table(grid, width)]
         if grid.note:
             parts.append(Text(grid.note, "dim"))
@@ -303,13 +303,13 @@ def _markdown(summary: TimelineSummary, path: str, items: Sequence[Item]) -> str
     recording = _recording(summary)
     lines += _markdown_table(("", ""), [(row.label, escape(row.value)) for row in recording.rows])
     lines += [f"\n> {escape(note)}" for note in summary.notes]
-    region = _region_panel(summary.region)
+    region = region_panel(summary.region)
     rows = [(label, time, share, note) for label, time, share, _, note in _region_rows(region)]
     lines += ["", f"## {region.title}", "", escape(region.note), ""]
     lines += _markdown_table(("", "Time", "Share", ""), rows)
     if items:
         lines += ["", f"## {words.HEADING}", "", *items_markdown(items)]
-    for grid in _grids(summary):
+    for grid in grids(summary):
         lines += ["", f"## {grid.title}", ""]
         lines += [escape(grid.note), ""] if grid.note else []
         lines += _markdown_table(grid.columns, [_cells(grid, row) for row in grid.rows])

@@ -1,4 +1,4 @@
-"""`profkit analyze`: what a report says."""
+"""`profkit analyze`: a report's kernels, limits and findings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AnalysisFormat = Literal["terminal", "json", "markdown", "csv", "html"]
 
 _TOP_SHOWN = {"terminal": 3, "markdown": 3, "html": 12}
 _BY_TIME = "time"
-_CHECK_HALF_FROM = 0.05
+_CHECK_HALF_FROM = 0.05  # share of the time; chosen: what a terminal shows in detail takes more
 
 
 def analyze(
@@ -34,18 +34,15 @@ def analyze(
     disable: list[str] | None = None,
     with_host: bool = False,
 ) -> None:
-    """Say what a report holds: who takes the time, what limits it, what a fix would give.
+    """Show kernels by time, what limits them and estimated speedups.
+
+    A terminal shows the first kernels in detail, --top more of them; --format json has everything.
 
     Examples:
-
       profkit analyze run.ncu-rep
-
       profkit analyze run.ncu-rep --kernel flash --top 1
-
       profkit analyze reports/ --format json -o all.json
-
       profkit analyze run.ncu-rep --format html -o run.html
-
       profkit analyze timeline.sqlite
     """
     from profkit.analysis.run_files import TIMELINES
@@ -66,7 +63,8 @@ def analyze(
         from profkit.commands.report import page_of
 
         if len(paths) > 1:
-            raise UsageError(f"a page is of one report, not of {len(paths)}", "name one of them")
+            message = f"--format html: one report per page, not {len(paths)}"
+            raise UsageError(message, "name one of them")
         page = page_of(paths[0], kernel, nvtx, shown, advice, with_host=with_host, sort=sort)
         put(page, output)
         return
@@ -93,10 +91,10 @@ def _timelines(
     from profkit.analysis.run_files import TIMELINES
 
     if format == "html":
-        message = "a timeline has no page of its own"
+        message = "--format html: a timeline has no page of its own"
         raise UsageError(message, "give the report or run it belongs to")
     if not all(path.suffix in TIMELINES for path in paths):
-        raise UsageError("reports and timelines can't be shown together", "one kind at a time")
+        raise UsageError("reports and timelines can't be shown together", "name one kind only")
     if filtered:
         message = "--kernel, --nvtx, --top and --sort don't apply to a timeline"
         raise UsageError(message, "leave them out")

@@ -1,4 +1,4 @@
-"""`profkit audit`: do claimed figures hold against each other and against datasheets?"""
+"""`profkit audit`: claimed figures checked against each other and datasheets."""
 
 from __future__ import annotations
 
@@ -19,16 +19,14 @@ def audit(
     format: NumbersFormat = "terminal",
     output: Path | None = None,
 ) -> None:
-    """Hold claimed figures against each other and against datasheets; explain contradictions.
+    """Check claimed figures against each other and datasheets.
 
-    A row has any of: gpu, dtype, B, H, S, D, causal, flop, bytes, median_ms, ci_ms, gflops, gbps,
-    intensity, percent_of_peak, bound. A sentence may say the same in words. What can't be checked
-    is listed. Exits with 1 where a contradiction was found, with 5 for a file without claims.
+    Claims are sentences, or rows with any of: gpu, dtype, B, H, S, D, causal, flop, bytes,
+    median_ms, ci_ms, gflops, gbps, intensity, percent_of_peak, bound. Figures that can't be checked
+    are listed. Exits with 1 on a contradiction, with 5 for a file without claims.
 
     Examples:
-
       profkit audit claims.yaml
-
       profkit audit results.json --gpu "H100 SXM" --format markdown
     """
     from profkit.audit.audit import examine
@@ -38,11 +36,11 @@ def audit(
 
     if gpu is not None and datasheet_named(gpu) is None:
         raise UsageError(
-            f"--gpu {gpu!r} is not in the table of datasheets", "docs/reference/claims.md"
+            f"--gpu {gpu!r}: not in the datasheet table", "see docs/reference/claims.md"
         )
     claims = read_claims(path)
     result = examine(claims.claims, gpu or "")
-    if not result.checked:  # figures that none holds anything against are no claims
+    if not result.checked:  # figures that no rule applies to are no claims
         reasons = [f"{row.claim.where}: {why}" for row in result.outcomes for why in row.unchecked]
         more = f", and {len(reasons) - 1:,} more" if len(reasons) > 1 else ""
         raise BadInput(

@@ -1,4 +1,4 @@
-"""`profkit baseline`: every backend at every shape, measured or made of others' latencies."""
+"""`profkit baseline`: every backend over a matrix of shapes, measured or imported."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MASKS: Mapping[_Masks | None, list[Value]] = {
 
 baseline = typer.Typer(
     name="baseline",
-    help="What a change has to beat: a matrix of shapes, each measured by every backend.",
+    help="Measure every backend over a matrix of shapes.",
     no_args_is_help=True,
 )
 
@@ -44,16 +44,14 @@ def report(
     price: float | None = None,
     ablation: Path | None = None,
 ) -> None:
-    """Write a report of a baseline: claims, statistics, performance, what must be beaten, methods.
+    """Write a report of a baseline.
 
-    The same data give the same report, byte for byte. Markdown and LaTeX have their drawings in
-    a folder beside the file, HTML has them inside.
+    It has claims, statistics, performance, the latencies to beat, and methods. The same data yield
+    the same report, byte for byte. Plots of Markdown and LaTeX go into a folder beside the file.
 
     Examples:
-
       profkit baseline report reports/baseline/sdpa_sweep -o baseline.html
-
-      profkit baseline report DIR --price 3.5 --ablation reports/h200/ladder -o report.md
+      profkit baseline report DIR --price 3.5 --ablation ladder/ -o report.md
     """  # fmt: skip
     from profkit.study.report import gather
     from profkit.study.report_document import report_document, report_text
@@ -104,18 +102,15 @@ def run(
     gpu: int | None = None,
     format: PlainFormat = "terminal",
 ) -> None:
-    """Measure a matrix of shapes by every backend of a target, a file a cell.
+    """Measure every backend of a target over a matrix of shapes.
 
-    Every cell is kept as soon as it is known: interrupt it when you like and go on with --resume.
-    A budget is kept by fewer samples, which the cells say.
+    Each configuration (a shape with a backend) is saved to a file when it is done: an interrupted
+    measurement goes on with --resume. A --budget reduces the number of samples.
 
     Examples:
-
-      profkit baseline run targets/sdpa_sweep.py --matrix targets/matrices/l4_study.yaml
-
-      profkit baseline run targets/sdpa_sweep.py --seq 512,1024 --batch 8 --dtype fp16,bf16
-
-      profkit baseline run targets/sdpa_sweep.py --causal both --budget 20m --out reports/b --resume
+      profkit baseline run targets/sdpa_sweep.py --matrix matrices/l4_study.yaml
+      profkit baseline run targets/sdpa_sweep.py --seq 512,1024 --dtype fp16,bf16
+      profkit baseline run targets/sdpa_sweep.py --budget 20m --resume
     """
     from profkit.study import plan as planning
     from profkit.study.matrix import dtype_named
@@ -152,7 +147,8 @@ def run(
         resume=resume,
         command=("profkit", *sys.argv[1:]),
     )
-    with interruptible("what was measured is kept: go on with --resume"), stage_progress() as show:
+    left = "measured configurations are saved: go on with --resume"
+    with interruptible(left), stage_progress() as show:
         summary = run_baseline(plan, show)
     _show(summary, plan.out, format)
     if any(row.is_timed for row in summary.rows):
@@ -174,14 +170,13 @@ def import_(
     unit: Unit | None = None,
     format: PlainFormat = "terminal",
 ) -> None:
-    """Make a baseline of latencies that others took: raw samples, one file a cell.
+    """Make a baseline of latencies measured elsewhere.
 
-    What a file says of its shape is taken, or what a matrix says; what nobody says stays unknown.
+    Files have raw samples, one file per configuration. Shapes come from the files or from --matrix;
+    others are unknown.
 
     Examples:
-
-      profkit baseline import config_*.json -o l4 --matrix targets/matrices/l4_study.yaml --gpu L4
-
+      profkit baseline import config_*.json -o l4 --matrix l4_study.yaml --gpu L4
       profkit baseline import samples.txt --unit us -o theirs
     """
     from profkit.study.importing import import_latencies
@@ -216,13 +211,13 @@ def _matrix(paths: list[Path], sizes: dict[str, list[Value]]) -> Matrix:
     if sizes:
         name = min({"backward", "causal"} & set(sizes) or sizes)
         option = "--seq" if name == "length" else f"--{name.replace('_', '-')}"
-        message = f"--matrix names the shapes, so {option} can't too"
-        raise UsageError(message, "leave one of them out")
+        message = f"--matrix and {option} both set shapes"
+        raise UsageError(message, "leave out one of them")
     return joined([read_matrix(path) for path in paths])
 
 
 def _sizes(option: str, text: str | None) -> list[Value]:
     names = tuple(dict.fromkeys(names_in(text)))
     if not all(name.isdecimal() and int(name) >= 1 for name in names):
-        raise UsageError(f"{option} {text!r} is no list of sizes", f"{option} 128,256")
+        raise UsageError(f"{option} {text!r} is not a list of sizes", f"{option} 128,256")
     return [int(name) for name in names]

@@ -1,4 +1,4 @@
-"""`profkit calibrate`: the smallest difference that means anything on this machine."""
+"""`profkit calibrate`: the A/A noise floor of comparisons on this machine."""
 
 from __future__ import annotations
 
@@ -21,17 +21,14 @@ def calibrate(
     gpu: int | None = None,
     format: TextFormat = "terminal",
 ) -> None:
-    """Time one build against itself, and keep what it differs by: the A/A floor of this GPU.
+    """Measure this GPU's A/A noise floor for comparisons.
 
-    From then on comparisons on this GPU take no smaller difference for real: within a process,
-    between two processes, and between two runs saved at different times. At most 1% of comparisons
-    of one build with itself exceed a floor, at 95% confidence: the fewer processes it is measured
-    on, the larger it has to be.
+    One build is timed against itself within a process, between two processes, and between runs.
+    Later comparisons on this GPU ignore smaller differences. At most 1% of A/A comparisons exceed a
+    floor, at 95% confidence: fewer --processes make it larger.
 
     Examples:
-
       profkit calibrate
-
       profkit calibrate targets/sdpa_s512.py:flash --comparisons 300
     """
     from profkit.timing import calibration, calibration_target, measurement, stopwatch

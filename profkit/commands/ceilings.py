@@ -1,4 +1,4 @@
-"""`profkit ceilings`: the rates that this GPU really reaches."""
+"""`profkit ceilings`: measured bandwidth and compute ceilings of this GPU."""
 
 from __future__ import annotations
 
@@ -16,18 +16,15 @@ def ceilings(
     output: Path | None = None,
     format: TextFormat | None = None,
 ) -> None:
-    """Measure this GPU's roofs: DRAM, L2, FMA pipes, and the tensor cores by type.
+    """Measure this GPU's bandwidth and compute ceilings.
 
-    What can really be had, with random data: the rate of a short burst, and beside it what a steady
-    load keeps at the clock that the power cap leaves. No clock is changed. It takes up to a minute.
-    `profkit roofline --peaks measured` finds the roofs of bursts again.
+    DRAM, L2, FMA pipes and tensor cores by data type are measured with random data: in short
+    bursts, and under a steady load, where the power cap may lower the clock. No clock is changed.
+    It takes up to a minute. `profkit roofline --peaks measured` uses the rates of bursts.
 
     Examples:
-
       profkit ceilings
-
       profkit ceilings --only dram,tensor_fp16 --format json
-
       profkit ceilings --gpu 1 -o ceilings.json
     """
     from profkit.roofline.ceiling_file import ceilings_json, keep_ceilings

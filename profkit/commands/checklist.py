@@ -1,4 +1,4 @@
-"""`profkit checklist`: what to do about a report's kernels, most time saved first."""
+"""`profkit checklist`: actions for a report's kernels, largest estimated saving first."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def checklist(
     rules: Path | None = None,
     disable: list[str] | None = None,
 ) -> None:
-    """List what to do about a report's kernels as boxes to tick, most time saved first.
+    """List actions for kernels, largest estimated saving first.
+
+    An item has its estimated speedup, evidence, location, actions, and how to verify the fix.
 
     Examples:
-
       profkit checklist run.ncu-rep
-
-      profkit checklist reports/sdpa_s512 --top 5 --format markdown -o checklist.md
+      profkit checklist reports/sdpa_s512 --top 5 -o checklist.md
     """
     from profkit.commands.reading import chosen_advice, read_report
     from profkit.rules.checklist_format import checklist_json

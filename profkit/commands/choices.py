@@ -55,9 +55,9 @@ def format_of(
             if name in formats:
                 return name
         remedy = _file_names(*formats, pictures=pictures)
-        raise UsageError(f"{output}: can't be written as {ending}", remedy)
+        raise UsageError(f"{output}: {ending} is not a format of this verb", remedy)
     if candidates is not None and requested not in candidates and ending != ".txt":
-        message = f"{output}: the name contradicts --format {requested}"
+        message = f"{output}: its extension contradicts --format {requested}"
         raise UsageError(message, _file_names(requested))
     return requested
 
@@ -69,4 +69,4 @@ def _file_names(*formats: str, pictures: Sequence[str] = ()) -> str:
         if names[:1] and names[0] in formats and ending not in _UNUSUAL
     ]
     endings += pictures
-    return f"name it {' or '.join(endings)}" if endings else "leave --format or the ending out"
+    return f"use {' or '.join(endings)}" if endings else "leave out --format or the extension"

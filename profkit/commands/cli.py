@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import inspect
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,9 +16,9 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
-from profkit.commands.options import Drawing, Reading, WithProgram, described, verb_of
+from profkit.commands.options import Drawing, Reading, Verbs, WithProgram, described, verb_of
 from profkit.core.errors import EnvironmentProblem, ProfkitError, UsageError
 from profkit.core.suggestion import did_you_mean
 from profkit.core.version import __version__
@@ -26,29 +28,26 @@ _WRONG_USAGE: type[Exception] = typer.BadParameter.__mro__[1]
 _WRONG_VALUE = "Value error, "
 _GATES = "--fail-on"
 _PIPE_CLOSED = 128 + signal.SIGPIPE
-"""What a shell says of a program whose reader went away, `profkit ... | head`."""
+"""What a shell reports of a program that SIGPIPE ended, `profkit ... | head`; help ends with 0."""
+_HELP = {"-h", "--help"}
 
 
-_VERBS: Mapping[str, type[TyperCommand] | None] = {
-    "profile": WithProgram,
-    "analyze": Reading,
-    "checklist": Reading,
-    "report": Reading,
-    "diff": Reading,
-    "source": Reading,
-    "time": WithProgram,
-    "compare": Reading,
-    "optimize": WithProgram,
-    "roofline": Drawing,
-    "calibrate": Reading,
-    "audit": Reading,
-    "ceilings": Reading,
-    "metrics": Reading,
-    "doctor": Reading,
-    "rules": None,
-    "baseline": None,
+_PANELS: Mapping[str, Mapping[str, type[TyperCommand] | None]] = {
+    "Profile and analyze": {
+        "profile": WithProgram,
+        "analyze": Reading,
+        "checklist": Reading,
+        "report": Reading,
+        "source": Reading,
+        "roofline": Drawing,
+    },
+    "Compare": {"diff": Reading, "compare": Reading, "audit": Reading},
+    "Time": {"time": WithProgram, "optimize": WithProgram, "baseline": None},
+    "Reference": {"metrics": Reading, "rules": None},
+    "Setup": {"doctor": Reading, "calibrate": Reading, "ceilings": Reading},
 }
-"""How each verb is run, in the order of the help; None is a group of verbs."""
+"""How each verb is run, by panel and in the order of the help; None is a group of verbs."""
+_VERBS = {name: kind for verbs in _PANELS.values() for name, kind in verbs.items()}
 
 
 class _Commands(Mapping[str, Any]):
@@ -73,13 +72,25 @@ def _loaded(name: str) -> Any:
     if kind is None:
         for command in verb.registered_commands:
             described(command.callback, f"{name} {command.name}")
-        alone.add_typer(verb, name=name)
+        alone.add_typer(verb, name=name, cls=Verbs)
     else:
         alone.command(cls=kind)(described(verb, name))
-    return typer.main.get_group(alone).commands[name]
+    loaded: Any = typer.main.get_group(alone).commands[name]
+    loaded.rich_help_panel = next(panel for panel, verbs in _PANELS.items() if name in verbs)
+    _reflow(loaded)
+    return loaded
 
 
-class _Verbs(TyperGroup):
+def _reflow(command: Any) -> None:
+    """Join the lines of the paragraphs of a command's help, and of its commands', but indented
+    ones: the help then wraps where the terminal ends."""
+    text = inspect.cleandoc(command.help or "")
+    command.help = re.sub(r"(?<=[^\n])\n(?=[^\s])", " ", text)
+    for verb in getattr(command, "commands", {}).values():
+        _reflow(verb)
+
+
+class _Verbs(Verbs):
     """Runs a verb; a ProfkitError and wrong usage become one line on stderr."""
 
     def __init__(self, **options: Any) -> None:
@@ -87,15 +98,21 @@ class _Verbs(TyperGroup):
         self.commands: Any = _Commands()
 
     def make_context(self, info_name: Any, args: list[str], *more: Any, **extra: Any) -> Any:
-        with _failures_in_one_line(None):
+        self._closed_pipe = 0 if _HELP & set(_own(args)) else _PIPE_CLOSED
+        with _failures_in_one_line(None, self._closed_pipe):
             _refuse_empty(args)
             return super().make_context(info_name, args, *more, **extra)
 
     def invoke(self, ctx: Any) -> Any:
-        with _failures_in_one_line(ctx):
+        with _failures_in_one_line(ctx, self._closed_pipe):
             result = super().invoke(ctx)
             sys.stdout.flush()
             return result
+
+
+def _own(args: Sequence[str]) -> Sequence[str]:
+    """The words before any `--`."""
+    return args[: args.index("--")] if "--" in args else args
 
 
 def _refuse_empty(args: Sequence[str]) -> None:
@@ -103,7 +120,7 @@ def _refuse_empty(args: Sequence[str]) -> None:
 
     An empty list of gates is refused by the verbs that take one, which name the gates.
     """
-    own = args[: args.index("--")] if "--" in args else args
+    own = _own(args)
     for previous, word in zip(["", *own], own, strict=False):
         empty = not word or (word.startswith("--") and word.endswith("="))
         if empty and _GATES not in {previous, word.rstrip("=")}:
@@ -113,17 +130,18 @@ def _refuse_empty(args: Sequence[str]) -> None:
 
 
 @contextmanager
-def _failures_in_one_line(ctx: Any) -> Iterator[None]:
+def _failures_in_one_line(ctx: Any, closed_pipe: int) -> Iterator[None]:
+    """`closed_pipe` is the exit code where nobody reads the output any more."""
     try:
         yield
     except ProfkitError as error:
         failure = error
     except BrokenPipeError:
         _silence_stdout()
-        raise typer.Exit(_PIPE_CLOSED) from None
-    except SystemExit as end:  # how the library that lays text out ends there
+        raise typer.Exit(closed_pipe) from None
+    except SystemExit as end:  # how rich ends there
         if isinstance(end.__context__, BrokenPipeError):
-            raise typer.Exit(_PIPE_CLOSED) from None
+            raise typer.Exit(closed_pipe) from None
         raise
     except MemoryError:
         failure = EnvironmentProblem("out of memory", "run it on a machine with more")
@@ -174,13 +192,21 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
 ) -> None:
-    """What limits a GPU kernel, what fixing it would give, and whether the fix worked.
+    """Find what limits a GPU kernel, estimate the speedup of a fix, and check whether it worked.
 
-    Exit codes: 0 done, 1 a gate failed, 2 wrong usage, 3 inconclusive, 4 the environment can't,
-    5 bad input, 6 the profiled program failed.
+    Input is Nsight Compute reports (.ncu-rep), or runs that `profkit profile` recorded.
+
+    Exit codes:
+      0  success              4  unsuitable environment
+      1  gate failed          5  bad input
+      2  wrong usage          6  profiled program failed
+      3  inconclusive
     """
 
 
@@ -191,8 +217,8 @@ _ASCII = str.maketrans(
 
 
 def _in_ascii(error: UnicodeError) -> tuple[str | bytes, int]:
-    """What a terminal that lacks our characters shows for them; never a question mark, which means
-    a doubtful value here."""
+    """Substitutes for characters that a terminal lacks; never a question mark, which marks a
+    doubtful value."""
     assert isinstance(error, UnicodeEncodeError)
     text = error.object[error.start : error.end].translate(_ASCII)
     shown = "".join(character if character.isascii() else "|" for character in text)
@@ -217,5 +243,5 @@ def main() -> None:
 
 
 def _silence_stdout() -> None:
-    """Nothing more can be written: keep the interpreter from trying at its end."""
+    """Keep the interpreter from writing to a closed pipe at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""`profkit compare`: two saved results, what can be said of them and what can't."""
+"""`profkit compare`: two saved latency results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from profkit.core.errors import UsageError
 if TYPE_CHECKING:
     from profkit.timing.latency import Timed
 
-_INCONCLUSIVE = 3
+_INCONCLUSIVE = 3  # the exit code of `profkit --help`
 
 
 def compare(
@@ -31,16 +31,14 @@ def compare(
     format: TextFormat = "terminal",
     output: Path | None = None,
 ) -> None:
-    """Say what two saved results allow to be said: they were not measured in turns.
+    """Compare two latency results saved in separate runs.
 
-    Without a known A/A floor (profkit calibrate) there is no verdict between two runs: what
-    differs may be the build, or the hour. Exits with 3 where nothing can be concluded, or the two
-    were measured differently, on two GPUs for example.
+    They were not interleaved, so a verdict needs a known A/A noise floor between runs (`profkit
+    calibrate`). Exits with 3 if inconclusive, or if they were measured differently, for example on
+    two GPUs.
 
     Examples:
-
       profkit compare before.json after.json
-
       profkit compare before.json after.json --variant flash --floor 0.5%
     """
     from profkit.timing.compare_view import saved_text

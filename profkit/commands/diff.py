@@ -1,4 +1,4 @@
-"""`profkit diff`: did the fix work?"""
+"""`profkit diff`: two reports, runs or folders compared."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 ComparisonFormat = Literal["terminal", "markdown", "json", "html", "sarif", "junit", "github"]
 
-_TOP_SHOWN = 3
+_TOP_SHOWN = 3  # chosen: details of three kernels are two screens
 _MODES = ("auto", "name", "order", "nvtx")
-_NAMES = "write `old name: new name`, one a line"
+_NAMES = "write `old name: new name`, one per line"
 _WITH_LINES = {"json", "sarif", "github"}
 """Formats that name the lines that findings blame."""
 
@@ -44,19 +44,17 @@ def diff(
     ablation: str | None = None,
     with_host: bool = False,
 ) -> None:
-    """Say whether a change made kernels faster, by how much, why, and what limits them now.
+    """Compare two reports: speedups, causes, findings, new limits.
+
+    Kernels are compared by timed latencies where both sides have them, else by ncu durations. Exits
+    with 1 if a gate of --fail-on fails, with 3 if something can't be compared.
 
     Examples:
-
       profkit diff before.ncu-rep after.ncu-rep
-
-      profkit diff reports/sdpa/20260101T120000Z-aaaaaa reports/sdpa/20260102T120000Z-bbbbbb
-
-      profkit diff reports/sdpa --save-baseline main
-
-      profkit diff reports/sdpa --baseline main --fail-on regression:5%,new-finding
-
-      profkit diff before.ncu-rep after.ncu-rep --ablation "padded tile" -o padding.md
+      profkit diff runs_before/ runs_after/
+      profkit diff runs/ --save-baseline main
+      profkit diff runs/ --baseline main --fail-on regression:5%,new-finding
+      profkit diff before.ncu-rep after.ncu-rep --ablation padding -o padding.md
     """
     from profkit.commands.reading import read_report
     from profkit.comparison.ablation import ablation_markdown
@@ -64,7 +62,7 @@ def diff(
     from profkit.comparison.gates import exit_code, failures, parse_gates
 
     if ablation and format not in {"terminal", "markdown"}:
-        raise UsageError(f"--ablation writes Markdown, not {format}", "leave --format out")
+        raise UsageError(f"--ablation writes Markdown, not {format}", "leave out --format")
     gates = parse_gates(fail_on or ())
     mode, names = _matching(match)
 
@@ -158,14 +156,14 @@ def _sides(
     """The two paths to compare; only the later one where it is to be saved and nothing else."""
     if baseline is not None:
         if after is not None:
-            raise UsageError("--baseline takes the place of BEFORE", "give one report")
+            raise UsageError("--baseline replaces BEFORE", "give one report")
         from profkit.comparison.saved_reports import find
 
         return find(baseline, _gpu(before, read)).path, before
     if after is not None:
         return before, after
     if save is None:
-        raise UsageError("one report is not a comparison", "give BEFORE and AFTER, or --baseline")
+        raise UsageError("only one report given", "give BEFORE and AFTER, or --baseline")
     return None, before
 
 
@@ -211,7 +209,7 @@ def _compare(
 def _paired(
     before: Path, after: Path, before_title: str
 ) -> tuple[list[tuple[str, Path, Path]], list[tuple[str, Path]], list[ProfkitError]]:
-    """The reports to compare, each pair with a title, those that one side alone has, and what is
+    """The reports to compare, each pair with a title, those that only one side has, and what is
     damaged.
 
     `before_title` is shown for the earlier one, "" for its own name. Raises UsageError where no
@@ -230,7 +228,7 @@ def _paired(
         raise damaged[0]
     if not pairs:
         raise UsageError(
-            f"{before} and {after}: no report of one has its name or its shapes in the other",
+            f"{before} and {after}: no reports with the same name or shapes",
             "name one report of each",
         )
     left_out = [("before", file) for place, file in first.items() if place not in second]

@@ -1,4 +1,4 @@
-"""`profkit doctor`: can this machine profile, and what to do if not."""
+"""`profkit doctor`: whether this machine can profile, and remedies."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def doctor(
     format: PlainFormat = "terminal",
     output: Path | None = None,
 ) -> None:
-    """Check what profiling needs: GPU, driver, tools, permissions, room.
+    """Check GPU, driver, tools, permissions and disk space.
+
+    Each failed check has a remedy.
 
     Examples:
-
       profkit doctor
-
       profkit doctor --require-gpu --format json
     """
     from profkit.capture.doctor import diagnose, doctor_json, doctor_view

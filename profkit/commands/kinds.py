@@ -24,10 +24,10 @@ _KINDS = {
         "saved latencies",
         "`profkit time --from` reads them, `profkit compare` two files",
     ),
-    "ceilings": ("measured roofs", "`profkit roofline --peaks measured --ceilings` takes them"),
+    "ceilings": ("measured ceilings", "`profkit roofline --peaks measured --ceilings` takes them"),
     "rules": ("a rules file", "`profkit rules check` reads it"),
     "target": ("a Python script", "`profkit time` and `profkit profile` run it"),
-    "output": ("what another profkit command wrote", _ELSE),
+    "output": ("the output of another profkit command", _ELSE),
     "text": ("text", _ELSE),
     "database": ("an SQLite database", _ELSE),
     "picture": ("a picture", _ELSE),
@@ -53,7 +53,7 @@ _SUFFIXES = {".nsys-rep": "timeline", ".qdrep": "timeline", ".svg": "picture", "
 
 
 def kind_of(path: Path) -> str | None:
-    """The kind of a file by its first bytes and its name; None where that can't be told.
+    """The kind of a file by its first bytes and its name; None where that is unknown.
 
     Raises BadInput for a pipe, a device or a socket.
     """
@@ -65,7 +65,7 @@ def kind_of(path: Path) -> str | None:
             name = "a pipe" if stat.S_ISFIFO(mode) else "a device or a socket"
             raise BadInput(f"{path}: {name}, not a file", "save it to a file and give that")
         with open_regular(path) as file:
-            head = file.read(_HEAD) or b""  # None: a kernel interface that has nothing to say now
+            head = file.read(_HEAD) or b""  # None: a kernel interface without data now
     except OSError:
         return None
     suffix = path.suffix.lower()
@@ -94,7 +94,7 @@ def _kind_of_text(head: bytes) -> str | None:
 def refuse_other_kinds(path: Path, wanted: str, kinds: Collection[str]) -> None:
     """Raise BadInput for a file that is clearly of no kind in `kinds`; `wanted` names those.
 
-    What can't be told, and what is not there, is left to whoever reads it.
+    Unknown kinds and missing files are left to the reader.
     """
     kind = kind_of(path)
     if kind is not None and kind not in kinds:

@@ -1,4 +1,4 @@
-"""`profkit metrics`: the catalog, and its coverage by a report."""
+"""`profkit metrics`: the catalog of quantities, and those of a report."""
 
 from __future__ import annotations
 
@@ -21,21 +21,20 @@ def metrics(
     format: NumbersFormat = "terminal",
     output: Path | None = None,
 ) -> None:
-    """List the quantities of the catalog, and which of them a report has: found, derived, missing.
+    """List quantities derived from ncu metrics, and a report's own.
+
+    With FILE each quantity is marked as recorded, derived or missing.
 
     Examples:
-
       profkit metrics --grep conflict
-
       profkit metrics run.ncu-rep --kernel flash
-
       profkit metrics run.ncu-rep --all --grep l1tex__
     """
     if path is not None:
         _report(path, kernel, grep, everything, format, output)
         return
     if kernel or everything:
-        raise UsageError("--kernel and --all require a report", "add FILE")
+        raise UsageError("--kernel and --all need a report", "add FILE")
     from profkit.analysis.metrics_view import catalog_json, catalog_view
     from profkit.report.catalog import catalog
     from profkit.report.catalog_markdown import catalog_markdown
@@ -43,10 +42,10 @@ def metrics(
     entries = catalog()
     chosen = [entry for entry in entries.quantities.values() if _matches(entry, grep)]
     if grep and not chosen:
-        raise UsageError(f"no quantity matches {grep!r}", "list all with `profkit metrics`")
+        raise UsageError(f"no quantity contains {grep!r}", "`profkit metrics` lists all")
     if format == "markdown":
         if grep:
-            raise UsageError("--format markdown writes the whole catalog", "omit --grep")
+            raise UsageError("--format markdown writes the whole catalog", "leave out --grep")
         put(catalog_markdown(entries), output)
     else:
         put(catalog_json(chosen) if format == "json" else catalog_view(entries, chosen), output)
@@ -65,7 +64,7 @@ def _report(
     from profkit.report.coverage import coverage
 
     if format == "markdown":
-        raise UsageError("--format markdown writes the catalog", "omit FILE, or use --format json")
+        raise UsageError("--format markdown writes the catalog", "leave out FILE, or use json")
     report = read_report(path, kernel)
     items = [item for item in coverage(report.summary.launches) if _matches(item.quantity, grep)]
     recorded: dict[str, tuple[str, float | str | None]] = {}
@@ -74,7 +73,7 @@ def _report(
         word = (grep or "").lower()
         recorded = {name: value for name, value in metrics.items() if word in name.lower()}
     if grep and not items and not recorded:
-        raise UsageError(f"no quantity matches {grep!r}", "list all with `profkit metrics`")
+        raise UsageError(f"no quantity contains {grep!r}", "`profkit metrics` lists all")
     write = coverage_json if format == "json" else coverage_view
     put(write(report.summary, items, recorded), output)
 

@@ -12,7 +12,7 @@ from profkit.core.duration import parse_duration
 from profkit.core.errors import EnvironmentProblem, UsageError
 from profkit.ui.progress import stage_progress
 
-_INCONCLUSIVE = 3
+_INCONCLUSIVE = 3  # the exit code of `profkit --help`
 
 
 def optimize(
@@ -30,26 +30,25 @@ def optimize(
     device: Device | None = None,
     gpu: int | None = None,
 ) -> None:
-    """Find out which variant of a target to use, and what to write to have it.
+    """Find the fastest variant of a target within a time limit.
 
-    Variants take turns until each reaches the speed-up or falls short, or the budget is spent.
-    That nothing is to be gained is a result (0); exit code 3 says that it could not be decided.
+    Interleaved blocks are timed until each variant is known to reach the target speedup or to miss
+    it, or until the time limit. Exits with 0 also if no variant is faster, with 3 if inconclusive.
 
     Examples:
-
       profkit optimize targets/sdpa_s512.py
-
       profkit optimize targets/sdpa_sweep.py --budget 2m -- --length 4096 --causal
-
       profkit optimize targets/sdpa_s512.py --baseline flash --target-speedup 1.05
     """
     from profkit.timing import measurement, optimum, stopwatch
     from profkit.timing.optimize_view import optimize_json, optimize_terminal
 
     if not 1 < target_speedup < 1000:
-        raise UsageError(f"--target-speedup {target_speedup:g} is no speed-up", "write 1.10")
+        raise UsageError(
+            f"--target-speedup {target_speedup:g} is not between 1 and 1000", "use 1.10"
+        )
     if len(words) - options.words_after_dashes(context) != 1:
-        raise UsageError("one target is optimized at a time", "give its arguments after --")
+        raise UsageError("more than one target given", "give a target's arguments after --")
     plan = measurement.TimingPlan(
         subjects=(measurement.subject_of(words[0]),),
         arguments=tuple(words[1:]),
@@ -69,7 +68,7 @@ def optimize(
         options.put(optimize_terminal(result, to_file=output is not None), output)
     outcome = result.decision.outcome
     if outcome is optimum.Outcome.invalid:
-        message = "not a measurement to believe"
+        message = "invalid measurement"
         raise EnvironmentProblem(message, "see `profkit doctor`, and try again")
     if outcome is optimum.Outcome.undecided:
         raise typer.Exit(_INCONCLUSIVE)

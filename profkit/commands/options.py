@@ -1,4 +1,4 @@
-"""What the verbs share: parameters, what files they read and write, interruption."""
+"""What the verbs share: parameters, files that they read and write, interruption."""
 
 from __future__ import annotations
 
@@ -11,10 +11,19 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_args, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    NoReturn,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from profkit.commands.choices import format_of
 from profkit.commands.kinds import RECORDINGS, refuse_other_kinds
@@ -26,10 +35,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _OUTPUTS = {"output", "out", "plot", "badge"}
-_ELSEWHERE = "write into a folder that is there"
+_ELSEWHERE = "write into an existing folder"
 _WORDS_AFTER = "profkit.words_after_the_dashes"
 _WORDS = {"targets", "words", "program"}
-_INTERRUPTED = 130
+_INTERRUPTED = 130  # what a shell reports of a program that Ctrl-C ended: 128 + SIGINT
 _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -53,17 +62,40 @@ def described(function: Callable[..., Any], verb: str) -> Callable[..., Any]:
     hints = get_type_hints(function)
     for name, parameter in inspect.signature(function).parameters.items():
         if hints[name] is not typer.Context:
-            info = _parameter(name, parameter.default, _entry(verb, name))
+            info = _parameter(name, hints[name], parameter.default, _entry(verb, name))
             function.__annotations__[name] = Annotated[hints[name], info]
     return function
 
 
-def _parameter(name: str, default: object, entry: Mapping[str, Any]) -> Any:
+def _parameter(name: str, hint: Any, default: object, entry: Mapping[str, Any]) -> Any:
     settings = {key: entry[key] for key in ("metavar", "min", "help") if key in entry}
+    settings["rich_help_panel"] = entry.get("panel")
+    if choices := choices_of(hint):  # in the help, which wraps between words
+        settings.setdefault("metavar", name.upper())
+        settings["help"] = f"{entry['help']}: {', '.join(choices)}."
     if "argument" in entry:
         return typer.Argument(**settings)
     flags = entry.get("flags", [f"--{name.replace('_', '-')}"] if default is False else [])
     return typer.Option(*flags, callback=writable if name == "output" else None, **settings)
+
+
+def choices_of(hint: Any) -> list[str]:
+    """The words of a literal, or of a literal or None; [] for another type."""
+    literals = (kind for kind in (hint, *get_args(hint)) if get_origin(kind) is Literal)
+    return [word for kind in literals for word in get_args(kind)]
+
+
+def plain_types(params: Any) -> Any:
+    """The same parameters; those that are named, and flags, no longer show a type in the help."""
+    for param in params:
+        name = getattr(param, "metavar", None)
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+        elif name and param.param_type_name == "argument":
+            usage = name if param.required or name.startswith("[") else f"[{name}]"
+            param.display_type_rich = lambda **_: None
+            param.get_usage_pieces = lambda *_, usage=usage: [usage]
+    return params
 
 
 def verb_of(context: Any) -> str:
@@ -84,7 +116,7 @@ def writable(output: Path | None) -> Path | None:
     if not output.parent.is_dir():
         raise UsageError(f"{output}: can't be written (No such file or directory)", _ELSEWHERE)
     if _is_recording(output):
-        raise UsageError(f"{output}: is a recording", "write elsewhere, or remove it first")
+        raise UsageError(f"{output}: is a recording", "write to another file, or remove it first")
     return output
 
 
@@ -98,11 +130,35 @@ def _is_recording(path: Path) -> bool:
         return False
 
 
+class Verbs(TyperGroup):
+    """A group of verbs."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Its options, without types."""
+        return plain_types(super().get_params(ctx))
+
+
 class Reading(TyperCommand):
     """A verb that reads only files of its kind, never writes over one of them, and writes a file in
     the format of its name. `pictures` are endings that it takes for drawings."""
 
     pictures: tuple[str, ...] = ()
+
+    def get_params(self, ctx: Any) -> Any:
+        """Its options and arguments, without types."""
+        return plain_types(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse, with former spellings of options replaced."""
+        own = args.index("--") if "--" in args else len(args)
+        new = {
+            entry["former"]: entry["flags"][-1]
+            for entry in _tables().get(verb_of(ctx), {}).values()
+            if "former" in entry
+        }
+        words = (word.partition("=") for word in args[:own])
+        renamed = ["".join((new.get(name, name), *rest)) for name, *rest in words]
+        return super().parse_args(ctx, [*renamed, *args[own:]])
 
     def invoke(self, ctx: Any) -> Any:
         """Run it; raises UsageError and BadInput first for what it can't read or write."""
@@ -128,9 +184,7 @@ class Reading(TyperCommand):
         if "format" not in ctx.params:  # a verb without a choice writes a page
             format_of(output, ["html"], None, self.pictures)
             return
-        hint = get_type_hints(self.callback)["format"]  # a literal, or a literal or None
-        words = [word for kind in (hint, *get_args(hint)) for word in get_args(kind)]
-        formats = [word for word in words if isinstance(word, str)]
+        formats = choices_of(get_type_hints(self.callback)["format"])
         requested = ctx.params["format"] if is_explicit(ctx, "format") else None
         if chosen := format_of(output, formats, requested, self.pictures):
             ctx.params["format"] = chosen
@@ -150,7 +204,7 @@ def _refuse_to_overwrite(output: Path, params: Mapping[str, Any]) -> None:
     for name in params.keys() - _OUTPUTS:
         for path in _listed(params[name]):
             if isinstance(path, Path) and path.exists() and output.samefile(path):
-                raise UsageError(f"{output}: is what is to be read", "write elsewhere")
+                raise UsageError(f"{output}: is an input file", "write to another file")
 
 
 class Drawing(Reading):
@@ -160,10 +214,10 @@ class Drawing(Reading):
 
 
 class WithProgram(Reading):
-    """A verb that heeds on which side of `--` a word was given."""
+    """A verb that distinguishes the words before and after `--`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse as ever; the number of words after `--` stays in the context's `meta`."""
+        """Parse; the number of words after `--` is saved in the context's `meta`."""
         ctx.meta[_WORDS_AFTER] = len(args) - args.index("--") - 1 if "--" in args else 0
         return super().parse_args(ctx, args)
 
@@ -226,7 +280,7 @@ def report_failures(failures: Sequence[ProfkitError]) -> None:
 
 
 @contextmanager
-def interruptible(left: str = "nothing was kept") -> Iterator[None]:
+def interruptible(left: str = "nothing was saved") -> Iterator[None]:
     """Ctrl-C, and signals that ask to end, end what is inside in order and the command with 130.
 
     `left` says what is there then. Signals that nohup and such turned off stay off. What fails

@@ -1,4 +1,4 @@
-"""Work on many files in processes of their own, of which each may die by itself."""
+"""Work on many files in separate processes, any of which may die alone."""
 
 from __future__ import annotations
 

@@ -38,17 +38,14 @@ def profile(
     keep_nsys_rep: bool = False,
     keep_variable: list[str] | None = None,
 ) -> None:
-    """Profile a target's variants, or any program, with ncu and nsys, and keep the run.
+    """Profile a target or program with ncu and nsys, and save the run.
 
-    The target is checked against its reference first. profkit passes on only the environment
-    variables a GPU program needs.
+    A target's variants are checked against its reference first. Only the environment variables
+    that a GPU program needs are passed to it.
 
     Examples:
-
       profkit profile targets/sdpa_s512.py
-
       profkit profile targets/sdpa_s512.py --variant flash --variant cudnn
-
       profkit profile --kernel gemm --launch-count 5 -- ./app --size 4096
     """
     from profkit.capture.ncu import NcuOptions
@@ -90,7 +87,7 @@ def profile(
 
 
 def _summary(outcome: Outcome) -> list[str]:
-    """What the run holds besides the report, what was worth a warning, and what to do next."""
+    """What the run holds besides the report, warnings, and the next commands."""
     from profkit.capture.correctness import Status
     from profkit.timing.latency_view import doubts, method, variant_line
 
@@ -102,7 +99,7 @@ def _summary(outcome: Outcome) -> list[str]:
     lines += [f"! {warning}" for warning in outcome.warnings]
     if outcome.latency:  # ncu's durations are of a kernel alone, its caches and clocks held
         timed = outcome.latency.timed
-        lines += [f"\nLatency of a call without a profiler ({method(timed[0])}):"]
+        lines += [f"\nLatency per call without a profiler ({method(timed[0])}):"]
         lines += [f"  {variant_line(row)}" for row in timed]
         lines += [f"! {doubt}" for doubt in doubts(timed)]
     if outcome.timeline:

@@ -54,7 +54,7 @@ def chosen_advice(own: Path | None, disabled: Sequence[str] | None, blamed: int 
         names = {rule.name for rule in known} | {rule.category for rule in known}
         if name not in names:
             remedy = did_you_mean(name, sorted(names), "see `profkit rules list`", most=3)
-            raise UsageError(f"--disable {name!r} is no rule or category", remedy)
+            raise UsageError(f"--disable {name!r} is not a rule or category", remedy)
     return Advice(rules, frozenset(disabled or ()), blamed)
 
 
@@ -160,7 +160,7 @@ def read_timeline(path: Path) -> Timeline:
     if tool is None:
         raise EnvironmentProblem(
             f"{path}: nsys is needed to export it and was not found",
-            "export it where nsys is: nsys export --type sqlite FILE",
+            "export it where nsys is installed: nsys export --type sqlite FILE",
         )
     with interruptible(), tempfile.TemporaryDirectory(prefix="profkit-") as folder:
         database = Path(folder) / f"{path.stem}.sqlite"
@@ -216,6 +216,6 @@ def _read(
 
 def _died(path: Path) -> BadInput:
     return BadInput(
-        f"{path}: the process that read it died, for lack of memory or of damage",
+        f"{path}: the process that read it died (out of memory, or a damaged file)",
         "read it alone, on a machine with more memory",
     )

@@ -1,4 +1,4 @@
-"""`profkit report`: everything of a report or run on one page, for a browser."""
+"""`profkit report`: a report or run as one page for a browser."""
 
 from __future__ import annotations
 
@@ -23,15 +23,13 @@ def report(
     disable: list[str] | None = None,
     with_host: bool = False,
 ) -> None:
-    """Write everything of a report or run as one HTML file, which needs no network.
+    """Write a report or run as one self-contained HTML page.
 
-    What limits and what a fix would give, verdicts on timed variants, the checklist to tick, all
-    kernels, a roofline, each kernel's life and its source, environment and provenance.
+    It has bottlenecks with estimated speedups, verdicts on timed variants, the checklist, all
+    kernels, a roofline, phases and source of each kernel, environment and provenance.
 
     Examples:
-
       profkit report reports/h200/sdpa_s512 --open
-
       profkit report run.ncu-rep -o run.html --kernel flash
     """
     from profkit.commands.reading import chosen_advice
@@ -44,7 +42,7 @@ def report(
         import webbrowser
 
         if not webbrowser.open(output.absolute().as_uri()):
-            warn(f"no browser could be started; open {output} in one")
+            warn(f"no browser could be started; open {output} in a browser")
 
 
 def page_of(

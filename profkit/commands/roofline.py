@@ -37,20 +37,15 @@ def roofline(
     format: NumbersFormat = "terminal",
     output: Path | None = None,
 ) -> None:
-    """Show how near kernels come to what their GPU can compute and move.
+    """Place kernels on their GPU's roofline, as numbers or a plot.
 
-    Each kernel is a point for each level of memory: how much it computes for each byte there, and
-    how fast. A run's timed latencies take the place of ncu's durations. Two reports are joined by
-    arrows, before to after.
+    Each kernel is a point per memory level: its arithmetic intensity there, and its rate. Timed
+    latencies of a run replace ncu's durations. Arrows connect two reports, before to after.
 
     Examples:
-
       profkit roofline reports/sdpa_s512
-
       profkit roofline run.ncu-rep --kernel flash --level dram -o roofline.png
-
       profkit roofline before.ncu-rep after.ncu-rep --table -o change.svg
-
       profkit roofline s128.ncu-rep s512.ncu-rep s2048.ncu-rep --path -o sweep.pdf
     """
     from profkit.analysis.run_files import variants_of
@@ -59,7 +54,7 @@ def roofline(
     from profkit.roofline.roofs import LEVELS
 
     if ceilings is not None and peaks != "measured":
-        raise UsageError("--ceilings are measured roofs", "add --peaks measured")
+        raise UsageError("--ceilings: only for measured roofs", "add --peaks measured")
     picture = output if output and (output.suffix in PICTURES or format == "terminal") else None
     if picture is not None:
         check_picture(picture)
@@ -109,7 +104,9 @@ def _measured(ceilings: Path | None, report: Report) -> Mapping[str, float]:
     measured = read_ceilings(ceilings) if ceilings else find_ceilings(gpu)
     reasons = unfit(measured, gpu)
     if reasons:
-        raise UsageError(f"{ceilings}: not the roofs of this GPU ({reasons[0]})", "measure its own")
+        raise UsageError(
+            f"{ceilings}: not the ceilings of this GPU ({reasons[0]})", "measure them on it"
+        )
     return measured.plain
 
 
@@ -152,7 +149,7 @@ def _plot(rows: Sequence[_Row], picture: Path, *, path: bool) -> None:
 
 
 def _labels(rows: Sequence[_Row]) -> tuple[str, tuple[str, ...]]:
-    """What the reports have in common, and what tells them apart: shapes, or names."""
+    """What the reports have in common, and what distinguishes them: shapes, or names."""
     stems = tuple(row.path.stem for row in rows)
     if len(rows) == 1:
         return stems[0], ()

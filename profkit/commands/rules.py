@@ -1,4 +1,4 @@
-"""`profkit rules`: list and explain rules, check your own, score them."""
+"""`profkit rules`: list, explain, check and score rules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RECORDED = "reports/*/pairs"
 
 rules = typer.Typer(
     name="rules",
-    help="List and explain the rules behind findings; check and score your own.",
+    help="List, explain, check and score the rules behind findings.",
     no_args_is_help=True,
 )
 
@@ -33,10 +33,10 @@ def list_rules(
 ) -> None:
     """List the rules.
 
+    --format markdown writes their explanations too.
+
     Examples:
-
       profkit rules list
-
       profkit rules list --rules my_rules/
     """
     from profkit.rules.rules_view import list_view, rules_markdown
@@ -52,24 +52,24 @@ def explain(
     kernel: str | None = None,
     own: Path | None = None,
 ) -> None:
-    """Explain a rule: conditions, estimate and actions; with --on, why it fires on a kernel or not.
+    """Explain a rule, and why it fires on a report's kernels or not.
+
+    With --on, its conditions are evaluated on every kernel.
 
     Examples:
-
       profkit rules explain shared_bank_conflicts
-
-      profkit rules explain shared_bank_conflicts --on run.ncu-rep --kernel transpose
+      profkit rules explain shared_bank_conflicts --on run.ncu-rep
     """
     from rich.console import Group
 
     from profkit.rules.rules_view import explained, timeline_trial_view, trials_view
 
     if kernel and on is None:
-        raise UsageError("--kernel requires a report", "add --on FILE")
+        raise UsageError("--kernel needs a report", "add --on FILE")
     by_name = {known.name: known for known in _all(own)}
     if rule not in by_name:
         remedy = did_you_mean(rule, by_name, "see `profkit rules list`", most=3)
-        raise UsageError(f"unknown rule {rule!r}", remedy)
+        raise UsageError(f"no rule {rule!r}", remedy)
     chosen = by_name[rule]
     view = explained(chosen)
     if on is not None and chosen.about == "timeline":
@@ -94,10 +94,11 @@ def explain(
 
 @rules.command("check", cls=Reading)
 def check(path: Path) -> None:
-    """Check your own rules; lists all faults with file and line.
+    """Validate your own rules; print every error with file and line.
+
+    Exits with 5 if there are errors.
 
     Examples:
-
       profkit rules check my_rules/
     """
     from profkit.rules.rule_file import check_rules
@@ -107,9 +108,9 @@ def check(path: Path) -> None:
     for fault in faults:
         typer.echo(str(fault))
     if faults:
-        count = f"{path}: {plural(len(faults), 'fault')}"
+        count = f"{path}: {plural(len(faults), 'error')}"
         raise BadInput(count, "see docs/guides/writing-rules.md")
-    typer.echo(f"{plural(len(valid), 'rule')}, no faults")
+    typer.echo(f"{plural(len(valid), 'rule')}, no errors")
 
 
 @rules.command("score", cls=Reading)
@@ -120,18 +121,16 @@ def score(
     own: Path | None = None,
     disable: list[str] | None = None,
 ) -> None:
-    """Score the findings on pairs: a kernel with a known defect, and the same kernel fixed.
+    """Score the findings on pairs of kernels, with a known defect and fixed.
 
-    A pair is a directory with pair.yaml (`category:` of the defect, null for a kernel without one),
-    before.ncu-rep, after.ncu-rep, and latency.json: the output of `profkit time` for before and
-    after, or {"before": ..., "after": ...} in one unit, each a number, a list or a mapping with a
-    median. Without latency.json the durations in the reports are compared.
+    A pair is a folder with pair.yaml (`category:` of the defect, null for a kernel without one),
+    before.ncu-rep, after.ncu-rep, and latency.json: saved by `profkit time` for before and after,
+    or {"before": ..., "after": ...} in one unit, each a number, a list or a mapping with a median.
+    Without it the durations in the reports are compared.
 
     Examples:
-
       profkit rules score
-
-      profkit rules score --pairs my_pairs/ --format json -o score.json
+      profkit rules score --pairs my_pairs/ -o score.json
     """
     from profkit.commands.reading import chosen_advice, judge_pairs
     from profkit.core.typed_file import encode
@@ -141,9 +140,7 @@ def score(
     advice = chosen_advice(own, disable, 0)
     folders = sorted(Path().glob(_RECORDED)) if pairs is None else [pairs]
     if not folders:
-        raise UsageError(
-            f"no {_RECORDED} here", "pass a directory of recorded pairs with --pairs DIR"
-        )
+        raise UsageError(f"no {_RECORDED} here", "name a folder of recorded pairs: --pairs DIR")
     judged, notes, failures = judge_pairs(folders, advice)
     if judged:
         result = summed(judged, notes.why)
@@ -157,7 +154,7 @@ def score(
 
 
 def _quantities(path: Path) -> Mapping[str, float]:
-    """The quantities of a timeline, or of that of a run; raises BadInput without one."""
+    """What rules may name of a timeline, or of that of a run; raises BadInput without one."""
     from profkit.analysis.run_files import TIMELINES, one_report, timeline_of
     from profkit.commands.reading import read_timeline
     from profkit.timeline.summary import summarize_timeline
@@ -167,7 +164,7 @@ def _quantities(path: Path) -> Mapping[str, float]:
     else:
         quantities = timeline_of(one_report(path))
     if not quantities:
-        raise BadInput(f"{path}: no timeline with GPU work", "pass a run, or a timeline (.sqlite)")
+        raise BadInput(f"{path}: no GPU work on a timeline", "name a run, or a timeline (.sqlite)")
     return quantities
 
 

@@ -1,4 +1,4 @@
-"""`profkit source`: a kernel over time and by source line."""
+"""`profkit source`: a kernel's phases over time and its source lines."""
 
 from __future__ import annotations
 
@@ -19,18 +19,15 @@ def source(
     format: PlainFormat = "terminal",
     output: Path | None = None,
 ) -> None:
-    """Show the kernel with the most time: utilization over time, and its hottest source lines.
+    """Show phases and hottest source lines of the longest kernel.
 
-    Utilization over time, prologue, steady state and tail require ncu's section PmSampling, hot
-    lines SourceCounters, source text `nvcc -lineinfo` and `ncu --import-source yes`.
+    Prologue, steady state and tail need ncu's section PmSampling, lines need SourceCounters, and
+    their text needs `nvcc -lineinfo` and `ncu --import-source yes`.
 
     Examples:
-
       profkit source run.ncu-rep
-
       profkit source run.ncu-rep --kernel flash --top 20 --sass
-
-      profkit source reports/sdpa_s512 --plot timeline.png
+      profkit source reports/sdpa_s512 --plot phases.png
     """
     from profkit.analysis.source_json import source_json
     from profkit.analysis.source_plot import plot_timeline

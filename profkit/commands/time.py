@@ -1,4 +1,4 @@
-"""`profkit time`: latencies that can be believed, and verdicts on them."""
+"""`profkit time`: latencies with confidence intervals, and verdicts on them."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     Subjects = tuple[tuple[Subject, ...], tuple[str, ...]]
 
 _GATE_FAILED, _INCONCLUSIVE = 1, 3
-_FEWEST_BLOCKS = 2
+_FEWEST_BLOCKS = 2  # fewer have no spread between blocks
 _GATES = {"regression": "REGRESSED", "inconclusive": "INCONCLUSIVE"}
-_OUTPUTS = ("--out", "--output", "-o", "--plot", "--badge", "--format")
+_OUTPUTS = ("--save", "--out", "--output", "-o", "--plot", "--badge", "--format")
 
 
 def time(
@@ -58,21 +58,16 @@ def time(
     device: Device | None = None,
     gpu: int | None = None,
 ) -> None:
-    """Time a target's variants, with intervals that hold, and say whether one is faster.
+    """Time a target's variants, and test whether one is faster.
 
-    Variants take turns in blocks; each is checked against the reference first. Without --fail-on,
-    an inconclusive comparison exits with 3; a measurement that can't be believed always with 4.
+    Variants are checked against the reference, then timed in interleaved blocks. Without --fail-on,
+    an inconclusive comparison exits with 3; an invalid measurement always exits with 4.
 
     Examples:
-
       profkit time targets/sdpa_s512.py --variant flash --variant cudnn
-
       profkit time targets/sdpa_s512.py --compare sdpa,custom --fail-on regression
-
       profkit time targets/sdpa_s512.py:custom --against HEAD~1
-
       profkit time --compare targets/a.py:custom targets/b.py:custom
-
       profkit time --from samples.json --unit us
     """
     gates = _gates(fail_on)
@@ -82,10 +77,10 @@ def time(
     if plot is not None:
         check_picture(plot)
     if badge is not None and badge.suffix != ".svg":
-        raise UsageError(f"{badge}: a badge is an .svg", "name it so")
+        raise UsageError(f"{badge}: not an .svg file", "use the extension .svg")
     if from_file is not None:
         if targets or against:
-            raise UsageError("--from reads a file and times nothing", "leave the targets out")
+            raise UsageError("--from reads a file, without timing", "leave out the targets")
         report = _saved(from_file, unit, compare, thresholds)
     else:
         words = targets or []
@@ -109,7 +104,7 @@ def time(
             plan = _in_blocks(plan, blocks, compared=bool(labels))
             if plan.samples > samples and options.is_explicit(context, "samples"):
                 options.warn(
-                    f"takes {plan.samples} samples a variant, not {samples}: a comparison "
+                    f"takes {plan.samples} samples per variant, not {samples}: a comparison "
                     f"needs {plan.samples_in_a_block} in each of {plan.blocks} blocks"
                 )
             with stage_progress() as show:
@@ -230,7 +225,7 @@ def _subjects(
     if compare is not None and ".py" in compare:
         if against or not scripts:
             raise UsageError(
-                "--compare with a target needs others to compare with it",
+                "--compare with a target needs other targets",
                 "profkit time --compare targets/a.py:custom targets/b.py:custom",
             )
         return _several([compare, *scripts], variants)
@@ -242,13 +237,13 @@ def _subjects(
     subject = replace(subject, variants=subject.variants + tuple(variants))
     if against is not None:
         if compare is not None:
-            raise UsageError("--against and --compare are two comparisons", "leave one out")
+            raise UsageError("--against and --compare exclude each other", "leave one out")
         return _two_commits(subject, against, stack)
     if compare is None:
         return (subject,), ()
     names = options.names_in(compare)
     if len(names) < 2 or len(set(names)) < len(names):
-        message = f"--compare {compare!r} does not name two variants or more, each once"
+        message = f"--compare {compare!r}: not two or more different variants"
         raise UsageError(message, "--compare sdpa,custom")
     return (replace(subject, variants=names),), names
 
@@ -329,7 +324,7 @@ def _named(compare: str, path: Path, labels: Sequence[str]) -> tuple[str, ...]:
         if name not in labels:
             raise UsageError(f"{path} has no {name!r}", f"it has {known}")
     if len(set(names)) < max(2, len(names)):
-        message = f"--compare {compare!r} names no two series, or one twice"
+        message = f"--compare {compare!r}: not two or more different series"
         raise UsageError(message, f"{path} has {known}")
     return names
 

@@ -1,4 +1,4 @@
-"""One change as the row of an ablation study: hypothesis, estimate, measurement, evidence."""
+"""One change as a row of an ablation study: hypothesis, prediction, measurement, evidence."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ from profkit.timing.latency_view import classic_line, latency_words, times_as_fa
 from profkit.ui.markdown import escape
 from profkit.ui.text import number, percent
 
-_CHANGES = 5
-_CAUSES = 3
 _ARROW = " → "
-
-_KERNELS = 5
-_NOTHING, _NO_PROMISE = "none: nothing was found", "none was promised"
+# Chosen: a cell of evidence stays readable on a printed page.
+_CHANGES, _CAUSES, _KERNELS = 5, 3, 5
+_NOTHING, _NO_ESTIMATE = "none: no finding", "none"
 
 Rooflines = tuple[Roofline, Roofline]
 _Rows = Iterable[tuple[str, Sequence[str]]]
@@ -51,19 +49,19 @@ def _section(title: str, rows: _Rows) -> list[str]:
 
 
 def _rows_of_variant(variant: TimedChange, diff: Diff) -> _Rows:
-    """Of a variant of several launches: its own times, the findings and fates of its kernels."""
+    """Of a variant of several launches: its own times, its findings and its kernels."""
     relieved = diff.relieved(variant)
     yield "Hypothesis", [words.finding_on(item) for item in relieved[:1]] or [_NOTHING]
     estimates = [words.promise_on(item) for item in relieved[:1] if item.finding.estimate]
-    yield "Estimate", estimates or [_NO_PROMISE]
+    yield "Predicted speedup", estimates or [_NO_ESTIMATE]
     yield "Before", [_timed(variant.before)]
     yield "After", [_timed(variant.after)]
-    yield "Change", [_timed_change(variant)]
+    yield "Measured change", [_timed_change(variant)]
     yield "Effect size", [classic_line(variant.classic)]
     yield "Verdict", [f"{variant.verdict}: {variant.why}"]
     kernels = [words.headline(kernel) for kernel in diff.kernels[:_KERNELS]]
     kernels += [
-        f"{name} {word}, {time} under ncu"
+        f"{name} {word}, ncu duration {time}"
         for word, groups in (("removed", diff.removed), ("added", diff.added))
         for name, time in words.gone(groups)[:_KERNELS]
     ]
@@ -76,10 +74,10 @@ def _rows(kernel: KernelDiff, rooflines: Rooflines) -> _Rows:
     shown = f" ({words.seen(aim.seen)})" if aim and aim.seen else ""
     yield "Hypothesis", [f"{item.rule.category}: {item.rule.title}{shown}" if item else _NOTHING]
     estimate = item.finding.estimate if item else None
-    yield "Estimate", [gain(estimate)] if estimate else [_NO_PROMISE]
+    yield "Predicted speedup", [gain(estimate)] if estimate else [_NO_ESTIMATE]
     yield "Before", [_time(kernel, 0)]
     yield "After", [_time(kernel, 1)]
-    yield "Change", _change(kernel)
+    yield "Measured change", _change(kernel)
     yield "Effect size", [classic_line(kernel.timed.classic)] if kernel.timed else []
     yield "Verdict", [_verdict(kernel)]
     yield "Profiling evidence", [*_causes(kernel), *_changes(kernel)]
@@ -88,9 +86,10 @@ def _rows(kernel: KernelDiff, rooflines: Rooflines) -> _Rows:
 
 
 def _aim(kernel: KernelDiff) -> FindingChange | None:
-    """The finding that the change addressed: the weightiest resolved or eased, else the first."""
+    """The finding that the change addressed: the weightiest resolved or improved, else the
+    first."""
     addressed = [
-        change for change in kernel.findings if change.status in {Status.resolved, Status.eased}
+        change for change in kernel.findings if change.status in {Status.resolved, Status.improved}
     ]
     earlier = [change for change in kernel.findings if change.before]
     return next(iter((*addressed, *earlier)), None)
@@ -98,10 +97,10 @@ def _aim(kernel: KernelDiff) -> FindingChange | None:
 
 def _time(kernel: KernelDiff, side: int) -> str:
     group = (kernel.before, kernel.after)[side]
-    under_ncu = f"{number(group.median, 's')} under ncu"
+    profiled = f"ncu duration {number(group.median, 's')}"
     if kernel.timed is None:
-        return under_ncu
-    return f"{_timed((kernel.timed.before, kernel.timed.after)[side])}; {under_ncu}"
+        return profiled
+    return f"{_timed((kernel.timed.before, kernel.timed.after)[side])}; {profiled}"
 
 
 def _timed(latency: Timed) -> str:
@@ -115,17 +114,17 @@ def _change(kernel: KernelDiff) -> list[str]:
     if profiled is None:
         return []
     between = "between {:.3g}x and {:.3g}x".format(*profiled.range)
-    return [f"{words.faster(profiled.speedup)} by ncu's durations, {between}"]
+    return [f"{words.faster(profiled.speedup)} by ncu durations, {between}"]
 
 
 def _timed_change(timed: TimedChange) -> str:
     if timed.low is None or timed.high is None:
-        return f"{words.faster(timed.speedup)}, no interval, timed {timed.design}"
-    return f"{times_as_fast(timed.speedup, timed.low, timed.high)}, timed {timed.design}"
+        return f"{words.faster(timed.speedup)}, no confidence interval, timed, {timed.design_words}"
+    return f"{times_as_fast(timed.speedup, timed.low, timed.high)}, timed, {timed.design_words}"
 
 
 def _verdict(kernel: KernelDiff) -> str:
-    why = f": {kernel.timed.why}" if kernel.timed else ", by ncu's durations"
+    why = f": {kernel.timed.why}" if kernel.timed else ", by ncu durations"
     return f"{kernel.change.value}{why}"
 
 
@@ -161,7 +160,7 @@ def _roofs(kernel: KernelDiff, rooflines: Rooflines) -> list[str]:
         if outside.launch == launch and outside.memory.get("dram")
     ]
     shown = _ARROW.join(map(percent, shares))
-    return [] if len(shares) < len(sides) else [f"no FLOP; of the DRAM roof {shown}"]
+    return [] if len(shares) < len(sides) else [f"no FLOP; {shown} of the DRAM roof"]
 
 
 def _point(launch: int, roofline: Roofline) -> Point | None:
@@ -175,5 +174,5 @@ def _point_words(point: Point | None) -> str:
         return "no point"
     return (
         f"{number(point.intensity, 'FLOP/B')} at {number(point.rate, 'FLOP/s')}, "
-        f"{percent(point.attained)} of what is attainable there"
+        f"{percent(point.attained)} of the attainable rate"
     )

@@ -6,11 +6,11 @@ A launch takes
 
 with I warp instructions executed, R issues for each, s_r the cycles that a warp spends in state r
 for an issued instruction, n SMs, W warps resident on an SM with work, A the share of cycles in
-which an SM had work, f the SM clock; e is what the counters, of different passes, leave over. The
+which an SM had work, f the SM clock; e is the residual between counters of different passes. The
 logarithmic mean L(a, b) = (a - b) / ln(a / b) then splits the change without a rest (LMDI-I; Ang,
 Energy Policy 33, 2005): with T_r the part of T spent in state r, factor x gets
 Σ_r L(T_r', T_r) · ln(x' / x), and state r gets L(T_r', T_r) · ln(s_r' / s_r). Derived,
-with what it can't say, in docs/reference/methods/comparison.md.
+with its limits, in docs/reference/methods/comparison.md.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from profkit.report.summary import Group, LaunchSummary
 
 
 class CauseKind(StrEnum):
-    """What sort of cause takes or gives time."""
+    """What a cause of a change of time is about."""
 
     instructions = "instructions"
     stall = "stall"
@@ -39,7 +39,7 @@ class Cause:
     """What a factor of the time contributes to its change.
 
     `seconds` below 0 is time saved. `before` and `after` are the factor's values in `unit`, NaN for
-    what is left over.
+    the residual.
     """
 
     key: str
@@ -70,9 +70,9 @@ class Attribution:
 
 _FACTORS: tuple[tuple[str, str, CauseKind, str, int], ...] = (
     ("instructions", "instructions executed", CauseKind.instructions, "instruction", 1),
-    ("reissues", "issues for an instruction", CauseKind.instructions, "", 1),
+    ("reissues", "issues per instruction", CauseKind.instructions, "", 1),
     ("warps_resident", "resident warps (occupancy)", CauseKind.parallelism, "warp", -1),
-    ("sms_with_work", "SMs with work (waves, tail)", CauseKind.parallelism, "1", -1),
+    ("sms_with_work", "SM active share (waves, tail)", CauseKind.parallelism, "1", -1),
     ("clock", "SM clock", CauseKind.clock, "Hz", -1),
 )
 """Key, label, sort, unit, and the power of the value that the time grows with."""
@@ -123,7 +123,7 @@ def split(
 ) -> Attribution:
     """The change from `before` to `after` (s) by factor, and by warp state (cycles).
 
-    Factors are those of `factors_of`, above 0; one that a side lacks is left to the rest. Both
+    Factors are those of `factors_of`, above 0; one that a side lacks is part of the rest. Both
     times must be above 0; the seconds of the causes add up to `after - before`.
     """
     has_stalls = bool(stalls and stalls_after)
@@ -155,7 +155,7 @@ def split(
             Cause(f"stall_{state}", state, CauseKind.stall, seconds, earlier, later, "cycle")
         )
     rest = after - before - sum(cause.seconds for cause in causes)
-    label = "not told apart" if missing else "left over by the counters"
+    label = "not attributed" if missing else "residual between counter passes"
     causes.append(Cause("rest", label, CauseKind.rest, rest))
     ordered = sorted(causes, key=lambda cause: (-abs(cause.seconds), cause.key))
     return Attribution(before, after, tuple(ordered), tuple(missing))
@@ -166,7 +166,7 @@ def logarithmic_mean(a: float, b: float) -> float:
     if a <= 0 or b <= 0:
         return 0.0
     ratio = a / b
-    if abs(ratio - 1) < 1e-6:
+    if abs(ratio - 1) < 1e-6:  # where a - b has few digits left; the next term is 1e-13
         return b * (1 + (ratio - 1) / 2)
     return (a - b) / math.log(ratio)
 

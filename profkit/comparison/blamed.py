@@ -15,7 +15,7 @@ from profkit.report.names import file_name
 from profkit.rules.checklist import Item
 from profkit.ui.text import literal
 
-WORSE = (Status.new, Status.heavier)
+WORSE = (Status.new, Status.worsened)
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class Brought:
-    """A finding that a change brought or made heavier, on the kernel at that place."""
+    """A finding that a change brought or worsened, on the kernel at that place."""
 
     index: int
     kernel: KernelDiff
@@ -37,14 +37,15 @@ class Brought:
 
     @property
     def message(self) -> str:
-        """The kernel, the finding and what a fix would give, in a line."""
+        """The kernel, the finding and its estimated speedup, in a line."""
         name = words.name(self.kernel)
-        gain = f"; its fix would give {self.change.promises:.2f}x"
+        gain = f"; estimated speedup {self.change.promises:.2f}x"
         return literal(f"{name}: {self.item.rule.title}, {words.finding(self.change)}{gain}")
 
 
 def brought(diff: Diff) -> Iterator[Brought]:
-    """The findings of a comparison's kernels that are new or heavier and promise time."""
+    """The findings of a comparison's kernels that are new or worsened and have an estimated
+    speedup."""
     for index, kernel in enumerate(diff.kernels):
         for change in kernel.findings:
             if change.status in WORSE and change.after and change.promises >= WORTH:
@@ -81,7 +82,7 @@ class Sources:
         parts = [part for part in posix.parts if part not in {"/", ".", ".."}]
         for start in range(len(parts)):
             end = Path(*parts[start:])
-            with suppress(OSError):  # too long a name, for one
+            with suppress(OSError):  # a name too long, for example
                 if (self.root / end).is_file():
                     return end.as_posix()
         return file_name(posix.as_posix(), with_host=self.with_host)

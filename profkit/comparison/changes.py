@@ -1,4 +1,4 @@
-"""What else changed between two launches of a kernel: configuration, work, traffic, behaviour."""
+"""Other changes between two launches of a kernel: configuration, work, traffic, behavior."""
 
 from __future__ import annotations
 
@@ -31,9 +31,11 @@ COUNT_MOVED = 0.03
 """The share from which a count has changed: traffic and instructions of one kernel differ by as
 much from one recording to the next."""
 SHARE_MOVED = 0.02
-"""The points (of 1) from which a share has changed."""
+"""The difference (of 1) from which a share has changed: 2 percentage points, chosen to hide what
+one recording differs by from the next."""
 SMALL_PART = 0.01
-"""The part of its whole below which a count is of no weight."""
+"""The part of its whole below which a count is negligible. Chosen: 1% of the traffic or the
+instructions can't explain a change above noise."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Changed(Model, frozen=True):
     """A quantity with both values, in the catalogue's unit.
 
     `weight` ranks changes: 1 for a setting, for a count the share of the larger side that it
-    differs by times its part of the whole, for a share the points. `shown` is false for what is
+    differs by times its part of the whole, for a share the difference. `shown` is false for what is
     small or noise.
     """
 
@@ -74,7 +76,7 @@ class OneSided(Model, frozen=True):
 
 
 _SCALE = {"threads_per_instruction": 32.0}
-"""What a share that is not of 1 is of."""
+"""The full value of a share that is not of 1: a warp has 32 threads."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""May two reports be compared? What speaks against it, by name, with both sides' values."""
+"""Obstacles to a comparison of two reports, by name, with both sides' values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from profkit.report.summary import Group, ReportSummary
 from profkit.timing.latency_format import Declared
 
 CLOCK_MOVED = 0.02
-"""Clocks further apart than this share make times of different clocks."""
+"""The share from which clocks differ. Chosen: below it a compute-bound kernel's time differs by
+less than ncu's run-to-run variation (repeats.NOISE)."""
 
 
 class Aspect(StrEnum):
@@ -36,6 +37,9 @@ class Aspect(StrEnum):
     match = "kernels with a counterpart"
 
 
+_LABELS = {Aspect.collected: "collected metrics", Aspect.match: "matched kernels"}
+
+
 class Obstacle(Model, frozen=True):
     """A reason not to compare: `before` and `after` are what each side has."""
 
@@ -44,7 +48,7 @@ class Obstacle(Model, frozen=True):
     after: str
 
     def __str__(self) -> str:
-        return f"{self.aspect}: {self.before} against {self.after}"
+        return f"{_LABELS.get(self.aspect, self.aspect)}: {self.before} vs. {self.after}"
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ Problems = tuple[Problem | None, Problem | None]
 
 
 def problem_of(target: Declared) -> Problem | None:
-    """The problem of a target as saved latencies describe it; None where nothing is told."""
+    """The problem of a target as saved latencies describe it; None where nothing is declared."""
     work = target.work
     if not target.shapes and not work:
         return None
@@ -109,7 +113,7 @@ def kernels_apart(
 ) -> tuple[Obstacle, ...]:
     """What keeps two groups of launches from being compared.
 
-    `problems` are those that the two runs declare; where either does not, counters of work tell
+    `problems` are those that the two runs declare; where either does not, work counters show
     the size. Kernels that no name joins (`is_named` false) have to be shown to do equal work.
     """
     obstacles = []
@@ -136,7 +140,7 @@ def have_one_size(
 
 
 def can_be_forced(obstacles: Iterable[Obstacle]) -> bool:
-    """Whether there is something to compare all the same: where counters failed, or no kernel has
+    """Whether there is something to compare anyway: where counters failed, or no kernel has
     a counterpart, there is not."""
     return not {obstacle.aspect for obstacle in obstacles} & {Aspect.counters, Aspect.match}
 
@@ -191,7 +195,7 @@ def _differing(facts: Mapping[Aspect, Iterable[str]]) -> Iterator[Obstacle]:
 
 
 def _collected(session: Session) -> str:
-    """What ncu was told to collect; "" where the report does not tell that it was told anything."""
+    """The sets, sections and metrics that ncu collected; "" where the report does not have them."""
     if not session.command and not session.options:
         return ""
     options = session.options

@@ -1,4 +1,4 @@
-"""Did the fix work? Two reports, kernel by kernel: verdict, causes, findings, what else changed."""
+"""Two reports compared kernel by kernel: verdict, causes, findings, other changes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 from profkit.comparison import comparability
 from profkit.comparison.attribution import Attribution, Cause, CauseKind, attribute
@@ -22,16 +23,20 @@ from profkit.comparison.matching import Match, Mode, match
 from profkit.comparison.problem_size import SizeEvidence, size_evidence
 from profkit.comparison.repeats import Change, Profiled, judge
 from profkit.comparison.timed_change import TimedChange, Timings, same_samples, timed_change
+from profkit.report.names import function_name
 from profkit.report.source_lines import LineCost
-from profkit.report.summary import Group, LaunchSummary, ReportSummary
+from profkit.report.summary import NAME_WIDTH, Group, LaunchSummary, ReportSummary
 from profkit.rules.checklist import Checklist, Item
+from profkit.timing.latency_view import times_as_fast
+from profkit.ui.text import literal, number, plural
 
 Sides = tuple["Side", "Side"]
+_SHOWN = 10  # kernels in a `repr`: chosen, with their verdicts half a screen
 
 
 @dataclass(frozen=True)
 class Side:
-    """A report with what was found in it and the latencies of its run.
+    """A report with its findings and the latencies of its run.
 
     `line_costs` looks up the source lines of a launch by their time, where there is a source.
     """
@@ -40,6 +45,14 @@ class Side:
     checklist: Checklist
     timings: Timings
     line_costs: Callable[[LaunchSummary], Sequence[LineCost]] = lambda _: ()
+
+    @property
+    def name(self) -> str:
+        """The report's file name."""
+        return literal(Path(self.report.path).name)
+
+    def __repr__(self) -> str:
+        return f"<Side {self.name}: {plural(len(self.report.launches), 'launch')}>"
 
     @cached_property
     def launches(self) -> Mapping[str, int]:
@@ -51,10 +64,10 @@ class Side:
 class KernelDiff:
     """A kernel before and after.
 
-    `obstacles` keep its times from being compared: where there are any but a moved SM clock there
+    `obstacles` keep its times from being compared: with any but a different SM clock there
     is no verdict, unless forced. `in_cycles`: the clock alone differs, so cycles are compared.
-    `profiled` is what ncu's durations say, `timed` what latencies of its variant do, where the
-    variant is this one launch. Times in seconds.
+    `profiled` is the comparison of ncu's durations, `timed` that of its variant's latencies, where
+    the variant is this one launch. Times in seconds.
     """
 
     match: Match
@@ -74,7 +87,8 @@ class KernelDiff:
 
     @property
     def size(self) -> SizeEvidence | None:
-        """What counters tell of the problem's size; None where both runs declare the problem."""
+        """Evidence of the problem's size from counters; None where both runs declare the
+        problem."""
         if all(_problems(self.sides, self.before, self.after)):
             return None
         return size_evidence(self.before.typical, self.after.typical)
@@ -97,6 +111,37 @@ class KernelDiff:
         return basis.speedup if basis else math.nan
 
     @property
+    def range(self) -> tuple[float, float]:
+        """The lowest and the highest speedup that the verdict's basis allows; NaN without one."""
+        if self.timed and self.by_timing:
+            low, high = self.timed.low, self.timed.high
+            return math.nan if low is None else low, math.nan if high is None else high
+        return self.profiled.range if self.profiled else (math.nan, math.nan)
+
+    def __repr__(self) -> str:
+        return f"<KernelDiff {self._summary}>"
+
+    @property
+    def _summary(self) -> str:
+        """`transpose: IMPROVED, 328.2 µs → 145.0 µs, 2.26x faster [2.19, 2.34]`."""
+        groups = (self.before, self.after)
+        names = (function_name(group, NAME_WIDTH, groups) for group in groups)
+        head = f"{' → '.join(dict.fromkeys(names))}: {self.change.value}"
+        if self.change is Change.incomparable:
+            return f"{head}, {self.obstacle_words}"
+        factor = times_as_fast(self.speedup, *self.range)
+        if self.in_cycles and not self.by_timing:
+            return f"{head}, {factor} in SM cycles"
+        timed = self.timed if self.by_timing else None
+        medians = (
+            (timed.before.summary.median, timed.after.summary.median)
+            if timed
+            else (self.before.median, self.after.median)
+        )
+        times = " → ".join(number(median, "s") for median in medians)
+        return f"{head}, {times}, {factor}"
+
+    @property
     def obstacle_words(self) -> str:
         """Why it has no verdict."""
         return "; ".join(map(str, self.obstacles)) or "no duration on a side"
@@ -115,7 +160,7 @@ class KernelDiff:
 
     @cached_property
     def findings(self) -> tuple[FindingChange, ...]:
-        """What became of the findings, weightiest first."""
+        """How the findings changed, weightiest first."""
         before, after = self.sides
         return finding_changes(self.before, self.after, before.checklist, after.checklist)
 
@@ -130,17 +175,17 @@ class KernelDiff:
 
     @cached_property
     def changed(self) -> tuple[Changed, ...]:
-        """What else differs, weightiest first."""
+        """Other changes, weightiest first."""
         return changes(self.before.typical, self.after.typical)
 
     @cached_property
     def one_sided(self) -> tuple[OneSided, ...]:
-        """Quantities that one side alone recorded."""
+        """Quantities that only one side recorded."""
         return one_sided(self.before.typical, self.after.typical)
 
     @cached_property
     def lines(self) -> tuple[LineChange, ...]:
-        """Where in the source its time went and goes, largest change first; () without a source.
+        """Its time by source line before and after, largest change first; () without a source.
 
         Nothing for a kernel that did not change. Looking lines up takes a while of each kernel.
         """
@@ -158,8 +203,8 @@ class Total:
 
     `before` and `after` are of matched kernels that were compared, in so many `launches` of either
     side; `causes` split their change and add up to it. `removed` and `added` are of the kernels
-    that one side alone has. Kernels left out: `unmeasured`, of which a launch was not measured on
-    either side; and `incomparable`, matched without a verdict, or on one side alone with a problem
+    that only one side has. Kernels left out: `unmeasured`, of which a launch was not measured on
+    either side; and `incomparable`, matched without a verdict, or on one side only with a problem
     that the other run does not have.
     """
 
@@ -202,6 +247,19 @@ class Diff:
     added: tuple[Group, ...]
     timed: tuple[TimedChange, ...]
 
+    def __repr__(self) -> str:
+        before, after = self.sides
+        names = f"{before.name} → {after.name}"
+        if self.refused:
+            return f"<Diff {names}: not comparable, {self.obstacle_words}>"
+        counts = {change.value: self.counted(change) for change in Change}
+        counts |= {"removed": len(self.removed), "added": len(self.added)}
+        verdicts = [f"{count} {word}" for word, count in counts.items() if count]
+        lines = [f"  {kernel._summary}" for kernel in self.kernels[:_SHOWN]]
+        if more := len(self.kernels) - len(lines):
+            lines.append(f"  and {plural(more, 'more kernel')}")
+        return "\n".join([f"<Diff {names}: {', '.join(verdicts)}", *lines]) + ">"
+
     @property
     def refused(self) -> bool:
         """Whether the reports can't be compared."""
@@ -220,7 +278,7 @@ class Diff:
 
     @property
     def removed_findings(self) -> tuple[Item, ...]:
-        """The findings that went with the kernels that are gone, where they promised time."""
+        """The findings with an estimated speedup on removed kernels."""
         checklist = self.sides[0].checklist
         return tuple(
             item
@@ -236,19 +294,19 @@ class Diff:
         return tuple(timed for timed in self.timed if id(timed) not in of_kernels)
 
     def relieved(self, variant: TimedChange) -> tuple[Item, ...]:
-        """The findings of a variant that its change eased, or took away with a kernel.
+        """The findings of a variant that its change resolved or improved, or removed with a kernel.
 
-        Where one promised time, the one whose fix would have saved most is first.
+        The one of the largest estimated saving is first.
         """
-        eased = [
+        improved = [
             change.before
             for kernel in self.kernels
             for change in kernel.findings
-            if change.before and change.status in {Status.resolved, Status.eased}
+            if change.before and change.status in {Status.resolved, Status.improved}
         ]
         items = [
             item
-            for item in (*eased, *self.removed_findings)
+            for item in (*improved, *self.removed_findings)
             if item.group and self.sides[0].timings.label_of(item.group) == variant.before.label
         ]
         return tuple(sorted(items, key=_weight, reverse=True))
@@ -386,7 +444,7 @@ def _alone(
 ) -> list[Group]:
     """Those of a side's own kernels that the other run could have had.
 
-    Not those of a problem that it does not compute, nor, where it tells its variants, of a variant
+    Not those of a problem that it does not compute, nor, where it names its variants, of a variant
     that it did not profile: neither under this name nor `matched` to one of another name.
     """
     known = {problem.size for problem in other.timings.problems}

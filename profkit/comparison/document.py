@@ -20,9 +20,9 @@ class Judged:
 
 @dataclass(frozen=True)
 class Document:
-    """Comparisons; `left_out` are the sides and names of reports that one side alone has.
+    """Comparisons; `left_out` are the sides and names of reports that only one side has.
 
-    `top` kernels (0: all) are told in detail, small changes too if `show_all`; paths are whole
+    `top` kernels (0: all) are shown in detail, small changes too if `show_all`; paths are whole
     `with_host`.
     """
 

@@ -1,4 +1,4 @@
-"""What became of findings: resolved, masked, eased, heavier, new; and what limits a kernel now."""
+"""How findings changed: resolved, improved, worsened, masked, new; and what limits a kernel now."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ from profkit.rules.checklist import Checklist, Item
 from profkit.rules.measures import MOVED, Measure, known_gain, measures, not_collected
 
 REMAINS = 0.1
-"""A finding is resolved when no more than this share of the time that it weighed remains."""
+"""A finding is resolved when no more than this share of its estimated saving remains: chosen
+equal to measures.MOVED, below which a change is noise."""
 CLEARLY = 0.25
 """The share by which its measure has to get better for a finding to be resolved whose rule still
 fires, or nearly: chosen, well beyond the tenth that is noise."""
 WORTH = 1.05
-"""The factor from which a finding that was not there before is a new one."""
+"""The estimated speedup from which a finding that was not there before is a new one. Chosen: less
+than ncu's run-to-run variation of two recordings (repeats.NOISE) would not be measurable."""
 LIMITS = 1.15
-"""The factor from which a finding, rather than a busy resource, is what limits a kernel."""
+"""The estimated speedup from which a finding, rather than a busy resource, is what limits a kernel.
+Chosen: a lower one names small findings, a higher one hides them behind the busiest resource."""
 BUSY = 0.6
 """The share from which the busiest resource is what limits a kernel: ncu's own bound for it."""
 
@@ -41,18 +44,18 @@ _WAYS = ("shared_ways_load", "shared_ways_store", "shared_ways_atomic")
 
 
 class Status(StrEnum):
-    """What became of a finding.
+    """How a finding changed.
 
-    `masked`: no longer seen though its own measure got no better, for something else takes the
-    time now. `unmasked`: seen for the first time though its measure got no worse. `unknown`: a
-    report did not collect its measures.
+    `masked`: no longer reported though its own measure did not improve, because something else
+    takes the time now. `unmasked`: reported for the first time though its measure did not worsen.
+    `unknown`: a report did not collect its measures.
     """
 
     resolved = "resolved"
     masked = "masked"
-    eased = "eased"
+    improved = "improved"
     unchanged = "unchanged"
-    heavier = "heavier"
+    worsened = "worsened"
     unmasked = "unmasked"
     new = "new"
     unknown = "not known"
@@ -60,7 +63,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Seen:
-    """The quantity that shows what became of a finding, before and after; NaN for no accesses."""
+    """The evidence of a finding's change: a quantity before and after; NaN for no accesses."""
 
     name: str
     before: float
@@ -71,8 +74,8 @@ class Seen:
 class FindingChange:
     """A category of finding on a kernel; `before` and `after` are None where it is not found.
 
-    `saved_before` and `saved_after` are the seconds a launch that a fix was, and is, taken to save.
-    `is_at_threshold`: a side lacks it by a hair, for quantities a tenth nearer to the other side's
+    `saved_before` and `saved_after` are the seconds per launch that a fix is estimated to save.
+    `is_at_threshold`: a side is just short of it: quantities a tenth nearer to the other side's
     would make its rule fire.
     """
 
@@ -87,17 +90,17 @@ class FindingChange:
 
     @property
     def promised(self) -> float:
-        """The factor that the earlier report promised for a fix; NaN where it promised none."""
+        """The estimated speedup of a fix in the earlier report; NaN where it has none."""
         return _factor(self.before, math.nan)
 
     @property
     def promises(self) -> float:
-        """The factor that the later report promises."""
+        """The estimated speedup in the later report."""
         return _factor(self.after, math.nan)
 
     @property
     def tells(self) -> bool:
-        """Whether it is told unasked: it changed, and what comes, or hides, is worth a fix."""
+        """Whether it is shown by default: it changed, and if new or masked is worth a fix."""
         match self.status:
             case Status.unchanged | Status.unknown:
                 return False
@@ -132,9 +135,9 @@ def finding_changes(
 
 
 def limit(group: Group, checklist: Checklist) -> Limit | None:
-    """What limits a kernel now; None where neither a finding nor a busy resource tells.
+    """What limits a kernel now; None where neither a finding nor a busy resource shows.
 
-    A finding of low confidence tells where nothing else does.
+    A finding of low confidence counts where nothing else does.
     """
     items = [item for item in checklist.findings_on(group) if item.finding.estimate]
     likely = [item for item in items if item.rule.confidence != _UNSURE]
@@ -148,7 +151,7 @@ def limit(group: Group, checklist: Checklist) -> Limit | None:
 
 
 def _promising(items: Sequence[Item], least: float) -> Limit | None:
-    """The finding that promises most, from a factor on."""
+    """The finding of the largest estimated speedup, from a factor on."""
     item = max(items, key=_factor, default=None)
     if item is None or _factor(item) < least:
         return None
@@ -169,7 +172,8 @@ def _busiest(group: Group) -> Limit | None:
 
 
 def _by_category(checklist: Checklist, group: Group) -> Mapping[str, Item]:
-    """The first item of each category; those that only say a kernel is at its roof left out."""
+    """The first item of each category; without those that only state that a kernel is at its
+    roof."""
     items: dict[str, Item] = {}
     for item in checklist.findings_on(group):
         if item.rule.category != "at_the_roof":
@@ -192,8 +196,8 @@ def _change(
     else:
         status = _weighed(saved, saved_after)
     seen = _seen(category, status, verified, before.typical, after.typical)
-    hair = near and status in {Status.unchanged, Status.eased, Status.heavier}
-    return FindingChange(category, status, item, item_after, saved, saved_after, seen, hair)
+    at_threshold = near and status in {Status.unchanged, Status.improved, Status.worsened}
+    return FindingChange(category, status, item, item_after, saved, saved_after, seen, at_threshold)
 
 
 def _is_near(item: Item | None, before: Group, after: Group, *, gone: bool) -> bool:
@@ -241,12 +245,12 @@ def _come_or_gone(
     near: bool,
     fires: bool,
 ) -> Status:
-    """Whether a finding that is on one side alone was mended, or brought, or only came to show.
+    """Whether a finding on one side only was fixed, is new, or was only hidden.
 
     Mirrors: what is resolved one way is new the other, what is masked unmasked. At an unchanged
     time nothing else can have hidden it: it stands at the threshold of its rule. One that is `near`
-    its threshold is still there: at best it eased. So is one whose rule `fires` on both sides: that
-    its fix saves less may be another's doing. Unless its measure got clearly better.
+    its threshold is still there: at best it improved. So is one whose rule `fires` on both sides:
+    that its fix saves less may be another's doing. Unless its measure got clearly better.
     """
     if not_collected(verified, before.typical, after.typical):
         return Status.unknown
@@ -257,7 +261,7 @@ def _come_or_gone(
     better = gain if gone else -gain
     if math.isnan(gain) or better >= MOVED:
         if (near or fires) and not better >= CLEARLY:
-            return Status.eased if gone else Status.heavier
+            return Status.improved if gone else Status.worsened
         return Status.resolved if gone else Status.new
     if abs(gain) < MOVED and within_noise(before.median, after.median):
         return Status.unchanged
@@ -265,19 +269,19 @@ def _come_or_gone(
 
 
 def _weighed(saved: float, saved_after: float) -> Status:
-    """Of a finding on both sides; mirrors: what eases gets heavier."""
+    """Of a finding on both sides; mirrors: what improves one way worsens the other."""
     if min(saved, saved_after) >= (1 - REMAINS) * max(saved, saved_after):
         return Status.unchanged
-    return Status.eased if saved_after < saved else Status.heavier
+    return Status.improved if saved_after < saved else Status.worsened
 
 
 def _saved(item: Item | None, group: Group) -> float:
-    """Seconds of one launch that a fix is taken to save."""
+    """Seconds per launch that a fix is estimated to save."""
     return group.median * (1 - 1 / factor) if (factor := _factor(item)) != 1 else 0.0
 
 
 def _factor(item: Item | None, unknown: float = 1.0) -> float:
-    """The factor that a finding promises for a fix."""
+    """The estimated speedup of a fix."""
     estimate = item.finding.estimate if item else None
     return estimate.likely if estimate else unknown
 
@@ -317,9 +321,9 @@ def _ways(status: Status, before: LaunchSummary, after: LaunchSummary) -> Seen |
 def _agrees(status: Status, gain: float) -> bool:
     """Whether a quantity that got better by that share shows what became of a finding."""
     match status:
-        case Status.resolved | Status.eased:
+        case Status.resolved | Status.improved:
             return gain >= MOVED
-        case Status.new | Status.heavier:
+        case Status.new | Status.worsened:
             return gain <= -MOVED
         case Status.masked:
             return gain < MOVED

@@ -22,13 +22,13 @@ from profkit.report.catalog import catalog
 from profkit.ui.text import compact, literal, number
 
 BEFORE = "before_"
-"""What stands before the name of a quantity of the earlier report."""
+"""The prefix of a quantity of the earlier report."""
 FAILED, UNDECIDED = 1, 3
 """Exit codes: a gate failed; nothing can be concluded."""
 
 
 class GateKind(StrEnum):
-    """What a gate asks about."""
+    """What a gate checks."""
 
     regression = "regression"
     inconclusive = "inconclusive"
@@ -40,8 +40,8 @@ class GateKind(StrEnum):
 
 _UNDECIDED = {GateKind.inconclusive, GateKind.incomparable}
 _ALLOWED = (
-    "there are quantities, numbers, + - * /, one comparison at a time, and, or, not, and "
-    f"{', '.join(FUNCTIONS)} as docs/guides/writing-rules.md has them"
+    "allowed are quantities, numbers, + - * /, one comparison at a time, and, or, not, and "
+    f"{', '.join(FUNCTIONS)}; see docs/guides/writing-rules.md"
 )
 _WRITTEN = "regression[:5%], inconclusive, incomparable, new-finding, removed, metric:EXPRESSION"
 
@@ -65,8 +65,8 @@ class Gate:
 class Failure:
     """A gate that failed: on a kernel or timed variant by its name, "" for the reports as wholes.
 
-    `why` is a sentence; `at` is the place of the kernel in the comparison's kernels,
-    -1 where it is none of them. `unchecked`: there was nothing to ask the gate of.
+    `why` is a sentence; `index` is the place of the kernel in the comparison's kernels,
+    -1 where it is none of them. `unchecked`: there was nothing to evaluate the gate on.
     """
 
     gate: Gate
@@ -88,14 +88,14 @@ class Failure:
 def parse_gates(texts: Iterable[str]) -> tuple[Gate, ...]:
     """The gates of `--fail-on` values, each a list with commas, in order and each once.
 
-    Raises UsageError for what is no gate, and for a value without one: of a variable that is not
-    set there would be none to fail.
+    Raises UsageError for what is not a valid gate, and for a value without one: an unset variable
+    would leave no gate to fail.
     """
     gates: dict[Gate, None] = {}
     for text in texts:
         parts = [part.strip() for part in _parts(text) if part.strip()]
         if not parts:
-            remedy = f"leave it out, or write some of {_WRITTEN}"
+            remedy = f"leave it out, or use {_WRITTEN}"
             raise _refused(f"{text[:80]!r} names no gate", remedy)
         gates |= dict.fromkeys(map(_gate, parts))
     return tuple(gates)
@@ -104,7 +104,7 @@ def parse_gates(texts: Iterable[str]) -> tuple[Gate, ...]:
 def failures(diff: Diff, gates: Iterable[Gate]) -> tuple[Failure, ...]:
     """What fails the gates, in their order, kernels in that of the comparison.
 
-    Of reports that can't be compared each gate fails as unchecked, unless what one side alone has
+    Of reports that can't be compared each gate fails as unchecked, unless what only one side has
     fails it, or it is `incomparable`.
     """
     return tuple(failure for gate in gates for failure in _failures(diff, gate))
@@ -114,7 +114,7 @@ def _failures(diff: Diff, gate: Gate) -> Sequence[Failure]:
     failed = tuple(_ASK[gate.kind](diff, gate))
     if failed or not diff.refused:
         return failed
-    why = f"not checked, nothing was compared: {diff.obstacle_words}"
+    why = f"not evaluated, nothing was compared: {diff.obstacle_words}"
     return (Failure(gate, "", why, unchecked=True),)
 
 
@@ -155,8 +155,8 @@ def _gate(text: str) -> Gate:
         kind = GateKind(name.strip())
     except ValueError:
         meant = did_you_mean(name, [kind.value for kind in GateKind])
-        remedy = f"{meant} there are {_WRITTEN}".lstrip()
-        raise _refused(f"{text[:80]!r} is no gate", remedy) from None
+        remedy = f"{meant} use {_WRITTEN}".lstrip()
+        raise _refused(f"{text[:80]!r} is not a valid gate", remedy) from None
     if kind is GateKind.metric:
         return Gate(kind, expression=_condition(value.strip()))
     if kind is GateKind.regression and colon:
@@ -175,7 +175,7 @@ def _margin(text: str) -> float:
     if not text:
         raise _refused("regression: without a percentage", "write regression:5%, or regression")
     if not 0 <= share < math.inf:
-        raise _refused(f"regression: {text[:80]!r} is no percentage", "write regression:5%")
+        raise _refused(f"regression: {text[:80]!r} is not a percentage", "write regression:5%")
     return share
 
 
@@ -199,10 +199,10 @@ def _condition(text: str) -> Expression:
             remedy = did_you_mean(
                 bare, known, "`profkit metrics` lists them", spelled=prefix.__add__
             )
-            raise _refused(f"metric: {name!r} is no quantity", remedy)
+            raise _refused(f"metric: {name!r} is not a valid quantity", remedy)
     if not expression.is_condition:
-        remedy = f"compare it with something: {example}"
-        raise _refused(f"metric: {text[:80]!r} is no condition", remedy)
+        remedy = f"compare it with a value: {example}"
+        raise _refused(f"metric: {text[:80]!r} is not a condition", remedy)
     return expression
 
 
@@ -229,8 +229,8 @@ def _verdicts(diff: Diff) -> Iterator[_Verdict]:
                 group.median * (group.typical.get("sm_clock") if kernel.in_cycles else 1.0)
                 for group in (kernel.before, kernel.after)
             )
-            why = "the ratio is between {:.3g}x and {:.3g}x".format(*profiled.range)
-            words = f"{_arrow(times, unit)} by ncu"
+            why = "speedup between {:.3g}x and {:.3g}x".format(*profiled.range)
+            words = f"{_arrow(times, unit)} by ncu durations"
             yield _Verdict(name, profiled.change, profiled.speedup, words, why, index)
     shown = {id(kernel.timed) for kernel in diff.kernels if kernel.by_timing}
     for timed in diff.timed:
@@ -240,7 +240,7 @@ def _verdicts(diff: Diff) -> Iterator[_Verdict]:
 
 def _timed_verdict(timed: TimedChange, name: str, index: int = -1) -> _Verdict:
     medians = (side.summary.median for side in (timed.before, timed.after))
-    words = f"{_arrow(medians)} timed, {timed.design}"
+    words = f"{_arrow(medians)} timed, {timed.design_words}"
     return _Verdict(name, timed.change, timed.speedup, words, timed.why, index)
 
 
@@ -278,10 +278,10 @@ def _total(diff: Diff, gate: Gate) -> Iterator[_Verdict]:
     launches = (len(side.report.measured) for side in diff.sides)
     means = (time / count for time, count in zip((before, after), launches, strict=True))
     if after / before - 1 > max(gate.margin, noise(*means)):
-        words = f"all launches together {_arrow((before, after))} by ncu"
+        words = f"total of all launches {_arrow((before, after))} by ncu durations"
         for seconds, word in ((total.removed, "removed"), (total.added, "added")):
             if seconds:
-                words += f", {number(seconds, 's')} of it in {word} kernels"
+                words += f", including {number(seconds, 's')} in {word} kernels"
         yield _Verdict("", Change.regressed, before / after, words, "")
 
 
@@ -303,20 +303,20 @@ def _new_findings(diff: Diff, gate: Gate) -> Iterator[Failure]:
     for index, kernel in enumerate(diff.kernels):
         for change in kernel.findings:
             if change.status is Status.new and change.promises >= WORTH:
-                why = f"{change.category} is new, its fix would give {change.promises:.2f}x"
+                why = f"{change.category} is new, estimated speedup {change.promises:.2f}x"
                 shown = f"; {seen(change.seen)}" if change.seen else ""
                 yield Failure(gate, kernel.after.name, why + shown, index)
 
 
 def _removed(diff: Diff, gate: Gate) -> Iterator[Failure]:
     for group in diff.removed:
-        spent = "" if math.isnan(group.total) else f", it took {number(group.total, 's')}"
+        spent = "" if math.isnan(group.total) else f", ncu duration {number(group.total, 's')}"
         launches = _amount(group.count, "launch")
-        yield Failure(gate, group.name, f"{launches} before, none now{spent}")
+        yield Failure(gate, group.name, f"{launches} before, none after{spent}")
 
 
 def _metrics(diff: Diff, gate: Gate) -> Iterator[Failure]:
-    """Kernels of which the expression holds, or can't be told; added ones have no before."""
+    """Kernels for which the expression is true or can't be evaluated; added ones have no before."""
     assert gate.expression is not None
     names = gate.expression.names
     asked = [(index, kernel.before, kernel.after) for index, kernel in enumerate(diff.kernels)]
@@ -337,10 +337,10 @@ def _metrics(diff: Diff, gate: Gate) -> Iterator[Failure]:
             for why in (launch.why_missing(name.removeprefix(BEFORE)),)
         ]
         if math.isnan(truth):
-            why = "; ".join(missing) or f"no number comes of {amounts}"
-            yield Failure(gate, after.name, f"can't be told: {why}", index)
+            why = "; ".join(missing) or f"undefined for {amounts}"
+            yield Failure(gate, after.name, f"not evaluated: {why}", index)
         elif truth:
-            yield Failure(gate, after.name, f"it holds: {amounts}", index)
+            yield Failure(gate, after.name, f"condition met: {amounts}", index)
 
 
 _ASK: Mapping[GateKind, Callable[[Diff, Gate], Iterator[Failure]]] = {

@@ -1,6 +1,6 @@
 """Comparisons as GitHub's workflow commands: annotations on the lines of a pull request.
 
-GitHub shows ten errors and ten warnings of a step; what is beyond them is told in a notice.
+GitHub shows ten errors and ten warnings per step; a notice counts the others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from profkit.core.errors import EnvironmentProblem
 from profkit.ui.text import literal
 
 MOST = 10
-"""Annotations of one level that GitHub shows for a step."""
+"""Annotations of one level that GitHub shows per step (its documented limit)."""
 
 
 def diff_github(document: Document) -> str:

@@ -53,7 +53,7 @@ class FailureRow(Projection, frozen=True, kw_only=True):
 
 
 class CauseRow(Projection, frozen=True, kw_only=True):
-    """What a factor adds to a change, below 0 time saved, and its values."""
+    """The seconds that a factor contributes to a change (below 0: saved), and its values."""
 
     key: str
     label: str
@@ -67,8 +67,9 @@ class CauseRow(Projection, frozen=True, kw_only=True):
 class TotalRow(Projection, frozen=True, kw_only=True):
     """Times and launches of matched kernels that were compared, and of those on one side alone.
 
-    `speedup` is null where they were launched more often on a side. Kernels left out: `unmeasured`,
-    for some of their launches were, and `incomparable`, or of a problem that one run alone has.
+    `speedup` is null where they were launched more often on a side. Kernels left out: `unmeasured`
+    (some of their launches were not measured) and `incomparable` (or of a problem size that only
+    one run has).
     """
 
     before: Number = field(name="before_s")
@@ -83,7 +84,7 @@ class TotalRow(Projection, frozen=True, kw_only=True):
 
 
 class MatchRow(Projection, frozen=True, kw_only=True):
-    """What made two kernels a pair, and how alike their names are."""
+    """How two kernels were matched, and the similarity of their names."""
 
     basis: Basis = field(name="how")
     certain: bool
@@ -116,7 +117,7 @@ class MeasureRow(Projection, frozen=True, kw_only=True):
 
 
 class SizeRow(Projection, frozen=True, kw_only=True):
-    """What counters tell of the problem's size; `proven`: equal work shows one size."""
+    """Evidence of the problem's size from counters; `proven`: equal work shows equal size."""
 
     threads: tuple[Measured, Measured]
     is_proven: bool = field(name="proven")
@@ -133,7 +134,7 @@ class LatencyRow(Projection, frozen=True, kw_only=True):
 
 
 class TimedRow(Projection, frozen=True, kw_only=True):
-    """What timed latencies say; INVALID: the environment moved while one was timed."""
+    """The comparison of timed latencies; INVALID: the environment changed while one was timed."""
 
     before: LatencyRow
     after: LatencyRow
@@ -166,7 +167,7 @@ class FindingOfKernel(FindingRow, frozen=True, kw_only=True):
 
 
 class SeenRow(Projection, frozen=True, kw_only=True):
-    """The quantity that shows what became of a finding."""
+    """The quantity that shows how a finding changed."""
 
     name: str = field(name="quantity")
     before: Measured
@@ -174,10 +175,10 @@ class SeenRow(Projection, frozen=True, kw_only=True):
 
 
 class FindingChangeRow(Projection, frozen=True, kw_only=True):
-    """What became of a finding: seconds of a launch that a fix was, and is, taken to save, and the
-    factors that the earlier report promised and the later one promises.
+    """How a finding changed: seconds per launch that a fix is estimated to save, and the estimated
+    speedups in the earlier report (`promised`) and the later one (`promises`).
 
-    `at_threshold`: a side lacks it by a hair: quantities a tenth nearer to the other side's would
+    `at_threshold`: a side is just short of it: quantities a tenth nearer to the other side's would
     bring it back.
     """
 
@@ -196,10 +197,10 @@ class FindingChangeRow(Projection, frozen=True, kw_only=True):
 class KernelDiffRow(Projection, frozen=True, kw_only=True):
     """A kernel by its later name, before and after.
 
-    `by` is what the verdict rests on, `speedup` time before / time after, `saved_s` what all its
-    launches take less by ncu. `size` is null where both runs declare the problem. `changed` is
-    weightiest first, `shown` false for what is small or noise; `one_sided` is what one side lacks,
-    and why.
+    `by` is what the verdict rests on, `speedup` time before / time after, `saved_s` the decrease of
+    ncu's durations over all its launches. `size` is null where both runs declare the problem.
+    `changed` is weightiest first, `shown` false for what is small or noise; `one_sided` is what one
+    side lacks, and why.
     """
 
     name: str
@@ -224,7 +225,7 @@ class KernelDiffRow(Projection, frozen=True, kw_only=True):
 
 
 class ComparisonRow(Projection, frozen=True, kw_only=True):
-    """Two reports; `refused`: they can't be compared, and were not.
+    """Two reports; `refused`: they can't be compared and were not.
 
     Kernels are those that took or take most time first; `timed` are variants that both runs timed.
     """
@@ -246,7 +247,7 @@ class ComparisonRow(Projection, frozen=True, kw_only=True):
 
 
 class LeftOut(Projection, frozen=True, kw_only=True):
-    """A report that one side alone has."""
+    """A report that only one side has."""
 
     side: Literal["before", "after"]
     file: str

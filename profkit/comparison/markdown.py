@@ -1,7 +1,7 @@
 """Comparisons as Markdown that fits a pull request's comment, whatever the number of kernels.
 
 The first line never changes, so that a bot finds its own comment again. What does not fit is left
-out last to first: details of kernels, rows of kernels that did not change, rows, comparisons.
+out last to first: details of kernels, rows of unchanged kernels, other rows, comparisons.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from profkit.ui.view import Grid
 MARKER = "<!-- profkit-diff -->"
 """The first line."""
 MOST = 65_536
-"""Characters that a comment on GitHub may have; kept in bytes of UTF-8, which are never fewer."""
+"""Characters that a comment on GitHub may have (its API refuses longer bodies); counted in bytes of
+UTF-8, which are never fewer."""
 
+# Chosen: what a reviewer scrolls through; more is folded, or counted.
 _ROWS, _FAILURES = 30, 20
-_LONGEST = 300
+_LONGEST = 300  # characters of a cell or line; chosen: three lines of a comment
 _OPEN, _CLOSE = "<details><summary>", "</details>"
-_OVERHEAD = 400  # what a comparison needs beside its parts: headings, folds, notes of what is left
+_OVERHEAD = 400  # bytes of a comparison's headings, folds and notes, more than the longest of them
 
 
 @dataclass
@@ -45,8 +47,8 @@ class _Part:
 
 @dataclass
 class _Section:
-    """A comparison: lines that stand at its head, kernels that moved, the others, what one side
-    alone has, and kernels in detail. `whole` says that its head fits."""
+    """A comparison: lines at its head, kernels that changed, the others, what only one side
+    has, and kernels in detail. `whole` says that its head fits."""
 
     label: str
     head: list[str]
@@ -66,14 +68,17 @@ def diff_markdown(document: Document) -> str:
     for line in alone[:_FAILURES]:
         lines += ["", _prose(cut(line, _LONGEST))]
     if len(alone) > _FAILURES:
-        lines += ["", f"{len(alone) - _FAILURES} more reports are on one side only"]
+        lines += ["", f"{len(alone) - _FAILURES} more reports on one side only"]
     sections = [_section(judged, document) for judged in document.comparisons]
     _fit(sections, MOST - _size(lines) - _OVERHEAD)
     for section in sections:
         lines += _lines(section)
     left = sum(not section.whole for section in sections)
     if left:
-        lines += ["", f"{plural(left, 'comparison')} more did not fit here: --format json has all."]
+        lines += [
+            "",
+            f"Omitted for size: {plural(left, 'comparison')}. --format json has everything.",
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -82,7 +87,7 @@ def _section(judged: Judged, document: Document) -> _Section:
     head = [f"- **failed** {_prose(cut(str(failure), _LONGEST))}" for failure in failed[:_FAILURES]]
     if len(failed) > _FAILURES:
         head.append(f"- {len(failed) - _FAILURES} more failed")
-    word = "**INCOMPARABLE**" if diff.refused else "forced though"
+    word = "**INCOMPARABLE**" if diff.refused else "forced despite different"
     head += [f"- {word} {_prose(cut(str(obstacle), _LONGEST))}" for obstacle in diff.obstacles]
     if not diff.refused and (len(diff.kernels) != 1 or diff.removed or diff.added):
         head.append(f"- {_prose(words.summary(diff))}")
@@ -148,7 +153,7 @@ def _lines(section: _Section) -> list[str]:
     )
     left = [f"{count} {noun}" for count, noun in unshown if count]
     return (
-        [*lines, "", f"Left out, for want of room: {', '.join(left)}. --format json has all."]
+        [*lines, "", f"Omitted for size: {', '.join(left)}. --format json has everything."]
         if left
         else lines
     )

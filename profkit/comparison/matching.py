@@ -1,9 +1,9 @@
-"""Which kernel of one report is which of another's.
+"""Matches the kernels of two reports.
 
 By demangled name and launch shape; what is left by name, in the order of launches; by name without
-template arguments; then by likeness of names near the same place in the sequence. One kernel that
-is left on each side is a pair too, where both do the same work. What nothing matches was added or
-removed. Only the first two are certain: the others are marked as they are.
+template arguments; then by similarity of names near the same place in the sequence. One kernel left
+on each side is a pair too, where both do the same work. Unmatched kernels were added or removed.
+Only the first two are certain: the others are marked.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from enum import StrEnum
 from profkit.report.summary import Group
 
 LIKE = 0.5
-"""The likeness from which two names may be one kernel's: half of the words of both together."""
+"""The similarity from which two names may be one kernel's: half of the words of both together.
+Chosen: lower pairs unrelated kernels, higher misses renamed ones."""
+# Positions in the sequence that a renamed kernel is searched in. Chosen: bounds the work on reports
+# of thousands of kernels.
 _NEAR = 16
 _WORD = re.compile(r"[A-Za-z]+|\d+")
 _ANONYMOUS = "(anonymous namespace)::"
@@ -33,7 +36,7 @@ class Mode(StrEnum):
 
 
 class Basis(StrEnum):
-    """What made two kernels a pair."""
+    """How two kernels were matched."""
 
     same = "same name and launch shape"
     shape = "same name, another launch shape"
@@ -48,7 +51,8 @@ class Basis(StrEnum):
 
 @dataclass(frozen=True)
 class Match:
-    """Two groups of launches taken as one kernel; `likeness` of their names, 1 for equal ones."""
+    """Two groups of launches matched as one kernel; `likeness`: the similarity of their names, 1 if
+    equal."""
 
     before: Group
     after: Group
@@ -57,7 +61,7 @@ class Match:
 
     @property
     def certain(self) -> bool:
-        """Whether the demangled name, or the user, tells it."""
+        """Whether it is by demangled name, or by the user."""
         return self.basis in {Basis.same, Basis.shape, Basis.asked}
 
     @property
@@ -128,7 +132,7 @@ class _Open:
     def pair(
         self, pairs: Iterable[tuple[Group, Group]], basis: Basis, likeness: float | None = None
     ) -> None:
-        """Make pairs, as like as their names unless that is given."""
+        """Make pairs, of their names' similarity unless that is given."""
         for earlier, later in list(pairs):
             del self.left[id(earlier)], self.right[id(later)]
             own = alike(earlier.name, later.name) if likeness is None else likeness

@@ -1,6 +1,6 @@
-"""Did two launches compute a problem of one size? What their counters of work say.
+"""Whether two launches computed a problem of equal size, from their work counters.
 
-Threads don't tell: more work for each thread is a common fix, and a persistent kernel has one
+Thread counts don't show it: more work per thread is a common fix, and a persistent kernel has one
 number of threads for every size. A size that changes moves all work; a fix leaves some of it.
 """
 
@@ -21,6 +21,7 @@ less makes no difference that a verdict could rest on."""
 # Kernels that load nothing read 0.07 to 0.3 MB of DRAM under ncu (H200: code and constants).
 _LEAST_DRAM_BYTES = 1e6
 # An output of fewer bytes than this share of what is loaded is a reduction's: it need not grow.
+# Chosen: a higher share takes the output of a map of several inputs for a reduction's.
 _LEAST_OUTPUT = 1 / 16
 
 
@@ -48,7 +49,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class SizeEvidence:
-    """What two launches tell of their sizes: threads, NaN where unknown, and measures of work."""
+    """Evidence of the sizes of two launches: threads, NaN where unknown, and measures of work."""
 
     threads: tuple[float, float]
     measures: tuple[Measure, ...]
@@ -112,7 +113,7 @@ class SizeEvidence:
 
 
 def size_evidence(before: LaunchSummary, after: LaunchSummary) -> SizeEvidence:
-    """What two launches tell of the sizes of their problems."""
+    """Evidence of the problem sizes of two launches."""
     sides = _amounts(before), _amounts(after)
     threads = _threads(before), _threads(after)
     measures = [

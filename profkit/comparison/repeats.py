@@ -1,4 +1,4 @@
-"""Whether a kernel's time under ncu changed beyond what it changes by itself."""
+"""Whether a kernel's ncu duration changed beyond its run-to-run variation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from profkit.report.summary import Group
 
 NOISE = 0.03
 """The share by which ncu's durations of one and the same kernel differ from one recording to the
-next: 2% to 3% as a rule (docs/reference/methods/comparison.md has what was seen)."""
+next: 2% to 3% as a rule (docs/reference/methods/comparison.md has the measurements)."""
 JITTER = 0.4e-6
 """Seconds by which they differ on top, whatever the kernel: what counts in short launches.
 
@@ -24,8 +24,9 @@ caches flushed: under 4 µs 99% of the pairs of launches are within 0.38 µs of 
 farthest 0.51 µs apart. NOISE and JITTER together hold 99.6% of all 2,772 pairs; NOISE alone misses
 37% of those under 10 µs."""
 
+# The fewest values whose extremes are a 95% interval of the median: 1 - 2/2**6 is 96.9%.
 _ENOUGH = 6
-_LEVEL = 0.95
+_LEVEL = 0.95  # the convention
 
 
 class Change(StrEnum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 
 from profkit.analysis.report import Report
 from profkit.analysis.run_files import latencies_of
@@ -11,6 +12,7 @@ from profkit.comparison.comparison import Diff, Side
 from profkit.comparison.comparison import diff as compare
 from profkit.comparison.matching import Mode
 from profkit.comparison.timed_change import timings
+from profkit.core.errors import UsageError
 
 
 @lru_cache(maxsize=2)  # reports of a series are each the later one, then the earlier one
@@ -21,16 +23,26 @@ def side(report: Report) -> Side:
 
 
 def diff(
-    before: Report,
-    after: Report,
+    before: Report | str | Path,
+    after: Report | str | Path,
     *,
     match: str = "auto",
     names: Mapping[str, str] | None = None,
     force: bool = False,
 ) -> Diff:
-    """What a change did: two reports compared, kernel by kernel.
+    """What a change did: two reports, or the paths of two, compared kernel by kernel.
 
-    `match` is auto, name, order or nvtx; `names` tells which kernel became which. Where reports
-    can't be compared the result is `refused` and says why, unless `force`.
+        >>> change = profkit.diff("before.ncu-rep", "after.ncu-rep")
+        >>> change.kernels[0].speedup
+
+    `match` is auto, name, order or nvtx; `names` maps old names of kernels to new ones. Where
+    reports can't be compared the result is `refused` and says why, unless `force`. Raises as `load`
+    does, and UsageError for another `match`.
     """
-    return compare(side(before), side(after), mode=Mode(match), names=names, force=force)
+    if match not in tuple(Mode):
+        raise UsageError(f"match {match!r} is not {', '.join(Mode)}")
+    sides = [
+        side(report if isinstance(report, Report) else Report.load(report))
+        for report in (before, after)
+    ]
+    return compare(*sides, mode=Mode(match), names=names, force=force)

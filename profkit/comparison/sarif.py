@@ -24,15 +24,15 @@ SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
 MOST = 5000
-"""Results that code scanning takes of one file."""
+"""Results per run that GitHub code scanning shows (its documented limit)."""
 
 _GATES: Mapping[GateKind, str] = {
-    GateKind.regression: "A kernel got slower",
-    GateKind.inconclusive: "Whether a kernel got slower can't be concluded",
+    GateKind.regression: "A kernel regressed",
+    GateKind.inconclusive: "The comparison of a kernel is inconclusive",
     GateKind.incomparable: "A kernel can't be compared",
-    GateKind.new_finding: "A kernel has a limit that it had not",
-    GateKind.removed: "A kernel is gone",
-    GateKind.metric: "A quantity is beyond what is allowed",
+    GateKind.new_finding: "A kernel has a new finding",
+    GateKind.removed: "A kernel was removed",
+    GateKind.metric: "A metric condition is met",
 }
 _ERROR, _WARNING = "error", "warning"
 

@@ -39,7 +39,7 @@ _INDEX = "baseline.json"
 _LOCK = ".lock"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _BESIDE = (MANIFEST, CHECK, LATENCY)
-_ANEW = "save the baseline anew"
+_AGAIN = "save the baseline again"
 
 
 class Index(File, frozen=True, kw_only=True, tag="profkit.kept-baseline/1"):
@@ -116,14 +116,14 @@ def find(name: str, gpu: str, root: Path = ROOT) -> Baseline:
     home = _home(name, gpu, root)
     if not (home / _INDEX).is_file():
         raise _absent(name, gpu, root)
-    index = read_file(home / _INDEX, Index, _ANEW)
+    index = read_file(home / _INDEX, Index, _AGAIN)
     folder = home / index.folder
     for place, entry in index.files.items():
         file = folder / place
         if not file.is_file():
-            raise BadInput(f"{file}: missing from the baseline", _ANEW)
+            raise BadInput(f"{file}: missing from the baseline", _AGAIN)
         if digest(file) != entry.sha256:
-            raise BadInput(f"{file}: changed since it was saved", _ANEW)
+            raise BadInput(f"{file}: changed since it was saved", _AGAIN)
     path = folder / index.reports[0] if len(index.reports) == 1 else folder
     return Baseline(index.name, index.gpu, datetime.fromisoformat(index.saved), path)
 
@@ -133,7 +133,7 @@ def baselines(root: Path = ROOT) -> dict[str, tuple[str, ...]]:
     names: dict[str, tuple[str, ...]] = {}
     for index in sorted(root.glob(f"*/*/{_INDEX}")):
         name = index.parent.parent.name
-        names[name] = (*names.get(name, ()), read_file(index, Index, _ANEW).gpu)
+        names[name] = (*names.get(name, ()), read_file(index, Index, _AGAIN).gpu)
     return names
 
 
@@ -150,12 +150,12 @@ def _home(name: str, gpu: str, root: Path) -> Path:
 
 def _absent(name: str, gpu: str, root: Path) -> BadInput:
     known = baselines(root)
-    keep = f"keep one with `profkit diff REPORT --save-baseline {name}`"
+    keep = f"save one with `profkit diff REPORT --save-baseline {name}`"
     if name in known:
         others = ", ".join(known[name])
-        return BadInput(f"baseline {name} in {root} is of {others}, none of {gpu}", keep)
-    names = f"there are {', '.join(known)}" if known else "there is none at all"
-    return BadInput(f"no baseline {name} in {root}, {names}", keep)
+        return BadInput(f"baseline {name} in {root} is of {others}, not of {gpu}", keep)
+    names = f"has {', '.join(known)}" if known else "is empty"
+    return BadInput(f"no baseline {name}: {root} {names}", keep)
 
 
 def _copied(reports: Mapping[str, Path], folder: Path) -> dict[str, FileEntry]:

@@ -1,4 +1,4 @@
-"""What the written forms of a comparison show: a row a kernel, tables of what is known of it."""
+"""What the written forms of a comparison show: a row per kernel, tables of its details."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from profkit.comparison.repeats import Change
 from profkit.ui.text import literal, plural
 from profkit.ui.view import Grid
 
-COLUMNS = ("Kernel", "Before → after", "Change", "Why, and what limits it")
+COLUMNS = ("Kernel", "Before → after", "Change", "Cause, current limiter")
 """Headings of `row`."""
 
 SOURCE = "Source"
 """The heading of the text of source lines."""
 
+# Rows of a table, chosen: the details of a kernel fit two screens; --all shows the rest.
 _CHANGES, _FINDINGS, _LINES = 12, 8, 6
 
 
@@ -34,7 +35,7 @@ class Detail:
 
 
 def row(kernel: KernelDiff) -> tuple[str, str, str, str]:
-    """A kernel in a table: name, times, ratio, what became of it."""
+    """A kernel in a table: name, times, ratio, outcome."""
     outcome = "; ".join(literal(part) for part in words.outcome(kernel))
     return words.name(kernel), words.times(kernel), words.ratio(kernel), outcome
 
@@ -50,7 +51,7 @@ def ordered(judged: Judged) -> tuple[list[KernelDiff], list[KernelDiff]]:
 
 
 def detail(kernel: KernelDiff, *, show_all: bool) -> Detail:
-    """What is known of a kernel; small changes and what one side alone has if `show_all`."""
+    """A kernel in detail; small changes and what only one side has if `show_all`."""
     grids: list[Grid] = []
     if kernel.change is not Change.incomparable:
         if kernel.attribution and (kernel.change is not Change.same or show_all):
@@ -65,13 +66,13 @@ def detail(kernel: KernelDiff, *, show_all: bool) -> Detail:
 
 
 def moved(kernel: KernelDiff, *, show_all: bool) -> tuple[Grid, ...]:
-    """What else changed, and source lines by their time; not the tables that would be empty."""
+    """Other changes, and source lines by their time; not the tables that would be empty."""
     grids = _changed(kernel.changed, show_all=show_all), _lines(kernel.lines, show_all=show_all)
     return tuple(grid for grid in grids if grid.rows)
 
 
 def apart(diff: Diff) -> tuple[Grid, ...]:
-    """Kernels that one side alone has, with their time."""
+    """Kernels that only one side has, with their time."""
     return tuple(
         Grid(f"{title} kernels", ("Kernel", "Time"), tuple(words.gone(groups)))
         for title, groups in (("Removed", diff.removed), ("Added", diff.added))
@@ -87,17 +88,17 @@ def timed(diff: Diff) -> tuple[str, ...]:
 
 
 def only_in(document: Document) -> tuple[str, ...]:
-    """Reports that one side alone has, a line each: `only in before: matmul.ncu-rep`."""
+    """Reports that only one side has, a line each: `only in before: matmul.ncu-rep`."""
     return tuple(literal(f"only in {side}: {name}") for side, name in document.left_out)
 
 
 def failed_in_words(document: Document) -> str:
-    """How many gates failed how often, in a line; "" where none did."""
+    """The numbers of failed gates and failures, in a line; "" where none failed."""
     failed = [failure for judged in document.comparisons for failure in judged.failures]
     if not failed:
         return ""
     gates = len({str(judged.gate) for judged in failed})
-    return f"{plural(gates, 'gate')} failed, {plural(len(failed), 'reason')}"
+    return f"{plural(gates, 'gate')} failed: {plural(len(failed), 'failure')}"
 
 
 def why(attribution: Attribution) -> Grid:
@@ -109,11 +110,11 @@ def why(attribution: Attribution) -> Grid:
     ]
     smaller = len(attribution.causes) - len(causes)
     if smaller:
-        rows.append((f"{smaller} smaller", words.signed(rest), "", ""))
-    rows.append(("sum", words.signed(attribution.change), "", ""))
+        rows.append((f"{smaller} smaller causes", words.signed(rest), "", ""))
+    rows.append(("total", words.signed(attribution.change), "", ""))
     missing = ", ".join(attribution.missing)
-    note = f"Not told apart: {missing}; a side did not record them" if missing else ""
-    return Grid("Why", ("Cause", "Time", "Before", "After"), tuple(rows), note)
+    note = f"Not attributed: {missing} (not recorded on one side)" if missing else ""
+    return Grid("Causes", ("Cause", "Change", "Before", "After"), tuple(rows), note)
 
 
 def _findings(kernel: KernelDiff, *, show_all: bool) -> Grid:
@@ -129,7 +130,7 @@ def _findings(kernel: KernelDiff, *, show_all: bool) -> Grid:
         )
         for change in shown
     )
-    columns = ("Finding", "Became", "Seen in", "A fix saves", "Estimate")
+    columns = ("Finding", "Status", "Evidence", "Estimated saving", "Predicted vs. measured")
     left = len(findings) - len(shown)
     return Grid("Findings", columns, rows, f"{left} more" if left else "")
 
@@ -137,19 +138,22 @@ def _findings(kernel: KernelDiff, *, show_all: bool) -> Grid:
 def _changed(changed: Sequence[Changed], *, show_all: bool) -> Grid:
     shown = changed if show_all else [change for change in changed if change.shown][:_CHANGES]
     left = len(changed) - len(shown)
-    note = f"{left} more, of less weight or within noise" if left else ""
+    note = f"{left} more, smaller or within noise" if left else ""
     columns = ("Quantity", "Before → after", "Change")
-    return Grid("What else changed", columns, tuple(map(words.change_words, shown)), note)
+    return Grid("Other changes", columns, tuple(map(words.change_words, shown)), note)
 
 
 def _lines(lines: Sequence[LineChange], *, show_all: bool) -> Grid:
     shown = lines if show_all else lines[:_LINES]
     rows = []
     for line in shown:
-        where, spent, text = words.line_words(line)
-        rows.append((f"{literal(line.file)}:{where}", spent, text))
+        location, spent, text = words.line_words(line)
+        rows.append((f"{literal(line.file)}:{location}", spent, text))
     left = len(lines) - len(shown)
-    note = f"{plural(left, 'line')} more" if left else ""
+    note = f"{left} more lines" if left > 1 else "1 more line" if left else ""
     return Grid(
-        "By source line (samples as time)", ("Line", "Before → after", SOURCE), tuple(rows), note
+        "Time by source line (from warp samples)",
+        ("Line", "Before → after", SOURCE),
+        tuple(rows),
+        note,
     )

@@ -21,14 +21,17 @@ from profkit.comparison.tables import SOURCE, moved, why
 from profkit.ui.text import bar, cut, literal, plural, shorten
 from profkit.ui.view import Grid
 
-_BAR = 12
-_OTHERS, _GONE, _FINDINGS = 12, 8, 6
-_LONGEST_LINE = 56
-_BARS_FROM = 80
-_GAP = 2
-_NARROWEST, _NARROWEST_LINE = 12, 8
-_FORCE = "--force compares all the same"
-_MATCH = "--match order pairs kernels by their sequence, --match FILE by the names that it gives"
+_BAR = 12  # chosen: what the other columns leave free of 100
+# Rows of other kernels, of removed or added ones, and of findings: chosen for one screen.
+_OTHERS, _REMOVED, _FINDINGS = 12, 8, 6
+# Columns of source text, at most and at least: chosen for 100 columns; shorter text says nothing.
+_LONGEST_LINE, _NARROWEST_LINE = 56, 8
+_BARS_FROM = 80  # chosen: a narrower terminal has room for the numbers only
+_GAP = 2  # blanks between columns
+_NARROWEST = 12  # chosen: a shorter kernel name is hardly recognized
+_TOTAL_CAUSES = 4  # chosen: two lines of 100 columns
+_FORCE = "--force compares them anyway"
+_MATCH = "--match order pairs kernels by launch order, --match FILE by `old name: new name`"
 _STYLES = {Change.improved: "green", Change.regressed: "red", Change.same: "dim"}
 
 
@@ -42,12 +45,14 @@ def diff_view(diff: Diff, title: str, top: int, width: int, *, everything: bool)
         parts += [Text(f"! INCOMPARABLE  {obstacle}", "yellow") for obstacle in diff.obstacles]
         hint = _FORCE if can_be_forced(diff.obstacles) else _MATCH
         return Group(*parts, Text(hint, "dim"), *_others(diff, ()))
-    parts += [Text(f"! forced though {obstacle}", "yellow") for obstacle in diff.obstacles]
+    parts += [
+        Text(f"! forced despite different {obstacle}", "yellow") for obstacle in diff.obstacles
+    ]
     shown = diff.kernels[: top or None]
     if len(diff.kernels) > 1 or diff.removed or diff.added:
         parts += [Text(words.summary(diff)), *_total(diff)]
     if diff.variants:
-        parts += [Text(), Text("Timed variants of several launches", "bold")]
+        parts += [Text(), Text("Timed variants with several launches", "bold")]
         timings = (f"{words.variant(timed)}  {words.timing(timed)}" for timed in diff.variants)
         parts += map(_indented, timings)
     for kernel in shown:
@@ -107,7 +112,7 @@ def _why(attribution: Attribution, width: int) -> list[RenderableType]:
         rows.append(row if width >= _BARS_FROM else row[:-1])
     for cell in rows[-1][:2]:
         cell.stylize("bold")
-    title = Text.assemble(("Why  ", "bold"), words.why(attribution))
+    title = Text.assemble(("Causes  ", "bold"), words.why(attribution))
     parts: list[RenderableType] = [Text(), title, _fitted(rows, width, numbers=(1, 2))]
     if grid.note:
         parts.append(Text(f"  {grid.note[0].lower()}{grid.note[1:]}", "dim"))
@@ -161,12 +166,14 @@ def _fitted(rows: Sequence[tuple[Text, ...]], width: int, numbers: Collection[in
 
 
 def _total(diff: Diff) -> list[RenderableType]:
-    causes = [cause for cause in diff.total.causes if cause.kind is not CauseKind.rest][:4]
+    causes = [cause for cause in diff.total.causes if cause.kind is not CauseKind.rest]
     change = diff.total.after - diff.total.before
     if len(diff.kernels) < 2 or not change:
         return []
-    parts = ", ".join(f"{words.label(cause)} {words.signed(cause.seconds)}" for cause in causes)
-    return [Text(f"  of compared kernels {words.signed(change)}: {parts}", "dim")]
+    parts = ", ".join(
+        f"{words.label(cause)} {words.signed(cause.seconds)}" for cause in causes[:_TOTAL_CAUSES]
+    )
+    return [Text(f"  change of compared kernels {words.signed(change)}: {parts}", "dim")]
 
 
 def _others(diff: Diff, shown: Sequence[KernelDiff]) -> list[RenderableType]:
@@ -178,14 +185,14 @@ def _others(diff: Diff, shown: Sequence[KernelDiff]) -> list[RenderableType]:
         parts += [Text(f"  {words.headline(kernel)}") for kernel in differing[:_OTHERS]]
         rest = len(left) - len(differing[:_OTHERS])
         if rest:
-            parts.append(Text(f"  {plural(rest, 'kernel')} more: --top 0 shows all", "dim"))
+            parts.append(Text(f"  {rest} more: --top 0 shows all", "dim"))
     for title, groups in (("Removed", diff.removed), ("Added", diff.added)):
         if groups:
             parts += [Text(), Text(f"{title} kernels", "bold")]
             named = words.gone(groups)
-            parts += [Text(f"  {time:>9}  {name}") for name, time in named[:_GONE]]
-            if len(named) > _GONE:
-                parts.append(Text(f"  {len(named) - _GONE} more", "dim"))
+            parts += [Text(f"  {time:>9}  {name}") for name, time in named[:_REMOVED]]
+            if len(named) > _REMOVED:
+                parts.append(Text(f"  {len(named) - _REMOVED} more", "dim"))
         if groups is diff.removed and (went := words.went(diff)):
-            parts.append(_indented(f"resolved with them: {went}"))
+            parts.append(_indented(f"findings removed with them: {went}"))
     return parts

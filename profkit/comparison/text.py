@@ -22,13 +22,32 @@ from profkit.timing.latency_view import latency_words, times_as_fast
 from profkit.ui.text import compact, extent, literal, number, percent, plural
 
 SMALL_CAUSE = 0.02
-"""The share of the largest cause below which one is told with the others."""
-_RESOLVED_TOLD = 2
+"""The share of the largest cause below which one is summed with the others. Chosen: 2% of the
+largest bar is shorter than one of its twelve characters."""
+# Chosen: a headline names one finding, or two, on a line of 100 columns.
+_RESOLVED_SHOWN = 2
+# More than half of the seconds that go the way of the change: a majority.
 _MOST = 0.5
-_GONE = "none"
+_NO_CONFLICTS = "none"
 _ARROW = " → "
+# Half of the last digit of a ratio near 1 as a percentage with one decimal.
 _NO_DIFFERENCE = 5e-4
+# Chosen: two names of this length, or one and its times, stay below two lines of 100 columns.
 _LONGEST_NAME = 64
+# Nsight Compute counts one wavefront a request as no conflict; ratios below this print as "1-way".
+_LEAST_WAYS = 1.05
+_RATES = {"clock", "sms_with_work"}
+"""Causes that are lower or higher, not fewer or more."""
+_MATCHED = {
+    Basis.shape: "same name, different launch configuration",
+    Basis.function: "same function, different template arguments or parameters",
+    Basis.renamed: "renamed: similar name and position",
+    Basis.order: "by launch order",
+    Basis.only: "only kernel on each side",
+    Basis.left: "last unmatched kernel on each side, equal work",
+    Basis.asked: "by the given names",
+}
+"""A match's basis in words, where its value in JSON is not."""
 _EXPLAINED = {
     "selected": "issuing",
     "not_selected": "ready, another warp issued",
@@ -37,13 +56,13 @@ _EXPLAINED = {
 
 
 def headline(kernel: KernelDiff) -> str:
-    """A kernel read aloud: name, times, ratio, what was resolved, what limits it now."""
+    """A kernel in a line: name, times, ratio, what was resolved, what limits it now."""
     parts = [name(kernel), times(kernel), ratio(kernel), "; ".join(outcome(kernel))]
     return "   ".join(part for part in parts if part)
 
 
 def name(kernel: KernelDiff) -> str:
-    """The kernel's name, both where it changed, and how often it ran."""
+    """The kernel's name, both names where it changed."""
     sides = (kernel.before, kernel.after)
     before, after = (function_name(group, _LONGEST_NAME, sides) for group in sides)
     return before if before == after else f"{before}{_ARROW}{after}"
@@ -84,54 +103,54 @@ def ratio(kernel: KernelDiff) -> str:
 def faster(speedup: float) -> str:
     """`2.31x faster`, or the reciprocal and `slower`."""
     if abs(math.log(speedup)) < _NO_DIFFERENCE:
-        return "no faster, no slower"
+        return "no difference"
     factor = max(speedup, 1 / speedup)
     digits = 0 if factor >= 100 else 1 if factor >= 10 else 2
     return f"{factor:,.{digits}f}x {'faster' if speedup >= 1 else 'slower'}"
 
 
 def outcome(kernel: KernelDiff) -> Iterable[str]:
-    """What became of its findings and what limits it now; of one not compared, why not."""
+    """Its resolved findings and what limits it now; of one not compared, why not."""
     if kernel.change is Change.incomparable:
         yield "; ".join(map(str, kernel.obstacles))
         return
     if kernel.change is Change.same:
         return
-    resolved = kernel.resolved[:_RESOLVED_TOLD]
+    resolved = kernel.resolved[:_RESOLVED_SHOWN]
     new = [change for change in kernel.findings if change.status is Status.new and change.tells]
     if resolved:
         yield ", ".join(finding(change) for change in resolved)
     elif kernel.attribution and (cause := _main_cause(kernel.attribution)):
         yield cause_words(cause)
     if new and kernel.change is Change.regressed:
-        yield ", ".join(finding(change) for change in new[:_RESOLVED_TOLD])
+        yield ", ".join(finding(change) for change in new[:_RESOLVED_SHOWN])
     limit = kernel.limit
     if limit and limit.name not in {change.category for change in resolved}:
-        lasting = {Status.unchanged, Status.eased, Status.heavier}
+        lasting = {Status.unchanged, Status.improved, Status.worsened}
         still = {change.category for change in kernel.findings if change.status in lasting}
-        perhaps, word = (
-            "" if limit.certain else "perhaps ",
+        possibly, word = (
+            "" if limit.certain else "possibly ",
             "still" if limit.name in still else "now",
         )
         busy = "" if limit.busy is None else f" ({percent(limit.busy)} busy)"
-        yield f"{perhaps}{word} limited by {limit.name}{busy}"
+        yield f"{possibly}{word} limited by {limit.name}{busy}"
 
 
 def finding(change: FindingChange) -> str:
-    """A finding and what became of it: `shared_bank_conflicts resolved (32-way → none)`."""
-    became = f"{change.category} {change.status.value}"
+    """A finding and its status: `shared_bank_conflicts resolved (32-way → none)`."""
+    status = f"{change.category} {change.status.value}"
     details = [seen(change.seen)] if change.seen else []
     if change.status is Status.resolved and change.after and change.after.finding.estimate:
         details.append(
-            f"{number(change.saved_after, 's')} of {number(change.saved_before, 's')} left"
+            f"{number(change.saved_after, 's')} of {number(change.saved_before, 's')} remaining"
         )
     if change.is_at_threshold:
-        details.append("at the threshold of its rule")
-    return f"{became} ({', '.join(details)})" if details else became
+        details.append("near its rule's threshold")
+    return f"{status} ({', '.join(details)})" if details else status
 
 
 def fix_saves(change: FindingChange) -> str:
-    """The time of a launch that a fix was, and is, taken to save; "" where none was promised."""
+    """The estimated saving of a fix per launch, before and after; "" without an estimate."""
     saved = change.saved_before, change.saved_after
     return _seconds(saved) if any(saved) else ""
 
@@ -146,7 +165,7 @@ def seen(shift: Seen) -> str:
 
 
 def _ways(value: float) -> str:
-    return _GONE if math.isnan(value) or value < 1.05 else f"{value:.3g}-way"
+    return _NO_CONFLICTS if math.isnan(value) or value < _LEAST_WAYS else f"{value:.3g}-way"
 
 
 def quantity(value: float, unit: str) -> str:
@@ -157,12 +176,12 @@ def quantity(value: float, unit: str) -> str:
 
 
 def why(attribution: Attribution) -> str:
-    """The change in a sentence: its largest cause, and what works against it."""
+    """The change in a sentence: its largest cause, and the largest that offsets it."""
     cause = _main_cause(attribution)
     if cause is None:
         return ""
     along = sum(part.seconds for part in attribution.causes if part.seconds * cause.seconds > 0)
-    word = "mostly" if cause.seconds / along > _MOST else "first"
+    word = "mostly" if cause.seconds / along > _MOST else "largest:"
     sentence = f"{word} {cause_words(cause)} ({signed(cause.seconds)})"
     against = [part for part in attribution.causes if part.seconds * attribution.change < 0]
     if against and abs(against[0].seconds) >= abs(attribution.change) / 4:
@@ -170,7 +189,7 @@ def why(attribution: Attribution) -> str:
         if abs(against[0].seconds) < abs(cause.seconds):
             return f"{sentence}, partly offset by {words}"
         change = signed(attribution.change)
-        return f"{sentence}, outweighed by {words}; with all other causes {change}"
+        return f"{sentence}, outweighed by {words}; total {change}"
     return sentence
 
 
@@ -181,23 +200,25 @@ def _main_cause(attribution: Attribution) -> Cause | None:
 
 
 def cause_words(cause: Cause) -> str:
-    """A cause with its change: `3.99x fewer instructions executed`, `less barrier`."""
+    """A cause with its change: `3.99x fewer instructions executed`, `higher SM clock`."""
     more = cause.after > cause.before
     if cause.kind is CauseKind.rest:
         return cause.label
     if cause.kind is CauseKind.stall:
-        return f"{'more' if more else 'less'} {label(cause)} an instruction"
-    words = ("lower", "higher") if cause.kind is CauseKind.clock else ("fewer", "more")
+        return f"{'more' if more else 'fewer'} {label(cause)} cycles per instruction"
+    words = ("lower", "higher") if cause.key in _RATES else ("fewer", "more")
     factor = cause.after / cause.before if more else cause.before / cause.after
     return f"{factor:.2f}x {words[more]} {cause.label}"
 
 
 def label(cause: Cause) -> str:
-    """A cause's name: warp states by ncu's reason."""
+    """A cause's name: warp states by ncu's stall reason."""
     if cause.kind is not CauseKind.stall:
         return cause.label
     known = _EXPLAINED.get(cause.label)
-    return f"{cause.label} ({known})" if known else f"{cause.label} wait"
+    if known:
+        return f"{cause.label} ({known})"
+    return cause.label if cause.label.endswith("_stall") else f"{cause.label} stall"
 
 
 def cause_values(cause: Cause) -> tuple[str, str]:
@@ -227,7 +248,7 @@ def causes(attribution: Attribution) -> tuple[tuple[Cause, ...], float]:
 
 
 def evidence(kernel: KernelDiff) -> list[str]:
-    """What a verdict rests on, and what has to be known of it."""
+    """What a verdict rests on, and its caveats."""
     lines = []
     if kernel.timed:
         lines.append(timing(kernel.timed))
@@ -237,9 +258,12 @@ def evidence(kernel: KernelDiff) -> list[str]:
         medians = _seconds(group.median for group in (kernel.before, kernel.after))
         ratio = kernel.before.median / kernel.after.median
         known = f", {faster(ratio)}" if math.isfinite(ratio) and ratio > 0 else ""
-        lines.append(f"under ncu {medians}{known}")
+        lines.append(f"ncu durations: {medians}{known}")
     if kernel.in_cycles and not kernel.by_timing:
-        lines.append("cycles compared, not time: what memory limits needs more of them at more MHz")
+        lines.append(
+            "SM cycles compared, not time: the SM clocks differ; a memory-bound kernel takes more "
+            "cycles at a higher SM clock"
+        )
     lines += [f"differs: {obstacle}" for obstacle in kernel.obstacles if kernel.profiled]
     if kernel.match.basis is not Basis.same:
         lines.append(f"matched: {matched(kernel)}")
@@ -249,20 +273,21 @@ def evidence(kernel: KernelDiff) -> list[str]:
 
 
 def equal_work(kernel: KernelDiff) -> str:
-    """Why other threads, or another name, are taken for the same problem; "" where nothing asks."""
+    """Why other threads, or another name, count as the same problem size; "" where neither
+    differs."""
     evidence = kernel.size
     if evidence is None or (evidence.has_equal_threads and kernel.match.is_named):
         return ""
     equal = ", ".join(measure.label for measure in evidence.equal)
     threads = _ARROW.join(f"{count:,.0f}" for count in dict.fromkeys(evidence.threads))
     if not equal:
-        return f"no counters of work on both sides: {threads} threads taken for the same problem"
-    return f"taken for the same problem by equal {equal}, at {threads} threads"
+        return f"same problem size assumed: {threads} threads, no work counters on both sides"
+    return f"same problem size inferred: equal {equal}; {threads} threads"
 
 
 def matched(kernel: KernelDiff) -> str:
-    """How a kernel was matched, with launch shapes where they differ."""
-    basis = kernel.match.basis.value
+    """How a kernel was matched, with launch configurations where they differ."""
+    basis = _MATCHED.get(kernel.match.basis, kernel.match.basis.value)
     shapes = [
         f"{extent(group.grid)} × {extent(group.block)}" for group in (kernel.before, kernel.after)
     ]
@@ -274,11 +299,11 @@ def timing(timed: TimedChange) -> str:
     factor = (
         times_as_fast(timed.speedup, timed.low, timed.high)
         if timed.low is not None and timed.high is not None
-        else f"{faster(timed.speedup)}, no interval"
+        else f"{faster(timed.speedup)}, no confidence interval"
     )
     verdict = timed.verdict
     medians = f"{latency_words(timed.before)}{_ARROW}{latency_words(timed.after)}"
-    return f"timed, {timed.design}: {medians}   {factor}   {verdict}, {timed.why}"
+    return f"timed, {timed.design_words}: {medians}   {factor}   {verdict}, {timed.why}"
 
 
 def variant(timed: TimedChange) -> str:
@@ -288,24 +313,24 @@ def variant(timed: TimedChange) -> str:
 
 
 def estimate_held(change: FindingChange, kernel: KernelDiff) -> str:
-    """What the earlier report promised for a finding against what was achieved; "" without."""
+    """The predicted speedup of a resolved finding against the measured one; "" without."""
     estimate = change.before.finding.estimate if change.before else None
     if estimate is None or change.status is not Status.resolved or math.isnan(kernel.speedup):
         return ""
     inside = estimate.low <= kernel.speedup <= estimate.high
     return (
-        f"{change.category}: {gain(estimate)} was promised, {kernel.speedup:.2f}x achieved, "
-        f"{'inside' if inside else 'outside'} the range"
+        f"{change.category}: predicted {gain(estimate)}, measured {kernel.speedup:.2f}x, "
+        f"{'within' if inside else 'outside'} the range"
     )
 
 
 def change_words(change: Changed) -> tuple[str, str, str]:
-    """A change as name, values, and how much: `-78.3%`, `+5.2 points`."""
+    """A change as name, values, and how much: `-78.3%`, `+5.2 percentage points`."""
     values = _ARROW.join(quantity(value, change.unit) for value in (change.before, change.after))
     if change.unit == "1":
-        amount = f"{(change.after - change.before) * 100:+.1f} points"
+        amount = f"{(change.after - change.before) * 100:+.1f} percentage points"
     elif change.before == 0 or change.after == 0:
-        amount = "gone" if change.before else "new"
+        amount = "to 0" if change.before else "from 0"
     else:
         factor = change.after / change.before
         larger = 1 / factor if 0 < factor <= 0.5 else factor
@@ -316,20 +341,24 @@ def change_words(change: Changed) -> tuple[str, str, str]:
 
 
 def only_words(entry: OneSided) -> str:
-    """A quantity that one side alone has."""
-    return f"{entry.name} only {entry.side} ({quantity(entry.value, entry.unit)}): {entry.why}"
+    """A quantity that only one side has."""
+    return f"{entry.name}, {entry.side} only ({quantity(entry.value, entry.unit)}): {entry.why}"
 
 
 def line_words(line: LineChange) -> tuple[str, str, str]:
-    """A source line: where, seconds before and after, text."""
-    where = str(line.line_after or line.line_before)
+    """A source line: location, seconds before and after, text."""
+    location = str(line.line_after or line.line_before)
     if line.line_before and line.line_after and line.line_before != line.line_after:
-        where = f"{line.line_before}{_ARROW}{line.line_after}"
+        location = f"{line.line_before}{_ARROW}{line.line_after}"
     mark = (
-        "" if line.line_before and line.line_after else " (gone)" if line.line_before else " (new)"
+        ""
+        if line.line_before and line.line_after
+        else " (removed)"
+        if line.line_before
+        else " (added)"
     )
     spent = _ARROW.join(number(value, "s") if value else "0" for value in (line.before, line.after))
-    return f"{where}{mark}", spent, literal(" ".join(line.text.split()))
+    return f"{location}{mark}", spent, literal(" ".join(line.text.split()))
 
 
 def summary(diff: Diff) -> str:
@@ -350,17 +379,17 @@ def summary(diff: Diff) -> str:
             spent = f" ({number(seconds, 's')})" if seconds else ""
             counts.append(f"{len(groups)} {word}{spent}")
     for count, reason in (
-        (total.unmeasured, "not measured whole"),
+        (total.unmeasured, "with unmeasured launches"),
         (total.incomparable, "that can't be compared"),
     ):
         if count and times:
-            counts.append(f"the times without {plural(count, 'kernel')} {reason}")
+            counts.append(f"times exclude {plural(count, 'kernel')} {reason}")
     parts = f"{plural(len(diff.kernels), 'kernel')} matched", times, ", ".join(counts)
     return "   ".join(part for part in parts if part)
 
 
 def gone(groups: Sequence[Group]) -> list[tuple[str, str]]:
-    """Kernels that one side alone has, with their time, most first."""
+    """Kernels that only one side has, with their time, most first."""
     ordered = sorted(groups, key=lambda group: -(group.total if group.total > 0 else 0.0))
     return [(_short(group), number(group.total, "s")) for group in ordered]
 
@@ -370,8 +399,8 @@ def _short(group: Group) -> str:
 
 
 def went(diff: Diff) -> str:
-    """The findings that promised time on kernels that are gone: `dram_bandwidth (leaky_relu)`;
-    "" where nothing was compared, for nothing shows that their work is done."""
+    """The findings with an estimated speedup on removed kernels: `dram_bandwidth (leaky_relu)`;
+    "" where nothing was compared, for nothing shows that their work is still done."""
     if diff.refused:
         return ""
     findings = dict.fromkeys(
@@ -389,23 +418,21 @@ def finding_on(item: Item) -> str:
 
 
 def promise_on(item: Item) -> str:
-    """What a fix of a finding was to give its kernel."""
+    """The predicted speedup of a finding's kernel."""
     estimate = item.finding.estimate
     if estimate is None or item.group is None:
         return ""
-    return f"{gain(estimate)} for {_short(item.group)}, {number(item.group.total, 's')} of the time"
+    return f"{gain(estimate)} for {_short(item.group)}, {number(item.group.total, 's')} in total"
 
 
 def _profiled(kernel: KernelDiff) -> str:
     assert kernel.profiled is not None
     profiled = kernel.profiled
-    repeats = " and ".join(plural(count, "launch") for count in profiled.repeats)
-    sides = (
-        repeats
-        if profiled.repeats[0] != profiled.repeats[1]
-        else f"{repeats.split(' and ')[0]} each"
-    )
+    before, after = profiled.repeats
+    launches = f"{before} vs. {plural(after, 'launch')}"
+    if before == after:
+        launches = f"{plural(before, 'launch')} per side"
     return (
-        f"by ncu's durations, {sides}: they repeat within {profiled.noise:.0%}, "
-        f"so the ratio is between {profiled.range[0]:.3g}x and {profiled.range[1]:.3g}x"
+        f"by ncu durations ({launches}, run-to-run variation {profiled.noise:.0%}): "
+        f"speedup between {profiled.range[0]:.3g}x and {profiled.range[1]:.3g}x"
     )

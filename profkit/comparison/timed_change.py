@@ -1,4 +1,4 @@
-"""What timed latencies say of a change, where both reports' runs hold them."""
+"""The change of timed latencies, where both reports' runs hold them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ WITHIN_RUN = "within-run only"
 class TimedChange:
     """The timed verdict on a variant: `before` and `after` are the two latencies.
 
-    `how` they were measured: INTERLEAVED, or WITHIN_RUN, where the machine's A/A floor, or NOISE
-    where that is unknown, widens the margin. `low` to `high` is the interval of `speedup`, None
-    where there is none. `why` tells what a verdict rests on, or why there is none; `valid` is false
-    where the environment moved or the two were measured differently.
+    `design` is how they were measured: INTERLEAVED, or WITHIN_RUN, where the machine's A/A floor,
+    or NOISE where that is unknown, inflates the margin. `low` to `high` is the interval of
+    `speedup`, None where there is none. `why` is what a verdict rests on, or why there is none;
+    `valid` is false where the environment changed or the two were measured differently.
     """
 
     before: Timed
@@ -38,6 +38,11 @@ class TimedChange:
     why: str
     classic: Classic
     valid: bool
+
+    @property
+    def design_words(self) -> str:
+        """How the two were measured, in words."""
+        return "not interleaved" if self.design == WITHIN_RUN else self.design
 
     @property
     def verdict(self) -> str:

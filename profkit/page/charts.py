@@ -1,4 +1,4 @@
-"""The page's charts: numbers for the browser, and the same in words for those who read tables."""
+"""The page's charts: numbers for the browser, and the same numbers as tables."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 MOST_SAMPLES = 600
-"""A track of more samples is drawn by the means of neighbouring ones."""
+"""Samples of a track; of more, means of adjacent ones are drawn. Chosen: about two pixels each."""
 
 _LEVELS = {"dram": "DRAM", "l2": "L2", "l1": "L1"}
-_DIGITS = 5
-_LEAST_SEEN = 0.005
+_DIGITS = 5  # significant; chosen: more than a chart of 1000 pixels can show
+_LEAST_VISIBLE = 0.005  # of full scale; chosen: a fifth of a pixel of a track of 38 pixels
 
 
 def roofline_chart(roofline: Roofline, short: Mapping[str, str]) -> Json | None:
@@ -64,44 +64,48 @@ def _point(point: Point, roofline: Roofline, short: Mapping[str, str]) -> Json:
         "low": _rounded(point.low),
         "high": _rounded(point.high),
         "share": _rounded(point.share),
-        "twin": point.algorithmic,
+        "algorithmic": point.algorithmic,
         "flags": [literal(flag) for flag in point.flags],
         "roof": point.roof,
-        "told": [list(pair) for pair in _about(point, roofline)],
+        "facts": [list(pair) for pair in _facts(point, roofline)],
     }
 
 
-def _about(point: Point, roofline: Roofline) -> Iterable[tuple[str, str]]:
-    """What stands beside a point when it is pointed at."""
+def _facts(point: Point, roofline: Roofline) -> Iterable[tuple[str, str]]:
+    """The tooltip of a point: labels and values."""
     unit = _rate_unit(point.precision)
     roof = roofline.roof(point.roof)
-    bytes_of = "declared work and bytes" if point.algorithmic else f"{_LEVELS[point.level]} traffic"
-    yield bytes_of, number(point.intensity, "FLOP/B")
-    yield "rate", number(point.rate, unit)
+    kind = "algorithmic intensity (declared work)"
+    if not point.algorithmic:
+        kind = f"arithmetic intensity ({_LEVELS[point.level]} traffic)"
+    yield kind, number(point.intensity, "FLOP/B")
+    yield "performance", number(point.rate, unit)
     if point.low < point.high:
         low, high = (number(end, unit) for end in (point.low, point.high))
-        yield "interval", f"{low} to {high}"
-    yield "attains", _attained(point)
-    yield "roof", literal(roof.label) if roof else literal(point.roof)
-    yield ("timed median" if point.timed else "ncu's duration"), number(point.seconds, "s")
-    yield "of the report's time", percent(point.share)
+        yield "confidence interval", f"{low} to {high}"
+    yield "share of attainable performance", _attained(point)
+    yield "compute roof", literal(roof.label) if roof else literal(point.roof)
+    yield ("timed median" if point.timed else "duration under ncu"), number(point.seconds, "s")
+    yield "share of the report's GPU time", percent(point.share)
     for flag in point.flags:
-        yield "can't be", literal(flag)
+        yield "impossible", literal(flag)
 
 
 def _attained(point: Point) -> str:
-    limit = _LEVELS.get(point.bound_by, "the compute roof") if point.bound_by else "its roofs"
-    return f"{percent(point.rate / point.attainable)} of what {limit} allows here"
+    share = percent(point.rate / point.attainable)
+    if not point.bound_by:
+        return share
+    return f"{share} (binding roof: {_LEVELS.get(point.bound_by, 'compute')})"
 
 
 def levels(roofline: Roofline) -> list[tuple[str, str]]:
-    """The levels of memory that points are of, with their names."""
+    """The memory levels of all points, with their names."""
     used = {point.level for point in roofline.points}
     return [(level, label) for level, label in _LEVELS.items() if level in used]
 
 
 def precisions(roofline: Roofline) -> list[tuple[str, str]]:
-    """The precisions that points are of, with their names."""
+    """The precisions of all points, with their names."""
     labels = {roof.key: roof.label for roof in roofline.roofs}
     used = dict.fromkeys(point.precision for point in roofline.points)
     return [(key, labels.get(key, key)) for key in used]
@@ -110,7 +114,10 @@ def precisions(roofline: Roofline) -> list[tuple[str, str]]:
 def points_grid(roofline: Roofline, short: Mapping[str, str]) -> Grid:
     """The points as a table."""
     labels = {roof.key: roof.label for roof in roofline.roofs}
-    columns = ("Kernel", "Level", "Roof", "Intensity", "Rate", "Attains", "Time", "Flags")
+    columns = (
+        "Kernel", "Level", "Compute roof", "Intensity", "Performance", "Of attainable", "Time",
+        "Flags",
+    )  # fmt: skip
     return Grid("", columns, tuple(_row(point, short, labels) for point in roofline.points))
 
 
@@ -118,20 +125,20 @@ def _row(point: Point, short: Mapping[str, str], labels: Mapping[str, str]) -> t
     name = literal(point.name)
     return (
         short.get(name, name),
-        "declared" if point.algorithmic else _LEVELS[point.level],
+        "algorithmic" if point.algorithmic else _LEVELS[point.level],
         literal(labels.get(point.roof, point.roof)),
         number(point.intensity, "FLOP/B"),
         number(point.rate, _rate_unit(point.precision)),
         percent(point.rate / point.attainable),
-        f"{number(point.seconds, 's')} {'timed' if point.timed else 'by ncu'}",
+        f"{number(point.seconds, 's')} {'timed' if point.timed else 'under ncu'}",
         literal("; ".join(point.flags)),
     )
 
 
 def timeline_chart(timeline: KernelTimeline) -> Json:
-    """The tracks of a kernel's life and its phases; seconds since its start.
+    """The tracks of a kernel's duration and its phases; seconds since its start.
 
-    `times` are lists that several tracks share: a track has the place of its own.
+    Several tracks share a list of `times`: a track has the index of its list.
     """
     times: list[list[float | None]] = []
     tracks = []
@@ -162,9 +169,9 @@ def timeline_chart(timeline: KernelTimeline) -> Json:
 
 
 def working(timeline: KernelTimeline) -> list[Track]:
-    """The tracks with anything to see; all where there is nothing on any."""
-    seen = [track for track in timeline.tracks if _highest(track) >= _LEAST_SEEN]
-    return seen or list(timeline.tracks)
+    """The tracks with visible activity; all tracks where there is none on any."""
+    active = [track for track in timeline.tracks if _highest(track) >= _LEAST_VISIBLE]
+    return active or list(timeline.tracks)
 
 
 def _highest(track: Track) -> float:
@@ -172,7 +179,7 @@ def _highest(track: Track) -> float:
 
 
 def _samples(track: Track) -> tuple[list[float | None], list[float | None]]:
-    """Times and values, means of neighbours where there are more than a screen can show."""
+    """Times and values, means of adjacent samples where there are more than a screen can show."""
     import numpy as np
 
     times, values = np.asarray(track.times), np.asarray(track.values)
@@ -197,7 +204,7 @@ def _steady(timeline: KernelTimeline, track: Track) -> str:
 
 
 def latency_chart(report: LatencyReport) -> Json:
-    """Every sample of every variant in seconds, in the order of time."""
+    """Every sample of every variant in seconds, in time order."""
     return {"series": [_series(timed) for timed in report.timed]}
 
 
@@ -209,31 +216,31 @@ def _series(timed: Timed) -> Json:
         "median": timed.summary.median,
         "low": interval.low if interval else None,
         "high": interval.high if interval else None,
-        "holds": interval is not None and interval.level is not None,
+        "level": f"{interval.level:.0%}" if interval and interval.level is not None else None,
     }
 
 
 def settling_command(report: LatencyReport) -> str:
-    """The command that takes the blocks that verdicts lack; "" where none is lacking."""
+    """The command that times the blocks that verdicts lack; "" where no verdict is open."""
     from profkit.timing.results import Verdict
     from profkit.timing.verdict import Reason
 
-    unsettled = [
+    open_pairs = [
         pair
         for pair in report.pairs
         if pair.comparison.verdict is Verdict.INCONCLUSIVE
         and pair.comparison.reason is not Reason.AT_MARGIN
     ]
-    if not unsettled:
+    if not open_pairs:
         return ""
-    labels = ",".join([unsettled[0].a.label, *(pair.b.label for pair in unsettled)])
-    coarse = any(pair.comparison.reason is Reason.RESOLUTION for pair in unsettled)
+    labels = ",".join([open_pairs[0].a.label, *(pair.b.label for pair in open_pairs)])
+    coarse = any(pair.comparison.reason is Reason.RESOLUTION for pair in open_pairs)
     finer = " --timer cupti" if coarse else ""
     return literal(f"profkit time TARGET --compare {shlex.quote(labels)}{finer}")
 
 
 def _rounded(value: float, digits: int = _DIGITS) -> float | None:
-    """A number with as many digits as can be seen; None for one that is unknown."""
+    """A number with as many digits as a chart can show; None for NaN and infinity."""
     value = float(value)
     if not math.isfinite(value):
         return None

@@ -1,4 +1,4 @@
-"""What the report page shows: what its templates look at, and numbers for its charts."""
+"""The context of the report page's templates, and the numbers of its charts."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 from profkit.core.typed_file import plain
 from profkit.core.version import __version__
 from profkit.page import charts
+from profkit.page.lead import anchor, kernel_count, lead
 from profkit.page.sources import source_data
 from profkit.report import overview, panels
 from profkit.report.catalog import catalog
 from profkit.report.names import file_name, told_apart
 from profkit.report.summary import Group, ReportSummary
 from profkit.rules import finding_text as words
-from profkit.rules.checklist import Checklist, Item
+from profkit.rules.checklist import WORTH_ACTING, Checklist, RuleItem
 from profkit.runs.manifest import Manifest
 from profkit.ui.text import literal, number
 
@@ -29,9 +30,11 @@ if TYPE_CHECKING:
     from profkit.roofline.roofline import Outside, Roofline
     from profkit.timing.latency import LatencyReport
 
+# characters; chosen: one line of a kernel's details, and half of the summary's width at 1400 px
 _SHORT_NAME, _BRIEF_NAME = 64, 36
-_FIRST_KERNELS = 6
-_LEAST_MOST = 1.5
+_FIRST_KERNELS = 6  # chosen: as high as the five findings next to them
+# chosen: so that an estimate of 1.05x does not fill the axis where all estimates are small
+_LEAST_LARGEST = 1.5
 _SHARES = {
     "SM": "sm_busy",
     "Tensor": "tensor_busy",
@@ -40,7 +43,12 @@ _SHARES = {
     "DRAM": "dram_busy",
     "Occ.": "occupancy_achieved",
 }
-
+# as charts.js draws them
+_LEVEL_SYMBOLS = {
+    "dram": '<circle cx="6" cy="6" r="5"/>',
+    "l2": '<path d="M6 0.5L11.5 6L6 11.5L0.5 6Z"/>',
+    "l1": '<path d="M6 1L11.5 11L0.5 11Z"/>',
+}
 
 Rows = list[tuple[str, str]]
 
@@ -54,7 +62,7 @@ _WATTS = ("power", "power_limit", "power_limit_default")
 
 @dataclass(frozen=True)
 class Content:
-    """All that a page is made of.
+    """Everything that a page shows.
 
     `groups` are the report's kernels in the order to show them, `detailed` those of them shown in
     detail. `timelines` and `sources` are by the index of a kernel's typical launch. `latency` and
@@ -75,7 +83,7 @@ class Content:
 def page_data(content: Content, *, with_host: bool) -> dict[str, Any]:
     """The page of a report; computer name, paths and arguments only `with_host`."""
     report, checklist, latency = content.report, content.checklist, content.latency
-    name = file_name(report.path, with_host=with_host)
+    file = file_name(report.path, with_host=with_host)
     short, brief = (
         told_apart([literal(group.name) for group in content.groups], width)
         for width in (_SHORT_NAME, _BRIEF_NAME)
@@ -87,6 +95,10 @@ def page_data(content: Content, *, with_host: bool) -> dict[str, Any]:
         for key, timeline in content.timelines.items()
         if key in detailed
     }
+
+    def brief_name(kernel: Group | None) -> str:
+        return _named(kernel, brief)
+
     measured = [group for group in content.groups if group.count > group.failed]
     leading = measured[:_FIRST_KERNELS]
     target = content.manifest.target if content.manifest else ""
@@ -99,15 +111,20 @@ def page_data(content: Content, *, with_host: bool) -> dict[str, Any]:
         "version": __version__,
         "content": content,
         "report": report,
-        "found": checklist,
+        "checklist": checklist,
         "roofline": content.roofline,
         "latency": latency,
         "run": content.manifest or Manifest(),
-        "title": target or Path(name).name.partition(".ncu-rep")[0],
-        "file": name,
+        "title": target or Path(file).name.partition(".ncu-rep")[0],
+        "file": file,
         "key": _key,
         "report_key": _report_key(report),
-        "lead": _lead(checklist, short),
+        "lead": lead(
+            checklist, report.session, literal(file), lambda kernel: _named(kernel, brief)
+        ),
+        "anchor": anchor,
+        "kernel_count": kernel_count,
+        "worth_acting": WORTH_ACTING,
         "leading": leading,
         "others": [group for group in measured if group not in leading and group.share > 0],
         "columns": _columns(),
@@ -115,17 +132,19 @@ def page_data(content: Content, *, with_host: bool) -> dict[str, Any]:
         "detailed": detailed,
         "sources": sources,
         "short": lambda kernel: _named(kernel, short),
-        "brief": lambda kernel: _named(kernel, brief),
-        "along": _axis(checklist),
+        "brief": brief_name,
+        "axis_percent": _axis_percent(checklist),
+        "level_symbols": _LEVEL_SYMBOLS,
         "points_grid": lambda roofline: charts.points_grid(roofline, short),
         "settle": charts.settling_command(latency) if latency else "",
         "latency_words": latency_words,
+        "confidence": latency_words.LEVEL if latency_words else math.nan,
         "overview": overview,
         "panels": panels,
         "words": words,
         "nan": math.nan,
         "environment": environment(report, content.manifest, with_host=with_host),
-        "provenance": provenance(report, content.manifest, name, with_host=with_host),
+        "provenance": provenance(report, content.manifest, file, with_host=with_host),
         "charts": {
             "roofline": charts.roofline_chart(content.roofline, short)
             if content.roofline
@@ -138,16 +157,14 @@ def page_data(content: Content, *, with_host: bool) -> dict[str, Any]:
 
 
 def _report_key(report: ReportSummary) -> str:
-    """What tells this report from others where a browser keeps the ticks of many."""
+    """The key of this report's check marks in the browser's storage."""
     text = f"{Path(report.path).name} {report.session.created} {report.total!r}"
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _key(item: Item) -> str:
-    """What tells a finding from others of its report."""
-    index = item.group.typical.index if item.group else -1
-    text = f"{item.rule.name} {item.group and item.group.name} {index}"
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+def _key(item: RuleItem) -> str:
+    """The key of an item of the checklist among those of its report."""
+    return hashlib.sha256(item.rule.name.encode()).hexdigest()[:12]
 
 
 def _named(kernel: Group | Outside | None, short: Mapping[str, str]) -> str:
@@ -158,70 +175,51 @@ def _named(kernel: Group | Outside | None, short: Mapping[str, str]) -> str:
     return short.get(name, name)
 
 
-def _lead(checklist: Checklist, short: Mapping[str, str]) -> Mapping[str, str]:
-    """The answer in a sentence: what limits, where, and what a fix would give.
-
-    Where another variant proves more than any fix promises, that.
-    """
-    first = next(iter(checklist.findings), None)
-    title, where = "Can't tell" if checklist.inconclusive else "Nothing found", ""
-    gives = words.summary(checklist) if not (checklist.headline or first) else ""
-    if checklist.headline:
-        finding = f"; first finding: {first.rule.title}" if first else ""
-        title = words.proof_line(checklist.headline)
-        gives = f"{words.proof_source(checklist.headline)}{finding}"
-    elif first:
-        estimate = first.finding.estimate
-        title, where = first.rule.title, _named(first.group, short)
-        gives = words.prospects(first)
-        if estimate:
-            gives = f"a fix gives {words.gain(estimate)} here, {words.whole_gain(first)}"
-    return {"what": title, "where": where, "gives": gives}
-
-
 def _columns() -> list[tuple[str, str, str]]:
-    """The columns of the table of kernels: by what they are sorted, heading, meaning."""
+    """The columns of the kernel table: sort key, heading, meaning."""
     meaning = catalog().quantities
     return [
         ("rank", "#", ""),
-        ("name", "Kernel", "with the first finding on it"),
+        ("name", "Kernel", "with its first finding"),
         ("share", "Share", "of the report's GPU time"),
-        ("total", "Total", "GPU time of all launches, by ncu"),
+        ("total", "Total", "GPU time of all launches under ncu"),
         ("count", "Count", "launches"),
         ("median", "Median", ""),
-        ("spread", "Spread", "half of slowest less fastest, of the median"),
+        ("spread", "Spread", "half the range (slowest minus fastest), relative to the median"),
         *((name, label, meaning[name].meaning) for label, name in _SHARES.items()),
-        ("registers_per_thread", "Regs", "registers a thread"),
+        ("registers_per_thread", "Regs", "registers per thread"),
         ("shape", "Grid / block", ""),
     ]
 
 
-def _axis(checklist: Checklist) -> Any:
-    """Where a factor lies on a logarithmic axis from 1 to the largest, in per cent of it."""
+def _axis_percent(checklist: Checklist) -> Any:
+    """The position of a factor on a logarithmic axis from 1 to the largest, in percent."""
     estimates = (item.finding.estimate for item in checklist.items)
     most = max((row.high for row in estimates if row), default=1.0)
-    return lambda factor: round(100 * math.log(factor) / math.log(max(most, _LEAST_MOST)), 1)
+    return lambda factor: round(100 * math.log(factor) / math.log(max(most, _LEAST_LARGEST)), 1)
 
 
 def environment(
     report: ReportSummary, manifest: Manifest | None, *, with_host: bool
 ) -> list[tuple[str, Rows]]:
-    """Titled rows: how it was recorded, then what the run's fingerprint holds."""
+    """Titled rows: how the report was recorded, then the run's fingerprint."""
     recording = overview.recording(report, with_host=with_host)
     run = plain(manifest or Manifest())
-    print_ = run["fingerprint"]
-    versions = run["versions"] | (print_.get("versions") or {}) | (print_.get("compiler") or {})
+    fingerprint = run["fingerprint"]
+    versions = (
+        run["versions"] | (fingerprint.get("versions") or {}) | (fingerprint.get("compiler") or {})
+    )
     parts = {
         "Versions": versions,
-        "GPU when profiling began": run["gpu"],
-        "GPU": print_.get("gpu"),
-        "Settings of torch": print_.get("flags"),
-        "Variables": print_.get("variables"),
+        "GPU at the start of profiling": run["gpu"],
+        "GPU": fingerprint.get("gpu"),
+        "PyTorch settings": fingerprint.get("flags"),
+        "Environment variables": fingerprint.get("variables"),
     }
-    made = [(recording.title, [(row.label, row.value) for row in recording.rows])]
+    rows = [(recording.title, [(row.label, row.value) for row in recording.rows])]
     return [
-        *made,
-        *((title, rows) for title, facts in parts.items() if (rows := _rows(facts or {}))),
+        *rows,
+        *((title, known) for title, facts in parts.items() if (known := _rows(facts or {}))),
     ]
 
 
@@ -235,7 +233,7 @@ def provenance(
     )
     rows = {
         "Report": name,
-        "Page written by": f"profkit {__version__}",
+        "Page generated by": f"profkit {__version__}",
         "Recorded with": session.command if with_host else session.shareable_command(),
         "Run created": run.created,
         "Target": run.target,
@@ -246,15 +244,15 @@ def provenance(
 
 
 def _rows(facts: Mapping[str, Any]) -> Rows:
-    """What is known, the names of variables as they are."""
+    """Labels and values of known facts; environment variables keep their names."""
     return [
-        (name if name.isupper() else name.replace("_", " "), _word(name, value))
+        (name if name.isupper() else name.replace("_", " "), _value_text(name, value))
         for name, value in facts.items()
         if value is not None and value not in ([], ())
     ]
 
 
-def _word(name: str, value: Any) -> str:
+def _value_text(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | tuple):

@@ -1,7 +1,7 @@
-"""The report page: one HTML file that holds its styles, scripts and data, and asks for nothing.
+"""The report page: one HTML file with its styles, scripts and data, which loads nothing.
 
-A Content-Security-Policy forbids the network and all scripts but the page's own, named by
-hash. Text from reports is escaped by the templates; data goes in as JSON that can't end its
+Its Content-Security-Policy forbids the network and all scripts except the page's own, which it
+lists by hash. Templates escape text from reports; data is embedded as JSON that can't end its
 element.
 """
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from profkit.timing.variants import Variants
 
 DETAILED = 12
-"""Kernels shown in detail where nothing else is asked for: those with the most time."""
+"""Kernels with details by default, most time first. Chosen: 12 summaries fit a screen."""
 
 _CHARTS = "echarts.common.min.js"
 _HARMLESS = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
@@ -58,13 +58,15 @@ _FILTERS: Mapping[str, Callable[..., Any]] = {
     "steady_rates": charts.steady_rates,
     "working": charts.working,
 }
+# share of the time; chosen: no fix of a shorter kernel gains more than the spread between runs
 _WORTH_SOURCE = 0.005
+# chosen: bounds the time of disassembly, omits the source of the last kernels of large reports
 _MOST_INSTRUCTIONS = 12_000
 
 
 @dataclass(frozen=True)
 class RunParts:
-    """What a run holds beside its report; None where it has no such thing."""
+    """Other files of a report's run; None for a missing file."""
 
     latency: LatencyReport | None = None
     variants: Variants | None = None
@@ -72,7 +74,7 @@ class RunParts:
 
 
 def run_parts(report: Path) -> RunParts:
-    """What lies beside a report in its run; nothing of what can't be read."""
+    """The other files of a report's run; None for one that is unreadable."""
     return RunParts(_latency(report), variants_of(report), _manifest(report))
 
 
@@ -88,7 +90,7 @@ def page_html(
     """The page of a report as one HTML document.
 
     `groups` are its kernels in the order to show them, most time first unless given; `top` of them
-    (0: all) are shown in detail. `run` is what its run holds, looked up beside it unless given.
+    (0: all) are shown in detail. `run` are the other files of its run, looked up unless passed.
     """
     from profkit.roofline.roofline import roofline
 
@@ -111,7 +113,7 @@ def page_html(
 
 
 def _latency(report: Path) -> LatencyReport | None:
-    """The timed latencies of the run that a report lies in; None where none can be read."""
+    """The timed latencies of a report's run; None where there are none that can be read."""
     try:
         saved = latencies_of(report)
         if saved is None:  # statistics take half a second to import
@@ -124,7 +126,7 @@ def _latency(report: Path) -> LatencyReport | None:
 
 
 def judged(report: LatencyReport) -> LatencyReport:
-    """The same with verdicts on each variant against the first, where their blocks allow any."""
+    """The report with a verdict on each variant vs. the first, where its blocks allow one."""
     from profkit.timing.latency import compare_with
 
     if report.pairs or len(report.timed) < 2:
@@ -155,7 +157,7 @@ def _timelines(report: Report, groups: Sequence[Group]) -> Mapping[int, KernelTi
 def _sources(
     report: Report, checklist: Checklist, groups: Sequence[Group]
 ) -> Mapping[int, SourceView]:
-    """Source views of the kernels that matter, while there is room: disassembling takes time."""
+    """Source views of the longest kernels, up to _MOST_INSTRUCTIONS in all."""
     views: dict[int, SourceView] = {}
     left = _MOST_INSTRUCTIONS
     for group in groups:
@@ -170,7 +172,7 @@ def _sources(
 
 
 def render_page(page: Mapping[str, Any]) -> str:
-    """The page of what `data.page_data` made, as one HTML document."""
+    """The page of the data from `data.page_data`, as one HTML document."""
     scripts = [_text(name) for name in ("theme.js", _CHARTS, "charts.js", "page.js")]
     first, *others = scripts
     page = dict(page) | {
@@ -190,15 +192,15 @@ def page_templates() -> Environment:
 
 
 def embedded(data: Any) -> str:
-    """JSON that may stand inside a script element: nothing in it ends that or begins another.
+    """JSON for a script element: no text in it can end the element or begin another.
 
-    Raises ValueError for NaN, which JSON has no word for.
+    Raises ValueError for NaN, which JSON can't express.
     """
     return json.dumps(data, allow_nan=False, separators=(",", ":")).translate(_HARMLESS)
 
 
 def _policy(scripts: list[str]) -> str:
-    """Nothing from anywhere; scripts only those of these texts."""
+    """A Content-Security-Policy that allows these inline scripts and loads nothing."""
     allowed = " ".join(f"'sha256-{_hash(script)}'" for script in scripts)
     return (
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "

@@ -1,4 +1,4 @@
-"""Source views for the browser: rows of plain values, without what would make the page heavy."""
+"""Source views for the browser: rows of plain values, the coldest rows of large kernels omitted."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 MOST_ROWS = 1500
-"""Lines or instructions of a kernel that a page holds; the coldest are left out first."""
+"""Lines or instructions of a kernel on the page; the coldest are omitted first. Chosen: 0.15 MB."""
 
-_STALLS_TOLD = 3
-_AROUND = 3
-_TAB = 4
+_STALLS = 3  # of a row; chosen: two fit its column, the third is in its tooltip
+_CONTEXT_LINES = 3  # before and after a line with instructions, as in `diff -U3`
+_TAB = 4  # columns; chosen: the indentation of the CUDA samples
 
 
 def source_data(view: SourceView) -> Json:
     """Lines and instructions of a kernel; counts are [samples, executed, shared, global, live].
 
-    Stalls are the largest of a row as [reason, samples], the reason by its place in `reasons`.
+    Stalls are the largest of a row as [reason, samples], the reason by its index in `reasons`.
     """
     reasons = list(view.total.stalls)
     files = [_file(file, reasons) for file in view.files] if view.has_source else []
@@ -48,10 +48,12 @@ def source_data(view: SourceView) -> Json:
 
 
 def _file(file: SourceFile, reasons: Sequence[str]) -> Json:
-    """A file's lines: all of a short row, of a long header those near its instructions."""
+    """A file's lines: all of a short file, of a long header those near its instructions."""
     rows = list(enumerate(file.lines))
     used = [index for index, line in rows if line.addresses]
-    near = {index + offset for index in used for offset in range(-_AROUND, _AROUND + 1)}
+    near = {
+        index + offset for index in used for offset in range(-_CONTEXT_LINES, _CONTEXT_LINES + 1)
+    }
     far = -1.0 if len(file.lines) > MOST_ROWS else 0.0
     heat = [
         (_heat(line.counts, line.findings) if line.addresses else 0.5) if index in near else far
@@ -97,18 +99,18 @@ def _number(value: float) -> int | float | None:
 
 
 def _stalls(counts: Counts, reasons: Sequence[str]) -> list[list[Any]]:
-    largest = sorted(counts.stalls.items(), key=lambda item: -item[1])[:_STALLS_TOLD]
+    largest = sorted(counts.stalls.items(), key=lambda item: -item[1])[:_STALLS]
     return [[reasons.index(reason), _number(value)] for reason, value in largest if value > 0]
 
 
 def _heat(counts: Counts, findings: Sequence[int]) -> float:
-    """What a row is worth keeping for: blame above all, then samples."""
+    """The priority of a row: rows of findings first, then those with the most samples."""
     samples = counts.samples if math.isfinite(counts.samples) else 0.0
     return math.inf if findings else 1.0 + samples
 
 
 def _shown(heat: Sequence[float]) -> list[bool]:
-    """Which rows stay, in their order: all below the limit, else the hottest."""
+    """Whether each row is shown: all up to the limit, else the hottest."""
     possible = [value >= 0 for value in heat]
     if sum(possible) <= MOST_ROWS:
         return possible

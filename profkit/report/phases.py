@@ -27,6 +27,7 @@ import numpy as np
 from profkit.core.columns import Column as Samples
 from profkit.report.reader import to_si
 from profkit.report.resources import TRACKS
+from profkit.ui.text import number
 
 _Cut = tuple[Samples, Samples]
 """Times and values."""
@@ -149,6 +150,10 @@ class KernelTimeline:
     driver: str
     notes: tuple[str, ...]
     period: float
+
+    def __repr__(self) -> str:
+        phases = ", ".join(f"{part.name} {number(part.seconds, 's')}" for part in self.phases)
+        return f"<KernelTimeline of launch {self.launch}: {phases or 'no phases'}>"
 
     def track(self, name: str) -> Track | None:
         """A track by its name; None where it was not sampled."""

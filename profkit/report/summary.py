@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profkit.report.catalog import catalog
@@ -16,6 +17,7 @@ from profkit.report.clocks import clocks_apart, span
 from profkit.report.gpus import Gpu, gpu_of
 from profkit.report.occupancy import BlockNeeds, Limits, NextStep, limiters, next_step
 from profkit.report.resources import PRECISIONS
+from profkit.ui.text import extent, literal, number, percent, plural, shorten
 
 if TYPE_CHECKING:
     from profkit.report.quantities import Quantities
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from profkit.report.session import Session
 
 NOT_STALLED = frozenset({"selected", "not_selected"})
+NAME_WIDTH = 40
+"""Characters of a kernel's name in a `repr`: chosen, with what stands around it on one line."""
 # Share, chosen well above the 2% from which two reports are not comparable.
 _CLOCK_MOVED = 0.05
 _REPLAYED_RANGE = (
@@ -159,6 +163,10 @@ class LaunchSummary:
     def occupancy(self) -> Occupancy | None:
         return _occupancy(self)
 
+    def __repr__(self) -> str:
+        name = shorten(literal(self.launch.function or self.name), NAME_WIDTH)
+        return f"<LaunchSummary {self.index}: {name}, {number(self.duration, 's')}>"
+
     def get(self, name: str) -> float:
         """A quantity; NaN where it is missing."""
         return self.values.get(name, math.nan)
@@ -200,6 +208,12 @@ class Group:
     typical: LaunchSummary
     namesakes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        shape = f"grid {extent(self.grid)}, block {extent(self.block)}"
+        time = f"{number(self.total, 's')}, {percent(self.share)} of GPU time"
+        name = shorten(literal(self.function), NAME_WIDTH)
+        return f"<Group {name}, {shape}: {plural(self.count, 'launch')}, {time}>"
+
     @property
     def function(self) -> str:
         """The kernel's name without namespaces, template arguments and parameters."""
@@ -225,6 +239,12 @@ class ReportSummary:
     launches: tuple[LaunchSummary, ...]
     groups: tuple[Group, ...]
     notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        launches = plural(len(self.launches), "launch")
+        kernels = plural(len(self.groups), "kernel")
+        time = number(self.total, "s")
+        return f"<ReportSummary {Path(self.path).name}: {launches} of {kernels}, {time}>"
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:

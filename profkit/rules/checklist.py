@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
+from profkit.report.names import function_name
 from profkit.report.source_lines import Place
-from profkit.report.summary import Group, LaunchSummary, ReportSummary
+from profkit.report.summary import NAME_WIDTH, Group, LaunchSummary, ReportSummary
 from profkit.rules.engine import (
     AT_THE_ROOF,
     Finding,
@@ -18,24 +20,32 @@ from profkit.rules.engine import (
     diagnose,
     diagnose_timeline,
 )  # fmt: skip
+from profkit.rules.libraries import caller_actions, library_of
 from profkit.rules.rule_file import Rule, shipped_rules
+from profkit.ui.text import plural
 
 if TYPE_CHECKING:
     from profkit.timing.variants import Variants
 
+# chosen: near the smallest change that a comparison of two runs usually detects; a smaller minimum
+# adds items whose effect could not be verified
+WORTH_ACTING = 0.02
 SAME_WEIGHT = 0.1
 _FASTER = 1.05
+_SHOWN = 10  # findings in a `repr`: chosen, all of most reports, and never more than a screen
 
 Blame = Callable[[LaunchSummary, Sequence[str]], tuple[Place, ...]]
 
 
 @dataclass(frozen=True)
 class Item:
-    """A finding in its place; `rank` is 0 where it has no estimate and so no place.
+    """A finding on a kernel. `rank` is the number of its item in the checklist, shared with the
+    findings of its rule on other kernels; 0 where it has no estimate.
 
-    `actions` are those for the kernel's architecture, `places` what the rule blames where that was
+    `actions` are those for the kernel's architecture, or, for a kernel of a `library`, what its
+    caller can change; `places` what the rule blames where that was
     recorded and asked for. `peers` are the ranks of other findings on the same kernel that save
-    about as much time: limits of the same weight. `page` tells about the rule, "" where it is not
+    about as much time. `page` tells about the rule, "" where it is not
     one of profkit's own. `picked` says that its gain of a whole is of the launches that were picked
     from a report, not of all that it holds.
     """
@@ -47,6 +57,7 @@ class Item:
     peers: tuple[int, ...]
     page: str
     picked: bool = False
+    library: str | None = None
 
     @property
     def rule(self) -> Rule:
@@ -56,6 +67,68 @@ class Item:
     def group(self) -> Group | None:
         """The kernel that it is about; None where it is about a timeline as a whole."""
         return self.finding.group
+
+    @property
+    def title(self) -> str:
+        """What limits the kernel, in one line."""
+        return self.rule.title
+
+    @property
+    def kernel(self) -> str:
+        """The demangled name of the kernel; "" where it is about a timeline as a whole."""
+        return self.group.name if self.group else ""
+
+    @property
+    def launch(self) -> int | None:
+        """The index of the kernel's launch of median duration, as `Report.kernel` takes it."""
+        return self.group.typical.index if self.group else None
+
+    @property
+    def speedup(self) -> float:
+        """The likely factor by which a fix makes the kernel faster; NaN without an estimate."""
+        return self.finding.estimate.likely if self.finding.estimate else math.nan
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The lowest and the highest factor that the estimate allows; NaN without one."""
+        estimate = self.finding.estimate
+        return (estimate.low, estimate.high) if estimate else (math.nan, math.nan)
+
+    def __repr__(self) -> str:
+        number = f" {self.rank}" if self.rank else ""
+        return f"<Item{number}: {self._speedup}, {self.title}, {self._kernel}>"
+
+    @property
+    def _speedup(self) -> str:
+        return str(self.finding.estimate or "no estimated speedup")
+
+    @property
+    def _kernel(self) -> str:
+        return function_name(self.group, NAME_WIDTH) if self.group else "timeline"
+
+
+@dataclass(frozen=True)
+class RuleItem:
+    """An item of the checklist: a rule, and its findings on the kernels that it concerns, best
+    first.
+
+    `number` is the rank of its findings, 0 where they have no estimate. `speedup` is the likely
+    factor for the whole report from fixing all of them, NaN without an estimate. `minor` says that
+    neither it nor any item after it saves WORTH_ACTING of the report's time.
+    """
+
+    number: int
+    findings: tuple[Item, ...]
+    speedup: float
+    minor: bool
+
+    @property
+    def best(self) -> Item:
+        return self.findings[0]
+
+    @property
+    def rule(self) -> Rule:
+        return self.best.rule
 
 
 @dataclass(frozen=True)
@@ -86,7 +159,8 @@ class Proof:
 class Checklist:
     """Everything found in a report. `rules` were tried on `kernels`; `skipped` have no duration.
 
-    `items` have an estimate and are ranked by it; `informative` findings have none.
+    `items` have an estimate and are sorted by the time it saves; `informative` findings have none.
+    `total` is the report's GPU time (s).
     """
 
     items: tuple[Item, ...]
@@ -96,6 +170,70 @@ class Checklist:
     rules: int
     kernels: int
     skipped: int
+    total: float
+
+    @cached_property
+    def rule_items(self) -> tuple[RuleItem, ...]:
+        """The findings of each rule as one item: by number, then those without an estimate."""
+        ranked = _by_rule(self.items)
+        speedups = [self._speedup(findings) for findings in ranked]
+        major = [number for number, speedup in enumerate(speedups, 1) if _is_worth(1 - 1 / speedup)]
+        last = max(major, default=0)
+        numbered = [
+            RuleItem(number, findings, speedup, number > last)
+            for number, (findings, speedup) in enumerate(zip(ranked, speedups, strict=True), 1)
+        ]
+        informative = [
+            RuleItem(0, findings, math.nan, not _is_worth(_at_most(findings)))
+            for findings in _by_rule(self.informative)
+        ]
+        return (*numbered, *informative)
+
+    def _speedup(self, findings: Sequence[Item]) -> float:
+        """The factor for the whole report from fixing these findings of one rule.
+
+        A launch that several of them cover counts once, with the largest share saved of it.
+        """
+        shares: dict[int, float] = {}
+        durations: dict[int, float] = {}
+        for item in findings:
+            estimate = item.finding.estimate
+            if estimate is None or item.group is None:
+                return estimate.run if estimate else math.nan
+            for launch in estimate.launches:
+                share = 1 - 1 / estimate.likely
+                shares[launch.index] = max(share, shares.get(launch.index, 0.0))
+                durations[launch.index] = launch.duration
+        saved = sum(share * durations[index] for index, share in shares.items())
+        return self.total / (self.total - saved)
+
+    @property
+    def major(self) -> tuple[RuleItem, ...]:
+        """The items worth acting on; that a kernel is at a roof is none (see `roofs`)."""
+        return tuple(
+            item for item in self.rule_items if not item.minor and item.rule.category != AT_THE_ROOF
+        )
+
+    @property
+    def minor(self) -> tuple[RuleItem, ...]:
+        """The items that save less than WORTH_ACTING of the time each."""
+        return tuple(
+            item for item in self.rule_items if item.minor and item.rule.category != AT_THE_ROOF
+        )
+
+    def __repr__(self) -> str:
+        extent = f"{plural(self.rules, 'rule')} on {plural(self.kernels, 'kernel')}"
+        lacking = f", {plural(len(self.lacking), 'rule')} not evaluated" if self.lacking else ""
+        head = f"<Checklist: {plural(len(self.findings), 'finding')}, {extent}{lacking}"
+        shown = self.findings[:_SHOWN]
+        width = max((len(item._speedup) for item in shown), default=0)
+        lines = [
+            f"  {item.rank or '-':>2}  {item._speedup:{width}}  {item.title}: {item._kernel}"
+            for item in shown
+        ]
+        if more := len(self.findings) - len(shown):
+            lines.append(f"  and {plural(more, 'more finding')}")
+        return "\n".join([head, *lines]) + ">"
 
     @property
     def findings(self) -> tuple[Item, ...]:
@@ -194,6 +332,7 @@ def checklist(
         rules=sum(bool(timeline) or rule.about == "kernel" for rule in enabled),
         kernels=kernels.kernels,
         skipped=len(report.groups) - kernels.kernels,
+        total=report.total,
     )
 
 
@@ -216,36 +355,76 @@ def _items(
     picked: bool = False,
 ) -> tuple[Item, ...]:
     items = []
-    peers = _peers(findings)
-    for rank, finding in enumerate(findings, start=1):
+    ranks = _ranks(findings)
+    peers = _peers(findings, ranks)
+    for place, finding in enumerate(findings):
         rule, typical = finding.rule, finding.group.typical if finding.group else None
         cc = typical.gpu.cc if typical else (0, 0)
-        actions = tuple(action.text for action in rule.actions if action.suits(cc))
-        shown = blamed is None or rank <= blamed
+        rank = ranks[rule.name] if finding.estimate else 0
+        shown = blamed is None or (rank or place + 1) <= blamed
         places = blame(typical, rule.blame) if typical and rule.blame and shown else ()
         # a rule that replaces a shipped one of its name has no page
         is_shipped = _explanations().get(rule.name) == rule.explanation
         page = f"docs/reference/rules.md#{rule.name}" if is_shipped else ""
-        rank_shown = rank if finding.estimate else 0
-        items.append(Item(rank_shown, finding, actions, places, peers.get(rank, ()), page, picked))
+        # a user's own rule says itself what to do
+        library = library_of(typical.name) if typical and is_shipped else None
+        actions = tuple(action.text for action in rule.actions if action.suits(cc))
+        if library:
+            actions = caller_actions(library, rule.category)
+        own_peers = peers.get(place, ())
+        items.append(Item(rank, finding, actions, places, own_peers, page, picked, library))
     return tuple(items)
 
 
-def _peers(findings: Sequence[Finding[Group | None]]) -> Mapping[int, tuple[int, ...]]:
-    """By the rank of a finding, those of others on its kernel that save about as much."""
-    promising: dict[int, list[tuple[int, float]]] = defaultdict(list)
-    for rank, finding in enumerate(findings, start=1):
+def _ranks(findings: Iterable[Finding[Group | None]]) -> Mapping[str, int]:
+    """By rule, the number of its item: its best finding's place among those of all rules."""
+    names = dict.fromkeys(finding.rule.name for finding in findings if finding.estimate)
+    return {name: number for number, name in enumerate(names, start=1)}
+
+
+def _peers(
+    findings: Sequence[Finding[Group | None]], ranks: Mapping[str, int]
+) -> Mapping[int, tuple[int, ...]]:
+    """By the place of a finding, the ranks of others on its kernel that save about as much."""
+    promising: dict[int, list[int]] = defaultdict(list)
+    for place, finding in enumerate(findings):
         if finding.estimate and finding.group:
-            promising[finding.group.typical.index].append((rank, finding.saved))
+            promising[finding.group.typical.index].append(place)
     return {
-        rank: tuple(
-            other
-            for other, saves in own
-            if other != rank and min(saves, saved) >= (1 - SAME_WEIGHT) * max(saves, saved)
+        place: tuple(
+            ranks[findings[other].rule.name]
+            for other in own
+            if other != place and _is_similar(findings[other].saved, findings[place].saved)
         )
         for own in promising.values()
-        for rank, saved in own
+        for place in own
     }
+
+
+def _is_similar(first: float, second: float) -> bool:
+    return min(first, second) >= (1 - SAME_WEIGHT) * max(first, second)
+
+
+def _is_worth(share: float) -> bool:
+    return share >= WORTH_ACTING
+
+
+def _by_rule(items: Iterable[Item]) -> list[tuple[Item, ...]]:
+    """Items of the same rule together, in the order of the first of each."""
+    rules: dict[str, list[Item]] = defaultdict(list)
+    for item in items:
+        rules[item.rule.name].append(item)
+    return [tuple(findings) for findings in rules.values()]
+
+
+def _at_most(findings: Iterable[Item]) -> float:
+    """The share of the time that findings without an estimate are about; 0 where the estimate is
+    negligible."""
+    return sum(
+        1.0 if item.group is None else item.group.share
+        for item in findings
+        if not item.finding.negligible
+    )
 
 
 @cache

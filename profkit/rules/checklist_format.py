@@ -50,7 +50,9 @@ class PlaceRow(Projection, frozen=True, kw_only=True):
 class FindingRow(Projection, frozen=True, kw_only=True):
     """A finding on a kernel, or on a timeline as a whole: then `kernel` is null.
 
-    `rank` is its place in the report's checklist. `estimated_speedup` is the likely factor by which
+    `rank` is the number of its item in the report's checklist, shared by the findings of one rule
+    on several kernels; null without an estimate. `library` has the kernel, null where none is known
+    to: such a kernel can't be edited. `estimated_speedup` is the likely factor by which
     the kernel gets faster, `range` the lowest and highest to expect, `run_speedup` the likely one
     for all launches of the report, or those picked of it: null where no time is promised, it would
     be below 1.005, or it can't be estimated; `promises` says whether there is an estimate,
@@ -62,6 +64,7 @@ class FindingRow(Projection, frozen=True, kw_only=True):
     rule: str
     category: str
     kernel: str | None
+    library: str | None
     estimated_speedup: Factor | None
     range: tuple[Factor, Factor] | None
     run_speedup: Factor | None
@@ -77,10 +80,11 @@ class FindingRow(Projection, frozen=True, kw_only=True):
 class ItemRow(FindingRow, frozen=True, kw_only=True):
     """A finding and what to do about it.
 
-    `saved_s` is what the likely factor saves of the report, by which items are ranked. `actions`
-    are for this architecture, most useful first; `verify` says which quantity should move to where;
-    `same_weight` are the ranks of other items on this kernel that save about as much. `page`
-    explains the rule, null for a user's own.
+    `saved_s` is the GPU time of the report that the likely factor saves, by which findings are
+    sorted. `actions` are for this architecture, or for the caller of a library's kernel, most
+    useful first; `verify` states which quantity should change, and how; `same_weight` has the ranks
+    of other findings on this kernel that save about as much. `page` explains the rule, null for a
+    user's own.
     """
 
     title: str
@@ -134,8 +138,9 @@ class ChecklistFile(File, frozen=True, kw_only=True, tag="profkit.checklist/1"):
     """What limits a report's kernels and what to do about it. Numbers are in SI units, shares of 1.
 
     `rules` were tried on `kernels`, a kernel being launches of one name, shape and GPU; `skipped`
-    are kernels without a duration: their counters failed. Findings have most time saved first,
-    `informative` ones no estimate. "can't tell": nothing was found, and most rules lack data.
+    are kernels without a duration: their counters failed. Findings, one per rule and kernel, have
+    most time saved first, `informative` ones no estimate. "can't tell": nothing was found, and most
+    rules lack data.
     """
 
     profkit: str
@@ -157,7 +162,7 @@ def checklist_json(report: ReportSummary, checklist: Checklist, top: int) -> str
         profkit=__version__,
         report=ReportRow(file=file, launches=len(report.launches), total_s=report.total),
         **part(checklist, "rules", "kernels", "skipped"),
-        **parts | {"checklist": parts["checklist"][: top or None]},
+        **parts | {"checklist": [row for row in parts["checklist"] if not top or row.rank <= top]},
     )
     return encode(document, dense=False)
 
@@ -208,6 +213,7 @@ def finding_fields(item: Item) -> Mapping[str, Any]:
         "rule": rule.name,
         "category": rule.category,
         "kernel": item.group.name if item.group else None,
+        "library": item.library,
         "estimated_speedup": estimate.likely if estimate else None,
         "range": (estimate.low, estimate.high) if estimate else None,
         "run_speedup": estimate.run if estimate else None,

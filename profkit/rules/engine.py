@@ -25,11 +25,13 @@ from profkit.core.columns import Column, both
 from profkit.core.expression import HOLDS, Expression
 from profkit.report.catalog import catalog
 from profkit.report.floors import ESSENTIAL, LAUNCH, SHORTEST, USUAL, WORTH, shares
+from profkit.report.names import function_name
 from profkit.report.quantities import NOT_COLLECTED, NOT_HERE, NOT_IN_VERSION, UNDEFINED
 from profkit.report.resources import RESOURCES
-from profkit.report.summary import Group, LaunchSummary, ReportSummary
+from profkit.report.summary import NAME_WIDTH, Group, LaunchSummary, ReportSummary
 from profkit.rules.rule_file import CONTEXT, Rule
 from profkit.rules.samples import SAMPLED, SAMPLED_FROM, Sampled
+from profkit.ui.text import factor_range
 
 AT_THE_ROOF = "at_the_roof"
 NOT_SAMPLED = "warp samples were not read: short kernels and very long code are excluded"
@@ -66,7 +68,8 @@ class Estimate:
 
     `bound_seconds` is the time below which the floor of `bounded_by` holds the kernel after the
     fix, "" where all floors are far below what the fix leaves; `run` is the likely factor for the
-    whole report, `saved` what is likely saved of it (s).
+    whole report, `saved` what is likely saved of it (s). `launches` are those that get faster by
+    these factors, none for a timeline.
     """
 
     likely: float
@@ -76,6 +79,10 @@ class Estimate:
     bound_seconds: float
     run: float
     saved: float
+    launches: tuple[LaunchSummary, ...] = ()
+
+    def __str__(self) -> str:
+        return factor_range(self.likely, self.low, self.high)
 
 
 @dataclass(frozen=True)
@@ -94,9 +101,17 @@ class Finding(Generic[Subject]):
     negligible: Estimate | None = None
     lacking: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        speedup = self.estimate or "no estimated speedup"
+        return f"<Finding {self.rule.name}: {speedup}, {_subject(self.group)}>"
+
     @property
     def saved(self) -> float:
         return self.estimate.saved if self.estimate else 0.0
+
+
+def _subject(group: Group | None) -> str:
+    return function_name(group, NAME_WIDTH) if group else "timeline"
 
 
 @dataclass(frozen=True)
@@ -441,12 +456,12 @@ class _Kernels(_Table[Group]):
         after[LAUNCH] = SHORTEST / group.typical.duration
         bounding = max(after, key=after.__getitem__)
         bound = min(after[bounding], 1.0)
-        total = group.total
+        launches = tuple(launch for launch in group.launches if not launch.failed)
         if rule.spans == "previous":
             bound, bounding = 0.0, ""
-            total += sum(launch.duration for launch in self._previous(index) or ())
+            launches += self._previous(index) or ()
         likely, low, high = self._left(rule, index, bound)
-        saved = total * (1 - likely)
+        saved = sum(launch.duration for launch in launches) * (1 - likely)
         return Estimate(
             likely=1 / likely,
             low=1 / low,
@@ -455,6 +470,7 @@ class _Kernels(_Table[Group]):
             bound_seconds=bound * group.typical.duration,
             run=self._total / (self._total - saved),
             saved=saved,
+            launches=launches,
         )
 
     def _left(self, rule: Rule, index: int, bound: float) -> tuple[float, float, float]:
@@ -486,12 +502,11 @@ class _Kernels(_Table[Group]):
             return 0.0 if previous is not None and name == "intermediate_bytes" else math.nan
         launch = self.subjects[index].typical
         before = self._launches[launch.index - 1]
+        stored = before.get("dram_write_bytes")
         facts = {
             "previous_duration": before.duration,
             "previous_dram_bytes": before.get("dram_bytes"),
-            "intermediate_bytes": min(
-                before.get("dram_write_bytes"), launch.get("dram_read_bytes")
-            ),
+            "intermediate_bytes": min(stored, launch.get("dram_read_bytes")),
         }
         return facts[name]
 

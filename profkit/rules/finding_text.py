@@ -17,6 +17,7 @@ from profkit.report.resources import RESOURCES
 from profkit.rules.rule_file import CONTEXT
 from profkit.rules.samples import WORTH_SAMPLING
 from profkit.timeline import region
+from profkit.ui import text as numbers
 from profkit.ui.markdown import code, escape
 from profkit.ui.text import compact, literal, number, percent, plural
 
@@ -33,8 +34,6 @@ NOT_ADDITIVE = "estimates are not additive"
 INFORMATIVE = "Without an estimated speedup"
 TIMELINE = "the timeline"
 _SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "!=": "other than"}
-_PRECISE_BELOW = 1.5
-_ROUND_FROM = 10.0
 _WORTH_A_DIGIT = 1.01
 _LEAST_PLACE = 0.05
 _FLAT = 0.02  # the largest of fifty places that are all alike: no place to begin at
@@ -50,26 +49,17 @@ _UNITS = {name: unit for name, (unit, _) in {**CONTEXT, **region.QUANTITIES}.ite
 
 def gain(estimate: Estimate) -> str:
     """A kernel's estimated speed-up as `2.2x [1.9, 2.5]`."""
-    likely, low, high = (
-        _factor(end, precise=estimate.likely < _PRECISE_BELOW)
-        for end in (estimate.likely, estimate.low, estimate.high)
-    )
-    return f"{likely}x [{low}, {high}]"
+    return numbers.factor_range(estimate.likely, estimate.low, estimate.high)
 
 
 def factor(value: float) -> str:
     """A speed-up alone: `1.05x`, `2.2x`, `24x`."""
-    return f"{_factor(value, precise=value < _PRECISE_BELOW)}x"
+    return numbers.factor(value)
 
 
 def run_gain(estimate: Estimate) -> str:
     """The factor for the whole report: `1.05x`, `under 1.01x`."""
     return factor(estimate.run) if estimate.run >= _WORTH_A_DIGIT else f"under {_WORTH_A_DIGIT}x"
-
-
-def _factor(value: float, *, precise: bool) -> str:
-    digits = 0 if value >= _ROUND_FROM else 2 if precise else 1
-    return f"{value:,.{digits}f}"
 
 
 def prospects(item: Item) -> str:

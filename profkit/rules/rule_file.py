@@ -126,6 +126,9 @@ class Rule(RuleForm, frozen=True, kw_only=True, dict=True):
 
     place: str = ""
 
+    def __repr__(self) -> str:
+        return f"<Rule {self.name}: {self.title}>"
+
     def __post_init__(self) -> None:
         force_setattr(self, "explanation", " ".join(self.explanation.split()))
 

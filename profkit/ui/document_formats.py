@@ -1,13 +1,13 @@
-"""A document in Markdown, as one HTML file that asks nothing of the network, and in LaTeX.
+"""A document in Markdown, as one self-contained HTML file, and in LaTeX.
 
-`folder` is that of the drawings of Markdown and LaTeX, from the place of the file.
+`folder` holds the drawings of Markdown and LaTeX, relative to the file.
 """
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -17,7 +17,10 @@ from profkit.ui.markdown import code, escape
 
 _Forms = Mapping[doc.Style, Callable[[str, str], str]]
 """A text, and an address, by style."""
-_WIDTH = 110
+_WIDTH = (
+    110  # characters of a line of Markdown; chosen: two diffs fit side by side on a wide screen
+)
+_MOST_ROWS = 12  # of a table or list; chosen: longer ones are folded, so that figures are near
 _LATEX_SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
     "%": r"\%", "_": r"\_", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}",
@@ -56,7 +59,7 @@ def document_latex(document: doc.Document, folder: str) -> str:
 
 
 def document_html(document: doc.Document) -> str:
-    """The document; raises nothing for any text, which is escaped."""
+    """The document as one HTML file: all text is escaped, long tables and lists are folded."""
     from markupsafe import Markup
 
     environment = _environment(
@@ -68,15 +71,28 @@ def document_html(document: doc.Document) -> str:
     template = shipped_text("profkit.ui", "templates/document.html.j2")
     text = environment.from_string(template).render(
         title=document.title,
-        blocks=[(type(block).__name__, block) for block in document.blocks],
+        blocks=[(type(block).__name__, block) for block in _figure_first(document.blocks)],
+        most_rows=_MOST_ROWS,
         sections=[(slug(block.text), block.text) for block in headings if block.level == 2],
         slug=slug,
     )
     return f"{text}\n"
 
 
+def _figure_first(blocks: Sequence[doc.Block]) -> Sequence[doc.Block]:
+    """The blocks with the first figure at the end of the first section: it sums up the document."""
+    sections = (block for block in blocks if isinstance(block, doc.Heading) and block.level == 2)
+    first, second = next(sections, None), next(sections, None)
+    figure = next((block for block in blocks if isinstance(block, doc.Figure)), None)
+    if first is None or second is None or figure is None:
+        return blocks
+    others = [block for block in blocks if block is not figure]
+    end = others.index(second)
+    return [*others[:end], figure, *others[end:]]
+
+
 def slug(text: str) -> str:
-    """A heading as the name of a place."""
+    """A heading as an anchor."""
     return "-".join(re.findall(r"[^\W_]+", text.lower()))
 
 
@@ -91,7 +107,7 @@ def _environment(options: dict[str, Any] | None = None, **filters: Callable[...,
 
 
 def _blocks(document: doc.Document, environment: Any, name: str, **names: Any) -> tuple[str, str]:
-    """What stands before the blocks, and the blocks: each by the macro of its type."""
+    """The head of the template, and the blocks: each by the macro of its type."""
     template = environment.from_string(shipped_text("profkit.ui", f"templates/{name}"), names)
     macros = template.module
     parts = [getattr(macros, type(block).__name__)(block).strip("\n") for block in document.blocks]
@@ -108,7 +124,7 @@ def _html(text: str) -> str:
 
 
 def _drawing(svg: str, name: str) -> str:
-    """An SVG without its prologue, its names told apart from those of the other drawings."""
+    """An SVG without its prologue, its ids prefixed with its name: unique in the document."""
     drawing, own = svg[svg.index("<svg") :], name.removesuffix(".svg") + "-"
     for mark in ('id="', "url(#", 'href="#'):
         drawing = drawing.replace(mark, mark + own)
@@ -129,7 +145,7 @@ def _fence(text: str) -> str:
 
 
 def _folded(text: str, indent: str = "") -> str:
-    """Text in lines: no break inside code, nor where a line would begin with a mark."""
+    """Text in lines: no break inside code, nor before a word that would start a list or heading."""
     words = re.findall(r"(?:`+[^`]*`+|\[[^\]]*\]\([^)]*\)|[^\s`\[]+|[`\[])+", text)
     lines, line = [], ""
     for word in words:
@@ -152,7 +168,7 @@ def _latex(text: str) -> str:
 
 
 def _latex_columns(table: doc.Table) -> str:
-    """The columns of a table: those of words share what width the numbers leave."""
+    """The columns of a table: text columns share the width that the numbers leave."""
     numbers = len(table.columns) - table.words
     share = max(0.1, (0.98 - 0.092 * numbers) / max(1, table.words) - 0.015)
     words = f">{{\\raggedright\\arraybackslash}}p{{{share:.3f}\\textwidth}}"
@@ -164,7 +180,7 @@ def _latex_address(address: str) -> str:
 
 
 def _latex_literal(text: str) -> str:
-    """Text with LaTeX's characters made harmless; those without a glyph are spelled out."""
+    """Text with LaTeX's characters made harmless; those without a glyph as code points."""
     escaped = "".join(_LATEX_SPECIAL.get(character) or _glyph(character) for character in text)
     return escaped.replace("--", "-{}-")  # two hyphens would become a dash
 

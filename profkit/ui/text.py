@@ -13,6 +13,9 @@ _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
 _SCALED = {"B", "B/s", "FLOP", "FLOP/s", "op", "op/s", "Hz", "FLOP/B"}
 _FEWEST_DIGITS, _MOST_DIGITS = 2, 4
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+_PRECISE_BELOW, _ROUND_FROM = 1.5, 10.0
+"""Factors below the first have two decimals, for they are read as percents; from the second on
+none, which is three times finer than the ranges that estimates have there."""
 _FULL, _EIGHTHS = "█", " ▏▎▍▌▋▊▉"
 
 
@@ -64,6 +67,23 @@ def number(value: float, unit: str, digits: int = 4) -> str:
             return _scaled(value, unit, _SI, digits)
         case _:
             return f"{count(value)} {unit_after(value, unit)}"
+
+
+def factor(value: float) -> str:
+    """A factor alone: `1.05x`, `2.2x`, `24x`."""
+    return f"{_factor(value, precise=value < _PRECISE_BELOW)}x"
+
+
+def factor_range(likely: float, low: float, high: float) -> str:
+    """A factor with its range, in the digits of the likely one: `2.2x [1.9, 2.5]`."""
+    precise = likely < _PRECISE_BELOW
+    ends = ", ".join(_factor(end, precise=precise) for end in (low, high))
+    return f"{_factor(likely, precise=precise)}x [{ends}]"
+
+
+def _factor(value: float, *, precise: bool) -> str:
+    digits = 0 if value >= _ROUND_FROM else 2 if precise else 1
+    return f"{value:,.{digits}f}"
 
 
 def seconds_between(low: float, high: float) -> str:

@@ -278,7 +278,6 @@ def test_a_transpose_from_the_inside(profkit_cli: Cli) -> None:
     assert "* phases from L1 and shared memory" in shown
     assert "100.0%  ██████  known.cu:8" in shown
     assert "65.01 M excess wavefronts; 12 live" in " ".join(shown.split())
-    assert "Shared-memory bank conflicts" in shown
     assert "more kernel" not in shown
 
 

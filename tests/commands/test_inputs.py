@@ -150,7 +150,8 @@ def test_what_a_shell_makes_of_a_command_is_a_pipe(profkit_cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code"), [(("--help",), 141), (("diff", "--help"), 141), (("metrics",), 141)]
+    ("words", "code"),
+    [(("--help",), 0), (("diff", "--help"), 0), (("metrics",), 128 + signal.SIGPIPE)],
 )
 def test_a_reader_that_goes_away_ends_it_quietly(words: tuple[str, ...], code: int) -> None:
     reading, writing = os.pipe()
@@ -161,7 +162,6 @@ def test_a_reader_that_goes_away_ends_it_quietly(words: tuple[str, ...], code: i
     )
     os.close(writing)
     assert (done.returncode, done.stderr) == (code, b"")
-    assert code == 128 + signal.SIGPIPE
 
 
 def test_a_full_disk_is_told_of_the_output() -> None:

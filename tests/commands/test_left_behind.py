@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,34 @@ def test_no_signal_leaves_an_unpacked_report(number: signal.Signals, tmp_path: P
     assert not files_of(size, tmp_path / "tmp")
     command.send_signal(number)
     command.communicate(timeout=60)
+    assert not files_of(size, tmp_path / "tmp")
+    assert not list((tmp_path / "tmp").iterdir())
+
+
+def held_by(process: int, folder: Path) -> list[Path]:
+    """What a process has open of a folder's files, deleted ones too."""
+    held = []
+    for link in Path(f"/proc/{process}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            held += [link] if link.readlink().is_relative_to(folder) else []
+    return held
+
+
+@pytest.mark.usefixtures("new_processes")  # one that was forked has its folder already
+@pytest.mark.parametrize("number", SIGNALS)
+def test_no_signal_to_analyze_leaves_an_unpacked_report(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    report = tmp_path / "x.ncu-repz"
+    size = repeated("known", 20, report)  # seconds of reading
+    command = start(("-m", "profkit", "analyze", report), tmp_path, subprocess.DEVNULL)
+    wait_until(lambda: held_by(command.pid, tmp_path / "tmp"))
+    unpacked = held_by(command.pid, tmp_path / "tmp")[-1]
+    assert unpacked.stat().st_mode & 0o777 == 0o600
+    assert not list((tmp_path / "tmp").iterdir())  # without a name while it is read, too
+    assert command.poll() is None
+    command.send_signal(number)
+    assert command.wait(timeout=60)
     assert not files_of(size, tmp_path / "tmp")
     assert not list((tmp_path / "tmp").iterdir())
 

@@ -1,11 +1,18 @@
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import typer
+from typer.testing import Result
+
+from profkit.commands.cli import app
+from tests.commands.test_docs import verbs_below
 
 _ENDED_WITHIN_EXEC = """
 import os, signal
@@ -29,3 +36,28 @@ def test_an_asked_for_end_exits_with_130_even_from_code_that_is_being_made(
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=600)
     assert done.returncode == 130
     assert b"interrupted" in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["", *verbs_below(typer.main.get_command(app))])
+def test_help_breaks_no_example_metavar_or_option_at_80_columns(
+    profkit_cli: Callable[..., Result], verb: str
+) -> None:
+    text = profkit_cli(*verb.split(), "--help", COLUMNS="80").stdout
+    assert "<" not in text
+    assert "…" not in text
+    examples = re.findall(r"^   (profkit .*?) *$", text, re.M)
+    assert bool(examples) == bool(verb)
+    help_text = verbs_below(typer.main.get_command(app))[verb].help if verb else ""
+    assert examples == re.findall(r"^  (profkit .*)$", help_text, re.M)
+
+
+def test_former_option_names_still_work(
+    profkit_cli: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "raw.txt").write_text("1.0 1.1 1.2 1.1 1.0")
+    for option, folder in (("--out", "a"), ("--output", "b"), ("-o", "c")):
+        words = ("baseline", "import", "raw.txt", "--unit", "us", option, folder)
+        result = profkit_cli(*words)
+        assert (result.exit_code, result.stderr) == (0, result.stderr)
+        assert (tmp_path / folder / "summary.json").is_file()

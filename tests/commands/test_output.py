@@ -40,7 +40,7 @@ def test_what_is_read_is_not_written_over(tmp_path: Path, profkit_cli: Cli, firs
     words = (*output, claims) if first else (claims, *output)
     result = profkit_cli("audit", *words)
     assert result.exit_code == 2
-    assert "is what is to be read; write elsewhere" in result.stderr
+    assert "is an input file; write to another file" in result.stderr
     assert claims.read_text(encoding="utf-8") == CLAIMS
 
 
@@ -72,7 +72,7 @@ def test_a_place_that_can_not_be_is_refused_before_any_work(
         assert result.exit_code == 2
         assert f"{output}: can't be written" in result.stderr
         assert why in result.stderr
-        assert "write into a folder that is there" in result.stderr
+        assert "write into an existing folder" in result.stderr
         assert len(result.stderr.splitlines()) == 1
 
 
@@ -114,7 +114,7 @@ def test_an_ending_of_no_format_is_refused_before_any_work(
         assert result.exit_code == 5
         return
     assert result.exit_code == 2
-    assert f"{output}: can't be written as {ending}; name it " in result.stderr
+    assert f"{output}: {ending} is not a format of this verb; use " in result.stderr
     assert not output.exists()
 
 
@@ -142,4 +142,4 @@ def test_an_ending_may_not_contradict_the_format(
 def test_kept_samples_are_json_by_name_too(tmp_path: Path, profkit_cli: Cli) -> None:
     result = profkit_cli("time", "--from", TIMINGS, "--out", tmp_path / "kept.csv")
     assert result.exit_code == 2
-    assert "name it .json" in result.stderr
+    assert "use .json" in result.stderr

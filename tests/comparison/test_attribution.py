@@ -116,13 +116,13 @@ def test_what_a_side_lacks_is_named_and_left_together() -> None:
     assert "instructions executed" in found.missing
     assert "warp states" in found.missing
     assert seconds(found)["rest"] == pytest.approx(-5e-6)
-    assert [cause.label for cause in found.causes if cause.key == "rest"] == ["not told apart"]
+    assert [cause.label for cause in found.causes if cause.key == "rest"] == ["not attributed"]
 
 
 @pytest.mark.parametrize(
     ("reason", "told"),
     [
-        ("barrier", "barrier wait"),
+        ("barrier", "barrier stall"),
         ("wait", "wait (fixed latency)"),
         ("selected", "selected (issuing)"),
     ],

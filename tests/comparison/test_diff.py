@@ -40,9 +40,9 @@ def test_what_a_reader_sees_of_a_fix(profkit_cli: Cli) -> None:
     shown = " ".join(result.stdout.split())
     assert "transpose 330.9 µs → 145.4 µs 2.27x faster" in shown
     assert "shared_bank_conflicts resolved (32-way → none); now limited by l2_bandwidth" in shown
-    assert "2.1x [1.9, 2.4] was promised, 2.27x achieved, inside the range" in shown
-    assert "mostly less mio_throttle wait" in shown
-    assert "sum −183.2 µs" in shown
+    assert "predicted 2.1x [1.9, 2.4], measured 2.27x, within the range" in shown
+    assert "mostly fewer mio_throttle stall" in shown
+    assert "total −183.2 µs" in shown
     assert "after.cu:25 120.9 µs → 40.60 µs" in shown
     assert all(len(line) <= 100 for line in result.stdout.splitlines())
 
@@ -58,7 +58,7 @@ def test_a_narrow_terminal_has_every_number_and_every_line_of_source(
         runner = CliRunner(env={"COLUMNS": str(width)})
         text = runner.invoke(app, ["diff", *files, "--all"]).stdout
         assert all(len(line) <= width for line in text.splitlines())
-        told, source = text.split("By source line")
+        told, source = text.split("Time by source line")
         places = re.findall(r"^  (\S+:\d+.*? (?:0|[\d.]+ \S+s) → (?:0|[\d.]+ \S+s))", source, re.M)
         return re.findall(r"\d[\d.,]*", told), places
 
@@ -83,7 +83,7 @@ def test_times_that_clocks_spoil_are_compared_in_cycles() -> None:
 def test_findings_go_with_the_kernels_that_are_gone(profkit_cli: Cli) -> None:
     folder = PAIRS / "fuse_passes"
     shown = profkit_cli("diff", folder / "before.ncu-repz", folder / "after.ncu-repz").stdout
-    assert "resolved with them: dram_bandwidth (leaky_relu)" in shown
+    assert "findings removed with them: dram_bandwidth (leaky_relu)" in shown
     assert "1 SAME, 1 removed" in shown
 
 
@@ -98,13 +98,13 @@ def test_the_table_that_a_write_up_wants(profkit_cli: Cli, tmp_path: Path) -> No
     assert text.startswith("## swizzled tiles\n")
     assert rows["Hypothesis"].startswith("shared\\_bank\\_conflicts: ")
     assert "(8-way → none)" in rows["Hypothesis"]
-    assert rows["Estimate"] == "3.7x \\[2.3, 6.9\\]"
-    assert rows["Before"].startswith("431.0 µs ±0.2%, n = 240; 424.6 µs under ncu")
-    assert rows["Change"] == "2.10x faster \\[2.10, 2.10\\], timed interleaved"
+    assert rows["Predicted speedup"] == "3.7x \\[2.3, 6.9\\]"
+    assert rows["Before"].startswith("431.0 µs ±0.2%, n = 240; ncu duration 424.6 µs")
+    assert rows["Measured change"] == "2.10x faster \\[2.10, 2.10\\], timed, interleaved"
     assert "Cliff's delta +1.00 (large)" in rows["Effect size"]
     assert rows["Verdict"].startswith("IMPROVED")
-    assert "short\\_scoreboard wait" in rows["Profiling evidence"]
-    assert rows["Roofline"].count("of what is attainable there") == 2
+    assert "short\\_scoreboard stall" in rows["Profiling evidence"]
+    assert rows["Roofline"].count("of the attainable rate") == 2
     wrong = profkit_cli("diff", *sides, "--ablation", "x", "--format", "json")
     assert wrong.exit_code == 2
 
@@ -129,7 +129,7 @@ def test_a_stall_whose_share_rises_is_no_regression_of_a_faster_kernel(profkit_c
     assert stall.seconds > 0
     shown = " ".join(profkit_cli("diff", before, after).stdout.split())
     assert "1.77x faster 3.99x fewer instructions executed" in shown
-    assert "partly offset by more long_scoreboard wait" in shown
+    assert "partly offset by more long_scoreboard stall" in shown
     assert "REGRESSED" not in shown
 
 
@@ -154,7 +154,7 @@ def test_one_section_is_enough_for_times_and_what_it_holds() -> None:
     assert kernel.attribution is not None
     assert {"instructions executed", "warp states"} <= set(kernel.attribution.missing)
     (rest,) = [cause for cause in kernel.attribution.causes if cause.key == "rest"]
-    assert rest.label == "not told apart"
+    assert rest.label == "not attributed"
 
 
 @needs_corpus
@@ -164,7 +164,7 @@ def test_one_section_is_enough_for_times_and_what_it_holds() -> None:
         ("KernelBench__matmul_kernel", "IndexSpaces.jl__profile_3176628c", ["GPU", "ncu version"]),
         (
             "ESMM-Research__profile_feb2d349", "nsight-training__manual_nvtx",
-            ["GPU", "ncu version", "what was collected"],
+            ["GPU", "ncu version", "collected metrics"],
         ),
         ("COALDA__coalesced_chart", "NuKEXC__profile_fastc", ["GPU", "ncu version"]),
     ],
@@ -178,11 +178,11 @@ def test_reports_of_other_gpus_and_versions_are_refused_with_each_reason(
         assert f"INCOMPARABLE  {reason}:" in result.stdout
     assert "--force" in result.stdout
     forced = profkit_cli("diff", others(before), others(after), "--force")
-    if "kernels with a counterpart: none" in forced.stdout:
+    if "matched kernels: none" in forced.stdout:
         assert forced.exit_code == 3
         return
     assert forced.exit_code == 0
-    assert f"! forced though {reasons[0]}" in forced.stdout
+    assert f"! forced despite different {reasons[0]}" in forced.stdout
 
 
 # --- runs, folders, options, odd input
@@ -192,9 +192,9 @@ def test_two_sets_are_refused_and_forced_lists_what_one_side_lacks(profkit_cli: 
     sides = H200 / "sdpa_s512_flash.ncu-repz", H200 / "sdpa_s512_flash_set_basic.ncu-repz"
     refused = profkit_cli("diff", *sides)
     assert refused.exit_code == 3
-    assert "what was collected: set full against set basic" in refused.stdout
+    assert "collected metrics: set full vs. set basic" in refused.stdout
     forced = profkit_cli("diff", *sides, "--force", "--all").stdout
-    assert "l1_hit_rate only before" in forced
+    assert "l1_hit_rate, before only" in forced
     assert "not collected" in forced
 
 
@@ -205,7 +205,7 @@ def test_another_launch_shape_with_equal_work_is_the_same_problem(profkit_cli: C
     assert result.exit_code == 0
     assert "1.47x faster" in result.stdout
     shown = " ".join(result.stdout.split())
-    assert "taken for the same problem by equal FLOP" in shown
+    assert "same problem size inferred: equal FLOP" in shown
     assert "131,072 → 50,688 threads" in shown
 
 
@@ -280,7 +280,7 @@ def test_source_lines_whose_time_changed_are_in_every_form_that_people_read(
         assert 0.9 * kernel[which]["median_s"] < spent <= kernel[which]["median_s"] * (1 + 1e-9)
     for form in ("markdown", "html"):
         text = profkit_cli("diff", *files, "--format", form).stdout
-        assert "By source line" in text
+        assert "Time by source line" in text
         assert "after.cu:26 → 25" in text
 
 
@@ -302,7 +302,7 @@ def test_names_from_a_file(profkit_cli: Cli, tmp_path: Path) -> None:
     sides = folder / "before.ncu-repz", folder / "after.ncu-repz"
     shown = profkit_cli("diff", *sides, "--match", names).stdout
     assert "leaky_relu → leaky_scaled_sum" in shown
-    assert "matched: as asked" in shown
+    assert "matched: by the given names" in shown
 
 
 @pytest.mark.parametrize(
@@ -352,7 +352,7 @@ def test_numbers_are_read_aloud(profkit_cli: Cli) -> None:
     assert "grid_size 2,128 blocks, registers_per_thread 61 registers" in told
     folder = PAIRS / "one_accumulator"
     told = profkit_cli("diff", folder / "before.ncu-repz", folder / "after.ncu-repz").stdout
-    assert "Why  mostly less wait (fixed latency) an instruction" in told
+    assert "Causes  mostly fewer wait (fixed latency) cycles per instruction" in told
     assert "wait wait" not in told
 
 
@@ -388,17 +388,17 @@ def test_the_table_of_a_fusion_is_of_all_its_kernels(profkit_cli: Cli) -> None:
     rows = dict(re.findall(r"^\| ([A-Z][\w ]+) \| (.*) \|$", first, re.MULTILINE))
     assert rows["Hypothesis"].startswith("dram\\_bandwidth: ")
     assert rows["Hypothesis"].endswith("(on leaky\\_relu)")
-    assert rows["Change"] == "1.69x faster \\[1.69, 1.69\\], timed interleaved"
+    assert rows["Measured change"] == "1.69x faster \\[1.69, 1.69\\], timed, interleaved"
     assert rows["Verdict"].startswith("IMPROVED")
     assert "Cliff's delta" in rows["Effect size"]
-    assert "leaky\\_relu removed, 251.7 µs under ncu" in rows["Profiling evidence"]
+    assert "leaky\\_relu removed, ncu duration 251.7 µs" in rows["Profiling evidence"]
 
 
 def test_a_kernel_without_flop_stands_under_the_dram_roof(profkit_cli: Cli) -> None:
     folder = PAIRS / "transpose_conflicts"
     sides = folder / "before.ncu-repz", folder / "after.ncu-repz"
     text = profkit_cli("diff", *sides, "--ablation", "padded").stdout
-    told = re.search(r"^\| Roofline \| no FLOP; of the DRAM roof (\S+)% → (\S+)% \|$", text, re.M)
+    told = re.search(r"^\| Roofline \| no FLOP; (\S+)% → (\S+)% of the DRAM roof \|$", text, re.M)
     assert told
     for share, which in zip(told.groups(), ("before", "after"), strict=True):
         busy = side("transpose_conflicts", which).summary.launches[0].get("dram_bandwidth_share")
@@ -415,7 +415,7 @@ def test_a_kernel_that_is_not_compared_says_what_would_compare_it(profkit_cli: C
     refused = profkit_cli("diff", *sides)
     assert refused.exit_code == 3
     assert "INCOMPARABLE" in refused.stdout
-    assert "--force compares all the same" in refused.stdout
+    assert "--force compares them anyway" in refused.stdout
     forced = profkit_cli("diff", *sides, "--force")
     assert forced.exit_code == 0
     assert "INCOMPARABLE" not in forced.stdout

@@ -63,8 +63,8 @@ def test_failures_fit_the_terminal_and_read_as_the_body_does(
     assert len(whys) == told.count("FAILED") == 3
     for words in (
         "local_memory_instructions 8.315 G → 16.63 G",
-        "1 launch before, none now, it took 12.45 s",
-        "it holds: l2_busy 64.9%",
+        "1 launch before, none after, ncu duration 12.45 s",
+        "condition met: l2_busy 64.9%",
     ):
         assert words in told
         assert any(why.endswith(words) for why in whys)
@@ -72,7 +72,7 @@ def test_failures_fit_the_terminal_and_read_as_the_body_does(
         done = profkit_cli("diff", *files, *gates, "--format", form)
         assert done.exit_code == 1
         plain = done.stdout.replace("\\u2192", "→").replace("%25", "%").replace("\\_", "_")
-        for words in ("8.315 G → 16.63 G", "it took 12.45 s", "l2_busy 64.9%"):
+        for words in ("8.315 G → 16.63 G", "ncu duration 12.45 s", "l2_busy 64.9%"):
             assert words in plain, form
 
 

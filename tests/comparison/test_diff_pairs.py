@@ -29,8 +29,8 @@ MIRROR = {
     Change.regressed: Change.improved,
     Status.resolved: Status.new,
     Status.new: Status.resolved,
-    Status.eased: Status.heavier,
-    Status.heavier: Status.eased,
+    Status.improved: Status.worsened,
+    Status.worsened: Status.improved,
     Status.masked: Status.unmasked,
     Status.unmasked: Status.masked,
 }

@@ -26,8 +26,8 @@ MORE_IS_BETTER = (
 """Quantities of which the programming guides want more; of what defects are measured by otherwise,
 stalls, traffic, instructions, conflicts, imbalance, they want less."""
 SHOWN_AS = {
-    Status.resolved: "better", Status.eased: "better", Status.new: "worse", Status.heavier: "worse",
-    Status.masked: "no better", Status.unmasked: "no worse", Status.unchanged: "alike",
+    Status.resolved: "better", Status.improved: "better", Status.new: "worse", Status.worsened:
+    "worse", Status.masked: "no better", Status.unmasked: "no worse", Status.unchanged: "alike",
 }  # fmt: skip
 
 
@@ -129,7 +129,7 @@ def test_a_finding_of_low_confidence_limits_only_where_nothing_surer_does() -> N
         profkit.load(H200 / "ladder" / f"{name}.ncu-repz") for name in ("async_pipeline", "hopper")
     ]
     (guessed,) = profkit.diff(*ladder).kernels
-    assert headline(guessed).endswith("perhaps now limited by special_functions")
+    assert headline(guessed).endswith("possibly now limited by special_functions")
 
 
 def test_at_an_unchanged_time_a_threshold_is_no_event() -> None:
@@ -160,8 +160,8 @@ def test_a_share_that_crosses_its_threshold_by_a_hair_resolves_nothing() -> None
         return {one.category: one for one in kernel.findings}["barrier_stalls"]
 
     above, below = made(2.1, 10, 1e-4), made(1.8, 9.5, 0.85e-4)
-    assert change(above, below).status is Status.eased
-    assert change(below, above).status is Status.heavier
+    assert change(above, below).status is Status.improved
+    assert change(below, above).status is Status.worsened
     assert change(above, below).is_at_threshold
     still = change(above, made(2.0, 10.3, 0.85e-4))
     assert still.status is Status.unchanged

@@ -87,12 +87,12 @@ def test_one_of_each_gpu(root: Path) -> None:
 
 
 def test_what_is_absent_is_told_with_what_there_is(root: Path) -> None:
-    with pytest.raises(BadInput, match=r"no baseline main in .*, there is none at all; keep one"):
+    with pytest.raises(BadInput, match=r"no baseline main: .* is empty; save one"):
         baselines.find("main", H, root)
     baselines.save("release-1", PAIR / "before.ncu-repz", H, root)
-    with pytest.raises(BadInput, match=r"no baseline main in .*, there are release-1; keep one"):
+    with pytest.raises(BadInput, match=r"no baseline main: .* has release-1; save one"):
         baselines.find("main", H, root)
-    with pytest.raises(BadInput, match=r"release-1 in .* is of NVIDIA H200, none of NVIDIA L4"):
+    with pytest.raises(BadInput, match=r"release-1 in .* is of NVIDIA H200, not of NVIDIA L4"):
         baselines.find("release-1", "NVIDIA L4", root)
 
 
@@ -132,7 +132,7 @@ def test_a_changed_or_missing_file_is_noticed(root: Path, run: Path) -> None:
     found = baselines.save("main", run, H, root).path
     whole = found.read_bytes()
     found.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    with pytest.raises(BadInput, match="changed since it was saved; save the baseline anew"):
+    with pytest.raises(BadInput, match="changed since it was saved; save the baseline again"):
         baselines.find("main", H, root)
     found.write_bytes(whole)
     (found.parent / "latency.json").unlink()
@@ -156,7 +156,7 @@ def test_a_changed_or_missing_file_is_noticed(root: Path, run: Path) -> None:
 def test_an_index_that_is_none_is_told_so(root: Path, index: str) -> None:
     saved = baselines.save("main", PAIR / "before.ncu-repz", H, root)
     (saved.path.parent.parent / "baseline.json").write_text(index, encoding="utf-8")
-    with pytest.raises(BadInput, match=r"baseline\.json: .*; save the baseline anew"):
+    with pytest.raises(BadInput, match=r"baseline\.json: .*; save the baseline again"):
         baselines.find("main", H, root)
     assert baselines.save("main", PAIR / "after.ncu-repz", H, root).path.name == "after.ncu-repz"
 

@@ -478,7 +478,7 @@ def test_markdown_and_json_have_the_same_points(profkit_cli: Cli, tmp_path: Path
         (
             ("-o", "roofline.jpg"),
             2,
-            "can't be written as .jpg; name it .txt or .json or .md or .png or .svg or .pdf",
+            ".jpg is not a format of this verb; use .txt or .json or .md or .png or .svg or .pdf",
         ),
         (("--precision", "fp17"), 2, "no precision 'fp17'; there are fp64, fp32"),
         (("--level", "l3"), 2, "--level"),

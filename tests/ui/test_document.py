@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from profkit.ui.document import (
     Bullets,
     Document,
+    Figure,
     Heading,
     Paragraph,
     Span,
@@ -74,3 +75,20 @@ def test_latex_breaks_long_names_takes_brackets_and_has_a_glyph_for_all() -> Non
     assert "[a] &" in text
     assert "\\\\\n[" not in text  # where a bracket would be the length of a gap
     assert "U+0126 é" in text
+
+
+def test_long_tables_are_folded_and_the_first_figure_is_in_the_summary() -> None:
+    rows = tuple((str(number), "x") for number in range(13))
+    figure = Figure("f.svg", "A drawing. More.", "<svg/>")
+    blocks = (
+        Heading(1, "Title"),
+        Heading(2, "Summary"),
+        Heading(2, "Numbers"),
+        Table("Short", ("A", "B"), rows[:12]),
+        Table("Long", ("A", "B"), rows),
+        figure,
+    )
+    text = document_html(Document("Title", blocks))
+    assert text.index('id="summary"') < text.index("<figure") < text.index('id="numbers"')
+    assert text.count("<details>") == 1
+    assert text.index("<caption>Short") < text.index("<details>") < text.index("Long: 13 rows")

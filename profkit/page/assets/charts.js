@@ -1,5 +1,5 @@
-// The page's charts. Everything that is shown of a report's text goes through textContent or the
-// chart's own text, never through markup.
+// The page's charts. Text of a report is set through textContent or the chart's
+// own text, never through markup.
 const profkitCharts = (function () {
   "use strict";
 
@@ -18,6 +18,7 @@ const profkitCharts = (function () {
     return {
       ink: get("ink"), quiet: get("quiet"), line: get("line"), strong: get("strong-line"),
       surface: get("surface"), bg: get("bg"), sunk: get("sunk"), accent: get("accent"), bad: get("bad"),
+      levels: { dram: get("level-dram"), l2: get("level-l2"), l1: get("level-l1") },
       mono: get("mono"), sans: get("sans"),
       faint: (alpha) => "rgba(" + get("accent-rgb") + ", " + alpha + ")",
     };
@@ -75,7 +76,7 @@ const profkitCharts = (function () {
     };
   }
 
-  // A chart that is drawn anew from `option(width, look)` when its width or the theme changes.
+  // A chart that is redrawn from `option(width, look)` when its width or the theme changes.
   function chart(element, option, renderer) {
     const made = echarts.init(element, null, { renderer: renderer || "svg" });
     const one = {
@@ -123,7 +124,8 @@ const profkitCharts = (function () {
       const start = Math.max(box.x[0], box.y[0] / roof.rate);
       const end = Math.min(box.x[1], top / roof.rate);
       const by = Math.pow(end / start, Math.min(0.5, 70 / Math.max(1, along(start, end))) + 0.1 * at);
-      series.push(line([[start, start * roof.rate], [end, end * roof.rate]], look.strong, 1.5));
+      const color = state.level === "all" ? look.levels[roof.key] : look.strong;
+      series.push(line([[start, start * roof.rate], [end, end * roof.rate]], color, 1.5));
       series.push(word([start * by, start * by * roof.rate], roof.text, look, { rotate: angle, position: "top", distance: 4 }));
     });
     compute.forEach(function (roof) {
@@ -132,16 +134,16 @@ const profkitCharts = (function () {
       series.push(word([box.x[1], roof.rate], roof.text, look, { align: "right", verticalAlign: "bottom", offset: [-4, -3] }));
       if (memory.length === 1) {
         const ridge = roof.rate / memory[0].rate;
-        series.push(mark([ridge, roof.rate], look, "ridge: " + roof.text + " and " + memory[0].text, ridge));
+        series.push(mark([ridge, roof.rate], look, "ridge point: " + roof.text + ", " + memory[0].text, ridge));
       }
     });
     return series;
   }
 
-  function line(data, colour, width, type) {
+  function line(data, color, width, type) {
     return {
       type: "line", data: data, silent: true, showSymbol: false, clip: true, z: 1,
-      lineStyle: { color: colour, width: width, type: type || "solid" }, tooltip: { show: false },
+      lineStyle: { color: color, width: width, type: type || "solid" }, tooltip: { show: false },
     };
   }
 
@@ -156,7 +158,7 @@ const profkitCharts = (function () {
     return {
       type: "scatter", data: [at], symbol: "circle", symbolSize: 6, z: 2, cursor: "default",
       itemStyle: { color: look.surface, borderColor: look.strong, borderWidth: 1.5 },
-      tooltip: { formatter: () => tip(heading, [["intensity", digits(ridge, 4) + " FLOP/B"]]) },
+      tooltip: { formatter: () => tip(heading, [["arithmetic intensity", digits(ridge, 4) + " FLOP/B"]]) },
     };
   }
 
@@ -165,7 +167,7 @@ const profkitCharts = (function () {
       (state.level === "all" || point.level === state.level) && (!state.precision || point.precision === state.precision));
   }
 
-  // Names beside points, those with the most time first; one that finds no room is left out.
+  // Labels of points, those with the most time first; a label without room is omitted.
   function names(points, state, box, area, narrow) {
     const part = (value, range, low, high) => {
       const share = Math.log(value / range[0]) / Math.log(range[1] / range[0]);
@@ -177,8 +179,8 @@ const profkitCharts = (function () {
       area.left + area.width * part(point.x, box.x, state.zoom[0], state.zoom[1]),
       area.top + area.height * (1 - part(point.y, box.y, state.zoom[2], state.zoom[3])),
     ]);
-    points.forEach((point, index) => { if (!point.twin) taken.push(around(at[index], radius(point))); });
-    const order = points.map((_, index) => index).filter((index) => !points[index].twin)
+    points.forEach((point, index) => { if (!point.algorithmic) taken.push(around(at[index], radius(point))); });
+    const order = points.map((_, index) => index).filter((index) => !points[index].algorithmic)
       .sort((a, b) => points[b].share - points[a].share);
     const named = new Set();
     order.forEach(function (index) {
@@ -207,15 +209,15 @@ const profkitCharts = (function () {
   const inside = (box, area) => box[0] >= area.left && box[2] <= area.left + area.width && box[1] >= area.top && box[3] <= area.top + area.height;
   const radius = (point) => Math.max(8, 46 * Math.sqrt(point.share || 0)) / 2;
 
-  function pointItem(point, look, label) {
-    const colour = point.flags.length ? look.bad : look.accent;
+  function pointItem(point, look, label, level) {
+    const color = point.flags.length ? look.bad : level === "all" ? look.levels[point.level] : look.accent;
     return {
       value: [point.x, point.y],
       symbol: SYMBOLS[point.level],
       symbolSize: 2 * radius(point),
-      itemStyle: point.twin
-        ? { color: "transparent", borderColor: colour, borderWidth: 1.5, borderType: [3, 2] }
-        : { color: point.flags.length ? "rgba(0,0,0,0)" : look.faint(0.55), borderColor: colour, borderWidth: point.flags.length ? 2 : 1 },
+      itemStyle: point.algorithmic
+        ? { color: "transparent", borderColor: color, borderWidth: 1.5, borderType: [3, 2] }
+        : { color: point.flags.length ? "rgba(0,0,0,0)" : color + "8c", borderColor: color, borderWidth: point.flags.length ? 2 : 1 },
       label: {
         show: Boolean(label), formatter: () => (label ? label.text : ""), position: label ? label.side : "right", distance: 5,
         color: look.ink, fontFamily: look.mono, fontSize: 11, textBorderColor: look.bg, textBorderWidth: 3,
@@ -224,7 +226,7 @@ const profkitCharts = (function () {
     };
   }
 
-  // Joins a kernel's points over levels, and what a target declares to what was measured.
+  // Joins a kernel's points across levels, and its algorithmic intensity to its measured one.
   function joints(points, state, look) {
     const by = new Map();
     points.forEach(function (point) {
@@ -233,11 +235,11 @@ const profkitCharts = (function () {
     });
     const series = [];
     by.forEach(function (own) {
-      const real = own.filter((point) => !point.twin);
-      const twin = own.find((point) => point.twin);
+      const real = own.filter((point) => !point.algorithmic);
+      const declared = own.find((point) => point.algorithmic);
       const pairs = (points) => points.map((point) => [point.x, point.y]);
       if (real.length > 1) series.push(line(pairs(real), look.faint(0.5), 1));
-      if (twin && real.length) series.push(line(pairs([real[0], twin]), look.faint(0.5), 1, "dashed"));
+      if (declared && real.length) series.push(line(pairs([real[0], declared]), look.faint(0.5), 1, "dashed"));
     });
     points.forEach(function (point) {
       if (point.low && point.high) series.push(line([[point.x, point.low], [point.x, point.high]], look.ink, 2));
@@ -259,7 +261,7 @@ const profkitCharts = (function () {
       const points = visible(data, state);
       const area = { left: grid.left, top: grid.top, width: wide, height: high };
       const labels = names(points, state, box, area, narrow);
-      const items = points.map((point) => pointItem(point, look, labels.get(point)));
+      const items = points.map((point) => pointItem(point, look, labels.get(point), state.level));
       const axis = (range, name, gap) => Object.assign(axisLook(look), {
         type: "log", min: range[0], max: range[1], name: name, nameLocation: "middle", nameGap: gap,
         axisLabel: Object.assign(axisLook(look).axisLabel, { formatter: axisWord, showMinLabel: false, showMaxLabel: false }),
@@ -274,11 +276,11 @@ const profkitCharts = (function () {
           grid: grid,
           tooltip: tooltip(look, { trigger: "item" }),
           xAxis: axis(box.x, "arithmetic intensity (FLOP/B)", 28),
-          yAxis: axis(box.y, narrow ? "" : "rate (FLOP/s)", 46),
+          yAxis: axis(box.y, narrow ? "" : "performance (FLOP/s)", 46),
           dataZoom: [zoom(0, "xAxisIndex", state.zoom[0], state.zoom[1]), zoom(1, "yAxisIndex", state.zoom[2], state.zoom[3])],
           series: roofLines(data, state, box, look, angle, along).concat(joints(points, state, look), [{
             id: "points", type: "scatter", data: items, z: 5, clip: true,
-            tooltip: { formatter: (at) => tip(points[at.dataIndex].full, points[at.dataIndex].told) },
+            tooltip: { formatter: (at) => tip(points[at.dataIndex].full, points[at.dataIndex].facts) },
           }]),
         },
       };
@@ -315,14 +317,14 @@ const profkitCharts = (function () {
         one.made.dispatchAction({ type: "highlight", seriesId: "points", dataIndex: current });
         one.made.dispatchAction({ type: "showTip", seriesIndex: one.made.getOption().series.length - 1, dataIndex: current });
         const point = points[current];
-        return point.name + ": " + point.told.slice(0, 3).map((pair) => pair.join(" ")).join(", ");
+        return point.name + ": " + point.facts.slice(0, 3).map((pair) => pair.join(" ")).join(", ");
       },
       leave: function () {
         one.made.dispatchAction({ type: "downplay", seriesId: "points" });
         one.made.dispatchAction({ type: "hideTip" });
       },
       chosen: () => hooks.chosen(visible(data, state)[current]),
-      // Where a point stands, in pixels of the chart: what tests and other scripts point at.
+      // The position of a point in pixels of the chart, for tests and other scripts.
       where: function (name) {
         const points = visible(data, state);
         const point = points.find((one) => one.full.includes(name));
@@ -425,7 +427,7 @@ const profkitCharts = (function () {
     return sorted[low] + (sorted[Math.min(low + 1, sorted.length - 1)] - sorted[low]) * (at - low);
   }
 
-  // From the fastest sample to the slowest that is not far beyond its series' own spread.
+  // From the fastest sample to the slowest within FAR interquartile ranges of the median; the slowest.
   function reach(series) {
     const sorted = series.samples.slice().sort((a, b) => a - b);
     const middle = quantile(sorted, 0.5);
@@ -484,9 +486,9 @@ const profkitCharts = (function () {
         const within = limits();
         const notes = data.series.map(function (series, at) {
           const count = series.samples.filter((value) => value > within[at][1]).length;
-          return count ? series.label + ": " + count + " beyond the axis, up to " + scaled(reaches[at][2], "s", SMALL) + "." : "";
+          return count ? series.label + ": " + count + (count === 1 ? " sample" : " samples") + " beyond the axis, up to " + scaled(reaches[at][2], "s", SMALL) + "." : "";
         }).filter(Boolean);
-        return (state.common ? logarithmic() ? ["Logarithmic."] : [] : ["Each variant has an axis of its own."]).concat(notes).join(" ");
+        return (state.common ? logarithmic() ? ["Logarithmic axis."] : [] : ["Each variant has a separate axis."]).concat(notes).join(" ");
       },
     };
   }
@@ -505,10 +507,10 @@ const profkitCharts = (function () {
     if (series.low !== null) {
       found.push(Object.assign({
         type: "line", data: [[series.low, 0.9], [series.high, 0.9]], showSymbol: false, silent: true, z: 4,
-        lineStyle: { color: look.ink, width: 3, type: series.holds ? "solid" : [4, 2] },
+        lineStyle: { color: look.ink, width: 3, type: series.level ? "solid" : [4, 2] },
       }, base));
     }
-    const interval = series.low === null ? [] : [[series.holds ? "95% interval" : "no level claimed", scaled(series.low, "s", SMALL, 5) + " to " + scaled(series.high, "s", SMALL, 5)]];
+    const interval = series.low === null ? [] : [[series.level ? series.level + " confidence interval" : "interval, no confidence level stated", scaled(series.low, "s", SMALL, 5) + " to " + scaled(series.high, "s", SMALL, 5)]];
     found.push(Object.assign({
       type: "scatter", symbol: "circle", symbolSize: 8, data: [[series.median, 0.9]], z: 5,
       itemStyle: { color: look.ink, borderColor: look.surface, borderWidth: 1.5 },

@@ -1,4 +1,4 @@
-// What a reader does with the page: ticks, sorting, filtering, charts, source views, printing.
+// Interaction: check marks, sorting, filtering, charts, source views, printing.
 (function () {
   "use strict";
 
@@ -20,7 +20,7 @@
   }
 
   function store(key, value) {
-    try { localStorage.setItem(key, value); } catch (error) { /* no storage here: kept until it closes */ }
+    try { localStorage.setItem(key, value); } catch (error) { /* no storage: lasts until the page is closed */ }
   }
 
   // --- Theme ------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@
     });
   }
 
-  // Numbers as numbers; what is unknown comes last either way.
+  // Numbers by value; unknown values come last in both orders.
   function compared(a, b, ascending) {
     if (a === "" || b === "") return (a === "") - (b === "");
     const numbers = !isNaN(a) && !isNaN(b);
@@ -133,8 +133,11 @@
       });
       charts.push(plot.chart);
       place.profkit = plot;
-      const said = byId("roofline-said");
-      byId("levels").addEventListener("change", (event) => plot.set({ level: event.target.value }));
+      const said = byId("roofline-selection");
+      const legend = byId("roofline-legend");
+      const showLegend = (value) => { if (legend) legend.hidden = value !== "all"; };
+      showLegend(level ? level.value : "");
+      byId("levels").addEventListener("change", function (event) { plot.set({ level: event.target.value }); showLegend(event.target.value); });
       if (byId("precision")) byId("precision").addEventListener("change", (event) => plot.set({ precision: event.target.value }));
       byId("zoom-in").addEventListener("click", () => plot.zoom(0.6));
       byId("zoom-out").addEventListener("click", () => plot.zoom(1 / 0.6));
@@ -176,10 +179,10 @@
 
   const FIRST_ROWS = 300;
   const SAMPLES = 0;
-  const COLUMNS = [["Executed", 1], ["Shared +", 2], ["Global +", 3], ["Live", 4]];
-  const MEANT = {
-    "Executed": "warp instructions executed", "Shared +": "shared-memory wavefronts beyond the ideal",
-    "Global +": "L2 sectors beyond the ideal", "Live": "registers of a thread that hold a value still needed",
+  const COLUMNS = [["Executed", 1], ["Shared excess", 2], ["Global excess", 3], ["Live regs", 4]];
+  const MEANING = {
+    "Executed": "warp instructions executed", "Shared excess": "shared-memory wavefronts above the ideal number",
+    "Global excess": "L2 sectors of global memory above the ideal number", "Live regs": "live registers per thread",
   };
   const views = new Map();
 
@@ -223,13 +226,13 @@
       const found = rows();
       wrap.replaceChildren(viewTable(found, state, source, show));
       more.hidden = found.length <= state.rows;
-      more.textContent = "Show more: " + (found.length - state.rows).toLocaleString("en") + " rows left";
+      more.textContent = "Show more (" + (found.length - state.rows).toLocaleString("en") + " rows not shown)";
       const told = source.notes.slice();
       if (state.sass && source.sass.length < source.instructions) {
-        told.push(source.sass.length + " of " + source.instructions + " instructions: the page leaves out the least sampled");
+        told.push(source.sass.length + " of " + source.instructions + " instructions shown: those with the fewest samples are omitted");
       }
       if (!state.sass && source.files[state.file].lines.length < source.files[state.file].of) {
-        told.push("lines far from the kernel's are left out");
+        told.push("lines far from the kernel's code are omitted");
       }
       notes.textContent = told.join(". ");
     }
@@ -254,8 +257,8 @@
         clear.addEventListener("click", function () { state.of = null; draw(); });
         parts.push(clear);
       }
-      parts.push(toggle("By samples", state.heat, (on) => { state.heat = on; draw(); }));
-      parts.push(toggle("Only what was sampled", state.sampled, (on) => { state.sampled = on; draw(); }));
+      parts.push(toggle("Sort by samples", state.heat, (on) => { state.heat = on; draw(); }));
+      parts.push(toggle("Sampled rows only", state.sampled, (on) => { state.sampled = on; draw(); }));
       bar.replaceChildren(...parts);
     }
 
@@ -310,14 +313,14 @@
     if (!total) return box;
     const strip = element("div", { className: "stall-sum" });
     strip.setAttribute("aria-hidden", "true");
-    const key = element("p", { className: "stall-key" });
+    const key = element("p", { className: "stall-legend" });
     source.stalls.forEach(function ([reason, count], at) {
       const piece = element("i", {});
       piece.style.cssText = "flex: " + count + " 0 0; opacity: " + Math.max(0.15, 1 - 0.16 * at);
       strip.append(piece);
       if (at < 8) key.append(element("span", { textContent: source.reasons[reason] + " " + percent(count / total) }));
     });
-    box.append(element("p", { className: "note", textContent: number(source.total[SAMPLES]) + " samples of warps, by what they did or waited for" }), strip, key);
+    box.append(element("p", { className: "note", textContent: number(source.total[SAMPLES]) + " warp samples by stall reason" }), strip, key);
     return box;
   }
 
@@ -326,12 +329,17 @@
   }
 
   function viewTable(found, state, source, show) {
-    const columns = COLUMNS.filter(([, at]) => source.total[at]);
+    const columns = COLUMNS.filter(([, at]) => found.some((row) => row.counts && row.counts[at]));
+    const hasStalls = found.some((row) => row.stalls.length);
+    const hasFindings = found.some((row) => row.ranks.length);
     const most = found.reduce((top, row) => Math.max(top, row.counts ? row.counts[SAMPLES] || 0 : 0), 0);
-    const heads = [state.sass ? "Address" : "Line", "Samples", "Stalled on"].concat(columns.map(([label]) => label), ["", state.sass ? "SASS" : "Source"]);
+    const text = state.sass ? "SASS" : "Source";
+    const heads = [state.sass ? "Address" : "Line", "Samples"].concat(
+      hasFindings ? ["Finding"] : [], [text], hasStalls ? ["Stall reasons"] : [], columns.map(([label]) => label));
     const head = element("tr", {}, heads.map(function (label) {
-      const cell = element("th", { scope: "col", textContent: label, title: MEANT[label] || "" });
-      if (["Stalled on", "SASS", "Source", ""].includes(label)) cell.className = "l";
+      const cell = element("th", { scope: "col", textContent: label, title: MEANING[label] || "" });
+      if (["Stall reasons", "Finding"].includes(label)) cell.className = "l";
+      if (label === text) cell.className = "src";
       return cell;
     }));
     const body = element("tbody", {});
@@ -341,7 +349,7 @@
         body.append(element("tr", { className: "gap" }, [element("td", { colSpan: heads.length, textContent: "lines " + (before + 1) + " to " + (row.line - 1) })]));
       }
       before = row.line;
-      body.append(viewRow(row, state, source, columns, most, show));
+      body.append(viewRow(row, state, source, { counts: columns, hasStalls: hasStalls, hasFindings: hasFindings }, most, show));
     });
     return element("table", {}, [element("thead", {}, [head]), body]);
   }
@@ -351,20 +359,47 @@
     if (row.ranks.length) made.classList.add("blamed");
     if (state.here && !state.sass && row.line === state.here) made.classList.add("here");
     const samples = row.counts ? row.counts[SAMPLES] : null;
-    const sampled = element("td", { className: "s", textContent: samples ? number(samples) + " " + percent(samples / source.total[SAMPLES]).padStart(5) : "" });
+    const sampled = element("td", { className: "s" });
+    if (samples) {
+      const share = percent(samples / source.total[SAMPLES]).padStart(5);
+      sampled.append(element("span", { className: "count", textContent: number(samples) + " " }), share);
+    }
     if (samples && most) sampled.style.setProperty("--w", ((100 * samples) / most).toFixed(1) + "%");
     const stalls = row.stalls.map(([reason, count]) => source.reasons[reason] + " " + percent(samples ? count / samples : 0));
-    made.append(placeCell(row, state, source, show), sampled, element("td", { className: "st", textContent: stalls.slice(0, 2).join(", "), title: stalls.join(", ") }));
-    columns.forEach(([, at]) => made.append(element("td", { textContent: row.counts ? number(row.counts[at]) : "" })));
-    const ranks = element("td", { className: "f l" });
-    row.ranks.forEach(function (rank, at) {
+    made.append(placeCell(row, state, source, show), sampled);
+    if (columns.hasFindings) made.append(findingCell(row.ranks));
+    made.append(element("td", { className: "src" }, state.sass ? [row.text] : colored(row.text)));
+    if (columns.hasStalls) made.append(element("td", { className: "st", textContent: stalls.slice(0, 2).join(", "), title: stalls.join(", ") }));
+    columns.counts.forEach(([, at]) => made.append(element("td", { textContent: row.counts ? number(row.counts[at]) : "" })));
+    return made;
+  }
+
+  function findingCell(ranks) {
+    const cell = element("td", { className: "f l" });
+    ranks.forEach(function (rank, at) {
       const item = byId("item-" + rank);
       const title = item ? item.querySelector(".title").textContent : "";
-      const link = element("a", { href: "#item-" + rank, textContent: "finding " + rank, title: title });
-      ranks.append(...(at ? [" ", link] : [link]));
+      const link = element("a", { href: "#item-" + rank, textContent: rank, title: title });
+      link.setAttribute("aria-label", "finding " + rank);
+      cell.append(...(at ? [", ", link] : [link]));
     });
-    made.append(ranks, element("td", { className: "l", textContent: row.text }));
-    return made;
+    return cell;
+  }
+
+  // Comments, strings, numbers and keywords of CUDA C++ and Python, each in a span of its class.
+  const TOKENS = /(\/\/.*|\/\*.*?(?:\*\/|$)|^\s*#(?!\s*(?:include|define|if|ifdef|ifndef|else|elif|endif|pragma|undef|error)\b).*)|("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\b(?:0[xX][\da-fA-F]+|\d[\d.]*(?:[eE][-+]?\d+)?)[uUlLfF]*\b)|(^\s*#\s*\w+|\b(?:auto|bool|break|case|char|class|const|constexpr|continue|def|do|double|else|enum|extern|float|for|half|if|import|from|in|inline|int|long|namespace|not|and|or|return|short|signed|sizeof|static|struct|switch|template|typename|union|unsigned|using|void|volatile|while|with|yield|__global__|__device__|__host__|__shared__|__constant__|__restrict__|__launch_bounds__|__forceinline__|__syncthreads)\b)/g;
+
+  function colored(text) {
+    const parts = [];
+    let end = 0;
+    for (const match of text.matchAll(TOKENS)) {
+      if (match.index > end) parts.push(text.slice(end, match.index));
+      const name = match[1] ? "c" : match[2] ? "v" : "w";
+      parts.push(element("span", { className: name, textContent: match[0] }));
+      end = match.index + match[0].length;
+    }
+    parts.push(text.slice(end));
+    return parts;
   }
 
   function placeCell(row, state, source, show) {
@@ -376,7 +411,7 @@
       return cell;
     }
     const button = element("button", { type: "button", textContent: text });
-    button.title = state.sass ? source.files[row.file].name + ":" + row.line : "its instructions";
+    button.title = state.sass ? source.files[row.file].name + ":" + row.line : "Show its instructions";
     button.addEventListener("click", function () {
       if (state.sass) show({ sass: false, file: row.file, here: row.line, of: null });
       else show({ sass: true, of: [state.file, row.line] });
@@ -402,7 +437,7 @@
     }));
   }
 
-  // --- Finding one's way --------------------------------------------------------------------------
+  // --- Navigation --------------------------------------------------------------------------
 
   function reveal(target) {
     for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
@@ -417,16 +452,34 @@
       if (inner && target.classList.contains("item")) inner.open = true;
       target.scrollIntoView({ block: "start" });
     };
-    addEventListener("hashchange", go);
-    go();
     const links = new Map(all(".rail a").map((link) => [link.getAttribute("href").slice(1), link]));
-    const seen = new Set();
+    const visible = new Set();
+    let chosen = "";  // the section of a followed link: near the end of the page it can't reach the top
+    const mark = function () {
+      const current = chosen || Array.from(links.keys()).find((id) => visible.has(id));
+      links.forEach((link, id) => { if (id === current) link.setAttribute("aria-current", "true"); else link.removeAttribute("aria-current"); });
+    };
+    const choose = function () {
+      const id = decodeURIComponent(location.hash.slice(1));
+      chosen = links.has(id) ? id : "";
+      mark();
+    };
+    const release = function () { if (chosen) { chosen = ""; mark(); } };
     const observer = new IntersectionObserver(function (entries) {
-      entries.forEach((entry) => { if (entry.isIntersecting) seen.add(entry.target.id); else seen.delete(entry.target.id); });
-      const first = Array.from(links.keys()).find((id) => seen.has(id));
-      links.forEach((link, id) => { if (id === first) link.setAttribute("aria-current", "true"); else link.removeAttribute("aria-current"); });
+      entries.forEach((entry) => { if (entry.isIntersecting) visible.add(entry.target.id); else visible.delete(entry.target.id); });
+      mark();
     }, { rootMargin: "-100px 0px -55% 0px" });
-    links.forEach((_, id) => { if (byId(id)) observer.observe(byId(id)); });
+    links.forEach(function (link, id) {
+      if (byId(id)) observer.observe(byId(id));
+      link.addEventListener("click", function () { chosen = id; mark(); });
+    });
+    addEventListener("hashchange", function () { go(); choose(); });
+    ["wheel", "touchmove"].forEach((name) => addEventListener(name, release, { passive: true }));
+    addEventListener("keydown", function (event) {
+      if (["ArrowUp", "ArrowDown", "PageUp", "PageDown", "Home", "End", " "].includes(event.key)) release();
+    });
+    go();
+    choose();
   }
 
   // --- Printing -----------------------------------------------------------------------------------
@@ -434,7 +487,7 @@
   const PRINT_WIDTH = 700;
   const KERNELS_PRINTED = 3;
 
-  // What is open is printed, the checklist whole, and the kernels with the most time.
+  // Prints open sections, the whole checklist and the kernels with the most time.
   function toOpen() {
     const kernels = all("details.kernel").slice(0, KERNELS_PRINTED);
     return all(".item details").concat(kernels).filter((one) => !one.open);

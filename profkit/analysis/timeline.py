@@ -1,0 +1,98 @@
+"""A timeline in Python: `profkit.load_timeline("x.sqlite")`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from profkit.analysis.run_files import one_timeline
+from profkit.core.extras import require
+from profkit.timeline import reader
+from profkit.timeline.summary import TimelineSummary, summarize_timeline
+from profkit.ui.text import literal, number, percent, plural
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from profkit.rules.checklist import Item
+    from profkit.rules.rule_file import Rule
+
+
+class Timeline:
+    """An Nsight Systems timeline. `summary` has its totals, `events` everything in it.
+
+    Times are in seconds from the first event.
+    """
+
+    def __init__(self, events: reader.Timeline) -> None:
+        self.events = events
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what `nsys export --type sqlite` wrote, or the timeline in a run's folder.
+
+            >>> timeline = profkit.load_timeline("run.sqlite")
+            >>> timeline.summary.region.busy_share
+            >>> timeline.findings()
+
+        Raises BadInput for anything else, UsageError where a folder holds several.
+        """
+        return cls(reader.read(one_timeline(Path(path))))
+
+    @property
+    def path(self) -> Path:
+        return self.events.path
+
+    @cached_property
+    def summary(self) -> TimelineSummary:
+        """How long the GPU worked and waited, and tables of kernels, ranges, calls and copies."""
+        return summarize_timeline(self.events)
+
+    @cached_property
+    def kernels(self) -> pd.DataFrame:
+        """One row a launch: `kernel`, `start` and `duration` (s), `device`, `stream`, `nvtx`."""
+        require("Timeline.kernels", "pandas")
+        import pandas as pd
+
+        rows = [
+            (
+                kernel.name,
+                kernel.start,
+                kernel.duration,
+                kernel.stream.device,
+                kernel.stream.number,
+                "/".join(nvtx.name for nvtx in kernel.ranges),
+            )
+            for kernel in self.events.kernels
+        ]
+        columns = ["kernel", "start", "duration", "device", "stream", "nvtx"]
+        return pd.DataFrame(rows, columns=columns)
+
+    def findings(
+        self, rules: Sequence[Rule] | None = None, disabled: Collection[str] = ()
+    ) -> tuple[Item, ...]:
+        """What keeps the GPU from working, most time saved first.
+
+        `rules` are the shipped ones unless given; `disabled` are names or categories to leave out.
+        """
+        from profkit.rules.checklist import timeline_items
+        from profkit.rules.rule_file import shipped_rules
+
+        known = shipped_rules() if rules is None else rules
+        return timeline_items(self.summary.quantities, known, disabled)
+
+    def __len__(self) -> int:
+        return len(self.events.kernels)
+
+    def __repr__(self) -> str:
+        region = self.summary.region
+        busy = f"GPU busy {percent(region.busy_share)} of {number(region.span, 's')}"
+        launches = plural(len(self), "kernel launch")
+        return f"<Timeline {literal(self.path.name)}: {launches}, {busy}>"
+
+    def _repr_html_(self) -> str:
+        from profkit.analysis.notebook import timeline_html
+
+        return timeline_html(self.summary, str(self.path), self.findings())

@@ -1,0 +1,91 @@
+"""Findings of one rule as one item of the checklist."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from profkit.rules.checklist import WORTH_ACTING, Checklist, checklist
+from tests.rules.test_engine import HANDING_OVER, of_kernels, own, report
+
+
+def halving(tmp_path: Path, *milliseconds: float, other: float = 0.0) -> Checklist:
+    """A rule that halves the time of each kernel, beside a kernel that it does not concern."""
+    rule = own(tmp_path, when="stall_wait > 1")
+    kernels = [{"duration": time * 1e-3, "stall_wait": 2.0} for time in milliseconds]
+    return checklist(report([*kernels, {"duration": other * 1e-3, "stall_wait": 0.0}]), [rule])
+
+
+def test_a_rule_on_several_kernels_is_one_item(tmp_path: Path) -> None:
+    found = halving(tmp_path, 10, 60, other=30)
+    (item,) = found.rule_items
+    assert [own.group.name for own in item.findings if own.group] == ["kernel_1", "kernel_0"]
+    assert [own.rank for own in found.items] == [item.number] * 2 == [1, 1]
+    assert item.best is found.items[0]
+    assert item.speedup == pytest.approx(100 / (100 - 30 - 5))
+
+
+def test_a_launch_of_two_findings_counts_once() -> None:
+    found = checklist(of_kernels("abc"), [HANDING_OVER])
+    (item,) = found.rule_items
+    first, second = (own.finding.estimate for own in item.findings)
+    assert first
+    assert second
+    # a and b become faster by the first factor, b and c by the second, each 1 ms at first
+    times = (1 / first.likely, min(1 / first.likely, 1 / second.likely), 1 / second.likely)
+    assert item.speedup == pytest.approx(3 / sum(times))
+
+
+def test_an_item_stands_where_its_best_kernel_would(tmp_path: Path) -> None:
+    rules = [
+        own(tmp_path, "wait", when="stall_wait > 1"),
+        own(tmp_path, "barrier", when="stall_barrier > 1", category="barrier_stalls"),
+    ]
+    kernels = [
+        {"duration": time, "stall_wait": wait, "stall_barrier": 2.5 - wait}
+        for time, wait in [(3e-5, 2.0), (5e-5, 0.0), (2.9e-5, 2.0)]
+    ]
+    found = checklist(report(kernels), rules)
+    assert [item.rule.name for item in found.rule_items] == ["barrier", "wait"]
+    assert [item.number for item in found.rule_items] == [1, 2]
+    assert [item.rank for item in found.items] == [1, 2, 2]
+    assert found.rule_items[0].speedup < found.rule_items[1].speedup
+
+
+@pytest.mark.parametrize(
+    ("share", "minor"), [(WORTH_ACTING * 1.01, False), (WORTH_ACTING * 0.99, True)]
+)
+def test_an_item_below_the_minimum_is_minor(tmp_path: Path, share: float, *, minor: bool) -> None:
+    found = halving(tmp_path, 200 * share, other=100 - 200 * share)
+    (item,) = found.rule_items
+    assert item.minor == minor
+    assert (found.minor, found.major) == (((item,), ()) if minor else ((), (item,)))
+
+
+def test_an_item_before_one_that_is_worth_acting_on_is_not_minor(tmp_path: Path) -> None:
+    rules = [
+        own(tmp_path, "large", when="stall_barrier > 1", category="barrier_stalls"),
+        own(tmp_path, "many", when="stall_wait > 1"),
+    ]
+    kernels = [
+        {"duration": time, "stall_wait": wait, "stall_barrier": 2.5 - wait}
+        for time, wait in [(3.9e-2, 0.0), (3.8e-2, 2.0), (3.8e-2, 2.0), (1 - 11.5e-2, 1.0)]
+    ]
+    kernels[-1]["stall_barrier"] = 0.0
+    found = checklist(report(kernels), rules)
+    assert [(item.rule.name, item.minor) for item in found.rule_items] == [
+        ("large", False),
+        ("many", False),
+    ]
+
+
+def test_what_has_no_estimate_is_minor_on_a_short_kernel(tmp_path: Path) -> None:
+    rule = own(tmp_path, when="stall_wait > 1", gives="")
+    for share in (0.5, WORTH_ACTING / 2):
+        kernels = [{"duration": share, "stall_wait": 2.0}, {"duration": 1 - share}]
+        (item,) = checklist(report(kernels), [rule]).rule_items
+        assert item.number == 0
+        assert math.isnan(item.speedup)
+        assert item.minor == (share < WORTH_ACTING)
