@@ -26,10 +26,9 @@ from profkit.ui.view import Grid, Panel, Row
 Report = tuple[TimelineSummary, str, tuple[Item, ...]]
 
 _GAPS_SHOWN, _ROWS_SHOWN = 5, 20
-# Characters, chosen: at 80 columns all columns of the widest table still fit.
-_BAR = 10
-_SPACE = 2
-_NARROWEST_NAME = 12
+_BAR = 10  # characters, chosen: a tenth each
+_SPACE = 2  # characters between columns
+_NARROWEST_NAME = 12  # characters, chosen: the widest table then fits 80 columns
 _NAMES = frozenset({"Kernel", "NVTX range", "Call", "Previous work", "Next work"})
 _WORDS = _NAMES | {
     "Grid / block", "Operation", "Memory", "In CUDA calls", "Synchronization", "Relative to", "",
