@@ -402,7 +402,7 @@ def test_launches_of_one_kernel_and_shape_are_grouped(profkit_cli: Cli) -> None:
     assert f"(median of {largest['count']} launches)" in shown
     (pair,) = [group for group in data["groups"] if group["count"] == 2]
     assert pair["min_s"] < pair["median_s"]
-    assert "(the nearest below the median of 2)" in shown
+    assert "(nearest below the median of 2 launches)" in shown
 
 
 def test_the_version_is_said(profkit_cli: Cli) -> None:

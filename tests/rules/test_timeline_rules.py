@@ -153,4 +153,4 @@ def test_a_rule_is_explained_on_a_timeline(profkit_cli: Cli, launch_bound: Path)
     assert re.search(r"yes +long_gap_share 16\.9% > 10\.0%", shown)
     refused = profkit_cli("rules", "explain", "gpu_idle", "--on", H200 / "known.ncu-repz")
     assert refused.exit_code == 5
-    assert "no timeline with GPU work" in refused.stderr
+    assert "no GPU work on a timeline" in refused.stderr
