@@ -178,7 +178,7 @@ def _reasons(item: Coverage) -> str:
 
 
 def _raw(first: LaunchSummary, raw: RawMetrics) -> RenderableType:
-    heading = f"All ncu metrics of launch {first.index}, in ncu's units"
+    heading = f"ncu metrics of launch {first.index}, in ncu's units"
     rows = [
         (Text(name), Text(_recorded(value, unit), "dim")) for name, (unit, value) in raw.items()
     ]

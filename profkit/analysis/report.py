@@ -256,7 +256,7 @@ class Report:
         those inside a range of that name (wildcards allowed). `check_half_from` is the share of
         the half-precision roof from which claimed work is checked (see `evaluate`). `progress`
         gets (launches read, launches).
-        Raises BadInput for anything but a whole report, UsageError when no launch is kept or a
+        Raises BadInput for anything but a whole report, UsageError when no launch is selected or a
         folder holds several reports.
         """
         path = Path(path)
@@ -324,7 +324,8 @@ class Report:
         `rules` are the shipped ones unless given; `disabled` are names or categories to leave out.
         Lines to blame are looked up for the first `blamed` items, for all where it is None.
         `variants` are those of the run that the report lies in, unless given, and so are the
-        quantities of its `timeline`, which say nothing where only some of its launches are kept.
+        quantities of its `timeline`, which do not apply where only some of its launches are
+        selected.
         """
         from profkit.rules.checklist import checklist, proofs
         from profkit.rules.rule_file import shipped_rules
@@ -488,7 +489,7 @@ class Report:
             )
         functions = list(dict.fromkeys(literal(group.function) for group in groups))
         listed = _listed(shorten(function, NAME_WIDTH) for function in functions)
-        remedy = did_you_mean(name, functions, f"there are {listed}", alike=_ALIKE)
+        remedy = did_you_mean(name, functions, f"its kernels are {listed}", alike=_ALIKE)
         raise NothingMatches(f"{self.path}: no kernel matches {name!r}", remedy)
 
     def __len__(self) -> int:

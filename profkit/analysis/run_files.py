@@ -79,7 +79,7 @@ def variants_of(report: Path) -> Variants | None:
 def latencies_of(report: Path) -> Saved | None:
     """The latencies of the run that a report belongs to; None outside a run, or without any.
 
-    Raises BadInput where they are not those that the run was kept with.
+    Raises BadInput where they differ from the run's manifest.
     """
     from profkit.timing.latency_file import read_latencies
 

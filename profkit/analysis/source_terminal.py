@@ -293,6 +293,6 @@ def facts(spot: Spot) -> Iterator[str]:
     if counts.global_excess > 0:
         yield f"{compact(counts.global_excess)} excess sectors"
     if counts.live > 0:
-        yield plural(int(counts.live), "live register")
+        yield f"{counts.live:.0f} live regs"
     if spot.findings:
         yield f"finding {', '.join(str(rank) for rank in spot.findings)}"

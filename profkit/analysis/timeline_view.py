@@ -26,10 +26,9 @@ from profkit.ui.view import Grid, Panel, Row
 Report = tuple[TimelineSummary, str, tuple[Item, ...]]
 
 _GAPS_SHOWN, _ROWS_SHOWN = 5, 20
-# Characters, chosen: at 80 columns all columns of the widest table still fit.
-_BAR = 10
-_SPACE = 2
-_NARROWEST_NAME = 12
+_BAR = 10  # characters, chosen: a tenth each
+_SPACE = 2  # characters between columns
+_NARROWEST_NAME = 12  # characters, chosen: the widest table then fits 80 columns
 _NAMES = frozenset({"Kernel", "NVTX range", "Call", "Previous work", "Next work"})
 _WORDS = _NAMES | {
     "Grid / block", "Operation", "Memory", "In CUDA calls", "Synchronization", "Relative to", "",
@@ -94,7 +93,7 @@ def region_panel(region: Region) -> Panel:
     if region.gaps.count:
         gaps += f", median {number(region.gaps.median, 's')}"
     times = (
-        ("GPU busy", region.busy, "kernels, memcpy, memset; overlapping work counts once"),
+        ("GPU busy", region.busy, "kernels, memcpy, memset; overlap counts once"),
         ("before first GPU work", region.lead, "from the first CUDA call"),
         ("between GPU work", region.gaps.total, gaps),
         ("after last GPU work", region.tail, "to the end of the last CUDA call"),
@@ -144,7 +143,7 @@ def _tables(
         ("Relative to", "Count", "Median", "Min", "Max"),
         [(label, str(times.count), *_middle(times)) for label, times in delays if times.count],
         f"Negative: the kernel started earlier. Late-submitted: {launches.late} of "
-        f"{plural(len(launches.runs), 'launch')}, whose call began after the stream was idle.",
+        f"{plural(len(launches.runs), 'launch')}, whose call began after the stream went idle.",
     )
     yield (
         "Longest gaps between GPU work",

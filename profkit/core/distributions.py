@@ -58,7 +58,7 @@ def increasing_root(
 ) -> float:
     """Where an increasing function is 0, from `lowest` up; it gives its value and its slope.
 
-    Newton's method, kept between the ends by halving.
+    Newton's method, safeguarded by bisection.
     """
     low, high, x = lowest, math.inf, start
     for _ in range(_STEPS):

@@ -14,7 +14,7 @@ MANIFEST = "manifest.json"
 
 
 def check_unchanged(path: Path) -> Mapping[str, Any]:
-    """Compare a file with `manifest.json` beside it, where that lists it; its entry there, or {}.
+    """Compare a file with `manifest.json` in its folder, if listed there; its entry there, or {}.
 
     `files` of a manifest maps file names to `{"sha256": hex, "launches": n}`; `launches` may be
     left out. Raises BadInput where the file has changed.

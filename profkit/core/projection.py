@@ -1,7 +1,7 @@
 """Projections: models of output formats, built from computed objects.
 
 class GroupRow(Projection, frozen=True, kw_only=True):
-    \"\"\"What the schema says of it.\"\"\"
+    \"\"\"The description in the schema.\"\"\"
 
     name: str
     median: Measured = field(name="median_s")           null where `group.median` is NaN

@@ -1,7 +1,7 @@
 """Typed files: one model of a format, from which its reader, its writer and its JSON Schema come.
 
     class Block(Model, frozen=True, kw_only=True):
-        \"\"\"What the schema says of it.\"\"\"
+        \"\"\"The description in the schema.\"\"\"
 
         turn: Count
         power: Maybe[Amount] = UNSET        absent, null or a number, and written as it was read
@@ -273,7 +273,7 @@ def _simplified(form: Any) -> Any:
 
 
 def _union(form: dict[str, Any]) -> dict[str, Any]:
-    """A choice of plain kinds as a list of them; an integer beside a number is one."""
+    """A choice of plain kinds as a list of them; an integer is covered by a number."""
     rows = form.pop("anyOf")
     if any(row.get("type") == "number" for row in rows):
         rows = [row for row in rows if row.get("type") != "integer"]

@@ -550,7 +550,8 @@ def _room(out: Path) -> None:
     folder, free = free_room(out)
     if free < _ROOM_WANTED:
         raise EnvironmentProblem(
-            f"{folder}: only {free >> 20} MiB free", "free disk space, or give --output another disk"
+            f"{folder}: only {free >> 20} MiB free",
+            "free disk space, or give --output another disk",
         )
 
 

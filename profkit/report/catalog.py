@@ -51,9 +51,9 @@ class Quantity:
     """A catalog entry.
 
     `unit` is SI, "1" for a share. `computed` names what a quantity that no formula can give is
-    computed from: a breakdown, or the quantity that says where it is worth the cost. `within` are
-    the bounds of possible values. `absent_on` are the architectures without the hardware; on those
-    of `none_on` the quantity is 0.
+    computed from: a breakdown, or the quantity that decides where it is worth the cost. `within`
+    are the bounds of possible values. `absent_on` are the architectures without the hardware; on
+    those of `none_on` the quantity is 0.
     """
 
     name: str

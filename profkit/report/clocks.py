@@ -36,7 +36,7 @@ def clock_error(launch: Clocked) -> float:
 
 
 def clocks_apart(name: str, first: Clocked, second: Clocked, threshold: float) -> bool:
-    """Whether two launches certainly ran at clocks (`sm_clock`, `dram_clock`) a share apart.
+    """Whether the clocks (`sm_clock`, `dram_clock`) of two launches differ by a share for certain.
 
     False where either is unknown, and where the difference may be an error of reading.
     """

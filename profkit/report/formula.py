@@ -25,7 +25,8 @@ class Formula(expression.Expression):
 
     @property
     def infers(self) -> bool:
-        """Whether the formula concludes from other facts, and says nothing where it can't."""
+        """Whether the formula infers its value from other quantities, and is undefined
+        elsewhere."""
         names = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
         return bool(names & _INFERENCES)
 

@@ -50,7 +50,7 @@ REPEAT = "copy it again, or record it again"
 
 @dataclass(frozen=True)
 class Framing:
-    """What a report's framing says: block count, launches announced, session messages in order.
+    """A report's framing: block count, announced launches, session messages in order.
 
     A range of range replay counts as a launch. `size` are the bytes of the report, uncompressed.
     """
@@ -65,7 +65,7 @@ def check(path: Path) -> Framing:
     """Walk the framing of a report.
 
     Raises BadInput when the file is absent, empty, of another kind, cut short, damaged in its
-    framing, without a launch, or not the file that the manifest beside it describes.
+    framing, without a launch, or different from the manifest in its folder.
     """
     with _open(path) as file:
         head = file.read(64)

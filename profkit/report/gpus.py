@@ -49,7 +49,7 @@ class Datasheet:
     cycle of its compute capability that it does, where not all, `also` has FLOP/s that other
     documents of the maker state, `limited` the peaks that are cut
     below what its units do. `l2` is in bytes, `memory` the kind of the DRAM, `source` the document
-    that the figures are from; `sparse` tells that it states tensor rates with sparsity, `laptop`
+    that the figures are from; `sparse`: it states tensor rates with sparsity; `laptop`:
     that the power limit of the computer decides the clock.
     """
 
@@ -114,7 +114,7 @@ def flop_per_cycle(cc: ComputeCapability) -> Mapping[str, float]:
 class SmLimits:
     """What an SM of a compute capability holds at once.
 
-    `reserved_shared` and `block_shared` are the bytes of shared memory that a block takes beside
+    `reserved_shared` and `block_shared` are the bytes of shared memory that a block takes besides
     its own and that it may have at most.
     """
 
@@ -259,8 +259,8 @@ def find_datasheet(
 ) -> tuple[Datasheet | None, str]:
     """The product of that driver name; None and the reason where there is none that fits.
 
-    Products may share a name: SMs tell them apart, then memory, then its rate `dram` (B/s, 0 where
-    unknown).
+    Products may share a name: they are distinguished by SMs, then memory, then its rate `dram`
+    (B/s, 0 where unknown).
     """
     if _PART.search(name):
         return None, f"{name} is a partition of a GPU (MIG or vGPU): the datasheet does not apply"

@@ -38,7 +38,7 @@ def function_name(group: Group, width: int, beside: Sequence[Group] = ()) -> str
 
 def own_names(names: Iterable[str]) -> Mapping[str, str]:
     """Demangled names without return type, namespaces, templates and parameters, where what is left
-    tells a name from all others: `flash_fwd_kernel`. The others stay as they are."""
+    is unique: `flash_fwd_kernel`. Others are returned unchanged."""
     own = {name: _own(name) for name in names}
     texts = list(own.values())
     return {name: text if texts.count(text) == 1 else name for name, text in own.items()}
@@ -60,7 +60,7 @@ def told_apart(names: Iterable[str], width: int) -> Mapping[str, str]:
     """Kernel names in at most `width` characters, those that differ looking different.
 
     What is too long loses its namespaces first and then its middle; where that makes names of
-    several kernels alike, what is left of them is the beginning and the place where they part.
+    several kernels equal, they are shortened to their beginning and the place where they differ.
     """
     bare = {}
     for name in names:
@@ -77,7 +77,7 @@ def told_apart(names: Iterable[str], width: int) -> Mapping[str, str]:
 
 
 def _distinct(bare: Mapping[str, str], width: int) -> Mapping[str, str]:
-    """Names that begin and end alike, by their beginning and what follows where they part."""
+    """Names with equal beginnings and ends: the beginning and the text from where they differ."""
     ends = zip(min(bare.values()), max(bare.values()), strict=False)
     same = "".join(first for first, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], ends))
     word = _WORD.search(same)

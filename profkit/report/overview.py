@@ -77,9 +77,7 @@ def _clocks(report: ReportSummary) -> str:
             maximum = f" (max SM clock {number(limit, 'Hz')})" if limit else ""
             parts.append(f"{label} {_gigahertz(launch.get(name) for launch in clocks)}{maximum}")
         elif nominal:
-            parts.append(
-                f"{label} {_gigahertz(nominal)} nominal (launches too short to measure it)"
-            )
+            parts.append(f"{label} {_gigahertz(nominal)} nominal (launches too short)")
     return ", ".join(parts) or "not collected"
 
 

@@ -112,7 +112,7 @@ def stalls_panel(launch: LaunchSummary) -> Panel:
         "Warp stalls, cycles per issued instruction",
         [*rows, Row("sum", f"{total:.2f}")] if launch.stalls else (),
         ("warp_latency", "warp stalls"),
-        "* no stall: issuing, or eligible but not selected",
+        "* not a stall: issuing, or eligible to issue",
     )
 
 
@@ -239,13 +239,12 @@ def _roof(launch: LaunchSummary, rate: str, label: str) -> str:
     return f"{own}{percent(value / roof)} of {number(roof, 'B/s')}"
 
 
-_OF_ELAPSED = "of elapsed cycles"
 _TENSOR_PATHS = (
-    ("mma.sync (hmma)", "tensor_hmma_utilization", "of its dense peak"),
-    ("wgmma (hgmma)", "tensor_wgmma_utilization", "of its dense peak"),
-    ("matrix products", "tensor_fp_busy", _OF_ELAPSED),
-    ("integer (imma)", "tensor_int_busy", _OF_ELAPSED),
-    ("FP64 (dmma)", "tensor_fp64_busy", _OF_ELAPSED),
+    ("mma.sync (hmma)", "tensor_hmma_utilization", "of dense peak"),
+    ("wgmma (hgmma)", "tensor_wgmma_utilization", "of dense peak"),
+    ("matrix products", "tensor_fp_busy", ""),
+    ("integer (imma)", "tensor_int_busy", ""),
+    ("FP64 (dmma)", "tensor_fp64_busy", ""),
 )
 
 
@@ -253,14 +252,16 @@ def tensor_panel(launch: LaunchSummary) -> Panel:
     """Tensor core utilization by instruction family."""
     idle = launch.get("flop_tensor") == 0 and not launch.get("ops_tensor_int8") > 0
     paths = () if idle else (path for path in _TENSOR_PATHS if launch.get(path[1]) > 0)
-    rows = _share_rows(launch, [("tensor pipe", "tensor_busy", _OF_ELAPSED), *paths])
-    note = "a peak is never the sparse one"
+    rows = _share_rows(launch, [("tensor pipe", "tensor_busy", ""), *paths])
+    note = "peaks are dense, never sparse"
     if idle:
         shared = "; HFMA2.MMA (constant loads, half-precision arithmetic) runs on this pipe"
         note = "no tensor-core work" + (shared if launch.get("tensor_busy") > 0 else "")
     known = "tensor_busy" in launch.values
     absent = ("tensor_busy", "tensor pipe")
-    return _panel(launch, "Tensor cores", rows if known else (), absent, note)
+    return _panel(
+        launch, "Tensor cores, share of elapsed cycles", rows if known else (), absent, note
+    )
 
 
 _SHARED_ACCESSES = {"loads": "load", "stores": "store", "atomics": "atomic", "cp.async": "async"}
@@ -383,7 +384,7 @@ def _launch_panel(launch: LaunchSummary) -> Panel:
         "cluster_size": Row("cluster", plural(int(cluster), "block") if cluster > 1 else ""),
         "waves": _waves(launch.get("waves"), launch.get("grid_size")),
         "sm_active_share": Row(
-            "SM active share", percent(launch.get("sm_active_share")), _OF_ELAPSED
+            "SM active share", percent(launch.get("sm_active_share")), "of elapsed cycles"
         ),
     }
     known = [row for name, row in rows.items() if name in launch.values and row.value]
@@ -395,9 +396,7 @@ def _waves(waves: float, grid: float) -> Row:
     if waves > 0 and grid > 0:
         slots = round(grid / waves)
         full, rest = divmod(int(grid), slots)
-        note = (
-            f"{full:,} full, last one {percent(rest / slots)} full" if rest else "no partial wave"
-        )
+        note = f"{full:,} full, last {percent(rest / slots)} full" if rest else "no partial wave"
         if full == 0:
             note = f"blocks for {percent(waves)} of the GPU's block slots"
     return Row("waves", f"{waves:,.2f}", note)

@@ -213,7 +213,7 @@ def kernel_timeline(
     counters: Mapping[str, float] | None = None,
     several: bool = False,
 ) -> KernelTimeline | None:
-    """The timeline of a launch from its series by catalogue name; None where SMs were not sampled.
+    """The timeline of a launch from its series by catalog name; None where SMs were not sampled.
 
     `duration` is ncu's, in seconds; `schedulers` are those per SM (0 where unknown); `counters` are
     the launch's quantities of the same names, compared with the tracks' means; `several` is a range

@@ -32,7 +32,7 @@ NOT_COLLECTED = "not collected"
 NOT_IN_VERSION = "not collected by this version of ncu"
 NOT_CHECKED = "not separated from constant loads"
 
-# Functions with a fast intrinsic beside the accurate version.
+# Functions with a fast intrinsic besides the accurate version.
 _MATH_CALL = re.compile(r"(?<![\w.])(?:sin|cos|tan|sincos|exp|exp10|log|log2|log10|pow)f?\s*\(")
 
 # ncu's codes for what an instruction does to memory, read off the opcodes of recorded kernels.
@@ -41,9 +41,9 @@ _ACCESS_TYPES = {"load": "2", "store": "4", "async": "6", "atomic": "8"}
 
 @dataclass(frozen=True)
 class Quantities:
-    """Every catalogue quantity of the launches of a report.
+    """Every catalog quantity of the launches of a report.
 
-    `values` has float64 of shape (launches,) in the catalogue's units, NaN where missing; `missing`
+    `values` has float64 of shape (launches,) in the catalog's units, NaN where missing; `missing`
     the reason for each NaN, None elsewhere; `formulas` the formula that gave the value, or None.
     """
 
@@ -53,7 +53,7 @@ class Quantities:
 
 
 def request() -> Request:
-    """What must be read of a report to evaluate the whole catalogue."""
+    """What must be read of a report to evaluate the whole catalog."""
     entries = catalog()
     return Request(
         metrics=entries.metric_names,
@@ -63,9 +63,9 @@ def request() -> Request:
 
 
 def evaluate(raw: RawReport, *, check_half_from: float = 0.0) -> Quantities:
-    """All quantities of the catalogue for all launches of a report.
+    """All quantities of the catalog for all launches of a report.
 
-    ncu's half-precision counters also count instructions that compute nothing. Telling them apart
+    ncu's half-precision counters also count instructions that compute nothing. Separating them
     takes the vendor's disassembler, a third of a second once a process: it is asked only where the
     counters claim at least `check_half_from` of the half-precision roof (0: wherever they are not
     zero). Elsewhere the half-precision work stays unknown.
@@ -74,7 +74,7 @@ def evaluate(raw: RawReport, *, check_half_from: float = 0.0) -> Quantities:
 
 
 class _Evaluation:
-    """One pass over the catalogue; quantities that formulas name are evaluated on demand."""
+    """One pass over the catalog; quantities that formulas name are evaluated on demand."""
 
     def __init__(self, raw: RawReport, check_half_from: float) -> None:
         self._raw = raw

@@ -36,7 +36,7 @@ class Loop:
 
 
 class Flow:
-    """A kernel's code, operations told by their place in it.
+    """A kernel's code, operations are identified by their index.
 
     `addresses` are the program counters, ascending. Calls are taken to return and to change no
     register; where an indirect branch goes is not known.
@@ -133,7 +133,7 @@ class Flow:
     ) -> tuple[int, ...]:
         """The backward slice: all operations that some registers' values at a place rest on.
 
-        `through` tells which registers of a producer to follow further, none to end there.
+        `through` returns the registers of a producer to follow further, none to stop there.
         """
         sources: dict[int, None] = {}
         seen: set[tuple[str, int]] = set()

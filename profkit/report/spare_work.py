@@ -104,7 +104,7 @@ def _continues(flow: Flow, earlier: int, place: int, resting: Sequence[int]) -> 
 
 
 def _pointer(flow: Flow, load: int) -> frozenset[Slot]:
-    """The kernel parameters that a load's address is the sum of, beside indices."""
+    """The kernel parameters that a load's address is the sum of, besides indices."""
     places = flow.sources(load, flow.operations[load].addresses[:1], None, _summands)
     return frozenset(slot for place in places for slot in _wide_parameters(flow.operations[place]))
 

@@ -1,14 +1,15 @@
 """The engine: rules over a report's kernels or a timeline, findings with bounded estimates.
 
 Times here are shares of a kernel's present time. With f_r the floor of resource r (report.floors)
-and k_r what a fix leaves of its need, the time after the fix is not below max(f_r · k_r); what is
-exposed above the floors is taken to shrink by the share that the highest falls, or the rule says
-what is left; no nearer to the next floor than kernels usually come (floors.USUAL). Estimates are
-not additive. Derived, with the cases in which it fails, in docs/reference/methods/estimates.md.
+and k_r the share of its use that remains after a fix, the time after the fix is at least
+max(f_r · k_r). The exposed time above the floors is assumed to shrink by the same share as the
+highest floor, unless the rule has a formula for the remaining time; the result is no nearer to the
+next floor than kernels usually come (floors.USUAL). Estimates are not additive. Derivation and
+limits: docs/reference/methods/estimates.md.
 
 The time of a timeline, from the first GPU work to the end of the last, is a sum of parts
-(timeline.region). A rule says which parts a fix takes away, at best to what share, and by `time`
-what it likely leaves of the whole; neither is below what the other parts take.
+(timeline.region). A rule has the share of each part that remains at best after a fix, and by `time`
+the likely remaining share of the whole; neither is below the time of the other parts.
 """
 
 from __future__ import annotations
@@ -171,7 +172,7 @@ class Lack:
 
 @dataclass(frozen=True)
 class Diagnosis(Generic[Subject]):
-    """Findings, most time saved first, those that promise none last.
+    """Findings, most time saved first, those without an estimate last.
 
     `unknown` are the rules that could not be evaluated for some kernel, with what they lack.
     """

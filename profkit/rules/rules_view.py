@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _FLOORS_SHOWN = 5  # chosen: two lines at 100 columns
 _LEAST_FLOOR = 0.005  # share of the kernel's time that is not rounded to 0%
-_ESTIMATE, _FLOORS = "estimated speedup", "resource floors"
+_ESTIMATE, _FLOORS = "est. speedup", "lower bounds"
 _MARKS: Mapping[bool | None, str] = {True: "yes", False: "no", None: "?"}
 _CONDITIONS, _REMAINING = "Conditions", "Remaining after a fix"
 _MATCHED = "Selected samples"
@@ -88,7 +88,7 @@ def _facts(rule: Rule) -> Mapping[str, Sequence[str]]:
         _REMAINING: [*leaves, f"time: {rule.time.text}"] if rule.time else leaves,
         "Actions": list(map(_action, rule.actions)),
         "Verify": rule.verify,
-        "Locations: lines with most": [" + ".join(rule.blame)] if rule.blame else (),
+        "Locations ranked by": [" + ".join(rule.blame)] if rule.blame else (),
     }
     return {label: entries for label, entries in parts.items() if entries}
 
@@ -212,7 +212,7 @@ def _floors(trial: Trial[KernelGroup]) -> str:
     """The highest resource floors (lower bounds of the time) before and after the fix."""
     now, after, duration = trial.now, trial.after, trial.group.typical.duration
     ordered = sorted(now, key=lambda name: -max(now[name], after[name]))
-    return "; ".join(
+    return "time, before to after the fix: " + "; ".join(
         f"{RESOURCES[name]} "
         + " to ".join(
             number(end * duration, "s") for end in dict.fromkeys((now[name], after[name]))

@@ -48,7 +48,7 @@ _SAMPLES = ("samples", "raw_latencies", "latencies")
 _HELD_OUT, _MISSES = "held_out.yaml", "misses.yaml"
 _OF_A_CHECKOUT = Path("kernels", "pairs")
 _FORMS = "before and after as numbers, lists of samples or mappings with a median"
-WORTH_AN_ALARM = 1.15  # factor, chosen: a smaller promise seldom causes work on a kernel
+WORTH_AN_ALARM = 1.15  # factor, chosen: a smaller prediction seldom causes work on a kernel
 LARGE_ERROR = (
     0.25  # of the measured factor, chosen: from here on an estimate is explained in misses.yaml
 )

@@ -59,7 +59,7 @@ _LARGEST = 8 << 30  # bytes: all pages are checked, at about 1 GB/s
 _MOST_ROWS = 1_000_000  # in the tables that are read; each takes 10 µs and about 1 kB
 _MOST_TEXT = 256 << 20  # bytes in the columns of text that are read
 _LONGEST_TEXT = 1 << 20  # bytes of one; names of generated kernels have some 10 kB
-_LONGEST_VALUE = 256 << 20  # bytes of whatever else is kept, such as a program's output
+_LONGEST_VALUE = 256 << 20  # bytes of any other value, such as a program's output
 _STEPS = 50_000_000, 50  # of SQLite's machine, and for each byte of the file: a check takes 1 to 3
 _LESS = "record less: `nsys profile --duration SECONDS -t cuda,nvtx`"
 _NS = 1e9  # nanoseconds per second
@@ -225,7 +225,7 @@ def read(path: str | Path) -> Timeline:
     """The timeline in an nsys SQLite export.
 
     Raises BadInput when the file is absent, empty, damaged, of another kind, without events, or
-    not the file that the manifest beside it describes.
+    different from the manifest in its folder.
     """
     path = Path(path)
     with open_export(path) as database:

@@ -80,7 +80,7 @@ def test_a_laptop_is_told_from_the_desktop_card_of_its_name() -> None:
     assert report.gpu.datasheet is not None
     assert report.gpu.datasheet.name == "RTX 4050 Laptop"
     (note,) = (note for note in report.summary.notes if "datasheet" in note)
-    assert "2370 MHz, the limit of this GPU is 1605 MHz; the roofs are the report's own" in note
+    assert "2370 MHz, the max SM clock of this GPU is 1605 MHz" in note
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def test_a_range_of_launches_has_no_phases() -> None:
     (run,) = (H200 / "matmul").iterdir()
     found = timeline(profkit.load(run).kernel(0))
     assert found.phases == ()
-    assert any("a range of launches" in note for note in found.notes)
+    assert any("range replay" in note for note in found.notes)
 
 
 def test_nothing_sampled_is_no_timeline() -> None:
@@ -274,8 +274,8 @@ def test_the_terminal_keeps_to_100_columns(
 
 def test_a_transpose_from_the_inside(profkit_cli: Cli) -> None:
     shown = profkit_cli("source", H200 / "known.ncu-repz", "--kernel", "transpose_conflict").stdout
-    assert "220 samples 1.504 µs apart, 330.0 µs; ncu's duration 330.2 µs" in shown
-    assert "* phases by L1 and shared memory" in shown
+    assert "220 samples every 1.504 µs, 330.0 µs; ncu's duration 330.2 µs" in shown
+    assert "* phases from L1 and shared memory" in shown
     assert "100.0%  ██████  known.cu:8" in shown
     assert "65.01 M excess wavefronts; 12 live" in " ".join(shown.split())
     assert "more kernel" not in shown
@@ -283,7 +283,7 @@ def test_a_transpose_from_the_inside(profkit_cli: Cli) -> None:
 
 def test_a_finding_names_an_instruction_as_the_listing_does(profkit_cli: Cli) -> None:
     done = profkit_cli("source", H200 / "sdpa_s512", "--kernel", "flash", "--sass", "--top", "0")
-    listing, _, findings = done.stdout.partition("Findings that blame them")
+    listing, _, findings = done.stdout.partition("Findings at these")
     listed = dict(re.findall(r"^ *\S+%.* (\+0x[0-9a-f]{4})  (.+)$", listing, re.M))
     named = re.findall(r"(\+0x[0-9a-f]{4}) `([^`]+)`", " ".join(findings.split()))
     assert len(named) >= 6
@@ -314,7 +314,7 @@ def test_blocks_launched_are_counted_exactly(profkit_cli: Cli) -> None:
 def test_the_kernel_with_the_most_time_unless_told(profkit_cli: Cli) -> None:
     shown = profkit_cli("source", H200 / "known.ncu-repz").stdout
     assert h200("known").summary.groups[0].name.split("(")[0] in shown
-    assert "12 more kernels: --kernel REGEX picks" in shown
+    assert "12 more kernels: select with --kernel REGEX" in shown
 
 
 def test_what_to_record_where_nothing_was(profkit_cli: Cli) -> None:
@@ -353,7 +353,7 @@ def test_no_picture_of_what_was_not_sampled(profkit_cli: Cli, tmp_path: Path) ->
     report = H200 / "sdpa_s512_flash_set_basic.ncu-repz"
     result = profkit_cli("source", report, "--plot", file)
     assert result.exit_code == 5
-    assert "no samples over time to draw" in result.stderr
+    assert "no PM samples to plot" in result.stderr
     assert not file.exists()
 
 

@@ -102,7 +102,7 @@ def test_what_was_not_recorded_is_not_0() -> None:
     assert math.isnan(made.total.samples)
     assert counts.stalls == {}
     assert math.isnan(counts.shared_excess)
-    assert made.notes == ("the text of lines was not recorded: `ncu --import-source yes`",)
+    assert made.notes == ("source text not recorded: record with `ncu --import-source yes`",)
 
 
 def test_a_recorded_metric_without_a_value_here_is_0() -> None:
@@ -113,7 +113,7 @@ def test_machine_code_alone_where_no_line_is_known() -> None:
     made = view(row(0, "", 0, "LDG.E R0, [R2.64]", samples=2.0), row(16, "", 0, "EXIT"))
     assert made.files == ()
     assert not made.has_source
-    assert made.notes == ("no source lines are known: compile with -lineinfo",)
+    assert made.notes == ("no source line information: compile with -lineinfo",)
     assert [one.counts.live for one in made.instructions] == [2, 0]
     assert made.total.live == 2
 
@@ -121,7 +121,7 @@ def test_machine_code_alone_where_no_line_is_known() -> None:
 def test_live_registers_are_not_known_where_code_is_missing() -> None:
     made = view(row(0, "a.cu", 1, "MOV R0, R1"), row(16, "a.cu", 2, ""))
     assert math.isnan(made.total.live)
-    assert any("1 of 2 instructions have no text" in note for note in made.notes)
+    assert any("1 of 2 instructions have no SASS" in note for note in made.notes)
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def test_alternatives_of_one_quantity_agree_where_a_launch_has_several() -> None
 def test_a_wrong_entry_is_named() -> None:
     data = yaml.safe_load((ROOT / "profkit/report/catalog.yaml").read_text(encoding="utf-8"))
     data["groups"][0]["quantities"]["duration"]["formula"] = "open('x')"
-    with pytest.raises(ValueError, match="catalogue entry duration"):
+    with pytest.raises(ValueError, match="catalog entry duration"):
         build(data)
 
 

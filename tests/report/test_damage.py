@@ -57,9 +57,13 @@ def block_ends(data: bytes) -> list[int]:
             ("git-LFS", "git lfs pull"),
         ),
         ("packed.ncu-rep", b"\x1f\x8b\x08" + bytes(50), ("gzip",)),
-        ("magic.ncu-rep", b"NVR\0", ("cut short",)),
+        ("magic.ncu-rep", b"NVR\0", ("truncated",)),
         ("zstd.ncu-repz", b"\x28\xb5\x2f\xfd" + b"\xff" * 40, ("damaged",)),
-        ("text.ncu-repz", zstandard.compress(b"hello, hello, hello"), ("zstd data", "not of")),
+        (
+            "text.ncu-repz",
+            zstandard.compress(b"hello, hello, hello"),
+            ("zstd data", "not an Nsight"),
+        ),
     ],
 )
 def test_other_files_are_named_for_what_they_are(
@@ -91,7 +95,7 @@ def test_every_cut_inside_a_block_is_noticed(tmp_path: Path, name: str) -> None:
         if cut in ends:
             continue
         file.write_bytes(data[:cut])
-        with pytest.raises(BadInput, match=r"cut short|damaged|no kernel launch"):
+        with pytest.raises(BadInput, match=r"truncated|damaged|no kernel launch"):
             profkit.load(file)
         tried += 1
     assert tried >= 200
@@ -103,7 +107,7 @@ def test_every_cut_of_a_compressed_report_is_noticed(tmp_path: Path, name: str) 
     file = tmp_path / "cut.ncu-repz"
     for cut in [*random.Random(name).sample(range(5, len(data)), 200), len(data) - 1]:
         file.write_bytes(data[:cut])
-        with pytest.raises(BadInput, match=r"cut short|damaged|no kernel launch"):
+        with pytest.raises(BadInput, match=r"truncated|damaged|no kernel launch"):
             profkit.load(file)
 
 
@@ -130,7 +134,7 @@ def test_a_report_that_its_manifest_describes_is_read(tmp_path: Path) -> None:
     write_manifest(tmp_path, file.name, content, launches=1)
     assert len(profkit.load(file)) == 1
     write_manifest(tmp_path, file.name, content, launches=2)
-    with pytest.raises(BadInput, match=r"1 launches, manifest\.json says 2"):
+    with pytest.raises(BadInput, match=r"1 launches, but manifest\.json lists 2"):
         profkit.load(file)
     (tmp_path / "manifest.json").write_text("[]")
     with pytest.raises(BadInput, match="not a run manifest"):
@@ -198,16 +202,16 @@ def test_a_kernel_whose_counters_failed_is_told_and_not_ranked(
     kernel = data_json["kernels"][12]
     assert kernel["failed"] is True
     assert kernel["duration_s"] is None
-    assert kernel["missing"]["duration"] == "the counter gave no value"
+    assert kernel["missing"]["duration"] == "the counter returned no value"
 
 
 def test_a_report_by_another_name_is_told(tmp_path: Path, profkit_cli: Cli) -> None:
     packed = tmp_path / "run.ncu-rep"
     packed.write_bytes((H200 / "sdpa_s512_cudnn.ncu-repz").read_bytes())
-    assert_refused(profkit_cli("analyze", packed), "name it .ncu-repz")
+    assert_refused(profkit_cli("analyze", packed), "rename it to .ncu-repz")
     plain = tmp_path / "run.ncu-repz"
     plain.write_bytes(plain_bytes("sdpa_s512_cudnn"))
-    assert_refused(profkit_cli("analyze", plain), "name it .ncu-rep")
+    assert_refused(profkit_cli("analyze", plain), "rename it to .ncu-rep")
 
 
 def test_changed_bytes_never_end_in_a_traceback(tmp_path: Path, profkit_cli: Cli) -> None:

@@ -89,7 +89,7 @@ def test_products_get_their_own_dense_peaks(
 def test_other_products_get_none(name: str) -> None:
     found, note = find_datasheet(name, (8, 9), 76, 0)
     assert found is None
-    assert note == "no datasheet figures for this GPU"
+    assert note == "no datasheet values for this GPU"
 
 
 def test_a_part_of_a_chip_is_not_the_product() -> None:
@@ -102,7 +102,7 @@ def test_a_part_of_a_chip_is_not_the_product() -> None:
 def test_a_share_of_a_chip_is_not_the_product(name: str) -> None:
     found, note = find_datasheet(name, (8, 0), 108, 85 * GB)
     assert found is None
-    assert "a part of a chip" in note
+    assert "a partition of a GPU" in note
 
 
 def test_recalled_figures_are_marked() -> None:

@@ -68,7 +68,7 @@ def test_every_reason_for_a_missing_value_is_told_apart() -> None:
         )
     )
     reasons = {name: reason[0] for name, reason in told.missing.items()}
-    assert reasons["duration"] == "the counter gave no value"
+    assert reasons["duration"] == "the counter returned no value"
     assert reasons["global_load_sectors_per_request"] == "undefined for this launch"
     assert reasons["tma_busy"] == "not on this architecture"
     assert reasons["stall_gmma"] == "not on this architecture"
@@ -90,7 +90,7 @@ def test_a_half_precision_claim_is_not_believed_unchecked() -> None:
     report = h200("known")
     unchecked = evaluate(report._raw, check_half_from=0.05)
     assert np.isnan(unchecked.values["flop_fp16"][1])
-    assert unchecked.missing["flop"][1] == "not told apart from constant loads"
+    assert unchecked.missing["flop"][1] == "not separated from constant loads"
     assert unchecked.values["flop_fp16"][0] == 0
     checked = evaluate(report._raw)
     assert (checked.values["flop_fp16"] == 0).all()
@@ -110,10 +110,10 @@ def test_units_become_si(number: float, unit: str, expected: float) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"l2_busy": 1.2}, "l2_busy reads 120.0%, beyond 100%"),
-        ({"warp_latency": 2.0}, "warp stalls add up"),
+        ({"l2_busy": 1.2}, "l2_busy is 120.0%"),
+        ({"warp_latency": 2.0}, "warp stalls sum to"),
         ({"dram_bytes": 1.0e6}, "DRAM bandwidth x duration"),
-        ({"sm_clock": 2.2e9}, "SM clock reads 2.20 GHz"),
+        ({"sm_clock": 2.2e9}, "measured SM clock 2.20 GHz"),
         ({"pc_samples_dropped_bytes": 4096.0}, "samples were dropped"),
     ],
 )
@@ -192,4 +192,4 @@ def test_a_share_above_one_is_told_as_impossible() -> None:
     )
     launch = summarize(report, evaluate(report)).launches[0]
     assert "branch_uniformity" in launch.impossible
-    assert any("branch_uniformity reads 10000" in warning for warning in launch.warnings)
+    assert any("branch_uniformity is 10000" in warning for warning in launch.warnings)

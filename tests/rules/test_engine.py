@@ -319,7 +319,7 @@ def test_no_estimate_where_a_resource_that_bounds_every_kernel_is_missing(tmp_pa
     assert (finding.estimate, finding.lacking) == (None, ("dram_busy",))
 
 
-@pytest.mark.parametrize("reason", [NOT_COLLECTED, NOT_IN_VERSION, "the counter gave no value"])
+@pytest.mark.parametrize("reason", [NOT_COLLECTED, NOT_IN_VERSION, "the counter returned no value"])
 def test_every_rule_that_lacks_data_is_listed_whatever_the_reason(rule: Rule, reason: str) -> None:
     summary = report([{"duration": 1e-4, "dram_busy": 0.8}], {"stall_wait": reason})
     found = checklist(summary, [rule])

@@ -161,18 +161,26 @@ rules:
 @pytest.mark.parametrize(
     ("right", "wrong", "told"),
     [
-        ("when: [long_gap_share", "when: [dram_busy", "7: 'dram_busy' is no quantity"),
+        ("when: [long_gap_share", "when: [dram_busy", "7: unknown quantity 'dram_busy'"),
         ("when: [long_gap_share", "when: [long_gap_shar", "did you mean long_gap_share?"),
-        ("{long_gap_share", "{gpu_span", "8: 'gpu_span' is no resource"),
-        ("{long_gap_share", "{dram_busy", "8: 'dram_busy' is no resource"),
+        ("{long_gap_share", "{gpu_span", "8: unknown resource 'gpu_span'"),
+        ("{long_gap_share", "{dram_busy", "8: unknown resource 'dram_busy'"),
         (
             "timeline\n",
             "timelin\n",
             "3: about: invalid enum value 'timelin'; did you mean timeline?",
         ),
-        ("about: timeline\n", "about: kernel\n", "7: 'long_gap_share' is no quantity"),
-        ("  actions", "  blame: samples\n  actions", "9: 'blame' is for rules about kernels"),
-        ("  actions", "  spans: previous\n  actions", "9: 'spans' is for rules about kernels"),
+        ("about: timeline\n", "about: kernel\n", "7: unknown quantity 'long_gap_share'"),
+        (
+            "  actions",
+            "  blame: samples\n  actions",
+            "9: 'blame' is not valid in a rule about a timeline",
+        ),
+        (
+            "  actions",
+            "  spans: previous\n  actions",
+            "9: 'spans' is not valid in a rule about a timeline",
+        ),
     ],
 )
 def test_names_are_those_of_a_timeline(tmp_path: Path, right: str, wrong: str, told: str) -> None:

@@ -66,14 +66,14 @@ def test_a_good_file_has_no_fault(tmp_path: Path) -> None:
     [
         ("category: dram_bandwidth", "category: dram_bandwith", 3, "did you mean dram_bandwidth?"),
         ("name: own", "name: My Rule", 2, "name: expected str matching regex"),
-        ("title: A title", "titel: A title", 2, "no key 'titel'; did you mean title?"),
-        ("title: A title", "titel: A title", 2, "no title"),
+        ("title: A title", "titel: A title", 4, "unknown key 'titel'; did you mean title?"),
+        ("title: A title", "titel: A title", 2, "missing key 'title'"),
         ("title: A title", "title: [A, title]", 4, "title: expected str, got array"),
         ("title: A title", 'title: ""', 4, "title: expected str of length >= 1"),
-        ("dram_busy > 0.5", "dram_busi > 0.5", 7, "'dram_busi' is no quantity; did you mean"),
-        ("dram_busy > 0.5", "dram_busy >", 7, "not an expression: 'dram_busy >'"),
-        ("dram_busy > 0.5", "dram_busy", 7, "no condition: compare it"),
-        ("dram_busy > 0.5", "dram_busy > 0.5 and l2_busy", 7, "no condition"),
+        ("dram_busy > 0.5", "dram_busi > 0.5", 7, "unknown quantity 'dram_busi'; did you mean"),
+        ("dram_busy > 0.5", "dram_busy >", 7, "invalid expression: 'dram_busy >'"),
+        ("dram_busy > 0.5", "dram_busy", 7, "not a condition"),
+        ("dram_busy > 0.5", "dram_busy > 0.5 and l2_busy", 7, "not a condition"),
         ("dram_busy > 0.5", "open('x') > 0", 7, "not allowed in an expression: \"open('x')\""),
         (
             "dram_busy > 0.5",
@@ -81,8 +81,8 @@ def test_a_good_file_has_no_fault(tmp_path: Path) -> None:
             7,
             "not allowed in an expression: 'min(dram_busy)'",
         ),
-        ("    dram_busy: 0.5", "    dram_bussy: 0.5", 9, "'dram_bussy' is no resource; did you"),
-        ("    dram_busy: 0.5", "    dram_busy: 1 -", 9, "not an expression"),
+        ("    dram_busy: 0.5", "    dram_bussy: 0.5", 9, "unknown resource 'dram_bussy'; did you"),
+        ("    dram_busy: 0.5", "    dram_busy: 1 -", 9, "invalid expression"),
         ("    dram_busy: 0.5", "    dram_busy: [1]", 9, "expected float | str, got array"),
         (
             "confidence: low",
@@ -90,8 +90,8 @@ def test_a_good_file_has_no_fault(tmp_path: Path) -> None:
             10,
             "confidence: invalid enum value 'lo'; did you mean low?",
         ),
-        ("blame: samples", "blame: sample", 11, "'sample' is no line quantity; did you mean"),
-        ("evidence: [l2_busy]", "evidence: [l2_buzy]", 12, "'l2_buzy' is no quantity"),
+        ("blame: samples", "blame: sample", 11, "unknown line quantity 'sample'; did you mean"),
+        ("evidence: [l2_busy]", "evidence: [l2_buzy]", 12, "unknown quantity 'l2_buzy'"),
         ("evidence: [l2_busy]", "evidence: [l2_busy", 13, "expected"),
         (
             "    - text: Do this.",
@@ -100,15 +100,15 @@ def test_a_good_file_has_no_fault(tmp_path: Path) -> None:
             "unknown field txet; did you mean text?",
         ),
         ("since: 9.0", "since: nine", 15, "expected str matching regex"),
-        ("since: 9.0", "since: 0x9", 15, "write numbers as"),
+        ("since: 9.0", "since: 0x9", 15, "invalid number"),
         ("verify: [dram_busy falls]", "verify: []", 16, "verify: expected array of length >= 1"),
-        ("verify: [dram_busy falls]", "title: again", 16, "'title' stands twice"),
-        ("rules:", "rule:", 1, "a rules file is `rules:` with a list of rules"),
+        ("verify: [dram_busy falls]", "title: again", 16, "duplicate key 'title'"),
+        ("rules:", "rule:", 1, "expected `rules:` with a list"),
         (
             "rules:\n- name: own",
             "rules:\n- own\n- name: own",
             2,
-            "'own' where a rule's mapping belongs",
+            "expected a rule (a mapping), got 'own'",
         ),
     ],
 )
@@ -123,7 +123,12 @@ def test_a_fault_has_its_line_and_the_nearest_name(
 @pytest.mark.parametrize(
     ("right", "wrong", "line", "told"),
     [
-        ("[long_scoreboard]", "[long_scorebord]", 18, "no reason to stall; did you mean long_sc"),
+        (
+            "[long_scoreboard]",
+            "[long_scorebord]",
+            18,
+            "unknown stall reason 'long_scorebord'; did you mean long_sc",
+        ),
         (
             "      producer:",
             "      produces:",
@@ -133,9 +138,14 @@ def test_a_fault_has_its_line_and_the_nearest_name(
         ('["LDG*", "LD.*"]', "LDG*", 19, "expected array, got str"),
         ('["LDG*", "LD.*"]', f"['{'*a' * 51}']", 19, "length <= 100"),
         ('["*expf(*"]', "[]", 21, "length >= 1"),
-        ("linked_share", "linked_shore", 7, "no quantity; did you mean linked_share?"),
-        ("blame: samples", "blame: awaited_scoreboard", 11, "no line quantity; did you mean"),
-        (MATCHED[MATCHED.index("  match:") :], "", 2, "'matched' stands for what `match` selects"),
+        (
+            "linked_share",
+            "linked_shore",
+            7,
+            "unknown quantity 'linked_shore'; did you mean linked_share?",
+        ),
+        ("blame: samples", "blame: awaited_scoreboard", 11, "unknown line quantity"),
+        (MATCHED[MATCHED.index("  match:") :], "", 2, "'matched' requires `match`"),
     ],
 )
 def test_a_fault_of_a_match_has_its_line(
@@ -152,6 +162,22 @@ def test_all_faults_are_told_in_the_order_of_lines(tmp_path: Path) -> None:
     assert [line for line, _ in faults(tmp_path, wrong)] == [7, 11, 12]
 
 
+def test_a_wrong_value_lists_the_valid_ones(tmp_path: Path) -> None:
+    (_, message) = faults(tmp_path, GOOD.replace("confidence: low", "confidence: none"))[0]
+    assert message.endswith("valid: high, medium, low")
+    (_, message) = faults(tmp_path, GOOD.replace("category: dram_", "category: drum_"))[0]
+    assert all(category in message for category in CATEGORIES)
+
+
+def test_faults_of_form_hide_no_others(tmp_path: Path) -> None:
+    wrong = (
+        GOOD.replace("    - dram_busy > 0.5", "    - [1]\n    - dram_busi > 1\n    - null")
+        .replace("    dram_busy: 0.5", "    dram_busy: [1]\n    l2_busi: 1 -")
+        .replace("[l2_busy]", "[2, l2_buzy]")
+    )
+    assert [line for line, _ in faults(tmp_path, wrong)] == [7, 8, 9, 11, 12, 12, 15, 15]
+
+
 @pytest.mark.parametrize("text", ["", "- a", "rules: {}", "rules: 1", "rules: &a [*a]", "\t"])
 def test_what_is_no_rules_file_is_one_fault(tmp_path: Path, text: str) -> None:
     assert len(faults(tmp_path, text)) == 1
@@ -161,7 +187,7 @@ def test_a_name_stands_once_in_all_files(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.yaml").write_text(GOOD, encoding="utf-8")
     (fault,) = check_rules(tmp_path)[1]
-    assert str(fault).endswith("b.yaml:2: 'own' is in a.yaml:2 too")
+    assert str(fault).endswith("b.yaml:2: duplicate rule name 'own', first in a.yaml:2")
 
 
 def test_own_rules_join_the_shipped_ones_and_replace_those_of_their_name(tmp_path: Path) -> None:

@@ -149,9 +149,9 @@ def test_pairs_of_other_forms(profkit_cli: Cli, tmp_path: Path) -> None:
     assert data["summary"]["no_gain"]["false_alarms"] == 0
     shown = profkit_cli("rules", "score", "--pairs", tmp_path).stdout
     assert "~2.3x" in shown
-    assert "1 pair had no latency.json" in shown
+    assert "1 pair without latency.json" in shown
     told = " ".join(shown.split())
-    assert re.search(r"null shared_bank_conflicts promises 2\.\dx on a control", told)
+    assert re.search(r"null shared_bank_conflicts predicts 2\.\dx on a control", told)
     assert max(map(len, shown.splitlines())) <= 100
 
 
@@ -183,8 +183,8 @@ def test_notes_beside_the_pairs(profkit_cli: Cli, tmp_path: Path) -> None:
     assert data["design"]["defects"] == data["held_out"]["defects"] == 1
     page = profkit_cli("rules", "score", "--pairs", tmp_path, "--format", "markdown").stdout
     assert "\nMade up.\n" in page
-    assert re.search(r"- `a`: rank 1, told 2\.\dx, gave 9\.0x\. No reason\.", page)
-    assert re.search(r"- `b`: .* gave 9\.0x\. not yet explained", page)
+    assert re.search(r"- `a`: rank 1, predicted 2\.\dx, measured 9\.0x\. No reason\.", page)
+    assert re.search(r"- `b`: .* measured 9\.0x\. not yet explained", page)
 
 
 @pytest.mark.parametrize(
@@ -193,20 +193,20 @@ def test_notes_beside_the_pairs(profkit_cli: Cli, tmp_path: Path) -> None:
         (
             "category: bank_conflicts",
             {"before": 2, "after": 1},
-            "no category; did you mean shared_bank_conflicts?",
+            "unknown category 'bank_conflicts'; did you mean shared_bank_conflicts?",
         ),
         ("category: [a]", None, "category: expected str | null, got array"),
         ("control: perhaps", None, "control: expected bool, got str"),
         ("- category", None, "expected object, got array"),
         ("a: [", None, "not YAML"),
-        (DEFECT, None, "no after.ncu-rep(z) and no latency.json"),
+        (DEFECT, None, "neither after.ncu-rep(z) nor latency.json"),
         (DEFECT, [1, 2], "no latencies of before and after"),
         (DEFECT, {"before": 1}, "no latencies of before and after"),
-        (DEFECT, {"before": 1, "after": 0}, "after takes 0, which is no time"),
+        (DEFECT, {"before": 1, "after": 0}, "after: the median 0 is not a positive time"),
         (DEFECT, {"before": [], "after": 1}, "before has no samples"),
         (DEFECT, {"before": {"mean": 1}, "after": 1}, "before has no median"),
         (DEFECT, {"before": "fast", "after": 1}, "before"),
-        (DEFECT, {"before": math.nan, "after": 1}, "holds NaN"),
+        (DEFECT, {"before": math.nan, "after": 1}, "contains NaN"),
         (DEFECT, timed(first=[1.0], after=[1.0]), "no latencies of before and after"),
         (DEFECT, {"schema": "profkit.time/1", "series": []}, "latency.json"),
     ],

@@ -305,7 +305,7 @@ def test_what_is_no_export_is_refused_in_one_line(tmp_path: Path) -> None:
     assert "nsys export --type sqlite" in refused(file("x.nsys-rep", b"PK\3\4"))
     assert "not an SQLite file" in refused(H200 / "known.ncu-repz")
     other = export(tmp_path / "other.sqlite", {"songs": [{"title": "x"}]})
-    assert "no nsys export" in refused(other)
+    assert "not an nsys export" in refused(other)
 
 
 def test_an_export_without_events_is_refused(tmp_path: Path) -> None:
@@ -313,7 +313,7 @@ def test_an_export_without_events_is_refused(tmp_path: Path) -> None:
         tmp_path / "none.sqlite",
         {"StringIds": strings(), "META_DATA_EXPORT": [{"name": "x", "value": "y"}]},
     )
-    assert "no CUDA activity" in refused(path)
+    assert "neither CUDA activity" in refused(path)
 
 
 def test_a_table_without_times_is_refused(tmp_path: Path) -> None:

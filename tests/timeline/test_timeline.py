@@ -280,13 +280,13 @@ def test_what_limits_the_reading_is_said() -> None:
     summary = summarize_timeline(made)
     notes = "\n".join(summary.notes)
     for words in (
-        "graphs recorded as a whole: 1",
+        "graphs traced as a whole: 1",
         "--cuda-graph-trace=node",
-        "2 pairs of process and GPU",
+        "2 process-GPU pairs",
         "launch calls of 1 of 2",
         "1 of 2 kernels start before their launch call",
-        "1 of 1 NVTX ranges never end",
-        "without valid times: 3",
+        "1 of 1 NVTX ranges have no end",
+        "without valid timestamps: 3",
     ):
         assert words in notes
     assert summary.region.busy == pytest.approx(12 * US)
@@ -296,5 +296,5 @@ def test_a_timeline_without_gpu_work_is_all_idle() -> None:
     summary = summarize_timeline(timeline(calls=[call(0, 5)]))
     assert (summary.region.busy, summary.region.busy_share) == (0.0, 0.0)
     assert summary.region.idle == pytest.approx(5 * US)
-    assert "no kernel ran" in summary.notes[0]
-    assert summarize_timeline(timeline(kernels=[kernel(0, 1)])).notes[0].startswith("the launch")
+    assert "no kernel" in summary.notes[0]
+    assert summarize_timeline(timeline(kernels=[kernel(0, 1)])).notes[0].startswith("launch calls")
