@@ -50,8 +50,8 @@ def test_representations_are_short() -> None:
     life = report.kernel(0).timeline()
     lists: list[Any] = [checklist, change]
     lines: list[Any] = [
-        *checklist.findings, *change.kernels, *change.sides, *report, report, roofline, timeline,
-        life, report.summary, *report.summary.groups, *report.summary.launches,
+        *checklist.findings, *checklist.rule_items, *change.kernels, *change.sides, *report,
+        report, roofline, timeline, life, report.summary, *report.summary.groups, *report.summary.launches,
         *(item.finding for item in checklist.findings), *(item.rule for item in checklist.findings),
     ]  # fmt: skip
     assert all(len(repr(item).splitlines()) <= FEW_LINES for item in lists)
@@ -189,9 +189,9 @@ def test_without_matplotlib_a_plot_names_what_to_install(
 def test_notebooks_show_the_first_findings() -> None:
     report = profkit.load(RUN)
     html = report._repr_html_()
-    items = report.checklist(blamed=0).items
-    assert all(item.title in html for item in items[:3])
-    assert f"{len(report.checklist(blamed=0).findings) - 3} more findings" in html
+    checklist = report.checklist(blamed=0)
+    assert all(item.title in html for item in checklist.major[:3])
+    assert f"{len(checklist.rule_items) - 3} more items" in html
     timeline = profkit.load_timeline(RUN)._repr_html_()
     assert "GPU idle" in timeline
     assert "Kernels by share of kernel time" in timeline
