@@ -1,6 +1,6 @@
 """Reports as JSON, `profkit.analyze/1`: one as an object of its own, several under `reports`.
 
-The host (computer name, addresses, folders, program arguments) is left out unless asked.
+The host (computer name, addresses, directories, program arguments) is omitted by default.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Extent = tuple[Count, ...]
 
 
 class HostRow(Projection, frozen=True, kw_only=True):
-    """The machine; only where it is asked for."""
+    """The machine; only with --with-host."""
 
     host_name: str = field(name="name")
     os: str
@@ -35,11 +35,11 @@ class HostRow(Projection, frozen=True, kw_only=True):
 
 
 class ReportRow(Projection, frozen=True, kw_only=True):
-    """A report, its time in UTC, and the launches that were read of it.
+    """A report, its recording time (UTC), and the number of launches read.
 
-    `total_s` is the GPU time of all measured launches. `command` is ncu's options and the program's
-    name, with the host also folders and the program's arguments. `assumed` are the policies that
-    were not passed, so that ncu's default was in force.
+    `total_s` is the GPU time of all measured launches. `command` has ncu's options and the
+    program's name, with --with-host also directories and the program's arguments. `assumed` are
+    the settings that were not passed, so that ncu's default was in effect.
     """
 
     file: str
@@ -59,10 +59,10 @@ class ReportRow(Projection, frozen=True, kw_only=True):
 
 
 class GpuRow(Projection, frozen=True, kw_only=True):
-    """A GPU; `dram_peak_bytes_per_s` is by memory clock and bus width.
+    """A GPU; `dram_peak_bytes_per_s` is from memory clock and bus width.
 
-    `datasheet_peaks` are the product's dense ones, FLOP/s (op/s for int8) and B/s for dram;
-    `datasheet_unverified` names those that were remembered, not looked up.
+    `datasheet_peaks` are dense, in FLOP/s (op/s for int8) and B/s for dram;
+    `datasheet_unverified` lists those that were not looked up in a datasheet.
     """
 
     name: str
@@ -79,7 +79,7 @@ class GpuRow(Projection, frozen=True, kw_only=True):
 
 
 class GroupRow(Projection, frozen=True, kw_only=True):
-    """Launches of one kernel with one shape; `share` is of all measured time in the report."""
+    """Launches of one kernel with one launch configuration; `share` is of the total GPU time."""
 
     name: str
     grid: Extent
@@ -95,7 +95,7 @@ class GroupRow(Projection, frozen=True, kw_only=True):
 
 
 class StallRow(Projection, frozen=True, kw_only=True):
-    """A warp state; shares of a launch add up to 1."""
+    """A warp state; cycles per issued instruction, shares of a launch sum to 1."""
 
     reason: str
     cycles: Number
@@ -103,8 +103,8 @@ class StallRow(Projection, frozen=True, kw_only=True):
 
 
 class WorkRow(Projection, frozen=True, kw_only=True):
-    """Operations of one precision; `peak_path` is the roof of the mma.sync path, where it did most
-    of the work and is lower than the chip's."""
+    """Operations of one precision; `peak_held_clock` is the roof at the measured SM clock,
+    `peak_path` that of the mma.sync path where it did most of the work and is lower."""
 
     precision: str
     operations: Number
@@ -118,8 +118,8 @@ class WorkRow(Projection, frozen=True, kw_only=True):
 
 
 class StepRow(Projection, frozen=True, kw_only=True):
-    """What more resident warps take: at most so many registers a thread and shared bytes a block,
-    or threads a block."""
+    """The next higher occupancy: `changes` are upper limits of registers per thread and bytes of
+    shared memory per block, or threads per block."""
 
     blocks: Count
     warps: Count
@@ -128,10 +128,10 @@ class StepRow(Projection, frozen=True, kw_only=True):
 
 
 class RuleRow(Projection, frozen=True, kw_only=True):
-    """What one of ncu's rules says (`kind` is none, ok, optimization, warning or error).
+    """A result of one of ncu's rules (`kind` is none, ok, optimization, warning or error).
 
-    `estimate` is a share of run time where the scope is global; a local one is of the efficiency of
-    one unit, not of time.
+    `estimate` is ncu's estimated speedup as a share of the run time for the global scope; a local
+    one is of the efficiency of one unit, not of time.
     """
 
     rule: str
@@ -144,13 +144,13 @@ class RuleRow(Projection, frozen=True, kw_only=True):
 
 
 class KernelRow(Projection, frozen=True, kw_only=True):
-    """A launch: its place in the report, demangled name, NVTX ranges from the outermost.
+    """A launch: index in the report, demangled name, NVTX ranges from the outermost.
 
-    `failed`: the counters gave no duration. `metrics` has every catalogue quantity in its unit,
-    null where it is `missing`, and why. Stalls are largest first, work is of precisions that did
-    any; `occupancy_next_step` is null where full, unknown or without use. `warnings` tell of
-    numbers that contradict each other. Findings are those on its kernel, `informative` without an
-    estimate.
+    `failed`: the counters returned no duration. `metrics` has every catalog quantity in its unit,
+    null where it is `missing`, with the reason. Stalls are largest first, work is of precisions
+    with operations; `occupancy_next_step` is null where occupancy is full, unknown, or would not
+    rise. `warnings` report invalid or contradictory measurements. Findings are those on its kernel,
+    `informative` ones have no estimate.
     """
 
     index: Count = field(name="launch")
@@ -176,10 +176,11 @@ class KernelRow(Projection, frozen=True, kw_only=True):
 
 
 class Analysis(Projection, frozen=True, kw_only=True):
-    """What a report says. Numbers are in SI units, shares of 1; a missing number is null.
+    """The analysis of a report. Numbers are in SI units, shares are fractions of 1; a missing
+    number is null.
 
-    Groups are in the order asked for, launches in their own; findings have most time saved first.
-    "can't tell": nothing was found, and most rules lack data.
+    Groups are in the requested order, launches in launch order; findings have most time saved
+    first. "can't tell": no findings, and most rules lack data.
     """
 
     profkit: Maybe[str] = UNSET
@@ -200,7 +201,7 @@ class AnalysisFile(Analysis, frozen=True, tag_field="schema", tag="profkit.analy
 
 
 class AnalysesFile(File, frozen=True, kw_only=True, tag="profkit.analyze/1"):
-    """What several reports say."""
+    """The analyses of several reports."""
 
     profkit: str
     reports: tuple[Analysis, ...]

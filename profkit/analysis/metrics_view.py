@@ -1,4 +1,4 @@
-"""The catalogue, alone or held against a report: terminal and `profkit.metrics/1` JSON."""
+"""The catalog, or its coverage by a report: terminal and `profkit.metrics/1` JSON."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from profkit.ui.text import count, literal, number, plural, shorten
 RawMetrics = Mapping[str, tuple[str, float | str | None]]
 """ncu's own metrics by name: unit and value."""
 
-_VALUE = 28
+_VALUE = 28  # characters of a text, chosen: leaves 70 of 100 columns for the longest metric names
 
 
 class FormulaRow(Projection, frozen=True, kw_only=True):
-    """A formula over ncu's names, and the compute capabilities that it is for."""
+    """A formula over ncu metrics, and the compute capabilities that it applies to. `lead`: no
+    report has confirmed its metric names yet."""
 
     formula: str
     from_cc: str
@@ -34,8 +35,8 @@ class FormulaRow(Projection, frozen=True, kw_only=True):
 
 
 class QuantityRow(Projection, frozen=True, kw_only=True):
-    """A catalogue quantity; with a report, in how many launches it is `present` and `doubtful`, its
-    span, and why launches lack it."""
+    """A catalog quantity; with a report, the number of launches in which it is `present`, and
+    `doubtful` (impossible value), its range, and why launches lack it."""
 
     name: str
     group: str
@@ -53,14 +54,14 @@ class QuantityRow(Projection, frozen=True, kw_only=True):
 
 
 class RecordedRow(Projection, frozen=True, kw_only=True):
-    """One of ncu's own metrics in its own unit."""
+    """An ncu metric in ncu's unit."""
 
     unit: str
     value: float | int | str | None
 
 
 class MetricsFile(File, frozen=True, kw_only=True, tag="profkit.metrics/1"):
-    """The catalogue, held against a report where one is given; `recorded` are ncu's own metrics."""
+    """The catalog, with its coverage by a report where one is given; `recorded` are ncu metrics."""
 
     file: Maybe[str] = UNSET
     launches: Maybe[Count] = UNSET
@@ -69,12 +70,12 @@ class MetricsFile(File, frozen=True, kw_only=True, tag="profkit.metrics/1"):
 
 
 def catalog_json(chosen: Sequence[Quantity]) -> str:
-    """Quantities of the catalogue."""
+    """Quantities of the catalog."""
     return encode(MetricsFile(quantities=tuple(map(_row, chosen))), dense=False)
 
 
 def coverage_json(report: ReportSummary, coverage: Sequence[Coverage], raw: RawMetrics) -> str:
-    """The catalogue held against a report."""
+    """The coverage of the catalog by a report."""
     file = MetricsFile(
         file=file_name(report.path, with_host=False),
         launches=len(report.launches),
@@ -111,7 +112,7 @@ def catalog_view(entries: Catalog, chosen: Sequence[Quantity]) -> RenderableType
         ]
         parts += _titled(heading, rows, 2)
     last = (
-        f"{plural(len(chosen), 'quantity')}; unit 1 is a share. "
+        f"{plural(len(chosen), 'quantity')}; unit 1: share (1 = 100%). "
         "Formulas and sources: docs/reference/metrics.md, or --format json"
     )
     return Group(*parts, Text(last, "dim"))
@@ -120,9 +121,9 @@ def catalog_view(entries: Catalog, chosen: Sequence[Quantity]) -> RenderableType
 def coverage_view(
     report: ReportSummary, coverage: Sequence[Coverage], raw: RawMetrics
 ) -> RenderableType:
-    """Each quantity with its value or why it is missing, then ncu's own metrics if asked for."""
+    """Each quantity with its value or why it is missing, then ncu's metrics if requested."""
     parts: list[RenderableType] = []
-    headings = {"found": "Found: one ncu metric as it is", "derived": "Derived by a formula"}
+    headings = {"found": "Found (the value of one ncu metric)", "derived": "Derived (by formula)"}
     for status, heading in headings.items():
         rows = [
             (Text(item.quantity.name), Text(_value(item)), Text(_lacking(item), "dim"))
@@ -137,7 +138,7 @@ def coverage_view(
     if raw:
         parts += [_raw(report.launches[0], raw), Text()]
     if any(item.doubtful for item in coverage):
-        parts.append(Text("? a value that can't be, such as a share above 100%: don't rely on it"))
+        parts.append(Text("? invalid measurement, such as a share above 100%: ignore it"))
     total = f"{plural(len(coverage), 'quantity')} in {plural(len(report.launches), 'launch')}"
     return Group(*parts, Text(f"{len(coverage) - len(missing)} of {total}", "dim"))
 
@@ -166,9 +167,9 @@ def _value(item: Coverage) -> str:
 def _lacking(item: Coverage) -> str:
     parts = []
     if item.doubtful and item.launches > 1:
-        parts.append(f"? in {item.doubtful} of {item.launches}")
+        parts.append(f"? in {item.doubtful} of {item.launches} launches")
     if item.present < item.launches:
-        parts.append(f"in {item.present} of {item.launches}; else {_reasons(item)}")
+        parts.append(f"in {item.present} of {item.launches} launches; otherwise {_reasons(item)}")
     return "; ".join(parts)
 
 
@@ -177,16 +178,16 @@ def _reasons(item: Coverage) -> str:
 
 
 def _raw(first: LaunchSummary, raw: RawMetrics) -> RenderableType:
-    heading = f"All that ncu recorded for launch {first.index}, in its own units"
+    heading = f"All ncu metrics of launch {first.index}, in ncu's units"
     rows = [
         (Text(name), Text(_recorded(value, unit), "dim")) for name, (unit, value) in raw.items()
     ]
-    name = Text(shorten(literal(first.name), 90), "dim")
+    name = Text(shorten(literal(first.name), 90), "dim")  # fits 100 columns
     return Group(Text(heading, "bold"), name, _table(rows, 0))
 
 
 def _recorded(value: float | str | None, unit: str) -> str:
     if value is None:
-        return "(a value each instance)"
+        return "(one value per instance)"
     text = literal(shorten(value, _VALUE)) if isinstance(value, str) else count(float(value))
     return f"{text} {unit}".strip()

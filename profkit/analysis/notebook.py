@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from profkit.rules.checklist import Checklist, Item
     from profkit.timeline.summary import TimelineSummary
 
-_NAME = 70
+_NAME = 70  # characters, chosen: two columns of numbers fit beside it in a notebook cell
 _ITEMS = 3  # chosen: with recording and kernels on one screen of a notebook
 _LEFT = "text-align:left;padding:1px 12px 1px 0"
 _BAR = "display:inline-block;height:0.7em;background:#3b82b6"
@@ -85,7 +85,7 @@ def _items(items: Sequence[tuple[Item, str]]) -> str:
 
 
 def kernel_html(launch: LaunchSummary) -> str:
-    """What a launch was busy with, its stalls, occupancy, arithmetic and memory."""
+    """A launch's utilization, stalls, occupancy, arithmetic and memory traffic."""
     shown = (panels.busy_panel(launch), panels.stalls_panel(launch), panels.occupancy_panel(launch))
     return (
         f"<div><b>{_text(literal(launch.name))}</b><br>{_text(panels.title(launch))}"

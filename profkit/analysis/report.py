@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from profkit.rules.samples import Sampled
     from profkit.timing.variants import Variants
 
-_PLACES = 3
-_LONGEST = 6000
+_PLACES = 3  # locations of a finding, chosen: they fit two lines at 100 columns
+_LONGEST = 6000  # instructions, chosen: the vendor's disassembler then takes as long as all else
 _ALIKE = 0.4  # chosen below difflib's 0.6: a kernel is asked for by a part of its name
 
 
@@ -67,21 +67,21 @@ class Kernel:
 
     @property
     def missing(self) -> Mapping[str, str]:
-        """The catalogue quantities that this launch lacks, each with the reason."""
+        """The catalog quantities that this launch lacks, each with the reason."""
         return self.summary.missing
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What of this launch can't be, in words: impossible values, counters that contradict."""
+        """Invalid measurements of this launch: impossible values, contradictory counters."""
         return self.summary.warnings
 
     @property
     def doubtful(self) -> frozenset[str]:
-        """The catalogue quantities that this launch has with a value that can't be."""
+        """The catalog quantities of this launch with impossible values."""
         return self.summary.impossible
 
     def __getitem__(self, name: str) -> float:
-        """A catalogue quantity in its unit, NaN where missing; UsageError for a wrong name."""
+        """A catalog quantity in its unit, NaN where missing; UsageError for an unknown name."""
         _known(name, catalog().quantities)
         return self.summary.get(name)
 
@@ -101,7 +101,7 @@ class Kernel:
 
         if not self.summary.stalls:
             raise BadInput(
-                f"{self._path}: launch {self.summary.index} recorded no warp stalls",
+                f"{self._path}: launch {self.summary.index} has no warp stall data",
                 "record with `ncu --section WarpStateStats`",
             )
         rows = [(item.reason, item.cycles, item.share) for item in self.summary.stalls]
@@ -112,8 +112,8 @@ class Kernel:
 
             >>> kernel.instructions("samples", "instructions_executed")
 
-        Metrics are the catalogue's line quantities, or ncu's own names. Raises UsageError for an
-        unknown one and BadInput where the launch recorded none of them.
+        Metrics are the catalog's line quantities, or ncu's names. Raises UsageError for an unknown
+        one and BadInput where the launch recorded none of them.
         """
         require("Kernel.instructions()", "pandas")
         import pandas as pd
@@ -151,7 +151,7 @@ class Kernel:
             >>> kernel.time_series("tensor_busy").plot(x="time", y="value")
 
         ncu samples from before the launch starts until after it ends, so both ends may be idle.
-        Metrics are the catalogue's series, or the end of ncu's own name. Raises UsageError for an
+        Metrics are the catalog's series, or the end of ncu's name. Raises UsageError for an
         unknown one and BadInput where the launch did not record it.
         """
         require("Kernel.time_series()", "pandas")
@@ -163,7 +163,7 @@ class Kernel:
         return pd.DataFrame({"time": samples.times, "value": samples.values})
 
     def timeline(self) -> KernelTimeline | None:
-        """What was busy when, and the kernel's prologue, steady state and tail.
+        """Utilization over time, and the kernel's prologue, steady state and tail.
 
             >>> kernel.timeline().share("tail")
 
@@ -184,16 +184,16 @@ class Kernel:
         )
 
     def instruction_count(self) -> int:
-        """How many instructions there are counts of; 0 where none were recorded."""
+        """The number of instructions with counts; 0 where none were recorded."""
         from profkit.report.blame import EXECUTED
 
         return counted(self._action, catalog().lines[EXECUTED].metric)
 
     def source_view(self, checklist: Checklist | None = None) -> SourceView:
-        """Source lines and machine code with what was sampled and counted at each.
+        """Source lines and SASS with samples and counts of each.
 
-        `checklist` are the report's findings to show beside the lines that they blame.
-        Raises BadInput where the launch recorded nothing by instruction.
+        `checklist` are the report's findings to list at their locations.
+        Raises BadInput where the launch has no per-instruction data.
         """
         from profkit.analysis.source_view import FIELDS, blamed, source_view
 
@@ -221,7 +221,7 @@ class Kernel:
     def _not_recorded(self, metric: str, entries: Mapping[str, Recorded]) -> BadInput:
         sections = {entry.section for name, entry in entries.items() if name in metric}
         add = f"record with `ncu --section {sections.pop()}`" if sections else ""
-        return BadInput(f"{self._path}: launch {self.summary.index} recorded no {metric}", add)
+        return BadInput(f"{self._path}: launch {self.summary.index} has no {metric}", add)
 
     def _repr_html_(self) -> str:
         from profkit.analysis.notebook import kernel_html
@@ -286,7 +286,7 @@ class Report:
 
     @cached_property
     def kernels(self) -> pd.DataFrame:
-        """One row a launch: `kernel`, `nvtx`, then every catalogue quantity; NaN where missing."""
+        """One row a launch: `kernel`, `nvtx`, then every catalog quantity; NaN where missing."""
         require("Report.kernels", "pandas")
         import pandas as pd
 
@@ -316,7 +316,7 @@ class Report:
         variants: Variants | None = None,
         timeline: Mapping[str, float] | None = None,
     ) -> Checklist:
-        """What limits the report's kernels, ranked by time saved, with what to do about it.
+        """The bottlenecks of the report's kernels with actions, ranked by time saved.
 
             >>> for item in report.checklist().items:
             ...     print(item.speedup, item.range, item.title, item.kernel, item.actions)
@@ -382,7 +382,7 @@ class Report:
         return Roofline(**vars(computed))
 
     def explain(self, rule: Rule) -> tuple[Trial[Group], ...]:
-        """What a rule makes of each kernel, most time first."""
+        """A rule evaluated on each kernel, most time first."""
         from profkit.rules.engine import explain
 
         return explain(self.summary, rule, self._sampled)
@@ -524,14 +524,14 @@ def _select(raw: RawReport, kernel: str | None, nvtx: str | None) -> RawReport:
         if not places:
             names = dict.fromkeys(launch.function for launch in launches)
             raise UsageError(
-                f"{raw.path}: no kernel matches {kernel!r}", f"there are {_listed(names)}"
+                f"{raw.path}: no kernel matches {kernel!r}", f"its kernels are {_listed(names)}"
             )
     if nvtx is not None:
         name = nvtx.rstrip("/")
         places = [place for place in places if fnmatch.filter(launches[place].nvtx, name)]
         if not places:
             names = dict.fromkeys(nvtx_ranges(launches))
-            remedy = f"there are {_listed(names)}" if names else "record with `ncu --nvtx`"
+            remedy = f"its ranges are {_listed(names)}" if names else "record with `ncu --nvtx`"
             raise UsageError(f"{raw.path}: no launch is inside an NVTX range {nvtx!r}", remedy)
     if len(places) == len(launches):
         return raw
@@ -549,13 +549,13 @@ def _pattern(kernel: str) -> re.Pattern[str]:
         return re.compile(kernel)
     except re.error as error:
         raise UsageError(
-            f"kernel {kernel!r} is not a regular expression ({error})",
+            f"kernel {kernel!r} is not a valid regular expression ({error})",
             "escape special characters with a backslash",
         ) from None
 
 
 def _recorded_name(metric: str, entries: Mapping[str, Recorded]) -> str:
-    """ncu's name of a catalogue entry; a name of ncu's own as it is."""
+    """ncu's name of a catalog entry; an ncu metric name is returned unchanged."""
     entry = entries.get(metric)
     if entry is None and "__" not in metric:
         _known(metric, entries)
@@ -577,5 +577,5 @@ def _known(name: str, names: Iterable[str]) -> None:
     known = list(names)
     if name not in known:
         raise UsageError(
-            f"no quantity {name!r}", did_you_mean(name, known, "see `profkit metrics`", most=3)
+            f"unknown quantity {name!r}", did_you_mean(name, known, "see `profkit metrics`", most=3)
         )

@@ -1,4 +1,4 @@
-"""Which reports a path names, and what of a run lies beside one."""
+"""The reports that a path names, and the other files of their runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TIMELINE, CHECK, LATENCY = "timeline.sqlite", "check.json", "latency.json"
 
 
 def reports_in(folder: Path) -> list[Path]:
-    """The reports anywhere below a folder, unfinished runs apart; raises BadInput without any."""
+    """The reports anywhere below a folder, without unfinished runs; raises BadInput without any."""
     files = sorted(
         file
         for file in folder.rglob("*")
@@ -62,7 +62,7 @@ def one_timeline(path: Path) -> Path:
 
 
 def beside(report: Path) -> list[Path]:
-    """What else was recorded in the run that a report belongs to; nothing outside a run."""
+    """The other recordings of the run that a report belongs to; none outside a run."""
     if not (report.parent / MANIFEST).is_file():
         return []
     return [file for name in (TIMELINE, CHECK, LATENCY) if (file := report.parent / name).is_file()]
@@ -103,6 +103,6 @@ def timeline_of(report: Path) -> Mapping[str, float]:
 
 
 def check_run_of(report: Path) -> None:
-    """Raise BadInput where what lies beside a report is not what the run's manifest describes."""
+    """Raise BadInput where another file of a report's run differs from the run's manifest."""
     for file in beside(report):
         check_unchanged(file)

@@ -1,4 +1,4 @@
-"""The inside of a kernel as JSON, `profkit.source/1`."""
+"""A kernel over time and by source line as JSON, `profkit.source/1`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Rank = Annotated[int, Meta(ge=1)]
 
 
 class SourceReport(Projection, frozen=True, kw_only=True):
-    """The report by its file's name."""
+    """The report's file name."""
 
     file: str
 
@@ -35,7 +35,7 @@ class LaunchRow(Projection, frozen=True, kw_only=True):
 
 
 class PhaseRow(Projection, frozen=True, kw_only=True):
-    """A phase that is not empty: prologue, steady or tail."""
+    """A non-empty phase: prologue, steady or tail."""
 
     name: str
     start: Number = field(name="start_s")
@@ -43,10 +43,10 @@ class PhaseRow(Projection, frozen=True, kw_only=True):
 
 
 class TrackRow(Projection, frozen=True, kw_only=True):
-    """A series of the catalogue, or sm_active, which is derived; a `unit` 1 is a share's.
+    """A time series of the catalog, or the derived sm_active; `unit` 1 is a share.
 
-    `times_s` are the starts of its intervals since the kernel's start, `steady` is the median over
-    the steady phase.
+    `times_s` are the starts of the sampling intervals since the kernel's start, `steady` is the
+    median over the steady phase.
     """
 
     name: str
@@ -58,11 +58,12 @@ class TrackRow(Projection, frozen=True, kw_only=True):
 
 
 class TimelineRow(Projection, frozen=True, kw_only=True):
-    """A kernel's life; `duration_s` is ncu's, of another pass than `sampled_s`: the intervals from
-    the first with work on an SM to the last, each `period_s` long.
+    """PM samples of a kernel. `duration_s` is ncu's, of another pass than `sampled_s`: the time
+    from the first to the last sampling interval with an active SM, each `period_s` long.
 
-    Phases come from the track of the `driver`, which is below half of its steady rate in a share of
-    the samples; where they can't be told there are none, and `notes` say why.
+    Phases are those of the track `driver`; `below_half` is the share of samples in which it is
+    below half of its steady rate. Where phases are unknown there are none, and `notes` have the
+    reason.
     """
 
     duration: Measured = field(name="duration_s")
@@ -76,9 +77,9 @@ class TimelineRow(Projection, frozen=True, kw_only=True):
 
 
 class CountsRow(Projection, frozen=True, kw_only=True):
-    """What was sampled and counted: warp samples, those by what the warp waited for or did, warp
-    instructions, shared-memory wavefronts and L2 sectors beyond those needed at ideal addresses,
-    registers that hold a value still needed."""
+    """Sums over the kernel: warp samples, warp samples by stall reason, executed warp instructions,
+    excessive shared-memory wavefronts and L2 sectors (beyond those of ideal addresses); `live` are
+    the most live registers of a thread."""
 
     samples: Measured
     stalls: dict[str, Number]
@@ -89,7 +90,7 @@ class CountsRow(Projection, frozen=True, kw_only=True):
 
 
 class LineRow(Projection, frozen=True, kw_only=True):
-    """A line with instructions, and the ranks of the findings that blame it."""
+    """A line with instructions, and the ranks of the findings with this location."""
 
     line: int
     text: str | None
@@ -104,14 +105,14 @@ class LineRow(Projection, frozen=True, kw_only=True):
 
 
 class FileRow(Projection, frozen=True, kw_only=True):
-    """A source file by its name without folders."""
+    """A source file by its name without directories."""
 
     file: str
     lines: tuple[LineRow, ...]
 
 
 class InstructionRow(Projection, frozen=True, kw_only=True):
-    """A machine instruction, and the ranks of the findings that blame it."""
+    """A SASS instruction, and the ranks of the findings with this location."""
 
     address: Count
     sass: str | None
@@ -127,8 +128,8 @@ class InstructionRow(Projection, frozen=True, kw_only=True):
 
 
 class SourceRow(Projection, frozen=True, kw_only=True):
-    """Lines and instructions, the file with the most samples first; `has_source`: the text of a
-    line with instructions was recorded."""
+    """Lines and instructions, the file with the most samples first; `has_source`: source text was
+    recorded for at least one line with instructions."""
 
     has_source: bool
     total: CountsRow
@@ -138,10 +139,10 @@ class SourceRow(Projection, frozen=True, kw_only=True):
 
 
 class SourceViewFile(File, frozen=True, kw_only=True, tag="profkit.source/1"):
-    """A kernel from the inside: its life by samples over time, its source lines and machine code.
+    """A kernel over time (PM samples), and its source lines and SASS instructions.
 
-    Numbers are in SI units, shares of 1; null is not recorded, or not known. `findings` are the
-    checklist's on this kernel.
+    Numbers are in SI units, shares are fractions of 1; null is not recorded, or unknown. `findings`
+    are the checklist's on this kernel.
     """
 
     profkit: str
@@ -181,7 +182,7 @@ def _timeline(timeline: KernelTimeline) -> TimelineRow:
 
 
 def _source(view: SourceView) -> SourceRow:
-    """Files by their names without folders; lines with instructions only."""
+    """Files by name without directories; only lines with instructions."""
     instructions = [
         project(
             row.counts,

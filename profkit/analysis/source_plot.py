@@ -1,4 +1,4 @@
-"""A kernel's life as a picture: its tracks over time, with prologue and tail shaded."""
+"""Plot of a kernel's PM samples over time, with prologue and tail shaded."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _WIDTH, _SHARES_HEIGHT, _OTHER_HEIGHT = 9.0, 3.4, 0.9
-_LONGEST_NAME = 80
+_LONGEST_NAME = 80  # characters, chosen: fits the width of the figure at the title's font size
 _INK, _QUIET, _SHADE = "#1b1b1b", "#6b6b6b", "#ececec"
-_COLOURS = {
+_COLORS = {
     "tensor_busy": "#0072b2",
     "fma_busy": "#56b4e9",
     "fp64_busy": "#999999",
@@ -27,14 +27,14 @@ _COLOURS = {
     "dram_busy": "#d55e00",
     "sm_active": "#cc79a7",
 }
-_IDLE_BELOW = 0.01
+_IDLE_BELOW = 0.01  # share of the peak, chosen: less can't be seen above the axis
 _SCALE, _UNIT = 1e6, "µs"
 
 
 def timeline_figure(timeline: KernelTimeline, name: str = "") -> Figure:
-    """The shares of peak on one axis, other quantities below it; prologue and tail are shaded.
+    """Shares of peak on one axis, other quantities below it; prologue and tail are shaded.
 
-    A value is drawn over its interval. Tracks below 1% all along are named in the legend only.
+    A value is plotted over its interval. Tracks always below 1% are only listed in the legend.
     """
     from matplotlib.figure import Figure
 
@@ -58,7 +58,7 @@ def timeline_figure(timeline: KernelTimeline, name: str = "") -> Figure:
         axes.spines[["top", "right"]].set_visible(False)
         axes.set_xlim(0, timeline.end * _SCALE)
     all_axes[0].set_title(_title(timeline, name), loc="left", fontsize=9)
-    all_axes[-1].set_xlabel(f"time since the kernel's start ({_UNIT})")
+    all_axes[-1].set_xlabel(f"time since kernel start ({_UNIT})")
     return figure
 
 
@@ -72,24 +72,26 @@ def _shares(axes: Any, timeline: KernelTimeline, tracks: list[Track]) -> None:
     for track in tracks:
         idle = not np.nanmax(track.values) >= _IDLE_BELOW
         drives = track.name == timeline.driver
-        label = f"{track.label} (below 1%)" if idle else track.label
+        label = f"{track.label} (below {_IDLE_BELOW:.0%})" if idle else track.label
         _steps(
-            axes, timeline, track, _COLOURS[track.name],
+            axes, timeline, track, _COLORS[track.name],
             label=f"{label} *" if drives else label, linewidth=2.0 if drives else 1.1,
             linestyle="--" if track.name == "sm_active" else "-", visible=not idle,
         )  # fmt: skip
     if timeline.driver:
         half = timeline.steady[timeline.driver] / 2
-        axes.axhline(half, color=_QUIET, linewidth=0.8, linestyle=":", label="half of * steady")
+        axes.axhline(
+            half, color=_QUIET, linewidth=0.8, linestyle=":", label="half of the steady rate of *"
+        )
     axes.set_ylim(0, 1.02)
     axes.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    axes.set_ylabel("share of its peak")
+    axes.set_ylabel("share of peak")
     axes.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
-def _steps(axes: Any, timeline: KernelTimeline, track: Track, colour: str, **style: Any) -> None:
+def _steps(axes: Any, timeline: KernelTimeline, track: Track, color: str, **style: Any) -> None:
     edges = np.append(track.times, min(track.times[-1] + timeline.period, timeline.end))
-    axes.stairs(track.values, edges * _SCALE, baseline=None, color=colour, **style)
+    axes.stairs(track.values, edges * _SCALE, baseline=None, color=color, **style)
 
 
 def _shade(axes: Any, timeline: KernelTimeline) -> None:

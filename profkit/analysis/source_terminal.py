@@ -1,4 +1,4 @@
-"""The inside of a kernel as a terminal shows it: its life as sparklines, and its hottest lines."""
+"""A kernel in the terminal: PM samples as sparklines, and its hottest lines."""
 
 from __future__ import annotations
 
@@ -26,23 +26,24 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _LEVELS = "▁▂▃▄▅▆▇█"
-_IDLE_BELOW = 0.01
+_IDLE_BELOW = 0.01  # share of the peak, chosen: a sparkline of less shows nothing but noise
 _COUNTED = "block"
+# Columns of characters, chosen: they leave half of 100 for sparklines and source text.
 _LABEL, _FIGURES = 24, 28
 _SHARE, _BAR, _GAP = 6, 6, 2
-_WIDEST_PLACE = 32
-_WAIT_FROM = 0.01
-_STALLS_SHOWN = 2
-_UNSAMPLED = "Nothing was sampled over its life: record with `ncu --section PmSampling`"
-_UNCOUNTED = "Nothing was recorded by instruction: record with `ncu --section SourceCounters`"
+_WIDEST_PLACE = 32  # characters, chosen: most file names with a line number
+_WAIT_FROM = 0.01  # share of a line's samples, chosen: less is noise of a few samples
+_STALLS_SHOWN = 2  # chosen: they and the counts fit one line at 100 columns
+_UNSAMPLED = "No PM samples: record with `ncu --section PmSampling`"
+_UNCOUNTED = "No per-instruction data: record with `ncu --section SourceCounters`"
 
 
 def inside_view(
     report: ReportSummary, inside: Inside, checklist: Checklist, *, top: int, sass: bool, width: int
 ) -> RenderableType:
-    """A kernel's life, its `top` hottest lines (0: all), and the findings that blame them.
+    """A kernel's PM samples, its `top` hottest lines (0: all), and the findings at them.
 
-    `sass` lists instructions where there are lines too.
+    `sass` lists instructions instead of source lines.
     """
     launch, view = inside.launch, inside.view
     name = literal(launch.name)
@@ -65,10 +66,11 @@ def inside_view(
         ranks = {rank for spot in shown for rank in spot.findings}
         items = [item for item in _items_on(launch, checklist) if item.rank in ranks]
         if items:
-            heading = Text("Findings that blame them", "bold")
+            where = "lines" if view.files and not sass else "instructions"
+            heading = Text(f"Findings at these {where}", "bold")
             parts += [Text(), heading, *in_short(items, width)]
     if others := len(report.groups) - 1:
-        more = f"{plural(others, 'more kernel')}: --kernel REGEX picks"
+        more = f"{plural(others, 'more kernel')}: select with --kernel REGEX"
         parts += [Text(), Text(more, "dim")]
     return Group(*parts)
 
@@ -99,7 +101,7 @@ def timeline_parts(timeline: KernelTimeline, width: int) -> list[RenderableType]
             _level(_peak(track), track.unit),
         )
     return [
-        Text.assemble(("Over its life", "bold"), (f"  {_lengths(timeline)}", "dim")),
+        Text.assemble(("PM sampling", "bold"), (f"  {_lengths(timeline)}", "dim")),
         table,
         *(Text(line, "dim", overflow="fold") for line in _words(timeline)),
     ]
@@ -108,10 +110,10 @@ def timeline_parts(timeline: KernelTimeline, width: int) -> list[RenderableType]
 def sparkline(
     values: Sequence[float] | NDArray[np.float64], cells: int, *, counted: bool = False
 ) -> str:
-    """Values over time in so many characters; blank where none is known.
+    """Values over time in `cells` characters; blank where unknown.
 
-    A full character is the largest single value, and each the mean of its values: of what is
-    `counted`, which has no level, the largest.
+    A full block is the largest single value. A character shows the mean of its values, or the
+    largest one where they are `counted`.
     """
     import numpy as np
 
@@ -132,7 +134,7 @@ def sparkline(
 
 
 def _rule(timeline: KernelTimeline, cells: int) -> str:
-    """Which characters of a sparkline are prologue, steady state and tail."""
+    """The phases under a sparkline: prologue, steady state and tail."""
     if not timeline.phases:
         return ""
     steady = next(phase for phase in timeline.phases if phase.name == "steady")
@@ -144,7 +146,7 @@ def _lengths(timeline: KernelTimeline) -> str:
     samples = max((len(track.values) for track in timeline.tracks), default=0)
     life, every = number(timeline.end, "s"), number(timeline.period, "s")
     duration = number(timeline.duration, "s")
-    return f"{plural(samples, 'sample')} {every} apart, {life}; ncu's duration {duration}"
+    return f"{plural(samples, 'sample')} every {every}, {life}; ncu's duration {duration}"
 
 
 def _words(timeline: KernelTimeline) -> Iterator[str]:
@@ -153,16 +155,16 @@ def _words(timeline: KernelTimeline) -> Iterator[str]:
             f"{phase.name} {number(phase.seconds, 's')} ({percent(timeline.share(phase.name))})"
             for phase in timeline.phases
         )
-        yield f"─ steady, . prologue and tail: {', '.join(parts)}"
+        yield f"─ steady state, . prologue and tail: {', '.join(parts)}"
         driver = next(track for track in timeline.tracks if track.name == timeline.driver)
         steady = _level(timeline.steady[driver.name], driver.unit)
         below = percent(timeline.below_half)
         yield (
-            f"* phases by {driver.label}: below half of its steady {steady} in {below} of the "
-            "samples"
+            f"* phases from {driver.label}: below half of its steady rate ({steady}) in {below} "
+            "of the samples"
         )
     if idle := ", ".join(track.label for track in timeline.tracks if _idle(track)):
-        yield f"below {_IDLE_BELOW:.0%} all along: {idle}"
+        yield f"always below {_IDLE_BELOW:.0%}: {idle}"
     yield from timeline.notes
 
 
@@ -178,7 +180,7 @@ def _peak(track: Track) -> float:
 
 
 def _steady(timeline: KernelTimeline, track: Track) -> str:
-    """A count in an interval has no level: most intervals of most kernels launch no block."""
+    """The steady rate; none for counts: most intervals of most kernels launch no block."""
     if not timeline.phases or track.unit == _COUNTED:
         return ""
     return _level(timeline.steady.get(track.name, math.nan), track.unit)
@@ -191,7 +193,7 @@ def _level(value: float, unit: str) -> str:
 
 
 class Spot(NamedTuple):
-    """A line or instruction: where it is, its text, its counts, the findings that blame it."""
+    """A line or instruction: location, text, counts, and ranks of the findings at it."""
 
     where: str
     text: str
@@ -200,16 +202,16 @@ class Spot(NamedTuple):
 
 
 def hottest(view: SourceView, *, sass: bool = False) -> list[Spot]:
-    """The lines with something to tell, most samples first (most executed without samples).
+    """The lines with samples or executions, most samples first (without samples, most executed).
 
-    Instructions where no lines are known or `sass` asks for them; what has no line of a kernel
-    that has lines is one spot.
+    Instructions where no lines are known or with `sass`; in a kernel with lines, all instructions
+    without one are a single spot.
     """
     if sass or not view.files:
         spots = []
         for row in view.instructions:
             place = f"{literal(Path(row.file).name)}:{row.line} " if row.line else ""
-            text = literal(view.code.told(row.sass))
+            text = literal(view.code.relative(row.sass))
             where = f"{place}{view.code.offset(row.address)}"
             spots.append(Spot(where, text, row.counts, row.findings))
     else:
@@ -224,7 +226,7 @@ def hottest(view: SourceView, *, sass: bool = False) -> list[Spot]:
             for line in file.lines
         ]
         if rest := [row.counts for row in view.instructions if not row.line]:
-            spots.append(Spot("no line known", "", added(rest), ()))
+            spots.append(Spot("no source line", "", added(rest), ()))
     return sorted((spot for spot in spots if _weight(spot)[0] < 0), key=_weight)
 
 
@@ -240,13 +242,13 @@ def _listing(
 ) -> Iterator[RenderableType]:
     total = view.total
     kind = "lines" if view.files and not sass else "instructions"
-    order = "by instructions executed"
+    order = "by executed instructions"
     if not math.isnan(total.samples):
-        order = f"of {plural(int(total.samples), 'warp sample')}"
-    live = "live registers not known"
+        order = f"by share of {plural(int(total.samples), 'warp sample')}"
+    live = "live registers unknown"
     if not math.isnan(total.live):
-        live = f"at most {plural(int(total.live), 'register')} live"
-    summary = f"  {len(shown):,} of {count:,}, {order}; {live}"
+        live = f"at most {plural(int(total.live), 'live register')}"
+    summary = f"  {len(shown):,} of {count:,} {order}; {live}"
     yield Text.assemble((f"Hottest {kind}", "bold"), (summary, "dim"))
     wheres = [shorten(spot.where, _WIDEST_PLACE) for spot in shown]
     room = width - _SHARE - _BAR - max(map(len, wheres), default=0) - 3 * _GAP
@@ -266,7 +268,7 @@ def _listing(
 
 
 def _share(counts: Counts, total: Counts) -> float:
-    """Of all samples, or of all instructions executed where nothing was sampled."""
+    """Share of all samples, without samples of all executed instructions."""
     part, whole = counts.samples, total.samples
     if math.isnan(whole):
         part, whole = counts.executed, total.executed
@@ -274,7 +276,7 @@ def _share(counts: Counts, total: Counts) -> float:
 
 
 def facts(spot: Spot) -> Iterator[str]:
-    """What is known of a spot, in words: waits as shares of its own samples."""
+    """The counts of a spot as text; stalls as shares of its samples."""
     counts = spot.counts
     waits = {why: value for why, value in counts.stalls.items() if why not in NOT_STALLED}
     largest = sorted(waits.items(), key=lambda item: -item[1])[:_STALLS_SHOWN]
@@ -291,6 +293,6 @@ def facts(spot: Spot) -> Iterator[str]:
     if counts.global_excess > 0:
         yield f"{compact(counts.global_excess)} excess sectors"
     if counts.live > 0:
-        yield f"{counts.live:.0f} live"
+        yield plural(int(counts.live), "live register")
     if spot.findings:
         yield f"finding {', '.join(str(rank) for rank in spot.findings)}"

@@ -1,8 +1,8 @@
-"""Source lines and machine code of a kernel, with what was sampled and counted at each.
+"""Source lines and SASS of a kernel, with samples and counts of each.
 
 Counts of a line are the sums over its instructions, those of a file over its lines, and the total
-is the kernel's. An instruction belongs to the line that the compiler says it came from: inlined
-code and templates stand in the file that they are written in, not at the call.
+is the kernel's. An instruction belongs to the line in the compiler's line table: inlined code and
+templates are listed in the file that defines them, not at the call.
 """
 
 from __future__ import annotations
@@ -29,18 +29,17 @@ FIELDS = frozenset(
     for name in catalog().lines
     if name in {SAMPLED, EXECUTED, SHARED_EXCESS, GLOBAL_EXCESS} or name.startswith(SAMPLES)
 )
-"""The catalogue's line quantities that the view is made of."""
+"""The catalog's line quantities of the view."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What was recorded at an instruction, a line or a kernel; NaN where it was not.
+    """Counts of an instruction, a line or a kernel; NaN where not recorded.
 
     `samples` are warp samples, `stalls` those by reason (without the ones that are 0; empty where
     not recorded), `executed` warp instructions, `shared_excess` shared-memory wavefronts and
-    `global_excess` L2 sectors beyond what ideal addresses need. `live` are the registers of a
-    thread that hold a value still needed, by the machine code, the largest of a line's
-    instructions.
+    `global_excess` L2 sectors beyond those of ideal addresses. `live` are the live registers
+    of a thread, from the SASS; of a line the largest number of its instructions.
     """
 
     samples: float
@@ -55,7 +54,7 @@ class Counts:
 class SourceLine:
     """A line of source. `text` is "" where it was not recorded, `addresses` its instructions.
 
-    `findings` are the ranks of the checklist's items that blame it.
+    `findings` are the ranks of the checklist's items with this location.
     """
 
     line: int
@@ -91,7 +90,7 @@ class SourceView:
     """A launch by line and instruction.
 
     `files` have the one with the most samples first; none where no lines are known. `instructions`
-    are by address, `code` tells their places. `has_source` is whether the text of a line with
+    are by address, `code` has their offsets. `has_source` is whether the text of a line with
     instructions was recorded.
     """
 
@@ -106,7 +105,7 @@ class SourceView:
 
 @dataclass(frozen=True)
 class Inside:
-    """All that is known of the inside of a launch; None for what was not recorded."""
+    """A launch over time and by source line; None for what was not recorded."""
 
     launch: LaunchSummary
     timeline: KernelTimeline | None
@@ -114,11 +113,11 @@ class Inside:
 
 
 Blamed = Mapping[tuple[str, int], tuple[int, ...]]
-"""Ranks by what they blame: (file, line), or ("", address) of an instruction without a line."""
+"""Ranks by location: (file, line), or ("", address) of an instruction without a line."""
 
 
 def blamed(checklist: Checklist | None, launch: int) -> Blamed:
-    """What the items on a launch's kernel blame."""
+    """The locations of the checklist's items on a launch's kernel."""
     ranks: dict[tuple[str, int], tuple[int, ...]] = {}
     for item in checklist.items if checklist else ():
         group = item.group
@@ -140,7 +139,7 @@ def source_view(
 ) -> SourceView:
     """The view of a launch whose kernel is at the address `start`.
 
-    `rows` have values by the catalogue names of FIELDS; `present` are those that were recorded, the
+    `rows` have values by the catalog names of FIELDS; `present` are those that were recorded, the
     others are NaN. `texts` are source files' lines.
     """
     live = live_registers([row.address for row in rows], [row.sass for row in rows])
@@ -234,21 +233,21 @@ def _weight(file: SourceFile) -> tuple[float, float, str]:
 def _notes(instructions: Sequence[Instruction], *, has_source: bool) -> tuple[str, ...]:
     notes = []
     if not any(row.line for row in instructions):
-        notes.append("no source lines are known: compile with -lineinfo")
+        notes.append("no source line information: compile with -lineinfo")
     elif not has_source:
-        notes.append("the text of lines was not recorded: `ncu --import-source yes`")
+        notes.append("source text not recorded: record with `ncu --import-source yes`")
     if unread := sum(not row.sass for row in instructions):
         notes.append(
-            f"{unread:,} of {len(instructions):,} instructions have no text in the report: live "
-            "registers are not known"
+            f"{unread:,} of {len(instructions):,} instructions have no SASS in the report: live "
+            "registers are unknown"
         )
     return tuple(notes)
 
 
 def live_registers(addresses: Sequence[int], sass: Sequence[str]) -> list[float]:
-    """The 32-bit registers of a thread that hold a value needed at or after each instruction.
+    """The live 32-bit registers of a thread at each instruction.
 
-    Both sides of an instruction are looked at: what it and later ones read, and what it writes.
+    A register is live if this or a later instruction reads its value, or if this one writes it.
     NaN for all where an instruction's text is missing.
     """
     if not all(sass):

@@ -1,6 +1,6 @@
 """Timelines as JSON, `profkit.timeline/1`: one as an object of its own, several under `reports`.
 
-It holds nothing of the host: of the path only the file's name, unless asked.
+The host is omitted by default: of the path only the file name is written.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from profkit.timeline.summary import KernelGroup, KernelRun, MemoryUse, RangeUse
 Extent = tuple[Count, Count, Count]
 
 _LONGEST = 128 << 20
-"""Characters, of which a launch in a named range takes some 400. Names are told for each launch, so
+"""Characters; a launch in a named range takes about 400. Names are repeated for each launch, so
 that long ones could make the text 1,000 times larger than the file."""
 
 
 class ExportRow(Projection, frozen=True, kw_only=True):
-    """An export, when its session started (UTC), by which nsys it was written, and the schema's
-    version; kernels that overlap count twice in `kernel_time_s`."""
+    """An export, the start of its session (UTC), nsys version and schema version; overlapping
+    kernels count twice in `kernel_time_s`."""
 
     file: str
     recorded: str | None
@@ -43,7 +43,7 @@ class ExportRow(Projection, frozen=True, kw_only=True):
 
 
 class DeviceRow(Projection, frozen=True, kw_only=True):
-    """A GPU that did work, by its CUDA device number."""
+    """A GPU with work, by its CUDA device number."""
 
     device: int
     name: str
@@ -53,7 +53,7 @@ class DeviceRow(Projection, frozen=True, kw_only=True):
 
 
 class SpreadRow(Projection, frozen=True, kw_only=True):
-    """How many times there are and how they lie; null where there are none."""
+    """Count, total, median and extremes of times; null without any."""
 
     count: Count
     total: Number = field(name="total_s")
@@ -63,8 +63,8 @@ class SpreadRow(Projection, frozen=True, kw_only=True):
 
 
 class GapRow(Projection, frozen=True, kw_only=True):
-    """A time without GPU work: which ended last before it and which came next, the share of it in
-    which a host thread was in a CUDA call, and the call that took most of that."""
+    """An interval without GPU work: the previous (`after`) and the next (`before`) work, the share
+    in which a host thread was in a CUDA call, and the call with the largest part of that."""
 
     start: Number = field(name="start_s")
     duration: Number = field(name="duration_s")
@@ -77,9 +77,9 @@ class GapRow(Projection, frozen=True, kw_only=True):
 class RegionRow(Projection, frozen=True, kw_only=True):
     """From the first CUDA call or GPU work, `start_s` after the first event, to the last's end.
 
-    `busy_s` is the time in which a kernel, copy, fill or graph ran on any GPU, `idle_s` the lead
-    until the first of them, the gaps between them and the tail after the last; the largest gaps are
-    at most ten.
+    `busy_s` is the time in which a kernel, memcpy, memset or graph ran on any GPU, `idle_s` the sum
+    of the lead until the first of them, the gaps between them and the tail after the last;
+    `largest_gaps` has the longest ones.
     """
 
     start: Number = field(name="start_s")
@@ -94,7 +94,7 @@ class RegionRow(Projection, frozen=True, kw_only=True):
 
 
 class KernelGroupRow(Projection, frozen=True, kw_only=True):
-    """Launches of one kernel with one shape; `share` is of all kernel time in the same list."""
+    """Launches of one kernel with one launch configuration; `share` is of the list."""
 
     name: str
     grid: Extent
@@ -108,8 +108,8 @@ class KernelGroupRow(Projection, frozen=True, kw_only=True):
 
 
 class RangeRow(Projection, frozen=True, kw_only=True):
-    """Kernels launched in an NVTX range, by the names of those around them, outermost first; in
-    none where there is no name. `entered` and the host's time are of the innermost."""
+    """Kernels launched in NVTX ranges, by the names of the ranges, outermost first; outside all
+    ranges where the path is empty. `entered` (instances) and the host time are of the innermost."""
 
     path: tuple[str, ...]
     entered: Count
@@ -121,8 +121,8 @@ class RangeRow(Projection, frozen=True, kw_only=True):
 
 
 class DelaysRow(Projection, frozen=True, kw_only=True):
-    """From the start and the return of launch calls, and from the end of what their streams did
-    before, to the kernels' starts; `late` calls began only after the stream had run dry."""
+    """Kernel starts relative to the start and the return of the launch call, and to the end of the
+    stream's previous work; `late` launch calls began after the stream was idle."""
 
     from_call_start: SpreadRow
     after_call_return: SpreadRow
@@ -131,8 +131,8 @@ class DelaysRow(Projection, frozen=True, kw_only=True):
 
 
 class RunRow(Projection, frozen=True, kw_only=True):
-    """A kernel, `start_s` after the first event, with the NVTX ranges around its launch, outermost
-    first, and the call that launched it."""
+    """A kernel, `start_s` after the first event, with the NVTX ranges around its launch call,
+    outermost first, and that call."""
 
     name: str
     grid: Extent
@@ -150,7 +150,7 @@ class RunRow(Projection, frozen=True, kw_only=True):
 
 
 class CallRow(Projection, frozen=True, kw_only=True):
-    """A CUDA call; nsys adds to its time, and calls of several threads overlap."""
+    """A CUDA API call; times include nsys overhead, and calls of several threads overlap."""
 
     name: str
     count: Count
@@ -161,8 +161,8 @@ class CallRow(Projection, frozen=True, kw_only=True):
 
 
 class MemoryRow(Projection, frozen=True, kw_only=True):
-    """Copies by kind, as "host to device", and the kinds of memory that they join; memset fills.
-    The bandwidth is by the time in which such operations ran."""
+    """Memcpy by kind, as "host to device", with source and target kinds of memory; or memset. The
+    bandwidth is over the time in which at least one such operation ran."""
 
     kind: str
     source: str | None
@@ -177,7 +177,7 @@ class MemoryRow(Projection, frozen=True, kw_only=True):
 
 
 class WaitRow(Projection, frozen=True, kw_only=True):
-    """A kind of wait, as the driver recorded it."""
+    """A kind of synchronization, as recorded by the driver."""
 
     kind: str
     count: Count
@@ -188,8 +188,8 @@ class WaitRow(Projection, frozen=True, kw_only=True):
 
 
 class Export(Projection, frozen=True, kw_only=True):
-    """What a timeline says. Times are in seconds, shares of 1; a missing number is null. Kernels
-    are in order of their start in `launches`; all other lists have the most time first."""
+    """The analysis of a timeline. Times are in seconds, shares are fractions of 1; a missing number
+    is null. `launches` are in order of start; all other lists have the most time first."""
 
     profkit: Maybe[str] = UNSET
     report: ExportRow
@@ -210,7 +210,7 @@ class ExportFile(Export, frozen=True, tag_field="schema", tag="profkit.timeline/
 
 
 class ExportsFile(File, frozen=True, kw_only=True, tag="profkit.timeline/1"):
-    """What several timelines say."""
+    """The analyses of several timelines."""
 
     profkit: str
     reports: tuple[Export, ...]
@@ -219,9 +219,9 @@ class ExportsFile(File, frozen=True, kw_only=True, tag="profkit.timeline/1"):
 def timelines_json(
     timelines: Sequence[tuple[TimelineSummary, str, tuple[Item, ...]]], *, with_host: bool
 ) -> str:
-    """Timelines with their paths and what rules found in them.
+    """Timelines with their paths and findings.
 
-    Raises BadInput where names that are told often make it too long.
+    Raises BadInput where repeated names make it too long.
     """
     exports = [
         _export(summary, file_name(path, with_host=with_host), items)
@@ -234,7 +234,7 @@ def timelines_json(
         if text.tell() + len(piece) > _LONGEST:
             raise BadInput(
                 f"{timelines[0][1]}: more than {_LONGEST >> 20} MiB of JSON",
-                "record less: `nsys profile --duration SECONDS`; the terminal shows it all",
+                "record less: `nsys profile --duration SECONDS`, or use --format terminal",
             )
         text.write(piece)
     return text.getvalue()

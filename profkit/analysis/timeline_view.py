@@ -1,4 +1,4 @@
-"""Timelines for a terminal and as Markdown, which holds nothing of the host unless asked."""
+"""Timelines for a terminal and as Markdown, which omits the host by default."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ from profkit.ui.view import Grid, Panel, Row
 Report = tuple[TimelineSummary, str, tuple[Item, ...]]
 
 _GAPS_SHOWN, _ROWS_SHOWN = 5, 20
+# Characters, chosen: at 80 columns all columns of the widest table still fit.
 _BAR = 10
 _SPACE = 2
 _NARROWEST_NAME = 12
-_NAMES = frozenset({"Kernel", "NVTX range", "Call", "After", "Before"})
+_NAMES = frozenset({"Kernel", "NVTX range", "Call", "Previous work", "Next work"})
 _WORDS = _NAMES | {
-    "Grid / block", "Copy", "Memory", "In CUDA calls", "Wait", "A kernel's start after", "",
+    "Grid / block", "Operation", "Memory", "In CUDA calls", "Synchronization", "Relative to", "",
 }  # fmt: skip
 _OUTSIDE = "(outside all ranges)"
 
@@ -39,7 +40,7 @@ _OUTSIDE = "(outside all ranges)"
 def timelines_text(
     reports: Sequence[Report], format: str, *, with_host: bool, to_file: bool
 ) -> str:
-    """Timelines, each with its path and what rules found in it, as terminal, markdown or json.
+    """Timelines, each with its path and its findings, as terminal, markdown or json.
 
     JSON has several under `reports`. Raises UsageError for another format.
     """
@@ -64,7 +65,7 @@ def headline(summary: TimelineSummary) -> str:
     """The timeline in a line: launches, kernel time, the GPU's busy share of the region."""
     return (
         f"{plural(summary.kernels.count, 'kernel launch')}, "
-        f"{number(summary.kernels.total, 's')} of kernel time; the GPU worked "
+        f"{number(summary.kernels.total, 's')} of kernel time; GPU busy "
         f"{percent(summary.region.busy_share)} of {number(summary.region.span, 's')}"
     )
 
@@ -93,21 +94,21 @@ def region_panel(region: Region) -> Panel:
     if region.gaps.count:
         gaps += f", median {number(region.gaps.median, 's')}"
     times = (
-        ("GPU at work", region.busy, "kernels, copies and fills; what overlaps counts once"),
-        ("before the first work", region.lead, "from the first CUDA call"),
-        ("between work", region.gaps.total, gaps),
-        ("after the last work", region.tail, "to the end of the last CUDA call"),
+        ("GPU busy", region.busy, "kernels, memcpy, memset; overlapping work counts once"),
+        ("before first GPU work", region.lead, "from the first CUDA call"),
+        ("between GPU work", region.gaps.total, gaps),
+        ("after last GPU work", region.tail, "to the end of the last CUDA call"),
     )
     rows = tuple(
         Row(label, number(time, "s"), note, time / region.span if region.span else math.nan)
         for label, time, note in times
     )
-    note = "Share of the time from the first CUDA call or GPU work to the end of the last."
-    return Panel("Region", rows, note)
+    note = "Shares of the time from the first CUDA call or GPU work to the end of the last."
+    return Panel("GPU busy and idle time", rows, note)
 
 
 def grids(summary: TimelineSummary) -> Iterator[Grid]:
-    """All tables, the most telling first; those that would be empty are left out."""
+    """All tables, the most informative first; empty ones are omitted."""
     for title, columns, rows, remark in _tables(summary):
         every = tuple(rows)
         more = len(every) - _ROWS_SHOWN
@@ -129,45 +130,44 @@ def _tables(
     )
     yield (
         "Kernels by NVTX range",
-        ("NVTX range", "Entered", "Host time", "Kernels", "Kernel time", "Share"),
+        ("NVTX range", "Instances", "Host time", "Kernels", "Kernel time", "Share"),
         map(_range, summary.ranges),
-        "A kernel belongs to the ranges around its launch, wherever it then runs.",
+        "A kernel is attributed to the NVTX ranges around its launch call, whenever it runs.",
     )
     delays = (
-        ("the start of its launch call", launches.from_call_start),
-        ("the return of its launch call", launches.after_call_return),
-        ("the end of its stream's work before", launches.stream_gaps),
+        ("start of the launch call", launches.from_call_start),
+        ("return of the launch call", launches.after_call_return),
+        ("end of the stream's previous work", launches.stream_gaps),
     )
     yield (
-        "Launch delays",
-        ("A kernel's start after", "Count", "Median", "Min", "Max"),
+        "Kernel start delays",
+        ("Relative to", "Count", "Median", "Min", "Max"),
         [(label, str(times.count), *_middle(times)) for label, times in delays if times.count],
-        f"Negative: the kernel started earlier. {launches.late} of "
-        f"{plural(len(launches.runs), 'launch')} came late: the call began after the stream had "
-        "run dry.",
+        f"Negative: the kernel started earlier. Late-submitted: {launches.late} of "
+        f"{plural(len(launches.runs), 'launch')}, whose call began after the stream was idle.",
     )
     yield (
         "Longest gaps between GPU work",
-        ("At", "Length", "After", "Before", "In CUDA calls"),
+        ("Start", "Duration", "Previous work", "Next work", "In CUDA calls"),
         map(_gap, region.largest[:_GAPS_SHOWN]),
-        "At: from the first event. In CUDA calls: the share of the gap that the host spent in "
-        "them, and the call that took most of it.",
+        "Start: since the first event. In CUDA calls: share of the gap that the host spent in CUDA "
+        "calls, and the call with the largest part.",
     )
     yield (
-        "CUDA calls by time",
+        "CUDA API calls by host time",
         ("Call", "Count", "Total", "Median", "Min", "Max"),
         [(literal(use.name), *_times(use.times)) for use in summary.calls],
-        "Host time in each call, with what nsys adds to it.",
+        "Host time in the call, including nsys overhead.",
     )
     yield (
-        "Copies and fills",
-        ("Copy", "Memory", "Count", "Bytes", "Time", "Bandwidth"),
+        "Memory operations",
+        ("Operation", "Memory", "Count", "Bytes", "Time", "Bandwidth"),
         map(_memory, summary.memory),
         "",
     )
     yield (
-        "Synchronizations, as the driver recorded them",
-        ("Wait", "Count", "Total", "Median", "Min", "Max"),
+        "Synchronizations, as recorded by the driver",
+        ("Synchronization", "Count", "Total", "Median", "Min", "Max"),
         [(use.name, *_times(use.times)) for use in summary.synchronizations],
         "",
     )
@@ -176,7 +176,7 @@ def _tables(
 def _kernel(rank: int, group: KernelGroup) -> tuple[str, ...]:
     times = group.times
     spread = ""
-    if times.count > 1 and times.median:  # half of what lies between the extremes
+    if times.count > 1 and times.median:  # half of the range
         spread = f"±{percent((times.high - times.low) / 2 / times.median)}"
     return (
         str(rank),
@@ -219,7 +219,7 @@ def _memory(use: shapes.MemoryUse) -> tuple[str, ...]:
 
 
 def _times(times: Spread) -> tuple[str, ...]:
-    """Count, total, median, least and most; of a single one only the total."""
+    """Count, total, median, minimum and maximum; of a single time only the total."""
     middle = _middle(times) if times.count > 1 else ("", "", "")
     return str(times.count), number(times.total, "s"), *middle
 
@@ -247,7 +247,7 @@ def _view(summary: TimelineSummary, path: str, items: Sequence[Item], width: int
 
 
 def _region_rows(panel: Panel) -> list[tuple[str, str, str, float, str]]:
-    """Label, time, share in words and as a number, and note of each row."""
+    """Label, time, share as text and number, and note of each row."""
     shares = [math.nan if row.share is None else row.share for row in panel.rows]
     return [
         (row.label, row.value, percent(share), share, row.note)

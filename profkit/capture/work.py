@@ -1,19 +1,19 @@
-"""How much an algorithm has to compute and to move, whatever kernel does it."""
+"""The work of an algorithm: FLOP and compulsory traffic, independent of the kernel."""
 
 from __future__ import annotations
 
 from profkit.core.typed_file import Model, Number
 
-_BACKWARD_FLOP = 2.5
-_FORWARD_TENSORS = 2
-_BACKWARD_TENSORS = 4
+BACKWARD_FLOP = 2.5  # five matrix products backward, two forward
+_FORWARD_TENSORS = 2  # of each head count: Q and O; K and V
+_BACKWARD_TENSORS = 4  # of each head count: Q, O, dO, dQ; K, V, dK, dV
 
 
 class Work(Model, frozen=True):
     """The work of one call of a target's variant.
 
-    `flop` counts floating-point operations (a fused multiply-add is two), `bytes` the least that
-    must cross DRAM: each input read once, each output written once. `what` says it in words.
+    `flop` counts floating-point operations (a fused multiply-add is two), `bytes` the
+    compulsory traffic: each input read once, each output written once. `what` describes it.
     """
 
     flop: Number
@@ -26,7 +26,7 @@ class Work(Model, frozen=True):
 
     @property
     def intensity(self) -> float:
-        """FLOP per byte at the least traffic; infinite where nothing is moved."""
+        """FLOP per byte of compulsory traffic; infinite without traffic."""
         return self.flop / self.bytes if self.bytes else float("inf")
 
     @classmethod
@@ -58,7 +58,7 @@ class Work(Model, frozen=True):
         if heads % shared:
             raise ValueError(f"{heads} heads of Q can't share {shared} of K and V evenly")
         flop = 4.0 * batch * heads * length * length * dim
-        flop *= (0.5 if causal else 1.0) * (_BACKWARD_FLOP if backward else 1.0)
+        flop *= (0.5 if causal else 1.0) * (BACKWARD_FLOP if backward else 1.0)
         tensors = _BACKWARD_TENSORS if backward else _FORWARD_TENSORS
         words = [f"attention {'backward' if backward else 'forward'}"]
         groups = f"H={heads}" if shared == heads else f"H={heads}/{shared}"

@@ -1,1 +1,1 @@
-"""What every part builds on; it knows none of them."""
+"""The base of all other packages; it imports none of them."""

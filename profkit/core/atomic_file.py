@@ -1,4 +1,4 @@
-"""Files that are replaced whole: a reader finds the old content or the new, never half of it."""
+"""Atomic file replacement: a reader sees the old content or the new one, never a part."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PART = ".part"
-"""How the names of temporary files end, which begin with a dot; what a killed process leaves."""
+"""The suffix of temporary files, whose names begin with a dot; a killed process leaves them."""
 
-_PRIVATE = 0o600
+_PRIVATE = 0o600  # file mode: read and write for the owner only
 
 
 @contextmanager
 def replacement(path: Path, mode: int = _PRIVATE) -> Iterator[Path]:
-    """A temporary file beside `path`, which takes its place once its content is on disk.
+    """A temporary file in the folder of `path`, which replaces it once its content is on disk.
 
-    `path` stays as it was, with nothing left beside it, where writing fails. `mode` is of the
-    temporary file, less what the umask takes. Raises OSError.
+    `path` is unchanged, and the temporary file removed, where writing fails. `mode` is that of the
+    temporary file, subject to the umask. Raises OSError.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PART}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)

@@ -1,4 +1,4 @@
-"""What expressions compute, over float64 arrays of one value a launch; NaN where one is missing."""
+"""Functions of expressions over float64 arrays of one value per launch; NaN where missing."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ def _where(condition: Column, value: Column, other: Column) -> Column:
 
 
 def _more_warps(issued: Column, warps: Column, factor: Column) -> Column:
-    """How much more often a scheduler issues with `factor` times the warps.
+    """The relative issue rate of a scheduler with `factor` times the warps.
 
-    `issued` is the chance that a cycle issues, `warps` those resident on a scheduler. Warps that
-    are ready independently with chance r issue with I = 1 - (1 - r)^W (Zhou et al., CGO 2021).
+    `issued` is the probability that a cycle issues, `warps` those resident per scheduler. Warps
+    that are ready independently with probability r issue with I = 1 - (1 - r)^W (Zhou et al., CGO
+    2021).
     """
     idle = np.power(np.clip(1 - issued, 1e-9, 1.0), factor)
     return np.where(warps > 0, (1 - idle) / issued, np.nan)
@@ -38,22 +39,22 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "more_warps": _more_warps,
     "known": lambda value: np.where(np.isnan(value), 0.0, 1.0),
     "otherwise": lambda value, default: np.where(np.isnan(value), default, value),
-    # A hit rate of no accesses is none.
+    # A hit rate without accesses is undefined.
     "only_if": lambda value, base: np.where(base == 0, np.nan, value + 0 * base),
-    # Zero where nothing was counted, whether or not the excess is known.
+    # Zero where the total is zero, even if the excess is unknown.
     "net_of": lambda total, excess: np.where(total == 0, 0.0, np.maximum(total - excess, 0.0)),
-    # A unit that did nothing did no work.
+    # A unit that was never busy did no work.
     "idle": lambda value: np.where(value == 0, 0.0, np.nan),
-    # What may be left out of a sum.
+    # A summand that may be omitted: under 1% of the whole.
     "negligible": lambda value, whole: np.where(value < 0.01 * whole, 0.0, np.nan),
-    # Of a unit's parts: how busy the unit is.
+    # Utilization of a unit from that of its parts.
     "largest": lambda *values: np.maximum.reduce(values),
-    # What an allocation takes.
+    # Allocation granularity.
     "round_up": lambda value, unit: np.ceil(value / unit) * unit,
     # A count that was recorded as a rate.
     "count": np.rint,
 }
-"""The functions of rules and of the catalogue's formulas, by name."""
+"""The functions of rules and of the catalog's formulas, by name."""
 
 
 def compared(holds: Callable[[Any, Any], Any], left: Column, right: Column) -> Any:

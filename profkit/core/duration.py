@@ -1,4 +1,4 @@
-"""Durations as command lines have them: `90s`, `20m`, `1h`."""
+"""Durations on the command line: `90s`, `20m`, `1h`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from profkit.core.errors import UsageError
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)([smh]?)")
 _LONGEST = 1e7
-"""Seconds, 116 days: what is longer is a mistake."""
+"""Seconds, 116 days; chosen: longer ones are typing errors."""
 
 
 def parse_duration(option: str, text: str | None) -> float | None:
@@ -19,5 +19,5 @@ def parse_duration(option: str, text: str | None) -> float | None:
     match = _DURATION.fullmatch(text.strip())
     seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
     if not 0 < seconds < _LONGEST:
-        raise UsageError(f"{option} {text!r} is no time", "write 90s, 20m or 1h")
+        raise UsageError(f"{option} {text!r} is not a valid duration", "write 90s, 20m or 1h")
     return seconds

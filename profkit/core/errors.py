@@ -1,8 +1,8 @@
-"""Every failure profkit reports on purpose, each with the exit code that its command ends with."""
+"""The failures that profkit reports, with the exit codes of the command."""
 
 
 class ProfkitError(Exception):
-    """A failure that is told in one line: what, where and what to do next.
+    """A failure reported in one line: what, why and the remedy.
 
     `remedy` is the next step for the user, a phrase or a command; empty when there is none.
     """
@@ -22,28 +22,28 @@ class ProfkitError(Exception):
 
 
 class UsageError(ProfkitError):
-    """The command was asked for something that it can't mean."""
+    """Invalid options or arguments."""
 
     exit_code = 2
 
 
 class NothingMatches(UsageError):
-    """A filter leaves nothing of a report."""
+    """A filter selects nothing of a report."""
 
 
 class BadInput(ProfkitError):
-    """A file that can't be believed: absent, damaged, empty or of another kind."""
+    """An invalid input file: absent, damaged, empty or of another kind."""
 
     exit_code = 5
 
 
 class EnvironmentProblem(ProfkitError):
-    """This machine can't do what was asked: no GPU, no permission, no tool, no room."""
+    """This machine lacks what the command needs: GPU, permission, tool, memory or disk space."""
 
     exit_code = 4
 
 
 class TargetFailed(ProfkitError):
-    """The profiled program failed: it crashed, timed out or gave a wrong result."""
+    """The profiled program failed: it crashed, timed out or returned a wrong result."""
 
     exit_code = 6

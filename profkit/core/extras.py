@@ -1,4 +1,4 @@
-"""Packages that come with an extra of this one, and what to say where they are not installed."""
+"""Optional dependencies (extras), and the error where they are not installed."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ def lacking(use: str, *packages: str) -> EnvironmentProblem | None:
     if not absent:
         return None
     return EnvironmentProblem(
-        f"{use} needs {' and '.join(absent)}, not installed here",
+        f"{use} requires {' and '.join(absent)} (not installed)",
         f"pip install {' '.join(absent)}, or '.[{_EXTRAS[absent[0]]}]' in profkit's checkout",
     )

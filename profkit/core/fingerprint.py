@@ -1,4 +1,4 @@
-"""What a measurement ran on, as files hold it."""
+"""The environment of a measurement in files."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class Device(Facts, frozen=True, kw_only=True):
     persistence: Maybe[bool] = UNSET
 
     def refuse_unnamed(self) -> None:
-        """Raise ValueError where it lacks what every GPU is known by."""
+        """Raise ValueError where a required attribute of a GPU is missing."""
         for name in ("name", "compute_capability", "multiprocessors", "memory_bytes"):
             if getattr(self, name) in {UNSET, None}:
                 raise ValueError(f"gpu has no {name!r}")
 
 
 class Fingerprint(Facts, frozen=True, kw_only=True):
-    """What a measurement ran on; `said` marks what another program's file told."""
+    """The environment of a measurement; `said`: self-reported by another program, unverified."""
 
     gpu: Maybe[Device] = UNSET
     versions: Maybe[dict[str, str | None]] = UNSET

@@ -1,4 +1,4 @@
-"""Whether a file is the one that the manifest of its run describes."""
+"""Comparison of files with the manifest of their run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def check_unchanged(path: Path) -> Mapping[str, Any]:
     """Compare a file with `manifest.json` beside it, where that lists it; its entry there, or {}.
 
     `files` of a manifest maps file names to `{"sha256": hex, "launches": n}`; `launches` may be
-    left out. Raises BadInput where the file is another one.
+    left out. Raises BadInput where the file has changed.
     """
     manifest = path.parent / MANIFEST
     if not manifest.is_file():
@@ -32,7 +32,7 @@ def check_unchanged(path: Path) -> Mapping[str, Any]:
         raise BadInput(f"{manifest}: not a run manifest", "restore it or remove it") from None
     if digest(path) != expected.lower():
         raise BadInput(
-            f"{path}: not the file that {MANIFEST} describes (SHA-256 differs)",
+            f"{path}: changed since {MANIFEST} was written (SHA-256 differs)",
             "restore the file or remove the manifest",
         )
     return entry

@@ -1,4 +1,4 @@
-"""JSON that people can read and that stays small: indented, a list of numbers on one line."""
+"""Readable, compact JSON: indented, a list of numbers on one line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _line = json.JSONEncoder(allow_nan=False).encode
 
 
 def json_text(document: Mapping[str, Any], indent: int = 2) -> str:
-    """The text of a JSON file; raises ValueError for NaN and infinities, which JSON has not."""
+    """The text of a JSON file; raises ValueError for NaN and infinities."""
     text = json.dumps(document, indent=indent, allow_nan=False) + "\n"
     return _NUMBERS.sub(lambda numbers: f"[{_BREAK.sub(', ', numbers[1])}]", text)
 

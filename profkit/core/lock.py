@@ -1,4 +1,4 @@
-"""Locks of files that the end of the process releases, however it ends; one profile a GPU."""
+"""File locks, released at the end of the process; one measurement per GPU at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from profkit.core.errors import EnvironmentProblem
 from profkit.core.file_name import file_name
 
-_BUSY = "wait for it to end"
+_BUSY = "wait until it has finished"
 _SAFE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # others write to the folder too
 
 
@@ -71,7 +71,7 @@ def gpu_lock(gpu: str) -> Iterator[None]:
             os.close(descriptor)
         raise EnvironmentProblem(
             f"{path}: can't be locked ({error.strerror})",
-            "remove it, or name another folder in PROFKIT_LOCK_DIR",
+            "remove it, or set PROFKIT_LOCK_DIR to another directory",
         ) from None
     try:
         yield

@@ -1,4 +1,4 @@
-"""Projections: models of formats that are only written, made of what was computed.
+"""Projections: models of output formats, built from computed objects.
 
 class GroupRow(Projection, frozen=True, kw_only=True):
     \"\"\"What the schema says of it.\"\"\"

@@ -1,7 +1,7 @@
-"""Opening files that anyone may have named: regular ones alone, and none beyond a size.
+"""Safe opening of user-supplied paths: regular files only, with a limit on the size.
 
-A pipe blocks whoever opens it, a device has no end, and a sparse file has a size that none can
-read: each is refused before anything is read of it.
+A pipe blocks its reader, a device has no end, and a sparse file can be larger than memory: each is
+rejected before anything is read.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ def _check_kind(path: Path, mode: int) -> None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(None, "a directory, not a file", str(path))
     if kind := _KINDS.get(stat.S_IFMT(mode)):
-        raise BadInput(f"{path}: {kind}, not a file", "save what it gives to a file, and name that")
+        raise BadInput(
+            f"{path}: {kind}, not a file", "save its content to a file and pass that file"
+        )
 
 
 def read_limited(path: Path, largest: int) -> bytes:
@@ -56,7 +58,7 @@ def read_limited(path: Path, largest: int) -> bytes:
         data = (file.read(largest + 1) if size <= largest else None) or b""  # None: not now
     if max(size, len(data)) > largest:
         raise BadInput(
-            f"{path}: larger than the {largest / _MIB:g} MiB that are read",
+            f"{path}: larger than the limit of {largest / _MIB:g} MiB",
             "check that it is the right file, or split it",
         )
     return data

@@ -1,4 +1,4 @@
-"""What profkit keeps of a machine from one command to the next, in $XDG_STATE_HOME/profkit."""
+"""Per-machine state that persists between commands, in $XDG_STATE_HOME/profkit."""
 
 from __future__ import annotations
 
@@ -22,5 +22,6 @@ def write_state(path: Path, text: str) -> None:
         write_atomic(path, text)
     except OSError as error:
         raise EnvironmentProblem(
-            f"{path}: can't be written ({error.strerror})", "set XDG_STATE_HOME"
+            f"{path}: can't be written ({error.strerror})",
+            "set XDG_STATE_HOME to a writable directory",
         ) from None

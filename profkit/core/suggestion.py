@@ -1,4 +1,4 @@
-"""The right name that the writer of a wrong one may have meant."""
+"""Suggestions for misspelled names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Callable, Iterable
 
 _ALIKE = 0.6
-"""The likeness from which on difflib calls two texts close: twice the shared part of all."""
+"""The default similarity threshold of difflib.get_close_matches (2 M / T, Ratcliff-Obershelp)."""
 
 
 def did_you_mean(
@@ -20,7 +20,7 @@ def did_you_mean(
 ) -> str:
     """`did you mean dram_bytes?`, the closest of the known names; `otherwise` where none is close.
 
-    At most `most` names of at least this likeness, each as `spelled` writes it.
+    At most `most` names of at least this similarity, each formatted by `spelled`.
     """
     close = difflib.get_close_matches(name, list(known), most, alike)
     return f"did you mean {' or '.join(map(spelled, close))}?" if close else otherwise

@@ -1,7 +1,7 @@
-"""Text files that others may have written: the one place where JSON and text are read.
+"""Reading of untrusted text and JSON files.
 
-Each is read within limits on its size, depth, number of values and digits. What the package itself
-brings along is read without them. `profkit.core.yaml_files` does the same for YAML.
+Size, depth, number of values and digits are limited; files of the package itself are read without
+limits. `profkit.core.yaml_files` does the same for YAML.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from profkit.core.errors import BadInput
 from profkit.core.regular_file import read_limited
 
-_LARGEST_TEXT = 64 << 20  # 90 times the largest kept summary; a document of it takes under 300 MB
+_LARGEST_TEXT = 64 << 20  # 90 times the largest saved summary; parsed it takes under 300 MB
 _MOST_JSON = 2_000_000  # values: 0.5 s, and under 300 MB where each is an object
 DEEPEST = 50  # levels: the deepest format of our own has 12
 MOST_DIGITS = 100  # of an integer; Python reads 4,300, and a double holds no number of 310
@@ -59,7 +59,7 @@ def read_text(path: Path, remedy: str = "check the path", largest: int = _LARGES
     except OSError as error:
         raise BadInput(f"{path}: can't be read ({error.strerror})", remedy) from None
     except ValueError as error:
-        why = "not UTF-8 text" if isinstance(error, UnicodeDecodeError) else "no such name"
+        why = "not UTF-8 text" if isinstance(error, UnicodeDecodeError) else "invalid file name"
         raise BadInput(f"{path}: can't be read ({why})", remedy) from None
 
 
@@ -75,9 +75,9 @@ def read_json(path: Path, remedy: str = CHECK) -> Any:
 def parse_json(text: str, number: Callable[[str], Any] | None = None, **hooks: Any) -> Any:
     """A JSON document of finite numbers and whole characters; `hooks` are those of `json.loads`.
 
-    `number` makes the values of numbers from their texts. Raises Malformed for what is no JSON,
-    and for JSON that can't be handed on: NaN, infinities, halves of characters, lists nested too
-    deep, too many values, numbers of too many digits.
+    `number` makes the values of numbers from their texts. Raises Malformed for invalid JSON,
+    and for NaN, infinities, lone surrogates, too deep nesting, too many values, numbers of too many
+    digits.
     """
     _check_extent(text)
     if number is not None:
@@ -99,16 +99,16 @@ def _check_extent(text: str) -> None:
     if text.count(",") + text.count("[") + text.count("{") > _MOST_JSON:
         bare = _STRING.sub("", text)
         if bare.count(",") + bare.count("[") + bare.count("{") > _MOST_JSON:
-            raise Malformed(f"holds more than {_MOST_JSON:,} values", "split it")
+            raise Malformed(f"contains more than {_MOST_JSON:,} values", "split it")
     if text.count("[") + text.count("{") > DEEPEST:
         brackets = _BRACKETS.sub("", _STRING.sub("", text))
         steps = (1 if bracket in "[{" else -1 for bracket in brackets)
         if max(itertools.accumulate(steps), default=0) > DEEPEST:
-            raise Malformed("its lists are nested too deep")
+            raise Malformed(f"nested too deeply (more than {DEEPEST} levels)")
 
 
 def _not_finite(word: str) -> NoReturn:
-    raise Malformed(f"holds {word}", "numbers are finite")
+    raise Malformed(f"contains {word}", "numbers must be finite")
 
 
 def _finite(word: str) -> float:
@@ -121,7 +121,7 @@ def _limited(number: Callable[[str], Any]) -> Callable[[str], Any]:
 
     def checked(word: str) -> Any:
         if len(word) > MOST_DIGITS:
-            raise Malformed(f"holds a number of {len(word):,} digits", f"at most {MOST_DIGITS}")
+            raise Malformed(f"contains a number of {len(word):,} digits", f"at most {MOST_DIGITS}")
         return number(word)
 
     return checked
@@ -134,11 +134,11 @@ def _check_characters(text: str) -> None:
     try:
         json.dumps(json.loads(text), ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise Malformed("holds half a character (a lone surrogate)") from None
+        raise Malformed("contains a lone surrogate (half a UTF-16 character)") from None
 
 
 def brief_words(error: Exception) -> str:
-    """What a parser's error says, on one line of at most 200 characters."""
+    """A parser's error message on one line of at most 200 characters."""
     return " ".join(str(error).split())[:200]
 
 

@@ -42,7 +42,7 @@ T = TypeVar("T")
 M = TypeVar("M", bound="Model")
 
 _ALWAYS = "always"
-_LARGEST = 1e30
+_LARGEST = 1e30  # of a number, chosen: beyond any time, rate or count, and its square is a double
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]|(\[\.\.\.\])")
 
 Number: TypeAlias = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)] | int
@@ -56,11 +56,11 @@ else:
     Real = float | None
 """A number of an `Output`, NaN where it is unknown: null in the file."""
 Maybe: TypeAlias = T | UnsetType | None
-"""What may be absent or null, which is kept apart; its default is UNSET."""
+"""A field that may be absent or null, which are distinguished; its default is UNSET."""
 Place: TypeAlias = tuple[str | int, ...]
-"""Where something stands in a document: keys and places in lists."""
+"""A path in a document: keys and indices."""
 Derived: TypeAlias = Annotated[T | UnsetType, Meta(extra_json_schema={_ALWAYS: True})]
-"""What is always written and never needed to read; its default is UNSET."""
+"""A field that is always written and optional on reading; its default is UNSET."""
 
 
 class Model(Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,7 +72,7 @@ class _Field(str):
 
 
 class Facts(Model, frozen=True):
-    """What is known of something, {} where nothing is; false where it is empty."""
+    """Optional attributes, {} without any; false where it is empty."""
 
     def __bool__(self) -> bool:
         return any(getattr(self, name) is not UNSET for name in self.__struct_fields__)
@@ -83,7 +83,7 @@ class File(Model, frozen=True, tag_field="schema", tag="profkit"):
 
 
 class Output(File, frozen=True, tag="profkit"):
-    """A file of results that is never read again."""
+    """A file of results that profkit only writes."""
 
 
 def known(value: T | UnsetType | None) -> T | None:
@@ -101,7 +101,7 @@ def read_file(path: Path, model: type[M], remedy: str = "check the file") -> M:
 
 
 def decode(text: str, model: type[M]) -> M:
-    """What a text says; raises Malformed as `parse_json` and `of_schema`, and for a key given
+    """The content of a text; raises Malformed as `parse_json` and `of_schema`, and for a key given
     twice."""
     return of_schema(parse_json(text, object_pairs_hook=_unique), model)
 
@@ -111,7 +111,9 @@ def of_schema(document: Any, model: type[M]) -> M:
     tag = model.__struct_config__.tag
     schema = document.get("schema") if isinstance(document, dict) else None
     if tag is not None and schema != tag:
-        raise Malformed(f"{brief(schema)}, not {tag}" if schema else f"not {tag}")
+        raise Malformed(
+            f"schema {brief(schema)}, expected {tag}" if schema else f"no schema, expected {tag}"
+        )
     return convert(document, model)
 
 
@@ -127,7 +129,7 @@ def convert(document: Any, model: type[M]) -> M:
 
 
 def fault(part: Any, kind: Any) -> tuple[Place, str] | None:
-    """Where a part of a document is not of its kind, and what is wrong there; None where it is."""
+    """The place and the message of the first fault in a part of a document; None without one."""
     try:
         msgspec.convert(part, kind)
     except msgspec.ValidationError as error:
@@ -140,7 +142,7 @@ def number(value: Any, label: str, low: float = -_LARGEST, high: float = _LARGES
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise BadInput(f"{label} is {brief(value)}, not a number")
     if not low <= value <= high:
-        raise BadInput(f"{label} is {brief(value)}, not from {low:g} to {high:g}")
+        raise BadInput(f"{label} is {brief(value)}, outside {low:g} to {high:g}")
     return value
 
 
@@ -178,8 +180,8 @@ def _nulled(value: Any) -> Any:
 
 
 def json_schema(model: type[Model] | tuple[type[Model], ...], title: str) -> dict[str, Any]:
-    """The JSON Schema (2020-12) of a format, or of its several forms, as it is written; files of
-    before may have less."""
+    """The JSON Schema (2020-12) of a format, or of its several forms, as written today; older
+    files may lack fields."""
     models = model if isinstance(model, tuple) else (model,)
     _, parts = msgspec.json.schema_components(models, ref_template="#/$defs/{name}")
     wholes = [parts.pop(form.__name__) for form in models]
@@ -200,7 +202,7 @@ def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for key, value in pairs:
         if key in row:
-            raise Malformed(f"has the key {brief(key)} twice")
+            raise Malformed(f"duplicate key {brief(key)}")
         row[key] = value
     return row
 
@@ -214,7 +216,7 @@ def _builtin(value: Any) -> Any:
 
 
 def _located(document: Any, model: Any, error: str) -> tuple[Place, str]:
-    """An error of msgspec with the key where that has `[...]`, and in our words."""
+    """An error of msgspec, with the key where its path has `[...]`."""
     problem, _, place = error.partition(" - at `")
     steps: list[str | int] = []
     value = document

@@ -1,16 +1,16 @@
-"""Words after a value, units of the catalogue among them: `1 register`, `28 registers`."""
+"""Units and nouns after a value, singular or plural: `1 register`, `28 registers`."""
 
 from __future__ import annotations
 
 
 def is_word(unit: str) -> bool:
-    """Whether a unit is a counted thing (`instruction`, `sector/request`) and no symbol."""
+    """Whether a unit is a noun (`instruction`, `sector/request`), not a symbol."""
     head = unit.partition("/")[0]
     return len(head) > 2 and head.islower()
 
 
 def unit_after(value: float, unit: str) -> str:
-    """A unit as it stands after a value: what is counted in the plural, `4 sectors/request`."""
+    """A unit after a value, nouns in the plural: `4 sectors/request`."""
     if value == 1 or not is_word(unit):
         return unit
     head, per, base = unit.partition("/")

@@ -1,7 +1,7 @@
-"""YAML files that others may have written: the one place where YAML is read.
+"""Reading of untrusted YAML files.
 
-Each is read within limits on its size, depth, number of values and digits, of which aliases count
-as often as they are used. What the package itself brings along is read without them.
+Size, depth, number of values and digits are limited; an alias counts each time it is used. Files of
+the package itself are read without limits.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def compose_yaml(text: str) -> yaml.Node | None:
     all that it names), or with numbers of too many digits.
     """
     if len(text) > _LARGEST_YAML:
-        raise Malformed(f"has {len(text):,} characters, at most {_LARGEST_YAML:,}", "split it")
+        raise Malformed(f"{len(text):,} characters, at most {_LARGEST_YAML:,}", "split it")
     try:
         return _Composer(text).document()
     except yaml.YAMLError as error:
@@ -77,14 +77,14 @@ class _Composer:
         self._parser.get_event()  # the document's end
         another = self._parser.get_event()
         if not isinstance(another, yaml.StreamEndEvent):
-            raise _malformed("a second document", another)
+            raise _malformed("a second document, at most one is read", another)
         return root.node
 
     def _part(self, event: Any, levels: int) -> _Part:
         """What begins with an event and may have so many levels."""
         part = self._named(event) if isinstance(event, yaml.AliasEvent) else None
         if levels < (part.levels if part else 1):
-            raise _malformed("its lists are nested too deep", event)
+            raise _malformed(f"nested too deeply (more than {DEEPEST} levels)", event)
         if part:
             return part
         is_scalar = isinstance(event, yaml.ScalarEvent)
@@ -96,13 +96,15 @@ class _Composer:
     def _named(self, event: Any) -> _Part:
         part = self._anchors.get(event.anchor)
         if part is None:
-            raise _malformed(f"is not YAML (no {event.anchor[:80]!r} before this alias)", event)
+            raise _malformed(f"is not YAML (undefined alias {event.anchor[:80]!r})", event)
         return part
 
     def _scalar(self, event: Any) -> _Part:
         tag = self._tag(event, yaml.ScalarNode, event.value)
         if tag in _NUMBERS and len(event.value) > MOST_DIGITS:
-            raise _malformed(f"holds a number of {len(event.value):,} digits", event)
+            raise _malformed(
+                f"contains a number of {len(event.value):,} digits, at most {MOST_DIGITS}", event
+            )
         marks = event.start_mark, event.end_mark
         return _Part(yaml.ScalarNode(tag, event.value, *marks, style=event.style or None))
 
@@ -116,7 +118,7 @@ class _Composer:
             nodes.append(part.node)
             size, deepest = size + part.size, max(deepest, part.levels)
             if size > _MOST_YAML:
-                raise _malformed(f"too large: more than {_MOST_YAML:,} values", inner)
+                raise _malformed(f"too large, more than {_MOST_YAML:,} values", inner)
         value = list(zip(nodes[::2], nodes[1::2], strict=True)) if mapping else nodes
         node = kind(self._tag(event, kind, None), value, event.start_mark)
         return _Part(node, size, deepest + 1)
@@ -141,8 +143,8 @@ def _constructed(node: yaml.Node | None) -> Any:
     except yaml.YAMLError as error:
         raise Malformed(f"is not YAML ({brief_words(error)})") from None
     except (ValueError, ArithmeticError, LookupError, AttributeError, TypeError) as error:
-        # The constructor's own words for a value that is not of its tag: a 13th month, !!int x
-        raise Malformed(f"holds a value that is none of its kind ({brief_words(error)})") from None
+        # The constructor's message for a value that does not match its tag: a 13th month, !!int x
+        raise Malformed(f"contains an invalid value ({brief_words(error)})") from None
 
 
 def shipped_yaml(package: str, name: str) -> Any:

@@ -79,7 +79,7 @@ def _instruction(
     row: Instruction, code: Code, names: dict[str, int], reasons: Sequence[str]
 ) -> list[Any]:
     return [
-        code.offset(row.address), _text(code.told(row.sass)),
+        code.offset(row.address), _text(code.relative(row.sass)),
         _counts(row.counts), _stalls(row.counts, reasons),
         list(row.findings), names.get(row.file, -1) if row.line else -1, row.line,
     ]  # fmt: skip

@@ -1,8 +1,8 @@
-"""Which instruction a stalled one waits for: samples by producer instead of by waiter.
+"""Warp samples by the instruction that a stalled one waits for.
 
-A warp is sampled where it can't go on, at the first use of what it lacks. The cause is the load (or
-other slow operation) that writes the register: the slice over the machine code finds it. Where
-several may be awaited, the samples are shared among them by how often each ran.
+A warp is sampled at the instruction that stalls, the first use of a result. The cause is the load
+(or other long-latency operation) that writes the register: a backward slice over the SASS finds it.
+Where there are several candidates, the samples are divided among them by their execution counts.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _SLOW: Mapping[str, frozenset[str]] = {LONG: opcodes("global_loads", LONG), SHOR
 _ALL_SLOW = _SLOW[LONG] | _SLOW[SHORT]
 _STORES = opcodes("memory_stores")
 AWAITED: Mapping[str, str] = {f"awaited_{reason}": reason for reason in (LONG, SHORT, FIXED)}
-"""What rules may blame beside line quantities: the instructions that others wait for."""
+"""What rules may name in `blame` besides line quantities: the instructions that others wait for."""
 
 COUNTED: Mapping[str, re.Pattern[str]] = {
     "executed_fp64": re.compile(r"\b(?:DADD|DMUL|DFMA|DSETP|DMNMX|F64)\b|64H\b")
 }
-"""And those whose machine code has a text, by how often they were executed."""
+"""Also instructions whose SASS matches, by their execution counts."""
 
-_CHAIN = 4
+_CHAIN = 4  # loads in a straight line, chosen: an unrolled search has more, a nested index fewer
 
 
 @dataclass(frozen=True)
 class Wait:
-    """Samples of a reason at the instruction in place `waiter` that `producer` is the cause of."""
+    """Samples of a stall reason at the instruction at index `waiter` that `producer` causes."""
 
     waiter: int
     producer: int
@@ -51,7 +51,8 @@ class Wait:
 
 
 class Samples:
-    """The samples of one launch by instruction. Instructions are told by their place in `rows`."""
+    """The samples of one launch by instruction. Instructions are identified by their index in
+    `rows`."""
 
     def __init__(self, rows: Sequence[Instruction]) -> None:
         self.rows = tuple(rows)
@@ -71,7 +72,7 @@ class Samples:
         return sum(sum(self.by_reason(index).values()) for index in range(len(self.rows)))
 
     def by_reason(self, index: int) -> Mapping[str, float]:
-        """The samples at an instruction by what the warp did."""
+        """The samples at an instruction by warp state."""
         return {
             name.removeprefix(SAMPLES): value
             for name, value in self.rows[index].values.items()

@@ -1,6 +1,6 @@
-"""The catalogue: what profkit calls a quantity, its unit and meaning, and where ncu has it.
+"""The catalog: quantities with name, unit, meaning, and their formulas over ncu metrics.
 
-The data is `catalog.yaml` beside this module; its head comment says how an entry is written.
+The data is `catalog.yaml` in this package; its head comment describes an entry.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Quantity:
-    """A catalogue entry.
+    """A catalog entry.
 
     `unit` is SI, "1" for a share. `computed` names what a quantity that no formula can give is
     computed from: a breakdown, or the quantity that says where it is worth the cost. `within` are
-    the bounds that a true value can't leave. `absent_on` are the architectures whose hardware has
-    nothing of the kind; on those of `none_on` that makes the quantity 0.
+    the bounds of possible values. `absent_on` are the architectures without the hardware; on those
+    of `none_on` the quantity is 0.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Quantity:
         return not any(cc in span for span in self.absent_on)
 
     def is_none_on(self, cc: ComputeCapability) -> bool:
-        """Whether a chip has nothing of the kind, so that a launch did none of it."""
+        """Whether the hardware is absent, so that the quantity is 0."""
         return any(cc in span for span in self.none_on)
 
 
@@ -94,7 +94,7 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Catalog:
-    """All of the catalogue, in the order of the file.
+    """The catalog, in the order of the file.
 
     `sections` maps an ncu section to the quantity that shows that it was collected. `kernel_start`
     is the metric with the address of a launch's kernel.
@@ -143,12 +143,12 @@ class Catalog:
 
 @cache
 def catalog() -> Catalog:
-    """The catalogue that ships with profkit."""
+    """The catalog that comes with profkit."""
     return build(shipped_yaml("profkit.report", "catalog.yaml"))
 
 
 def build(data: Mapping[str, Any]) -> Catalog:
-    """A catalogue from parsed YAML; raises ValueError that names the entry at fault."""
+    """A catalog from parsed YAML; raises ValueError that names the faulty entry."""
     lines, series = data["lines"], data["series"]
     return Catalog(
         quantities={
@@ -177,7 +177,7 @@ def _quantity(name: str, entry: dict[str, Any], group: Mapping[str, Any]) -> Qua
             name, group["group"], alternatives=tuple(map(_alternative, formulas)), **row
         )
     except (KeyError, ValueError, TypeError) as error:
-        raise ValueError(f"catalogue entry {name}: {error}") from error
+        raise ValueError(f"catalog entry {name}: {error}") from error
 
 
 def _alternative(item: str | Mapping[str, Any]) -> Alternative:

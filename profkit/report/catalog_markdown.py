@@ -1,4 +1,4 @@
-"""The catalogue as a page."""
+"""The catalog as a Markdown page."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from profkit.ui.markdown import table
 
 
 def catalog_markdown(entries: Catalog) -> str:
-    """The catalogue as a page: every quantity with unit, meaning, formulas and source."""
+    """The catalog as a page: every quantity with unit, meaning, formulas and source."""
     lines = shipped_text("profkit.report", "quantities.md").splitlines()
     for group, heading in entries.titles.items():
         lines += ["", f"## {heading}"]
         for quantity in entries.group(group):
             lines += ["", *_quantity(quantity)]
     for heading, note, recorded in (
-        ("By opcode or configuration", "Read as `launch.breakdown(name)`.", entries.breakdowns),
+        ("By opcode or access type", "Read as `launch.breakdown(name)`.", entries.breakdowns),
         (
             "By instruction and source line",
             "Read with `kernel.source_lines(name)` and `kernel.instructions(name)`.",
@@ -32,7 +32,7 @@ def catalog_markdown(entries: Catalog) -> str:
 def _quantity(quantity: Quantity) -> list[str]:
     lines = [f"### `{quantity.name}`", "", f"{quantity.meaning} Unit: {quantity.unit}."]
     if quantity.computed:
-        lines += ["", f"- computed, from or where there is `{quantity.computed}`"]
+        lines += ["", f"- computed from `{quantity.computed}`, or where that is recorded"]
     elif quantity.alternatives:
         lines.append("")
     for item in quantity.alternatives:

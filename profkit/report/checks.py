@@ -1,7 +1,7 @@
-"""Numbers that can't all be true: what a reader must know before believing a launch's counters.
+"""Consistency checks of a launch's counters.
 
-ncu collects counters in several passes, so values of one launch can contradict each other. Nothing
-is corrected here; a contradiction is said.
+ncu collects counters in several replay passes, so values of one launch can contradict each other.
+Nothing is corrected here; contradictions are reported.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tolerances:
-    """How far numbers of different passes may disagree before it is said, as shares.
+    """Largest relative disagreement of counters of different passes that is not reported.
 
     Bounds: 1%, what pass-to-pass noise adds to a rate near its bound. Stalls and traffic: 5%, ten
     times the disagreement on launches that run long against ncu's overhead.
@@ -34,7 +34,7 @@ _LOST = "warp samples were dropped (buffer full): per-line shares are biased"
 
 
 def contradictions(values: Mapping[str, float], gpu: Gpu) -> tuple[str, ...]:
-    """What contradicts in a launch's quantities, one sentence each."""
+    """Contradictions between a launch's quantities, one sentence each."""
     notes = (
         *_out_of_bounds(values),
         _stalls_against_latency(values),
@@ -46,7 +46,7 @@ def contradictions(values: Mapping[str, float], gpu: Gpu) -> tuple[str, ...]:
 
 
 def impossible(values: Mapping[str, float]) -> frozenset[str]:
-    """The quantities whose recorded value lies outside what it can be."""
+    """The quantities whose recorded value is outside its possible range."""
     names = set()
     for name in values.keys() & catalog().quantities.keys():
         if bounds := catalog().quantities[name].within:
@@ -59,8 +59,9 @@ def impossible(values: Mapping[str, float]) -> frozenset[str]:
 def _out_of_bounds(values: Mapping[str, float]) -> Iterator[str]:
     for name in sorted(impossible(values)):
         bounds, value = catalog().quantities[name].within, values[name]
-        reads = f"{value:.1%}, beyond 100%" if bounds == (0, 1) else f"{value:.4g}"
-        yield f"{name} reads {reads}: it can't be, don't rely on it here"
+        reading = f"{value:.1%}" if bounds == (0, 1) else f"{value:.4g}"
+        limit = "above 100%" if bounds == (0, 1) and value > 1 else "out of range"
+        yield f"invalid measurement: {name} is {reading}, {limit}; ignore it for this launch"
 
 
 def _stalls_against_latency(values: Mapping[str, float]) -> str:
@@ -71,8 +72,8 @@ def _stalls_against_latency(values: Mapping[str, float]) -> str:
     if not abs(difference) > TOLERANCES.disagreement:
         return ""
     return (
-        f"warp stalls add up to {total:.1f} cycles, the measured latency is {latency:.1f} "
-        f"({difference:+.0%}): different passes; shares are of the sum"
+        f"warp stalls sum to {total:.1f} cycles, the measured warp latency is {latency:.1f} "
+        f"({difference:+.0%}): counters of different replay passes; shares are of the sum"
     )
 
 
@@ -84,8 +85,8 @@ def _traffic_against_rate(values: Mapping[str, float]) -> str:
     if not abs(difference) > TOLERANCES.disagreement:
         return ""
     return (
-        f"DRAM bandwidth x duration is {difference:+.0%} off the DRAM bytes counted: "
-        "the launch is too short or too uneven between passes"
+        f"DRAM bandwidth x duration differs from the counted DRAM bytes by {difference:+.0%}: "
+        "the launch is too short or varies between replay passes"
     )
 
 
@@ -94,6 +95,6 @@ def _clock_against_chip(values: Mapping[str, float], gpu: Gpu) -> str:
     if not gpu.clock or not clock > gpu.clock * (1 + TOLERANCES.bound):
         return ""
     return (
-        f"SM clock reads {clock / 1e9:.2f} GHz, above the chip's {gpu.clock / 1e9:.2f} GHz: "
-        "the launch is too short for rates"
+        f"measured SM clock {clock / 1e9:.2f} GHz exceeds the max SM clock "
+        f"{gpu.clock / 1e9:.2f} GHz: the launch is too short for reliable rates"
     )

@@ -1,7 +1,7 @@
-"""How far the clocks that a launch read may be believed.
+"""The error of the clocks measured in a launch.
 
-ncu counts cycles and takes the time over spans that are not the same, in passes that are not the
-same either. What differs is microseconds, so the clock of a short launch is mostly error.
+ncu counts cycles and measures time over different spans, in different replay passes. The spans
+differ by microseconds, so that the clock of a short launch is mostly error.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ class Clocked(Protocol):
 LaunchT = TypeVar("LaunchT", bound=Clocked)
 
 CLOCK_ERROR = 12e-6
-"""Seconds by which the spans behind a clock differ at most: |reading / clock - 1| x duration.
+"""Largest difference of these spans, in seconds: |reading / clock - 1| x duration.
 
 The largest of 298 launches of 1.4 µs to 12 s on 14 GPUs (CC 7.0 to 12.0), DRAM clocks against those
 of long launches: 12.4 µs in a launch of 96 µs (GTX 1660), 6 in 112 µs (RTX 2060 SUPER); 11.4 in one
-of 20 µs elsewhere. On an H200 it is under 1 µs, but nothing in a report tells so."""
+of 20 µs elsewhere. On an H200 it is under 1 µs, but a report does not show that."""
 
 
 def clock_error(launch: Clocked) -> float:
-    """By which share a clock that the launch read may be off; NaN for one without a duration."""
+    """The largest relative error of a launch's measured clock; NaN without a duration."""
     return CLOCK_ERROR / launch.duration
 
 

@@ -1,4 +1,4 @@
-"""What of the catalogue a report gives: found, derived, or missing and why."""
+"""Coverage of the catalog by a report: quantities found, derived, or missing and why."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Coverage:
-    """A quantity against some launches.
+    """Coverage of one quantity over some launches.
 
     `status` is "found" (one ncu metric as it is), "derived" (by a formula) or "missing"; `present`
-    the launches that have it, `doubtful` those of them where it has a value that can't be; `low`
-    and `high` the span of its values, NaN without any; `reasons` why the others lack it, most
-    frequent first.
+    the launches that have it, `doubtful` those of them with an impossible value; `low` and `high`
+    the range of its values, NaN without any; `reasons` why the others lack it, most frequent first.
     """
 
     quantity: Quantity
@@ -36,7 +35,7 @@ class Coverage:
 
 
 def coverage(launches: Sequence[LaunchSummary]) -> tuple[Coverage, ...]:
-    """Every catalogue quantity against the launches, in the order of the catalogue."""
+    """The coverage of every catalog quantity, in the order of the catalog."""
     return tuple(_coverage(quantity, launches) for quantity in catalog().quantities.values())
 
 

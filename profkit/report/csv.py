@@ -1,6 +1,6 @@
-"""Reports as CSV: one row a launch, catalogue names as columns, empty where missing.
+"""Reports as CSV: one row per launch, catalog names as columns, empty where missing.
 
-`doubtful` names the quantities of a row whose value can't be, separated by spaces.
+`doubtful` lists the quantities of a row with impossible values, separated by spaces.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Resource floors: the time that a launch takes at least while a resource's need is what it is.
+"""Resource floors: lower bounds of a launch's time from its use of each resource.
 
 A resource that was busy for a share b of a launch's time T needs b·T of it, so T >= b·T for every
-resource. What a resource can be driven to is less than its peak: a floor divides by the share that
-real kernels reach (REACH). The rest, above the largest need, is exposed: latency, imbalance, tail
-and launch. Derived in docs/reference/methods/estimates.md.
+resource. The rate that kernels reach is below the peak: a floor divides by the share of the peak
+that they reach (REACH). The time above the highest floor is exposed: latency, imbalance, tail and
+launch overhead. Derived in docs/reference/methods/estimates.md.
 """
 
 from __future__ import annotations
@@ -23,23 +23,22 @@ ESSENTIAL = ("dram_busy", "l2_busy", "l1_busy", "issue_busy")
 """The resources that every kernel needs: without one of them a bound may be passed unseen."""
 
 LAUNCH = "launch overhead"
-"""What bounds a launch of SHORTEST: no resource."""
+"""The bound of a launch of SHORTEST, which is no resource."""
 
 REACH: Mapping[str, float] = {"dram_busy": 0.95, "tensor_busy": 0.94}
-"""The share of its peak that a resource has been driven to, where that falls short of it: DRAM ends
-at 89% to 96% on several GPUs, tensor cores at 94% in a large cuBLAS product on an H200. Of the
-others 97% and more were recorded."""
+"""The highest share of its peak that a resource reached, where that is below 1: DRAM 89% to 96% on
+several GPUs, tensor cores 94% in a large cuBLAS GEMM on an H200. Others reached 97% and more."""
 
 USUAL = 0.87
-"""How near kernels that a resource limits usually come to its floor: between 0.82 and 0.95 in the
-recorded ones. A fix is taken to come no nearer to the next floor than this."""
+"""Floor over time of kernels that a resource limits: 0.82 to 0.95 in the recorded ones. After a
+fix a kernel is assumed to come no nearer to the next floor than this."""
 
 SHORTEST = 2e-6
-"""Seconds that a launch takes whatever it does: a copy of four blocks was recorded at 2.2 µs."""
+"""Seconds of the shortest launch: a copy of four blocks was recorded at 2.2 µs."""
 
 
 WORTH = 1.005
-"""The smallest factor that is an estimate: two digits behind the point show less as 1.00x."""
+"""The smallest factor that is an estimate: with two decimals, less is displayed as 1.00x."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Floor:
 
 
 def floors(values: Mapping[str, float]) -> tuple[Floor, ...]:
-    """The floors of one launch from its catalogue quantities, highest first."""
+    """The floors of one launch from its catalog quantities, highest first."""
     duration = values.get("duration", math.nan)
     candidates = [
         Floor(name, label, values[name], values[name] * duration / REACH.get(name, 1.0))

@@ -1,7 +1,7 @@
-"""The formulas of the catalogue: arithmetic over named columns.
+"""The formulas of the catalog: arithmetic over named columns.
 
-A name may hold dots (`dram__bytes_read.sum`). Columns are float64 arrays of one value a launch;
-NaN (missing) propagates, and what has no value (0/0, x/0) becomes NaN.
+A name may hold dots (`dram__bytes_read.sum`). Columns are float64 arrays of one value per launch;
+NaN (missing) propagates, and undefined results (0/0, x/0) become NaN.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _INFERENCES = {"idle", "negligible"}
 
 @dataclass(frozen=True)
 class Formula(expression.Expression):
-    """A checked formula of the catalogue."""
+    """A checked formula of the catalog."""
 
     @property
     def infers(self) -> bool:

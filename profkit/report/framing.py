@@ -1,10 +1,10 @@
 """Whether a file is a whole Nsight Compute report, checked before the vendor's reader sees it.
 
-That reader takes damaged files without a word and yields fewer launches or other values, so the
+That reader accepts damaged files without an error and yields fewer launches or other values, so the
 file is checked against its own framing (NVIDIA, Nsight Compute Customization Guide, "File Format"):
 magic, file header, then blocks of a length-prefixed header and a payload of the size it states.
-A cut inside a block is noticed; one exactly between two blocks leaves a valid, shorter report,
-which only a manifest beside the file can tell.
+Truncation inside a block is detected; exactly between two blocks it leaves a valid, shorter report,
+which only a manifest in the same folder reveals.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MOST_FOLD = 500  # times its size that a report unpacks to; 60 is the most of 1
 _LIMIT = "PROFKIT_LARGEST_REPORT"
 _LESS = "record less: fewer launches (ncu --launch-count, --kernel-name) or sections"
 
-_REPORT, _RENAME = "an Nsight Compute report", "give the .ncu-rep file"
+_REPORT, _RENAME = "an Nsight Compute report", "pass the .ncu-rep file"
 _OTHER_KINDS = {
     b"version https://git-lfs": (
         "a git-LFS pointer, not the report itself",
@@ -45,7 +45,7 @@ _OTHER_KINDS = {
     b"PK\x03\x04": (f"a zip archive, not {_REPORT}", "unpack it with `unzip` first"),
 }
 _RECORD = "record one with `ncu --set full -o NAME COMMAND`"
-REPEAT = "copy it again or record it anew"
+REPEAT = "copy it again, or record it again"
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,9 @@ def check(path: Path) -> Framing:
         framing = _walk(path, _Source(path, file, packed=head.startswith(ZSTD_MAGIC)))
     launches = check_unchanged(path).get("launches", framing.launches)
     if launches != framing.launches:
-        raise BadInput(f"{path}: {framing.launches} launches, {MANIFEST} says {launches}", REPEAT)
+        raise BadInput(
+            f"{path}: {framing.launches} launches, but {MANIFEST} lists {launches}", REPEAT
+        )
     return framing
 
 
@@ -101,9 +103,11 @@ def _refuse_other_kinds(path: Path, head: bytes) -> None:
     if not head.startswith((MAGIC, ZSTD_MAGIC)):
         raise BadInput(f"{path}: not {_REPORT}", _RECORD)
     if head.startswith(ZSTD_MAGIC) and path.suffix != ".ncu-repz":
-        raise BadInput(f"{path}: a zstd-compressed report by another name", "name it .ncu-repz")
+        raise BadInput(
+            f"{path}: a zstd-compressed report with the wrong extension", "rename it to .ncu-repz"
+        )
     if head.startswith(MAGIC) and path.suffix == ".ncu-repz":
-        raise BadInput(f"{path}: not compressed, despite its name", "name it .ncu-rep")
+        raise BadInput(f"{path}: not compressed, despite its extension", "rename it to .ncu-rep")
 
 
 class _Source:
@@ -149,7 +153,7 @@ class _Source:
     def message(self, size: int | None) -> wire.Message:
         """A message of this length."""
         if size == 0:
-            raise _damaged(self._path, "it has an empty block header")
+            raise _damaged(self._path, "empty block header")
         if (size or 0) > _LARGEST_HEADER:
             raise _damaged(self._path, f"a header of {(size or 0) / 2**20:,.0f} MiB")
         if size is None or len(data := self.read(size)) < size:
@@ -157,7 +161,7 @@ class _Source:
         try:
             return wire.decode(data)
         except ValueError:
-            raise _damaged(self._path, "a block header can't be decoded") from None
+            raise _damaged(self._path, "undecodable block header") from None
 
     def _parts(self, size: int) -> Iterator[memoryview]:
         """The next bytes of compressed data."""
@@ -173,7 +177,7 @@ class _Source:
 
     def _refuse_beyond(self, size: int) -> None:
         if size > self._unpacked:
-            raise _damaged(self._path, f"it unpacks to over {_MOST_FOLD} times its size")
+            raise _damaged(self._path, f"it decompresses to over {_MOST_FOLD} times its size")
         if size > self._largest:
             raise BadInput(
                 f"{self._path}: a report of more than {self._largest / 2**30:g} GiB",
@@ -189,7 +193,9 @@ def _largest_report() -> float:
     except ValueError:
         gib = 0.0
     if not 0 < gib < 2**20:
-        raise UsageError(f"{_LIMIT}={word[:80]!r} is no number of GiB", f"write {_LIMIT}=16")
+        raise UsageError(
+            f"{_LIMIT}={word[:80]!r} is not a valid number of GiB", f"write {_LIMIT}=16"
+        )
     return gib * 2**30
 
 
@@ -204,7 +210,7 @@ def _decompress(path: Path, file: BinaryIO) -> Iterator[bytes]:
             try:
                 yield frame.decompress(data)
             except zstandard.ZstdError:
-                raise _damaged(path, "its compressed data is damaged") from None
+                raise _damaged(path, "corrupt zstd data") from None
             data = frame.unused_data if frame.eof else b""
     if not frame.eof:
         raise _truncated(path)
@@ -213,7 +219,7 @@ def _decompress(path: Path, file: BinaryIO) -> Iterator[bytes]:
 def _walk(path: Path, source: _Source) -> Framing:
     magic = source.read(len(MAGIC))
     if magic != MAGIC[: len(magic)]:
-        raise BadInput(f"{path}: zstd data, but not of an Nsight Compute report", _RECORD)
+        raise BadInput(f"{path}: zstd data, not {_REPORT}", _RECORD)
     source.message(source.length())
     blocks = launches = records = 0
     session: list[bytes] = []
@@ -230,7 +236,7 @@ def _walk(path: Path, source: _Source) -> Framing:
         session += [part for part in header.get(_SESSION, ()) if isinstance(part, bytes)]
     if launches == 0:
         raise BadInput(
-            f"{path}: the report holds no kernel launch",
+            f"{path}: the report contains no kernel launch",
             "check ncu's filters (--kernel-name, --launch-skip, --profile-from-start)",
         )
     return Framing(blocks, launches, tuple(session), source.position)
@@ -240,7 +246,7 @@ def _records(path: Path, source: _Source, announced: int, payload: int) -> None:
     """Pass over a payload: as many length-prefixed records as the header announces, no more."""
     for _ in range(announced):
         if payload < 4:
-            raise _damaged(path, "it holds fewer launches than a block header announces")
+            raise _damaged(path, "fewer launches than a block header announces")
         size = source.length()
         if size is None:
             raise _truncated(path)
@@ -248,15 +254,18 @@ def _records(path: Path, source: _Source, announced: int, payload: int) -> None:
         if payload < 0:
             raise _damaged(path, "a record is larger than its block")
         if size > _LARGEST_RECORD:
-            raise BadInput(f"{path}: a launch of {size / 2**20:,.0f} MiB", _LESS)
+            raise BadInput(
+                f"{path}: a launch of {size / 2**20:,.0f} MiB, at most {_LARGEST_RECORD >> 20} MiB",
+                _LESS,
+            )
         source.skip(size)
     if payload:
-        raise _damaged(path, "a block holds more than its header announces")
+        raise _damaged(path, "a block is larger than its header announces")
 
 
 def _truncated(path: Path) -> BadInput:
-    return BadInput(f"{path}: the report is cut short", REPEAT)
+    return BadInput(f"{path}: the report is truncated", REPEAT)
 
 
 def _damaged(path: Path, fault: str) -> BadInput:
-    return BadInput(f"{path}: the report is damaged, {fault}", REPEAT)
+    return BadInput(f"{path}: the report is damaged ({fault})", REPEAT)

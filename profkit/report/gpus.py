@@ -1,4 +1,4 @@
-"""The GPU that a report was recorded on: what the report says of it, and its datasheet."""
+"""The GPU of a report: its recorded attributes and its datasheet."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SAME_CLOCK = 0.98
 
 @dataclass(frozen=True)
 class Peak:
-    """A datasheet peak in SI units; `verified` is false for a figure that nobody looked up."""
+    """A datasheet peak in SI units; `verified` is false for a value that was not looked up."""
 
     value: float
     verified: bool
@@ -45,7 +45,7 @@ class Datasheet:
     "dram" in B/s. Tensor peaks in fp16, bf16 and fp8 accumulate in FP32; `f16_accumulate` has those
     that are higher with FP16 accumulation. `boost` (Hz) is the highest clock, `tensor_clock` and
     `vector_clock` (Hz) those of the tensor and of the other peaks, the same on most products;
-    `clocks_verified` is false where nobody looked them up. `scale` is the share of the FLOP per
+    `clocks_verified` is false where they were not looked up. `scale` is the share of the FLOP per
     cycle of its compute capability that it does, where not all, `also` has FLOP/s that other
     documents of the maker state, `limited` the peaks that are cut
     below what its units do. `l2` is in bytes, `memory` the kind of the DRAM, `source` the document
@@ -154,10 +154,10 @@ def units_source() -> str:
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU as a report describes it; clocks in Hz, sizes in bytes, 0 where the report is silent.
+    """A GPU as a report describes it; clocks in Hz, sizes in bytes, 0 where the report has none.
 
-    `datasheet` is None for a product that the table lacks, and for a part of a chip (MIG, fewer
-    SMs than the product), whose peaks are not the product's; `datasheet_note` then says why.
+    `datasheet` is None for a product that the table lacks, and for a partition (MIG, fewer SMs than
+    the product), whose peaks are not the product's; `datasheet_note` then has the reason.
     """
 
     name: str
@@ -241,8 +241,8 @@ def gpu_of(device: Mapping[str, str | float]) -> Gpu:
     sheet, note = find_datasheet(name, cc, counts["sm_count"], counts["memory_bytes"], dram)
     if sheet and sheet.laptop and 0 < clock < sheet.boost * _SAME_CLOCK:
         note = (
-            f"laptops set their own power limit: datasheet peaks are at {sheet.boost / 1e6:.0f}"
-            f" MHz, the limit of this GPU is {clock / 1e6:.0f} MHz"
+            f"laptop power limits vary: datasheet peaks are at {sheet.boost / 1e6:.0f} MHz, "
+            f"the max SM clock of this GPU is {clock / 1e6:.0f} MHz"
         )
     return Gpu(
         name, cc, clock=clock, memory_clock=memory_clock, **counts,
@@ -263,11 +263,11 @@ def find_datasheet(
     unknown).
     """
     if _PART.search(name):
-        return None, f"{name} is a part of a chip: the product's datasheet does not apply"
+        return None, f"{name} is a partition of a GPU (MIG or vGPU): the datasheet does not apply"
     words, table = _driver_name(name), _document()["gpus"]
     rows = [row for row in table if words in map(_driver_name, row["names"])]
     if not rows:
-        return None, "no datasheet figures for this GPU"
+        return None, "no datasheet values for this GPU"
 
     def distance(row: Mapping[str, Any]) -> tuple[bool, float, float]:
         memory = abs(row.get("memory_gb", 0) - memory_bytes / 1e9)
@@ -276,8 +276,8 @@ def find_datasheet(
     sheet = _datasheet(min(rows, key=distance))
     if cc != sheet.cc or sm_count != sheet.sm_count:
         return None, (
-            f"{sm_count} SMs of CC {cc[0]}.{cc[1]} are not the {sheet.sm_count} "
-            f"of a whole {sheet.name}: its datasheet does not apply"
+            f"{sm_count} SMs of CC {cc[0]}.{cc[1]}, while a full {sheet.name} has "
+            f"{sheet.sm_count}: its datasheet does not apply"
         )
     return sheet, ""
 
@@ -296,7 +296,7 @@ def datasheet_named(name: str) -> Datasheet | None:
     meant = datasheets_named(name)
     if len(meant) > 1:
         known = ", ".join(sheet.name for sheet in meant)
-        raise UsageError(f"{name!r} may be {known}", "say which")
+        raise UsageError(f"{name!r} is ambiguous: {known}", "name one of them")
     return meant[0] if meant else None
 
 

@@ -1,7 +1,7 @@
-"""Where a report is put to be read: unpacked, and into how much memory.
+"""Decompression of reports, and the memory that reading them takes.
 
-The vendor's reader keeps every launch it has opened, and ends the process where memory runs out. So
-a report that may be too large is read in a process of its own first.
+The vendor's reader keeps every launch it has opened, and ends the process when memory runs out, so
+that a report that may be too large is read in a separate process first.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _MOST_FOR_A_BYTE = 25
 """Bytes of memory that a byte of a plain report takes, at most: 4 to 20 were measured on reports of
 1 to 14 launches."""
 _FIXED = 600e6
-"""Bytes for everything else: the reader's own tables take 125 MB, pandas, scipy and matplotlib
+"""Bytes for everything else: the reader's own tables take 125 MB, numerical and plotting libraries
 with their threads 400 MB of address space."""
 _SHARE_TO_TRY = 0.8
-"""Of what there is, for the trial: the rest is for what is made of the report."""
+"""Share of the available memory for the trial; the rest is for processing the report."""
 _CGROUPS = Path("/sys/fs/cgroup")
 _FILES = {
     "": (_CGROUPS, "memory.max", "memory.current"),
@@ -91,8 +91,8 @@ def too_large(path: Path, launches: int, room: float) -> BadInput:
     """The failure of a report that memory does not suffice for."""
     count = "1 launch" if launches == 1 else f"{launches:,} launches"
     return BadInput(
-        f"{path}: the report of {count} takes more memory than there is ({room / 1e9:.1f} GB)",
-        "read it on a machine with more, or record fewer launches (ncu --launch-count)",
+        f"{path}: reading its {count} takes more than the available memory ({room / 1e9:.1f} GB)",
+        "use a machine with more memory, or record fewer launches (ncu --launch-count)",
     )
 
 
@@ -181,11 +181,11 @@ class Unpacked:
                 plain.flush()
                 self.descriptor = os.dup(plain.fileno())
         except zstandard.ZstdError:
-            raise BadInput(f"{packed}: the report is damaged, its compressed data is") from None
+            raise BadInput(f"{packed}: the report is damaged (corrupt zstd data)") from None
         except OSError as error:
             raise EnvironmentProblem(
-                f"{packed}: can't be unpacked into {folder} ({error.strerror})",
-                "set TMPDIR to a folder with room",
+                f"{packed}: can't be decompressed into {folder} ({error.strerror})",
+                "set TMPDIR to a directory with enough space",
             ) from None
         weakref.finalize(self, os.close, self.descriptor)
 

@@ -1,4 +1,4 @@
-"""Names where room is short or readers are many: kernels' shortened, paths' without the host."""
+"""Names for display: shortened kernel names, paths without the host."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def file_name(path: str, *, with_host: bool) -> str:
 
 
 def function_name(group: Group, width: int, beside: Sequence[Group] = ()) -> str:
-    """A kernel's function name, with what tells it from others of that name in its report and from
-    those `beside` it: CUTLASS calls every kernel `Kernel`."""
+    """A kernel's function name, extended where other kernels of its report, or those in `beside`,
+    have the same: CUTLASS names every kernel `Kernel`."""
     others = [
         name for other in beside if other.function == group.function for name in other.namesakes
     ]

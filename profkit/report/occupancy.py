@@ -1,7 +1,7 @@
-"""What keeps more warps from an SM, and what one more block would take.
+"""Occupancy limiters, and the requirements of one more resident block per SM.
 
-Allocation rules (CUDA C++ Programming Guide, "Multiprocessor Level"; Nsight Compute occupancy
-tables, against which the tests hold them): a warp's registers are allocated in units of 256 within
+Allocation rules (CUDA C++ Programming Guide, "Multiprocessor Level"; the tests compare them with
+Nsight Compute's occupancy tables): a warp's registers are allocated in units of 256 within
 one of four sub-partitions; shared memory comes out of the SM's carve-out.
 """
 
@@ -10,16 +10,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+# CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", the same from CC
+# 7.0 on.
 WARP = 32
-_REGISTER_UNIT = 256
-_SHARED_UNIT = 128
-_MAX_REGISTERS = 255
-_MAX_THREADS = 1024
+_MAX_REGISTERS = 255  # per thread
+_MAX_THREADS = 1024  # per block
+# Allocation granularity from CC 7.0 on, as Nsight Compute's occupancy calculator has it.
+_REGISTER_UNIT = 256  # registers of a warp
+_SHARED_UNIT = 128  # bytes of shared memory per block; larger on CC 7.x, where this is optimistic
 
 
 @dataclass(frozen=True)
 class Chip:
-    """What an SM holds: warps, blocks, registers (32-bit), shared memory (bytes), schedulers."""
+    """Capacity of an SM: warps, blocks, registers (32-bit), shared memory (bytes), schedulers."""
 
     warps: int
     blocks: int
@@ -30,10 +33,10 @@ class Chip:
 
 @dataclass(frozen=True)
 class BlockNeeds:
-    """What a block takes: threads, registers a thread, bytes of shared memory in all.
+    """Resources of a block: threads, registers per thread, total bytes of shared memory.
 
-    `shared_driver` is the driver's part of the shared memory, `carveout` the shared memory of an SM
-    that the launch was configured with (bytes); 0 where unknown.
+    `shared_driver` is the driver's part of the shared memory, `carveout` the shared memory per SM
+    configured for the launch (bytes); 0 where unknown.
     """
 
     threads: int
@@ -56,12 +59,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class NextStep:
-    """More resident warps, and what it takes.
+    """The next higher occupancy, and its requirements.
 
-    `blocks` and `warps` would be resident on an SM. `changes` maps what must change to what it may
-    be at most: "registers" a thread, "shared" bytes of the kernel's own a block; or "threads" to
-    the block size to take. `carveout` says that an SM must set more of its L1 aside for shared
-    memory than this launch was given, as the driver does when the blocks that fit can use it.
+    `blocks` and `warps` would be resident per SM. `changes` has the new upper limits: "registers"
+    per thread, "shared" bytes of the kernel's own shared memory per block; or the block size
+    ("threads"). `carveout`: it requires a larger shared-memory carve-out than this launch had,
+    which the driver configures when the blocks that fit can use it.
     """
 
     blocks: int
@@ -89,10 +92,10 @@ def blocks_by_shared(needs: BlockNeeds, chip: Chip) -> int:
 
 
 def limiters(limits: Limits, needs: BlockNeeds, chip: Chip) -> tuple[str, ...]:
-    """The resources that keep more blocks out; none where the SM is full of warps.
+    """The resources that limit resident blocks; none where all warp slots are filled.
 
-    Left out are limits that stand for nothing the kernel uses: barriers at the cap on blocks, the
-    driver's own shared memory, and a carve-out that would grow were there room for more blocks.
+    Limits that no resource of the kernel causes are omitted: barriers at the maximum of blocks, the
+    driver's own shared memory, and a carve-out that would grow if more blocks fitted.
     """
     if limits.resident * warps_per_block(needs.threads) >= chip.warps:
         return ()
@@ -109,8 +112,9 @@ def limiters(limits: Limits, needs: BlockNeeds, chip: Chip) -> tuple[str, ...]:
 def next_step(limits: Limits, needs: BlockNeeds, chip: Chip) -> NextStep | None:
     """The nearest change that makes more warps resident; None where there is none.
 
-    Where warps or the cap on blocks limit, another block size with the same registers a thread and
-    the same shared memory a block; else fewer registers or less shared memory for one more block.
+    Where warps or the maximum of blocks limit, another block size with the same registers per
+    thread and the same shared memory per block; else fewer registers or less shared memory for one
+    more block.
     """
     bounds = limiters(limits, needs, chip)
     if not bounds:
@@ -118,7 +122,7 @@ def next_step(limits: Limits, needs: BlockNeeds, chip: Chip) -> NextStep | None:
     if "warps" in bounds or "blocks" in bounds:
         return _other_block_size(limits, needs, chip)
     blocks = limits.resident + 1
-    # The most that a block may take where one more is to fit; its own part of shared memory.
+    # The upper limits with one more block; of shared memory the kernel's own part.
     registers = (
         registers
         for registers in range(_MAX_REGISTERS, 0, -1)
@@ -147,7 +151,7 @@ def _step(blocks: int, warps: int, changes: dict[str, int], needs: BlockNeeds) -
 def _other_block_size(limits: Limits, needs: BlockNeeds, chip: Chip) -> NextStep | None:
     """The block size that makes the most warps resident, the nearest where several do.
 
-    Its blocks have the same registers a thread and shared memory a block.
+    Registers per thread and shared memory per block stay the same.
     """
 
     def blocks(threads: int) -> int:

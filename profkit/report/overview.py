@@ -1,4 +1,4 @@
-"""What the views of a report show in words beside the panels: recording, kernels, rules, gaps."""
+"""Texts and tables of a report: recording, kernels, ncu's rules, missing quantities."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def headline(report: ReportSummary) -> str:
     shapes = len(report.groups)
     launches = f"{plural(len(report.launches), 'launch')} of {plural(kernels, 'kernel')}"
     if shapes > kernels:
-        launches += f" in {plural(shapes, 'shape')}"
+        launches += f" in {plural(shapes, 'launch configuration')}"
     line = f"{launches}, {number(report.total, 's')} of GPU time under ncu"
     if len(report.launches) < report.recorded:
-        line += f"; kept of {report.recorded:,}, shares are of these"
+        line += f"; selected from {report.recorded:,} launches, shares are of the selection"
     return line
 
 
 def recording(report: ReportSummary, *, with_host: bool) -> Panel:
-    """Where, when and how the report was recorded."""
+    """GPU, time, clocks, settings and command of the recording."""
     session = report.session
     versions = (("CUDA", session.cuda_version), ("driver", session.driver_version))
     recorded = (
@@ -48,7 +48,7 @@ def recording(report: ReportSummary, *, with_host: bool) -> Panel:
         *(Row("GPU", _gpu(gpu)) for gpu in report.gpus),
         Row("Recorded", ", ".join(recorded)),
         Row("Clocks", _clocks(report)),
-        Row("Policy", _policy(report)),
+        Row("Settings", _settings(report)),
         Row("Command", literal(command) or "not in the report"),
         Row("Host", literal(host) or "not in the report"),
     ]
@@ -62,7 +62,7 @@ def _gpu(gpu: Gpu) -> str:
         plural(gpu.sm_count, "SM") if gpu.sm_count else "",
         f"{gpu.l2_bytes / 2**20:.0f} MiB L2" if gpu.l2_bytes else "",
         f"{gpu.memory_bytes / 2**30:.0f} GiB" if gpu.memory_bytes else "",
-        f"{number(gpu.dram_peak, 'B/s')} by memory clock and bus" if gpu.dram_peak else "",
+        f"{number(gpu.dram_peak, 'B/s')} by memory clock and bus width" if gpu.dram_peak else "",
     )
     return ", ".join(filter(None, parts))
 
@@ -71,13 +71,15 @@ def _clocks(report: ReportSummary) -> str:
     parts = []
     highest = max((gpu.clock for gpu in report.gpus), default=0.0)
     for label, name, limit in (("SM", "sm_clock", highest), ("DRAM", "dram_clock", 0.0)):
-        # Nominal clocks are of launches that read one but are too short for that.
+        # Nominal clocks: of launches that are too short to measure the clock.
         nominal = [item.get(f"roof_{name}") for item in report.launches if name in item.values]
         if clocks := span(name, report.launches):
-            maximum = f" held (chip: {number(limit, 'Hz')})" if limit else ""
+            maximum = f" (max SM clock {number(limit, 'Hz')})" if limit else ""
             parts.append(f"{label} {_gigahertz(launch.get(name) for launch in clocks)}{maximum}")
         elif nominal:
-            parts.append(f"{label} {_gigahertz(nominal)} nominal (too short to read)")
+            parts.append(
+                f"{label} {_gigahertz(nominal)} nominal (launches too short to measure it)"
+            )
     return ", ".join(parts) or "not collected"
 
 
@@ -87,10 +89,10 @@ def _gigahertz(clocks: Iterable[float]) -> str:
     return f"{' to '.join(dict.fromkeys(ends))} GHz"
 
 
-def _policy(report: ReportSummary) -> str:
+def _settings(report: ReportSummary) -> str:
     session = report.session
     if not session.clock_control:
-        return "clock, cache and replay policy unknown (no command line in the report)"
+        return "unknown: the report has no command line"
     words = [
         f"{name} {literal(value)}{' (default)' if name in session.assumed else ''}"
         for name, value in (
@@ -107,7 +109,7 @@ def _policy(report: ReportSummary) -> str:
 
 
 def groups_grid(groups: Iterable[Group], sorted_by: str = "") -> Grid:
-    """The table of kernels; with a column for the catalogue quantity that it is sorted by."""
+    """The table of kernels; with a column for the catalog quantity that it is sorted by."""
     entry = catalog().quantities.get(sorted_by)
     rows = []
     for rank, group in enumerate(groups, start=1):
@@ -132,37 +134,37 @@ def groups_grid(groups: Iterable[Group], sorted_by: str = "") -> Grid:
 
 
 def why_unknown(groups: Iterable[Group], name: str) -> list[str]:
-    """Why the quantity that kernels are sorted by is unknown of some, each reason once."""
+    """Why the sort quantity is missing for some kernels, each reason once."""
     reasons = dict.fromkeys(group.typical.why_missing(name) for group in groups)
     return [f"{name} n/a: {literal(reason)}" for reason in reasons if reason]
 
 
 def about(group: Group) -> str:
-    """Which launch stands for a group, with its time, shape and share, in one line."""
+    """The representative launch of a group: time, configuration and share, in one line."""
     text = panels.title(group.typical)
     measured = group.count - group.failed
     if measured > 1:
         is_median = group.typical.duration == group.median
-        text += f" (the {'' if is_median else 'nearest below the '}median of {measured})"
-    return f"{text}, {percent(group.share)} of the time"
+        text += f" ({'' if is_median else 'nearest below the '}median of {measured} launches)"
+    return f"{text}, {percent(group.share)} of GPU time"
 
 
 def value_of(launch: LaunchSummary, entry: Quantity) -> str:
-    """A quantity of a launch, an impossible one marked."""
+    """A quantity of a launch; an impossible value has a question mark."""
     text = number(launch.get(entry.name), entry.unit)
     return text + ("?" if entry.name in launch.impossible else "")
 
 
 def rule_rows(launch: LaunchSummary) -> tuple[Row, ...]:
-    """What ncu's own rules advise; their estimates are theirs, and only global ones are time."""
+    """Advice of ncu's rules with ncu's estimates, of which only global ones are of kernel time."""
     advice = []
     for rule in launch.rules:
         if rule.kind in {"optimization", "warning", "error"}:
             speedup = -1.0 if rule.speedup is None else rule.speedup
             whole = rule.scope == "global"
-            claim = f"claims {percent(speedup)} {'less time' if whole else 'local'}"
+            claim = f"est. {'' if whole else 'local '}speedup {percent(speedup)}"
             if speedup <= 0:
-                claim = "" if rule.speedup is None else "no gain"
+                claim = "" if rule.speedup is None else "no speedup"
             head, dot, _ = rule.message.partition(". ")
             row = Row(literal(rule.title), claim, literal(head + dot.strip()))
             advice.append((-speedup if whole else 1.0, row))
@@ -170,12 +172,12 @@ def rule_rows(launch: LaunchSummary) -> tuple[Row, ...]:
 
 
 def all_gaps(launches: Iterable[LaunchSummary], session: Session) -> list[str]:
-    """What the report can't tell of some launches, each thing once."""
+    """Quantities that the report lacks for some launches, each remark once."""
     return list(dict.fromkeys(filter(None, (gaps(launch, session) for launch in launches))))
 
 
 def gaps(launch: LaunchSummary, session: Session) -> str:
-    """What the report can't tell of a launch, and which sections might; "" when it is whole."""
+    """Quantities that a launch lacks and the sections that collect them; "" without any."""
     absent = [name for name, reason in launch.missing.items() if reason in _ABSENT]
     wanted = [
         name
@@ -188,9 +190,12 @@ def gaps(launch: LaunchSummary, session: Session) -> str:
         remedy = f"add sections {', '.join(section for section in sections if section != 'any')}"
         if "full" not in session.options.get("set", "").split(","):
             remedy = f"record with ncu --set full, or {remedy}"
-        count = plural(len(wanted), "quantity")
-        notes.append(f"{count} of the catalogue not collected: {remedy}")
+        count = plural(len(wanted), "catalog quantity")
+        notes.append(f"{count} not collected: {remedy}")
     if absent:
-        count = plural(len(absent), "quantity")
-        notes.append(f"{count} that ncu {session.ncu_version} does not collect: a newer one may")
+        count = plural(len(absent), "catalog quantity")
+        notes.append(
+            f"{count} not collected by ncu {session.ncu_version}; may be supported by newer ncu "
+            "versions"
+        )
     return "; ".join(notes)

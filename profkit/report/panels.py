@@ -1,6 +1,6 @@
-"""What the views of a launch show, in words: titled panels of labelled values.
+"""Panels of a launch: titled lists of labeled values, and tables.
 
-Terminal, markdown and notebook lay the same panels out; a number is formatted here, once.
+Terminal, Markdown and notebook lay out the same panels; numbers are formatted here, once.
 """
 
 from __future__ import annotations
@@ -20,15 +20,18 @@ _ALWAYS = {
 }  # fmt: skip
 _ACTIVE = "l1_busy_active"
 SECTOR = 32
-_NOTEWORTHY_HALF = 0.01  # of the half-precision roof: less is not shown as work
+"""Bytes of a sector, a quarter of an L1 or L2 cache line (Nsight Compute Profiling Guide)."""
+_NOTEWORTHY_HALF = 0.01  # share of the half-precision roof, chosen: smaller work is not listed
+# Chosen: with them a launch's panels fit one screen at 100 columns; the rest are small.
 _PIPES_SHOWN = 4
-_STALLS_SHOWN = 8
-_CLASSES_SHOWN = 6
-_OPCODES_SHOWN = 9
+_STALLS_SHOWN = 8  # as many lines as the panel of utilization beside it
+_CLASSES_SHOWN = 6  # two lines at 100 columns
+_OPCODES_SHOWN = 9  # two lines at 100 columns
+_LEAST_MIX = 0.005  # share of the instructions that is not rounded to 0%
 
 
 def panels(launch: LaunchSummary) -> tuple[Panel, ...]:
-    """All panels of a launch, the most telling first; those that would be empty are left out."""
+    """All panels of a launch, the most informative first; empty panels are omitted."""
     sections = (
         busy_panel, stalls_panel, tensor_panel, _launch_panel, _access_panel, occupancy_panel,
         _instructions_panel,
@@ -37,7 +40,7 @@ def panels(launch: LaunchSummary) -> tuple[Panel, ...]:
 
 
 def title(launch: LaunchSummary) -> str:
-    """Time and shape of a launch in one line."""
+    """Duration and launch configuration in one line."""
     parts = (
         number(launch.duration, "s") if not launch.failed else "counters failed",
         f"grid {extent(launch.grid)}" if launch.grid else "",
@@ -58,7 +61,7 @@ def _panel(
     *,
     wide: bool = False,
 ) -> Panel:
-    """A panel; where it has no rows, why the quantity that `absent` names and labels is missing."""
+    """A panel; without rows, the reason why the quantity in `absent` (name, label) is missing."""
     if rows:
         return Panel(heading, tuple(rows), note, wide)
     name, label = absent
@@ -66,12 +69,12 @@ def _panel(
 
 
 def _share_rows(launch: LaunchSummary, rows: Iterable[tuple[str, str, str]]) -> list[Row]:
-    """Rows with a bar of labels, shares and notes."""
+    """Rows of label, share with a bar, and note."""
     return [Row(label, _share(launch, name), note, launch.get(name)) for label, name, note in rows]
 
 
 def busy_panel(launch: LaunchSummary) -> Panel:
-    """How busy each resource is, share of elapsed cycles."""
+    """Utilization of each resource, share of elapsed cycles."""
     skipped = _ALWAYS | {_ACTIVE}
     if not launch.get("fmaheavy_busy") > launch.get("fma_busy"):
         skipped |= {"fmaheavy_busy"}
@@ -84,15 +87,15 @@ def busy_panel(launch: LaunchSummary) -> Panel:
     reasons = dict.fromkeys(launch.why_missing(name) for name in shown if name in launch.missing)
     return _panel(
         launch,
-        "Busy, share of elapsed cycles",
+        "Utilization, share of elapsed cycles",
         _share_rows(launch, ((BUSY[name], name, "") for name in shown)) if known else (),
-        ("sm_busy", "busy shares"),
+        ("sm_busy", "utilization"),
         f"n/a: {', '.join(reasons)}" if reasons else "",
     )
 
 
 def stalls_panel(launch: LaunchSummary) -> Panel:
-    """Warp states by cycles for each issued instruction."""
+    """Warp states by cycles per issued instruction."""
     states = [
         (stall.reason + ("" if stall.is_wait else " *"), stall.cycles, stall.share)
         for stall in launch.stalls
@@ -109,7 +112,7 @@ def stalls_panel(launch: LaunchSummary) -> Panel:
         "Warp stalls, cycles per issued instruction",
         [*rows, Row("sum", f"{total:.2f}")] if launch.stalls else (),
         ("warp_latency", "warp stalls"),
-        "* no loss: issuing, or another warp was picked",
+        "* no stall: issuing, or eligible but not selected",
     )
 
 
@@ -121,7 +124,7 @@ def grids(launch: LaunchSummary) -> tuple[Grid, ...]:
 def work_grid(launch: LaunchSummary) -> Grid:
     """Operations by precision against their roofs."""
     rows = tuple(_work_row(work) for work in launch.work if work.operations > 0)
-    columns = ("", "Work", "Rate", "Of peak at held clock", "Of datasheet")
+    columns = ("", "Work", "Rate", "Of peak at measured SM clock", "Of datasheet")
     return Grid("Arithmetic", columns, rows, "; ".join(filter(None, _work_notes(launch))))
 
 
@@ -131,7 +134,9 @@ def _work_row(work: Work) -> tuple[str, ...]:
     if not math.isnan(work.peak):
         roof = f"{percent(work.share)} of {number(work.peak, f'{unit}/s')}"
     if not math.isnan(work.path_peak):
-        roof += f"\n{percent(work.path_share)} of mma.sync's {number(work.path_peak, f'{unit}/s')}"
+        roof += (
+            f"\n{percent(work.path_share)} of mma.sync peak {number(work.path_peak, f'{unit}/s')}"
+        )
     if not math.isnan(work.datasheet):
         mark = "" if work.verified else "?"
         sheet = f"{percent(work.datasheet_share)} of {number(work.datasheet, f'{unit}/s')}{mark}"
@@ -156,21 +161,22 @@ def _work_notes(launch: LaunchSummary) -> tuple[str, ...]:
     return (
         "no floating-point or tensor operations" if idle else "",
         f"not collected: {', '.join(absent)}" if absent else "",
-        f"tensor-core instructions are {percent(share)} of all; their work is unknown"
+        f"tensor-core instructions are {percent(share)} of executed instructions; their FLOP count "
+        "is unknown"
         if math.isnan(launch.get("flop_tensor")) and launch.get("tensor_instructions") > 0
         else "",
-        f"ncu also counts {number(moves, 'FLOP')} of half precision in instructions that only "
-        "load a constant or convert; left out"
+        f"excluded: {number(moves, 'FLOP')} of half precision that ncu counts for instructions "
+        "that only load a constant or convert"
         if moves > 0 and claimed >= _NOTEWORTHY_HALF
         else "",
-        f"half precision: between 0 and {number(half, 'FLOP')} ({percent(claimed)} of its roof); "
-        "ncu's counters count constant loads too, and they were not told apart here"
+        f"half precision: 0 to {number(half, 'FLOP')} ({percent(claimed)} of its roof); ncu's "
+        "counters include constant loads, which were not separated here"
         if launch.why_missing("flop_fp16") == NOT_CHECKED and claimed >= _NOTEWORTHY_HALF
         else "",
-        "? datasheet figure from memory, not looked up"
+        "? unverified datasheet value"
         if any(w.operations > 0 and w.datasheet > 0 and not w.verified for w in launch.work)
         else "",
-        "part of the tensor work used sparse instructions: dense roofs don't bound it"
+        "part of the tensor work used sparse instructions, which dense roofs do not bound"
         if launch.get("flop_tensor_sparse") > 0
         else "",
     )
@@ -188,7 +194,7 @@ def _memory_grid(launch: LaunchSummary) -> Grid:
         mark = "" if sheet.verified else "?"
         dram_roof += f"\n{percent(bandwidth / sheet.value)} of datasheet{mark}"
     l2_rate, l1_rate = (number(launch.get(f"{level}_bandwidth"), "B/s") for level in ("l2", "l1"))
-    l2_roof = _roof(launch, "l2_output_bandwidth", "output ")
+    l2_roof = _roof(launch, "l2_output_bandwidth", "slice output ")
     l1_roof = _roof(launch, "l1_writeback_bandwidth", "to registers ")
     rows = (
         ("DRAM", _traffic(launch, "dram"), rate, dram_roof, ""),
@@ -202,14 +208,18 @@ def _memory_grid(launch: LaunchSummary) -> Grid:
         ),
     )
     intensity = launch.get("arithmetic_intensity")
-    notes = [f"{number(intensity, 'FLOP/B')} of DRAM traffic"] if intensity > 0 else []
+    notes = (
+        [f"arithmetic intensity {number(intensity, 'FLOP/B')} of DRAM traffic"]
+        if intensity > 0
+        else []
+    )
     reasons = map(launch.why_missing, ("dram_bytes", "l2_bytes", "l1_bytes"))
-    columns = ("", "Bytes", "Bandwidth", "Of roof at held clock", "Hit rate")
+    columns = ("", "Bytes", "Bandwidth", "Of roof at measured clock", "Hit rate")
     return Grid("Memory", columns, rows, "; ".join([*notes, *dict.fromkeys(filter(None, reasons))]))
 
 
 def _traffic(launch: LaunchSummary, level: str) -> str:
-    """The bytes of a memory level, those read and written below."""
+    """The bytes of a memory level; bytes read and written on the next line."""
     parts = [
         f"{number(launch.get(name), 'B')} {word}"
         for word, name in (("read", f"{level}_read_bytes"), ("written", f"{level}_write_bytes"))
@@ -221,7 +231,7 @@ def _traffic(launch: LaunchSummary, level: str) -> str:
 
 
 def _roof(launch: LaunchSummary, rate: str, label: str) -> str:
-    """A rate against its roof; `label` names a rate that is not the row's own."""
+    """A rate against its roof; `label` names a rate other than the row's own."""
     value, roof = launch.get(rate), launch.get(f"{rate}_peak")
     if math.isnan(value / roof):
         return "n/a"
@@ -229,23 +239,24 @@ def _roof(launch: LaunchSummary, rate: str, label: str) -> str:
     return f"{own}{percent(value / roof)} of {number(roof, 'B/s')}"
 
 
+_OF_ELAPSED = "of elapsed cycles"
 _TENSOR_PATHS = (
-    ("mma.sync (hmma)", "tensor_hmma_utilization", "of its peak"),
-    ("wgmma (hgmma)", "tensor_wgmma_utilization", "of its peak"),
-    ("matrix products", "tensor_fp_busy", "pipe busy"),
-    ("integer (imma)", "tensor_int_busy", "pipe busy"),
-    ("FP64 (dmma)", "tensor_fp64_busy", "pipe busy"),
+    ("mma.sync (hmma)", "tensor_hmma_utilization", "of its dense peak"),
+    ("wgmma (hgmma)", "tensor_wgmma_utilization", "of its dense peak"),
+    ("matrix products", "tensor_fp_busy", _OF_ELAPSED),
+    ("integer (imma)", "tensor_int_busy", _OF_ELAPSED),
+    ("FP64 (dmma)", "tensor_fp64_busy", _OF_ELAPSED),
 )
 
 
 def tensor_panel(launch: LaunchSummary) -> Panel:
-    """What the tensor cores did, by instruction family."""
+    """Tensor core utilization by instruction family."""
     idle = launch.get("flop_tensor") == 0 and not launch.get("ops_tensor_int8") > 0
     paths = () if idle else (path for path in _TENSOR_PATHS if launch.get(path[1]) > 0)
-    rows = _share_rows(launch, [("pipe busy", "tensor_busy", "of the cycles"), *paths])
-    note = "peaks are dense ones, never sparse"
+    rows = _share_rows(launch, [("tensor pipe", "tensor_busy", _OF_ELAPSED), *paths])
+    note = "a peak is never the sparse one"
     if idle:
-        shared = "; HFMA2.MMA moves and half arithmetic run on this pipe"
+        shared = "; HFMA2.MMA (constant loads, half-precision arithmetic) runs on this pipe"
         note = "no tensor-core work" + (shared if launch.get("tensor_busy") > 0 else "")
     known = "tensor_busy" in launch.values
     absent = ("tensor_busy", "tensor pipe")
@@ -256,7 +267,7 @@ _SHARED_ACCESSES = {"loads": "load", "stores": "store", "atomics": "atomic", "cp
 
 
 def _shared_grid(launch: LaunchSummary) -> Grid:
-    """Bank conflicts of shared memory, each kind of access apart."""
+    """Bank conflicts of shared memory by kind of access."""
     counted = "shared_wavefronts_load" in launch.values
     addressed = "shared_wavefronts_executed" in launch.values
     rows = []
@@ -272,11 +283,12 @@ def _shared_grid(launch: LaunchSummary) -> Grid:
             rows.append((label, total, compact(conflicts), share, factor))
     excess = compact(launch.get("shared_wavefronts_excessive"))
     notes = (
-        f"a better layout would avoid {excess} wavefronts, "
-        f"{_share(launch, 'shared_excessive_share')}, by instruction addresses"
+        f"excessive by instruction addresses: {excess} wavefronts, "
+        f"{_share(launch, 'shared_excessive_share')}"
         if addressed
         else "",
-        "the counted conflicts hold waits for other accesses too, and not all of cp.async"
+        "conflicts by hardware counter include arbitration between accesses and only part of "
+        "cp.async"
         if counted
         else "",
     )
@@ -285,12 +297,12 @@ def _shared_grid(launch: LaunchSummary) -> Grid:
         note = "no shared-memory accesses by loads or stores"
     if not counted and not addressed:
         rows, note = [], launch.why_missing("shared_wavefronts_load")
-    columns = ("", "Wavefronts", "Conflicts", "Share", "Ways by addresses")
+    columns = ("", "Wavefronts", "Conflicts", "Share", "N-way bank conflict")
     return Grid("Shared memory", columns, tuple(rows), note)
 
 
 def occupancy_panel(launch: LaunchSummary) -> Panel:
-    """Occupancy, its limiter and the way to the next step."""
+    """Occupancy, its limiter and the next higher level."""
     rows = [
         Row(kind, _share(launch, name), literal(launch.why_missing(name)))
         for kind in ("theoretical", "achieved")
@@ -301,7 +313,7 @@ def occupancy_panel(launch: LaunchSummary) -> Panel:
     eligible = launch.get("warps_eligible_per_scheduler")
     if not math.isnan(eligible):
         active = launch.get("warps_active_per_scheduler")
-        rows.append(Row("per scheduler", f"{active:.2f} warps", f"{eligible:.2f} ready to issue"))
+        rows.append(Row("per scheduler", f"{active:.2f} warps", f"active; {eligible:.2f} eligible"))
     known = "occupancy_theoretical" in launch.values or launch.occupancy is not None
     absent = ("occupancy_theoretical", "occupancy")
     return _panel(launch, "Occupancy", rows if known else (), absent, wide=True)
@@ -314,13 +326,13 @@ def _limits(launch: LaunchSummary, occupancy: Occupancy) -> list[Row]:
     limited = " and ".join(labels[name] for name in occupancy.limiters)
     shared = limits.blocks.get("shared") == limits.resident and "shared" not in occupancy.limiters
     if limited and shared and needs.shared > needs.shared_driver:
-        limited += " (shared memory too, at this carve-out)"
+        limited += " (also shared memory at this carve-out)"
     if not limited:
         full = launch.get("occupancy_theoretical") >= 1
-        limited = "nothing, every warp slot can be filled" if full else "unknown"
+        limited = "nothing: all warp slots can be filled" if full else "unknown"
     return [
         Row("limited by", "", limited),
-        Row("blocks per SM", str(limits.resident), f"by {by_resource}"),
+        Row("blocks per SM", str(limits.resident), f"limits: {by_resource}"),
         *_step(launch, occupancy),
     ]
 
@@ -333,9 +345,9 @@ def _step(launch: LaunchSummary, occupancy: Occupancy) -> list[Row]:
         return []
     own = kibibytes(launch.get("shared_static") + launch.get("shared_dynamic"))
     words = {
-        "registers": "registers {needs.registers} to {most} a thread",
-        "shared": "shared memory {own} to {size} a block",
-        "threads": "block {needs.threads} to {most} threads "
+        "registers": "registers per thread from {needs.registers} to {most}",
+        "shared": "shared memory per block from {own} to {size}",
+        "threads": "threads per block from {needs.threads} to {most} "
         "with the same registers and shared memory",
     }
     changes = [
@@ -343,13 +355,13 @@ def _step(launch: LaunchSummary, occupancy: Occupancy) -> list[Row]:
         for name, most in step.changes.items()
     ]
     if step.carveout:
-        changes.append("more of L1 set aside for shared memory (the driver's choice)")
+        changes.append("larger shared-memory carve-out (chosen by the driver)")
     share = step.warps / launch.gpu.warps_per_sm
     return [Row("next step", percent(share), "; ".join(changes))]
 
 
 def _launch_panel(launch: LaunchSummary) -> Panel:
-    """Shape, resources of a block, waves and tail."""
+    """Launch configuration, resources per block, waves and tail."""
     threads, static = launch.get("block_size"), launch.get("shared_static")
     idle = 0 if math.isnan(threads) else warps_per_block(int(threads)) * WARP - int(threads)
     shared = kibibytes(static + launch.get("shared_dynamic"))
@@ -358,24 +370,24 @@ def _launch_panel(launch: LaunchSummary) -> Panel:
         "threads": Row(
             "threads",
             compact(launch.get("threads")),
-            f"{idle} of each block's last warp idle" if idle else "",
+            f"{idle} inactive lanes in each block's last warp" if idle else "",
         ),
         "registers_per_thread": Row(
-            "registers", count(launch.get("registers_per_thread")), "a thread"
+            "registers", count(launch.get("registers_per_thread")), "per thread"
         ),
         "shared_dynamic": Row(
             "shared memory",
             shared,
-            f"a block, {kibibytes(static)} static" if static > 0 else "a block",
+            f"per block, {kibibytes(static)} static" if static > 0 else "per block",
         ),
         "cluster_size": Row("cluster", plural(int(cluster), "block") if cluster > 1 else ""),
         "waves": _waves(launch.get("waves"), launch.get("grid_size")),
         "sm_active_share": Row(
-            "SMs with work", percent(launch.get("sm_active_share")), "of the cycles"
+            "SM active share", percent(launch.get("sm_active_share")), _OF_ELAPSED
         ),
     }
     known = [row for name, row in rows.items() if name in launch.values and row.value]
-    return _panel(launch, "Launch", known, ("threads", "launch shape"))
+    return _panel(launch, "Launch", known, ("threads", "launch configuration"))
 
 
 def _waves(waves: float, grid: float) -> Row:
@@ -383,9 +395,11 @@ def _waves(waves: float, grid: float) -> Row:
     if waves > 0 and grid > 0:
         slots = round(grid / waves)
         full, rest = divmod(int(grid), slots)
-        note = f"{full:,} full, the last {percent(rest / slots)}" if rest else "no partial wave"
+        note = (
+            f"{full:,} full, last one {percent(rest / slots)} full" if rest else "no partial wave"
+        )
         if full == 0:
-            note = f"blocks for {percent(waves)} of the chip's slots"
+            note = f"blocks for {percent(waves)} of the GPU's block slots"
     return Row("waves", f"{waves:,.2f}", note)
 
 
@@ -394,7 +408,7 @@ def _instructions_panel(launch: LaunchSummary) -> Panel:
     rows = []
     if "instructions_executed" in launch.values:
         ipc = launch.get("ipc_active")
-        note = "" if math.isnan(ipc) else f"{ipc:.2f} a cycle and active SM"
+        note = "" if math.isnan(ipc) else f"IPC {ipc:.2f} per active SM"
         rows.append(Row("executed", compact(launch.get("instructions_executed")), note))
     if "threads_per_instruction" in launch.values:
         threads = f"{launch.get('threads_per_instruction'):.1f}"
@@ -409,7 +423,9 @@ def _instructions_panel(launch: LaunchSummary) -> Panel:
     ):
         if parts := launch.breakdown(name):
             shown = [
-                f"{literal(key)} {share:.0%}" for key, _, share in parts[:most] if share >= 0.005
+                f"{literal(key)} {share:.0%}"
+                for key, _, share in parts[:most]
+                if share >= _LEAST_MIX
             ]
             rows.append(Row(label, "", ", ".join(shown)))
     absent = ("instructions_executed", "instructions")
@@ -421,34 +437,40 @@ def _spills(launch: LaunchSummary) -> list[Row]:
     spills = launch.get("spill_instructions")
     if not math.isnan(spills):
         share = spills / launch.get("instructions_executed")
-        note = f"{percent(share)} of all, as the compiler marked them" if spills else ""
+        note = (
+            f"{percent(share)} of executed instructions, as marked by the compiler"
+            if spills
+            else ""
+        )
         rows.append(Row("register spills", compact(spills), note))
     local, size = launch.get("local_loads") + launch.get("local_stores"), launch.get("local_bytes")
     if local > 0 or (local == 0 and not rows):
-        moved = f"{number(size, 'B')} at L1; " if size > 0 else ""
+        moved = f"; {number(size, 'B')} at L1" if size > 0 else ""
         rows.append(
-            Row("local memory", compact(local), f"{moved}loads and stores: spills and local arrays")
+            Row(
+                "local memory", compact(local), f"loads and stores (spills and local arrays){moved}"
+            )
         )
     return rows
 
 
 def _access_panel(launch: LaunchSummary) -> Panel:
-    """How well global accesses use their sectors."""
+    """Sectors per request of global accesses, and how much of them is used."""
     rows = []
     for kind in ("load", "store"):
         sectors = launch.get(f"global_{kind}_sectors_per_request")
         name = f"global_{kind}_bytes_per_sector"
         used = math.nan if name in launch.impossible else launch.get(name)
-        note = "" if math.isnan(used) else f", {percent(used / SECTOR)} used"
+        note = "" if math.isnan(used) else f", {percent(used / SECTOR)} of bytes used"
         if not math.isnan(sectors):
-            rows.append(Row(f"global {kind}s", f"{sectors:.1f} sectors", f"a request{note}"))
+            rows.append(Row(f"global {kind}s", f"{sectors:.1f} sectors", f"per request{note}"))
     excess = _share(launch, "global_excessive_share")
     for label, name, unit, note in (
-        ("avoidable sectors", "global_sectors_excessive", "", excess),
+        ("excessive sectors", "global_sectors_excessive", "", excess),
         ("global atomics", "global_atomic_requests", "", "requests"),
         ("cp.async", "async_copy_bytes", "B", "into shared memory"),
-        ("TMA loads", "tma_load_bytes", "B", "into shared memory, past L1"),
-        ("TMA stores", "tma_store_bytes", "B", "out of shared memory, past L1"),
+        ("TMA loads", "tma_load_bytes", "B", "into shared memory, bypassing L1"),
+        ("TMA stores", "tma_store_bytes", "B", "out of shared memory, bypassing L1"),
     ):
         if (value := launch.get(name)) > 0:
             rows.append(Row(label, number(value, unit) if unit else compact(value), note))
@@ -456,5 +478,5 @@ def _access_panel(launch: LaunchSummary) -> Panel:
 
 
 def _share(launch: LaunchSummary, name: str) -> str:
-    """A share; an impossible one is marked."""
+    """A share; an impossible value has a question mark."""
     return percent(launch.get(name)) + ("?" if name in launch.impossible else "")

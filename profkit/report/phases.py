@@ -1,18 +1,18 @@
-"""The life of a kernel by its PM samples: what was busy when, and where it starts and runs out.
+"""A kernel over time by its PM samples: utilization of each resource, prologue, steady state, tail.
 
 A sample is the mean over one interval of a fixed length. ncu samples from before the launch until
-after it, so the kernel is cut out where SMs have work. The *driver* is the resource that the kernel
-used most. Its rate of work is the one that half of its work was done at or above (the median by
-work, not by time, so that a long tail does not pass for the kernel). Samples of at least half of
-that are its plateau, their median is the *steady rate*, and the phases are:
+after it; the kernel is the part in which SMs are active. The *driver* is the resource with the
+highest mean utilization. The work-weighted median of its samples (not the median over time, so that
+a long tail counts little) sets its plateau: samples of at least half of that. Their median is the
+*steady rate*, and the phases are:
 
 - prologue: from the kernel's start until the driver first reaches half of the steady rate,
 - steady: until it was last at half or above,
 - tail: from there until the kernel's end.
 
-The driver is smoothed for that by a running median over five samples, which keeps the place of an
-edge and takes out what is shorter than three samples; before and after the kernel nothing is busy.
-A boundary is known to one sample, where the plateau outlasts half of its ramps by five samples.
+The driver is smoothed by a running median over five samples, which preserves edges and removes
+peaks shorter than three samples; before and after the kernel it is zero. A boundary is exact to one
+sample where the plateau is at least five samples longer than half of its ramps.
 """
 
 from __future__ import annotations
@@ -33,31 +33,33 @@ _Cut = tuple[Samples, Samples]
 """Times and values."""
 
 FEWEST_SAMPLES = 20
-"""A phase's boundary is known to a sample: with fewer, not to 5% of the kernel's life."""
+"""A boundary is exact to one sample: with fewer samples it is not exact to 5% of the duration."""
 
-HALF = 0.5
-_SMOOTHED = 5
-_OWN_ACTIVITY = 0.05
-_DISAGREEMENT = 0.05
+HALF = (
+    0.5  # of the steady rate, chosen: the middle of a ramp, where its place depends least on noise
+)
+_SMOOTHED = 5  # samples of the running median, chosen: the fewest that remove a peak of two
+_OWN_ACTIVITY = 0.05  # of a series' peak, chosen: below are idle samples around the kernel
+_DISAGREEMENT = 0.05  # of the peak, chosen: one of FEWEST_SAMPLES samples
 
 ACTIVE_CYCLES, ACTIVE_IPC, ISSUED = "sm_active_cycles", "ipc_active", "issue_busy"
 CLUSTERS = "clusters_active"
 ALWAYS = ("tensor_busy", "fma_busy", ISSUED, "l2_busy", "dram_busy", "sm_active")
-"""The tracks whose absence is worth a word."""
+"""The tracks whose absence is reported."""
 
 SOURCES = frozenset({*TRACKS, ACTIVE_CYCLES, ACTIVE_IPC} - {"sm_active"})
-"""The catalogue's series that the tracks are made of."""
+"""The catalog's series that the tracks are computed from."""
 
 BUSY = tuple(name for name, (_, unit) in TRACKS.items() if unit == "1" and name != "sm_active")
-"""The tracks that may be the driver: shares of what the resource can do at most."""
+"""The tracks that may be the driver: shares of a resource's peak."""
 
 
 @dataclass(frozen=True)
 class Series:
     """Samples of one metric: `times` in seconds since the first sample, `values` in SI units.
 
-    A time is that of the start of the interval that the value is for. `stamp` is the first sample's
-    in nanoseconds: series of the same pass have the same.
+    A time is the start of the interval of its value. `stamp` is that of the first sample in
+    nanoseconds, equal for series of the same pass.
     """
 
     times: tuple[float, ...]
@@ -99,11 +101,11 @@ def _read(metric: Any) -> Series:
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """One quantity over the kernel's life.
+    """One quantity over the kernel's run time.
 
     `times` are the starts of its intervals, seconds since the kernel's start; a value holds for its
-    interval (NaN where it can't be told). `unit` is "1" for a share. `name` is the catalogue's
-    series; `sm_active`, the share of SMs' cycles with a block on them, is derived.
+    interval (NaN where unknown). `unit` is "1" for a share. `name` is the catalog's series;
+    `sm_active`, the share of SM cycles with a resident block, is derived.
     """
 
     name: str
@@ -115,7 +117,7 @@ class Track:
 
 @dataclass(frozen=True)
 class Phase:
-    """A part of the kernel's life: `name` is prologue, steady or tail; seconds since its start."""
+    """A phase of the kernel: `name` is prologue, steady or tail; seconds since its start."""
 
     name: str
     start: float
@@ -128,13 +130,13 @@ class Phase:
 
 @dataclass(frozen=True)
 class KernelTimeline:
-    """What a launch did over its life, from PM samples.
+    """A launch over time, from PM samples.
 
     `duration` is ncu's (s), from another pass. `start` and `end` (s) bound the kernel in the
-    samples: 0 and its sampled length. `phases` leave out the empty ones; without any, `notes` say
-    why. `steady` has each track's median over the steady phase, in the track's unit. `below_half`
-    is the share of the kernel's samples in which the track `driver` is below half of its steady
-    rate, NaN without phases. `period` is the length of a sample's interval (s).
+    samples: 0 and its sampled length. `phases` omit empty ones; without any, `notes` have the
+    reason. `steady` has each track's median over the steady phase, in the track's unit.
+    `below_half` is the share of the kernel's samples in which the track `driver` is below half of
+    its steady rate, NaN without phases. `period` is the length of a sample's interval (s).
     """
 
     launch: int
@@ -158,7 +160,7 @@ class KernelTimeline:
         return next((track for track in self.tracks if track.name == name), None)
 
     def share(self, phase: str) -> float:
-        """A phase's share of the kernel's life: 0 for one that it lacks, NaN without phases."""
+        """A phase's share of the sampled duration: 0 for an absent one, NaN without phases."""
         if not self.phases:
             return math.nan
         seconds = sum(part.seconds for part in self.phases if part.name == phase)
@@ -181,7 +183,7 @@ def course(values: Sequence[float] | Samples) -> Course | None:
     smooth = _smoothed(raw)
     if not smooth.sum() > 0:
         return None
-    # The rate that half of all work was done at or above.
+    # The work-weighted median: half of the work was done at this rate or above.
     ordered = np.sort(smooth)
     work = np.cumsum(ordered)
     median = float(ordered[np.searchsorted(work, work[-1] / 2)])
@@ -192,7 +194,7 @@ def course(values: Sequence[float] | Samples) -> Course | None:
 
 
 def _smoothed(values: Samples) -> Samples:
-    """Each value's median with its neighbors, zeros beyond the ends; upper of two middle ones."""
+    """Running median, zero-padded; of an even number the upper middle value."""
     size = min(_SMOOTHED, len(values))
     if not size:
         return values
@@ -213,9 +215,9 @@ def kernel_timeline(
 ) -> KernelTimeline | None:
     """The timeline of a launch from its series by catalogue name; None where SMs were not sampled.
 
-    `duration` is ncu's, in seconds; `schedulers` an SM has (0 where unknown); `counters` are the
-    launch's quantities of the same names, which a track's mean is held against; `several` is a
-    range of launches replayed as one, which has no phases.
+    `duration` is ncu's, in seconds; `schedulers` are those per SM (0 where unknown); `counters` are
+    the launch's quantities of the same names, compared with the tracks' means; `several` is a range
+    replay of several launches, which has no phases.
     """
     activity = sampled.get(ACTIVE_CYCLES)
     active = np.flatnonzero(activity.values) if activity else np.array([])
@@ -243,13 +245,13 @@ def kernel_timeline(
     signal = course(driver.values) if driver else None
     problem = ""
     if several:
-        problem = "no phases: a range of launches, sampled as one"
+        problem = "no phases: range replay, its launches were sampled together"
     elif len(times) < FEWEST_SAMPLES:
         problem = (
-            f"no phases: {len(times)} samples of the kernel, at least {FEWEST_SAMPLES} are needed"
+            f"no phases: {len(times)} samples of the kernel, at least {FEWEST_SAMPLES} required"
         )
     elif signal is None:
-        problem = "no phases: nothing that was sampled was busy"
+        problem = "no phases: no sampled resource was busy"
     notes = [*_notes(cut, elsewhere), *_contradictions(tracks, counters or {})]
     timeline = KernelTimeline(
         launch=launch,
@@ -268,26 +270,26 @@ def kernel_timeline(
 
 
 def _notes(cut: Collection[str], elsewhere: Collection[str]) -> Iterator[str]:
-    """What the tracks are not, in words."""
+    """Absent tracks, and tracks of another pass."""
     absent = [TRACKS[name][0] for name in ALWAYS if name not in cut]
     if absent:
         yield f"not sampled: {', '.join(absent)}"
     moved = [TRACKS[name][0] for name in TRACKS if name in elsewhere and name in cut]
     if moved:
-        yield f"sampled in another pass, put where they begin: {', '.join(moved)}"
+        yield f"sampled in another pass, aligned at first activity: {', '.join(moved)}"
 
 
 def _contradictions(tracks: Collection[Track], counters: Mapping[str, float]) -> Iterator[str]:
-    """Tracks that say something else than the counters do: ncu makes some of other parts."""
+    """Tracks whose mean differs from the counter: ncu computes some from other subunits."""
     for track in tracks:
         whole = counters.get(track.name, math.nan)
         mean = _finite(np.mean, track.values)
         if track.name in BUSY and abs(mean - whole) > _DISAGREEMENT:
-            yield f"{track.label}: {mean:.0%} on average, the kernel's counters say {whole:.0%}"
+            yield f"{track.label}: mean of the samples {mean:.0%}, kernel counter {whole:.0%}"
 
 
 def _finite(statistic: Callable[[Samples], np.floating[Any]], values: Samples) -> float:
-    """A statistic of the values that are known; NaN without any."""
+    """A statistic of the finite values; NaN without any."""
     known = values[np.isfinite(values)]
     return float(statistic(known)) if len(known) else math.nan
 
@@ -315,7 +317,7 @@ def _divided(timeline: KernelTimeline, driver: Track, signal: Course) -> KernelT
 
 
 def _driver(tracks: Collection[Track]) -> Track | None:
-    """The resource that was used most, by the mean over the kernel's life."""
+    """The resource with the highest mean utilization."""
     candidates = [
         track for track in tracks if track.name in BUSY and np.isfinite(track.values).any()
     ]
@@ -323,7 +325,7 @@ def _driver(tracks: Collection[Track]) -> Track | None:
 
 
 def _aligned(series: Series, length: float) -> _Cut | None:
-    """A series of another pass from its first activity on, for the kernel's length."""
+    """A series of another pass from its first activity, for the duration of the kernel."""
     times, values = np.asarray(series.times), np.asarray(series.values, dtype=float)
     if not len(values) or not np.nanmax(values) > 0:
         return None
@@ -333,10 +335,10 @@ def _aligned(series: Series, length: float) -> _Cut | None:
 
 
 def _derive(cut: dict[str, _Cut], schedulers: int) -> None:
-    """Add what SMs' cycles tell: the share of SMs at work, and clusters from cluster-cycles.
+    """Add the SM active share, and resident clusters from cluster-cycles.
 
-    Instructions a cycle with work and a cycle in all tell which share of cycles had work. Where
-    none was issued, the clock is that of the other intervals.
+    Instructions per active cycle over instructions per cycle give the share of active cycles. An
+    interval without instructions takes the clock of the others.
     """
     clusters = cut.pop(CLUSTERS, None)
     if not (schedulers and {ISSUED, ACTIVE_IPC} <= set(cut)):

@@ -1,4 +1,4 @@
-"""From what was recorded to what is meant: catalogue quantities for each launch, or why not."""
+"""Catalog quantities of each launch from its recorded metrics, or why they are missing."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from profkit.report.source_lines import executed_where
 
 NOT_HERE = "not on this architecture"
 UNKNOWN_HERE = "not known for this architecture"
-NO_VALUE = "the counter gave no value"
+NO_VALUE = "the counter returned no value"
 UNDEFINED = "undefined for this launch"
-TOO_SHORT = "the launch is too short for it"
+TOO_SHORT = "the launch is too short to measure it"
 NOT_COLLECTED = "not collected"
 NOT_IN_VERSION = "not collected by this version of ncu"
-NOT_CHECKED = "not told apart from constant loads"
+NOT_CHECKED = "not separated from constant loads"
 
 # Functions with a fast intrinsic beside the accurate version.
 _MATH_CALL = re.compile(r"(?<![\w.])(?:sin|cos|tan|sincos|exp|exp10|log|log2|log10|pow)f?\s*\(")

@@ -1,7 +1,7 @@
-"""An Nsight Compute report as columns: one row a kernel launch, values in SI units.
+"""An Nsight Compute report as columns: one row per kernel launch, values in SI units.
 
 The vendor's `ncu_report` module does the reading; opening a launch costs it about 14 ms and 23 MB,
-the values asked for next to nothing, so a report is opened once and read in one pass.
+reading values almost nothing, so that a report is opened once and read in one pass.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MARK = re.compile(r"@(?P<kind>[a-z]+):(?P<first>[^:@]*):(?P<second>[^@]*)@")
 
 @dataclass(frozen=True)
 class RuleResult:
-    """What one of ncu's own rules said of a launch.
+    """The result of one of ncu's rules for a launch.
 
     `kind` is "none", "ok", "optimization", "warning" or "error". `speedup` is ncu's own estimate as
     a share of the run time (0.3 = 30% less), `scope` "global" (run time of the kernel), "local"
@@ -60,8 +60,8 @@ class RuleResult:
 class Launch:
     """A recorded kernel launch.
 
-    `nvtx` are the ranges around it, outermost first; `rule_results` what ncu's rules said, in the
-    vendor's form.
+    `nvtx` are the enclosing NVTX ranges, outermost first; `rule_results` those of ncu's rules, in
+    the vendor's form.
     """
 
     index: int
@@ -75,7 +75,7 @@ class Launch:
 
     @cached_property
     def rules(self) -> tuple[RuleResult, ...]:
-        """What ncu's own rules said."""
+        """The results of ncu's rules."""
         return tuple(map(_rule, self.rule_results))
 
 
@@ -146,7 +146,7 @@ def read(
             if progress:
                 progress(len(launches), framing.launches)
     if len(launches) < framing.launches:
-        message = f"{len(launches)} of the {framing.launches} launches announced can be read"
+        message = f"only {len(launches)} of {framing.launches} announced launches can be read"
         raise BadInput(f"{path}: {message}", REPEAT)
     import numpy as np
 
@@ -158,7 +158,7 @@ def read(
 
 @contextmanager
 def damage_of(path: Path, launches: int) -> Iterator[None]:
-    """Whatever the vendor's reader raises is the report's fault."""
+    """Report errors of the vendor's reader as damage of the report."""
     try:
         yield
     except MemoryError:

@@ -1,4 +1,4 @@
-"""What resources, precisions, tracks and opcodes are called: data beside this module."""
+"""Names of resources, precisions, tracks and opcodes, from data files of this package."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from profkit.core.yaml_files import shipped_yaml
 
 BUSY: Mapping[str, str]
-"""How busy resources are, in the order that views show them: quantities and labels."""
+"""Utilization of resources in the order of display: quantities and labels."""
 RESOURCES: Mapping[str, str]
-"""The resources whose need bounds the time, by the quantity that tells how busy they are."""
+"""The resources whose use bounds the time, by the quantity of their utilization."""
 PRECISIONS: Mapping[str, str]
 TRACKS: Mapping[str, tuple[str, str]]
-"""What is sampled over a kernel's life, in the order it is shown: label and unit."""
+"""Quantities sampled over a kernel's run time, in the order of display: label and unit."""
 BUSY, RESOURCES, PRECISIONS, TRACKS = shipped_yaml("profkit.report", "resources.yaml").values()
 _OPCODES = shipped_yaml("profkit.report", "opcodes.yaml")
 

@@ -1,4 +1,4 @@
-"""What the machine code says that the counters do not: work by instruction, times how often it ran.
+"""Work that the counters lack, from SASS: work per instruction times execution counts.
 
 Counters of tensor-core work exist from CC 8.0 on and only in some sections; instruction counts
 exist wherever ncu imported the machine code. An instruction's shape m x n x k is in its name
@@ -25,7 +25,7 @@ HALF_ACCUMULATE = "fp16_accumulate"
 # A warp's m and n are 8 or 16 and 8; k is the rest: 16816 is 16 x 8 x 16.
 _WARP_SHAPE = re.compile(r"(16|8)(8)(\d+)")
 _GROUP_SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)")
-_WARPS_OF_A_GROUP = 4
+_WARPS_OF_A_GROUP = 4  # a warpgroup is four warps (PTX ISA, wgmma)
 # Volta's m8n8k4 product is done by each of the four quarters of a warp, in as many instructions
 # (STEP0, STEP1, ...) as an accumulator has words a thread and row: 4 of FP32, 2 of FP16.
 _QUARTERS = 4
@@ -68,8 +68,8 @@ def machine_code(action: Any, address: int) -> str:
 
 
 def executed_code(action: Any, metric_name: str) -> list[tuple[str, float]] | None:
-    """Each instruction that ran, its predicate left out, and how often; None where it or that is
-    not known."""
+    """Each executed instruction without its predicate, and its count; None where either is
+    unknown."""
     counts = by_address(action, metric_name)
     if counts is None:
         return None
@@ -108,7 +108,7 @@ def half_flop_of_move(instruction: str) -> int:
 
 
 def executed_opcodes(action: Any, metric_name: str) -> list[tuple[str, float]] | None:
-    """The opcode with modifiers of each instruction that ran and how often; None without counts."""
+    """The opcode with modifiers of each executed instruction and its count; None without counts."""
     code = executed_code(action, metric_name)
     return code and [(text.split(" ")[0], times) for text, times in code]
 

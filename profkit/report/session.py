@@ -1,4 +1,4 @@
-"""Who recorded a report, when and how: the session block that the vendor's reader leaves out.
+"""How and when a report was recorded: the session block, which the vendor's reader omits.
 
 Field numbers: NVIDIA, Nsight Compute Customization Guide, "File Format" (SessionDetails).
 A session is private data (computer name, addresses, paths); `shareable_command` is what may leave.
@@ -30,11 +30,11 @@ _SWITCHES = {
 
 @dataclass(frozen=True)
 class Session:
-    """How a report was recorded; empty strings and None where the report does not tell.
+    """How a report was recorded; empty strings and None where the report lacks it.
 
     `command` is the whole ncu command line. `options` are ncu's own options from it by their long
-    names without dashes. `clock_control`, `cache_control` and `replay_mode` are what was in force:
-    passed, set in the GUI, or that ncu's default, which `assumed` then names.
+    names without dashes. `clock_control`, `cache_control` and `replay_mode` are those in effect:
+    passed, set in the GUI, or the default of that ncu version, which `assumed` then names.
     """
 
     created: datetime | None

@@ -1,4 +1,4 @@
-"""What a launch recorded for each instruction: values by program counter, source line and SASS."""
+"""Per-instruction data of a launch: values by program counter, source line and SASS."""
 
 from __future__ import annotations
 
@@ -80,19 +80,19 @@ _ADDRESS = re.compile(r"\b0x[0-9a-f]{3,}\b")
 
 @dataclass(frozen=True)
 class Code:
-    """Where the instructions of a launch are: places in it are told from the kernel's `start`, for
-    the addresses are others in each process."""
+    """The addresses of a launch's instructions. They differ between processes, so that an
+    instruction is identified by its offset from the kernel's `start`."""
 
     addresses: frozenset[int]
     start: int
 
     def offset(self, address: int) -> str:
-        """The distance from the kernel's start: `+0x0bc0`; code that lies before it is foreign."""
+        """The offset from the kernel's start: `+0x0bc0`; negative in another function."""
         distance = address - self.start
         return f"{'-' if distance < 0 else '+'}{abs(distance):#06x}"
 
-    def told(self, sass: str) -> str:
-        """An instruction's text with the places in the code that it names told likewise."""
+    def relative(self, sass: str) -> str:
+        """The SASS text of an instruction with code addresses as offsets."""
 
         def target(match: re.Match[str]) -> str:
             address = int(match[0], 16)
@@ -120,11 +120,11 @@ def code_start(action: Any, start: str, addresses: Collection[int]) -> int:
 
 @dataclass(frozen=True)
 class Place:
-    """What of a launch a metric blames: a source line, or an instruction where no line is known.
+    """A source line, or an instruction without a known line, with its share of a metric.
 
     `share` is of the metric's sum over the launch; `sass` is "" for a line. `address` is the
-    instruction's program counter, 0 for a line, and `offset` how far from the kernel's start that
-    is, as `+0x0bc0`; "" for a line or where it was not looked up.
+    instruction's program counter, 0 for a line, and `offset` its distance from the kernel's start,
+    as `+0x0bc0`; "" for a line or where it was not looked up.
     """
 
     file: str
@@ -146,11 +146,11 @@ class LineCost:
 
 
 def located(places: Sequence[Place], code: Code) -> tuple[Place, ...]:
-    """Places with each instruction told from where the code begins."""
+    """Places with each instruction's offset from the kernel's start."""
     return tuple(
         place
         if place.line
-        else replace(place, sass=code.told(place.sass), offset=code.offset(place.address))
+        else replace(place, sass=code.relative(place.sass), offset=code.offset(place.address))
         for place in places
     )
 

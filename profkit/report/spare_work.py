@@ -1,10 +1,10 @@
-"""Work that a kernel could spare, by its machine code: arrays read again, index arithmetic.
+"""Avoidable work of a kernel, from its SASS: arrays read again, index arithmetic.
 
 Two loops read the same array again where the addresses of their loads are built on the same kernel
 parameter, from the same parameters and indices, ask for about as many sectors, one leads to the
-other, and the other starts anew: a loop that goes on from where the one before it ended, as the
-parts of one unrolled loop do, reads what comes next. That is an upper bound: they may read
-different parts of it.
+other, and the other starts again: a loop that continues where the previous one ended, as the parts
+of one unrolled loop do, reads further data. This is an upper bound: they may read different parts
+of the array.
 
 Integer instructions are indices and loop counters, or the algorithm itself: a hash, a random
 number, a table of integers. The latter's results end in a stored value, by registers all the way.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from profkit.report.sass_text import Operation, Slot
 
 SECTORS = "global_sectors"
-_TOLERANCE = 0.05
+_TOLERANCE = 0.05  # share, chosen: "about as many sectors" allows for masked first and last parts
 _LOADS = frozenset({"LDG", "LD"})
 _CONSTANT_LOADS = frozenset({"LDC", "ULDC", "LDCU"})
 _PRODUCTS = frozenset({"IMAD", "UIMAD"})

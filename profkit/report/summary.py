@@ -1,4 +1,4 @@
-"""A report in the terms a kernel author asks in: who takes the time, and what each launch did."""
+"""A report by kernel: time and share of each, and the quantities of each launch."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 NOT_STALLED = frozenset({"selected", "not_selected"})
 NAME_WIDTH = 40
 """Characters of a kernel's name in a `repr`: chosen, with what stands around it on one line."""
-# Chosen well above the 2% that keep two reports from being compared.
+# Share, chosen well above the 2% from which two reports are not comparable.
 _CLOCK_MOVED = 0.05
 _REPLAYED_RANGE = (
-    "a range of launches replayed as one: time and counters are those of all of them, launch shape "
-    "and occupancy those of one"
+    "range replay: time and counters cover all launches of the range, launch configuration and "
+    "occupancy one of them"
 )
 
 
 @dataclass(frozen=True)
 class Stall:
-    """A warp state: cycles for each issued instruction and its share of all states together.
+    """A warp state: cycles per issued instruction and its share of the sum over all states.
 
-    `is_wait` is false for the two that lose nothing: issuing, and ready while another warp issued.
+    `is_wait` is false for the two that are no stalls: issuing, and eligible but not selected.
     """
 
     reason: str
@@ -50,11 +50,11 @@ class Stall:
 
 @dataclass(frozen=True)
 class Work:
-    """Operations of one precision: how many, their rate (1/s) and the roofs it stands against.
+    """Operations of one precision: count, rate (1/s) and roofs.
 
-    `peak` is the roof at the held clock, `path_peak` that of the mma.sync path where it did most of
-    the work and is lower, `datasheet` the product's; NaN where unknown. `verified` is false for a
-    datasheet figure nobody looked up.
+    `peak` is the roof at the measured SM clock, `path_peak` that of the mma.sync path where it did
+    most of the work and is lower, `datasheet` the product's; NaN where unknown. `verified` is false
+    for a datasheet value that was not looked up.
     """
 
     precision: str
@@ -81,10 +81,10 @@ class Work:
 
 @dataclass(frozen=True)
 class Occupancy:
-    """Which resources limit the resident blocks, and what the next step would take.
+    """Resources that limit the resident blocks, and the requirements of the next higher occupancy.
 
-    `resident_at_once` says that all blocks of the grid fit at the same time: more room would stay
-    empty, so there is no step.
+    `resident_at_once`: all blocks of the grid fit at the same time, so that no higher occupancy is
+    possible.
     """
 
     limits: Limits
@@ -96,7 +96,7 @@ class Occupancy:
 
 @dataclass(frozen=True)
 class LaunchSummary:
-    """One launch: `values` has the catalogue quantities it gives, `missing` why it lacks others."""
+    """One launch: `values` has its catalog quantities, `missing` the reasons for the others."""
 
     launch: Launch
     gpu: Gpu
@@ -139,7 +139,8 @@ class LaunchSummary:
             *([_REPLAYED_RANGE] if self.launch.workload == "range" else []),
             *contradictions(self.values, self.gpu),
             *(
-                f"{work.label} reads {work.share:.0%} of its roof: don't rely on it here"
+                f"invalid measurement: {work.label} is {work.share:.0%} of its roof; "
+                "ignore it for this launch"
                 for work in self.work
                 if work.share > 1 + TOLERANCES.bound
             ),
@@ -147,7 +148,7 @@ class LaunchSummary:
 
     @cached_property
     def impossible(self) -> frozenset[str]:
-        """Quantities recorded with a value that can't be."""
+        """Quantities recorded with an impossible value."""
         return impossible(self.values)
 
     @cached_property
@@ -187,7 +188,7 @@ class LaunchSummary:
 
 @dataclass(frozen=True)
 class Group:
-    """Launches of one kernel with one shape, on one GPU.
+    """Launches of one kernel with one launch configuration, on one GPU.
 
     Times in seconds over the launches that ncu measured; `share` is of all such time in the report.
     `typical` is the launch of median duration. `namesakes` are the demangled names of all kernels
@@ -260,7 +261,7 @@ class ReportSummary:
 
 
 def summarize(raw: RawReport, quantities: Quantities) -> ReportSummary:
-    """Everything that the views of a report show."""
+    """The summary of a report that all views show."""
     launches = tuple(_launch(raw, quantities, row) for row in range(len(raw.launches)))
     notes = tuple(_notes(launches, raw.session))
     recorded = raw.framing.launches
@@ -283,7 +284,8 @@ def _launch(raw: RawReport, quantities: Quantities, row: int) -> LaunchSummary:
 
 
 def groups(launches: Sequence[LaunchSummary]) -> tuple[Group, ...]:
-    """Launches by kernel, shape and GPU, most time first; groups without a measured launch last."""
+    """Launches by kernel, launch configuration and GPU, most time first; groups without a measured
+    launch last."""
     total = sum(launch.duration for launch in launches if not launch.failed)
     by_shape = defaultdict(list)
     names = defaultdict(list)
@@ -331,7 +333,7 @@ def stalls(values: Mapping[str, float]) -> tuple[Stall, ...]:
 
 
 def held_peak(launch: LaunchSummary, precision: str) -> tuple[float, bool]:
-    """FLOP/s at the held clock, and whether units give it; NaN where neither counters nor they do.
+    """FLOP/s at the measured SM clock, and whether it is computed; NaN where it is unknown.
 
     Without a counter it is FLOP per cycle and SM x SMs x clock.
     """
@@ -347,7 +349,7 @@ def _work(launch: LaunchSummary, precision: str) -> Work:
     kind = "ops" if precision.endswith("int8") else "flop"
     operations = launch.get(f"{kind}_{precision}")
     sheet = launch.gpu.datasheet.peaks.get(precision) if launch.gpu.datasheet else None
-    # The mma.sync roof where that path did most of the work and is not the chip's fastest.
+    # The mma.sync roof where that path did most of the work and is not the fastest one.
     path = launch.get(f"peak_rate_{precision}_hmma")
     mostly = launch.get("flop_tensor_hmma") > launch.get("flop_tensor") / 2
     is_slower = mostly and path < launch.get(f"peak_rate_{precision}")
@@ -364,7 +366,7 @@ def _work(launch: LaunchSummary, precision: str) -> Work:
 
 
 def _accumulation(launch: LaunchSummary, precision: str) -> float:
-    """What the mix of accumulators makes of the rate with FP32 accumulation.
+    """The factor of the mix of accumulator types on the rate with FP32 accumulation.
 
     GeForce cards accumulate in FP32 at a share of the rate in FP16: the time of both parts together
     gives the rate of the mix.
@@ -400,21 +402,21 @@ def _occupancy(launch: LaunchSummary) -> Occupancy | None:
 def _notes(launches: Sequence[LaunchSummary], session: Session) -> Iterator[str]:
     if failed := sum(launch.failed for launch in launches):
         yield (
-            f"{failed} of {len(launches)} launches have no duration: their counters failed, "
+            f"{failed} of {len(launches)} launches have no duration: their counters failed and "
             "they are not ranked; profile them again"
         )
     if session.clock_control == "base":
-        origin = "ncu's default then" if "clock-control" in session.assumed else "as asked"
+        origin = "ncu's default" if "clock-control" in session.assumed else "as requested"
         yield (
-            f"ncu set the SM clock to base ({origin}): launches run slower than without it, "
-            "and memory looks faster beside compute"
+            f"ncu locked the SM clock to base ({origin}): launches run slower than at boost "
+            "clocks, and memory appears faster relative to compute"
         )
     clocks = span("sm_clock", launches)
     if clocks and clocks_apart("sm_clock", *clocks, _CLOCK_MOVED):
         low, high = (launch.get("sm_clock") / 1e9 for launch in clocks)
         yield (
-            f"the SM clock moved between launches, {low:.2f} to {high:.2f} GHz: "
-            "their times don't compare where compute limits them"
+            f"the SM clock varied between launches, {low:.2f} to {high:.2f} GHz: times of "
+            "compute-bound launches are not comparable"
         )
     for note in filter(None, dict.fromkeys(launch.gpu.datasheet_note for launch in launches)):
-        yield f"{note}; the roofs are the report's own, at the clock that was held"
+        yield f"{note}; roofs are computed from the report, at the measured clocks"

@@ -34,22 +34,22 @@ from profkit.rules.samples import SAMPLED, SAMPLED_FROM, Sampled
 from profkit.ui.text import factor_range
 
 AT_THE_ROOF = "at_the_roof"
-NOT_SAMPLED = "samples by instruction were not read: short kernels and long code are left out"
-"""Why a fact from samples is missing where they were recorded."""
+NOT_SAMPLED = "warp samples were not read: short kernels and very long code are excluded"
+"""Why a quantity from warp samples is missing although samples were recorded."""
 
-_LEAST = 1e-3
-_NOT_ATTRIBUTED = "too few waits could be attributed to a load"
-_NO_PREVIOUS = "the previous launch was not selected, or has no such counters"
+_LEAST = 1e-3  # share of the time that is left at least, chosen: no estimate exceeds 1000x
+_NOT_ATTRIBUTED = "too few stalls could be attributed to a load"
+_NO_PREVIOUS = "the previous launch was not selected, or lacks these counters"
 
 Subject = TypeVar("Subject", bound=Group | None, covariant=True)
 Row = TypeVar("Row", bound=Group | None)
 Sampling = Callable[[LaunchSummary], Sampled | None]
-"""The facts in a launch's samples by instruction; None where there are none."""
+"""The quantities from a launch's warp samples; None without samples."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """A value that a rule looked at; `threshold` is NaN where it was not compared."""
+    """A value that a rule evaluated; `threshold` is NaN where it was not compared."""
 
     quantity: str
     value: float
@@ -64,7 +64,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a fix gives: factors by which the kernel gets faster, each at least 1.
+    """The estimated speedup of a fix: factors of the kernel's time, each at least 1.
 
     `bound_seconds` is the time below which the floor of `bounded_by` holds the kernel after the
     fix, "" where all floors are far below what the fix leaves; `run` is the likely factor for the
@@ -90,8 +90,8 @@ class Finding(Generic[Subject]):
     """A rule that fired on a kernel, or, without a `group`, on a timeline as a whole.
 
     `saved` is the likely time saved over the report, or of the timeline's time, seconds.
-    A rule that promises time has no `estimate` where that is below WORTH (then it is `negligible`),
-    and where quantities are `lacking` that it rests on.
+    A rule with formulas has no `estimate` where that is below WORTH (then it is `negligible`), and
+    where quantities are `lacking` that it needs.
     """
 
     rule: Rule
@@ -126,7 +126,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Trial(Generic[Subject]):
-    """What a rule makes of a kernel or a timeline, fired (`finding`) or not.
+    """The evaluation of a rule on a kernel or a timeline, fired (`finding`) or not.
 
     `now` and `after` are the floors before and after the fix as shares of the kernel's present
     time; `time` is the rule's own share of the time that is left, NaN where it gives none.
@@ -142,8 +142,8 @@ class Trial(Generic[Subject]):
 
 @dataclass(frozen=True)
 class Lack:
-    """What keeps a rule from being evaluated: on how many kernels (0: a timeline), and why each
-    quantity is missing, by its name."""
+    """Why a rule could not be evaluated: on how many kernels (0: a timeline), and the reason for
+    each missing quantity, by name."""
 
     rule: str
     kernels: int
@@ -155,12 +155,12 @@ class Lack:
 
     @property
     def unsampled(self) -> bool:
-        """Whether all that it lacks is samples that were recorded and not read."""
+        """Whether it lacks only samples that were recorded and not read."""
         return set(self.reasons.values()) == {NOT_SAMPLED}
 
     @property
     def sections(self) -> tuple[str, ...]:
-        """The sections to collect so that what was not collected is there."""
+        """The ncu sections that collect the missing quantities."""
         sections = (
             catalog().quantities[SAMPLED_FROM if name in SAMPLED else name].section
             for name, reason in self.reasons.items()
@@ -173,7 +173,7 @@ class Lack:
 class Diagnosis(Generic[Subject]):
     """Findings, most time saved first, those that promise none last.
 
-    `unknown` are the rules that could not be evaluated for some kernel: by name, what they lack.
+    `unknown` are the rules that could not be evaluated for some kernel, with what they lack.
     """
 
     findings: tuple[Finding[Subject], ...]

@@ -1,8 +1,8 @@
-"""Rules: what a bottleneck looks like, what its fix relieves, and what to do. Data, never code.
+"""Rules: conditions of a bottleneck, the effect of its fix, and actions. Data, never code.
 
-A rules file is YAML, `rules:` with a list of rules; `schemas/rules.json` has its form and
-docs/guides/writing-rules.md explains it. Whatever is wrong in it is reported with file, line and,
-for a name, the nearest valid one.
+A rules file is YAML, `rules:` with a list of rules; `schemas/rules.json` is its schema and
+docs/guides/writing-rules.md explains it. All faults are reported with file and line, a wrong value
+or name with the valid ones.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ from profkit.rules.samples import BEFORE, CATEGORIES, SAMPLED, Match
 from profkit.timeline import region
 
 CONTEXT: Mapping[str, tuple[str, str]] = {**BEFORE, **SAMPLED}
-"""What rules may name beside the catalogue's quantities, with unit and meaning: facts of the launch
-right before and of the samples by instruction, unknown where those were not recorded."""
+"""Quantities for rules besides the catalog's, with unit and meaning: of the previous launch and
+from warp samples by instruction, unknown where those were not recorded."""
 
-_DEEPEST = 10
+_DEEPEST = 10  # levels of a file, chosen: twice what a rule needs
+_SIMILAR = 0.5  # of a misspelled name, chosen: a whole word less or more is still close
 _CHANGES = ("relieves", "takes")
 _FOR_KERNELS = {"takes", "spans", "match", "blame"}
 _LISTED = 40
-"""Names that a line lists at most: all keys of a rule, all resources and stall reasons, not the
-hundreds of quantities."""
+"""The most names in a message: all keys, resources, categories and stall reasons, not the hundreds
+of quantities."""
 
 if TYPE_CHECKING:
     Category: TypeAlias = str
@@ -49,17 +50,17 @@ else:
 Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 Texts: TypeAlias = Annotated[tuple[Text, ...], Meta(min_length=1)]
 Formula: TypeAlias = Annotated[
-    str | float, Meta(description="Arithmetic, comparisons and logic over catalogue quantities")
+    str | float, Meta(description="Arithmetic, comparisons and logic over catalog quantities")
 ]
 Changes: TypeAlias = Annotated[dict[str, Formula], Meta(min_length=1)]
 Capability: TypeAlias = Annotated[
     Annotated[str, Meta(pattern=r"^[0-9]{1,2}(\.[0-9])?$")] | Annotated[float, Meta(ge=1, le=99)],
-    Meta(description="A compute capability, as 9.0"),
+    Meta(description="A compute capability, such as 9.0"),
 ]
 
 
 class Action(Model, frozen=True):
-    """Something to do; `since` and `until` are the compute capabilities that it is for."""
+    """An action; `since` and `until` are the first and last compute capability it applies to."""
 
     text: Text
     since: Capability = "0.0"
@@ -67,11 +68,11 @@ class Action(Model, frozen=True):
 
     @property
     def span(self) -> tuple[ComputeCapability, ComputeCapability]:
-        """The first and the last architecture that it is for."""
+        """The first and the last compute capability it applies to."""
         return _capability(self.since), _capability(self.until)
 
     def suits(self, cc: ComputeCapability) -> bool:
-        """Whether it is for an architecture; for all where that is unknown."""
+        """Whether it applies to a compute capability; true where that is unknown."""
         return cc == (0, 0) or self.span[0] <= cc <= self.span[1]
 
 
@@ -81,16 +82,16 @@ def _capability(text: str | float) -> ComputeCapability:
 
 
 class RuleForm(Model, frozen=True, kw_only=True, dict=True):
-    """A bottleneck's signs and what its fix gives.
+    """The conditions of a bottleneck and the effect of its fix.
 
     `when` are conditions that must all hold. `relieves` maps a resource, or a part of a timeline's
-    time, to the share that a fix leaves of it, `takes` a resource to the share of the present time
-    that a fix needs of it anew; `time` is the share of the kernel's time that a fix leaves when no
-    resource bounds it, with `spans: previous` of the kernel and the one before it together. A rule
-    with none of them informs: it promises nothing. `match` selects the samples that `matched`
-    stands for: those that any of its blocks does. `blame` names the line quantities whose sum is
-    largest at the lines to look at, `evidence` quantities to show beside the conditions, `verify`
-    which quantity should move to where. The most useful of the `actions` is first.
+    time, to the share of it that remains after a fix, `takes` a resource to its additional use by
+    the fix, as a share of the present time; `time` is the share of the kernel's time that remains
+    if no resource bounds it, with `spans: previous` of this and the previous kernel together. A
+    rule with none of them is informative: it has no estimate. `match` selects the warp samples for
+    `matched`: those of any of its blocks. `blame` names the line quantities whose sum ranks the
+    locations, `evidence` quantities to list besides the conditions, `verify` how quantities should
+    change after the fix. The most useful of the `actions` is first.
     """
 
     name: Annotated[str, Meta(pattern="^[a-z][a-z0-9_]*$")]
@@ -115,13 +116,13 @@ class RuleForm(Model, frozen=True, kw_only=True, dict=True):
 
 
 class RulesFile(Model, frozen=True):
-    """A file of rules: what bottlenecks look like, and what their fixes give."""
+    """A file of rules: conditions of bottlenecks and effects of their fixes."""
 
     rules: tuple[RuleForm, ...]
 
 
 class Rule(RuleForm, frozen=True, kw_only=True, dict=True):
-    """A rule, its formulas read; `place` is where it stands."""
+    """A rule with parsed formulas; `place` is its file and line."""
 
     place: str = ""
 
@@ -158,7 +159,7 @@ class Rule(RuleForm, frozen=True, kw_only=True, dict=True):
 
     @property
     def formulas(self) -> tuple[Expression, ...]:
-        """What the estimate of its gain rests on; nothing for a rule that promises no time."""
+        """The formulas of its estimate; none for an informative rule."""
         time = (self.time,) if self.time else ()
         return (*self.relieves.values(), *self.takes.values(), *time)
 
@@ -170,12 +171,15 @@ class Rule(RuleForm, frozen=True, kw_only=True, dict=True):
 
 
 _FIELDS = {each.encode_name: each for each in fields(RuleForm)}
-_PARTS = [each.encode_name for model in (Action, Match) for each in fields(model)]
+_KEYS = {
+    name: [each.encode_name for each in fields(model)]
+    for name, model in (("actions", Action), ("match", Match))
+}
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Something wrong in a rules file."""
+    """A fault in a rules file."""
 
     file: str
     line: int
@@ -186,11 +190,11 @@ class Fault:
 
 
 class BadRules(BadInput):
-    """A rules file that can't be used, with everything that is wrong in it."""
+    """A rules file that can't be used, with all its faults."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-        super().__init__(f"{faults[0]}{more}", "see all with `profkit rules check`")
+        super().__init__(f"{faults[0]}{more}", "list all with `profkit rules check`")
         self.faults = tuple(faults)
 
 
@@ -218,7 +222,7 @@ def with_own(path: Path) -> tuple[Rule, ...]:
 
 
 def check_rules(path: Path) -> tuple[tuple[Rule, ...], tuple[Fault, ...]]:
-    """The rules that are right, and everything that is wrong; raises BadInput for no such file."""
+    """The valid rules, and all faults; raises BadInput where the file is missing."""
     rules: dict[str, Rule] = {}
     faults: list[Fault] = []
     for source in _sources(path):
@@ -229,20 +233,26 @@ def check_rules(path: Path) -> tuple[tuple[Rule, ...], tuple[Fault, ...]]:
                 rule = row.rule
                 first = rules.setdefault(rule.name, rule)
                 if first is not rule:
-                    faults.append(row.fault(("name",), f"{rule.name!r} is in {first.place} too"))
+                    faults.append(
+                        row.fault(
+                            ("name",), f"duplicate rule name {rule.name!r}, first in {first.place}"
+                        )
+                    )
     return tuple(rules.values()), tuple(sorted(faults, key=lambda each: (each.file, each.line)))
 
 
 def _sources(path: Path) -> list[Path]:
     sources = sorted(path.glob("*.yaml")) if path.is_dir() else [path]
     if not sources:
-        raise BadInput(f"{path}: no .yaml file", "name a rules file, or a folder of them")
+        raise BadInput(
+            f"{path}: no .yaml file in this directory", "pass a rules file or a directory of them"
+        )
     return sources
 
 
 @dataclass(frozen=True)
 class _Row:
-    """A rule as it stands in its file, and the lines of its parts by path."""
+    """A rule of a file, and the lines of its parts by path."""
 
     file: str
     content: Any
@@ -250,7 +260,7 @@ class _Row:
 
     @property
     def rule(self) -> Rule:
-        """The rule of a row in which nothing is wrong."""
+        """The rule of a row without faults."""
         place = f"{Path(self.file).name}:{self.lines.get((), 1)}"
         return convert(self.content | {"place": place}, Rule)
 
@@ -266,7 +276,7 @@ def _rows(source: Path, faults: list[Fault]) -> Iterator[_Row]:
         node = compose_yaml(read_text(source))
         content = None if node is None else _plain(node, (), lines)
         if not isinstance(content, dict) or not isinstance(content.get("rules"), list):
-            raise Malformed("a rules file is `rules:` with a list of rules")
+            raise Malformed("expected `rules:` with a list of rules")
     except Malformed as error:
         faults.append(Fault(str(source), error.line or 1, error.message))
         return
@@ -276,16 +286,16 @@ def _rows(source: Path, faults: list[Fault]) -> Iterator[_Row]:
 
 
 def _plain(node: yaml.Node, path: Place, lines: dict[Place, int]) -> Any:
-    """The data of a YAML node; notes on which line each part stands. Raises Malformed."""
+    """The data of a YAML node; stores the line of each part. Raises Malformed."""
     line = lines[path] = node.start_mark.line + 1
     if len(path) > _DEEPEST:
-        raise Malformed("nested too deep", line=line)
+        raise Malformed(f"nested too deeply (more than {_DEEPEST} levels)", line=line)
     if isinstance(node, yaml.MappingNode):
         mapping: dict[str, Any] = {}
         for key, value in node.value:
             name, line = str(key.value), key.start_mark.line + 1
             if name in mapping:
-                raise Malformed(f"{name!r} stands twice", line=line)
+                raise Malformed(f"duplicate key {name!r}", line=line)
             mapping[name] = _plain(value, (*path, name), lines)
             lines[*path, name] = line
         return mapping
@@ -296,7 +306,7 @@ def _plain(node: yaml.Node, path: Place, lines: dict[Place, int]) -> Any:
             try:
                 return float(node.value)
             except ValueError:
-                message = f"{node.value!r}: write numbers as 1, 0.5 or 2e6"
+                message = f"invalid number {node.value!r}; write 1, 0.5 or 2e6"
                 raise Malformed(message, line=line) from None
         case "bool":
             return node.value.lower() in {"true", "yes", "on"}
@@ -306,38 +316,73 @@ def _plain(node: yaml.Node, path: Place, lines: dict[Place, int]) -> Any:
 
 
 def _faults_in(rule: Any) -> Iterator[tuple[Place, str]]:
-    """What is wrong in a rule: its form, and the names in parts of it whose form is right."""
+    """The faults of a rule: of its form, and of the names in all parts whose form is valid."""
     if not isinstance(rule, dict):
-        yield (), f"{rule!r:.80} where a rule's mapping belongs"
+        yield (), f"expected a rule (a mapping), got {rule!r:.80}"
         return
-    yield from (
-        ((), f"no key {key!r}{_nearest_or_all(key, _FIELDS)}") for key in rule.keys() - _FIELDS
-    )
+    for key in rule.keys() - _FIELDS:
+        yield (key,), f"unknown key {key!r}{_valid(key, _FIELDS)}"
     sound = {}
     for name, form in _FIELDS.items():
         if name not in rule:
             if form.required:
-                yield (), f"no {name}"
-        elif wrong := fault(rule[name], form.type):
-            place, message = wrong
-            word = message.rpartition(" ")[2].strip("'")
-            is_choice = get_origin(form.type) is Literal
-            choices = get_args(form.type)
-            meant = _nearest_or_all(word, choices) if is_choice else _nearest(word, _PARTS)
-            yield (name, *place), f"{name}: {message}{meant}"
-        else:
-            sound[name] = rule[name]
+                yield (), f"missing key {name!r}"
+            continue
+        faults = list(_faults_of_form(rule[name], form.type))
+        for place, message in faults:
+            yield (name, *place), f"{name}: {message}{_choices(name, message)}"
+        bad = {place[:1] for place, _ in faults}
+        if () not in bad:
+            parts = _parts(rule[name])
+            sound[name] = {key: part for key, part in parts.items() if (key,) not in bad}
     yield from _faults_of_names(sound)
+
+
+def _parts(value: Any) -> dict[Any, Any]:
+    """The items of a list or a mapping by index or key; a single value has the key None."""
+    if isinstance(value, dict):
+        return value
+    return dict(enumerate(value)) if isinstance(value, list) else {None: value}
+
+
+def _faults_of_form(value: Any, kind: Any) -> Iterator[tuple[Place, str]]:
+    """Where a part of a rule does not have the form of its kind: the first fault of each item."""
+    items = list(_parts(value).items())
+    while wrong := fault(value, kind):
+        place, message = wrong
+        if not place:
+            yield (), message
+            return
+        index = next(
+            index
+            for index, (key, _) in enumerate(items)
+            if place[0] == (key if isinstance(value, dict) else index)
+        )
+        yield (items[index][0], *place[1:]), message
+        del items[index]
+        if not items:
+            return
+        value = dict(items) if isinstance(value, dict) else [item for _, item in items]
+
+
+def _choices(name: str, message: str) -> str:
+    """The valid values of a field, or the valid keys of its items, after a message about one."""
+    word = message.rpartition(" ")[2].strip("'")
+    kind = _FIELDS[name].type
+    if get_origin(kind) is Literal:
+        return _valid(word, get_args(kind))
+    return _valid(word, _KEYS[name]) if "unknown field" in message else ""
 
 
 def _faults_of_names(rule: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
     """Faults of the expressions, resources and quantities that well-formed parts name."""
-    about_timeline, lines = rule.get("about") == "timeline", catalog().lines
+    about_timeline = "timeline" in rule.get("about", {}).values()
+    lines = catalog().lines
     known: Mapping[str, Iterable[str]] = {
         "quantity": region.QUANTITIES if about_timeline else [*catalog().quantities, *CONTEXT],
         "resource": region.PARTS if about_timeline else RESOURCES,
         "line quantity": [*lines, *AWAITED, *COUNTED],
-        "reason to stall": [name.removeprefix(SAMPLES) for name in lines if SAMPLES in name],
+        "stall reason": [name.removeprefix(SAMPLES) for name in lines if SAMPLES in name],
     }
     reads: set[str] = set()
     for path, kind, text in _texts(rule):
@@ -349,43 +394,40 @@ def _faults_of_names(rule: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
                 yield path, str(error)
                 continue
             if path[0] == "when" and not expression.is_condition:
-                yield path, f"{text!r:.80} is no condition: compare it with something"
+                yield path, f"not a condition: {text!r:.80}; add a comparison"
             kind, names = "quantity", expression.names
         reads.update(names)
         for name in names:
             if name not in known[kind]:
-                yield path, f"{name!r} is no {kind}{_nearest_or_all(name, known[kind])}"
+                yield path, f"unknown {kind} {name!r}{_valid(name, known[kind])}"
     if "match" not in rule and (matched := reads & {"matched", "matched_active"}):
-        yield (), f"{min(matched)!r} stands for what `match` selects, and there is none"
+        yield (), f"{min(matched)!r} requires `match`, which this rule lacks"
     if about_timeline:
         for part in _FOR_KERNELS & rule.keys():
-            yield (part,), f"{part!r} is for rules about kernels, not a timeline"
+            yield (part,), f"{part!r} is not valid in a rule about a timeline"
 
 
 def _texts(rule: Mapping[str, Any]) -> Iterator[tuple[Place, str, Any]]:
     """The expressions of a rule and its other names: the place, kind and text of each."""
-    changes = [((part, key), rule[part][key]) for part in _CHANGES for key in rule.get(part, ())]
-    conditions = [(("when", index), text) for index, text in enumerate(rule.get("when", ()))]
-    times = [(("time",), rule["time"])] if "time" in rule else []
+    changes = [((part, key), text) for part in _CHANGES for key, text in rule.get(part, {}).items()]
+    conditions = [(("when", index), text) for index, text in rule.get("when", {}).items()]
+    times = [(("time",), text) for text in rule.get("time", {}).values()]
     yield from ((path, "expression", text) for path, text in [*conditions, *changes, *times])
     yield from ((path, "resource", path[1]) for path, _ in changes)
-    for index, name in enumerate(rule.get("evidence", ())):
+    for index, name in rule.get("evidence", {}).items():
         yield ("evidence", index), "quantity", name
-    blame = rule.get("blame", ())
-    for name in [blame] if isinstance(blame, str) else blame:
+    for name in rule.get("blame", {}).values():
         yield ("blame",), "line quantity", name
-    for index, block in enumerate(rule.get("match", ())):
+    for index, block in rule.get("match", {}).items():
         for reason in block.get("stall", ()):
-            yield ("match", index, "stall"), "reason to stall", reason
+            yield ("match", index, "stall"), "stall reason", reason
 
 
-def _nearest_or_all(name: str, known: Iterable[str]) -> str:
-    """The nearest of the right names; all of them, as far as they go on a line, without one."""
+def _valid(name: str, known: Iterable[str]) -> str:
+    """The nearest of the valid names, and all of them where they are few."""
     valid = list(known)
-    listed = f"; use {', '.join(valid)}" if len(valid) <= _LISTED else "; see `profkit metrics`"
-    return _nearest(name, valid) or listed
-
-
-def _nearest(name: str, known: Sequence[str]) -> str:
-    meant = did_you_mean(name, known, alike=0.5)
-    return meant and f"; {meant}"
+    meant = did_you_mean(name, valid, alike=_SIMILAR)
+    if len(valid) > _LISTED:
+        return f"; {meant or 'see `profkit metrics`'}"
+    listed = f"valid: {', '.join(valid)}"
+    return f"; {meant} ({listed})" if meant else f"; {listed}"

@@ -1,4 +1,4 @@
-"""Rules as people read them: a list, one explained, its trials on a report, how well they hold."""
+"""Views of rules: list, explanation, evaluation on a report, accuracy."""
 
 from __future__ import annotations
 
@@ -28,24 +28,25 @@ if TYPE_CHECKING:
     from profkit.rules.rule_file import Action, Rule
     from profkit.rules.score import PairScore, Part, Score
 
-_FLOORS_SHOWN = 5
-_LEAST_FLOOR = 0.005
+_FLOORS_SHOWN = 5  # chosen: two lines at 100 columns
+_LEAST_FLOOR = 0.005  # share of the kernel's time that is not rounded to 0%
+_ESTIMATE, _FLOORS = "estimated speedup", "resource floors"
 _MARKS: Mapping[bool | None, str] = {True: "yes", False: "no", None: "?"}
-_LOOKS_FOR, _LEAVES = "Looks for", "A fix leaves"
-_MATCHED = "Matched samples"
-_SUMMARY = ("", "First", "In top three", "Mean error", "Largest error", "False alarms")
-_PAIRS = ("Pair", "Category", "Gave", "Told", "Error", "Rank", "ncu's", "Error", "Rank")
+_CONDITIONS, _REMAINING = "Conditions", "Remaining after a fix"
+_MATCHED = "Selected samples"
+_SUMMARY = ("", "Ranked first", "In top 3", "Mean error", "Max error", "False alarms")
+_PAIRS = ("Pair", "Category", "Measured", "Predicted", "Error", "Rank", "ncu", "Error", "Rank")
 _WORDS = {"", "Pair", "Category"}
-_INDENT = 4
-_NAME = 40
+_INDENT = 4  # columns
+_NAME = 40  # characters of a kernel name, chosen: time and rank fit beside it at 80 columns
 
 
 def list_view(rules: Sequence[Rule]) -> RenderableType:
     """All rules, a line or two each."""
     rows = tuple((rule.name, rule.category, rule.title) for rule in rules)
-    more = f"{plural(len(rules), 'rule')}; profkit rules explain RULE tells more"
-    grid = Grid("", ("Rule", "Category", "What it finds"), rows)
-    return Group(_table(grid, folded={"What it finds"}), Text(), Text(more, "dim"))
+    more = f"{plural(len(rules), 'rule')}; details: profkit rules explain RULE"
+    grid = Grid("", ("Rule", "Category", "Finding"), rows)
+    return Group(_table(grid, folded={"Finding"}), Text(), Text(more, "dim"))
 
 
 def _table(grid: Grid, folded: Collection[str], numbers: Collection[str] = ()) -> Table:
@@ -72,28 +73,28 @@ def rules_markdown(rules: Sequence[Rule]) -> str:
 def _section(rule: Rule) -> list[str]:
     lines = [f"### {rule.name}", "", f"{escape(rule.title)}. {escape(rule.explanation)}", ""]
     for label, entries in _facts(rule).items():
-        shown = code if label in {_LOOKS_FOR, _LEAVES, _MATCHED} else escape
+        shown = code if label in {_CONDITIONS, _REMAINING, _MATCHED} else escape
         lines += [f"{label}:", "", *(f"- {shown(entry)}" for entry in entries), ""]
     lines.append(f"{rule.confidence.capitalize()} confidence, {rule.effort} effort.")
     return lines
 
 
 def _facts(rule: Rule) -> Mapping[str, Sequence[str]]:
-    """What a rule is made of, each part by its label; empty parts left out."""
+    """The parts of a rule by label, without empty ones."""
     leaves = [f"{name}: {share.text}" for name, share in rule.relieves.items()]
     parts: Mapping[str, Sequence[str]] = {
-        _LOOKS_FOR: [condition.text for condition in rule.when],
+        _CONDITIONS: [condition.text for condition in rule.when],
         _MATCHED: list(map(_match, rule.match)),
-        _LEAVES: [*leaves, f"time: {rule.time.text}"] if rule.time else leaves,
-        "Do": list(map(_action, rule.actions)),
-        "Check": rule.verify,
-        "Blames the lines with most": [" + ".join(rule.blame)] if rule.blame else (),
+        _REMAINING: [*leaves, f"time: {rule.time.text}"] if rule.time else leaves,
+        "Actions": list(map(_action, rule.actions)),
+        "Verify": rule.verify,
+        "Locations: lines with most": [" + ".join(rule.blame)] if rule.blame else (),
     }
     return {label: entries for label, entries in parts.items() if entries}
 
 
 def _match(match: Match) -> str:
-    """A block of `match` in words: `stall long_scoreboard; producer LDG* or LD.*; in a loop`."""
+    """A block of `match` as text: `stall long_scoreboard; producer LDG* or LD.*; in a loop`."""
     parts = ("stall", "opcode", "producer", "line")
     words = [
         f"{part} {' or '.join(getattr(match, part))}" for part in parts if getattr(match, part)
@@ -112,7 +113,7 @@ def _action(action: Action) -> str:
 
 
 def explained(rule: Rule) -> RenderableType:
-    """One rule: what it looks for, what it promises by which formulas, and what to do."""
+    """One rule: conditions, formulas of its estimate, actions and verification."""
     rows = [(label, "\n".join(entries)) for label, entries in _facts(rule).items()]
     rows += [("Confidence", rule.confidence), ("Effort", rule.effort), ("Defined in", rule.place)]
     head = Text.assemble((rule.name, "bold"), (f"  {rule.category}", "dim"))
@@ -124,10 +125,10 @@ def trials_view(
     checklist: Checklist,
     others: Sequence[Finding[KernelGroup]],
 ) -> RenderableType:
-    """What a rule makes of each kernel: those it fires on whole, of the others what kept it.
+    """A rule on each kernel: in full where it fires, else the condition that does not hold.
 
     `others` are findings of other rules of the category: of all those on a kernel the checklist has
-    the most cautious.
+    the one with the smallest estimate.
     """
     names = told_apart((words.kernel_name(trial.group) for trial in trials), _NAME)
     parts: list[RenderableType] = []
@@ -145,11 +146,11 @@ def trials_view(
 
 
 def timeline_trial_view(trial: Trial[None]) -> RenderableType:
-    """What a rule makes of a timeline: all that it looks for, and what that gives."""
+    """A rule on a timeline: its conditions and its estimate."""
     verb = "Fires on" if trial.finding else "Does not fire on"
     rows = _looked_at(trial.conditions)
     if trial.finding and trial.finding.estimate:
-        rows.append(("gives", words.gain(trial.finding.estimate)))
+        rows.append((_ESTIMATE, words.gain(trial.finding.estimate)))
     return Group(Text(), Text(f"{verb} {words.TIMELINE}", "bold"), rows_of(rows, _INDENT))
 
 
@@ -163,25 +164,25 @@ def _fired(
     group, rule = trial.group, finding.rule
     items = checklist.findings_on(group)
     rank = next((item.rank for item in items if item.rank and item.rule.name == rule.name), 0)
-    place = f"rank {rank}" if rank else "not ranked: no estimate, or its category's other less"
+    place = f"rank {rank}" if rank else "not ranked: no estimate, or a smaller one in its category"
     time = f"  {number(group.median, 's')}, {place}"
     rows = _looked_at(trial.conditions)
     if finding.lacking:
-        rows.append(("gives", f"not known without {', '.join(finding.lacking)}"))
+        rows.append((_ESTIMATE, f"unknown, not recorded: {', '.join(finding.lacking)}"))
     if estimate := finding.estimate or finding.negligible:
-        rows.append(("gives", f"{words.gain(estimate)} {_source(rule)}"))
-        rows.append(("floors", _floors(trial)))
+        rows.append((_ESTIMATE, f"{words.gain(estimate)} {_source(rule)}"))
+        rows.append((_FLOORS, _floors(trial)))
         if not math.isnan(trial.time):
-            rows.append(("time", f"{percent(trial.time)} left by the rule's own formula"))
+            rows.append(("time", f"{percent(trial.time)} remains by the rule's formula"))
     for other in others:
-        promise = words.gain(other.estimate) if other.estimate else "promises no time"
-        rows.append(("beside", f"{other.rule.name}: {promise} {_source(other.rule)}"))
+        promise = words.gain(other.estimate) if other.estimate else "no estimate"
+        rows.append(("also", f"{other.rule.name}: {promise} {_source(other.rule)}"))
     head = Text.assemble(("Fires on ", "bold"), (name, "bold"), time)
     return [head, rows_of(rows, _INDENT)]
 
 
 def _source(rule: Rule) -> str:
-    return "by counters" if SAMPLED.keys().isdisjoint(rule.names) else "by samples"
+    return "from counters" if SAMPLED.keys().isdisjoint(rule.names) else "from warp samples"
 
 
 def _looked_at(conditions: Iterable[Condition]) -> list[tuple[str, str]]:
@@ -196,17 +197,19 @@ def _obstacle(conditions: Iterable[Condition]) -> str:
     unmet = [condition for condition in conditions if not condition.holds]
     first = next((condition for condition in unmet if condition.holds is False), unmet[0])
     if first.holds is None:
-        text = f"not known: {', '.join(first.missing) or first.text}"
+        text = f"not evaluated, unknown: {', '.join(first.missing) or first.text}"
         if SAMPLED.keys().isdisjoint(first.missing):
             return text
         share = percent(WORTH_SAMPLING)
-        return f"{text} (samples are looked at in kernels of {share} of the time: --kernel)"
+        return (
+            f"{text} (warp samples are read for kernels from {share} of the time on; use --kernel)"
+        )
     missed = [words.missed(value) for value in first.compared if not value.holds]
     return "; ".join(missed) or f"not {first.text}"
 
 
 def _floors(trial: Trial[KernelGroup]) -> str:
-    """The highest floors before and after the fix, as times of the kernel."""
+    """The highest resource floors (lower bounds of the time) before and after the fix."""
     now, after, duration = trial.now, trial.after, trial.group.typical.duration
     ordered = sorted(now, key=lambda name: -max(now[name], after[name]))
     return "; ".join(
@@ -220,7 +223,7 @@ def _floors(trial: Trial[KernelGroup]) -> str:
 
 
 def score_view(score: Score) -> RenderableType:
-    """The figures, a row a pair, and what was missed and why."""
+    """The summary, a row per pair, and misses with their reasons."""
     parts: list[RenderableType] = [Text(_headline(score), "bold")]
     for grid in _grids(score):
         parts += [Text(), Text(grid.title, "bold"), _table(grid, _WORDS, {*grid.columns} - _WORDS)]
@@ -235,9 +238,10 @@ def score_view(score: Score) -> RenderableType:
 
 def score_markdown(score: Score, note: str) -> str:
     """The page docs/reference/accuracy.md."""
-    from profkit.rules.score import LARGE_ERROR
+    from profkit.rules.score import LARGE_ERROR, WORTH_AN_ALARM
 
-    lines = [shipped_text("profkit.rules", "accuracy.md"), f"{escape(_headline(score))}."]
+    text = shipped_text("profkit.rules", "accuracy.md").format(alarm=words.factor(WORTH_AN_ALARM))
+    lines = [text, f"{escape(_headline(score))}."]
     lines += ["", escape(note)] if note else []
     for grid in _grids(score):
         lines += ["", *table_of(grid)]
@@ -246,7 +250,7 @@ def score_markdown(score: Score, note: str) -> str:
         for rows in (_misses(score), _alarms(score.pairs))
     )
     count = f"{len(misses)} of {score.summary.defects}"
-    criterion = f"Not first, or an error above {_rounded(LARGE_ERROR)}: {count}.\n"
+    criterion = f"Not ranked first, or an error above {_rounded(LARGE_ERROR)}: {count}.\n"
     lines += ["", "### Misses", "", criterion, *misses]
     lines += ["", "### False alarms", "", *(alarms or ["None."])]
     return "\n".join(lines) + "\n"
@@ -262,24 +266,24 @@ def _headline(score: Score) -> str:
 def _grids(score: Score) -> list[Grid]:
     parts = (
         ("All pairs", score.summary, ""),
-        ("Design half", score.design, " The others, and controls."),
-        ("Held-out half", score.held_out, " The defects that held_out.yaml names."),
+        ("Development pairs", score.design, " Defects not in held_out.yaml, and controls."),
+        ("Held-out pairs", score.held_out, " Defects in held_out.yaml."),
     )
     grids = [_summary(title, part, extent) for title, part, extent in parts if part]
     return [*grids, _pairs_grid(score.pairs)]
 
 
 def _summary(title: str, part: Part, extent: str) -> Grid:
-    judges = {"profkit": part, "ncu's rules": part.ncu, "no gain": part.no_gain}
+    judges = {"profkit": part, "ncu's rules": part.ncu, "always 1.00x": part.no_gain}
     rows = tuple(
         (name, *(_rounded(getattr(accuracy, figure)) for figure in part.ncu.__struct_fields__))
         for name, accuracy in judges.items()
     )
     note = (
-        f"{plural(part.defects, 'defect')}; {plural(part.nothing_to_gain, 'report')} with nothing "
-        f"to gain.{extent} Range holds the gain: {part.within_range} of {part.estimated}, "
-        f"{part.above_range} gained more; {part.first_without_estimate} of those named first have "
-        "no estimate."
+        f"{plural(part.defects, 'defect')}; {plural(part.nothing_to_gain, 'report')} checked for "
+        f"false alarms.{extent} Measured speedup within the predicted range: {part.within_range} "
+        f"of {part.estimated}, above it: {part.above_range}. Ranked first without an estimate: "
+        f"{part.first_without_estimate}."
     )
     return Grid(title, _SUMMARY, rows, note)
 
@@ -290,10 +294,10 @@ def _rounded(value: float) -> str:
 
 def _pairs_grid(pairs: Sequence[PairScore]) -> Grid:
     several = len({pair.gpu for pair in pairs}) > 1
-    note = "Gave: by the fix. Told: by profkit, then by ncu's rules, each with its error and rank."
+    note = "Speedup of the fix: measured, then predicted by profkit and by ncu's rules."
     if untimed := sum(pair.measured == "profiled" for pair in pairs):
         count = plural(untimed, "pair")
-        note += f" ~: by the durations in the reports, {count} had no latency.json."
+        note += f" ~: from the durations in the reports, {count} without latency.json."
     return Grid("Pairs", _PAIRS, tuple(_row(pair, several=several) for pair in pairs), note)
 
 
@@ -301,21 +305,21 @@ def _row(pair: PairScore, *, several: bool) -> tuple[str, ...]:
     name = literal(f"{pair.name} ({pair.gpu})" if several else pair.name)
     if pair.category is None:
         return (name, "none (control)", *[""] * (len(_PAIRS) - 2))
-    gave = f"{'' if pair.measured == 'timed' else '~'}{words.factor(pair.achieved)}"
+    achieved = f"{'' if pair.measured == 'timed' else '~'}{words.factor(pair.achieved)}"
     judged = (
         (words.factor(judge.estimated), _rounded(judge.error), str(judge.rank or "-"))
         for judge in (pair, pair.ncu)
     )
-    return (name, pair.category, gave, *(cell for cells in judged for cell in cells))
+    return (name, pair.category, achieved, *(cell for cells in judged for cell in cells))
 
 
 def _misses(score: Score) -> list[tuple[str, str]]:
     rows = []
     for pair in score.misses:
-        rank = f"rank {pair.rank}" if pair.rank else f"{pair.category} is not named"
-        estimated, gave = words.factor(pair.estimated), words.factor(pair.achieved)
+        rank = f"rank {pair.rank}" if pair.rank else f"{pair.category} not found"
+        estimated, achieved = words.factor(pair.estimated), words.factor(pair.achieved)
         why = pair.why or "not yet explained"
-        rows.append((pair.name, f"{rank}, told {estimated}, gave {gave}. {why}"))
+        rows.append((pair.name, f"{rank}, predicted {estimated}, measured {achieved}. {why}"))
     return rows
 
 
@@ -323,7 +327,7 @@ def _alarms(pairs: Iterable[PairScore]) -> list[tuple[str, str]]:
     return [
         (
             pair.name,
-            f"{alarm.category} promises {words.factor(alarm.promised)} "
+            f"{alarm.category} predicts {words.factor(alarm.promised)} "
             f"{'after the fix' if pair.category else 'on a control'}",
         )
         for pair in pairs

@@ -1,10 +1,10 @@
-"""The facts of a launch's samples that rules read: shares of them, by cause and by loop.
+"""Quantities for rules from a launch's warp samples: shares by cause and by loop.
 
 Let T be all samples of a launch, M those that a rule's `match` selects, A those in which a warp
-issued an instruction of the same loops. Removing the cause leaves 1 - M/T of the time. Hiding the
-wait behind other work leaves 1 - min(A, M)/T, so it never gives more than 2x: the work to hide
-behind is what the loop issues (Zhou et al., CGO 2021). Several independent loads in flight at once
-give more, because they wait together.
+issued an instruction of the same loops. Removing the cause leaves 1 - M/T of the time. Overlapping
+the wait with other work leaves 1 - min(A, M)/T, at most a speedup of 2x: the work to overlap with
+is what the loop issues (Zhou et al., CGO 2021). Several independent loads in flight gain more,
+because their latencies overlap.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ if TYPE_CHECKING:
     from profkit.report.sass_flow import Loop
 
 BEFORE: Mapping[str, tuple[str, str]]
-"""What rules may name of the launch right before, with unit and meaning."""
+"""Quantities of the previous launch for rules, with unit and meaning."""
 SAMPLED: Mapping[str, tuple[str, str]]
-"""What rules may name of the samples by instruction, with unit and meaning. Unknown of a launch
-without them, or of one too long to be looked at."""
+"""Quantities from warp samples by instruction for rules, with unit and meaning. Unknown for a
+launch without samples, or with too many instructions."""
 CATEGORIES: Sequence[str]
-"""What rules may be about."""
+"""Categories of rules."""
 BEFORE, SAMPLED, CATEGORIES = shipped_yaml("profkit.rules", "vocabulary.yaml").values()
 
 SAMPLED_FROM = "pc_samples"
-"""The catalogue quantity that a launch has where it was sampled by instruction."""
+"""The catalog quantity of launches with warp samples by instruction."""
 
 WORTH_SAMPLING = 0.15
-"""The share of a report's time that a kernel must take for its samples to be looked at: the
-vendor's disassembler alone takes a third of a second, half as long as all else."""
+"""The smallest share of a report's time from which a kernel's samples are read: the vendor's
+disassembler alone takes a third of a second, half as long as everything else."""
 
-LONGEST_LINE = 200
-_ENOUGH_ATTRIBUTED = 0.5
+LONGEST_LINE = 200  # characters of a source line, chosen: bounds the cost of matching patterns
+_ENOUGH_ATTRIBUTED = 0.5  # of the samples, chosen: a mean over less than half may mislead
 
 Texts: TypeAlias = Annotated[tuple[str, ...], Meta(min_length=1)]
 Patterns: TypeAlias = Annotated[
@@ -54,10 +54,11 @@ Patterns: TypeAlias = Annotated[
 
 
 class Match(Model, frozen=True, kw_only=True):
-    """Which samples a rule is about; what is empty selects all.
+    """A selection of warp samples; an empty field selects all.
 
-    `stall` are reasons, `opcode` and `producer` patterns (`*` and `?`) for the opcodes of the
-    waiting instruction and of the one it waits for, `line` for the waiting one's source text.
+    `stall` are stall reasons, `opcode` and `producer` patterns (`*` and `?`) for the opcodes of the
+    stalled instruction and of the one that it waits for, `line` for the source text of the stalled
+    one; `in_loop` selects instructions in loops.
     """
 
     stall: Texts = ()
@@ -68,7 +69,8 @@ class Match(Model, frozen=True, kw_only=True):
 
 
 class Sampled:
-    """The facts of one launch. `text` gives the source line of an instruction, "" if unknown."""
+    """The quantities of one launch. `text` returns the source line of an instruction, "" if
+    unknown."""
 
     def __init__(self, samples: Samples, text: Callable[[str, int], str]) -> None:
         self._samples = samples

@@ -1,13 +1,14 @@
-"""How well findings hold: recorded pairs, a defect's report against what its fix really gave.
+"""Accuracy of findings on recorded pairs: predicted against measured speedup of a fix.
 
-Three judges look at each pair: profkit, ncu's own rules (`ncu_rules.yaml` says which category each
-stands for) and the guess that no fix gains anything. An error is |estimate - achieved| / achieved,
-of factors; a category that a judge does not name counts as the guess that nothing is gained.
+Three predictors are scored on each pair: profkit, ncu's rules (by the categories in
+`ncu_rules.yaml`) and the prediction that no fix gives any speedup. An error is |estimate -
+achieved| / achieved, of factors; a category that a predictor does not find counts as a prediction
+of 1.
 
     PAIR/  pair.yaml                    category: of the defect; null, absent or control: true, none
-           before.ncu-rep(z)            as it was
-           after.ncu-rep(z)             fixed; a control may do without
-           latency.json                 of both, or none: then the reports' durations are compared
+           before.ncu-rep(z)            with the defect
+           after.ncu-rep(z)             fixed; optional for a control
+           latency.json                 of both; without it the reports' durations are compared
 
 latency.json is what `profkit time` wrote, with the labels before and after, or `{"before": ...,
 "after": ...}` in one unit, each a number, a list of samples or a mapping with a `median`.
@@ -47,23 +48,25 @@ _SAMPLES = ("samples", "raw_latencies", "latencies")
 _HELD_OUT, _MISSES = "held_out.yaml", "misses.yaml"
 _OF_A_CHECKOUT = Path("kernels", "pairs")
 _FORMS = "before and after as numbers, lists of samples or mappings with a median"
-WORTH_AN_ALARM = 1.15
-LARGE_ERROR = 0.25
+WORTH_AN_ALARM = 1.15  # factor, chosen: a smaller promise seldom causes work on a kernel
+LARGE_ERROR = (
+    0.25  # of the measured factor, chosen: from here on an estimate is explained in misses.yaml
+)
 _ADVISES = {"optimization", "warning"}
-_MOST_OF_A_KERNEL = 0.99
+_MOST_OF_A_KERNEL = 0.99  # of its time, chosen: caps ncu's estimates, so that factors stay finite
 
 Examine = Callable[[Path], tuple[ReportSummary, Checklist]]
-"""Reads a report and finds what limits it."""
+"""Reads a report and diagnoses it."""
 
 
 Guess = Sequence[tuple[str, float, tuple[float, float] | None]]
-"""What a judge finds in a report: categories in order, each with its factor, and the lowest and
-highest factor where it gives a range."""
+"""The findings of a predictor in a report: categories in order, each with its factor, and the
+lowest and highest factor where it has a range."""
 
 
 @dataclass(frozen=True)
 class RecordedPair:
-    """A pair. `category` is None for a control; `second_limit` is what holds the fixed kernel.
+    """A pair. `category` is None for a control; `second_limit` is the limiter after the fix.
 
     `achieved` is the factor by which the fix made it faster, NaN where that was not timed.
     """
@@ -77,7 +80,7 @@ class RecordedPair:
 
 
 class PairFile(Struct, frozen=True):
-    """pair.yaml, as far as it is read."""
+    """The fields of pair.yaml that are read."""
 
     category: str | None = None
     control: bool = False
@@ -85,7 +88,7 @@ class PairFile(Struct, frozen=True):
 
 
 class Misses(Struct, frozen=True):
-    """misses.yaml: why pairs are missed, by their name."""
+    """misses.yaml: explanations of misses by the name of the pair."""
 
     note: str | None = None
     why: dict[str, str] | None = None
@@ -93,8 +96,8 @@ class Misses(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class PairNotes:
-    """What is known of a collection of pairs: names of those set aside while the rules were made
-    (None where nothing tells), why some are missed, and what else a reader should know."""
+    """Notes on a collection of pairs: names of the held-out pairs (None where unknown),
+    explanations of misses, and a remark."""
 
     held_out: frozenset[str] | None = None
     why: Mapping[str, str] = field(default_factory=dict)
@@ -102,7 +105,7 @@ class PairNotes:
 
 
 class Alarm(Model, frozen=True, kw_only=True):
-    """A promise where nothing is to gain; `report` is the side that it was made on."""
+    """A false alarm: a predicted speedup without a defect; `report` is the side of the finding."""
 
     category: str
     promised: Annotated[float, Meta(ge=1)]
@@ -110,14 +113,14 @@ class Alarm(Model, frozen=True, kw_only=True):
 
 
 class Miss(Model, frozen=True):
-    """How far an estimate is off: |estimated - achieved| / achieved; null for a control."""
+    """The error of an estimate: |estimated - achieved| / achieved; null for a control."""
 
     error: Real
 
 
 class Judged(Model, frozen=True, kw_only=True):
-    """How one judge did on a pair: the place of the true category, from 1 (null: not named), the
-    factor that it promised and |estimated - achieved| / achieved (null for a control)."""
+    """The result of one predictor on a pair: rank of the true category, from 1 (null: not found),
+    predicted factor and |estimated - achieved| / achieved (null for a control)."""
 
     rank: int | None
     estimated: Real
@@ -134,11 +137,11 @@ class _Named(Judged, frozen=True):
 
 
 class PairScore(_Named, frozen=True, kw_only=True):
-    """A pair, judged: `achieved` is the factor that the fix gave, by timed latencies or by the
-    durations in the reports. `category`, `measured` and `achieved` are null for a control. `range`
-    has the lowest and highest factor of profkit's estimate for the report, `why` explains a miss:
-    not first, or an error above 25%. `held_out`: set aside while the rules were made, null where
-    nothing tells."""
+    __doc__ = f"""A scored pair: `achieved` is the measured speedup of the fix, from timed latencies
+    or from the durations in the reports. `category`, `measured` and `achieved` are null for a
+    control. `range` has the lowest and highest factor of profkit's estimate for the report, `why`
+    explains a miss: not ranked first, or an error above {LARGE_ERROR:.0%}. `held_out`: not used
+    while the rules were developed, null where unknown."""
 
     range: tuple[float, float] | None
     ncu: Judged
@@ -149,8 +152,8 @@ class PairScore(_Named, frozen=True, kw_only=True):
 
 
 class Accuracy(Model, frozen=True, kw_only=True):
-    """How one judge did on pairs, shares of 1, null where there are none to judge it by.
-    `false_alarms` is of the reports with nothing to gain."""
+    """The accuracy of one predictor, shares are fractions of 1, null without pairs. `false_alarms`
+    is a share of the reports with `nothing_to_gain`."""
 
     top1: Real
     top3: Real
@@ -169,11 +172,12 @@ class _Counted(Accuracy, frozen=True):
 
 
 class Part(_Counted, frozen=True, kw_only=True):
-    """Pairs summed up: profkit's figures, those of ncu's own rules and of the guess of no gain.
+    """A summary of pairs: accuracy of profkit, of ncu's rules and of the prediction of no speedup.
 
-    `defects` are judged by rank and error, the reports with `nothing_to_gain` by false alarms.
-    `estimated` defects have an estimate, `within_range` gained what it holds and `above_range` more
-    than its upper end; `first_without_estimate` are named first without one.
+    `defects` are scored by rank and error, the reports with `nothing_to_gain` (no defect of the
+    finding's category) by false alarms. `estimated` defects have an estimate; the measured speedup
+    is within its range for `within_range` and above it for `above_range` of them;
+    `first_without_estimate` are ranked first without an estimate.
     """
 
     ncu: Accuracy
@@ -181,8 +185,8 @@ class Part(_Counted, frozen=True, kw_only=True):
 
 
 class Score(Output, frozen=True, kw_only=True, tag="profkit.score/1"):
-    """How well findings hold. The halves, the pairs that the rules were made on and those set
-    aside, are null where nothing tells them apart. Shares are of 1."""
+    """Accuracy of findings. `design` are the pairs that the rules were developed on, `held_out` the
+    others; both are null where that is unknown. Shares are fractions of 1."""
 
     profkit: str
     summary: Part
@@ -197,15 +201,15 @@ class Score(Output, frozen=True, kw_only=True, tag="profkit.score/1"):
 
 @dataclass(frozen=True)
 class Verdict:
-    """A pair judged. `watched`: it has a report on which nothing is to gain, a control's any or
-    after a fix in the category that was fixed, unless the pair says that it is the second limit."""
+    """A scored pair. `watched`: it has a report checked for false alarms, a control's in any
+    category or one after a fix in the fixed category, unless that is the pair's second limit."""
 
     pair: PairScore
     watched: bool
 
 
 def score(verdicts: Sequence[Verdict], why: Mapping[str, str]) -> Score:
-    """Sum up judged pairs; `why` explains misses by the name of their pair."""
+    """Summarize scored pairs; `why` explains misses by the name of the pair."""
     unknown, design, held_out = (
         [verdict for verdict in verdicts if verdict.pair.held_out is half]
         for half in (None, False, True)
@@ -224,12 +228,12 @@ def score(verdicts: Sequence[Verdict], why: Mapping[str, str]) -> Score:
 
 
 def judge(pair: RecordedPair, examine: Examine, held_out: Collection[str] | None) -> Verdict:
-    """Judge a pair; raises BadInput where its category is none or a report can't be read."""
+    """Score a pair; raises BadInput where its category is unknown or a report can't be read."""
     category, achieved, folder = pair.category, pair.achieved, pair.before.parent
     if category is not None and category not in CATEGORIES:
-        other = "docs/reference/rules.md has them; null for a control"
+        other = f"use {', '.join(CATEGORIES)}; null for a control"
         remedy = did_you_mean(category, CATEGORIES, other, alike=0.5)
-        raise BadInput(f"{folder / PAIR}: {category!r} is no category", remedy)
+        raise BadInput(f"{folder / PAIR}: unknown category {category!r}", remedy)
     examined = [examine(report) for report in (pair.before, pair.after) if report]
     reports = [report for report, _ in examined]
     if len(reports) > 1 and math.isnan(achieved):
@@ -263,7 +267,7 @@ def judge(pair: RecordedPair, examine: Examine, held_out: Collection[str] | None
 def _judged(
     guesses: Sequence[Guess], category: str | None, achieved: float, *, watched: bool
 ) -> Judged:
-    """What a judge found before the fix, and its alarms: on a control, or after the fix."""
+    """The findings of a predictor before the fix, and its alarms: or after the fix."""
     side: Literal["before", "after"] = "after" if category else "before"
     alarms = tuple(
         Alarm(category=name, promised=factor, report=side)
@@ -295,7 +299,7 @@ def _range_of_run(estimate: Estimate) -> tuple[float, float]:
 
 
 def _ncu(report: ReportSummary) -> Guess:
-    """ncu's own rules by its own estimates, weighted by each kernel's share of the time."""
+    """ncu's rules with ncu's estimates, weighted by each kernel's share of the time."""
     ranked = []
     for launch in report.measured:
         share = launch.duration / report.total
@@ -312,7 +316,7 @@ def _ncu(report: ReportSummary) -> Guess:
 
 @cache
 def ncu_categories() -> Mapping[str, str | Mapping[str, str]]:
-    """ncu's rules by identifier, and the categories they stand for (`ncu_rules.yaml`)."""
+    """ncu's rules by identifier, and their categories (`ncu_rules.yaml`)."""
     loaded: Mapping[str, str | Mapping[str, str]] = shipped_yaml("profkit.rules", "ncu_rules.yaml")
     return loaded
 
@@ -339,7 +343,7 @@ def _part(verdicts: Sequence[Verdict]) -> Part:
 
 
 def _no_gain(pair: PairScore) -> Judged:
-    """The guess that no fix gains anything, as a judge."""
+    """The prediction that no fix gives any speedup."""
     return Judged(rank=None, estimated=1.0, error=pair.no_gain.error, alarms=())
 
 
@@ -363,7 +367,9 @@ def pairs_in(folder: Path) -> tuple[Path, ...]:
     """The folders of pairs below a folder, sorted; raises BadInput where there is none."""
     pairs = tuple(sorted(file.parent for file in folder.rglob(PAIR)))
     if not pairs:
-        raise BadInput(f"{folder}: no {PAIR} below it", "name a folder of recorded pairs")
+        raise BadInput(
+            f"{folder}: no {PAIR} in this directory", "pass a directory of recorded pairs"
+        )
     return pairs
 
 
@@ -377,7 +383,7 @@ def read_pair(folder: Path) -> RecordedPair:
     is_control = pair.control or pair.category is None
     achieved = math.nan if is_control else _achieved(folder / IN_A_RUN)
     if not is_control and after is None and math.isnan(achieved):
-        raise BadInput(f"{folder}: no {AFTER}.ncu-rep(z) and no {IN_A_RUN}", "record one of them")
+        raise BadInput(f"{folder}: neither {AFTER}.ncu-rep(z) nor {IN_A_RUN}", "record one of them")
     if before is None:
         raise BadInput(f"{folder}: no {BEFORE}.ncu-rep(z)", "record it")
     if is_control:
@@ -402,13 +408,13 @@ def read_notes(pairs: Path) -> PairNotes:
 
 
 def joined(notes: Sequence[PairNotes]) -> PairNotes:
-    """The notes of several folders as one; which pairs were set aside is each folder's own."""
+    """The notes of several folders as one; held-out pairs are those of each folder."""
     why = {name: text for each in notes for name, text in each.why.items()}
     return PairNotes(None, why, " ".join(each.note for each in notes if each.note))
 
 
 def _read(path: Path, model: type[T]) -> T:
-    """The content of a YAML file; raises BadInput naming the place that is not as it must be."""
+    """The content of a YAML file; raises BadInput with the place of the fault."""
     content = read_yaml(path)
     if wrong := fault(content, model):
         where = ".".join(map(str, wrong[0]))
@@ -431,14 +437,14 @@ def _achieved(path: Path) -> float:
                 side: _median(sides[side], side) for side in (BEFORE, AFTER) if side in sides
             }
         except BadInput as error:
-            raise BadInput(f"{path}: {error.message}", f"give {_FORMS}") from None
+            raise BadInput(f"{path}: {error.message}", f"write {_FORMS}") from None
     if BEFORE not in medians or AFTER not in medians:
-        raise BadInput(f"{path}: no latencies of {BEFORE} and {AFTER}", f"give {_FORMS}")
+        raise BadInput(f"{path}: no latencies of {BEFORE} and {AFTER}", f"write {_FORMS}")
     return medians[BEFORE] / medians[AFTER]
 
 
 def _median(times: Any, side: str) -> float:
-    """The median of a side in whatever unit; raises BadInput for what is no positive time."""
+    """The median of a side in whatever unit; raises BadInput where it is not a positive time."""
     scale = 1.0
     if isinstance(times, dict):
         names = {"median": 1.0} | {f"median_{unit}": factor for unit, factor in UNITS.items()}
@@ -451,5 +457,5 @@ def _median(times: Any, side: str) -> float:
         raise BadInput(f"{side} has no samples")
     median = statistics.median(number(sample, f"{side}: a sample") for sample in samples)
     if not median > 0:
-        raise BadInput(f"{side} takes {median:g}, which is no time")
+        raise BadInput(f"{side}: the median {median:g} is not a positive time")
     return median * scale

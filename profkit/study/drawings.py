@@ -16,7 +16,7 @@ _COLOURS = (
 )  # fmt: skip
 _MARKERS = "osD^vPX<>"
 _NO_LEVEL = {"widened", GAPS}
-_LETTER = 0.065
+_LETTER = 0.065  # inches per character of a legend at 8 points, DejaVu Sans
 _GREY, _GRID = "#8c8c8c", "#e5e5e5"
 _PANEL, _HEIGHT, _ACROSS = 4.3, 3.2, 2
 _DETERMINISTIC: Any = {
@@ -29,7 +29,7 @@ Measure = Callable[[Row], float | None]
 
 @dataclass(frozen=True)
 class _Axis:
-    """What is drawn upwards: its label, its value, and where it has one its interval."""
+    """The y axis: label, value, and the ends of its interval, if any."""
 
     label: str
     value: Measure
@@ -57,11 +57,11 @@ def drawings(rows: Sequence[Row], scaling: Sequence[Scaling]) -> dict[str, str]:
         )
     }
     if any(row.share_of_datasheet is not None for row in timed):
-        label = "% of the datasheet's dense peak"
+        label = "% of the dense datasheet peak"
         axis = _Axis(label, lambda row: _times(row.share_of_datasheet, 100), log=False)
         svgs["peak.svg"] = _panels(timed, scaling, axis, lambda axes, _: axes.set_ylim(bottom=0))
     if any(row.bandwidth for row in timed):
-        label = "least bytes / latency (GB/s)"
+        label = "compulsory traffic / latency (GB/s)"
         axis = _Axis(label, lambda row: _times(row.bandwidth, 1e-9))
         svgs["bandwidth.svg"] = _panels(timed, scaling, axis, _dram_line)
     if any(row.dram_peak and row.datasheet_peak for row in timed):
@@ -76,7 +76,7 @@ def drawings(rows: Sequence[Row], scaling: Sequence[Scaling]) -> dict[str, str]:
             ),
             _roofs,
             across=lambda row: row.intensity,
-            across_label="FLOP per byte that must be moved",
+            across_label="FLOP per byte of compulsory traffic",
         )
     return svgs
 
@@ -93,7 +93,7 @@ def _time_scale(rows: Sequence[Row]) -> tuple[float, str]:
 
 
 def _facet(row: Row) -> tuple[Any, ...]:
-    """What the cells of one panel share."""
+    """The sizes and options that the cells of one panel share."""
     ratio = (row.heads or 1) // (row.kv_heads or 1)
     return (row.dtype, row.dim, row.causal, ratio, row.backward)
 
@@ -101,7 +101,7 @@ def _facet(row: Row) -> tuple[Any, ...]:
 def _facet_title(facet: tuple[Any, ...]) -> str:
     dtype, dim, causal, ratio, backward = facet
     parts = [literal(str(dtype or "")), f"d {dim}" if dim else "", "causal" if causal else ""]
-    parts += [f"{ratio} heads of Q on one of K, V" if ratio != 1 else ""]
+    parts += [f"{ratio} Q heads per KV head" if ratio != 1 else ""]
     parts += ["backward" if backward else ""]
     return ", ".join(filter(None, parts))
 
@@ -251,9 +251,9 @@ def _roofs(axes: Any, rows: Sequence[Row]) -> None:
               label=f"dense datasheet peak {number(row.datasheet_peak, 'FLOP/s')}")  # fmt: skip
     held = [row.held_peak for row in rows if row.held_peak]
     if held:
-        source = "read before" if any(row.clock_is_read for row in rows) else "that were held"
+        source = "NVML" if any(row.clock_is_read for row in rows) else "measured SM"
         axes.axhspan(min(held) / 1e12, max(held) / 1e12, color="#d55e00", alpha=0.25,
-                     label=f"the same at the clocks {source}")  # fmt: skip
+                     label=f"dense peak at {source} clocks")  # fmt: skip
     axes.set_xlim(left, right)
 
 
@@ -286,7 +286,7 @@ def _dots(rows: Sequence[Row]) -> str:
 
 
 def _svg(figure: Any) -> str:
-    """The drawing without a date, or the version of what made it."""
+    """The SVG without a date or a creator."""
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"

@@ -1,4 +1,4 @@
-"""What the written report of a baseline has: its cells, their faults, profiles, a ladder."""
+"""The content of a baseline's report: its cells, their faults, profiles, a ladder."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ from profkit.timing.statistics import CLAIMABLE_SPEEDUP, DRIFT_MATTERS, summariz
 if TYPE_CHECKING:
     from profkit.analysis.report import Report as LoadedReport
 
-_REMEDY = "derive it anew: profkit baseline run ... --resume, or import it again"
-_BUSIEST = 3
-_SAME_DIGITS = 1e-9
+_REMEDY = "derive it again: profkit baseline run ... --resume, or import it again"
+_BUSIEST = 3  # chosen: fits one line
+_SAME_DIGITS = 1e-9  # chosen: above rounding between platforms, below any printed digit
 _WORDS = {"flags", "notes", "datasheet_note"}
 _FAULTS: Mapping[str, Callable[[Row], Any]] = {
     "claimed": lambda row: row.claim == "holds",
@@ -73,11 +73,10 @@ _FAULTS: Mapping[str, Callable[[Row], Any]] = {
 
 
 class Goal(NamedTuple):
-    """What a change has to reach so that "faster" may be claimed of it over a cell.
+    """The thresholds for claiming that a change is faster than a cell.
 
     Its median is at most `median` (s), its interval ends below `below` (s; None where the cell has
-    no interval or one that gaps of the host leave without a claim, so that nothing can be claimed
-    over it).
+    no valid interval, so that nothing can be claimed over it).
     """
 
     row: Row
@@ -113,10 +112,10 @@ class Step(NamedTuple):
 
 
 class SameKernel(NamedTuple):
-    """Comparisons of a backend with the one that it came down to: in truth nothing differs.
+    """A/A comparisons: of a backend with the one that it dispatched to.
 
-    `false_verdicts` say a difference all the same, `disjoint` intervals leave 1 out, `largest` is
-    the largest difference of times, a share.
+    `false_verdicts` are IMPROVED or REGRESSED, `disjoint` counts intervals that exclude 1,
+    `largest` is the largest difference of times, a share.
     """
 
     pairs: int
@@ -128,8 +127,8 @@ class SameKernel(NamedTuple):
 class Standing(NamedTuple):
     """At how many shapes a backend is the fastest, or several are tied.
 
-    `backends` are the kernels that nothing tells apart, by name; one where it is the fastest alone.
-    `chosen_by` counts other backends that came down to it then.
+    `backends` are tied kernels by name, or the one that is the fastest. `chosen_by` counts other
+    backends that dispatched to it.
     """
 
     backends: tuple[str, ...]
@@ -143,14 +142,13 @@ class Standing(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """A baseline and all that its report says beyond it.
+    """A baseline and the further content of its report.
 
-    `statistics` are those of the cells' samples, `sources` what their files say of where they are
-    from, by cell. `faults` are the timed cells that have each. `goals` are for the top cells.
-    `same` is what comparisons of a kernel with itself show, None without any. `claims` are
-    published ones that do not hold. `price` is for an hour and GPU, `cost` what measuring took at
-    that price; None where unknown. `not_asked` are backends that come with profkit and were left
-    out.
+    `statistics` are those of the cells' samples, `sources` their imported files, by cell. `faults`
+    are the timed cells that have each. `goals` are for the top cells. `same` has the A/A
+    comparisons, None without any. `claims` are wrong published ones. `price` is of a GPU hour,
+    `cost` that of the measurement; None where unknown. `not_asked` are profkit's backends that were
+    not requested.
     """
 
     summary: BaselineFile
@@ -181,7 +179,7 @@ class Report:
     def standings(self) -> tuple[Standing, ...]:
         """The backends that are the fastest somewhere, alone before tied, the most often first.
 
-        One that chooses another runs the other's kernel: what lies between them is noise.
+        One that dispatches to another runs the other's kernel: their difference is noise.
         """
         won: dict[tuple[str, ...], list[Row]] = {}
         for row in self.fastest():
@@ -194,16 +192,16 @@ class Report:
         return tuple(sorted(standings, key=lambda standing: (standing.tied, -standing.shapes)))
 
     def tied(self, row: Row) -> tuple[Row, ...]:
-        """What nothing tells apart from a cell that is the best of its kind."""
+        """The cells that are tied with the best of its kind."""
         ids = {name for best in self.summary.best if best.id == row.id
                for name in best.tied if best.kind == "backend"}  # fmt: skip
         return tuple(cell for cell in self.summary.cells if cell.id in ids)
 
 
 def gather(folder: Path, *, price: float | None = None, ladder: Path | None = None) -> Report:
-    """All that the report of the baseline in `folder` has, derived of its cells.
+    """The content of the report of the baseline in `folder`, derived from its cells.
 
-    `price` is for an hour and GPU; `ladder` is a recording of variants that took turns. Raises
+    `price` is of a GPU hour; `ladder` is a recording of interleaved variants. Raises
     BadInput for a folder without a whole baseline, and where its summary is not of its cells.
     """
     summary, cells, baseline = _whole(folder)
@@ -232,13 +230,13 @@ def gather(folder: Path, *, price: float | None = None, ladder: Path | None = No
 
 
 def faults(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """The timed cells of a baseline by what may be said of, or against, their samples."""
+    """The timed cells of a baseline by properties and faults of their samples."""
     timed = [row for row in rows if row.is_timed]
     return {name: [row for row in timed if has(row)] for name, has in _FAULTS.items()}
 
 
 def same_kernel(rows: Sequence[Row], comparisons: Sequence[Contrast]) -> SameKernel | None:
-    """What backends that chose another show of the measuring itself; None where none did."""
+    """The A/A comparisons of backends that dispatched to another; None without any."""
     pairs = [pair for pair in comparisons if is_same_kernel(pair.shape, pair.a, pair.b, rows)]
     if not pairs:
         return None
@@ -264,9 +262,9 @@ def goal(row: Row) -> Goal:
 
 
 def _whole(folder: Path) -> tuple[BaselineFile, list[Cell], Baseline]:
-    """The summary, kept or derived where there is none, its cells and what they amount to.
+    """The summary, saved or derived, its cells and the baseline derived from them.
 
-    Raises BadInput where a kept one tells anything else than they do.
+    Raises BadInput where a saved one differs from the cells.
     """
     path = folder / SUMMARY
     try:
@@ -287,7 +285,7 @@ def _whole(folder: Path) -> tuple[BaselineFile, list[Cell], Baseline]:
         summary, **derived(baseline, [*cells, *again], summary.matrix, summary.backends)
     )
     for place, saved, value in _differences(read_json(path, _REMEDY), plain(right), ""):
-        raise BadInput(f"{path}: {place} is {saved}, by the kept samples {value}", _REMEDY)
+        raise BadInput(f"{path}: {place} is {saved}, the saved samples give {value}", _REMEDY)
     return right, cells, baseline
 
 
@@ -301,9 +299,9 @@ def _cells(folder: Path, summary: BaselineFile) -> list[Cell]:
             cells[row.id] = Cell(status=CellStatus.unavailable, **part(row, *names))
     ids = [row.id for row in summary.cells]
     if apart := set(ids) ^ cells.keys():
-        raise BadInput(f"{folder / SUMMARY}: is not of the cells beside it: {min(apart)}", _REMEDY)
+        raise BadInput(f"{folder / SUMMARY}: does not match the saved cells: {min(apart)}", _REMEDY)
     if len(ids) > len(cells):
-        raise BadInput(f"{folder / SUMMARY}: has a cell twice", _REMEDY)
+        raise BadInput(f"{folder / SUMMARY}: contains a cell twice", _REMEDY)
     return [cells[name] for name in ids]
 
 
@@ -356,7 +354,8 @@ def _profile(folder: Path, profiled: ProfiledCell) -> Profile:
 
 
 def _steps(ladder: Path, backends: set[str]) -> tuple[Step, ...]:
-    """Each variant of a recording after the one before it; its reference and backends are none."""
+    """Each variant of a recording against the previous one; its reference and backends are left
+    out."""
     from profkit.comparison.reports import diff
 
     _, *latencies = read_latencies(ladder / LATENCY).latencies

@@ -1,7 +1,7 @@
-"""The written report of a baseline as a document, from its template `templates/report.md.j2`.
+"""The report of a baseline as a document, from its template `templates/report.md.j2`.
 
-The template is Markdown of headings, paragraphs, bullets and tables, and the blocks are made of
-it alone: a value stands in the text as a mark until then, so that nothing in it is Markdown.
+The template is Markdown of headings, paragraphs, bullets and tables, and is parsed into blocks
+before values replace their marks, so that nothing in a value is Markdown.
 """
 
 from __future__ import annotations
@@ -13,18 +13,22 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined, pass_context
 from markupsafe import Markup
 
+from profkit.capture.work import BACKWARD_FLOP
 from profkit.comparison import text as diff_words
 from profkit.core import typed_file
 from profkit.core.text_files import shipped_text
 from profkit.rules import finding_text
 from profkit.study import drawings, report_words, summary
+from profkit.study.plan import BLOCKS
 from profkit.study.published import overclaims
 from profkit.study.report import Report, Step
-from profkit.timing import latency_view, statistics
+from profkit.timing import latency_view, statistics, verdict
+from profkit.timing.latency import FEWEST_BLOCKS
+from profkit.timing.latency_format import TRIMMED
 from profkit.ui import document, text
 from profkit.ui.document import Block, Bullets, Document, Heading, Paragraph, Table
 
-_CAUSES = 3  # of a change under ncu: what fits in the cell of a table
+_CAUSES = 3  # chosen: of a change under ncu, fits the cell of a table
 _MARK = re.compile("\ue000(\\d+)\ue001")
 _MODULES = (typed_file, summary, drawings, statistics, latency_view, document, text, report_words)
 
@@ -49,7 +53,7 @@ def report_document(report: Report) -> Document:
 
 
 def report_environment(values: list[Any]) -> Environment:
-    """What the template may use; `values` get what it shows."""
+    """The template's environment; the values that it shows are appended to `values`."""
 
     @pass_context  # so that it is not called when the template is compiled
     def mark(_: object, value: Any) -> Markup:
@@ -69,6 +73,13 @@ def report_environment(values: list[Any]) -> Environment:
     names = {name: value for module in _MODULES for name, value in vars(module).items()}
     functions = {name: value for name, value in names.items() if callable(value)}
     environment.globals |= names | {
+        "BACKWARD_FLOP": BACKWARD_FLOP,
+        "BLOCKS": BLOCKS,
+        "CAUSES": _CAUSES,
+        "DEPENDENT_ALPHA": verdict.DEPENDENT_ALPHA,
+        "FEWEST_BLOCKS": FEWEST_BLOCKS,
+        "LEAST_SIZE": verdict.LEAST_SIZE,
+        "TRIMMED": TRIMMED,
         "changes": _changes,
         "findings": finding_text,
         "overclaims": overclaims,
@@ -101,7 +112,7 @@ def _block(chunk: str, values: list[Any]) -> Block:
 
 
 def _changes(step: Step) -> str:
-    """The largest causes of the change of time, the sum of the others, kernels new and gone."""
+    """The largest causes of a change of time, the sum of the others, added and removed kernels."""
     if step.evidence is None:
         return report_words.NONE
     total = step.evidence.total
@@ -111,15 +122,15 @@ def _changes(step: Step) -> str:
     others = total.after - total.before - sum(cause.seconds for cause in causes)
     rows = [(diff_words.label(cause), cause.seconds) for cause in causes]
     rows += [("all other causes", others)]
-    rows += [(f"{group.name}, new", group.total) for group in step.evidence.added]
-    rows += [(f"{group.name}, gone", -group.total) for group in step.evidence.removed]
+    rows += [(f"{group.name}, added", group.total) for group in step.evidence.added]
+    rows += [(f"{group.name}, removed", -group.total) for group in step.evidence.removed]
     return "; ".join(f"{name} {diff_words.signed(seconds)}" for name, seconds in rows)
 
 
 def _table(
     caption: str, head: tuple[str, ...], rule: tuple[str, ...], rows: list[tuple[str, ...]]
 ) -> Table:
-    """Without the columns of `?` in which nothing is known."""
+    """A table without the `?` columns that have no values."""
     shown = [
         "?" not in mark or any(row[column] != report_words.NONE for row in rows)
         for column, mark in enumerate(rule)

@@ -1,4 +1,4 @@
-"""Words that a baseline's views use of its cells and of what they are compared with."""
+"""Words of a baseline's views for its cells and comparisons."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 __all__ = ["middle"]
 
 NONE = "-"
-_FAR = 20
+_FAR = 20  # chosen: ends of an interval that differ by more get units of their own
 _BLUE, _GREEN, _GREY, _AMBER = "#0b57a4", "#2e7d32", "#546e7a", "#b26a00"
 _VERSIONS = ("driver", "CUDA", "cudnn", "torch", "triton", "python")
 _LETTERS = {"batch": "B", "heads": "H", "kv_heads": "Hkv", "length": "S", "dim": "D"}
 _COMMON = (
     "batch", "heads", "kv heads", "length", "dim", "tokens", "dtype", "causal", "backward"
 )  # fmt: skip
-_MOST_BARE = 3  # digits where no interval stands beside a value
+_MOST_BARE = 3  # chosen: digits of a value without its interval
 STATUS = {
-    CellStatus.unsupported: "no kernel for it",
+    CellStatus.unsupported: "unsupported",
     CellStatus.unavailable: "not available",
     CellStatus.out_of_memory: "out of memory",
     CellStatus.wrong: "wrong result",
@@ -43,10 +43,10 @@ STATUS = {
     CellStatus.no_time: "no time left",
 }
 TIMERS = {
-    "events": "CUDA events behind a waiting kernel",
+    "events": "CUDA events behind a spin kernel",
     "graph": "CUDA events around a CUDA graph",
-    "cupti": "CUPTI's kernel times",
-    "wall": "the host's clock around a synchronised call",
+    "cupti": "CUPTI activity records",
+    "wall": "host clock around a synchronized call",
 }
 
 
@@ -55,13 +55,13 @@ def title(report: Report) -> str:
 
 
 def badges(report: Report) -> Badges:
-    """Latency of the shape with the highest rate, the most of the least bytes over time, GPU and
-    environment; both of the cell that they name."""
+    """Latency at the shape with the highest FLOP rate, the highest compulsory bandwidth, GPU and
+    environment; the first two with their cell."""
     values = [("GPU", device_name(report), _GREY), ("environment", version_words(report), _GREY)]
     widest = max(report.timed, key=lambda row: row.bandwidth or 0.0, default=None)
     if widest is not None and widest.bandwidth:
         rate = f"{bare(widest.bandwidth, 'B/s', widest)} ({widest.id})"
-        values.insert(0, ("least bytes over time", rate, _BLUE))
+        values.insert(0, ("compulsory bandwidth", rate, _BLUE))
     if report.goals:
         best = report.goals[0].row
         latency = f"{median(best)} {interval(best)} ({best.id})"
@@ -115,12 +115,12 @@ def digits(row: Row) -> int:
 
 
 def bare(value: float | None, unit: str, row: Row) -> str:
-    """A value that follows from a cell's median, without its interval beside it."""
+    """A value derived from a cell's median, without its interval."""
     return NONE if value is None else number(value, unit, bare_digits(row))
 
 
 def bare_digits(row: Row) -> int:
-    """The digits of a value that follows from a cell's median, without its interval beside it."""
+    """The digits of a value derived from a cell's median, without its interval."""
     return min(_MOST_BARE, digits(row))
 
 
@@ -146,14 +146,14 @@ def _without_level(row: Row) -> str:
 
 
 def interval(row: Row, ends: Callable[[float, float], str] | None = None) -> str:
-    """The interval in the cell of a table; `≈` before one that claims no level."""
+    """The interval in the cell of a table; `≈` before one without a confidence level."""
     if row.low is None or row.high is None:
-        return f"none: {row.refused or 'not known'}"
+        return f"none: {row.refused or 'unknown'}"
     return f"{_without_level(row)}{(ends or between)(row.low, row.high)}"
 
 
 def within_run(row: Row) -> str:
-    """The interval within the run in the cell of a table."""
+    """The within-run interval in the cell of a table."""
     known_ends = row.run_low is not None and row.run_high is not None
     return between(row.run_low or 0.0, row.run_high or 0.0) if known_ends else NONE
 
@@ -164,22 +164,22 @@ def between(low: float, high: float) -> str:
 
 
 def interval_words(row: Row) -> str:
-    """The interval with what it claims, for a sentence."""
+    """The interval with its confidence, for a sentence."""
     if row.low is None or row.high is None:
-        return f"no interval, which the samples do not support ({row.refused or 'not known'})"
+        return f"no interval, not supported by the samples ({row.refused or 'unknown'})"
     ends = between(row.low, row.high)
     if row.claim == GAPS:
-        return f"interval {ends}, which claims nothing ({gaps(row)})"
+        return f"interval {ends}, invalid ({gaps(row)})"
     if row.level is None:
-        why = f", widened ({', '.join(row.dependence)})" if row.claim == "widened" else ""
-        return f"interval {ends} within this run, without a confidence level{why}"
+        inflated = f", inflated ({', '.join(row.dependence)})" if row.claim == "widened" else ""
+        return f"within-run interval {ends}, no confidence level stated{inflated}"
     level = percent(row.level).replace(".0%", "%")
-    return f"{level} interval {ends} over {row.blocks} blocks"
+    return f"{level} confidence interval {ends} between {row.blocks} blocks"
 
 
 def gaps(row: Row) -> str:
-    """How many samples may hold gaps of the host."""
-    return f"{row.overtaken} of {row.n} samples may hold gaps of the host"
+    """How many samples may include host launch gaps."""
+    return f"{row.overtaken} of {row.n} samples may include host launch gaps"
 
 
 def percentile(report: Report, row: Row, q: float) -> str:
@@ -198,7 +198,7 @@ def largest_share(rows: Iterable[Row], name: str) -> float:
 
 
 def uncounted_blocks(row: Row) -> int:
-    """Blocks whose clock could not be counted."""
+    """Blocks whose clock could not be measured on the device."""
     return 0 if row.clocked is None else (row.blocks or 0) - row.clocked
 
 
@@ -208,8 +208,8 @@ def spread(values: Iterable[int]) -> str:
 
 
 def backend(row: Row) -> str:
-    """A backend with its version, and what it chose."""
-    chosen = f"which chose {verbatim(row.chosen)}" if row.chosen else ""
+    """A backend with its version, and the one that it dispatched to."""
+    chosen = f"dispatched to {verbatim(row.chosen)}" if row.chosen else ""
     facts = ", ".join(filter(None, (unmarked(row.version or ""), chosen)))
     return f"{verbatim(row.backend)} ({facts})" if facts else verbatim(row.backend)
 
@@ -220,10 +220,10 @@ def circumstances(report: Report, row: Row) -> tuple[str, ...]:
     doubt = row.overtaken and row.claim != GAPS
     seed = report.summary.options.seed
     return (
-        f"measured{' by others' * imported} on {device_name(report)}", version_words(report),
+        f"{'imported, ' * imported}measured on {device_name(report)}", version_words(report),
         f"by {method(row)}",
-        f"N={row.n}" + (f", of which {row.overtaken} may hold gaps of the host" if doubt else ""),
-        "seed not known" if seed is None else f"seed {seed}",
+        f"N={row.n}" + (f", {row.overtaken} may include host launch gaps" if doubt else ""),
+        "seed unknown" if seed is None else f"seed {seed}",
     )  # fmt: skip
 
 
@@ -263,14 +263,16 @@ def version_words(report: Report) -> str:
     """Driver, CUDA and libraries in a sentence; that they are not known where they are not."""
     environments = fingerprints(report)
     if len(environments) > 1 and any(environment.said for environment in environments):
-        return f"{len(environments)} environments, told apart under Configuration"
+        return f"{len(environments)} environments (see Configuration)"
     for first in environments[:1]:
         facts = {**({"driver": first.gpu.driver} if first.gpu else {}), **(first.versions or {})}
         facts["CUDA"] = facts.pop("cuda", None)
         versions = [f"{name} {unmarked(str(facts[name]))}" for name in _VERSIONS if facts.get(name)]
         if versions:
-            return ", ".join(versions) + (" as the files say" if first.said else "")
-    return "driver and versions not known"
+            return ", ".join(versions) + (
+                " (stated by the files, unverified)" if first.said else ""
+            )
+    return "driver and versions unknown"
 
 
 def fact(value: Any, unit: str) -> str:
@@ -282,10 +284,10 @@ def fact(value: Any, unit: str) -> str:
 
 def method(row: Row) -> str:
     """How a cell was timed."""
-    timer = TIMERS.get(row.timer, row.timer) or "a timer that is not known"
+    timer = TIMERS.get(row.timer, row.timer) or "unknown timer"
     if row.timer == "wall":
         return timer
-    return timer + (f", {row.cache} L2" if row.cache else ", the state of L2 not known")
+    return timer + (f", {row.cache} L2" if row.cache else ", state of L2 unknown")
 
 
 def common_words(where: dict[str, Any], row: Row) -> str:
@@ -299,28 +301,28 @@ def common_words(where: dict[str, Any], row: Row) -> str:
 
 
 def shortfall_words(row: Row, short: Shortfall) -> Iterator[str]:
-    """What may have cost a cell time, and what else is known of the GPU then."""
-    read = ", read before the blocks, which is rough," if row.clock_is_read else ""
+    """Possible causes of a cell's lower rate, and the state of the GPU."""
+    read = " (NVML reading before the blocks, approximate)" if row.clock_is_read else ""
     clock = (
         f"the SM clock{read} was {quantity(row.sm_clock, 'Hz')}, "
-        f"{share(short.clock)} of the highest ({quantity(short.highest_clock, 'Hz')})"
+        f"{share(short.clock)} of the maximum ({quantity(short.highest_clock, 'Hz')})"
     )
     if short.other_backend:
-        yield "it is another backend"
+        yield "the backends differ"
     if short.capped:
         yield f"{short.capped} of {row.blocks} blocks met a power cap"
     if short.slowed and short.at_highest is not None:
         yield (
-            f"{clock}, and in proportion the highest clock would give "
-            f"{short.at_highest:.3f} of the published rate"
+            f"{clock}; scaled to the maximum clock the rate would be "
+            f"{short.at_highest:.3f} of the published one"
         )
     if short.overtaken:
         yield gaps(row)
     if short.launch_bound:
-        yield "the host needs longer to submit a call than the GPU for its work"
+        yield "launch-bound: host launch overhead above GPU time"
     if row.power is not None:
         limit = f" of {short.power_limit:.0f} W" if short.power_limit else ""
-        yield f"the power before blocks was {row.power:.0f} W{limit}"
+        yield f"power draw before blocks {row.power:.0f} W{limit}"
     if short.clock is not None and not short.slowed:
         yield clock
     if not short.capped:
@@ -347,7 +349,7 @@ def milliseconds(seconds: float, digits: int = 4, rounding: str = ROUND_HALF_EVE
 
 
 def floor_milliseconds(seconds: float) -> str:
-    """Milliseconds in four digits, rounded down: what is printed must meet the rule too."""
+    """Milliseconds in four digits, rounded down: the printed value must meet the rule too."""
     return milliseconds(seconds, rounding=ROUND_FLOOR)
 
 
@@ -370,7 +372,7 @@ def report_command(report: Report) -> str:
 
 
 def command(words: Iterable[str]) -> str:
-    """A command as it was typed, absolute paths as the names at their ends."""
+    """A command as typed, absolute paths shortened to their last names."""
     return " ".join(
         _quoted(PurePath(word).name if word.startswith("/") else word) for word in words
     )

@@ -1,7 +1,7 @@
-"""What a baseline's cells amount to: rates, shares of peaks, regimes, scaling, which is best.
+"""Results derived from a baseline's cells: rates, shares of peaks, regimes, scaling, the best.
 
-Seconds, FLOP, bytes; shares of 1; what is unknown is None. Cells of different shapes are different
-work and are never compared; backends of a shape are, where they took turns.
+Seconds, FLOP, bytes; shares of 1; None is unknown. Cells of different shapes are different work and
+are never compared; backends of a shape are, where they were interleaved.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ _SIZES = ("batch", "heads", "kv_heads", "length", "dim")
 _KNOWN_OPTIONS = frozenset({*_SIZES, "dtype", "causal", "backward"})
 COUNTED, READ = "device", "driver"
 GAPS = "gaps"
-"""The claim of an interval of samples too many of which may hold gaps of the host: none."""
+"""The claim of an interval of which too many samples may include host launch gaps: invalid."""
 GAPS_MATTER = 0.1
-"""The share of such samples from which on their interval claims nothing.
+"""The share of such samples above which the interval is invalid.
 
 A gap only lengthens a sample. Without the gaps in k of n samples the median is one of the observed
-times between the quantiles (1 - k/n) / 2 and 1/2: a tenth moves it by 5% of the ranks, half of what
-the interval reaches to either side with the usual 100 samples (0.98 / sqrt(n), 10%). With twice as
+times between the quantiles (1 - k/n) / 2 and 1/2: a tenth moves it by 5% of the ranks, half of the
+interval's reach to either side with the default 100 samples (0.98 / sqrt(n), 10%). With twice as
 many it may lie beyond the end.
 """
 _SAME_TOKENS = "length (same tokens)"
@@ -67,18 +67,18 @@ _OF_THE_SAMPLES = (
 
 
 class Row(Model, frozen=True, kw_only=True):
-    """A cell with all that is derived of it.
+    """A cell and the values derived from it.
 
-    `seconds` is the median, `low` and `high` the ends of its interval: over blocks at `level`, else
-    that within the run (`run_low`, `run_high`), without a level. `bytes` are the least that
-    must cross DRAM. `sm_clock` is the median of the blocks': `clock_by` says whether the device
-    counted it over them or the driver told it before each; `clocked` blocks have been counted, and
-    `cycles` are those of a call. `held_peak` is the dense peak of as many cycles in the median
-    time, else at `sm_clock`, `empty` (s) what the timer reads of nothing, `ridge` the intensity
-    (FLOP/B) from which on compute is the lower roof. `overtaken` samples may hold gaps of the host.
-    `power` (W) is the median of what the driver told before blocks. `steady` says whether the clock
-    was when the warm-up ended, `launch_bound` that the host needs longer for a call than the GPU.
-    `flags` say what can't be or is to be doubted.
+    `seconds` is the median, `low` and `high` the ends of its interval: between-block at `level`,
+    else within-run (`run_low`, `run_high`), without a level. `bytes` is the compulsory traffic.
+    `sm_clock` is the median of the blocks' clocks, `clock_by` whether the device measured them or
+    the driver (NVML) read them before each block; `clocked` blocks have device measurements, and
+    `cycles` are the SM cycles of a call. `held_peak` is the dense peak at the measured clock
+    (cycles over the median time, else `sm_clock`), `empty` (s) the timer overhead, `ridge` the
+    intensity (FLOP/B) above which compute is the lower roof. `overtaken` samples may include host
+    launch gaps. `power` (W) is the median of NVML readings before blocks. `steady`: the clock was
+    stable at the end of the warm-up; `launch_bound`: host launch overhead above GPU time. `flags`
+    are caveats.
     """
 
     id: str
@@ -165,7 +165,7 @@ class Row(Model, frozen=True, kw_only=True):
 
     @property
     def clock_is_read(self) -> bool:
-        """Whether the SM clock is the driver's word of before the samples."""
+        """Whether the SM clock is an NVML reading from before the samples."""
         return self.sm_clock is not None and self.clock_by != COUNTED
 
 
@@ -174,7 +174,8 @@ class Contrast(Model, frozen=True, kw_only=True):
 
     `speedup` is time of a over that of b. `p_adjusted` is Holm's, over all comparisons, `overlap`
     that of the intervals of the medians, `delta` Cliff's. `claimable`: b is faster by the classic
-    rule, between two intervals with a level, and by the verdict. `details` say why it is invalid.
+    rule, with a confidence level for both intervals, and by the verdict. `details` are the reasons
+    for INVALID.
     """
 
     shape: str
@@ -197,7 +198,7 @@ class Contrast(Model, frozen=True, kw_only=True):
 
 
 class Scaling(Model, frozen=True, kw_only=True):
-    """Two neighbouring cells of a backend that differ in the size `along`.
+    """Two adjacent cells of a backend that differ in the size `along`.
 
     `exponent` is that of time over the size, log(time ratio) / log(size ratio); `flop_exponent`
     that of the work.
@@ -217,8 +218,8 @@ class Scaling(Model, frozen=True, kw_only=True):
 class Best(Model, frozen=True):
     """The best of `among` cells that have `where` in common: by `by`, which is `measure`.
 
-    `tied` are the others (their ids) that nothing tells apart from it: of backends those without a
-    verdict that they are slower, of sizes those whose intervals of the rate overlap.
+    `tied` are the others (their ids) that may be equal: backends without a verdict that they are
+    slower, sizes whose intervals of the rate overlap.
     """
 
     kind: Literal["backend", "batch", "length"] = field(name="what")
@@ -234,7 +235,7 @@ class Best(Model, frozen=True):
 
 @dataclass(frozen=True)
 class Baseline:
-    """All that is derived of a baseline's cells."""
+    """Everything derived from a baseline's cells."""
 
     rows: tuple[Row, ...]
     comparisons: tuple[Contrast, ...]
@@ -259,7 +260,7 @@ def grouped(pairs: Iterable[tuple[Key, T]]) -> dict[Key, list[T]]:
 
 
 def flagged_cells(rows: Iterable[Row]) -> dict[str, list[str]]:
-    """What is to be doubted, each with the cells that it is of."""
+    """Caveats, each with its cells."""
     return grouped((flag, row.id) for row in rows for flag in row.flags)
 
 
@@ -293,9 +294,8 @@ def derive(
     """Derive all from cells on a GPU (empty for none).
 
     `order` is that of the backends: the first that a shape has is compared with the others. `floor`
-    is the A/A floor of the GPU. `again` are cells once more, which took turns with others that came
-    later: what these are compared with, and nothing else. Raises BadInput for samples that can't
-    be.
+    is the A/A floor of the GPU. `again` are repeated cells, interleaved with others that came
+    later: the references of these, and nothing else. Raises BadInput for invalid samples.
     """
     sheet, note = datasheet_of(gpu)
     timed = {cell.id: analyze_latency(cell.latency) for cell in cells if cell.latency}
@@ -333,7 +333,7 @@ def _row(cell: Cell, timed: Timed | None, gpu: Device, sheet: Datasheet | None) 
 
 
 def _sizes(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What the options of an attention target say; nothing for another target."""
+    """The sizes in the options of an attention target; empty for another target."""
     sizes = {
         name: value for name in _SIZES if type(value := options.get(name)) is int and value > 0
     }
@@ -397,13 +397,13 @@ def _claim(interval: Interval | None, overtaken: int | None, n: int) -> str | No
 
 
 def _power(latency: Latency) -> float | None:
-    """The median (W) of what the driver told before the blocks; None where it told none."""
+    """The median (W) of NVML readings before the blocks; None without any."""
     powers = [block.gpu.power for block in latency.blocks if block.gpu and block.gpu.power]
     return median(powers) if powers else None
 
 
 def _overtaken(timed: Timed) -> int | None:
-    """Samples that the GPU began before the host had submitted them; None where nobody counted."""
+    """Late-submitted samples: the GPU started them first; None where not counted."""
     counts = [block.overtaken for block in timed.latency.blocks if block.overtaken is not None]
     return sum(counts) if counts else None
 
@@ -451,8 +451,8 @@ def _with_siblings(
 ) -> tuple[Row, ...]:
     """The rows, without a share of DRAM where L2 may have served it.
 
-    Where nobody said whether L2 was cold, and one cell shows that it was not, it was not for the
-    others that fit into it either: they were taken in the same way.
+    Where the state of L2 is unknown, and one cell shows that it was warm, it was warm for the
+    others that fit into it too: they were taken in the same way.
     """
     served = [
         row.id
@@ -461,7 +461,7 @@ def _with_siblings(
     ]
     if sheet is None or not served:
         return tuple(rows)
-    why = f"DRAM's share is not known: L2 has room for all of it, and served {served[0]}"
+    why = f"share of DRAM peak unknown: the data fit in L2, which served {served[0]}"
     return tuple(
         structs.replace(row, share_of_dram=None, flags=(*row.flags, why))
         if row.is_timed and row.cache == "" and (row.bytes or math.inf) <= sheet.l2.value
@@ -471,7 +471,7 @@ def _with_siblings(
 
 
 def _caches_served(moved: float | None, rate: float | None, sheet: Datasheet | None) -> bool:
-    """Whether bytes came faster than DRAM has them, and L2 has room for them: it held them."""
+    """Whether the rate is above the DRAM peak and the bytes fit in L2: then L2 served them."""
     if sheet is None or moved is None or rate is None:
         return False
     return rate > sheet.peaks["dram"].value and moved <= sheet.l2.value
@@ -494,18 +494,20 @@ def _over(above: float | None, below: float | None) -> float | None:
 
 
 def _flagged(row: Row, timed: Timed, claimed: float | None) -> Row:
-    """The row with its flags; `claimed` is the median (s) that an imported file gives."""
+    """The row with its flags; `claimed` is the median (s) that an imported file states."""
     flags = []
     if claimed and row.seconds and abs(claimed / row.seconds - 1) >= _ROUNDED:
-        flags.append(f"the file's own median is {claimed / row.seconds - 1:+.1%} off its samples")
+        flags.append(
+            f"the file's median differs by {claimed / row.seconds - 1:+.1%} from its samples'"
+        )
     if max(row.share_of_held or 0.0, row.share_of_datasheet or 0.0) > 1:
-        flags.append("above the dense peak: less was done than declared, or by another unit")
+        flags.append("above the dense peak: less work than declared, or by another unit")
     if (row.share_of_dram or 0.0) > 1:
-        flags.append("the least traffic alone is above the DRAM peak: caches served part of it")
+        flags.append("compulsory traffic above the DRAM peak: caches served part of it")
     if row.steady is False:
-        flags.append("the SM clock still moved when the warm-up ended")
+        flags.append("SM clock not stable at the end of the warm-up")
     if row.launch_bound:
-        flags.append("the host needs longer to submit a call than the GPU for its work")
+        flags.append("launch-bound: host launch overhead above GPU time")
     flags += [f"throttled in every block: {why}" for why in timed.throttled_throughout]
     return structs.replace(row, flags=(*flags, *_doubts_of_samples(row)))
 
@@ -516,18 +518,18 @@ def _doubts_of_samples(row: Row) -> Iterator[str]:
     elif row.independence == State.NOT_INDEPENDENT.value:
         yield f"samples are not independent: {', '.join(row.dependence)}"
     elif row.independence == State.UNKNOWN.value and abs(row.drift or 0.0) >= DRIFT_MATTERS:
-        yield f"the halves of the samples differ by {row.drift:+.1%}, too few to tell drift by"
+        yield f"the two halves differ by {row.drift:+.1%}, too few samples to test for drift"
     if row.overtaken:
-        gaps = f"{row.overtaken} of {row.n} samples may hold gaps of the host"
-        yield f"{gaps}: the interval claims nothing" if row.claim == GAPS else gaps
+        gaps = f"{row.overtaken} of {row.n} samples may include host launch gaps"
+        yield f"{gaps}: the interval is invalid" if row.claim == GAPS else gaps
 
 
-_FEWEST_BLOCKS = 2
-_ROUNDED = 0.001  # figures are rounded
+_FEWEST_BLOCKS = 2  # a comparison needs a standard deviation over blocks
+_ROUNDED = 0.001  # chosen: stated medians are rounded to three digits or more
 
 
 Rounds: TypeAlias = Mapping[str, Sequence[Mapping[str, Timed]]]
-"""Of each shape, what took turns with what: the backends of every round."""
+"""Of each shape, the interleaved backends of every round."""
 
 
 def _rounds(measured: Iterable[tuple[Cell, Timed]]) -> Rounds:
@@ -538,7 +540,7 @@ def _rounds(measured: Iterable[tuple[Cell, Timed]]) -> Rounds:
 
 
 def _references(rounds: Rounds, order: Sequence[str]) -> dict[str, str]:
-    """Of each shape the backend that took turns with the most others; among several the first."""
+    """Of each shape the backend interleaved with the most others; among several the first."""
 
     def others(groups: Sequence[Mapping[str, Timed]], name: str) -> int:
         return len({other for group in groups if name in group for other in group})
@@ -564,7 +566,7 @@ def _not_compared(rounds: Rounds, references: Mapping[str, str]) -> Iterator[str
         apart += [f"{shape}.{name}" for name in every if name not in beside]
     if apart:
         who = f"{apart[0]} and {len(apart) - 1} more are" if apart[1:] else f"{apart[0]} is"
-        yield f"{who} not compared: measured in another round than what they would be held against"
+        yield f"{who} not compared: not interleaved with the reference"
 
 
 def _comparisons(
@@ -574,7 +576,7 @@ def _comparisons(
     order: Sequence[str],
     floor: float | None,
 ) -> tuple[Contrast, ...]:
-    """Backends of a shape that took turns with its reference against that, corrected for all."""
+    """Backends of a shape, interleaved with its reference, against that; corrected for all."""
     versus: list[tuple[str, Pair]] = []
     for shape, groups in rounds.items():
         done = {references[shape]}
@@ -596,7 +598,7 @@ def _comparisons(
 
 
 def is_same_kernel(shape: str, backend: str, other: str, rows: Sequence[Row]) -> bool:
-    """Whether one of two backends came down to the other at a shape."""
+    """Whether one of two backends dispatched to the other at a shape."""
     chosen = {row.backend: row.chosen for row in rows if row.shape == shape}
     return chosen.get(backend) == other or chosen.get(other) == backend
 
@@ -604,9 +606,10 @@ def is_same_kernel(shape: str, backend: str, other: str, rows: Sequence[Row]) ->
 def _held_against(
     first: Timed, others: Sequence[Timed], twins: Set[str], floor: float | None
 ) -> Sequence[Pair]:
-    """Pairs with the first; others differ only beyond what one kernel differs by from itself.
+    """Pairs with the first; the margin is at least the A/A difference of backends that run its
+    kernel.
 
-    A twin that one block spoils, or that can't be believed, tells nothing of that.
+    An A/A pair that is invalid or has an outlier block does not count.
     """
     plain = compare_with(first, others, thresholds=THRESHOLDS, floor=floor)
     apart = [
@@ -627,7 +630,7 @@ def _held_against(
 
 
 def _withheld(pair: Pair, strict: Pair) -> Pair:
-    """A verdict of a difference only where it is one by the larger margin too; never of none."""
+    """A verdict of a difference only if it is one at the larger margin too; never SAME."""
     if pair.comparison.verdict not in {Verdict.IMPROVED, Verdict.REGRESSED}:
         return pair
     if strict.comparison.verdict is not Verdict.SAME:
@@ -639,7 +642,7 @@ def _withheld(pair: Pair, strict: Pair) -> Pair:
 
 
 def _contrast(shape: str, pair: Pair, comparison: Comparison, claiming: Set[str]) -> Contrast:
-    """`claiming` are the cells whose intervals claim a level."""
+    """`claiming` are the cells whose intervals have a confidence level."""
     disjoint = intervals_apart(pair.a.interval, pair.b.interval)
     faster = comparison.verdict is Verdict.IMPROVED and comparison.classic.claimable
     return Contrast(
@@ -679,7 +682,7 @@ def _neighbours(rows: Sequence[Row], along: str) -> Iterator[tuple[Any, list[Row
 
 
 def _other_options(row: Row) -> str:
-    """What else the target was told, which neighbours must share."""
+    """The other options of the target, which adjacent cells must share."""
     others = {key: value for key, value in row.arguments.items() if key not in _KNOWN_OPTIONS}
     return json.dumps(others, sort_keys=True)
 
@@ -690,7 +693,7 @@ def _size(row: Row, along: str) -> int | None:
 
 
 def _common(row: Row, along: str) -> dict[str, Any]:
-    """All that neighbours along a size share; K and V keep their heads' ratio to those of Q."""
+    """What adjacent cells along a size share; the ratio of Q heads to KV heads is constant."""
     shared = {
         name: getattr(row, name)
         for name in ("backend", "batch", "heads", "length", "dim", "dtype", "causal", "backward")
@@ -812,10 +815,10 @@ def _notes(cells: Sequence[Cell], rows: Sequence[Row]) -> Iterator[str]:
             yield f"{backend} was measured in {len(distinct)} versions: {'; '.join(distinct)}"
     few = sum(bool(row.fewer) for row in rows)
     if few:
-        yield f"{few} cells have fewer samples than asked for, to keep the budget"
+        yield f"{few} cells have fewer samples than requested, to meet the budget"
     left = sum(row.status is CellStatus.no_time for row in rows)
     if left:
-        yield f"{left} cells were not measured for want of time: go on with --resume"
+        yield f"{left} cells not measured, budget spent: continue with --resume"
     held = [row for row in rows if row.is_timed and row.sm_clock is None and row.gpu]
     if held:
-        yield "the SM clock is unknown: shares are of the datasheet's peak alone"
+        yield "SM clock unknown: shares are of the datasheet peak only"

@@ -1,4 +1,4 @@
-"""A baseline for a terminal: what was measured, the fastest of each shape, and what was not."""
+"""A baseline for a terminal: medians, the fastest backend of each shape, and missing cells."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from profkit.ui.text import literal, number, percent, plural, shorten
 from profkit.ui.view import Grid
 
 _NONE = "-"
-_LONGEST_NAME = 30
-_SHAPES_IN_A_LIST = 1
+_LONGEST_NAME = 30  # chosen: leaves six backends of 11 columns at 100
+_SHAPES_IN_A_LIST = 1  # chosen: one line per backend and reason
 
 
 def baseline_terminal(
@@ -40,7 +40,7 @@ def baseline_terminal(
     if flags:
         parts.append(Text())
     parts += [Text(f"! {line}", "yellow") for line in (*flags, *baseline.notes)]
-    parts += [Text(), Text(f"Kept    {literal(folder)}")]
+    parts += [Text(), Text(f"Saved   {literal(folder)}")]
     return rendered(Group(*parts), to_file=to_file)
 
 
@@ -52,7 +52,7 @@ def _about(baseline: Baseline, plan: PlanFile) -> str:
     name = (plan.gpu and plan.gpu.name) or unknown
     words = [f"{plural(timed, 'cell')} of {sum(counts.values())} on {literal(name)}"]
     if plan.asked.samples:
-        words.append(f"{plan.asked.samples} samples asked for")
+        words.append(f"{plan.asked.samples} samples requested")
     if plan.seconds:
         words.append(f"{plan.seconds:.0f} s")
     return ", ".join(words)
@@ -74,7 +74,7 @@ def _medians(baseline: Baseline, width: int) -> Grid:
         )
         for shape in dict.fromkeys(row.shape for row in timed)
     )
-    note = "* the fastest, or tied with it: no verdict tells them apart"
+    note = "*: the fastest, or tied with it (no verdict separates them)"
     if len(backends) > fits:
         note += f"; {', '.join(backends[fits:])}: in summary.json"
     return Grid("Medians", ("Shape", *map(literal, shown)), rows, note)
@@ -87,7 +87,7 @@ def _median(row: Row | None, best: Set[str]) -> str:
 
 
 def _fastest(baseline: Baseline) -> Grid:
-    """The fastest of each shape, its rates, and what it is against the reference backend."""
+    """The fastest of each shape, its rates, and its verdict against the reference backend."""
     rows = {row.id: row for row in baseline.rows}
     contrasts = {(pair.shape, pair.b): pair for pair in baseline.comparisons}
     references = {pair.a for pair in baseline.comparisons}
@@ -97,12 +97,12 @@ def _fastest(baseline: Baseline) -> Grid:
         for best in baseline.best
         if best.kind == "backend"
     ]
-    columns = ("Shape", "Fastest", "Median", "FLOP/s", "Of peak", "Regime", f"Against {reference}")
+    columns = ("Shape", "Fastest", "Median", "FLOP/s", "% of peak", "Regime", f"vs {reference}")
     return Grid(
-        "The fastest of each shape",
+        "Fastest backend per shape",
         columns if reference else columns[:-1],
         tuple(row if reference else row[:-1] for row in fastest),
-        "Of peak: of the datasheet's dense peak" if baseline.datasheet else "",
+        "% of peak: of the dense datasheet peak" if baseline.datasheet else "",
     )
 
 
@@ -136,7 +136,7 @@ def _share(row: Row) -> str:
 
 
 def _verdict(contrast: Contrast | None) -> str:
-    """A verdict in the fewest words; the intervals are in summary.json."""
+    """A verdict in short; the intervals are in summary.json."""
     if contrast is None:
         return _NONE
     match contrast.verdict:
@@ -149,7 +149,7 @@ def _verdict(contrast: Contrast | None) -> str:
 
 
 def _not_measured(baseline: Baseline) -> Iterator[str]:
-    """What was not measured, by backend and reason."""
+    """Cells without measurements, by backend and reason."""
     everywhere = len({row.shape for row in baseline.rows})
     for (backend, status, reason), shapes in unmeasured(baseline.rows).items():
         where = "all shapes" if len(shapes) == everywhere else ", ".join(shapes[:_SHAPES_IN_A_LIST])
@@ -159,7 +159,7 @@ def _not_measured(baseline: Baseline) -> Iterator[str]:
 
 
 def _flags(baseline: Baseline) -> Iterator[str]:
-    """What is to be doubted, each with the cells that it is of."""
+    """Caveats, each with its cells."""
     for flag, cells in flagged_cells(baseline.rows).items():
         where = cells[0] if len(cells) == 1 else plural(len(cells), "cell")
         yield literal(f"{where}: {flag}")

@@ -1,7 +1,7 @@
-"""An Nsight Systems timeline, from what `nsys export --type sqlite` writes.
+"""An Nsight Systems timeline from the SQLite export (`nsys export --type sqlite`).
 
-Tables are made lazily and gain columns with each schema version: an absent table means that nothing
-of the kind happened, an absent column that the value is unknown.
+nsys creates tables on demand and adds columns with each schema version: an absent table means no
+such events, an absent column that the value is unknown.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ EXPORT = "META_DATA_EXPORT"
 STRINGS = "StringIds"
 PUSH_POP, START_END = 59, 60
 MOST_AROUND = 16
-"""How many NVTX ranges around a call are told. Nests of modules and operators have some 10; many
-more come of ranges that are begun and never ended."""
+"""The most enclosing NVTX ranges that are kept per call. Nested modules and operators have about
+10; far more come from ranges that are never ended."""
 
 EXPORTED = shipped_yaml("profkit.timeline", "export.yaml")
 COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -54,7 +54,7 @@ TEXT_COLUMNS = frozenset(
     for column in columns.get("text", ())
 )
 
-_THREAD_BITS = 0xFFFFFF
+_THREAD_BITS = 0xFFFFFF  # of globalTid: the low 24 bits are the thread (nsys, "SQLite schema")
 _LARGEST = 8 << 30  # bytes: all pages are checked, at about 1 GB/s
 _MOST_ROWS = 1_000_000  # in the tables that are read; each takes 10 µs and about 1 kB
 _MOST_TEXT = 256 << 20  # bytes in the columns of text that are read
@@ -62,7 +62,7 @@ _LONGEST_TEXT = 1 << 20  # bytes of one; names of generated kernels have some 10
 _LONGEST_VALUE = 256 << 20  # bytes of whatever else is kept, such as a program's output
 _STEPS = 50_000_000, 50  # of SQLite's machine, and for each byte of the file: a check takes 1 to 3
 _LESS = "record less: `nsys profile --duration SECONDS -t cuda,nvtx`"
-_NS = 1e9
+_NS = 1e9  # nanoseconds per second
 _MAGIC = b"SQLite format 3\0"
 _RECORD = "record with `nsys profile -t cuda,nvtx`, then `nsys export --type sqlite FILE`"
 _AGAIN = "export it again with `nsys export --type sqlite`"
@@ -167,7 +167,7 @@ class MemoryOperation(Span):
 
 @dataclass(frozen=True, slots=True)
 class GraphRun(Span):
-    """A CUDA graph recorded as a whole, nsys's default: which kernels ran in it is not known."""
+    """A CUDA graph traced as a whole, nsys's default: its kernels are unknown."""
 
     name: ClassVar = "CUDA graph"
     label: ClassVar = name
@@ -199,11 +199,11 @@ class TimelineGpu:
 
 @dataclass(frozen=True)
 class Timeline:
-    """What an export holds, each kind in order of its start.
+    """The content of an export, each kind in order of start.
 
     Times are seconds from the first event, which lies `origin_ns` nanoseconds after the start of
-    the session at `created`. `gpus` are those that did work, or all where that can't be told.
-    `untimed` counts GPU work and calls without a start and an end, which are left out.
+    the session at `created`. `gpus` are those with work, or all where that is unknown.
+    `untimed` counts GPU work and calls without a start and an end, which are ignored.
     """
 
     path: Path
@@ -237,7 +237,7 @@ def read(path: str | Path) -> Timeline:
 def open_export(path: Path) -> Iterator[sqlite3.Connection]:
     """An export, checked and open for reading only.
 
-    Raises BadInput, from the block in it too, when it can't be read or is none.
+    Raises BadInput, also from the `with` block, when it can't be read or is not an export.
     """
     import sqlite3
 
@@ -249,18 +249,18 @@ def open_export(path: Path) -> Iterator[sqlite3.Connection]:
                 raise _damaged(path)
             tables = columns_of(database).keys()
             if STRINGS not in tables or len(tables) < 2:
-                raise BadInput(f"{path}: an SQLite database, but no nsys export", _RECORD)
+                raise BadInput(f"{path}: an SQLite database, not an nsys export", _RECORD)
             _check_extent(path, database)
             yield database
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_CANTOPEN")):
-            message = "can't be read, another program holds it or its folder is closed"
+            message = "can't be read (locked by another program, or its folder is not accessible)"
             raise BadInput(f"{path}: {message}", "copy the file and read the copy") from None
         raise _damaged(path) from None
 
 
 def _limit(path: Path, database: sqlite3.Connection) -> None:
-    """Bound what any query may take: the schema is part of the file, and may compute anything."""
+    """Limit the cost of any query: the schema is part of the file, and may compute anything."""
     from sqlite3 import SQLITE_LIMIT_LENGTH, SQLITE_LIMIT_LIKE_PATTERN_LENGTH
 
     database.text_factory = partial(str, encoding="utf-8", errors="replace")
@@ -285,9 +285,11 @@ def _check_extent(path: Path, database: sqlite3.Connection) -> None:
         ).fetchone()
         rows, text = rows + count, text + sum(lengths)
     if rows > _MOST_ROWS:
-        raise BadInput(f"{path}: {rows:,} events and names, at most {_MOST_ROWS:,} are read", _LESS)
+        raise BadInput(f"{path}: {rows:,} events and names, at most {_MOST_ROWS:,}", _LESS)
     if text > _MOST_TEXT:
-        raise BadInput(f"{path}: {text / 2**20:,.0f} MiB of names", _LESS)
+        raise BadInput(
+            f"{path}: {text / 2**20:,.0f} MiB of names, at most {_MOST_TEXT >> 20} MiB", _LESS
+        )
     database.setlimit(SQLITE_LIMIT_LENGTH, _LONGEST_TEXT)
 
 
@@ -298,7 +300,7 @@ def _refuse_other_kinds(path: Path) -> None:
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file", "check the path") from None
     except IsADirectoryError:
-        raise BadInput(f"{path}: a directory, not an export", "give the .sqlite file") from None
+        raise BadInput(f"{path}: a directory, not an export", "pass the .sqlite file") from None
     except OSError as error:
         message = f"{path}: can't be read ({error.strerror})"
         raise BadInput(message, "check its permissions") from None
@@ -308,7 +310,7 @@ def _refuse_other_kinds(path: Path) -> None:
         (not head, "empty file", _RECORD),
         (is_pointer, "a git-LFS pointer, not the export itself", "fetch it with `git lfs pull`"),
         (path.suffix in {".nsys-rep", ".qdrep"}, "an nsys report, not its SQLite export", export),
-        (not head.startswith(_MAGIC), "not an SQLite file, so no nsys export", _RECORD),
+        (not head.startswith(_MAGIC), "not an SQLite file, hence not an nsys export", _RECORD),
         (size > _LARGEST, f"an export of more than {_LARGEST / 2**30:g} GiB", _LESS),
     )
     for refused, message, remedy in refusals:
@@ -351,7 +353,9 @@ class _Reader:
         starts = [rows[0][0] for rows in self._raw.values() if rows]
         starts += [row[0] for row in self._raw_ranges[:1]]
         if not starts:
-            raise BadInput(f"{path}: the export holds no CUDA activity and no NVTX range", _RECORD)
+            raise BadInput(
+                f"{path}: the export contains neither CUDA activity nor NVTX ranges", _RECORD
+            )
         self._origin: int = min(starts)
         self._last: int = max(
             max(row[0] if row[1] is None else row[1] for row in rows)
@@ -425,7 +429,7 @@ class _Reader:
     def _require(self, table: str, columns: set[str]) -> None:
         if lacking := columns - self._columns.get(table, frozenset(columns)):
             message = f"{self._path}: {table} has no column {', '.join(sorted(lacking))}"
-            raise BadInput(message, f"{_AGAIN} of a newer nsys")
+            raise BadInput(message, f"{_AGAIN} from a newer nsys")
 
     def _span(self, row: _Row) -> tuple[float, float]:
         return (row[0] - self._origin) / _NS, (row[1] - self._origin) / _NS
@@ -530,10 +534,10 @@ class _Reader:
 
 
 class _Launches:
-    """Which call launched what, and which NVTX ranges are around it.
+    """The launch call of GPU work, and the NVTX ranges around that call.
 
-    Correlation numbers count anew in each process, so the process belongs to the key. Where an
-    export has no process, the number alone serves if only one process made calls.
+    Correlation numbers restart in each process, so that the process is part of the key. Where an
+    export has no process, the number alone is used if only one process made calls.
     """
 
     def __init__(self, calls: Sequence[ApiCall], ranges: Iterable[NvtxRange]) -> None:

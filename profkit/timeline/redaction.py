@@ -1,9 +1,9 @@
-"""Taking private data out of an nsys SQLite export.
+"""Removal of private data from an nsys SQLite export.
 
 A capture holds every environment variable of the profiled process, command lines, host and user
-names, paths, and the names of everything that ran on the machine. An export is therefore written
-anew with only what is on a list; what no list names, in this version of the schema or a later one,
-is not carried over.
+names, paths, and the names of everything that ran on the machine. An export is therefore
+rewritten with allow-listed content only; everything else, in this schema version or a later one,
+is dropped.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def scrub(path: str | Path) -> None:
     ranges are the program's own and stay as they are. The new file replaces the old one in one
     step once it is whole.
 
-    Raises BadInput when the file is absent, damaged, no nsys export, or can't be replaced; it is
-    then as it was.
+    Raises BadInput when the file is absent, damaged, not an nsys export, or can't be replaced; it
+    is then unchanged.
     """
     path = Path(path)
     with open_export(path):
@@ -82,7 +82,7 @@ def _write(path: Path, source: Path, fresh: Path) -> None:
             new.execute("VACUUM")
     except (sqlite3.DatabaseError, UnicodeDecodeError):
         raise BadInput(
-            f"{path}: can't be rewritten, the export is damaged or the disk full",
+            f"{path}: can't be rewritten (the export is damaged or the disk is full)",
             "check the free space, or export it again with `nsys export --type sqlite`",
         ) from None
 

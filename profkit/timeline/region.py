@@ -1,7 +1,7 @@
-"""What rules about a timeline may name: the region from the first GPU work to the end of the last.
+"""Quantities for rules about a timeline: the region from the first GPU work to the end of the last.
 
-That time is the sum of four parts: the GPU at work, only copies between host and GPU at work, short
-gaps, and long ones. What came before the first work (set-up) and after the last is no part of it.
+This time is the sum of four parts: GPU busy, only host-device copies, short gaps and long gaps.
+The time before the first work (setup) and after the last is excluded.
 """
 
 from __future__ import annotations
@@ -14,14 +14,18 @@ from profkit.core.yaml_files import shipped_yaml
 from profkit.timeline.reader import GpuWork, Kernel, MemoryOperation, Timeline, length
 
 SHORT_GAP = 100e-6
-"""The longest gap that may come from launching alone: a launch takes the host 2 to 10 µs, an
-operation of an eager framework several times that."""
+"""Seconds of the longest gap that launch overhead alone may cause: a launch takes the host 2 to
+10 µs, an operation of an eager framework several times that."""
 
 QUANTITIES: Mapping[str, tuple[str, str]]
 """By name: unit and meaning."""
 PARTS: Mapping[str, str]
-"""The parts of the region's time that a fix may take away."""
-QUANTITIES, PARTS = shipped_yaml("profkit.timeline", "region.yaml").values()
+"""The parts of the region's time that a fix may eliminate."""
+_TEXTS, PARTS = shipped_yaml("profkit.timeline", "region.yaml").values()
+QUANTITIES = {
+    name: (unit, meaning.format(short_gap=f"{SHORT_GAP * 1e6:.0f} µs"))
+    for name, (unit, meaning) in _TEXTS.items()
+}
 
 _HOST_COPIES = {"host to device", "device to host", "host to array", "array to host"}
 _WAITING = ("Synchronize", "EventQuery", "StreamQuery")
@@ -31,7 +35,7 @@ _ALLOCATING = ("Malloc", "MemAlloc", "cudaFree", "MemFree", "MemCreate", "MemRel
 def measure(timeline: Timeline, work: Sequence[GpuWork]) -> Mapping[str, float]:
     """The quantities of a timeline with its GPU work in order of start; none where there is none.
 
-    Those of kernels or copies are NaN where there are no such.
+    Those of kernels or copies are NaN without any.
     """
     if not work:
         return {}
@@ -86,7 +90,7 @@ def summed(times: Iterable[float]) -> float:
 
 
 def gaps_between(work: Sequence[GpuWork]) -> list[tuple[GpuWork, GpuWork]]:
-    """Of work in order of its start, the neighbours of each gap: what ended last, what is next."""
+    """The previous and the next work of each gap, for work in order of start."""
     gaps = []
     last = work[0]
     for item in work[1:]:

@@ -1,4 +1,4 @@
-"""What a timeline says: how much of the time the GPU worked, what it waited for, who took the time.
+"""Summary of a timeline: GPU busy time, gaps and their causes, time by kernel and call.
 
 All times are seconds; those of the timeline itself count from its first event.
 """
@@ -28,7 +28,7 @@ from profkit.timeline.reader import (
 )  # fmt: skip
 from profkit.timeline.region import gaps_between, measure, summed, union
 
-GAPS_KEPT = 10
+GAPS_KEPT = 10  # longest gaps, chosen: twice what a terminal lists
 
 _Item = TypeVar("_Item", bound=Span)
 _Key = TypeVar("_Key")
@@ -36,7 +36,7 @@ _Key = TypeVar("_Key")
 
 @dataclass(frozen=True)
 class Spread:
-    """How many times there are and how they lie; all but `count` and `total` NaN where none."""
+    """Count, total, median and extremes of times; all but `count` and `total` NaN without any."""
 
     count: int
     total: float
@@ -47,11 +47,10 @@ class Spread:
 
 @dataclass(frozen=True)
 class Gap:
-    """A time between two pieces of GPU work in which no GPU did anything.
+    """An interval between GPU work in which no GPU was busy.
 
-    `after` is the work that ended last before it, `before` what came next. `in_calls` is the share
-    of it in which a host thread was in a CUDA call, `call` the name of those that took most of
-    that, "" where there were none.
+    `after` is the previous work, `before` the next. `in_calls` is the share of the gap in which a
+    host thread was in a CUDA call, `call` the call with the largest part of that, "" without any.
     """
 
     start: float
@@ -66,10 +65,10 @@ class Gap:
 class Region:
     """The time that was recorded: from the first CUDA call or GPU work to the end of the last.
 
-    NVTX ranges and the program's other time, before and after, are outside of it. `busy` is the
-    time in which at least one kernel, copy, fill or graph ran on any GPU: work that overlaps counts
-    once. `span` = `busy` + `lead` (until the first GPU work) + `gaps.total` (between GPU work) +
-    `tail` (after the last). `largest` are the longest gaps.
+    NVTX ranges and other host time before and after are excluded. `busy` is the time in which at
+    least one kernel, memcpy, memset or graph ran on any GPU: overlapping work counts once. `span` =
+    `busy` + `lead` (until the first GPU work) + `gaps.total` (between GPU work) + `tail` (after the
+    last). `largest` are the longest gaps.
     """
 
     start: float
@@ -82,7 +81,7 @@ class Region:
 
     @property
     def idle(self) -> float:
-        """Seconds of the region in which no GPU did anything."""
+        """Seconds of the region in which no GPU was busy."""
         return math.fsum((self.lead, self.gaps.total, self.tail))
 
     @property
@@ -93,13 +92,13 @@ class Region:
 
 @dataclass(frozen=True)
 class KernelRun:
-    """One kernel against the call that launched it and against its stream.
+    """One kernel relative to its launch call and its stream.
 
-    `from_call_start` is the kernel's start less the start of its launch call: overhead and waiting.
-    `after_call_return` is its start less that call's end, negative when it ran before the call had
-    returned. `stream_gap` is its start less the end of what its stream did before (negative under
-    programmatic dependent launch). NaN where there is no such call or no such work. `late`: the
-    call began only after the stream had run dry, so that the GPU waited for the host.
+    `from_call_start` is the kernel's start less the start of its launch call: overhead and
+    queueing. `after_call_return` is its start less the end of that call, negative where it started
+    before the call returned. `stream_gap` is its start less the end of the stream's previous work
+    (negative with programmatic dependent launch). NaN without such a call or work. `late`: the call
+    began after the stream was idle, so that the GPU waited for the host.
     """
 
     kernel: Kernel
@@ -111,7 +110,7 @@ class KernelRun:
 
 @dataclass(frozen=True)
 class Launches:
-    """All launches: the three delays of `KernelRun`, and how many launches were late."""
+    """All launches: the three delays of `KernelRun`, and the number of late-submitted launches."""
 
     runs: tuple[KernelRun, ...]
     from_call_start: Spread
@@ -122,7 +121,7 @@ class Launches:
 
 @dataclass(frozen=True)
 class KernelGroup:
-    """Launches of one kernel with one shape; `share` is of all kernel time in the same table."""
+    """Launches of one kernel with one launch configuration; `share` is of the table."""
 
     name: str
     label: str
@@ -136,8 +135,8 @@ class KernelGroup:
 class RangeUse:
     """The kernels launched in one nest of NVTX ranges; `path` holds their names, outermost first.
 
-    An empty path stands for the kernels outside all ranges. `count` is how often the innermost
-    range was entered with a kernel launched in it, `host_time` its time on the host then; `share`
+    An empty path stands for kernels outside all ranges. `count` is the number of instances of the
+    innermost range with a kernel launch, `host_time` their time on the host; `share`
     is of all kernel time.
     """
 
@@ -159,7 +158,7 @@ class HostTime:
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """Copies of one kind between two kinds of memory, or fills: bytes, time and bytes/s.
+    """Memcpy of one kind between two kinds of memory, or memset: bytes, time and bytes/s.
 
     `times` are those of single operations; `busy` is the time in which at least one ran, the union
     of their intervals: operations that overlap count once.
@@ -174,7 +173,7 @@ class MemoryUse:
 
     @property
     def bandwidth(self) -> float:
-        """Bytes a second while such operations ran, over `busy`; NaN where they took no time."""
+        """Bytes per second over `busy`; NaN where that is 0."""
         return self.bytes / self.busy if self.busy else math.nan
 
 
@@ -202,7 +201,7 @@ class TimelineSummary:
 
 
 def summarize_timeline(timeline: Timeline) -> TimelineSummary:
-    """Everything that the views of a timeline show."""
+    """The summary of a timeline that all views show."""
     work: list[GpuWork] = [*timeline.kernels, *timeline.memory_operations, *timeline.graphs]
     work.sort(key=lambda item: (item.start, item.end))
     kernel_times = spread(kernel.duration for kernel in timeline.kernels)
@@ -346,19 +345,19 @@ def _notes(timeline: Timeline, work: Sequence[GpuWork], launches: Launches) -> t
     nested = sum(len(kernel.ranges) == MOST_AROUND for kernel in timeline.kernels)
     open_ranges = sum(not item.closed for item in timeline.ranges)
     notes = {
-        "no kernel ran in what was recorded: record more of the program": not kernels,
-        f"CUDA graphs recorded as a whole: {len(timeline.graphs)}; they count as GPU work, but "
-        "their kernels are not known: record with --cuda-graph-trace=node": timeline.graphs,
-        f"work of {len(devices)} pairs of process and GPU: the GPU counts as busy while any of "
-        "them works": len(devices) > 1,
-        f"the launch calls of {unknown} of {kernels} kernels were not recorded: no delay and no "
-        "NVTX range is known for them": unknown,
-        f"{early} of {kernels} kernels start before their launch call: the clocks of host and GPU "
-        "do not agree so well, and short delays mean little": early,
-        f"{nested} of {kernels} kernels have {MOST_AROUND} or more NVTX ranges around their "
-        f"launch: the innermost {MOST_AROUND} count": nested,
-        f"{open_ranges} of {len(timeline.ranges)} NVTX ranges never end: they are taken to last "
-        "to the end": open_ranges,
-        f"events without valid times: {timeline.untimed}; they are left out": timeline.untimed,
+        "no kernel in the recording: record more of the program": not kernels,
+        f"CUDA graphs traced as a whole: {len(timeline.graphs)}; counted as GPU work without "
+        "their kernels: record with --cuda-graph-trace=node": timeline.graphs,
+        f"GPU work of {len(devices)} process-GPU pairs: busy time is the time in which any of "
+        "them is busy": len(devices) > 1,
+        f"launch calls of {unknown} of {kernels} kernels not recorded: their launch delays and "
+        "NVTX ranges are unknown": unknown,
+        f"{early} of {kernels} kernels start before their launch call: host and GPU clocks are not "
+        "synchronized accurately enough for short delays": early,
+        f"{nested} of {kernels} kernel launches are in {MOST_AROUND} or more nested NVTX ranges: "
+        f"only the innermost {MOST_AROUND} are used": nested,
+        f"{open_ranges} of {len(timeline.ranges)} NVTX ranges have no end: extended to the end of "
+        "the recording": open_ranges,
+        f"events without valid timestamps: {timeline.untimed} ignored": timeline.untimed,
     }
     return tuple(text for text, holds in notes.items() if holds)

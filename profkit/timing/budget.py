@@ -1,7 +1,7 @@
 """How long a baseline takes, and how a time budget is divided over its cells.
 
-Cheap cells get all their samples, the dearest get fewer. What a call takes is expected from its
-FLOP at the best rate that its backend has shown so far; times are in seconds.
+Cheap cells get all their samples, the most expensive ones fewer. The time of a call is predicted
+from its FLOP at the best rate of its backend so far; times are in seconds.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from typing import TypeAlias
 Todo: TypeAlias = tuple[str, Sequence[str]]
 """A shape, and its backends that are to be measured."""
 
-FEWEST_IN_A_BLOCK = 3
+FEWEST_IN_A_BLOCK = (
+    3  # chosen: fewer have no median of their own; a budget trades samples for cells
+)
 GPU_PROBES = 65  # of profkit.timing.stopwatch: 20 probes each for three questions, and a few calls
-_PROBING = 0.3  # seconds for the three, but three calls each
-_FEWEST_PROBES = 12
-_FIRST_GAP = 1e-4
+_PROBING = 0.3  # seconds: three questions of 0.1 s (stopwatch), but at least three calls each
+_FEWEST_PROBES = 12  # 3 calls each for three questions (stopwatch), and a few
+_FIRST_GAP = 1e-4  # s, a first guess until gaps were observed: an L2 flush and its launches
 
 
 def level(costs: Sequence[float], seconds: float) -> float:
@@ -68,22 +70,22 @@ class Outlook:
 
     @property
     def knows(self) -> bool:
-        """Whether anything was learnt."""
+        """Whether any call was observed."""
         return bool(self._calls)
 
     def saw_call(self, shape: str, backend: str, seconds: float) -> None:
-        """A call of a backend took so long."""
+        """Record the time of a call of a backend."""
         self._calls.append(seconds)
         if shape in self.flop:
             rate = self.flop[shape] / seconds
             self._rates[backend] = max(self._rates.get(backend, 0.0), rate)
 
     def saw_gap(self, seconds: float) -> None:
-        """So much lies between two samples."""
+        """Record the time between two samples."""
         self._gaps.append(max(0.0, seconds))
 
     def saw_preparation(self, seconds: float, calls: Sequence[float]) -> None:
-        """A shape took so long until its first sample, its backends `calls` (s) a call."""
+        """Record the time until a shape's first sample; its backends take `calls` (s) per call."""
         self._overheads.append(max(0.0, seconds - sum(map(self._preparation, calls))))
 
     def cost(self, call: float) -> float:

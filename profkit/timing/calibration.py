@@ -1,6 +1,6 @@
-"""Calibration: how far runs of one build differ, as bounds that hold for runs to come.
+"""Calibration: differences between runs of one build, as bounds for future runs.
 
-The A/A floors that follow are shown to people and written as `profkit.calibrate/1`.
+The A/A floors are printed, or written as `profkit.calibrate/1`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from profkit.timing.latency_format import Latency
 from profkit.timing.results import Verdict
 from profkit.ui.text import literal, plural
 
-_WILD = 5
+# Chosen: an interval this many times the median width belongs to a disturbed comparison.
+_DISTURBED_WIDTH = 5
 EXCEEDED = 0.01
 """The share of comparisons of one build with itself that may differ by more than the floor."""
 CONFIDENCE = 0.95
 """How surely the floor holds that share, whatever runs it was measured on."""
 
-_LARGEST = math.log(1e9)  # a floor beyond all ratios, for runs that differ by magnitudes
+_LARGEST = math.log(1e9)  # chosen: keeps expm1 finite for runs that differ by magnitudes
 
 
 def difference_bound(log_ratios: Sequence[float]) -> float:
@@ -49,7 +50,7 @@ def run_bound(medians: Sequence[float]) -> float:
 
 
 def enlarged_bound(bound: float, freedom: int, enlarged: int) -> float:
-    """What a bound would be were the same scatter estimated with more degrees of freedom."""
+    """The bound for the same scatter estimated with more degrees of freedom."""
     return _relative(math.log1p(bound) * bound_factor(enlarged) / bound_factor(freedom))
 
 
@@ -68,7 +69,7 @@ def _relative(log_ratio: float) -> float:
 
 
 class Differences(Model, frozen=True):
-    """What runs of one build differ by, as shares of a latency.
+    """Differences between runs of one build, as shares of a latency.
 
     `largest` is the largest difference among comparisons that nothing disturbed, `bound` what 1% of
     those to come exceed at most (at 95% confidence, see `difference_bound`); `disturbed` counts the
@@ -86,7 +87,7 @@ class Differences(Model, frozen=True):
 
     @property
     def floor(self) -> float:
-        """What a difference must exceed to be more than one of a build from itself."""
+        """The A/A floor: smaller differences are noise."""
         return max(self.largest, self.bound)
 
 
@@ -106,11 +107,12 @@ def differences(
     calm = [
         pair
         for pair, width in zip(comparisons, widths, strict=True)
-        if width <= _WILD * typical or pair.verdict in {Verdict.REGRESSED, Verdict.IMPROVED}
+        if width <= _DISTURBED_WIDTH * typical
+        or pair.verdict in {Verdict.REGRESSED, Verdict.IMPROVED}
     ]
     if not calm:
         raise EnvironmentProblem(
-            "something else disturbed every comparison: no floor can be told", "calibrate again"
+            "every comparison was disturbed: no A/A floor", "calibrate again on an idle GPU"
         )
     return Differences(
         largest=max(max(pair.speedup, 1 / pair.speedup) - 1 for pair in calm),
@@ -123,8 +125,7 @@ def differences(
 
 
 class Sharper(Model, frozen=True):
-    """What more pairs of processes would give: a floor of `bound`, a share, were they to scatter
-    as those that were measured."""
+    """The floor, a share, that more pairs of processes would give at the same scatter."""
 
     processes: int
     bound: float
@@ -147,7 +148,7 @@ def between_runs(runs: Sequence[Latency]) -> float:
 
 
 class CalibrationFile(File, frozen=True, kw_only=True, tag="profkit.calibrate/1"):
-    """What runs of one build differ by, shares of a latency; `sharper` are the floors between
+    """Differences between runs of one build, shares of a latency; `sharper` are the floors between
     processes that more pairs of them would give."""
 
     profkit: str
@@ -162,9 +163,9 @@ class CalibrationFile(File, frozen=True, kw_only=True, tag="profkit.calibrate/1"
 def calibration_text(
     floor: Floor, within: Differences, between: Differences, seconds: float, kept: Path | None
 ) -> str:
-    """The floors, with what they rest on."""
+    """The floors, and the comparisons behind them."""
     lines = [
-        f"{literal(floor.name)}: a smaller difference than this means nothing here",
+        f"{literal(floor.name)}: A/A floors (smaller differences are noise on this GPU)",
         "",
         f"within a process    {_share(floor.within_process)}   from "
         f"{plural(floor.comparisons, 'A/A comparison')}, largest {_share(within.largest).strip()}: "
@@ -175,16 +176,17 @@ def calibration_text(
         f"between saved runs  {_share(floor.between_runs)}   from the medians of "
         f"{2 * floor.processes} runs",
         "",
-        "At most 1% of comparisons of one build with itself exceed these, at 95% confidence.",
+        f"At most {EXCEEDED:.0%} of comparisons of a build with itself exceed these, at "
+        f"{CONFIDENCE:.0%} confidence.",
         *_plans(floor, between),
     ]
     disturbed = within.disturbed + between.disturbed
     if disturbed:
         lines.append(
-            f"! {plural(disturbed, 'comparison')} disturbed by something else, with intervals over "
-            "five times the typical width:\n  not in these figures"
+            f"! {plural(disturbed, 'comparison')} excluded as disturbed: intervals over "
+            f"{_DISTURBED_WIDTH} times the median width"
         )
-    lines += ["", f"Time  {seconds:.1f} s", *([f"Kept  {kept}"] if kept else [])]
+    lines += ["", f"Time  {seconds:.1f} s", *([f"Saved {kept}"] if kept else [])]
     return "\n".join(lines) + "\n"
 
 
@@ -205,14 +207,16 @@ def calibration_json(
 
 
 def _plans(floor: Floor, between: Differences) -> list[str]:
-    """What more pairs would give, as far as that is less: no floor is below that in a process."""
+    """Lower floors with more pairs; no floor is below the one within a process."""
     plans, known = [], floor.between_processes
     for plan in sharper(between):
         bound = max(plan.bound, floor.within_process)
         if _share(bound) != _share(known):
             plans.append(f"{_share(bound).strip()} (--processes {plan.processes})")
             known = bound
-    return [f"More pairs that scatter alike would give about {' and '.join(plans)}."] * bool(plans)
+    return [f"At the same scatter, more pairs would give about {' and '.join(plans)}."] * bool(
+        plans
+    )
 
 
 def _share(share: float) -> str:

@@ -1,4 +1,5 @@
-"""Cells of a baseline, `profkit.cell/1`: a backend at a shape, its samples or why none."""
+"""Cells of a baseline, `profkit.cell/1`: a backend at a shape, with samples or a reason for
+none."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ SCHEMA = "profkit.cell/1"
 
 
 class CellStatus(StrEnum):
-    """What became of a cell. `unavailable`: what the backend runs is not installed here."""
+    """The status of a cell. `unavailable`: the backend's library is not installed here."""
 
     measured = "measured"
     imported = "imported"
@@ -31,12 +32,12 @@ class CellStatus(StrEnum):
 
 
 MISSING = (CellStatus.unavailable, CellStatus.no_time)
-"""What another run of the same baseline tries again."""
+"""Statuses that another run of the same baseline retries."""
 
 
 class Source(Model, frozen=True, kw_only=True):
-    """What is known of an imported cell's file: `said` is all that it says beside its samples,
-    `median` (s) and `taken`, the time, are of that."""
+    """An imported cell's file: `said` is its content except the samples, with `median` (s) and
+    `taken`, the time, from it; unverified."""
 
     file: str
     sha256: str
@@ -48,11 +49,11 @@ class Source(Model, frozen=True, kw_only=True):
 class Cell(File, frozen=True, kw_only=True, tag=SCHEMA):
     """A backend at a shape: its samples, or why there are none. SI units.
 
-    `latency` is there where it was measured or imported, `reason` where it was not. `at` is the
-    place of the shape in the matrix. `asked` is how many samples, `fewer` says why there are fewer.
-    Cells of one `round` took turns. `setting` is how a program asks for the backend, `version` of
-    what it runs, `chosen` the backend that it comes down to, for one that chooses. `seconds` is
-    what the shape took with all its backends. `source` is that of an imported cell.
+    `latency` is set where it was measured or imported, `reason` where it was not. `at` is the
+    index of the shape in the matrix. `asked` is the requested number of samples, `fewer` the reason
+    for fewer. Cells of one `round` were interleaved. `setting` is the code that selects the
+    backend, `version` that of its library, `chosen` the backend that it dispatches to. `seconds` is
+    the time of the shape with all its backends. `source` is that of an imported cell.
     """
 
     profkit: str = ""
@@ -84,5 +85,5 @@ class Cell(File, frozen=True, kw_only=True, tag=SCHEMA):
 
 
 def read_cell(path: Path) -> Cell:
-    """The cell of a file; raises BadInput for a file that is none."""
-    return read_file(path, Cell, "remove it, and measure it anew with --resume")
+    """The cell of a file; raises BadInput for an invalid file."""
+    return read_file(path, Cell, "remove it, and measure it again with --resume")

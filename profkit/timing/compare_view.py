@@ -1,4 +1,4 @@
-"""Two saved results side by side: terminal, Markdown and `profkit.compare/1` JSON."""
+"""Comparisons of two saved results: terminal, Markdown and `profkit.compare/1` JSON."""
 
 from __future__ import annotations
 
@@ -10,23 +10,30 @@ from rich.text import Text
 from profkit.core.typed_file import File, Model, encode, part
 from profkit.core.version import __version__
 from profkit.timing.latency import SavedPair
-from profkit.timing.latency_view import classic_line, doubts, latency_words, times_as_fast
+from profkit.timing.latency_view import (
+    classic_line,
+    doubts,
+    latency_words,
+    margin_words,
+    times_as_fast,
+)
 from profkit.timing.results import Classic, Margin
-from profkit.timing.verdict import Reason
+from profkit.timing.verdict import Reason, reason_words
 from profkit.ui.markdown import escape
 from profkit.ui.terminal import rendered
-from profkit.ui.text import literal, percent, plural
+from profkit.ui.text import literal, plural
 
-_SETTLE = "to settle it: time both in turns, profkit time --compare or --against"
-_IN_TURNS = "measured one after the other, not in turns: "
+_SETTLE = "for a verdict: time both interleaved, profkit time --compare or --against"
+_NOT_INTERLEAVED = "not interleaved: "
 
 
 class SavedVerdict(Model, frozen=True, kw_only=True):
-    """What two saved latencies say of `b` against `a`.
+    """The comparison of two saved latencies: `b` against `a`.
 
     `medians` are in seconds. `speedup` is the median of a over that of b; `low` to `high` holds for
-    these two runs. `margin` is null without a known A/A `floor`, a share. `obstacles` is what
-    differs in how they were measured, `notes` are versions that differ, `doubts` are of either.
+    these two runs. `margin` is null without a known A/A `floor`, a share. `obstacles` are
+    differences in how they were measured, `notes` versions that differ, `doubts` warnings on
+    either.
     """
 
     a: str
@@ -46,7 +53,7 @@ class SavedVerdict(Model, frozen=True, kw_only=True):
 
 
 class CompareFile(File, frozen=True, kw_only=True, tag="profkit.compare/1"):
-    """Verdicts on saved latencies; `only` has the labels that one of the two files alone has."""
+    """Verdicts on saved latencies; `only` has the labels that are in one of the two files alone."""
 
     profkit: str
     files: tuple[str, str]
@@ -64,7 +71,7 @@ def saved_text(
 ) -> str:
     """The pairs as "terminal", "markdown" or "json".
 
-    `names` are those of the two files, `only` the labels that only the one or the other has.
+    `names` are those of the two files, `only` the labels that are in one of them alone.
     """
     title = f"{literal(names[0])} → {literal(names[1])}"
     if format == "json":
@@ -120,16 +127,16 @@ def _standing(pair: SavedPair) -> str:
     within = pair.within
     if within.reason is Reason.TOO_FEW_SAMPLES:
         fewest = min(pair.a.summary.n, pair.b.summary.n)
-        return f"{_IN_TURNS}{plural(fewest, 'sample')} on a side: too few for a verdict"
+        return f"{_NOT_INTERLEAVED}{plural(fewest, 'sample')} on a side: too few for a verdict"
     if within.reason is Reason.NO_INTERVAL:
-        return f"{_IN_TURNS}a median without an interval allows no verdict"
+        return f"{_NOT_INTERLEAVED}no verdict without an interval for each median"
     if within.margin is None:
         return (
-            f"{_IN_TURNS}the interval holds for these two runs only, and says nothing of the "
-            "builds while this GPU's A/A floor is unknown (profkit calibrate, or --floor)"
+            f"{_NOT_INTERLEAVED}the interval is valid for these two runs only; a verdict on the "
+            "builds needs this GPU's A/A floor (profkit calibrate, or --floor)"
         )
-    margin = f"margin {percent(within.margin.value)} ({within.margin.source.value})"
-    return f"{_IN_TURNS}{within.reason}; {margin}"
+    margin = f"margin {margin_words(within.margin)}"
+    return f"{_NOT_INTERLEAVED}{reason_words(within.reason)}; {margin}"
 
 
 def _pair(pair: SavedPair) -> SavedVerdict:

@@ -1,4 +1,4 @@
-"""A machine's A/A floors: the differences that it shows between runs of one and the same build."""
+"""A machine's A/A floors: differences between runs of one and the same build."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from profkit.core.typed_file import Model, encode, read_file
 
 
 class Floor(Model, frozen=True):
-    """What `profkit calibrate` found on a GPU with a timer and a cache; shares of a latency.
+    """The result of `profkit calibrate` on a GPU with a timer and a cache; shares of a latency.
 
-    Each is what at most 1% of comparisons of one build with itself exceed, at 95% confidence:
-    `within_process` of interleaved blocks of one process, `between_processes` of two processes that
-    took turns, `between_runs` of the medians of runs one after the other. `comparisons` is how many
+    At most 1% of comparisons of one build with itself exceed each, at 95% confidence:
+    `within_process` of interleaved blocks of one process, `between_processes` of two interleaved
+    processes, `between_runs` of the medians of runs one after the other. `comparisons` is how many
     of the first there were, `processes` how many pairs of the second, `created` the UTC time.
     """
 
@@ -35,11 +35,11 @@ class Floor(Model, frozen=True):
 
 
 class FloorFile(Floor, frozen=True, tag_field="schema", tag="profkit.floor/2"):
-    """A floor as it is kept."""
+    """A floor as it is saved."""
 
 
 def keep_floor(floor: Floor) -> Path:
-    """Keep a floor for later comparisons on this GPU; its file."""
+    """Save a floor for later comparisons on this GPU; its file."""
     path = _file(floor.gpu, floor.timer, floor.cache)
     text = encode(FloorFile(**structs.asdict(floor)))
     write_state(path, text)
@@ -47,7 +47,7 @@ def keep_floor(floor: Floor) -> Path:
 
 
 def read_floor(gpu: str, timer: str, cache: str) -> Floor | None:
-    """The floor of a GPU (its UUID), a timer and a cache; None where there is none to be read."""
+    """The floor of a GPU (its UUID), a timer and a cache; None without a readable one."""
     try:
         return read_file(_file(gpu, timer, cache), FloorFile)
     except BadInput:
@@ -55,7 +55,7 @@ def read_floor(gpu: str, timer: str, cache: str) -> Floor | None:
 
 
 def floor_between_runs(setups: Collection[tuple[str, str, str]]) -> float | None:
-    """The floor between runs of the one setup that all were timed with, where it is known."""
+    """The floor between runs of the setup that all were timed with, where it is known."""
     floor = read_floor(*next(iter(setups))) if len(setups) == 1 else None
     return floor.between_runs if floor else None
 

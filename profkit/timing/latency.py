@@ -1,4 +1,4 @@
-"""Latencies judged: their statistics, the rates they amount to, and verdicts on pairs of them."""
+"""Latencies analyzed: statistics, rates, and verdicts on pairs."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ from profkit.timing.verdict import Reason, WithinRun
 
 POWER_CAP = "software power cap"
 FEWEST_BLOCKS = 6
-"""Blocks from which on an interval over them is given: t at 5 degrees of freedom is 1.3 times the
-normal quantile, at 3 1.6 times."""
+"""Fewest blocks for a between-block interval: t at 5 degrees of freedom is 1.3 times the normal
+quantile, at 3 1.6 times."""
 FEWEST_IN_A_BLOCK = 10
-"""Samples a block from which on it is given: below, skewed times bias the median of a block by as
-much as its scatter lets eight of them show (benchmarks/error_rates.py, rows of 8 x 13)."""
+"""Fewest samples per block for it: below, skewed times bias the median of a block by as much as the
+scatter of eight of them shows (benchmarks/error_rates.py, rows of 8 x 13)."""
+# Chosen: twice the 1% to which readings of a stable SM clock agree (stopwatch).
 _CLOCK_MOVED = 0.02
-_FEWEST_OF_AN_ORDER = 0.25
+_FEWEST_OF_AN_ORDER = 0.25  # chosen: each side begins a quarter of the pairs, so that drifts cancel
 PEAKS: Mapping[str, tuple[str, ...]] = {
     "float16": ("tensor_fp16",),
     "bfloat16": ("tensor_bf16",),
@@ -47,9 +48,8 @@ class Timed:
     """A latency and its statistics. Clocks in Hz; `clock` is the lowest and highest of a block.
 
     `over_blocks` is the between-block interval of the median, None where the blocks support none.
-    `claimed` is what a file of others gives beside its samples. `throttled` counts the blocks by
-    each reason for which the driver held the clock down; `launch_bound` says that the host needs
-    longer to submit a call than the GPU for its work.
+    `claimed` has the statistics that a third-party file states. `throttled` counts the blocks by
+    NVML throttle reason; `launch_bound`: the host launch overhead of a call exceeds its GPU time.
     """
 
     latency: Latency
@@ -68,7 +68,7 @@ class Timed:
 
     @property
     def interval(self) -> Interval | None:
-        """The interval to quote: over blocks, at its level, else within the run, without one."""
+        """The interval to quote: between-block with its level, else within-run without one."""
         return self.over_blocks or self.summary.interval
 
     @property
@@ -78,19 +78,19 @@ class Timed:
             return ""
         sizes = [len(block.samples) for block in self.latency.blocks]
         if len(sizes) == 1:
-            return "one unbroken run shows nothing of what differs between runs"
+            return "a single uninterrupted run does not show run-to-run variation"
         if len(sizes) < FEWEST_BLOCKS or min(sizes) < FEWEST_IN_A_BLOCK:
             return (
-                f"{len(sizes)} blocks of {min(sizes)}, an interval over blocks takes "
+                f"{len(sizes)} blocks of {min(sizes)} samples, a between-block interval needs "
                 f"{FEWEST_BLOCKS} of {FEWEST_IN_A_BLOCK}"
             )
         if not self.latency.took_turns:
-            return "the blocks followed each other with nothing in between"
-        return "the blocks depend on each other, or the timer can't tell them apart"
+            return "the blocks are not interleaved"
+        return "the blocks are autocorrelated, or equal within the timer resolution"
 
     @property
     def throttled_throughout(self) -> tuple[str, ...]:
-        """Reasons in force in every block, the power cap left out: a steady load may run at it."""
+        """Reasons in every block, except the power cap: a steady load may run at it."""
         blocks = len(self.latency.blocks)
         counts = self.throttled.items()
         return tuple(why for why, count in counts if count == blocks and why != POWER_CAP)
@@ -111,10 +111,10 @@ class Pair:
 
 
 class SavedPair(Struct, frozen=True):
-    """What two saved latencies, not measured in turns, show of `b` against `a`.
+    """The comparison of two saved latencies, not interleaved: `b` against `a`.
 
-    `obstacles` is what differs in how they were measured, `notes` are versions that differ; `open`
-    says that there is no verdict.
+    `obstacles` are differences in how they were measured, `notes` versions that differ; `open`:
+    there is no verdict.
     """
 
     a: Timed
@@ -129,12 +129,12 @@ class SavedPair(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class LatencyReport:
-    """All that there is to report of one timing, measured or read from a file.
+    """Everything to report of one timing, measured or read from a file.
 
     `left_out` are variants that can't run here, and why. `spans` are seconds by part of the work,
     `seconds` all of it; empty and None for a file. `floor` is the machine's A/A floor, a share.
-    `neighbours` counts processes of others on the GPU. `command` repeats the timing, for a
-    comparison that needs more of it.
+    `neighbours` counts other processes on the GPU. `command` repeats the timing, for a comparison
+    that needs more blocks.
     """
 
     title: str
@@ -177,9 +177,9 @@ def analyze_latency(latency: Latency, claimed: Claimed | None = None) -> Timed:
 def _over_blocks(latency: Latency, summary: Summary) -> Interval | None:
     """The between-block interval; None where the blocks support none.
 
-    Blocks that followed each other are one run cut in pieces: what changes slowly makes neighbours
-    alike, and eight pieces don't show it. Nor is there one where all times are equal and no tick is
-    known: it would have no width.
+    Consecutive blocks are one run cut in pieces: slow changes make neighbors similar, which eight
+    pieces don't show. Nor is there one where all times are equal and no tick is known: it would
+    have no width.
     """
     if summary.refused is results.Reason.CONSTANT or not latency.took_turns:
         return None
@@ -229,9 +229,9 @@ def compare_with(
 ) -> tuple[Pair, ...]:
     """Each of `others` against `baseline`, corrected for their number.
 
-    `floor` is the machine's A/A floor, a share, None where it is unknown. Blocks that weren't taken
-    in turns leave the comparison INCONCLUSIVE. Raises UsageError for latencies whose blocks don't
-    pair up, BadInput for blocks that differ beyond measure.
+    `floor` is the machine's A/A floor, a share, None where it is unknown. Without interleaved
+    blocks the comparison is INCONCLUSIVE. Raises UsageError for latencies whose blocks don't pair
+    up, BadInput for blocks whose ratio is not a finite number.
     """
     for other in others:
         if len(other.latency.blocks) != len(baseline.latency.blocks):
@@ -245,13 +245,13 @@ def compare_with(
 
 
 def _compared(a: Timed, b: Timed, thresholds: Thresholds, floor: float | None) -> Comparison:
-    in_turns, clocks = interleaved(a.latency, b.latency), _clocks_apart(a, b)
+    is_interleaved, clocks = interleaved(a.latency, b.latency), _clocks_apart(a, b)
     faults = [
         f"{side.label} was throttled throughout: {', '.join(side.throttled_throughout)}"
         for side in (a, b)
         if side.throttled_throughout
     ]
-    if clocks and not in_turns:
+    if clocks and not is_interleaved:
         first, second = (f"{clock / 1e6:.0f} MHz for " for clock in clocks)
         faults.append(f"the SM clock was {first}{a.label} and {second}{b.label}")
     comparison = verdict.compare(
@@ -263,16 +263,20 @@ def _compared(a: Timed, b: Timed, thresholds: Thresholds, floor: float | None) -
         thresholds=thresholds,
     )
     if not (comparison.low > 0 and math.isfinite(comparison.high + comparison.detectable)):
-        raise BadInput(f"the blocks of {a.label} and {b.label} differ beyond measure", "time anew")
-    changes: dict[str, Any] = {"a": a.label, "b": b.label, "clocks": clocks if in_turns else None}
-    if comparison.verdict is not Verdict.INVALID and not in_turns:
+        raise BadInput(f"the blocks of {a.label} and {b.label} differ too much", "time again")
+    changes: dict[str, Any] = {
+        "a": a.label,
+        "b": b.label,
+        "clocks": clocks if is_interleaved else None,
+    }
+    if comparison.verdict is not Verdict.INVALID and not is_interleaved:
         changes |= {"verdict": Verdict.INCONCLUSIVE, "reason": Reason.NOT_INTERLEAVED}
         changes |= {"blocks_needed": None}
     return structs.replace(comparison, **changes)
 
 
 def interleaved(a: Latency, b: Latency) -> bool:
-    """Whether the blocks of two latencies were taken in turns, so that a drift falls on both alike.
+    """Whether the blocks of two latencies are interleaved, so that a drift affects both equally.
 
     Block i of both comes before block i + 1 of either (blocks of others may lie in between), and
     each of the two begins at least a quarter of the pairs.
@@ -295,8 +299,8 @@ def compare_saved(
 ) -> SavedPair:
     """The comparison of two saved latencies; no verdict where they were measured differently.
 
-    `floor` is the A/A floor between runs, None where it is unknown. `force` concludes all the same.
-    `versions` are those of the software by name, of `a` and of `b`.
+    `floor` is the A/A floor between runs, None where it is unknown. `force` gives a verdict
+    nevertheless. `versions` are those of the software by name, of `a` and of `b`.
     """
     before, after = (structs.replace(side.summary, interval=side.interval) for side in (a, b))
     within = verdict.single_runs(before, after, floor, thresholds)
@@ -315,13 +319,13 @@ def compare_saved(
 
 
 def incomparable(a: Timed, b: Timed) -> tuple[str, ...]:
-    """What speaks against comparing two saved latencies; empty where nothing known does."""
+    """Why two saved latencies are not comparable; empty where nothing known is in the way."""
     before, after = a.latency, b.latency
     return _apart(
         (
             ("timer", before.timer, after.timer),
             ("cache", before.cache, after.cache),
-            ("calls a sample", before.ready.group, after.ready.group),
+            ("calls per sample", before.ready.group, after.ready.group),
             ("GPU", before.gpu.name, after.gpu.name),
             ("GPU", before.gpu.uuid, after.gpu.uuid),
             ("shapes", before.target.shapes, after.target.shapes),
@@ -332,9 +336,9 @@ def incomparable(a: Timed, b: Timed) -> tuple[str, ...]:
 
 
 def _apart(facts: Iterable[tuple[str, Any, Any]]) -> tuple[str, ...]:
-    """What is known of both sides and differs."""
+    """Facts that are known of both sides and differ."""
     return tuple(
-        f"{name}: {_brief(before)} against {_brief(after)}"
+        f"{name}: {_brief(before)} vs {_brief(after)}"
         for name, before, after in facts
         if before and after and before != after
     )
@@ -349,13 +353,13 @@ def _brief(fact: Any) -> str:
 
 
 def _clocks_apart(a: Timed, b: Timed) -> tuple[float, float] | None:
-    """The median clocks (Hz) of sides that surely ran at two: every block of one above the other's.
+    """The median clocks (Hz) of sides with disjoint clocks: every block of one above the other's.
 
-    Where blocks took turns, all else that moves a clock fell on both alike: it is what the power
-    that each draws leaves it, and belongs to its time. Under a power cap the clock moves by 20%
-    from one moment to the next, so that medians of few readings differ where nothing else does.
-    What was counted is held against what was counted. None where the clocks are not surely apart by
-    over 2%.
+    With interleaved blocks everything else that changes a clock affected both equally: each runs at
+    the clock under its own power draw, which is part of its time. Under a power cap the clock
+    changes by 20% between readings, so that medians of few readings differ by chance. Device
+    measurements are compared with device measurements alone. None where the clocks are not disjoint
+    by over _CLOCK_MOVED.
     """
     counted = [side.latency.clocks_counted for side in (a, b)]
     clocks = counted if all(counted) else [side.latency.clocks_read for side in (a, b)]
@@ -384,7 +388,7 @@ def _rate(amount: float, seconds: float, name: str, peaks: Mapping[str, Peak]) -
 
 
 def compute_peak(dtype: str, peaks: Mapping[str, Peak]) -> str:
-    """The name of the peak that arithmetic on a dtype is held against; "" where there is none."""
+    """The name of the compute peak of a dtype; "" where there is none."""
     return next((name for name in PEAKS.get(dtype, ()) if name in peaks), "")
 
 

@@ -1,4 +1,5 @@
-"""Saved latencies: what `profkit time` wrote, a bare list, or others' JSON with raw latencies."""
+"""Saved latencies: a file of `profkit time`, a plain list, or third-party JSON with raw
+latencies."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _RAW = ("raw_latencies", "latencies", "samples")
 
 
 class Claimed(Struct, frozen=True):
-    """The median and its 95% interval that a file gives beside its samples, in seconds."""
+    """The median and its 95% interval that a file states for its samples, in seconds."""
 
     median: float | None
     low: float | None
@@ -31,8 +32,8 @@ class Claimed(Struct, frozen=True):
 
 
 class Saved(Struct, frozen=True):
-    """A file of latencies. `file` is there where `profkit time` wrote it, `claimed` where it is of
-    others who claim something of it."""
+    """A file of latencies. `file` is set for those of `profkit time`, `claimed` for third-party
+    files that state statistics."""
 
     path: str
     latencies: tuple[Latency, ...]
@@ -50,8 +51,8 @@ class Saved(Struct, frozen=True):
 def read_latencies(path: Path, unit: str | None = None) -> Saved:
     """The latencies of a file, or of a run's folder.
 
-    `unit` is that of a bare list, which can't tell. Raises BadInput for a file without latencies
-    or with anything in them that can't be, UsageError where the unit is needed and missing.
+    `unit` is that of a plain list. Raises BadInput for a file without latencies or with invalid
+    ones, UsageError where the unit is needed and missing.
     """
     if path.is_dir():  # of a target's folder, that of its only run
         runs = sorted(path.glob(f"[!.]*/{IN_A_RUN}"))
@@ -71,16 +72,16 @@ def _read(path: Path, text: str, unit: str | None) -> Saved:
         try:
             document = [float(word) for word in text.split()]
         except ValueError:
-            raise BadInput("neither JSON nor a number a line") from None
+            raise BadInput("neither JSON nor one number per line") from None
     if isinstance(document, list):
         return Saved(str(path), (_bare(path, document, unit),))
     if not isinstance(document, dict):
-        raise BadInput("holds no latencies", "give a list, or what `profkit time` wrote")
+        raise BadInput("contains no latencies", "give a list, or a file of `profkit time --out`")
     schema = str(document.get("schema", ""))
     if schema == CELL_SCHEMA:
         cell = decode(text, Cell)
         if cell.latency is None:
-            raise BadInput("a cell that was not measured", "give another cell")
+            raise BadInput("a cell without measurements", "give another cell")
         return Saved(str(path), (cell.latency,), cell.fingerprint, cell.fingerprint_sha256)
     if not schema.startswith("profkit."):
         return _others(path, document, unit)
@@ -92,14 +93,14 @@ def _read(path: Path, text: str, unit: str | None) -> Saved:
 def _others(path: Path, document: Mapping[str, Any], unit: str | None) -> Saved:
     key = next((name for name in _RAW if isinstance(document.get(name), list)), None)
     if key is None:
-        raise BadInput("holds no list of latencies", f"looked for {', '.join(_RAW)}")
+        raise BadInput("contains no list of latencies", f"name it {' or '.join(_RAW)}")
     statistics = document.get("statistics")
     statistics = statistics if isinstance(statistics, dict) else {}
     names = [name for name in statistics if name.startswith(("median_", "mean_"))]
     units = {name.rpartition("_")[2] for name in names} & set(UNITS)
     implied = units.pop() if len(units) == 1 else None
     if unit is not None and implied not in {None, unit}:
-        raise UsageError(f"{path}: says that its latencies are in {implied}", "leave --unit out")
+        raise UsageError(f"{path}: the file states the unit {implied}", "leave --unit out")
     unit = unit or implied
     latency = _bare(path, document[key], unit)
     scale = UNITS[unit or "s"]
@@ -113,29 +114,29 @@ def _others(path: Path, document: Mapping[str, Any], unit: str | None) -> Saved:
 
 def _bare(path: Path, values: Sequence[Any], unit: str | None) -> Latency:
     if not values:
-        raise BadInput("holds no samples", "give another file")
+        raise BadInput("contains no samples", "give another file")
     if unit is None:
         raise UsageError(
-            f"{path}: the unit of its latencies is unknown", "say --unit ms (us, ns, s)"
+            f"{path}: the unit of its latencies is unknown", "add --unit ms (us, ns, s)"
         )
     samples = tuple(_seconds(value, UNITS[unit]) for value in values)
     return Latency(label=path.stem, blocks=(Recorded(turn=0, samples=samples),))
 
 
 def _seconds(value: Any, scale: float) -> float:
-    """A sample in seconds; raises BadInput for what no call can have taken."""
+    """A sample in seconds; raises BadInput for an impossible latency."""
     seconds = number(value, "a sample") * scale
     if not SHORTEST <= seconds <= LONGEST:
         raise BadInput(
-            f"a sample of {seconds:g} s is no latency",
-            f"samples are from {SHORTEST:g} s to {LONGEST:g} s: is the unit right?",
+            f"a sample of {seconds:g} s is not a valid latency",
+            f"samples are from {SHORTEST:g} s to {LONGEST:g} s: check the unit",
         )
     return float(seconds)
 
 
 def _scaled(value: Any, scale: float) -> float | None:
-    """A claim in seconds; None for one that is no time at all."""
+    """A stated statistic in seconds; None for an invalid time."""
     try:
-        return number(value, "a claim", -LONGEST / scale, LONGEST / scale) * scale
+        return number(value, "a statistic", -LONGEST / scale, LONGEST / scale) * scale
     except BadInput:
         return None

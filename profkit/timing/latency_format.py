@@ -1,4 +1,4 @@
-"""Latencies as files: `profkit.time/1`, and what of it `profkit.cell/1` shares."""
+"""Latencies as files: `profkit.time/1`, and the parts that `profkit.cell/1` shares."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from profkit.timing.results import Comparison, Interval, Summary, Thresholds
 
 SCHEMA = "profkit.time/1"
 CPU = "cpu"
-SHORTEST, LONGEST = 1e-12, 1e6
+SHORTEST, LONGEST = 1e-12, 1e6  # s, chosen: outside is a wrong unit, not a call
 
 Seconds: TypeAlias = Annotated[float, Meta(ge=0, le=LONGEST)] | Annotated[int, Meta(ge=0, le=10**6)]
 Samples: TypeAlias = Annotated[
@@ -28,12 +28,12 @@ Samples: TypeAlias = Annotated[
 
 
 class Recorded(Model, frozen=True, kw_only=True):
-    """A block of samples, in seconds a call in the order of time, and the GPU during it.
+    """A block of samples, in seconds per call in the order of time, and the GPU during it.
 
-    `turn` counts the blocks of all series in the order in which they were taken, `seconds` is the
-    wall time; `overtaken` are the samples that the GPU began before the host had submitted them.
-    `sm_clock` (Hz) is the mean over the samples and what lies between them, as the SMs counted it,
-    null where they can't be asked; `gpu` what the driver told just before them.
+    `turn` is the position of the block among those of all series, `seconds` its wall time;
+    `overtaken` counts late-submitted samples: the GPU started them before the host had submitted
+    them. `sm_clock` (Hz) is the mean over the samples and the time between them, measured on the
+    device, null where it can't be; `gpu` is the NVML reading just before them.
     """
 
     turn: Count
@@ -45,7 +45,7 @@ class Recorded(Model, frozen=True, kw_only=True):
 
 
 class Declared(Facts, frozen=True, kw_only=True):
-    """What the target of a latency declares."""
+    """The declaration of a latency's target."""
 
     name: Maybe[str] = UNSET
     shapes: Maybe[dict[str, Any]] = UNSET
@@ -79,7 +79,11 @@ class MemoryUse(Facts, frozen=True, kw_only=True):
 
 
 class Readiness(Facts, frozen=True, kw_only=True):
-    """What was learnt before the samples; seconds. A sample is of `group` calls."""
+    """Measurements before the samples; seconds. A sample has `group` calls.
+
+    `host` is the host launch overhead of a call, `empty` the timer overhead, `steady`: the SM clock
+    was stable at the end of the warm-up, `waits`: a call synchronizes with the GPU.
+    """
 
     rough: Maybe[Seconds] = UNSET
     host: Maybe[Seconds] = UNSET
@@ -93,7 +97,7 @@ class Readiness(Facts, frozen=True, kw_only=True):
 
 
 class Setup(Model, frozen=True, kw_only=True):
-    """What is known of how samples of one variant were taken."""
+    """How the samples of one variant were taken, as far as known."""
 
     label: str
     timer: Literal["events", "graph", "cupti", "wall", ""] = ""
@@ -109,7 +113,7 @@ class Setup(Model, frozen=True, kw_only=True):
 
     @property
     def measured_with(self) -> tuple[str, str, str]:
-        """What an A/A floor is of: the GPU's UUID (or `cpu`), the timer, the cache."""
+        """The setup of an A/A floor: the GPU's UUID (or `cpu`), the timer, the cache."""
         return CPU if self.timer == "wall" else self.gpu.uuid or "", self.timer, self.cache
 
 
@@ -129,43 +133,47 @@ class Latency(Setup, frozen=True, kw_only=True):
 
     @property
     def moments(self) -> tuple[Moment, ...]:
-        """The GPU just before blocks, where the driver was asked."""
+        """NVML readings just before blocks."""
         return tuple(block.gpu for block in self.blocks if block.gpu)
 
     @property
     def clocks_counted(self) -> tuple[float, ...]:
-        """The SM clock (Hz) of blocks as the SMs counted it; empty where under half have one."""
+        """The SM clock (Hz) of blocks, measured on the device; empty where under half have one."""
         counted = [block.sm_clock for block in self.blocks if block.sm_clock]
         return tuple(counted) if 2 * len(counted) >= len(self.blocks) else ()
 
     @property
     def cycles(self) -> tuple[float, ...]:
         """SM cycles of a call by block: its mean time, without a tenth of the samples at either
-        end, at the clock that was counted over it."""
+        end, at the clock that the device measured over it."""
         means = [(block.sm_clock, _trimmed_mean(block.samples)) for block in self.blocks]
         return tuple(clock * mean for clock, mean in means if clock and self.clocks_counted)
 
     @property
     def clocks_read(self) -> tuple[float, ...]:
-        """The SM clock (Hz) as the driver told it just before a block, where it did."""
+        """The SM clock (Hz) by NVML just before a block, where known."""
         return tuple(moment.sm_clock for moment in self.moments if moment.sm_clock)
 
     @property
     def clocks(self) -> tuple[float, ...]:
-        """The SM clock (Hz) of blocks: as counted over them, else as read before them."""
+        """The SM clock (Hz) of blocks: measured on the device, else read by NVML before them."""
         return self.clocks_counted or self.clocks_read
 
     @property
     def took_turns(self) -> bool:
-        """Whether blocks of others lie between its own: never three of its own in a row."""
+        """Whether its blocks are interleaved with others: never three of its own in a row."""
         turns = [block.turn for block in self.blocks]
         if len(turns) < 3:
             return len(turns) == 2 and turns[1] - turns[0] > 1
         return all(later - turn > 2 for turn, later in zip(turns, turns[2:], strict=False))
 
 
+TRIMMED = 0.1
+"""The share of samples cut at either end of a mean; chosen: it resists up to 10% of outliers."""
+
+
 def _trimmed_mean(samples: Sequence[float]) -> float:
-    cut = len(samples) // 10
+    cut = int(TRIMMED * len(samples))
     middle = sorted(samples)[cut : len(samples) - cut]
     return sum(middle) / len(middle)
 
@@ -173,9 +181,9 @@ def _trimmed_mean(samples: Sequence[float]) -> float:
 class Rate(Model, frozen=True, kw_only=True):
     """A rate at the median latency, per second, from work that the target declares.
 
-    `peak` is the datasheet's dense one at boost clock, by the name `of`; null where it has none
-    that is known to apply. `share` is of the peak: above 1 the declared work was not all done, or
-    not by this unit.
+    `peak` is the datasheet's dense one at boost clock, by the name `of`; null where none is known
+    to apply. `share` is of the peak: above 1 part of the declared work was not done, or by another
+    unit.
     """
 
     value: Number
@@ -186,12 +194,11 @@ class Rate(Model, frozen=True, kw_only=True):
 
 
 class Series(Setup, frozen=True, kw_only=True):
-    """A latency and what follows from its samples.
+    """A latency and the statistics of its samples.
 
-    `interval` is the one of the median to quote: over blocks at 95%, else that of `statistics`,
-    within the run and without a level for the reason `without_level`. `throttled_blocks` counts
-    blocks by the reason for which the driver held the clock. `sentence` is what to write in a
-    paper.
+    `interval` is the one of the median to quote: between-block at 95%, else that of `statistics`,
+    within-run and without a level for the reason `without_level`. `throttled_blocks` counts blocks
+    by NVML throttle reason. `sentence` is for publications.
     """
 
     interval: Interval | None = None
@@ -215,7 +222,7 @@ class LatencyFile(File, frozen=True, kw_only=True, tag=SCHEMA):
 
     Times are in seconds, shares of 1; a missing number is null. `floor` is the machine's A/A floor.
     `left_out` are variants that can't run here, and why; `spans` seconds by part of the work. It
-    holds nothing of the host.
+    contains no host names or paths.
     """
 
     profkit: str = ""
@@ -240,4 +247,4 @@ class LatencyFile(File, frozen=True, kw_only=True, tag=SCHEMA):
         for name, counts in (("the label", labels), ("turn", turns)):
             ((value, count),) = counts.most_common(1)
             if count > 1:
-                raise ValueError(f"{name} {brief(value)} is there {count} times")
+                raise ValueError(f"{name} {brief(value)} occurs {count} times")

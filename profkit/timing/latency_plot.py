@@ -1,4 +1,4 @@
-"""Latencies as a picture: every sample, their density, the median and its interval; and badges."""
+"""Plots of latencies: every sample, their density, the median and its interval; and badges."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from profkit.ui.picture import check_picture, save_picture
 from profkit.ui.text import literal, shorten
 
 _ROW_HEIGHT, _LEAST_HEIGHT, _WIDTH = 0.95, 2.4, 9.0
-_SPREAD = 0.16
+_SPREAD = 0.16  # chosen: the samples' band, half inside the violin (0.35)
 _INK, _SAMPLE, _VIOLIN = "#1b1b1b", "#2a6fbb", "#cfe0f2"
-_FAR, _APART = 6.0, 2.5
-_LONGEST_LABEL = 28
+# Chosen: samples over 6 interquartile ranges above the median are off scale; medians that differ by
+# a factor of 2.5 get axes of their own.
+_FAR, _SEPARATE_AXES = 6.0, 2.5
+_LONGEST_LABEL = 28  # chosen: fits the left margin of a 9-inch figure
 _SCALES = ((1.0, "s", 0.1), (1e3, "ms", 1e-3), (1e6, "µs", 0.0))
 _BADGE = {
     Verdict.IMPROVED: "#2e7d32",
@@ -32,15 +34,14 @@ _BADGE = {
 def plot_latencies(report: LatencyReport, path: Path) -> None:
     """Write a plot as .png, .svg or .pdf; raises UsageError for another kind of file.
 
-    Samples far off the median are not drawn over the axis' end without a word: they are counted
-    at it.
+    Samples beyond the end of the axis are counted there.
     """
     check_picture(path)
     from matplotlib.figure import Figure
 
     medians = [timed.summary.median for timed in report.timed]
     groups = [report.timed]  # on one axis, but where it would hide the others' spread
-    if max(medians) >= _APART * min(medians):
+    if max(medians) >= _SEPARATE_AXES * min(medians):
         groups = [(timed,) for timed in report.timed]
     height = max(_LEAST_HEIGHT, 1.0 + _ROW_HEIGHT * len(report.timed) + 0.3 * len(groups))
     figure = Figure(figsize=(_WIDTH, height), layout="constrained")
@@ -50,7 +51,7 @@ def plot_latencies(report: LatencyReport, path: Path) -> None:
         _panel(axes, group)
     rows[0][0].set_title(_title(report), loc="left", fontsize=10)
     label = rows[-1][0].get_xlabel()
-    rows[-1][0].set_xlabel(f"{label}; a dot a sample, in the order of time downwards")
+    rows[-1][0].set_xlabel(f"{label}; one dot per sample, time runs downward")
     save_picture(figure, path)
 
 
@@ -68,7 +69,7 @@ def _panel(axes: Any, group: tuple[Timed, ...]) -> None:
     axes.set_xlim(low * scale, high * scale)
     axes.set_ylim(len(group) - 0.4, -0.6)
     axes.set_yticks(range(len(group)), labels, fontsize=9)
-    axes.set_xlabel(f"latency of a call ({unit})")
+    axes.set_xlabel(f"latency per call ({unit})")
     axes.ticklabel_format(axis="x", useOffset=False)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
@@ -108,7 +109,7 @@ def _draw(axes: Any, row: int, timed: Timed, scale: float, limits: tuple[float, 
     outside = samples.size - inside.size
     if outside:
         axes.annotate(
-            f"{outside} beyond, up to {samples.max() * scale:.4g}",
+            f"{outside} off scale, up to {samples.max() * scale:.4g}",
             (limits[1] * scale, row - 0.42), ha="right", va="center", fontsize=8, color="#8a1c1c",
         )  # fmt: skip
 

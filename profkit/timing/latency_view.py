@@ -1,6 +1,6 @@
-"""Latencies and verdicts for people: lines to read aloud, tables, the sentence to publish.
+"""Latencies and verdicts as text: one-line results, tables, the sentence to publish.
 
-Markdown holds nothing of the host.
+Markdown contains no host names or paths.
 """
 
 from __future__ import annotations
@@ -17,27 +17,32 @@ from rich.text import Text
 from profkit.timing import results
 from profkit.timing.latency import LatencyReport, Pair, Timed
 from profkit.timing.latency_format import MemoryUse, Rate
-from profkit.timing.results import Comparison, Interval, State, Thresholds, Verdict
+from profkit.timing.results import Comparison, Interval, Margin, State, Thresholds, Verdict
 from profkit.timing.statistics import LEVEL
-from profkit.timing.verdict import Reason
+from profkit.timing.verdict import Reason, reason_words
 from profkit.ui.markdown import escape
 from profkit.ui.markdown import table_of as markdown_table
 from profkit.ui.terminal import console, facts, rendered, table_of
 from profkit.ui.text import literal, number, percent, plural, seconds_between, shorten
 from profkit.ui.view import Grid, Panel, Row
 
+# Chosen: a ratio within 10% of 1 gets a third decimal, a share below 0.1% a second one.
 _CLOSE, _NARROW = 0.10, 0.001
-_LONGEST_LABEL = 22
+_LONGEST_LABEL = 22  # chosen: longer labels are shortened, so that tables keep their columns at 100
 _LEAST_NEEDED = (
-    "P99", "P90", "P5", "Far off", "Reserved", "Std", "Order interval", "Power", "P95",
-    "Within run",
+    "P99", "P90", "P5", "Outliers", "Reserved", "Std", "Order interval", "Power", "P95",
+    "Within-run interval",
 )  # fmt: skip
-_TOLD_BEFORE = "?: as the driver told it before the blocks; samples may have run at another clock"
+_READ_BEFORE = "?: NVML reading before each block; the samples may have run at another clock"
+_QUALITY_NOTE = (
+    "Autocorr.: lag 1, of ranks; Effective N: effective sample size; Resolution: of the timer"
+)
+_LAUNCH_NOTE = "Launch overhead: host time to submit one call"
 _TIMERS = {
     "events": "CUDA events",
-    "graph": "CUDA graph replay between events",
-    "cupti": "GPU work by CUPTI",
-    "wall": "the host's clock",
+    "graph": "CUDA graph replay between CUDA events",
+    "cupti": "CUPTI activity records",
+    "wall": "host clock",
 }
 _COLORS = {
     Verdict.IMPROVED: "bold green",
@@ -49,16 +54,16 @@ _COLORS = {
 _NO_MORE = {Reason.AT_MARGIN, Reason.NOT_INTERLEAVED, Reason.NO_INTERVAL}
 _EVENT_TIMERS = {"events", "graph"}
 _DEPENDENCE = {
-    results.Reason.AUTOCORRELATED: "neighbouring samples resemble each other",
-    results.Reason.DRIFTING: "the first and the second half differ beyond chance",
-    results.Reason.START_UP: "it begins with slow samples",
+    results.Reason.AUTOCORRELATED: "autocorrelated samples",
+    results.Reason.DRIFTING: "the two halves differ significantly",
+    results.Reason.START_UP: "slow samples at the start",
     results.Reason.TOO_FEW: "too few samples",
     results.Reason.CONSTANT: "all samples are equal",
 }
 
 
 def latency_terminal(report: LatencyReport, *, explain: bool, to_file: bool) -> str:
-    """The report for a terminal, or as it would stand there when it goes to a file."""
+    """The report for a terminal; `to_file`: without colors, at the width of piped output."""
     width = console(to_file=to_file).width
     parts: list[RenderableType] = [Text(literal(report.title), "bold")]
     parts += [facts(_circumstances(report)), Text()]
@@ -71,8 +76,8 @@ def latency_terminal(report: LatencyReport, *, explain: bool, to_file: bool) -> 
         parts.append(Text())
     parts += [Text(variant_line(timed)) for timed in report.timed]
     parts += [table_of(_fitting(grid, width), numbers=True) for grid in grids(report)]
-    if doubtful := warnings(report):
-        parts += [Text(), *(Text(f"! {line}", "yellow") for line in doubtful)]
+    if lines := warnings(report):
+        parts += [Text(), *(Text(f"! {line}", "yellow") for line in lines)]
     if explain:
         parts += [Text(), facts(_explanation(report.thresholds))]
     if report.spans:
@@ -99,26 +104,26 @@ def latency_markdown(report: LatencyReport) -> str:
 
 
 def variant_line(timed: Timed) -> str:
-    """A variant read aloud: `sdpa  49.31 µs ±0.2%   174.2 TFLOP/s, 17.6% of fp16 tensor peak`."""
+    """A variant in one line: `sdpa  49.31 µs ±0.2%   174.2 TFLOP/s, 17.6% of fp16 tensor peak`."""
     line = f"{literal(timed.label)}  {latency_words(timed)}"
     return f"{line}   {_flop_rate(timed.flop_rate)}" if timed.flop_rate else line
 
 
 def pair_line(pair: Pair) -> str:
-    """A comparison read aloud: `69.6 µs ±0.4% → 46.8 µs ±0.3%   1.49x faster [...]  IMPROVED`."""
+    """A comparison in one line: `69.6 µs ±0.4% → 46.8 µs ±0.3%   1.49x faster [...]  IMPROVED`."""
     times = f"{latency_words(pair.a)} → {latency_words(pair.b)}"
     return f"{times}   {change(pair.comparison)}  {pair.comparison.verdict.name}"
 
 
 def change(comparison: Comparison) -> str:
-    """How many times as fast or slow, with the interval: `1.49x faster [1.48, 1.50]`."""
+    """The speedup with its interval: `1.49x faster [1.48, 1.50]`."""
     return times_as_fast(comparison.speedup, comparison.low, comparison.high)
 
 
 def times_as_fast(speedup: float, low: float, high: float) -> str:
     """A ratio of times with its interval: `1.44x faster`, below 1 the reciprocals and `slower`.
 
-    Where the interval holds 1 neither is said: `1.004x as fast`.
+    Where the interval contains 1: `1.004x as fast`.
     """
     if low < 1 < high:
         return f"{speedup:.3f}x as fast [{low:.3f}, {high:.3f}]"
@@ -131,7 +136,7 @@ def times_as_fast(speedup: float, low: float, high: float) -> str:
 
 
 def sentence(timed: Timed, report: LatencyReport) -> str:
-    """What to write in a paper: value, interval, shape, dtype, machine, number, method, seed."""
+    """For a publication: value, interval, shape, dtype, machine, sample size, method, seed."""
     target, gpu = timed.latency.target, timed.latency.gpu
     versions = report.fingerprint.versions or {}
     software = (
@@ -144,22 +149,22 @@ def sentence(timed: Timed, report: LatencyReport) -> str:
         ", ".join(machine),
         method(timed),
         "" if report.warmup is None else f"warm-up {report.warmup:g} s",
-        "" if report.seed is None else f"inputs of the target, seed {report.seed}",
+        "" if report.seed is None else f"seed {report.seed} of the target's inputs",
     ]
     return "; ".join(filter(None, parts)) + "."
 
 
 def warnings(report: LatencyReport) -> tuple[str, ...]:
-    """What a reader has to know before believing a number."""
+    """What limits the validity of the numbers."""
     lines = [f"{label} can't run here: {why}" for label, why in report.left_out.items()]
     if report.neighbours:
-        others = plural(report.neighbours, "process")
-        lines.append(f"{others} of others on the GPU: what they did is in these times")
+        others = plural(report.neighbours, "other process")
+        lines.append(f"{others} on the GPU: these times include their interference")
     return tuple(map(literal, lines)) + doubts(report.timed)
 
 
 def doubts(variants: Iterable[Timed]) -> tuple[str, ...]:
-    """What speaks against single latencies, each once with the labels that it concerns."""
+    """Warnings about single latencies, each once with the labels that it concerns."""
     labels: dict[str, list[str]] = {}
     for timed in variants:
         for doubt in _doubts(timed):
@@ -168,7 +173,7 @@ def doubts(variants: Iterable[Timed]) -> tuple[str, ...]:
 
 
 def _fitting(grid: Grid, width: int) -> Grid:
-    """A grid without the columns that a narrow terminal has no room for, the least needed first."""
+    """A grid without the columns that do not fit the width, the least needed dropped first."""
     labels, *others = zip(grid.columns, *grid.rows, strict=True)
     columns = [tuple(shorten(label, _LONGEST_LABEL) for label in labels), *others]
     for name in _LEAST_NEEDED:
@@ -195,23 +200,28 @@ def _circumstances(report: LatencyReport) -> Panel:
         rows.append(Row("GPU", f"{gpu.name}{driver}"))
     rows.append(Row("Method", method(first)))
     if empty:
-        reading = f"the timer reads {number(empty, 's')}, which is not taken off"
-        rows.append(Row("Of nothing", reading))
+        rows.append(Row("Timer overhead", f"{number(empty, 's')} (not subtracted)"))
     if report.pairs:
         margin = report.pairs[0].comparison.margin
-        floor = "unknown: profkit calibrate" if report.floor is None else percent(report.floor)
-        origin = f"{percent(margin.value)} ({margin.source.value})"
+        floor = "unknown (profkit calibrate)" if report.floor is None else percent(report.floor)
+        origin = margin_words(margin)
         rows.append(Row("Margin", f"{origin}; A/A floor {floor}"))
     return Panel("Circumstances", tuple(rows))
 
 
+def margin_words(margin: Margin) -> str:
+    """A margin and where it comes from: `1.0% (requested)`."""
+    source = "requested" if margin.source is results.Source.ASKED else margin.source.value
+    return f"{percent(margin.value)} ({source})"
+
+
 def method(timed: Timed) -> str:
-    """How the samples were taken: timer, cache, number, blocks."""
+    """How the samples were taken: timer, L2 state, sample size, blocks."""
     latency = timed.latency
     samples = plural(timed.summary.n, "sample")
     if len(latency.blocks) > 1:
-        turns = " taken in turns" if latency.took_turns else ""
-        samples += f" in {len(latency.blocks)} blocks{turns}"
+        interleaved = "interleaved " if latency.took_turns else ""
+        samples += f" in {len(latency.blocks)} {interleaved}blocks"
     if not latency.timer:
         return f"unknown, {samples}"
     cache = f", {latency.cache} L2" if latency.timer != "wall" else ""
@@ -242,12 +252,13 @@ def _interval_words(timed: Timed) -> str:
         return f"no interval ({_DEPENDENCE[refused] if refused else 'none'})"
     between = _between(interval)
     if interval.tick:
-        between += " (a tick of the timer added at both ends)"
+        between += " (extended by the timer resolution at both ends)"
     if interval.level is not None:
         blocks = len(timed.latency.blocks)
-        return f"{interval.level:.0%} interval {between} over the medians of {blocks} blocks"
-    widened = ", widened for dependence" if interval.claim is results.Claim.WIDENED else ""
-    return f"interval {between} within this run, no confidence level{widened}"
+        level = f"{interval.level:.0%} confidence interval"
+        return f"{level} {between} over the medians of {blocks} blocks"
+    inflated = ", inflated: dependent samples" if interval.claim is results.Claim.WIDENED else ""
+    return f"within-run interval {between}, no confidence level stated{inflated}"
 
 
 def _between(interval: Interval | None) -> str:
@@ -260,19 +271,21 @@ def _flop_rate(rate: Rate) -> str:
         return value
     kind, _, dtype = rate.of.partition("_")
     peak = f"dense {dtype} tensor" if kind == "tensor" else rate.of
-    doubt = "" if rate.verified else ", a peak from memory"
-    excess = " (above it!)" if rate.share > 1 else ""
+    doubt = "" if rate.verified else ", unverified peak"
+    excess = " (above the peak!)" if rate.share > 1 else ""
     return f"{value}, {percent(rate.share)}{excess} of the {peak} peak{doubt}"
 
 
 def grids(report: LatencyReport) -> tuple[Grid, ...]:
-    """The tables: times and rates, how good the samples are, the GPU where it is known."""
+    """The tables: times and rates, sample statistics, the GPU where it is known."""
     machine = [
         timed for timed in report.timed if timed.latency.moments or timed.latency.ready.memory
     ]
-    doubted = _TOLD_BEFORE if any(_clock(timed).endswith("?") for timed in machine) else ""
-    known = [_grid("GPU", _MACHINE, machine, doubted)] if machine else []
-    return (_times(report.timed), _grid("Samples", _QUALITY, report.timed), *known)
+    notes = [_LAUNCH_NOTE]
+    if any(_clock(timed).endswith("?") for timed in machine):
+        notes.append(_READ_BEFORE)
+    known = [_grid("GPU", _MACHINE, machine, "; ".join(notes))] if machine else []
+    return (_times(report.timed), _grid("Samples", _QUALITY, report.timed, _QUALITY_NOTE), *known)
 
 
 _Columns = Mapping[str, Callable[[Timed], str]]
@@ -300,11 +313,11 @@ def _times(variants: Sequence[Timed]) -> Grid:
         if entry.value is None
     ]
     if None in levels:
-        notes.append("≈ within the run, no confidence level")
+        notes.append("≈: within-run interval, no confidence level stated")
     if any(timed.bandwidth for timed in variants):
-        columns["Least bytes"] = lambda timed: _bandwidth(timed.bandwidth)
+        columns["Min. traffic"] = lambda timed: _bandwidth(timed.bandwidth)
     if any(timed.bandwidth and timed.bandwidth.share is not None for timed in variants):
-        notes.append("Least bytes: those that the work must move, over the median; share of DRAM")
+        notes.append("Min. traffic: compulsory traffic over the median, % of DRAM peak")
     return _grid("Times", columns, variants, "; ".join(notes))
 
 
@@ -313,14 +326,14 @@ def _percentile(index: int, timed: Timed) -> str:
 
 
 def marked_interval(timed: Timed) -> str:
-    """The interval over blocks, else that within the run after a `≈`; "none" without either."""
+    """The between-block interval, else the within-run one after a `≈`; "none" without either."""
     if timed.interval is None:
         return "none"
     return f"{'≈ ' if timed.interval.level is None else ''}{_between(timed.interval)}"
 
 
 def _bandwidth(rate: Rate | None) -> str:
-    """A rate at the least traffic, with its share of the DRAM's peak."""
+    """The rate of compulsory traffic, with its share of the DRAM peak."""
     if rate is None:
         return "n/a"
     share = "" if rate.share is None else f" {percent(rate.share)}"
@@ -336,16 +349,18 @@ def _decimal(value: float | None) -> str:
 
 
 _QUALITY: _Columns = {
-    "Samples": lambda timed: literal(timed.label),
+    "Variant": lambda timed: literal(timed.label),
     "Mean": lambda timed: number(timed.summary.mean, "s"),
     "Std": lambda timed: _seconds(timed.summary.std),
-    "Within run": lambda timed: _between(timed.summary.interval),
+    "Within-run interval": lambda timed: _between(timed.summary.interval),
     "Order interval": lambda timed: _between(timed.summary.order_interval),
-    "Lag 1": lambda timed: _decimal(timed.summary.autocorrelation),
-    "Worth": lambda timed: f"{timed.summary.effective_n:.0f} of {timed.summary.n}",
+    "Autocorr.": lambda timed: _decimal(timed.summary.autocorrelation),
+    "Effective N": lambda timed: f"{timed.summary.effective_n:.0f} of {timed.summary.n}",
     "Drift": lambda timed: f"{timed.summary.drift.relative:+.1%}" if timed.summary.drift else "n/a",
-    "Far off": lambda timed: str(timed.summary.outliers),
-    "Tick": lambda timed: "none" if timed.summary.tick is None else _seconds(timed.summary.tick),
+    "Outliers": lambda timed: str(timed.summary.outliers),
+    "Resolution": lambda timed: (
+        "none" if timed.summary.tick is None else _seconds(timed.summary.tick)
+    ),
 }
 
 
@@ -362,7 +377,7 @@ def _mebibytes(size: int | UnsetType | None) -> str:
 
 
 def _clock(timed: Timed) -> str:
-    """A `?` marks the driver's reading of before the blocks."""
+    """A `?` marks NVML readings taken before the blocks."""
     doubt = "" if timed.latency.clocks_counted or not timed.clock else "?"
     return _extremes([clock / 1e6 for clock in timed.clock or ()], "MHz") + doubt
 
@@ -372,7 +387,7 @@ def _memory(timed: Timed) -> MemoryUse:
 
 
 _MACHINE: _Columns = {
-    "GPU": lambda timed: literal(timed.label),
+    "Variant": lambda timed: literal(timed.label),
     "SM clock": _clock,
     "Power": lambda timed: _extremes([moment.power for moment in timed.latency.moments], "W"),
     "Temperature": lambda timed: _extremes(
@@ -380,38 +395,40 @@ _MACHINE: _Columns = {
     ),
     "Peak memory": lambda timed: _mebibytes(_memory(timed).peak_allocated),
     "Reserved": lambda timed: _mebibytes(_memory(timed).peak_reserved),
-    "To submit": lambda timed: _seconds(timed.latency.ready.host or None),
+    "Launch overhead": lambda timed: _seconds(timed.latency.ready.host or None),
 }
 
 
 def _doubts(timed: Timed) -> Iterable[str]:
     summary, latency = timed.summary, timed.latency
     if timed.without_level and timed.interval is not None:
-        yield f"no confidence level: {timed.without_level}"
+        yield f"no confidence level stated: {timed.without_level}"
     if summary.independence.state is State.NOT_INDEPENDENT:
-        whys = " and ".join(_dependence(reason, timed) for reason in summary.independence.reasons)
-        within = "is refused" if summary.interval is None else "is widened"
-        yield f"the samples are not independent ({whys}): the interval within the run {within}"
+        causes = ", ".join(_dependence(reason, timed) for reason in summary.independence.reasons)
+        effect = (
+            "no within-run interval" if summary.interval is None else "within-run interval inflated"
+        )
+        yield f"samples are not independent ({causes}): {effect}"
     elif timed.interval is None and summary.refused:
         yield f"no interval: {_DEPENDENCE[summary.refused]}"
     if summary.startup:
-        yield f"{plural(summary.startup, 'slow sample')} at the start: warm up longer"
+        yield f"{plural(summary.startup, 'slow sample')} at the start: raise --warmup-ms"
     overtaken = sum(block.overtaken or 0 for block in latency.blocks)
     if overtaken and not latency.ready.waits:
         yield (
-            f"the GPU began {overtaken} of {summary.n} samples before the host had submitted them: "
-            "they may hold its gaps (--timer graph has none)"
+            f"{overtaken} of {summary.n} samples submitted late (the GPU already ran them): "
+            "they may include host launch gaps; --timer graph avoids these"
         )
     for reason, blocks in timed.throttled.items():
-        yield f"{reason} held the clock in {blocks} of {len(latency.blocks)} blocks"
+        yield f"SM clock throttled in {blocks} of {len(latency.blocks)} blocks: {reason}"
     if latency.ready.steady is False:
-        yield "the SM clock still moved at the end of the warm-up: raise --warmup-ms"
+        yield "the SM clock was not stable at the end of the warm-up: raise --warmup-ms"
     if latency.ready.waits:
-        yield "a call waits for the GPU: its time holds some of the host's"
+        yield "a call synchronizes with the GPU: its time includes host time"
     if timed.launch_bound:
         yield (
-            f"launch-bound: the host needs {number(latency.ready.host or 0.0, 's')} to submit a "
-            f"call, the GPU {number(summary.median, 's')} for it; wall time is the host's"
+            f"launch-bound: per call {number(latency.ready.host or 0.0, 's')} of host launch "
+            f"overhead, {number(summary.median, 's')} of GPU time; the host limits wall time"
         )
     yield from _claims(timed)
 
@@ -421,79 +438,79 @@ def _dependence(reason: results.Reason, timed: Timed) -> str:
     if reason is results.Reason.AUTOCORRELATED:
         return f"lag-1 autocorrelation {_decimal(summary.autocorrelation)}"
     if reason is results.Reason.DRIFTING and summary.drift:
-        return f"the halves' medians differ by {_small(abs(summary.drift.relative))}"
+        return f"medians of the two halves differ by {_small(abs(summary.drift.relative))}"
     return _DEPENDENCE[reason]
 
 
 def _claims(timed: Timed) -> Iterable[str]:
-    """Where the file itself claims a median or an interval."""
+    """Where the file itself states a median or an interval."""
     claimed, summary = timed.claimed, timed.summary
     if claimed is None:
         return
     if claimed.median is not None:
         error = claimed.median / summary.median - 1
-        agrees = "agrees with" if abs(error) < 1e-6 else f"is {error:+.2%} off"
-        yield f"the file's median, {number(claimed.median, 's')}, {agrees} the samples"
+        agrees = "equals" if abs(error) < 1e-6 else f"differs by {error:+.2%} from"
+        yield f"the file's median, {number(claimed.median, 's')}, {agrees} that of its samples"
     if claimed.low is not None and claimed.high is not None:
         width = claimed.high - claimed.low
         interval = f"the file's interval, {seconds_between(claimed.low, claimed.high)},"
         if summary.tick and abs(width - summary.tick) < 0.1 * summary.tick:
-            yield f"{interval} is one tick of the timer wide: it says nothing finer than that"
+            yield f"{interval} is one timer tick wide: finer differences are not resolved"
         if summary.independence.state is State.NOT_INDEPENDENT:
-            yield f"{interval} takes the samples for independent: it is too narrow"
+            yield f"{interval} assumes independent samples: it is too narrow"
 
 
 def _evidence(pair: Pair, report: LatencyReport) -> Iterable[str]:
     comparison = pair.comparison
-    in_turns = comparison.reason != Reason.NOT_INTERLEAVED
+    is_interleaved = comparison.reason != Reason.NOT_INTERLEAVED
     basis = (
-        f"{comparison.reason}; margin {percent(comparison.margin.value)}, "
+        f"{reason_words(comparison.reason)}; margin {percent(comparison.margin.value)}, "
         f"{comparison.blocks} blocks of {pair.samples_in_a_block}"
     )
-    if in_turns:
+    if is_interleaved:
         yield f"{basis}; smallest detectable slowdown: {percent(comparison.detectable)}"
     else:
         yield basis
-        yield "blocks have to take turns, in changing order: profkit time --compare"
+        yield "blocks must be interleaved, in varying order: profkit time --compare"
     yield from comparison.details
     if comparison.clocks:
         before, after = comparison.clocks
         yield (
-            f"what each draws left {literal(pair.a.label)} at {before / 1e6:.0f} MHz and "
-            f"{literal(pair.b.label)} at {after / 1e6:.0f} MHz: in SM cycles "
+            f"SM clocks under each variant's power draw: {literal(pair.a.label)} "
+            f"{before / 1e6:.0f} MHz, {literal(pair.b.label)} {after / 1e6:.0f} MHz; in SM cycles "
             f"{comparison.speedup * before / after:.2f}x as fast"
         )
     yield classic_line(comparison.classic)
-    if in_turns and comparison.p_adjusted is not None and len(report.pairs) > 1:
+    if is_interleaved and comparison.p_adjusted is not None and len(report.pairs) > 1:
         yield (
             f"p {_probability(comparison.p_adjusted)} after Holm's correction for "
             f"{len(report.pairs)} comparisons"
         )
     if comparison.reason == Reason.RESOLUTION:
-        finer = "let the target do several calls in one"
+        finer = "make several calls in one `run` of the target"
         if pair.a.latency.timer in _EVENT_TIMERS:
             finer = "group calls into a sample (--cache warm does), or use --timer cupti"
         open_share = percent(comparison.resolution)
-        yield f"the timer leaves {open_share} open and more blocks won't help: {finer}"
+        yield f"timer resolution leaves {open_share} unresolved, more blocks won't help: {finer}"
     if settle := settling_command(pair, report):
-        yield f"to settle it: {settle}"
+        yield f"for a verdict: {settle}"
     elif comparison.reason == Reason.AT_MARGIN:
-        yield "more blocks won't settle it: choose another --margin, or take it as it is"
+        yield "more blocks won't give a verdict: choose another --margin"
 
 
 def classic_line(classic: results.Classic) -> str:
-    """The classic rule and what it rests on, as evidence."""
-    apart = {True: "apart", False: "overlap", None: "not to be had"}[classic.apart]
+    """The classic rule and its three criteria, as evidence."""
+    overlap = {True: "disjoint", False: "overlap", None: "not available"}[classic.apart]
     return (
-        f"classic rule: intervals {apart}, Cliff's delta {classic.delta:+.2f} "
+        f"classic rule: intervals {overlap}, Cliff's delta {classic.delta:+.2f} "
         f"({classic.separation.value}), Mann-Whitney p "
-        f"{_probability(classic.p_value)}, speed-up {classic.speedup:.2f}x: "
+        f"{_probability(classic.p_value)}, speedup {classic.speedup:.2f}x: "
         f"{'claimable' if classic.claimable else 'not claimable'}"
     )
 
 
 def settling_command(pair: Pair, report: LatencyReport) -> str:
-    """The command that would settle an INCONCLUSIVE; empty where none is known or needed."""
+    """The command for a verdict instead of INCONCLUSIVE; empty where none is known or needed."""
     options = settling_options(pair, report.thresholds)
     if not report.command or not options:
         return ""
@@ -503,9 +520,9 @@ def settling_command(pair: Pair, report: LatencyReport) -> str:
 
 
 def settling_options(pair: Pair, thresholds: Thresholds) -> list[str]:
-    """The options to time again with for an INCONCLUSIVE to be settled; none where none would.
+    """The options of another run that turn an INCONCLUSIVE into a verdict; none where none would.
 
-    Blocks to come are planned with as many samples as these had.
+    Further blocks are planned with as many samples as these had.
     """
     comparison = pair.comparison
     if comparison.verdict is not Verdict.INCONCLUSIVE or comparison.reason in _NO_MORE:
@@ -535,17 +552,16 @@ def _probability(p: float) -> str:
 
 def _explanation(thresholds: Thresholds) -> Panel:
     level, same_level = percent(thresholds.level), percent(thresholds.same_level)
-    must_lie = "the interval that must lie beyond the margin for IMPROVED or REGRESSED"
+    beyond = "of the interval that lies beyond the margin for IMPROVED or REGRESSED"
     rows = {
-        "margin": f"{percent(thresholds.margin)}: a smaller difference counts as none",
-        "level": f"{level}: {must_lie}",
-        "same level": f"{same_level}: the one that must lie within for SAME",
-        "power": f"{percent(thresholds.power)}: the chance that blocks to come are planned for",
-        "blocks": f"{thresholds.blocks} at least, of {thresholds.samples} samples at least",
-        "interval": "Student's t over the blocks' typical log ratios: "
-        "docs/reference/methods/statistics.md",
+        "margin": f"{percent(thresholds.margin)}: a smaller difference counts as no change",
+        "confidence": f"{level}: {beyond}",
+        "for SAME": f"{same_level}: of the interval that lies within the margin for SAME",
+        "power": f"{percent(thresholds.power)}: of the smallest detectable slowdown",
+        "blocks": f"at least {thresholds.blocks}, of at least {thresholds.samples} samples each",
+        "interval": "Student's t over Hodges-Lehmann log ratios of blocks: docs/reference/methods/statistics.md",
     }
-    return Panel("How it is judged", tuple(Row(label, value) for label, value in rows.items()))
+    return Panel("Thresholds", tuple(Row(label, value) for label, value in rows.items()))
 
 
 def _short(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""Timing on a GPU: processes that hold targets, blocks in turns, and what was learnt on the way."""
+"""Timing on a GPU: a process per target, interleaved blocks, and what was measured on the way."""
 
 from __future__ import annotations
 
@@ -34,12 +34,14 @@ from profkit.timing.statistics import find_tick
 from profkit.timing.stopwatch import Cache, Settings, Timer
 from profkit.timing.turns import Turn, worker
 
-_PROBE = 30
-_COARSE = 4
-_LARGEST_GROUP = 1000
-_FEWEST_IN_A_BLOCK = 30
+_PROBE = 30  # chosen: 60 samples to find the timer's tick; statistics.find_tick takes up to 64
+_COARSE = 4  # chosen: a group is long enough that four ticks are below the margin
+_LARGEST_GROUP = 1000  # chosen: bounds the calls of a sample
+_FEWEST_IN_A_BLOCK = DEFAULT.samples
+# Chosen: with 8 blocks Student's t is 1.2 times the normal quantile; measured error rates of
+# verdicts with 8 x 30: docs/reference/methods/statistics.md, "Measured".
 BLOCKS, COMPARED_BLOCKS = 8, 8
-_SPACER = 0.25  # seconds: eight of them cost 2 s at most, a tenth of which is a clock's step
+_SPACER = 0.25  # s, chosen: eight of them add 2 s at most
 
 TARGET_WORD = re.compile(r"(?P<path>.*\.py)(?::(?P<names>[^/]*))?")
 Tell = Callable[[str, str], None]
@@ -47,7 +49,7 @@ Tell = Callable[[str, str], None]
 
 @dataclass(frozen=True)
 class Subject:
-    """Variants of a target (all where none is named), in a process of its own started in `root`.
+    """Variants of a target (all where none is named), in a separate process started in `root`.
 
     `label` tells apart variants of one name: it goes before them. `python_path` replaces
     PYTHONPATH; no code may come from below `foreign`.
@@ -69,11 +71,11 @@ class Subject:
 class TimingPlan:
     """What to time and how.
 
-    `samples` is for each variant; they are taken in `blocks` blocks, in which the variants take
-    turns. `margin` (a share) is what a difference must exceed: calls are grouped where the timer's
-    tick is coarse against it. `seconds`, where it is given, is about what the samples of a variant
-    may take: slower ones get fewer in a block, three at least. `environment` adds variables to
-    those that a target gets.
+    `samples` is for each variant; they are taken in `blocks` blocks, and those of all variants
+    are interleaved. `margin` (a share) is the smallest difference of interest: calls are grouped
+    where the timer's tick is coarse against it. `seconds`, if any, limits the time of a variant's
+    samples: slower ones get fewer per block, three at least. `environment` adds variables to a
+    target's.
     """
 
     subjects: tuple[Subject, ...]
@@ -97,7 +99,7 @@ class TimingPlan:
 class Timing(Struct, frozen=True):
     """Latencies as measured, variants that can't run here and why, seconds by part of the work.
 
-    `neighbours` counts the processes of others that the driver saw on the GPU at the start.
+    `neighbours` counts other processes on the GPU at the start, as NVML reports them.
     """
 
     latencies: tuple[Latency, ...]
@@ -110,12 +112,12 @@ class Timing(Struct, frozen=True):
 
 
 def paired(plan: TimingPlan) -> TimingPlan:
-    """The plan with blocks that carry a comparison: at least 30 samples in each."""
+    """The plan with the samples per block that a comparison needs, by the default thresholds."""
     return replace(plan, samples=max(plan.samples, _FEWEST_IN_A_BLOCK * plan.blocks))
 
 
 def time_targets(plan: TimingPlan, tell: Tell) -> Timing:
-    """Time as planned, alone on the GPU as far as profkit can tell; see `measure`."""
+    """Time as planned, while no other profkit uses the GPU; see `measure`."""
     with gpu_lock(lock_of(plan)):
         return measure(plan, tell)
 
@@ -128,7 +130,7 @@ def latency_report(
     thresholds: Thresholds = DEFAULT,
     command: tuple[str, ...] = (),
 ) -> LatencyReport:
-    """What a timing says; verdicts on `labels` against their first.
+    """The report of a timing; verdicts on `labels` against their first.
 
     Raises EnvironmentProblem for a label that could not be timed here.
     """
@@ -136,7 +138,7 @@ def latency_report(
     for label in labels:
         if label not in {series.label for series in timing.latencies}:
             why = timing.left_out.get(label, "it was not timed")
-            raise EnvironmentProblem(f"{label} can't run here: {why}", "compare others")
+            raise EnvironmentProblem(f"{label} can't run here: {why}", "compare other variants")
     known = read_floor(*timing.latencies[0].measured_with)
     floors = (known.within_process, known.between_processes) if known else (None, None)
     fingerprint = convert(timing.fingerprint, Fingerprint)
@@ -162,7 +164,7 @@ def latency_report(
 def measure(plan: TimingPlan, tell: Tell, turns: Sequence[Turn] = ()) -> Timing:
     """Time as planned, in processes of its own unless `turns` brings one a subject.
 
-    `tell` gets (stage, what goes on). Raises UsageError for a variant that there is not,
+    `tell` gets (stage, what goes on). Raises UsageError for a variant that does not exist,
     TargetFailed for one that is wrong or can't be timed, EnvironmentProblem without a device.
     """
     started = time.monotonic()
@@ -183,7 +185,9 @@ def measure(plan: TimingPlan, tell: Tell, turns: Sequence[Turn] = ()) -> Timing:
         series = [series for each in opened for series in each.series]
         if not series:
             obstacles = "; ".join(f"{label}: {why}" for label, why in left_out.items())
-            raise EnvironmentProblem(f"no variant can run here ({obstacles})", "choose others")
+            raise EnvironmentProblem(
+                f"no variant can run here ({obstacles})", "name other variants"
+            )
         for each in series:
             tell("warm up", each.label)
             each.prepare(plan)
@@ -246,9 +250,9 @@ class Series:
         self.blocks.append({**self._samples(samples), "turn": turn})
 
     def spacer(self, samples: int) -> None:
-        """Calls that are no samples, for as long as a block of `samples`, a quarter second at most.
+        """Untimed calls, for as long as a block of `samples`, _SPACER at most.
 
-        What changes slowly then changes between blocks too, and not within them alone.
+        Slow changes then show between blocks too, and not within them alone.
         """
         self._samples(max(1, min(samples, int(_SPACER / max(self.sample_seconds, 1e-9)))))
 
@@ -281,7 +285,7 @@ class Series:
 
     @property
     def sample_seconds(self) -> float:
-        """About what a sample takes, its calls and the flush before them; once prepared."""
+        """The approximate time of a sample, its calls and the flush before them; once prepared."""
         return float(self.ready["rough"]) * self.group + float(self.ready["flush"])
 
     def _prepare(self, settings: Settings) -> None:
@@ -311,7 +315,7 @@ def _open(turn: Turn, subject: Subject, plan: TimingPlan, tell: Tell) -> Opened:
     if opened.wrong:
         name = opened.answer["target"]["name"]
         wrong = ", ".join(f"{label} ({why})" for label, why in opened.wrong.items())
-        raise TargetFailed(f"{name}: wrong results from {wrong}", "mend it first")
+        raise TargetFailed(f"{name}: wrong results from {wrong}", "fix it first")
     return opened
 
 
@@ -347,10 +351,10 @@ def open_target(turn: Turn, subject: Subject, plan: TimingPlan, tell: Tell) -> O
 
 
 class Repeats(Struct, frozen=True):
-    """Runs of one and the same variant, for what they differ by although nothing differs.
+    """A/A runs: one and the same variant several times.
 
-    `within` holds pairs of latencies whose blocks took turns in one process, `between` those of two
-    processes that took turns, `runs` latencies of processes one after the other.
+    `within` holds pairs of latencies with interleaved blocks of one process, `between` those of two
+    interleaved processes, `runs` latencies of processes one after the other.
     """
 
     within: tuple[tuple[Latency, Latency], ...]
@@ -365,7 +369,7 @@ def repeat(plan: TimingPlan, comparisons: int, processes: int, tell: Tell) -> Re
     The plan names one subject with one variant; raises as `measure`, and UsageError otherwise.
     """
     if len(plan.subjects) != 1:
-        raise UsageError("a machine is calibrated with one target", "name one TARGET:VARIANT")
+        raise UsageError("calibration takes one target", "name one TARGET:VARIANT")
     started = time.monotonic()
     with gpu_lock(lock_of(plan)):
         within = _in_one_process(plan, comparisons, tell)
@@ -388,7 +392,7 @@ def _in_one_process(
         opened = _open(turn, subject, plan, tell)
         if len(opened.series) != 1:
             names = ", ".join(opened.answer["target"]["variants"])
-            raise UsageError("a machine is calibrated with one variant", f"name one of {names}")
+            raise UsageError("calibration takes one variant", f"name one of {names}")
         (first,) = opened.series
         tell("warm up", first.label)
         first.prepare(plan)
@@ -416,9 +420,9 @@ def of_device(answer: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def take_turns(series: Sequence[Series], plan: TimingPlan, tell: Tell) -> None:
-    """All series, block by block, in changing order: a drift falls on all alike.
+    """All series, block by block, in varying order: a drift affects all equally.
 
-    One alone takes turns with calls of its own that are no samples.
+    A single one is interleaved with untimed calls of its own.
     """
     turns = count()
     for block in range(plan.blocks):
@@ -452,7 +456,7 @@ def _spans(
 
 
 def _gpu(plan: TimingPlan) -> GpuState | None:
-    """The GPU to use, None where it can't be told; raises EnvironmentProblem as `chosen`."""
+    """The GPU to use, None where unknown; raises EnvironmentProblem as `chosen`."""
     try:
         return chosen(plan.gpu, os.environ.get(VISIBLE))
     except NoDriver:
@@ -468,7 +472,7 @@ def environment_of(plan: TimingPlan) -> Mapping[str, str]:
 
 
 def lock_of(plan: TimingPlan) -> str:
-    """What the lock of the plan's device is named after."""
+    """The name of the lock of the plan's device."""
     if plan.device == "cpu":
         return "cpu"
     return lock_name(_gpu(plan), plan.gpu, os.environ.get(VISIBLE))
@@ -481,5 +485,5 @@ def subject_of(word: str) -> Subject:
         raise BadInput(f"{word}: not a target script", "give targets/NAME.py or NAME.py:VARIANT")
     file = Path(match["path"])
     if not file.is_file():
-        raise BadInput(f"{file}: no such target", "check the path")
+        raise BadInput(f"{file}: no such file", "check the path")
     return Subject(file, tuple(name for name in (match["names"] or "").split(",") if name))

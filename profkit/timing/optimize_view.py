@@ -17,12 +17,12 @@ from profkit.ui.terminal import rendered, table_of
 from profkit.ui.text import literal
 from profkit.ui.view import Grid
 
-_VISIBLE = 0.05
+_VISIBLE = 0.05  # chosen: a ratio of medians that differs by 5% from that of blocks needs a note
 _STANDING = {
-    Standing.reaches: "reaches the target",
-    Standing.short: "falls short of it",
-    Standing.open: "not decided",
-    Standing.invalid: "the environment moved",
+    Standing.reaches: "reaches the target speedup",
+    Standing.short: "below the target speedup",
+    Standing.open: "undecided",
+    Standing.invalid: "invalid measurement",
 }
 
 
@@ -56,17 +56,17 @@ def verdict_words(optimum: Optimum) -> str:
         case Outcome.use if best:
             return f"Use {best.label}: {change(best.comparison)} than {in_use}"
         case Outcome.keep:
-            already = f" ({in_use} is already {optimum.chosen})" if optimum.chosen else ""
-            words = f"Keep {in_use}{already}: nothing else is {optimum.speedup:.2f}x as fast"
+            already = f" ({in_use} dispatches to {optimum.chosen})" if optimum.chosen else ""
+            words = f"Keep {in_use}{already}: no other variant is {optimum.speedup:.2f}x as fast"
             if best and best.standing is Standing.short and best.comparison.low > 1:
                 return f"{words}; {best.label} is {change(best.comparison)}"
-            return f"{words}, nothing to gain"
+            return words
         case Outcome.invalid:
-            return "Not a measurement to believe: the environment moved"
+            return "Invalid measurement: throttling, or different SM clocks"
     best_words = f", {best.label} looks best" if best else ""
     if optimum.blocks >= LOOKS[-1]:
-        return f"Not decided{best_words}: {optimum.blocks} blocks scatter too much to tell"
-    return f"Not decided{best_words}: give a longer --budget"
+        return f"Undecided{best_words}: too much scatter between {optimum.blocks} blocks"
+    return f"Undecided{best_words}: give a longer --budget"
 
 
 def _use(optimum: Optimum) -> str | None:
@@ -76,7 +76,7 @@ def _use(optimum: Optimum) -> str | None:
 
 
 def _setting(optimum: Optimum) -> str | None:
-    """What a program writes to have what is recommended."""
+    """The code that selects the recommended variant."""
     return optimum.settings.get(_use(optimum) or "")
 
 
@@ -92,10 +92,10 @@ def _grid(optimum: Optimum) -> Grid:
         for each in ranking
     )
     return Grid(
-        f"Variants, {optimum.speedup:.2f}x asked for",
-        ("Variant", "Median", f"Against {literal(in_use.label)}", ""),
+        f"Variants (target speedup {optimum.speedup:.2f}x)",
+        ("Variant", "Median", f"vs {literal(in_use.label)}", ""),
         tuple(rows),
-        "Ratios are the mean over blocks that took turns, medians are over all samples"
+        "Ratios: geometric mean over interleaved blocks; medians: over all samples"
         if differ
         else "",
     )
@@ -123,10 +123,10 @@ class TimedCandidate(Model, frozen=True, kw_only=True):
 
 
 class OptimizeFile(File, frozen=True, kw_only=True, tag="profkit.optimize/1"):
-    """Which variant to `use`, and what that rests on; samples are not in it.
+    """Which variant to `use`, and the evidence; it contains no samples.
 
-    `chosen` is the variant that the one in use comes down to, `setting` what a program writes to
-    have the one to use; `median`, of the one in use, `budget` and `seconds` in seconds.
+    `chosen` is the variant that the one in use dispatches to, `setting` the code that selects the
+    one to use; `median` (of the one in use), `budget` and `seconds` are in seconds.
     """
 
     profkit: str
@@ -149,7 +149,7 @@ class OptimizeFile(File, frozen=True, kw_only=True, tag="profkit.optimize/1"):
 
 
 def optimize_json(optimum: Optimum) -> str:
-    """The decision with what it rests on."""
+    """The decision with its evidence."""
     candidates = tuple(
         TimedCandidate(
             variant=candidate.label,

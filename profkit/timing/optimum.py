@@ -1,8 +1,8 @@
-"""Which variant of a target to use: all take turns until that is decided or the time is over.
+"""Which variant of a target to use: interleaved blocks until that is decided or the budget is
+spent.
 
-Each is held against the one in use, looked at while the measurement goes on. Looking several times
-gives chance several chances: the levels of the intervals are raised so that all looks together err
-no more often than one would (Bonferroni over the looks).
+Each is compared with the one in use several times during the measurement. For that the confidence
+levels are raised so that all looks together have the error rate of one (Bonferroni over the looks).
 """
 
 from __future__ import annotations
@@ -20,21 +20,29 @@ from profkit.core.lock import gpu_lock
 from profkit.core.typed_file import convert
 from profkit.timing import measurement
 from profkit.timing.floor import read_floor
-from profkit.timing.latency import Pair, Timed, analyze_latency, compare_with
+from profkit.timing.latency import (
+    FEWEST_BLOCKS,
+    FEWEST_IN_A_BLOCK,
+    Pair,
+    Timed,
+    analyze_latency,
+    compare_with,
+)
 from profkit.timing.latency_format import Declared
 from profkit.timing.measurement import Opened, Series, Tell, TimingPlan
 from profkit.timing.orders import order
 from profkit.timing.results import DEFAULT, Comparison, Thresholds, Verdict
 from profkit.timing.verdict import holm
 
-_MOST, _FEWEST = 30, 10
-_FEWEST_BLOCKS = 6
+# Samples per block: as many as a comparison has, or the fewest of a between-block interval.
+_MOST, _FEWEST = DEFAULT.samples, FEWEST_IN_A_BLOCK
+_FEWEST_BLOCKS = FEWEST_BLOCKS
 LOOKS = (8, 16, 32, 64)
-"""After how many blocks a side the verdicts are looked at."""
+"""The numbers of blocks after which the variants are compared; chosen: the default 8, doubled."""
 
 
 class Standing(StrEnum):
-    """What is known of a variant: it reaches the speed-up asked for, falls short, or is open."""
+    """A variant's state: it reaches the target speedup, falls short of it, or is undecided."""
 
     reaches = "reaches"
     short = "short"
@@ -43,7 +51,7 @@ class Standing(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What to do: use another variant, keep the one in use, or measure longer."""
+    """The decision: use another variant, keep the one in use, or measure longer."""
 
     use = "use"
     keep = "keep"
@@ -75,13 +83,13 @@ class Decision(Struct, frozen=True):
 
 
 def thresholds_of_looks(looks: int = len(LOOKS), base: Thresholds = DEFAULT) -> Thresholds:
-    """Thresholds for verdicts that are looked at so many times; blocks of 10 samples will do."""
+    """Thresholds for comparisons at several looks; blocks of FEWEST_IN_A_BLOCK samples suffice."""
     level, same_level = (1 - (1 - level) / looks for level in (base.level, base.same_level))
-    return structs.replace(base, level=level, same_level=same_level, samples=10)
+    return structs.replace(base, level=level, same_level=same_level, samples=_FEWEST)
 
 
 def standing(comparison: Comparison, target: float) -> Standing:
-    """Whether a comparison's interval lies at or beyond a speed-up (1.10), or below it."""
+    """Whether a comparison's interval lies at or above a target speedup (1.10), or below it."""
     if comparison.verdict is Verdict.INVALID:
         return Standing.invalid
     if comparison.low >= target and comparison.verdict is Verdict.IMPROVED:
@@ -108,8 +116,8 @@ def decide(candidates: Sequence[Candidate]) -> Decision:
 class Optimum(Struct, frozen=True):
     """The result: the decision, the variant in use, every candidate, what could not run.
 
-    `settings` is what a program writes to have a variant, `chosen` the variant that the one in use
-    comes down to, None where it does not say. `blocks` were taken of the one in use, `budget` and
+    `settings` has the code that selects a variant, `chosen` the variant that the one in use
+    dispatches to, None where unknown. `blocks` were taken of the one in use, `budget` and
     `seconds` are wall time.
     """
 
@@ -133,7 +141,7 @@ def optimize(
 ) -> Optimum:
     """Find the variant to use: one that is `speedup` times as fast as `in_use` (None: the first).
 
-    Raises UsageError for a variant that there is not or one alone, TargetFailed where the one in
+    Raises UsageError for a variant that does not exist or one alone, TargetFailed where the one in
     use is wrong or all others are, EnvironmentProblem where it or none of the others can run here.
     """
     started = time.monotonic()
@@ -172,18 +180,18 @@ def optimize(
 
 
 def _sides(opened: Opened, name: str) -> tuple[Series, list[Series]]:
-    """The variant in use and the others; raises with what is in the way."""
+    """The variant in use and the others; raises where there are none to compare."""
     known = opened.answer["target"]["variants"]
     if name not in known:
-        raise UsageError(f"no variant {name!r}", f"there are {', '.join(known)}")
+        raise UsageError(f"no variant {name!r}", f"use {', '.join(known)}")
     if name in opened.wrong:
-        raise TargetFailed(f"{name}: {opened.wrong[name]}", "mend it first")
+        raise TargetFailed(f"{name}: {opened.wrong[name]}", "fix it first")
     if name in opened.left_out:
         raise EnvironmentProblem(
             f"{name} can't run here: {opened.left_out[name]}", "name another with --baseline"
         )
     if len(known) < 2:
-        raise UsageError(f"{name} is the only variant", "name a target that has alternatives")
+        raise UsageError(f"{name} is the only variant", "name a target with several")
     others = [series for series in opened.series if series.variant != name]
     if not others:
         kind = EnvironmentProblem if opened.left_out else TargetFailed
@@ -194,7 +202,7 @@ def _sides(opened: Opened, name: str) -> tuple[Series, list[Series]]:
 
 
 class _Search:
-    """Blocks in turns, looked at now and then; what has fallen short takes no more of them."""
+    """Interleaved blocks with several looks; variants below the target speedup are dropped."""
 
     def __init__(
         self,
@@ -208,7 +216,7 @@ class _Search:
         self._ours, self._live, self._plan = ours, list(others), plan
         self._speedup, self._until, self._tell = speedup, until, tell
         self._turn = 0
-        # As many samples a block as let the first look come in a third of the time.
+        # As many samples per block as allow the first look after a third of the budget.
         sample = sum(series.sample_seconds for series in (ours, *others))
         left = (until - time.monotonic()) / 3
         self._samples = max(_FEWEST, min(_MOST, int(left / (LOOKS[0] * sample))))
@@ -216,7 +224,7 @@ class _Search:
         self.decision = Decision(Outcome.keep, None)
 
     def run(self) -> None:
-        """Until every candidate is decided, the looks are over or the time is."""
+        """Measure until every candidate is decided, or the looks or the budget are used up."""
         for look in LOOKS:
             if not self._live or not self._take_blocks(look):
                 break
@@ -229,7 +237,7 @@ class _Search:
         return analyze_latency(series.latency(self._plan))
 
     def _take_blocks(self, until: int) -> bool:
-        """Take blocks up to so many; False where the time is over before."""
+        """Take blocks up to a number; False where the budget is spent before."""
         while (index := len(self._ours.blocks)) < until:
             if index >= _FEWEST_BLOCKS and time.monotonic() >= self._until:
                 return False
@@ -241,7 +249,7 @@ class _Search:
         return True
 
     def _look(self) -> None:
-        """Compare what still takes turns; let go of what is decided and not the best."""
+        """Compare the live variants; drop those that are decided and not the best."""
         ours = self.timed(self._ours)
         known = read_floor(*ours.latency.measured_with)
         pairs = {label: candidate.pair for label, candidate in self.candidates.items()}
@@ -266,7 +274,7 @@ class _Search:
         self._live = [series for series in self._live if self._matters(series.label)]
 
     def _matters(self, label: str) -> bool:
-        """Whether a variant has not fallen short and may yet be the best."""
+        """Whether a variant may still reach the target and be the best."""
         candidate, best = self.candidates[label], self.decision.candidate
         if candidate.standing is Standing.short:
             return False

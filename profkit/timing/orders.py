@@ -1,8 +1,8 @@
-"""In which order series take turns, so that none has it better by its place.
+"""The order in which blocks of series are interleaved, so that positions have no effect.
 
-Under a power cap a block runs slower after one that drew much, and fastest or slowest after one of
-its own kind. So each series follows every other about as often (a design of Williams, Australian
-Journal of Scientific Research A 2, 1949), and from three series on none follows itself.
+Under a power cap a block runs slower after one with a high power draw, and fastest or slowest after
+one of its own series. So each series follows every other about as often (a design of Williams,
+Australian Journal of Scientific Research A 2, 1949), and from three series on none follows itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Order = tuple[int, ...]
 
 
 def order(count: int, block: int) -> Order:
-    """The places of `count` series in a block, counted from 0."""
+    """The order of `count` series in a round of blocks, counted from 0."""
     if not count:
         return ()
     design = _arranged(count)

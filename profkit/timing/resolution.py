@@ -1,9 +1,8 @@
-"""Two blocks of times on a timer's grid: their ratio, and what the timer's resolution leaves open.
+"""Two blocks of times on a timer's grid: their ratio, and the uncertainty from its resolution.
 
 A reading is the difference of two moments, each rounded down to a tick. Where launches scatter by
-about a tick, the shares of the ticks around the middle tell where between two ticks a time lies;
-where they don't, no number of readings does. docs/reference/methods/statistics.md has the
-measured error rates.
+about a tick, the shares of the ticks around the middle locate a time between two ticks; where they
+don't, no number of readings does. docs/reference/methods/statistics.md has the measured error rates.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ from profkit.timing.statistics import Array, find_tick
 # cases: (2 - x)^4 / 12 = 0.01. Where both sides have one phase they differ by less than one tick.
 _UNDITHERED = 2 - 0.12**0.25
 # The largest errors of `log_shift` over all phases, at scatters that pass `_DITHER`: 0.09 ticks for
-# normal times, 0.28 for lognormal ones (sigma 0.8);
-# docs/reference/methods/statistics.md has the verdicts with it.
+# normal times, 0.28 for lognormal ones (sigma 0.8); docs/reference/methods/statistics.md has the verdicts with it.
 _DITHERED = 0.25
 # Normal times put this share below, and above, the middle tick from a scatter of 0.27 (a time amid
 # its tick) to 0.53 ticks (on the edge) on. Asked of both sides since outliers are slow.
@@ -41,17 +39,17 @@ def log_shift(before: Array, after: Array, tick: float = 0.0) -> float:
 
 
 def open_ticks(before: Sequence[Array], after: Sequence[Array], tick: float) -> float:
-    """By how many ticks the difference between two sides' blocks may be off, whatever the phase."""
+    """The largest error, in ticks, of the difference between two sides' blocks, at any phase."""
     if tick == 0:
         return 0.0
     return _DITHERED if all(_is_dithered(side, tick) for side in (before, after)) else _UNDITHERED
 
 
 def common_tick(before: Array, after: Array) -> float:
-    """The grid (s) of the timer of both sides: the wider of those they show, 0 where none is seen.
+    """The grid (s) of the timer of both sides: the wider of theirs, 0 where none is detected.
 
-    Both together are asked only where neither shows one, all its samples equal: two steady sides of
-    200 and 300 ticks lie on a grid of 100 as well, which neither of them alone suggests.
+    Both together are searched only where neither shows one, all its samples equal: two steady sides
+    of 200 and 300 ticks lie on a grid of 100 as well, which neither of them alone suggests.
     """
     shown = [tick for tick in map(find_tick, (before, after)) if tick]
     return max(shown) if shown else find_tick(np.concatenate([before, after])) or 0.0

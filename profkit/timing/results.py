@@ -1,6 +1,7 @@
-"""What is said of samples and of two sides: statistics, intervals, verdicts and what they ask for.
+"""Results on samples and comparisons: statistics, intervals, verdicts and their thresholds.
 
-`profkit.timing.statistics` and `profkit.timing.verdict` compute it; files hold it as it is.
+`profkit.timing.statistics` and `profkit.timing.verdict` compute them; files contain them as they
+are.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from profkit.core.typed_file import Model
 
 
 class Reason(Enum):
-    """Why samples can't be read as independent, or why that can't be told."""
+    """Why samples are not independent, or why that is unknown."""
 
     AUTOCORRELATED = "autocorrelated"
     DRIFTING = "drifting"
@@ -25,7 +26,7 @@ class Reason(Enum):
 
 
 class State(Enum):
-    """Whether samples may be read as independent draws from one distribution."""
+    """Whether samples count as independent draws from one distribution."""
 
     INDEPENDENT = "independent"
     NOT_INDEPENDENT = "not independent"
@@ -33,11 +34,11 @@ class State(Enum):
 
 
 class Claim(Enum):
-    """What an interval claims.
+    """The confidence of an interval.
 
-    HOLDS: its level, over blocks. WITHIN_RUN: no level; where the median of this run lies if its
-    samples are independent. WIDENED: no level; the samples are seen not to be. IF_INDEPENDENT: in
-    files of profkit 0.1 alone.
+    HOLDS: its confidence level, between blocks. WITHIN_RUN: no level; for the median of this run if
+    its samples are independent. WIDENED: no level; inflated since they are not. IF_INDEPENDENT:
+    only in files of profkit 0.1.
     """
 
     HOLDS = "holds"
@@ -58,8 +59,8 @@ class Separation(Enum):
 class Interval(Model, frozen=True):
     """An interval for the median: `low` to `high` (s).
 
-    `level` is the coverage claimed, None where none is. `tick` (s) was added at both ends for the
-    timer's resolution.
+    `level` is its confidence level, None where none is stated. `tick` (s) was added at both ends
+    for the timer's resolution.
     """
 
     low: float
@@ -70,7 +71,7 @@ class Interval(Model, frozen=True):
 
 
 class Percentile(Model, frozen=True):
-    """The `q` quantile (s), None below the `needs` samples that bound it at 95% on both sides."""
+    """The `q` quantile (s), None below the `needs` samples for a two-sided 95% interval of it."""
 
     q: float
     value: float | None
@@ -78,14 +79,14 @@ class Percentile(Model, frozen=True):
 
 
 class Drift(Model, frozen=True):
-    """`relative`: the second half's median over the first's, less 1; `p_value`: by chance."""
+    """`relative`: the second half's median over the first's, minus 1; `p_value` of no drift."""
 
     relative: float
     p_value: float
 
 
 class Independence(Model, frozen=True):
-    """Whether the samples may be read as independent, and the reasons where not."""
+    """Whether the samples count as independent, and the reasons where not."""
 
     state: State
     reasons: tuple[Reason, ...] = ()
@@ -96,12 +97,11 @@ class Summary(Model, frozen=True):
 
     `std` (n - 1 in the denominator) and `cv` (std / mean) are None for one sample. `interval` is
     the percentile-bootstrap interval of the median within this run, None for the reason `refused`;
-    `order_interval` the one between order statistics, never scaled for dependence; neither states a
-    level. `tick` is the timer's grid, None where none is seen. `autocorrelation` (lag 1) is over
-    ranks and decides, `raw_autocorrelation` is over times; both are None where undefined.
-    `effective_n` is the number of independent samples that the run is worth. `outliers` counts
-    samples far from the median, `startup` those of them that are slow and come first in an unbroken
-    run.
+    `order_interval` the one between order statistics, never inflated for dependence; neither states
+    a confidence level. `tick` is the timer's grid, None where none is detected. `autocorrelation`
+    (lag 1) is over ranks and decides, `raw_autocorrelation` is over times; both are None where
+    undefined. `effective_n` is the effective sample size. `outliers` counts samples far from the
+    median, `startup` the slow outliers at the start.
     """
 
     n: int
@@ -132,7 +132,7 @@ class Delta(Model, frozen=True):
 
 
 class Classic(Model, frozen=True):
-    """The classic rule for "B is faster than A", as evidence beside a verdict.
+    """The classic rule for "B is faster than A", as evidence next to a verdict.
 
     `delta` is Cliff's, `separation` its size in words, `p_value` Mann and Whitney's. `apart` says
     that the 95% intervals of the medians don't overlap, None where a side has none. `speedup` is
@@ -150,7 +150,7 @@ class Classic(Model, frozen=True):
 
 
 class Verdict(Enum):
-    """What is known of B against A."""
+    """The verdict on B against A."""
 
     REGRESSED = "regressed"
     IMPROVED = "improved"
@@ -160,19 +160,20 @@ class Verdict(Enum):
 
 
 class Source(Enum):
-    """What set the margin."""
+    """Where the margin comes from."""
 
     ASKED = "asked"
     FLOOR = "A/A floor"
 
 
 class Thresholds(Model, frozen=True):
-    """What a verdict asks for.
+    """The thresholds of a verdict.
 
-    `margin`: the relative change that matters. `level`: confidence of the interval that must lie
-    beyond the margin; `same_level`: of the one that must lie within it (90% is the two one-sided
-    tests at 5%). `power`: chance of a verdict that the detectable effect and the blocks needed are
-    planned for. `blocks` and `samples` (a block and side): the fewest that are judged.
+    `margin`: the smallest relative change of interest. `level`: confidence of the interval that
+    must lie beyond the margin; `same_level`: of the one that must lie within it (90% is the two
+    one-sided tests at 5%). `power`: that of the detectable effect and of the blocks needed.
+    `blocks` and `samples` (per block and side): the fewest for a verdict. docs/reference/methods/statistics.md has
+    the measured error rates of the defaults.
     """
 
     margin: float = 0.01
@@ -184,7 +185,7 @@ class Thresholds(Model, frozen=True):
 
 
 class Margin(Model, frozen=True):
-    """The relative change below which two sides count as the same, and what set it."""
+    """The relative change below which two sides count as the same, and where it comes from."""
 
     value: float
     source: Source
@@ -195,19 +196,19 @@ class Margin(Model, frozen=True):
 
 
 class Comparison(Model, frozen=True, kw_only=True):
-    """The verdict on `b` against `a`, the baseline, and what it rests on.
+    """The verdict on `b` against `a`, the reference, and its evidence.
 
     `reason` is one of `profkit.timing.verdict.Reason`, `details` are the reasons for INVALID.
     `speedup` is time of a over time of b (geometric mean over blocks): above 1, b is faster. `low`
-    to `high` is its interval at `level`, widened by `resolution`, the relative difference that the
-    timer can't resolve. `detectable` is the slowdown, as a share, that as many such blocks find at
-    the planned power. `clocks` (Hz) are those of a and of b where what each draws left them at two;
-    the verdict is on times. `blocks_needed` is set for an INCONCLUSIVE that more blocks would
-    settle if the effect and the scatter stay as they are. `p_value`: chance of a difference this
-    far beyond the margin where there is none beyond it; `p_adjusted` among the comparisons made
-    with it. `ratios` are the typical times of b over that of a by block: the median over all pairs
-    of their samples (Hodges-Lehmann). `classic` is evidence alone. `settle` has the options to time
-    again with, which would settle an inconclusive.
+    to `high` is its interval at `level`, extended by `resolution`, the relative difference that the
+    timer can't resolve. `detectable` is the smallest detectable slowdown, a share: the one that as
+    many such blocks detect at the planned power. `clocks` (Hz) are those of a and of b where they
+    differ under each variant's power draw; the verdict is on times. `blocks_needed` is set for an
+    INCONCLUSIVE that more blocks would decide at the same effect and scatter. `p_value`: of no
+    difference beyond the margin; `p_adjusted`: corrected for the comparisons made with it. `ratios`
+    are times of b over a by block: the median over all pairs of their samples (Hodges-Lehmann).
+    `classic` is additional evidence. `settle` has the options of a rerun that would decide an
+    INCONCLUSIVE.
     """
 
     a: str = ""

@@ -1,8 +1,8 @@
-"""The SM clock of a stretch of the current stream's work, counted by the device itself.
+"""The SM clock over a stretch of the current stream's work, measured on the device.
 
-Before and after the stretch a tiny kernel reads, on every SM, the counter of SM cycles and the
-device's timer: cycles over time is the mean clock in between. The driver's own reading is of one
-moment, and under a power cap the clock moves within milliseconds.
+Before and after the stretch a tiny kernel reads, on every SM, the SM cycle counter (clock64) and
+the device timer (globaltimer): cycles over time is the mean clock in between. An NVML reading is
+instantaneous, and under a power cap the clock changes within milliseconds.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from profkit.core.text_files import shipped_text
 
 _ENTRY = b"profkit_read_clocks"
-_SLOTS = 1024
-_PROVED_ON = 20_000_000
-_HELD = 5_000_000
-_SAME_TIME = 0.01
-_TICKS = 200
-_ALIKE = 0.05
+_SLOTS = 1024  # chosen: more SMs than any GPU has (GB202: 192); 16 bytes each
+_PROVED_ON = 20_000_000  # cycles, 10 ms at 2 GHz: long against the device timer's tick
+_HELD = 5_000_000  # cycles, 2.5 ms at 2 GHz: the host queues the rest meanwhile
+_SAME_TIME = 0.01  # chosen: device timer against CUDA events
+_TICKS = 200  # the difference of two readings is off by less than a tick: 0.5%
+_SPREAD = 0.05  # under a power cap, clusters of SMs of an H200 differed by up to 4.5%
 
 Readings = NDArray[np.int64]
 """(SMs, 2): cycles and nanoseconds of each SM, 0 and 0 for one that read nothing."""
@@ -33,18 +33,19 @@ Readings = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Stretch:
-    """How many cycles the SMs counted, and the seconds in which it did."""
+    """SM cycles, and the seconds that they took."""
 
     cycles: float
     seconds: float
 
 
 def between(before: Readings, after: Readings, timer_tick: int) -> Stretch | None:
-    """What lies between two readings, the mean over the SMs that have both.
+    """The stretch between two readings, the mean over the SMs that have both.
 
-    Under a power cap an H200's clusters of SMs run at clocks up to 4.5% apart. None where there is
-    no such SM, where most are over 5% off the mean, or where the device's timer, of `timer_tick`
-    (ns), is too coarse for a stretch that short: 200 of its ticks bound the error to 0.5%.
+    Under a power cap an H200's clusters of SMs run at clocks that differ by up to 4.5%. None where
+    there is no such SM, where most are over 5% off the mean, or where the device timer, of
+    `timer_tick` (ns), is too coarse for so short a stretch: 200 of its ticks bound the error to
+    0.5%.
     """
     both = (before[:, 1] > 0) & (after[:, 1] > before[:, 1])
     if not both.any():
@@ -52,7 +53,7 @@ def between(before: Readings, after: Readings, timer_tick: int) -> Stretch | Non
     cycles, nanoseconds = (after - before)[both].T
     clocks = cycles / nanoseconds
     mean = float(clocks.mean())
-    if mean <= 0 or np.median(np.abs(clocks - mean)) > _ALIKE * mean:
+    if mean <= 0 or np.median(np.abs(clocks - mean)) > _SPREAD * mean:
         return None
     if nanoseconds.mean() < _TICKS * timer_tick:
         return None
@@ -60,9 +61,9 @@ def between(before: Readings, after: Readings, timer_tick: int) -> Stretch | Non
 
 
 def tick(*readings: Readings) -> int:
-    """The step (ns) in which the device's timer was seen to advance; 0 where it was not.
+    """The resolution (ns) of the device timer, from readings; 0 where they don't show it.
 
-    It is the common divisor of what lies between readings: of few of them a multiple of the tick.
+    It is the greatest common divisor of their differences: with few a multiple of the tick.
     """
     times = np.unique(np.concatenate([reading[reading[:, 1] > 0, 1] for reading in readings]))
     return int(np.gcd.reduce(np.diff(times))) if times.size > 1 else 0
@@ -100,7 +101,7 @@ class ClockReader:
         self._launch(self._slots[1].data_ptr(), self._blocks)
 
     def stretch(self) -> Stretch | None:
-        """What lies between the two; the device is idle again."""
+        """The stretch between the two; the device is idle again."""
         before, after = self._slots.numpy()
         self._tick = math.gcd(self._tick, tick(before, after))
         return between(before, after, self._tick)
@@ -108,20 +109,20 @@ class ClockReader:
 
 @cache
 def clock_reader() -> ClockReader | None:
-    """The reader of the current device; None where its counters can't be read or believed.
+    """The reader of the current device; None where its counters can't be read or validated.
 
-    They are believed where torch's waiting kernel, which waits for a number of cycles, took that
-    number by the one counter to 5% (it runs on one SM, and clusters differ), and by the other the
-    time that CUDA events saw to 1%.
+    They are valid where torch's spin kernel, which spins for a number of cycles, took that number
+    by the cycle counter to 5% (it runs on one SM, and clusters differ), and by the device timer the
+    time between CUDA events to 1%.
     """
     try:
         reader = _reader()
-        return reader if _believed(reader) else None
+        return reader if _is_valid(reader) else None
     except (OSError, RuntimeError):
         return None
 
 
-def _believed(reader: ClockReader) -> bool:
+def _is_valid(reader: ClockReader) -> bool:
     import torch
 
     first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -138,7 +139,7 @@ def _believed(reader: ClockReader) -> bool:
     seconds = first.elapsed_time(last) * 1e-3
     return (
         stretch is not None
-        and abs(stretch.cycles / _PROVED_ON - 1) <= _ALIKE
+        and abs(stretch.cycles / _PROVED_ON - 1) <= _SPREAD
         and abs(stretch.seconds / seconds - 1) <= _SAME_TIME
     )
 
@@ -166,4 +167,4 @@ def _reader() -> ClockReader:
 
 def _done(status: int) -> None:
     if status:
-        raise RuntimeError(f"CUDA error {status} of the driver")
+        raise RuntimeError(f"CUDA driver error {status}")

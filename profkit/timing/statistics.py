@@ -1,10 +1,10 @@
-"""What the samples of one run say, and whether they may be read as independent.
+"""Statistics of the samples of one run, and tests of their independence.
 
-Times are in seconds, in the order in which they were taken. No sample is ever dropped: an outlier
-is counted and shown. The interval of a run describes the run and states no confidence level: what
-varies more slowly than the run lasts is the same in all of its samples, so no test on them sees it.
-A level takes blocks (`profkit.timing.verdict.interval_over_blocks`).
-docs/reference/methods/statistics.md explains each number and shows its measured coverage.
+Times are in seconds, in the order in which they were taken. No sample is ever dropped: outliers are
+counted. The interval of a run describes the run and states no confidence level: what varies more
+slowly than the run lasts is the same in all of its samples, so no test on them detects it. A
+confidence level takes blocks (`profkit.timing.verdict.interval_over_blocks`). docs/reference/methods/statistics.md
+explains each number and shows its measured coverage.
 """
 
 from __future__ import annotations
@@ -25,28 +25,35 @@ from profkit.timing.results import Claim, Drift, Independence, Interval, Reason,
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
-LEVEL = 0.95
+LEVEL = 0.95  # convention: two-sided confidence
+# Chosen: the percentiles at 2.5% then have a standard error of 0.16 points (binomial).
 RESAMPLES = 10_000
-SEED = 20_240_229
+SEED = 20_240_229  # arbitrary, fixed: the same samples give the same interval
 PERCENTILES = (0.05, 0.90, 0.95, 0.99)
+# The extremes of n samples contain the median with 1 - 2 / 2^n: 96.9% at 6, 93.8% at 5.
 FEWEST = 6
-DRIFT_MATTERS = 0.01
+DRIFT_MATTERS = 0.01  # the default margin (results.Thresholds): the smallest change of interest
+# The autocorrelation test (alpha 2.5%) detects rho = 0.5 in 95% of runs of this size; simulated,
+# docs/reference/methods/statistics.md, "Independent or not".
 TESTABLE = 65
-CLAIMABLE_SPEEDUP = 1.10
-CLAIMABLE_DELTA = 0.3
+CLAIMABLE_SPEEDUP = 1.10  # chosen: the classic rule's smallest speedup, 10 default margins
+CLAIMABLE_DELTA = 0.3  # chosen: between Romano's small (0.147) and medium (0.33)
 
+# Chosen: independent runs fail one of the three in about 3% of cases; measured in
+# docs/reference/methods/statistics.md, "Coverage of the median by the intervals within one run".
 _AUTOCORRELATION_ALPHA, _DRIFT_ALPHA, _STARTUP_ALPHA = 0.025, 0.01, 0.01
-_OUTLIER = 3.5
-_MAD_TO_SIGMA = 1.4826
-_HIGHEST_CORRELATION = 0.99
-_SEPARATED = (0.147, 0.33, 0.474)
-_LIMIT_95 = 1.645
+OUTLIER_SCORE = 3.5  # Iglewicz and Hoaglin 1993: modified z-scores above it
+_MAD_TO_SIGMA = 1.4826  # 1 / Phi^-1(3/4): the MAD of a normal distribution is its sigma over it
+_HIGHEST_CORRELATION = 0.99  # chosen: keeps (1 - rho) / (1 + rho) above 0; beyond, all is refused
+_SEPARATED = (0.147, 0.33, 0.474)  # Romano et al. 2006
+LIMIT_95 = 1.645  # Phi^-1(0.95), one-sided
+# Four float32 roundings (2^-24 relative): CUDA returns times as float32 milliseconds.
 _FLOAT32 = 2.0**-22
-_TICK_SAMPLES = 64
-_TICK_STEPS = 10_000
-_TICK_NEAR = 1 / 8
-_TICK_NEARLY_ALL = 0.9
-_TICK_EXACT = 0.5
+_TICK_SAMPLES = 64  # chosen: bounds the search to 64 times x 10,000 grids
+_TICK_STEPS = 10_000  # chosen: grids from 1 / 10,000 of the time, 0.01% of it, matter to no margin
+_TICK_NEAR = 1 / 8  # 32 ns of wobble on a tick of 1.024 us is 1/32; continuous times: one in four
+_TICK_NEARLY_ALL = 0.9  # chosen: one sample in ten may lie off the grid; continuous: one in four
+_TICK_EXACT = 0.5  # chosen: of continuous times hardly any is an exact multiple
 _ROUNDING = 1e-9  # of a sum of shares
 _MOST_EXACT = 8  # samples of the smaller side, where the p-value of different ones is exact
 _REMEMBERED = 512  # runs of samples: a report asks for those of a cell five times
@@ -108,12 +115,12 @@ def checked(samples: npt.ArrayLike) -> Array:
     try:
         times = np.asarray(samples, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise BadInput(f"samples aren't numbers: {error}") from error
+        raise BadInput(f"samples are not numbers: {error}") from error
     if times.ndim != 1 or times.size == 0:
-        raise BadInput(f"samples have shape {times.shape}, not a row of at least one time")
+        raise BadInput(f"samples have shape {times.shape}, not (n,) with n >= 1")
     bad = np.flatnonzero(~(np.isfinite(times) & (times > 0)))
     if bad.size:
-        raise BadInput(f"sample {bad[0]} is {times[bad[0]]}, not a positive time")
+        raise BadInput(f"sample {bad[0]} is {times[bad[0]]}, not a positive finite time")
     return times
 
 
@@ -208,7 +215,7 @@ def _raw_correlation(times: Array) -> float | None:
 
 
 def correlation_p_value(correlation: float, n: int) -> float:
-    """How often `n` independent samples have a rank autocorrelation this high.
+    """The probability that `n` independent samples have a rank autocorrelation this high.
 
     The rank version of von Neumann's ratio, normal with the variance that Bartels (1982, JASA 77,
     40-46) gives. Over ranks, because a single outlier hides (or feigns) the raw one, and because
@@ -249,14 +256,14 @@ def effective_size(n: float, correlation: float) -> float:
 def _effective_at_least(n: int, correlation: float) -> float:
     """The lower 95% limit of the effective size; a correlation has the error (1 - rho^2) / n."""
     rho = _unbiased(correlation, n)
-    highest = rho + _LIMIT_95 * math.sqrt((1 - rho**2) / n)
+    highest = rho + LIMIT_95 * math.sqrt((1 - rho**2) / n)
     return n * (1 - highest) / (1 + highest)
 
 
 def _drift(times: Array) -> Drift | None:
     """How the halves differ; a Mann-Whitney test, its z scaled for autocorrelation in the halves.
 
-    Scaling keeps a correlated but steady run from passing for a drifting one. With n odd the middle
+    Without the scaling a correlated but steady run would count as drifting. With n odd the middle
     sample belongs to the second half.
     """
     n, half = times.size, times.size // 2
@@ -283,18 +290,19 @@ def _outliers(times: Array, tick: float) -> tuple[int, int]:
     scale = _MAD_TO_SIGMA * max(float(np.median(np.abs(away))), tick)
     if scale == 0:
         scale = _FLOAT32 * float(np.median(times))
-    slow = away > _OUTLIER * scale
-    return int((np.abs(away) > _OUTLIER * scale).sum()), int(np.cumprod(slow).sum())
+    slow = away > OUTLIER_SCORE * scale
+    return int((np.abs(away) > OUTLIER_SCORE * scale).sum()), int(np.cumprod(slow).sum())
 
 
 def _independence(
     times: Array, correlation: float | None, drift: Drift | None, startup: int
 ) -> Independence:
-    """Independent where none of three tests objects and there are samples enough to test.
+    """Independent where none of three tests rejects it and there are enough samples to test.
 
-    On independent samples the tests object in 2.5% (autocorrelation), 1% (drift) and at most 1%
-    (start-up) of the runs. 65 samples are what the first needs to see rho = 0.5 in 95% of the runs.
-    What changes slowly below faster noise passes all three, which is why no level rests on them.
+    On independent samples the tests reject in 2.5% (autocorrelation), 1% (drift) and at most 1%
+    (start-up) of the runs. 65 samples are what the first needs to detect rho = 0.5 in 95% of the
+    runs. Slow changes below faster noise pass all three, which is why no confidence level relies on
+    them.
     """
     n, reasons = times.size, []
     if correlation is not None and correlation_p_value(correlation, n) < _AUTOCORRELATION_ALPHA:
@@ -318,10 +326,10 @@ def _independence(
 def _refusal(
     times: Array, tick: float | None, reasons: Collection[Reason], drift: Drift | None
 ) -> Reason | None:
-    """Why there is no interval: equal samples, a drift that matters, or too little to go by.
+    """Why there is no interval: equal samples, a drift that matters, or too few samples.
 
-    A drift of 1% or more matters: it is the change that a verdict looks for. Six samples' worth is
-    what it takes for the extremes to hold the median in 95% of the runs: 1 - 2 / 2^n.
+    A drift of DRIFT_MATTERS or more matters. FEWEST effective samples are needed for the extremes
+    to contain the median in 95% of the runs: 1 - 2 / 2^n.
     """
     if times.size < FEWEST:
         return Reason.TOO_FEW
@@ -382,12 +390,12 @@ def bootstrap_tail(n: int) -> float:
 def _interval(
     times: Array, tick: float | None, reasons: Collection[Reason], draws: int, startup: int
 ) -> Interval:
-    """The bootstrap interval, as wide as the dependence and the tick ask for.
+    """The bootstrap interval, inflated for dependence and the timer tick.
 
     Autocorrelated samples count as the effective number of independent ones; where a run starts
     slowly, the interval spans those with and without its first samples, and where it drifts a
-    little, those of both its halves. A time can be a tick off either way, whatever the phase of the
-    two readings, so both ends give way by a tick.
+    little, those of both its halves. The error of a time is up to a tick either way, whatever the
+    phase of the two readings, so both ends are extended by a tick.
     """
     low, high = bootstrap_median(times, draws)
     if Reason.START_UP in reasons and times.size - startup >= FEWEST:
@@ -401,7 +409,7 @@ def _interval(
 
 
 def _within_run(low: float, high: float, tick: float | None, claim: Claim) -> Interval:
-    """An interval without a level, a tick wider at either end."""
+    """An interval without a confidence level, extended by a tick at either end."""
     tick = tick or 0.0
     return Interval(max(low - tick, 0.0), high + tick, None, claim, tick)
 
@@ -467,9 +475,9 @@ def _exact_tail(u: int, n: int, m: int) -> float:
 
 
 def cliffs_delta(a: npt.ArrayLike, b: npt.ArrayLike) -> results.Delta:
-    """How far two samples are separated: 2 U / (n m) - 1 (Cliff 1993).
+    """Cliff's delta of two samples: 2 U / (n m) - 1 (Cliff 1993).
 
-    Positive where `a` is larger. It measures separation, not size: 1 says that every sample of `a`
+    Positive where `a` is larger. It measures separation, not effect size: at 1 every sample of `a`
     is slower, by however little. `a` has shape (n,), `b` (m,): s. Raises BadInput as `summarize`
     does.
     """

@@ -1,8 +1,8 @@
 """Times single calls of a variant, inside the target's process: CUDA events, graph replay, CUPTI.
 
-Calls are queued behind a kernel that only waits, so that the GPU never waits for the host between
-the two events of a sample; before each sample of a cold measurement the L2 cache is flushed. A
-block begins and ends with the device idle: work on side streams can't leak out of it unseen.
+Calls are queued behind a spin kernel, so that the GPU never waits for the host between the two
+events of a sample; before each sample of a cold measurement the L2 cache is flushed. A block begins
+and ends with the device idle: work on side streams cannot extend beyond it undetected.
 """
 
 from __future__ import annotations
@@ -29,19 +29,24 @@ Call = Callable[[], object]
 
 _steps = random.Random(0)
 
-LEAD_IN, _LEAD_OUT = 3, 8
-_BEHIND = 0.5e-3
-_MOST_CALLS = 500
-_PROBED, _FEWEST_PROBED, _PROBING = 20, 3, 0.1
-_LONGEST_HOLD, _HELD = 0.1, 0.05
-_QUEUEING, _MARGIN = 40e-6, 1.5
-_LOOK = 0.01
-_STEPS = 4
-_STEADY, _STEADY_READINGS = 0.01, 3
-_WARMUP_ROUND, _WARMUP_LIMIT = 0.02, 6
-_FLUSHED = 2
-_SEEN_FROM = 1.5
-_ESCAPED_FROM, _ESCAPED_SHARE = 50e-6, 0.25
+# All chosen; seconds, calls or ratios. docs/guides/time.md, "How a sample is taken", has the effects that
+# were measured on an H200.
+LEAD_IN, _LEAD_OUT = (
+    3,
+    8,
+)  # untimed calls before samples on the host clock; at most 8 after the last
+_BEHIND = 0.5e-3  # chosen: s of untimed calls that keep the queue filled behind the last sample
+_MOST_CALLS = 500  # chosen: keeps the launch queue from filling up
+_PROBED, _FEWEST_PROBED, _PROBING = 20, 3, 0.1  # 20 probing calls; 3 of calls beyond 0.1 s / 3
+_LONGEST_HOLD, _HELD = 0.1, 0.05  # s of the spin kernel at most, and to detect synchronization
+_QUEUEING, _MARGIN = 40e-6, 1.5  # s of a sample's events and flush on the host; safety factor
+_LOOK = 0.01  # chosen: s of calls during an NVML reading, which takes milliseconds
+_STEPS = 4  # 0 to 3 tiny kernels between samples: block medians differ by 0.04% then, docs/guides/time.md
+_STEADY, _STEADY_READINGS = 0.01, 3  # steady: three readings of the SM clock agree to 1%
+_WARMUP_ROUND, _WARMUP_LIMIT = 0.02, 6  # s of calls between readings; at most 6 times the warm-up
+_FLUSHED = 2  # chosen: a flush reads twice the L2 size, whatever its replacement policy
+_SEEN_FROM = 1.5  # chosen: a call that launches nothing reads the timer overhead, 1.0 of it
+_ESCAPED_FROM, _ESCAPED_SHARE = 50e-6, 0.25  # s, above an idle synchronize; share of the calls
 _SAMPLE = "profkit.sample"
 
 
@@ -50,7 +55,7 @@ def _nothing() -> None:
 
 
 class Timer(StrEnum):
-    """What takes the times. `wall` is the host's clock, for calls on the CPU."""
+    """The timer. `wall` is the host clock, for calls on the CPU."""
 
     events = "events"
     graph = "graph"
@@ -59,7 +64,7 @@ class Timer(StrEnum):
 
 
 class Cache(StrEnum):
-    """What the L2 cache holds when a call starts: nothing of it, or what the last call left."""
+    """The state of the L2 cache when a call starts: flushed, or as the previous call left it."""
 
     cold = "cold"
     warm = "warm"
@@ -76,11 +81,11 @@ class Settings:
 
 
 class Ready(Struct, frozen=True):
-    """What was learnt of a call before it was timed, in seconds.
+    """Measurements of a call before it is timed, in seconds.
 
-    `host` is what the host needs to submit a call, `empty` what the timer reads of nothing, `rough`
-    a first median. `steady` says whether the SM clock stood still at the end of the warm-up, None
-    where it can't be read; `waits` that a call waits for the GPU.
+    `host` is the host launch overhead of a call, `empty` the timer overhead, `rough` a first
+    median. `steady`: whether the SM clock was stable at the end of the warm-up, None where it can't
+    be read; `waits`: a call synchronizes with the GPU.
     """
 
     rough: float
@@ -94,12 +99,12 @@ class Ready(Struct, frozen=True):
 
 
 class Block(Struct, frozen=True):
-    """Samples taken in one go, in seconds a call in the order of time, and the GPU just before.
+    """Consecutive samples, in seconds per call in the order of time, and the GPU just before them.
 
-    `seconds` is the wall time of the block. `overtaken` counts samples that the GPU began before
-    the host had submitted them: they may hold the host's gaps. None where that can't be told.
-    `sm_clock` (Hz) is the mean over the samples and what lies between them, as the SMs counted it;
-    None where they can't be asked.
+    `seconds` is the wall time of the block. `overtaken` counts late-submitted samples: the GPU
+    started them before the host had submitted them, so they may include host launch gaps; None
+    where unknown. `sm_clock` (Hz) is the mean over the samples and the time between them, measured
+    on the device; None where it can't be.
     """
 
     samples: tuple[float, ...]
@@ -110,9 +115,9 @@ class Block(Struct, frozen=True):
 
 
 class _Batch(Struct, frozen=True):
-    """Seconds a call, how many samples the GPU began too early, and the SM clock (Hz).
+    """Seconds per call, how many samples were submitted late, and the SM clock (Hz).
 
-    `queueing` is what the host needed to queue a sample, in seconds, where it was slowest.
+    `queueing` is the longest host time to queue a sample, in seconds.
     """
 
     samples: list[float]
@@ -135,7 +140,7 @@ class Stopwatch:
         self._queueing = 0.0
 
     def prepare(self) -> Ready:
-        """Warm up and look at the call.
+        """Warm up and probe the call.
 
         Raises TargetFailed for a call that launches nothing, hides work on a stream of its own or
         allocates device memory each time.
@@ -160,8 +165,8 @@ class Stopwatch:
         rough = statistics.median(probed.samples)
         if rough * group < _SEEN_FROM * empty:
             raise TargetFailed(
-                f"a call launches nothing: the timer reads {rough * group * 1e6:.2f} µs, "
-                f"and {empty * 1e6:.2f} µs of no call at all",
+                f"a call launches no kernel: the timer reads {rough * group * 1e6:.2f} µs, its "
+                f"overhead alone is {empty * 1e6:.2f} µs",
                 "return from `run` after the launch, on torch's current stream",
             )
         flush = 0.0 if self._settings.cache is Cache.warm else _median(_l2_flush())
@@ -206,9 +211,9 @@ class Stopwatch:
         )
 
     def _lead_in(self) -> Moment | None:
-        """Calls that are no samples, and the GPU during them.
+        """Untimed calls, and an NVML reading of the GPU during them.
 
-        Asking the driver takes milliseconds, and during samples would slow them down.
+        The reading takes milliseconds, and would slow samples down.
         """
         import torch
 
@@ -223,11 +228,11 @@ class Stopwatch:
         return max(1, min(_MOST_CALLS, math.ceil(seconds / self._roughly)))
 
     def _probes(self) -> int:
-        """How many calls answer a question: fewer of long ones."""
+        """How many calls a probe takes: fewer of long ones."""
         return max(_FEWEST_PROBED, min(_PROBED, math.ceil(_PROBING / self._roughly)))
 
     def _warm_up(self) -> bool | None:
-        """Call until the time is over and the SM clock stands still; whether it does."""
+        """Call until the warm-up is over and the SM clock is stable; whether it is."""
         import torch
 
         started = time.perf_counter()
@@ -252,7 +257,7 @@ class Stopwatch:
                 return steady
 
     def _submission(self) -> tuple[float, bool]:
-        """What the host needs to submit a call, and whether a call waits for the GPU."""
+        """The host launch overhead of a call, and whether a call synchronizes with the GPU."""
         import torch
 
         times = []
@@ -300,8 +305,8 @@ class Stopwatch:
         (escaped,) = _by_host_clock(torch.cuda.synchronize, 1)
         if escaped > max(_ESCAPED_FROM, _ESCAPED_SHARE * start.elapsed_time(end) * 1e-3):
             raise TargetFailed(
-                f"work goes on for {escaped * 1e6:.0f} µs after the current stream has finished "
-                f"{calls} calls: it runs on a stream that the timer can't see",
+                f"work continues for {escaped * 1e6:.0f} µs after the current stream has finished "
+                f"{calls} calls: it runs on another stream, which is not timed",
                 "let the current stream wait for it: torch.cuda.current_stream().wait_stream(...)",
             )
 
@@ -349,17 +354,17 @@ def _by_events(sampling: _Sampling, samples: int) -> _Batch:
 
 
 def _queued(sampling: _Sampling, samples: int) -> tuple[list[float], int, Stretch | None, float]:
-    """Samples that are queued at once, behind a kernel that waits.
+    """Samples that are queued at once, behind a spin kernel.
 
-    Seconds a call, how many began too early, the SMs' cycles, and what the host needed for each.
-    What a launch costs alternates from one to the next (0.4 to 0.8 µs on an H200), and so would the
+    Seconds per call, how many were submitted late, the SM cycles, and the host time per sample. The
+    cost of a launch alternates from one to the next (0.4 to 0.8 µs on an H200), and so would the
     samples, in step with what lies between them: a random number of tiny kernels breaks the step.
     Some calls more keep the queue filled behind the last sample, which would be faster otherwise.
     """
     import torch
 
     events = _events(2 * (samples + sampling.behind))
-    for event in events:  # the first recording creates it
+    for event in events:  # the first record() creates it
         event.record()
     pairs = list(zip(events[::2], events[1::2], strict=True))
     tiny, clock = _tiny(), sampling.clock
@@ -484,7 +489,7 @@ def _l2_flush() -> Call:
 
 @cache
 def _cycles_a_second() -> float:
-    """Cycles of torch's waiting kernel in a second."""
+    """Cycles of torch's spin kernel per second."""
     import torch
 
     cycles = 2_000_000
@@ -510,7 +515,7 @@ def _events(count: int) -> list[Any]:
 
 
 def _stands_still(clocks: Sequence[float | None]) -> bool | None:
-    """Whether the last readings agree; None where the driver told no clock."""
+    """Whether the last readings agree; None where NVML reports no clock."""
     last = [clock for clock in clocks[-_STEADY_READINGS:] if clock]
     if not last:
         return None

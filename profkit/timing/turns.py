@@ -1,4 +1,4 @@
-"""Processes that hold a target each and take turns on the GPU; see `timing_worker`."""
+"""Processes that hold a target each and use the GPU alternately; see `profkit.timing.worker`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KINDS: Mapping[int, type[ProfkitError]] = {
 
 
 class Died(TargetFailed):
-    """The process ended while it was asked; `doing` is the variant that it checked then, or ""."""
+    """The process ended during a request; `doing` is the variant that it checked then, or ""."""
 
     def __init__(self, message: str, remedy: str = "", doing: str = "") -> None:
         super().__init__(message, remedy)
@@ -33,14 +33,14 @@ class Died(TargetFailed):
 
 
 class Silent(Died):
-    """The process gave no answer for as long as it had, and was ended."""
+    """The process gave no answer in time, and was ended."""
 
 
 class Turn:
     """A living process that can be asked to time; `worker` starts one.
 
-    It answers with JSON documents, a line each, in `answers`; `patience` seconds are waited for
-    one, None: for ever. `output` is what it printed.
+    It answers with JSON documents, a line each, in `answers`; `patience` is the timeout in
+    seconds for one, None: no timeout. `output` is what it printed.
     """
 
     def __init__(
@@ -58,8 +58,8 @@ class Turn:
     def ask(self, do: str, **arguments: Any) -> Any:
         """The answer to a request.
 
-        Raises the worker's ProfkitError, Died with its last words when it has ended, and Silent
-        when it had to be.
+        Raises the worker's ProfkitError, Died with its last line of output when it has ended, and
+        Silent when it was ended for the timeout.
         """
         assert self._process.stdin is not None
         doing = ""
@@ -72,13 +72,13 @@ class Turn:
             answer = None
         except TimeoutError:
             end(self._process)
-            raise Silent(f"{self._name} gave no answer in time", _ALONE, doing) from None
+            raise Silent(f"{self._name}: no answer in time", _ALONE, doing) from None
         if answer is None:
             status = self._process.wait()
             self._output.seek(0)
             lines = self._output.read().decode("utf-8", "replace").splitlines()
             words = next(
-                (line.strip()[:300] for line in reversed(lines) if line.strip()), "no word"
+                (line.strip()[:300] for line in reversed(lines) if line.strip()), "no output"
             )
             message = f"{self._name} ended with status {status} while it was timed: {words}"
             raise Died(message, _ALONE, doing)
@@ -112,8 +112,8 @@ def worker(
 ) -> Iterator[Turn]:
     """A process that can hold a target, started in `root`; ended when the block ends.
 
-    `name` is what it is called if it dies, `module` what it runs: one that serves as
-    `timing_worker` does. One that says nothing for `patience` seconds is ended.
+    `name` is its name in errors, `module` its program, with the protocol of
+    `profkit.timing.worker`. Without an answer for `patience` seconds it is ended.
 
     `environment` adds to the reduced one. The process imports this profkit, whatever its folder
     holds.

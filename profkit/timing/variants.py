@@ -1,4 +1,4 @@
-"""The variants of a run: which passed their check, and what a call of each takes."""
+"""The variants of a run: which passed their check, and the latency of each."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Variants(Struct, frozen=True):
 
 
 def read_variants(folder: Path) -> Variants | None:
-    """The variants of a run's folder; None where it has no check, or not the one it was kept with.
+    """The variants of a run's folder; None without a check, or with a changed one.
 
-    What can't be read of a run takes nothing from its report: it proves nothing, that is all.
+    An unreadable check or timing leaves the run's report valid, without demonstrated speedups.
     """
     try:
         check_unchanged(folder / _CHECK)

@@ -1,19 +1,18 @@
-"""Whether B is slower than A, from interleaved blocks of both, and how sure that is.
+"""Verdicts on B against A from interleaved blocks of both, with confidence levels.
 
-Launches of one process share its clocks, its memory layout and its neighbours, so a test over
-launches sees differences between two processes of the same build. What is compared here are blocks:
-r is the logarithm of the typical ratio of a launch of B to one of A in each pair of neighbouring
-blocks, and Student's t is taken over the pairs. What the launches of a block have in common, and
-how they depend on each other, then costs power but makes no false alarm. What the timer can't
-resolve widens the interval before it is judged. docs/reference/methods/statistics.md has the rule
-and its measured error rates.
+Launches of one process share its clocks, memory layout and neighbors, so a test over launches
+detects differences between two processes of the same build. Here blocks are compared: r is the
+logarithm of the Hodges-Lehmann ratio of a launch of B to one of A in each pair of adjacent blocks,
+and Student's t is taken over the pairs. Dependence between the launches of a block then costs power
+but raises no false alarm. The timer resolution widens the interval before the verdict.
+docs/reference/methods/statistics.md has the rule and its measured error rates.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from typing import TypeAlias
@@ -32,30 +31,33 @@ from profkit.timing.statistics import Array, checked, effective_size
 
 Blocks: TypeAlias = Sequence[npt.ArrayLike]
 
-MOST_BLOCKS = 200
-_FEWEST_BLOCKS = 2
-_FEWEST_TO_LEAVE_OUT = 4
-_DEPENDENT_ALPHA = 0.025
+MOST_BLOCKS = 200  # chosen: the longest rerun to suggest, 25 times the default 8 blocks
+_FEWEST_BLOCKS = 2  # a standard deviation needs two
+_FEWEST_TO_LEAVE_OUT = 4  # without one, three blocks leave two degrees of freedom
+# Chosen: 1 / 40 of rows of independent blocks look dependent; docs/reference/methods/statistics.md, "Measured", has
+# the error rates of verdicts with it.
+DEPENDENT_ALPHA = 0.025
 # One in forty comparisons of eight independent blocks looks autocorrelated, and the formula takes
 # it for one block then: 2% stay open however far the sides are apart. With four at least none does,
 # and false verdicts at AR(1) 0.7 over blocks stay what they were (0.3%; 20,000 simulations each).
-_LEAST_SIZE = 4.0
-_WILD_ALPHA = 0.01
-_HIGHEST_EXPONENT = 700.0
+LEAST_SIZE = 4.0
+# Chosen: in 1% of rows of independent blocks one is called an outlier; it only sets the reason.
+_OUTLIER_ALPHA = 0.01
+_HIGHEST_EXPONENT = 700.0  # exp(709.8) is the largest double
 # Points of the quadrature over an error's estimate: within 0.2 points of power of 4,000 points.
 _QUADRATURE = 128
 
 
 class Reason(StrEnum):
-    """What a verdict rests on.
+    """The reason for a verdict.
 
-    BEYOND_MARGIN and WITHIN_MARGIN settle it. NEEDS_BLOCKS: more blocks would. AT_MARGIN: the
-    difference is so close to the margin that 200 blocks wouldn't. RESOLUTION: a finer timer would,
-    or several calls a sample, and more blocks wouldn't. WILD_BLOCK: all blocks but one
-    would settle it. DEPENDENT_BLOCKS: it would be settled were the blocks independent. CORRECTED:
-    settled alone, but not among the comparisons made with it. ENVIRONMENT: what the caller found.
-    NOT_INTERLEAVED: two single runs without a known A/A floor. NO_INTERVAL: a run's median has no
-    interval.
+    BEYOND_MARGIN and WITHIN_MARGIN decide it. Of an INCONCLUSIVE: NEEDS_BLOCKS: more blocks would
+    decide. AT_MARGIN: the difference is so close to the margin that MOST_BLOCKS blocks would not.
+    RESOLUTION: a finer timer would, or several calls per sample, and more blocks would not.
+    WILD_BLOCK: all blocks but one outlier would. DEPENDENT_BLOCKS: independent blocks would.
+    CORRECTED: significant alone, but not after the correction for several comparisons.
+    ENVIRONMENT: INVALID, for the caller's reasons. NOT_INTERLEAVED: two single runs without a known
+    A/A floor. NO_INTERVAL: a run's median has no interval.
     """
 
     BEYOND_MARGIN = "beyond the margin"
@@ -73,8 +75,23 @@ class Reason(StrEnum):
     NO_INTERVAL = "a median without an interval"
 
 
+_REASON_WORDS: Mapping[str, str] = {
+    Reason.WILD_BLOCK: "one outlier block",
+    Reason.DEPENDENT_BLOCKS: "the blocks are autocorrelated",
+    Reason.CORRECTED: "not significant after Holm's correction",
+    Reason.ENVIRONMENT: "invalid measurement: throttling, or different SM clocks",
+    Reason.NOT_INTERLEAVED: "not interleaved",
+    Reason.NO_INTERVAL: "a median has no interval",
+}
+
+
+def reason_words(reason: str) -> str:
+    """A reason for people; files have its value."""
+    return _REASON_WORDS.get(reason, reason)
+
+
 class Ruling(Struct, frozen=True):
-    """What the block ratios say; `effect` and its interval are mean log ratios (B slower: > 0).
+    """The verdict on block ratios; `effect` and its interval are mean log ratios (B slower: > 0).
 
     `dependence` is the lag-1 rank autocorrelation of the ratios, None below three or where they are
     equal; where it is beyond chance the interval is wider for it. `detectable`, `blocks_needed` and
@@ -93,7 +110,7 @@ class Ruling(Struct, frozen=True):
 
 
 class WithinRun(Struct, frozen=True):
-    """What two saved runs, not interleaved, say of B against A.
+    """Two saved runs, not interleaved: B against A.
 
     `speedup` is median A / median B. `low` to `high` spans every ratio of the two medians'
     intervals: it holds for these two processes, not for the builds. Both are None where a run has
@@ -117,22 +134,22 @@ def compare(
     invalid: Sequence[str] = (),
     thresholds: Thresholds = DEFAULT,
 ) -> Comparison:
-    """The verdict on B against A from blocks measured in turn (A B B A ..., or shuffled pairs).
+    """The verdict on B against A from interleaved blocks (A B B A ..., or shuffled pairs).
 
     `a` and `b` hold a row of times (s) a block; block i of one was measured next to block i of the
     other. `tick` (s) is the timer's grid, 0 where none is known: samples that are all equal are one
     tick then. `floor` is the relative difference that this machine shows between two runs of the
-    same build. `invalid` says why the measurement can't be believed.
+    same build. `invalid` has the reasons why the measurement is invalid.
     Raises BadInput for less than two blocks, unequal numbers of blocks, or bad samples.
     """
     before, after = ([checked(block) for block in side] for side in (a, b))
     if len(before) != len(after) or len(before) < _FEWEST_BLOCKS:
         raise BadInput(
             f"{len(before)} blocks of A and {len(after)} of B",
-            "a comparison needs at least two blocks, as many of one side as of the other",
+            "use at least two blocks, the same number on both sides",
         )
     if not (math.isfinite(tick) and tick >= 0):
-        raise BadInput(f"a tick of {tick} s is not a time")
+        raise BadInput(f"a timer tick of {tick} s is not a valid time")
     tick = tick or common_value(before + after) or 0.0
     ratios = np.array([log_shift(*pair, tick) for pair in zip(before, after, strict=True)])
     shortest = float(min(np.median(_medians(side)) for side in (before, after)))
@@ -167,12 +184,12 @@ def compare(
 def interval_over_blocks(
     side: Blocks, tick: float = 0.0, thresholds: Thresholds = DEFAULT
 ) -> Interval | None:
-    """Student's t interval of the typical median of a block, over the logarithms of the medians; a
-    tick wider at either end.
+    """The between-block interval: Student's t over the logarithms of the blocks' medians, extended
+    by a tick at either end.
 
-    Samples of a block may depend on each other: it is the blocks that are taken for independent.
-    None where there are fewer blocks, or samples in one, than are judged, or where their effective
-    number is less since they depend on each other. Raises BadInput for bad samples.
+    Blocks are assumed to be independent, samples of a block are not.
+    None where there are fewer blocks, or samples in one, than the thresholds require, or where the
+    effective number of autocorrelated blocks is less. Raises BadInput for bad samples.
     """
     blocks = [checked(block) for block in side]
     fewest = min((block.size for block in blocks), default=0)
@@ -203,7 +220,7 @@ def margin_of(asked: float, floor: float) -> Margin:
     Raises BadInput unless both are finite and not negative.
     """
     if not all(math.isfinite(part) and part >= 0 for part in (asked, floor)):
-        raise BadInput(f"margin {asked}, floor {floor}: not shares of a time")
+        raise BadInput(f"margin {asked}, floor {floor}: not valid shares of a time")
     return (
         Margin(asked, results.Source.ASKED)
         if asked >= floor
@@ -257,7 +274,7 @@ def judge(
 
 
 class _Bounds(Struct, frozen=True):
-    """What a log ratio is held against: the margin, and the slack that the timer leaves.
+    """The margin for a log ratio, and the slack from the timer resolution.
 
     From `outer` on a difference is beyond the margin, up to `inner`, which may be negative, within.
     """
@@ -303,8 +320,8 @@ def _estimate(ratios: Array, dependence: float | None) -> _Estimate:
     n = ratios.size
     size = float(n)
     p_value = 1.0 if dependence is None else statistics.correlation_p_value(dependence, n)
-    if dependence is not None and p_value < _DEPENDENT_ALPHA:
-        size = max(effective_size(n, dependence), min(size, _LEAST_SIZE))
+    if dependence is not None and p_value < DEPENDENT_ALPHA:
+        size = max(effective_size(n, dependence), min(size, LEAST_SIZE))
     return _Estimate(float(ratios.mean()), float(ratios.std(ddof=1)), n, size)
 
 
@@ -331,13 +348,13 @@ def _reach(size: float, level: float, power: float) -> float:
     dependent by chance, t and S' are those of fewer blocks.
     """
     freedom, fewer = max(size - 1, 1.0), size
-    if size > _LEAST_SIZE:
-        correlation = statistics.correlation_beyond_chance(_DEPENDENT_ALPHA, size)
-        fewer = max(effective_size(size, correlation), _LEAST_SIZE)
+    if size > LEAST_SIZE:
+        correlation = statistics.correlation_beyond_chance(DEPENDENT_ALPHA, size)
+        fewer = max(effective_size(size, correlation), LEAST_SIZE)
     scales = _scales(freedom)
     needed = t_quantile((1 + level) / 2, freedom)
     by_chance = t_quantile((1 + level) / 2, max(fewer - 1, 1.0)) * math.sqrt(size / fewer)
-    cases = ((1 - _DEPENDENT_ALPHA, needed), (_DEPENDENT_ALPHA, by_chance))
+    cases = ((1 - DEPENDENT_ALPHA, needed), (DEPENDENT_ALPHA, by_chance))
 
     def excess(reach: float) -> tuple[float, float]:
         chance = slope = 0.0
@@ -378,11 +395,11 @@ def _why_open(
     thresholds: Thresholds,
     needed: int | None,
 ) -> Reason:
-    """Why a sufficient number of blocks didn't settle it."""
+    """Why a sufficient number of blocks gave no verdict."""
     independent = replace(estimate, size=float(estimate.blocks))
     if _verdict(independent, bounds, thresholds) is not Verdict.INCONCLUSIVE:
         return Reason.DEPENDENT_BLOCKS
-    if _one_block_spoils(ratios, bounds, thresholds):
+    if _has_outlier_block(ratios, bounds, thresholds):
         return Reason.WILD_BLOCK
     if needed is not None:
         return Reason.NEEDS_BLOCKS
@@ -393,11 +410,11 @@ def _why_open(
     return Reason.AT_MARGIN
 
 
-def _one_block_spoils(ratios: Array, bounds: _Bounds, thresholds: Thresholds) -> bool:
-    """Whether the blocks agree on a verdict but for the one farthest from their median.
+def _has_outlier_block(ratios: Array, bounds: _Bounds, thresholds: Thresholds) -> bool:
+    """Whether all blocks without the one farthest from their median give a verdict.
 
-    It has to be beyond chance too: farther from the others' mean than one of as many blocks gets in
-    1% of the cases (Grubbs' test in its form as a t-test on the block left out).
+    It has to be a significant outlier too: farther from the others' mean than one of as many blocks
+    gets in 1% of the cases (Grubbs' test in its form as a t-test on the block left out).
     """
     if ratios.size < _FEWEST_TO_LEAVE_OUT:
         return False
@@ -406,12 +423,13 @@ def _one_block_spoils(ratios: Array, bounds: _Bounds, thresholds: Thresholds) ->
     rest = _estimate(others, None)
     spread = rest.scatter * math.sqrt(1 + 1 / others.size)
     distance = abs(float(ratios[farthest]) - rest.effect)
-    beyond = distance > spread * t_quantile(1 - _WILD_ALPHA / (2 * ratios.size), rest.freedom)
+    beyond = distance > spread * t_quantile(1 - _OUTLIER_ALPHA / (2 * ratios.size), rest.freedom)
     return beyond and _verdict(rest, bounds, thresholds) is not Verdict.INCONCLUSIVE
 
 
 def _blocks_needed(estimate: _Estimate, bounds: _Bounds, thresholds: Thresholds) -> int | None:
-    """The blocks that settle it at the planned power if effect and scatter stay; None above 200."""
+    """The blocks that a verdict takes at the planned power if effect and scatter stay the same;
+    None above MOST_BLOCKS."""
     counts = range(max(thresholds.blocks, estimate.blocks + 1), MOST_BLOCKS + 1)
 
     def power(blocks: int) -> float:
@@ -465,13 +483,13 @@ def single_runs(
     floor: float | None = None,
     thresholds: Thresholds = DEFAULT,
 ) -> WithinRun:
-    """What two saved runs say that were not interleaved: "within-run only".
+    """The comparison of two saved runs that were not interleaved: "within-run only".
 
-    What differs may be the build, the process, the clocks or the hour. So there is no verdict,
-    unless the machine's A/A `floor` is known: the largest relative difference between the medians
-    of two such runs of one and the same build. Then a difference is one of the builds as far as it
-    exceeds the floor, and the ratio's interval has to lie beyond the margin, or within it;
-    otherwise interleaved blocks are needed. Raises BadInput for a floor that isn't a share.
+    A difference may come from the build, the process, the clocks or the time of day. So there is no
+    verdict, unless the machine's A/A `floor` is known: the largest relative difference between the
+    medians of two such runs of one and the same build. Then a difference is one of the builds as
+    far as it exceeds the floor, and the ratio's interval has to lie beyond the margin, or within
+    it; otherwise interleaved blocks are needed. Raises BadInput for a floor that isn't a share.
     """
     speedup = a.median / b.median
     if a.interval is None or b.interval is None or a.interval.low <= 0 or b.interval.low <= 0:

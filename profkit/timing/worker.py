@@ -1,4 +1,4 @@
-"""A process that holds a target and times its variants when it is told to.
+"""A process that holds a target and times its variants on request.
 
     python -m profkit.timing.worker FD
 
@@ -103,14 +103,14 @@ class _Worker:
         }
 
     def where(self, device: str | None) -> Mapping[str, Any]:
-        """The device that a target would run on, as "open" tells it."""
+        """The device that a target would run on, as "open" returns it."""
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", WORKSPACE)  # this may start CUDA
         device = _device(device)
         gpu = current_gpu() if device == "cuda" else None
         return {"device": device, "fingerprint": {"gpu": gpu}}
 
     def declare(self, path: str, arguments: Sequence[str]) -> Mapping[str, Any]:
-        """Import the target and tell what it declares, and of each variant what it runs."""
+        """Import the target; its declaration, and the version and setting of each variant."""
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", WORKSPACE)  # a library may start CUDA
         target = load_target(Path(path), arguments)
         about = {variant.name: _about(variant, None) for variant in target.variants}
@@ -152,7 +152,7 @@ def _device(asked: str | None) -> str:
 
 
 def _about(variant: Variant, inputs: Inputs | None) -> dict[str, Any]:
-    """What a variant tells of itself; `unavailable` says why what it runs is not installed."""
+    """The version and setting of a variant; `unavailable`: the reason why it can't run here."""
     about: dict[str, Any] = {"setting": variant.setting, "version": None, "unavailable": ""}
     about["chosen"] = None
     try:
@@ -160,8 +160,8 @@ def _about(variant: Variant, inputs: Inputs | None) -> dict[str, Any]:
     except Unsupported as why:
         about["unavailable"] = str(why)
     except Exception as error:
-        about["unavailable"] = f"its version can't be told ({_words(error)})"
-    with suppress(Exception):  # None where it does not say what it comes down to, or fails to
+        about["unavailable"] = f"its version can't be determined ({_words(error)})"
+    with suppress(Exception):  # None where the dispatch is unknown
         if variant.chooses and inputs is not None:
             about["chosen"] = variant.chooses(inputs)
     return about
@@ -177,7 +177,8 @@ def _plain(described: Mapping[str, Any]) -> Mapping[str, Any]:
         json.dumps(described, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise TargetFailed(
-            f"the target declares what JSON can't hold ({error})", "use finite numbers and strings"
+            f"the target's declaration is not valid JSON ({error})",
+            "use finite numbers and strings",
         ) from None
     return described
 
@@ -201,7 +202,7 @@ def _refuse_modules_from(tree: Path) -> None:
 
 
 def watch(surroundings: Mapping[str, Any]) -> Watch | None:
-    """What looks at the GPU of a fingerprint; None where its driver can't be asked."""
+    """The NVML watch of a fingerprint's GPU; None without NVML."""
     try:
         return Watch((surroundings.get("gpu") or {}).get("uuid") or "")
     except NoDriver:

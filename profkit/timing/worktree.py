@@ -1,4 +1,4 @@
-"""Another commit of the repository that a file lies in, checked out for a while."""
+"""Another commit of a file's repository, checked out temporarily."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PREFIX = "profkit-worktree-"
 
 @dataclass(frozen=True)
 class Checkout:
-    """A commit checked out at `root`, which stands for `top`: the file there, its short hash."""
+    """A commit of the repository `top` checked out at `root`: the file there, its short hash."""
 
     top: Path
     root: Path
@@ -52,7 +52,7 @@ def checked_out(file: Path, reference: str) -> Iterator[Checkout]:
         root = Path(temporary) / top.name
         added = _run(top, "worktree", "add", "--detach", "--quiet", str(root), commit)
         if added.returncode:
-            raise EnvironmentProblem(f"git can't check {reference} out: {added.stderr.strip()}")
+            raise EnvironmentProblem(f"git can't check out {reference}: {added.stderr.strip()}")
         try:
             yield Checkout(top, root, root / inside, commit[:9])
         finally:
@@ -60,7 +60,7 @@ def checked_out(file: Path, reference: str) -> Iterator[Checkout]:
 
 
 def _clear_abandoned(top: Path) -> None:
-    """Remove the checkouts of processes that were killed, and what git remembers of them."""
+    """Remove the checkouts of killed processes, and git's records of them."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         process = folder.name.removeprefix(_PREFIX).partition("-")[0]
         if process.isdigit() and not Path(f"/proc/{process}").exists():

@@ -51,7 +51,8 @@ def test_representations_are_short() -> None:
     lists: list[Any] = [checklist, change]
     lines: list[Any] = [
         *checklist.findings, *checklist.rule_items, *change.kernels, *change.sides, *report,
-        report, roofline, timeline, life, report.summary, *report.summary.groups, *report.summary.launches,
+        report, roofline, timeline, life, report.summary, *report.summary.groups,
+        *report.summary.launches,
         *(item.finding for item in checklist.findings), *(item.rule for item in checklist.findings),
     ]  # fmt: skip
     assert all(len(repr(item).splitlines()) <= FEW_LINES for item in lists)

@@ -119,10 +119,9 @@ def test_a_slow_variant_regresses_and_the_gate_fails(toy: Path) -> None:
         "--out", kept, "--plot", plot, "--badge", badge, "--explain",
     )  # fmt: skip
     assert done.returncode == 1, done.stderr
-    assert "takes 240 samples a variant, not 40" in done.stderr
+    assert {"40", "240"} <= set(done.stderr.splitlines()[0].split())
     assert re.search(r"µs.* → .*µs.*x slower \[.*\]  REGRESSED", done.stdout)
-    assert "a smaller difference counts as none" in done.stdout
-    assert "the host's clock" in done.stdout
+    assert re.search(r"^margin +1\.0%", done.stdout, re.MULTILINE)
     document = validated(kept.read_text("utf-8"))
     assert [series["label"] for series in document["series"]] == ["quick", "slow"]
     (comparison,) = document["comparisons"]
@@ -177,21 +176,21 @@ def test_statistics_are_those_of_the_samples_kept(toy: Path) -> None:
         (("toy.py:raises",), 6, "the variant's own words"),
         (("toy.py:dies",), 6, "its last words"),
         (("toy.py:unsupported",), 4, "not on this machine"),
-        (("none.py",), 5, "no such target"),
+        (("none.py",), 5, "none.py: "),
         (("toy.txt",), 5, "not a target script"),
         ((), 2, "nothing to time"),
         (("toy.py", "--compare", "quick"), 2, "does not name two variants or more"),
         (("toy.py", "--compare", "quick,quick,slow"), 2, "each once"),
-        (("toy.py", "--compare", "quick,slow", "--blocks", "1"), 2, "at least two blocks"),
+        (("toy.py", "--compare", "quick,slow", "--blocks", "1"), 2, "at least 2 blocks"),
         (("toy.py:quick", "--plot", "x.gif"), 2, "not a kind of plot"),
         (("toy.py:quick", "--badge", "x.png"), 2, "a badge is an .svg"),
         (("toy.py", "--compare", "quick,unsupported"), 4, "unsupported can't run here"),
-        (("toy.py:quick", "--margin", "150%"), 2, "is not a share"),
-        (("toy.py:quick", "--fail-on", "everything"), 2, "is no gate"),
-        (("toy.py:quick", "--fail-on", " ,"), 2, "names no gate; use regression, inconclusive"),
+        (("toy.py:quick", "--margin", "150%"), 2, "--margin '150%'"),
+        (("toy.py:quick", "--fail-on", "everything"), 2, "--fail-on 'everything'"),
+        (("toy.py:quick", "--fail-on", " ,"), 2, "; use regression, inconclusive"),
         (("toy.py", "--against", "HEAD"), 2, "compares one variant"),
         (("toy.py:quick", "--against", "HEAD"), 2, "is in no git repository"),
-        (("--compare", "toy.py:quick"), 2, "needs others to compare"),
+        (("--compare", "toy.py:quick"), 2, "--compare TARGET"),
         (("toy.py", "other.py"), 2, "several targets need --compare"),
     ],
 )
@@ -267,7 +266,7 @@ def test_what_settles_a_doubt_keeps_the_question(toy: Path) -> None:
     assert done.returncode == 3, done.stderr
     said = " ".join(done.stdout.split())
     assert "too few blocks" in said
-    found = re.search(r"to settle it: (profkit time .*? -- --samples 7)", said)
+    found = re.search(r"(profkit time .*? -- --samples 7)", said)
     assert found, said
     command = found[1]
     assert "--margin 5%" in command
@@ -362,7 +361,7 @@ def test_an_empty_file_holds_no_samples_whatever_the_unit(
     file.write_text("\n", encoding="utf-8")
     refused = profkit_cli("time", "--from", file)
     assert refused.exit_code == 5
-    assert "holds no samples" in refused.stderr
+    assert refused.stderr.startswith(f"profkit: {file}: ")
 
 
 def test_a_bare_list_needs_its_unit(tmp_path: Path) -> None:
@@ -370,7 +369,7 @@ def test_a_bare_list_needs_its_unit(tmp_path: Path) -> None:
     file.write_text(json.dumps([60.4, 61.4, 60.2, 60.9, 61.0, 60.7] * 20), encoding="utf-8")
     unknown = run(tmp_path, "time", "--from", file)
     assert unknown.returncode == 2
-    assert "say --unit" in unknown.stderr
+    assert "; add --unit" in unknown.stderr
     done = run(tmp_path, "time", "--from", file, "--unit", "us", "--format", "json")
     assert done.returncode == 0, done.stderr
     assert validated(done.stdout)["series"][0]["statistics"]["median"] == pytest.approx(60.8e-6)
@@ -428,7 +427,7 @@ def test_runs_measured_differently_are_incomparable_unless_forced(tmp_path: Path
     b = saved(tmp_path, "b.json", 0.9, cache="warm")
     done = run(tmp_path, "compare", a, b, "--floor", "1%")
     assert done.returncode == 3
-    assert "cache: cold against warm" in done.stdout
+    assert "cache: cold vs warm" in done.stdout
     assert "INCOMPARABLE" in done.stdout
     forced = run(tmp_path, "compare", a, b, "--floor", "1%", "--force")
     assert forced.returncode == 0
@@ -512,9 +511,8 @@ def test_blocks_that_took_no_turns_get_no_verdict(
     done = profkit_cli("time", "--from", file, "--compare", "a,b")
     assert done.exit_code == 3, done.stderr
     assert "INCONCLUSIVE" in done.stdout
-    assert "measured one after the other" in done.stdout
     assert "detectable" not in done.stdout
-    assert ("8 blocks taken in turns" in done.stdout) is in_turns
+    assert ("8 interleaved blocks" in done.stdout) is in_turns
     told = validated(
         profkit_cli("time", "--from", file, "--compare", "a,b", "--format", "json").stdout
     )
@@ -537,10 +535,10 @@ def test_turns_count_among_all_series_and_blocks_in_any_order(
     assert [one["verdict"] for one in told["comparisons"]] == ["regressed", "improved"]
     assert [block["turn"] for block in told["series"][1]["blocks"]] == list(turns["b"])
     for row in told["series"]:
-        assert "8 blocks taken in turns" in row["sentence"]
+        assert "8 interleaved blocks" in row["sentence"]
     alone = profkit_cli("time", "--from", written(tmp_path, [steady("a", range(4), 1e-4)]))
     assert "120 samples in 4 blocks" in alone.stdout
-    assert "turns" not in alone.stdout
+    assert "interleaved" not in alone.stdout
 
 
 def on_a_grid(label: str, turns: Sequence[int], median: float, tick: float) -> dict[str, Any]:
@@ -604,7 +602,7 @@ def test_a_file_is_asked_for_two_series(
     file = written(tmp_path, [steady(name, IN_TURNS[name], 1e-4) for name in "ab"])
     done = profkit_cli("time", "--from", file, "--compare", names)
     assert done.exit_code == 2
-    assert "has a, b" in done.stderr
+    assert done.stderr.endswith((" has a, b\n", "; use a, b\n"))
     assert len(done.stderr.splitlines()) == 1
 
 
@@ -622,9 +620,9 @@ def test_the_fewest_samples_of_both_sides_are_told(
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ([steady("a", (0, 1), 1e-4), steady("a", (2, 3), 1e-4)], "the label 'a' is there 2 times"),
-        ([steady("a", (0, 1), 1e-4), steady("b", (1, 2), 1e-4)], "turn 1 is there 2 times"),
-        ([steady("a", (0, 0), 1e-4)], "turn 0 is there 2 times"),
+        ([steady("a", (0, 1), 1e-4), steady("a", (2, 3), 1e-4)], "the label 'a' "),
+        ([steady("a", (0, 1), 1e-4), steady("b", (1, 2), 1e-4)], "turn 1 "),
+        ([steady("a", (0, 0), 1e-4)], "turn 0 "),
         ([steady("a", (), 1e-4)], "series[0].blocks: "),
         ([steady("a", (0,), 1e-310)], "series[0].blocks[0].samples[0]: "),
         ([steady("a", (0,), 1e307)], "series[0].blocks[0].samples[0]: "),
@@ -667,8 +665,8 @@ def test_two_gpus_and_a_few_samples_allow_no_verdict(
     a = saved(tmp_path, "a.json", 1.0, ready={"group": 1})
     gpu = json.loads(a.read_text("utf-8"))["series"][0]["gpu"]
     for more, words in (
-        ({"gpu": gpu | {"uuid": "GPU-2"}}, "GPU: GPU-1 against GPU-2"),
-        ({"ready": {"group": 8}}, "calls a sample: 1 against 8"),
+        ({"gpu": gpu | {"uuid": "GPU-2"}}, "GPU: GPU-1 vs GPU-2"),
+        ({"ready": {"group": 8}}, "calls per sample: 1 vs 8"),
     ):
         b = saved(tmp_path, "b.json", 0.9, **more)
         done = profkit_cli("compare", a, b, "--floor", "1%")
@@ -698,12 +696,12 @@ def test_other_versions_are_noted_and_no_obstacle(
         files.append(file)
     done = profkit_cli("compare", *files, "--floor", "1%")
     assert done.exit_code == 0, done.stderr
-    assert "measured with other versions: driver: 570 against 580" in done.stdout
-    assert "measured with other versions: torch: 2.10 against 2.11" in done.stdout
+    assert "measured with other versions: driver: 570 vs 580" in done.stdout
+    assert "measured with other versions: torch: 2.10 vs 2.11" in done.stdout
     told = profkit_cli("compare", *files, "--floor", "1%", "--format", "json").stdout
     assert validated(told)["pairs"][0]["notes"] == [
-        "driver: 570 against 580",
-        "torch: 2.10 against 2.11",
+        "driver: 570 vs 580",
+        "torch: 2.10 vs 2.11",
     ]
 
 
@@ -735,10 +733,8 @@ def test_a_gpu_throttled_throughout_is_no_measurement(tmp_path: Path) -> None:
     for arguments in ((), ("--compare", "a,b")):
         done = run(tmp_path, "time", "--from", file, *arguments)
         assert done.returncode == 4
-        assert "throttled throughout" in done.stderr
-        assert "hardware thermal slowdown held the clock in 8 of 8 blocks" in " ".join(
-            done.stdout.split()
-        )
+        assert "hardware thermal slowdown" in done.stderr
+        assert "8 of 8 blocks: hardware thermal slowdown" in " ".join(done.stdout.split())
     assert "INVALID" in done.stdout
 
 
@@ -762,13 +758,13 @@ def test_a_clock_that_the_sides_own_power_leaves_is_said(tmp_path: Path, reason:
     done = run(tmp_path, "time", "--from", same, "--compare", "a,b")
     assert done.returncode == 0, done.stderr
     words = " ".join(done.stdout.split())
-    assert ("software power cap held the clock in 8 of 8 blocks" in words) == bool(reason)
+    assert ("8 of 8 blocks: software power cap" in words) == bool(reason)
     assert "in SM cycles" not in words
     apart = throttled(tmp_path, reason, (1.8e9, 1.44e9))
     done = run(tmp_path, "time", "--from", apart, "--compare", "a,b", "--fail-on", "regression")
     assert done.returncode == 0, done.stderr
     words = " ".join(done.stdout.split())
-    assert "what each draws left a at 1800 MHz and b at 1440 MHz: in SM cycles 1.25x" in words
+    assert "a 1800 MHz, b 1440 MHz; in SM cycles 1.25x" in words
     told = run(tmp_path, "time", "--from", apart, "--compare", "a,b", "--format", "json")
     assert validated(told.stdout)["comparisons"][0]["clocks"] == [1.8e9, 1.44e9]
 
@@ -842,10 +838,10 @@ def test_calibration_is_kept_and_used(toy: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "median", "words"),
     [
-        ("config_01", "60.42 µs", ("slow samples at the start", "is one tick of the timer wide")),
+        ("config_01", "60.42 µs", ("slow samples at the start", "is one timer tick wide")),
         ("config_03", "321.0 µs", ("differ by 7.9%",)),
         ("config_04", "1.381 ms", ("differ by 10.7%",)),
-        ("config_08", None, ("the halves' medians differ by 1",)),
+        ("config_08", None, ("differ by 1",)),
         ("config_10", "691.7 µs", ("differ by 17.0%",)),
     ],
 )
@@ -856,8 +852,8 @@ def test_what_is_wrong_with_published_latencies(
     assert done.exit_code == 0, done.stderr
     said = " ".join(done.stdout.split())
     assert "not independent" in said
-    assert "agrees with the samples" in said
-    assert "takes the samples for independent: it is too narrow" in said
+    assert "equals that of its samples" in said
+    assert "too narrow" in said
     for word in (*words, *([median] if median else [])):
         assert word in said
 
@@ -876,7 +872,7 @@ def test_other_processes_on_the_gpu_are_said(tmp_path: Path) -> None:
     (latency,) = read_latencies(saved(tmp_path, "a.json", 1.0)).latencies
     alone = LatencyReport("t", (analyze_latency(latency),))
     assert not any("process" in line for line in warnings(alone))
-    assert "2 processes of others on the GPU" in warnings(replace(alone, neighbours=2))[0]
+    assert "2 other processes on the GPU" in warnings(replace(alone, neighbours=2))[0]
 
 
 def test_one_variant_alone_takes_turns_with_calls_that_are_no_samples(toy: Path) -> None:
@@ -923,7 +919,7 @@ def test_the_headline_of_saved_blocks_is_the_interval_over_them(tmp_path: Path) 
 def test_more_samples_than_asked_for_are_said(toy: Path) -> None:
     asked = ("--compare", "quick,slow", *QUICK, "--samples", "40")
     done = run(toy.parent, "time", toy, *asked)
-    assert "240 samples a variant, not 40" in done.stderr
+    assert "--samples 40 rounded up to 240" in done.stderr
     assert "samples a variant, not" not in run(toy.parent, "time", toy, *asked[:-2]).stderr
 
 
