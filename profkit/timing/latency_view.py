@@ -559,7 +559,8 @@ def _explanation(thresholds: Thresholds) -> Panel:
         "for SAME": f"{same_level}: of the interval that lies within the margin for SAME",
         "power": f"{percent(thresholds.power)}: of the smallest detectable slowdown",
         "blocks": f"at least {thresholds.blocks}, of at least {thresholds.samples} samples each",
-        "interval": "Student's t over Hodges-Lehmann log ratios of blocks: docs/reference/methods/statistics.md",
+        "interval": "Student's t over Hodges-Lehmann log ratios of blocks: "
+        "docs/reference/methods/statistics.md",
     }
     return Panel("Thresholds", tuple(Row(label, value) for label, value in rows.items()))
 

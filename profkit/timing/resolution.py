@@ -2,7 +2,8 @@
 
 A reading is the difference of two moments, each rounded down to a tick. Where launches scatter by
 about a tick, the shares of the ticks around the middle locate a time between two ticks; where they
-don't, no number of readings does. docs/reference/methods/statistics.md has the measured error rates.
+don't, no number of readings does. docs/reference/methods/statistics.md has the measured error
+rates.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from profkit.timing.statistics import Array, find_tick
 # cases: (2 - x)^4 / 12 = 0.01. Where both sides have one phase they differ by less than one tick.
 _UNDITHERED = 2 - 0.12**0.25
 # The largest errors of `log_shift` over all phases, at scatters that pass `_DITHER`: 0.09 ticks for
-# normal times, 0.28 for lognormal ones (sigma 0.8); docs/reference/methods/statistics.md has the verdicts with it.
+# normal times, 0.28 for lognormal ones (sigma 0.8);
+# docs/reference/methods/statistics.md has the verdicts with it.
 _DITHERED = 0.25
 # Normal times put this share below, and above, the middle tick from a scatter of 0.27 (a time amid
 # its tick) to 0.53 ticks (on the edge) on. Asked of both sides since outliers are slow.

@@ -172,8 +172,8 @@ class Thresholds(Model, frozen=True):
     `margin`: the smallest relative change of interest. `level`: confidence of the interval that
     must lie beyond the margin; `same_level`: of the one that must lie within it (90% is the two
     one-sided tests at 5%). `power`: that of the detectable effect and of the blocks needed.
-    `blocks` and `samples` (per block and side): the fewest for a verdict. docs/reference/methods/statistics.md has
-    the measured error rates of the defaults.
+    `blocks` and `samples` (per block and side): the fewest for a verdict.
+    docs/reference/methods/statistics.md has the measured error rates of the defaults.
     """
 
     margin: float = 0.01

@@ -3,8 +3,8 @@
 Times are in seconds, in the order in which they were taken. No sample is ever dropped: outliers are
 counted. The interval of a run describes the run and states no confidence level: what varies more
 slowly than the run lasts is the same in all of its samples, so no test on them detects it. A
-confidence level takes blocks (`profkit.timing.verdict.interval_over_blocks`). docs/reference/methods/statistics.md
-explains each number and shows its measured coverage.
+confidence level takes blocks (`profkit.timing.verdict.interval_over_blocks`).
+docs/reference/methods/statistics.md explains each number and shows its measured coverage.
 """
 
 from __future__ import annotations

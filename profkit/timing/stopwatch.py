@@ -29,8 +29,8 @@ Call = Callable[[], object]
 
 _steps = random.Random(0)
 
-# All chosen; seconds, calls or ratios. docs/guides/time.md, "How a sample is taken", has the effects that
-# were measured on an H200.
+# All chosen; seconds, calls or ratios. docs/reference/methods/timing.md has the effects that were
+# measured on an H200.
 LEAD_IN, _LEAD_OUT = (
     3,
     8,
@@ -41,7 +41,7 @@ _PROBED, _FEWEST_PROBED, _PROBING = 20, 3, 0.1  # 20 probing calls; 3 of calls b
 _LONGEST_HOLD, _HELD = 0.1, 0.05  # s of the spin kernel at most, and to detect synchronization
 _QUEUEING, _MARGIN = 40e-6, 1.5  # s of a sample's events and flush on the host; safety factor
 _LOOK = 0.01  # chosen: s of calls during an NVML reading, which takes milliseconds
-_STEPS = 4  # 0 to 3 tiny kernels between samples: block medians differ by 0.04% then, docs/guides/time.md
+_STEPS = 4  # 0 to 3 tiny kernels between samples: block medians then differ by 0.04%
 _STEADY, _STEADY_READINGS = 0.01, 3  # steady: three readings of the SM clock agree to 1%
 _WARMUP_ROUND, _WARMUP_LIMIT = 0.02, 6  # s of calls between readings; at most 6 times the warm-up
 _FLUSHED = 2  # chosen: a flush reads twice the L2 size, whatever its replacement policy

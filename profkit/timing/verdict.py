@@ -34,8 +34,8 @@ Blocks: TypeAlias = Sequence[npt.ArrayLike]
 MOST_BLOCKS = 200  # chosen: the longest rerun to suggest, 25 times the default 8 blocks
 _FEWEST_BLOCKS = 2  # a standard deviation needs two
 _FEWEST_TO_LEAVE_OUT = 4  # without one, three blocks leave two degrees of freedom
-# Chosen: 1 / 40 of rows of independent blocks look dependent; docs/reference/methods/statistics.md, "Measured", has
-# the error rates of verdicts with it.
+# Chosen: 1 / 40 of rows of independent blocks look dependent; docs/reference/methods/statistics.md,
+# "Measured", has the error rates of verdicts with it.
 DEPENDENT_ALPHA = 0.025
 # One in forty comparisons of eight independent blocks looks autocorrelated, and the formula takes
 # it for one block then: 2% stay open however far the sides are apart. With four at least none does,
