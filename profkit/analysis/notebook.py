@@ -7,8 +7,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from profkit.report import overview, panels
-from profkit.report.names import file_name, told_apart
-from profkit.report.summary import LaunchSummary, ReportSummary
+from profkit.report.names import file_name, function_name, told_apart
+from profkit.report.summary import NAME_WIDTH, LaunchSummary, ReportSummary
 from profkit.rules import finding_text as words
 from profkit.ui.text import literal, plural
 from profkit.ui.view import Grid, Panel, Row
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from profkit.timeline.summary import TimelineSummary
 
 _NAME = 70  # characters, chosen: two columns of numbers fit beside it in a notebook cell
-_FINDINGS = 3  # chosen: with recording and kernels on one screen of a notebook
+_ITEMS = 3  # chosen: with recording and kernels on one screen of a notebook
 _LEFT = "text-align:left;padding:1px 12px 1px 0"
 _BAR = "display:inline-block;height:0.7em;background:#3b82b6"
 _BAR_WIDTH = 120
@@ -47,7 +47,7 @@ def timeline_html(summary: TimelineSummary, path: str, findings: Sequence[Item])
         f"<div><b>{_text(file_name(path, with_host=False))}</b>: {_text(view.headline(summary))}"
         f"{_panel(view.region_panel(summary.region))}"
         + "".join(f"<div>! {_text(note)}</div>" for note in summary.notes)
-        + _items(findings)
+        + _items([(item, "") for item in findings])
         + "".join(_grid(grid) for grid in view.grids(summary))
         + "</div>"
     )
@@ -56,28 +56,28 @@ def timeline_html(summary: TimelineSummary, path: str, findings: Sequence[Item])
 def _findings(checklist: Checklist) -> str:
     if not checklist.findings:
         return f"<div>{_text(words.summary(checklist))}</div>"
-    shown = (checklist.items or checklist.informative)[:_FINDINGS]
-    more = len(checklist.findings) - len(shown)
-    rest = f"<small>{plural(more, 'more finding')}: Report.checklist()</small>" if more else ""
+    shown = (checklist.major or checklist.rule_items)[:_ITEMS]
+    more = len(checklist.rule_items) - len(shown)
+    rest = f"<small>{plural(more, 'more item')}: Report.checklist()</small>" if more else ""
     proof = checklist.headline
     headline = ""
     if proof:
         source = _text(words.proof_source(proof))
         headline = f"<div><b>{_text(words.proof_line(proof))}</b> ({source})</div>"
-    return headline + _items(shown) + rest
+    return headline + _items([(item.best, item.other_kernels) for item in shown]) + rest
 
 
-def _items(items: Sequence[Item]) -> str:
-    names = told_apart(map(words.kernel_name, (item.group for item in items)), _NAME)
+def _items(items: Sequence[tuple[Item, str]]) -> str:
+    """Findings as a table, each with what follows the name of its kernel."""
     rows = [
         (
             str(item.rank or "-"),
             words.gain(item.finding.estimate) if item.finding.estimate else "",
             item.title,
-            names[words.kernel_name(item.group)],
+            f"{function_name(item.group, NAME_WIDTH) if item.group else words.TIMELINE}{others}",
             "".join(item.actions[:1]),
         )
-        for item in items
+        for item, others in items
     ]
     columns = ("#", "Estimated speedup", "Finding", "Kernel", "First action")
     heading = f"<div><b>{_text(words.HEADING)}</b></div>"

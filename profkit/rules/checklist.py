@@ -22,7 +22,7 @@ from profkit.rules.engine import (
 )  # fmt: skip
 from profkit.rules.libraries import caller_actions, library_of
 from profkit.rules.rule_file import Rule, shipped_rules
-from profkit.ui.text import plural
+from profkit.ui.text import factor, plural
 
 if TYPE_CHECKING:
     from profkit.timing.variants import Variants
@@ -129,6 +129,26 @@ class RuleItem:
     def rule(self) -> Rule:
         return self.best.rule
 
+    @property
+    def title(self) -> str:
+        """What limits the kernels, in one line."""
+        return self.rule.title
+
+    @property
+    def other_kernels(self) -> str:
+        """` and 2 more kernels`; "" for one kernel."""
+        more = len(self.findings) - 1
+        return f" and {plural(more, 'more kernel')}" if more else ""
+
+    def __repr__(self) -> str:
+        number = f" {self.number}" if self.number else ""
+        speedup = "" if math.isnan(self.speedup) else f"{factor(self.speedup)} for the report, "
+        return f"<RuleItem{number}: {speedup}{self.title}, {self._kernels}>"
+
+    @property
+    def _kernels(self) -> str:
+        return f"{self.best._kernel}{self.other_kernels}"
+
 
 @dataclass(frozen=True)
 class Proof:
@@ -224,14 +244,15 @@ class Checklist:
         extent = f"{plural(self.rules, 'rule')} on {plural(self.kernels, 'kernel')}"
         lacking = f", {plural(len(self.lacking), 'rule')} not evaluated" if self.lacking else ""
         head = f"<Checklist: {plural(len(self.findings), 'finding')}, {extent}{lacking}"
-        shown = self.findings[:_SHOWN]
-        width = max((len(item._speedup) for item in shown), default=0)
+        shown = self.rule_items[:_SHOWN]
+        width = max((len(item.best._speedup) for item in shown), default=0)
         lines = [
-            f"  {item.rank or '-':>2}  {item._speedup:{width}}  {item.title}: {item._kernel}"
+            f"  {item.number or '-':>2}  {item.best._speedup:{width}}  "
+            f"{item.title}: {item._kernels}"
             for item in shown
         ]
-        if more := len(self.findings) - len(shown):
-            lines.append(f"  and {plural(more, 'more finding')}")
+        if more := len(self.rule_items) - len(shown):
+            lines.append(f"  and {plural(more, 'more item')}")
         return "\n".join([head, *lines]) + ">"
 
     @property

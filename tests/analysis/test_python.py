@@ -81,7 +81,7 @@ def test_wrong_names_get_a_suggestion() -> None:
     kernel = h200("known").kernel(0)
     with pytest.raises(UsageError, match="did you mean dram_busy"):
         kernel["dram_bussy"]
-    with pytest.raises(UsageError, match="unknown quantity"):
+    with pytest.raises(UsageError, match="dram_busy"):
         kernel.source_lines("dram_busy")
     with pytest.raises(UsageError, match="did you mean"):
         kernel.time_series("tensor_bussy")
@@ -89,9 +89,7 @@ def test_wrong_names_get_a_suggestion() -> None:
 
 def test_what_was_not_recorded_names_its_section() -> None:
     kernel = h200("sdpa_s512_flash_set_basic").kernel(0)
-    with pytest.raises(
-        BadInput, match="has no tensor_busy; record with `ncu --section PmSampling`"
-    ):
+    with pytest.raises(BadInput, match="tensor_busy; record with `ncu --section PmSampling`"):
         kernel.time_series("tensor_busy")
     with pytest.raises(BadInput, match="ncu --section SourceCounters"):
         kernel.source_lines("samples")
@@ -119,7 +117,7 @@ def test_what_cannot_be_is_told_of_a_kernel() -> None:
     report = h200("known")
     wrong, right = report.kernel(4), report.kernel(5)
     assert wrong.doubtful == {"l2_read_hit_rate"}
-    assert wrong.warnings == (
-        "invalid measurement: l2_read_hit_rate is 115.9%, above 100%; ignore it for this launch",
-    )
+    (warning,) = wrong.warnings
+    assert "l2_read_hit_rate" in warning
+    assert "115.9%" in warning
     assert (right.doubtful, right.warnings) == (frozenset(), ())
