@@ -53,6 +53,7 @@ lint: .venv/profkit-test  ## ruff, mypy --strict and which room may import which
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.names
 
 bench: .venv/profkit-test  ## time profkit against the script one would write instead
 	$(BIN)/python -m pytest benchmarks --benchmark-disable-gc -q -s

@@ -21,7 +21,7 @@ from profkit.study import json as study
 from profkit.study import matrix, plan_format
 from profkit.timing import calibration, cell, compare_view, latency_format, optimize_view
 
-_WIDTH = 96
+_WIDTH = 96  # characters: chosen as for the code
 
 FORMATS: Mapping[str, tuple[type[Model] | tuple[type[Model], ...], str]] = {
     "analyze": ((analysis.AnalysisFile, analysis.AnalysesFile), "profkit analyze --format json"),
